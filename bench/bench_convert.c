@@ -20,7 +20,7 @@ enum { SLOTS = 4, TILE_BYTES = 512 << 10, HOT_IMAGES = 100 };
 static const char *dir = ".", *only;            /* only: ways whose name holds this */
 static int rounds = 7, only_threads, slice = 1; /* slice: batches of a slice-th of the rows, in as many more slots */
 
-/* ---- conversions ------------------------------------------------------------------------------------------------- */
+/* ---- conversions ---- */
 
 enum shape { HWC_CHW, HWC_HWC, CHW_CHW, CHW_HWC, CROP_CHW, CROP_HWC, MIRROR_CHW, ROW };
 
@@ -94,7 +94,7 @@ static stki_convert *make(enum shape shape, stk_dtype src, stk_dtype dst, int64_
     return convert;
 }
 
-/* ---- passes ------------------------------------------------------------------------------------------------------ */
+/* ---- passes ---- */
 
 static void pass_hot(const bench_way *way, int thread, int threads)
 {
@@ -164,7 +164,7 @@ static void pass_ring(const bench_way *way, int thread, int threads)
     }
 }
 
-/* ---- plain loops under one signature ----------------------------------------------------------------------------- */
+/* ---- plain loops under one signature ---- */
 
 #define PLAIN(name, call, dst_type)                        \
     static void name(void *dst, const void *src, size_t n) \
@@ -179,7 +179,7 @@ PLAIN(plain_quant, limit_quant_blocked, int8_t)
 PLAIN(plain_memcpy, memcpy, void)
 PLAIN(plain_copy_nt, limit_copy_streaming, void)
 
-/* ---- groups ------------------------------------------------------------------------------------------------------ */
+/* ---- groups ---- */
 
 static bench_way ways[BENCH_MAX_WAYS];
 static struct job jobs[BENCH_MAX_WAYS];

@@ -102,8 +102,7 @@ static void finish(stk_stream *stream)
     must(status, "waiting for a stream");
 }
 
-/* ---- the plain loop: what a program without this library would do -------------------------------------------------
- */
+/* ---- the plain loop: what a program without this library would do ---- */
 
 static int64_t plain_ns(void *const *from, void *const *to, int64_t bytes, int count, stk_stream *stream)
 {
@@ -129,8 +128,7 @@ static int64_t plain_ns(void *const *from, void *const *to, int64_t bytes, int c
     return stki_now_ns() - start;
 }
 
-/* ---- the prefetcher over pinned buffers that are always full ------------------------------------------------------
- */
+/* ---- the prefetcher over pinned buffers that are always full ---- */
 
 typedef struct source {
     void *const *from;
@@ -266,8 +264,7 @@ static void h2d(void)
     fprintf(json, " ],\n");
 }
 
-/* ---- overlap ------------------------------------------------------------------------------------------------------
- */
+/* ---- overlap ---- */
 
 /* The steps alone, queued as the consumer queues them. */
 static int64_t steps_ns(stk_stream *stream, int count, int64_t step_ns)
@@ -343,8 +340,7 @@ static void overlap(void)
         device->ops->free(device, to[i], bytes);
 }
 
-/* ---- convert on the device ----------------------------------------------------------------------------------------
- */
+/* ---- convert on the device ---- */
 
 /* Pixels of `step` bytes; all of them become planes. */
 struct form {
@@ -444,8 +440,7 @@ static void convert(void)
     fprintf(json, " ],\n");
 }
 
-/* ---- hand-over ----------------------------------------------------------------------------------------------------
- */
+/* ---- hand-over ---- */
 
 static void hand_over(void)
 {

@@ -71,7 +71,7 @@ static double cpu_seconds(void)
     return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
-/* ---- through the loader ------------------------------------------------------------------------------------------ */
+/* ---- through the loader ---- */
 
 static void open_loader(struct way *w)
 {
@@ -114,7 +114,7 @@ static int64_t run_loader(struct way *w, int64_t until, int64_t *bytes)
     return rows;
 }
 
-/* ---- the limit --------------------------------------------------------------------------------------------------- */
+/* ---- the limit ---- */
 
 static void open_limit(struct way *w, const char *path)
 {
@@ -169,7 +169,7 @@ static int64_t run_limit(struct way *w, int64_t until, int64_t *bytes)
     return stki_counted(&team.rows);
 }
 
-/* ---- rounds ------------------------------------------------------------------------------------------------------ */
+/* ---- rounds ---- */
 
 static void run_way(struct way *w, int round)
 {

@@ -42,7 +42,7 @@ static double cpu_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------ */
+/* ---- files ---- */
 
 static double uniform(uint64_t *state)
 {
@@ -126,7 +126,7 @@ static void read_folder(const char *root)
     stki_container_release(container);
 }
 
-/* ---- libjpeg by itself ------------------------------------------------------------------------------------------ */
+/* ---- libjpeg by itself ---- */
 
 static void plain_one(struct jpeg_decompress_struct *d, const struct file *file, int what, uint8_t *to)
 {
@@ -173,7 +173,7 @@ static void plain_images(const bench_way *way, int thread, int threads)
     jpeg_destroy_decompress(&d);
 }
 
-/* ---- stoker ----------------------------------------------------------------------------------------------------- */
+/* ---- stoker ---- */
 
 static void stoker_images(const bench_way *way, int thread, int threads)
 {
@@ -203,8 +203,7 @@ static void stoker_images(const bench_way *way, int thread, int threads)
     }
 }
 
-/* ---- ways ---------------------------------------------------------------------------------------------------------
- */
+/* ---- ways ---- */
 
 struct kind {
     void (*images)(const bench_way *way, int thread, int threads);

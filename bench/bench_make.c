@@ -108,8 +108,7 @@ static void make_raw_beton(const char *data)
     stk_tensor_release(&labels);
 }
 
-/* ---- w5 ------------------------------------------------------------------------------------------------------------
- */
+/* ---- w5 ---- */
 
 static double draw(uint64_t *seed)
 {

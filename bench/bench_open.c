@@ -45,8 +45,7 @@ static FILE *open_file(const char *path, const char *mode)
     return file;
 }
 
-/* ---- files ---------------------------------------------------------------------------------------------------------
- */
+/* ---- files ---- */
 
 static void make_beton(const char *path, int64_t count)
 {
@@ -165,8 +164,7 @@ static void make_npy(const char *path, int64_t count)
     free(rows);
 }
 
-/* ---- opening -------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static int by_value(const void *a, const void *b)
 {

@@ -40,7 +40,7 @@ static stk_tensor turned(stk_tensor tensor)
     return tensor;
 }
 
-/* ---- limits ------------------------------------------------------------------------------------------------------ */
+/* ---- limits ---- */
 
 static uint64_t sink;
 
@@ -56,7 +56,7 @@ static void pass_copy(const bench_way *way, int thread, int threads)
     limit_copy_streaming(memory[1], memory[0], (size_t)bytes);
 }
 
-/* ---- sums -------------------------------------------------------------------------------------------------------- */
+/* ---- sums ---- */
 
 struct sum {
     stk_tensor in;
@@ -98,7 +98,7 @@ static void run_sums(void)
     bench_run("sum", ways, count, 1, rounds);
 }
 
-/* ---- additions --------------------------------------------------------------------------------------------------- */
+/* ---- additions ---- */
 
 struct add {
     stk_tensor out, a, b;
@@ -153,7 +153,7 @@ static void run_adds(void)
     bench_run("add", ways, count, 1, rounds);
 }
 
-/* ---- small tensors ----------------------------------------------------------------------------------------------- */
+/* ---- small tensors ---- */
 
 enum { CALLS = 1000 };
 
@@ -179,7 +179,7 @@ static void run_small(void)
     bench_run("small", ways, 4, 1, rounds);
 }
 
-/* ---- matrix products --------------------------------------------------------------------------------------------- */
+/* ---- matrix products ---- */
 
 struct product {
     stki_gemm gemm;

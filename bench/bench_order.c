@@ -86,8 +86,7 @@ static void random_orders(uint64_t *sink)
     }
 }
 
-/* ---- the other kinds -----------------------------------------------------------------------------------------------
- */
+/* ---- the other kinds ---- */
 
 static int64_t length_of(void *context, int64_t sample)
 {

@@ -111,8 +111,7 @@ static double run(const setting *s, enum way way, double *cpu)
     return (double)before / BATCHES;
 }
 
-/* ---- the host's time a batch -------------------------------------------------------------------------------------
- */
+/* ---- the host's time a batch ---- */
 
 static char ready_bytes[4096];
 

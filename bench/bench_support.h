@@ -26,8 +26,7 @@ typedef struct bench_way {
     double seconds[BENCH_MAX_ROUNDS];
 } bench_way;
 
-/* ---- a team of threads: everybody runs the pass, the wall time of the slowest counts ------------------------------
- */
+/* ---- a team of threads: everybody runs the pass, the wall time of the slowest counts ---- */
 
 typedef struct bench_team {
     int threads;
@@ -82,8 +81,7 @@ static inline double bench_team_pass(bench_team *team, const bench_way *way)
     return (double)(stki_now_ns() - begin) * 1e-9;
 }
 
-/* ---- rounds -------------------------------------------------------------------------------------------------------
- */
+/* ---- rounds ---- */
 
 static inline int bench_ascending(const void *a, const void *b)
 {
@@ -148,8 +146,7 @@ static inline void bench_run(const char *label, bench_way *ways, int count, int 
     fflush(stdout);
 }
 
-/* ---- memory and order ---------------------------------------------------------------------------------------------
- */
+/* ---- memory and order ---- */
 
 /* Touched memory in huge pages where the system gives them. */
 static inline void *bench_memory(int64_t bytes)

@@ -33,7 +33,7 @@ static void must(stk_status status, const stk_error *err)
     }
 }
 
-/* ---- data -------------------------------------------------------------------------------------------------------- */
+/* ---- data ---- */
 
 static stk_loader *open_loader(const files *from, const int64_t *indices, int64_t count, stk_order order,
                                int64_t epochs)
@@ -101,7 +101,7 @@ static int64_t look_at(const stk_batch *batch, const float **images, const int64
     return image.shape[0];
 }
 
-/* ---- the model --------------------------------------------------------------------------------------------------- */
+/* ---- the model ---- */
 
 static void scores_of(const softmax_model *model, const float *image, float *scores)
 {
@@ -160,7 +160,7 @@ static double train_on(softmax_model *model, const float *images, const int64_t 
     return loss;
 }
 
-/* ---- the loop ---------------------------------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 /* Share of right answers over one epoch of `loader`, which goes on for ever. */
 static double accuracy(const softmax_model *model, stk_loader *loader)

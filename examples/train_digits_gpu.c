@@ -33,7 +33,7 @@ static void must(stk_status status)
     }
 }
 
-/* ---- matrix products --------------------------------------------------------------------------------------------- */
+/* ---- matrix products ---- */
 
 #ifdef DIGITS_CUBLAS
 static cublasHandle_t cublas;
@@ -96,7 +96,7 @@ static void product(const stk_tensor *a, const stk_tensor *b, stk_tensor *out)
     must(stk_tensor_matmul_into(a, b, out, &err));
 }
 
-/* ---- the model --------------------------------------------------------------------------------------------------- */
+/* ---- the model ---- */
 
 /* A parameter, what a step found for it, and where it is heading. */
 typedef struct parameter {
@@ -272,7 +272,7 @@ static void descend(parameter *p, int64_t rows)
     must(stk_tensor_sub_into(&p->value, &p->change, &p->value, &err));
 }
 
-/* ---- data -------------------------------------------------------------------------------------------------------- */
+/* ---- data ---- */
 
 static stk_loader *open_loader(const char *const paths[2], const int64_t *indices, int64_t count, stk_order order,
                                int64_t epochs)
@@ -325,7 +325,7 @@ static int64_t samples_of(const char *const paths[2])
     return samples;
 }
 
-/* ---- the loop ---------------------------------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 /* How many scores of the step are highest where the label says. */
 static int64_t count_right(const step *s)

@@ -35,7 +35,7 @@ static void expect(int good, const char *what)
     }
 }
 
-/* ---- the model --------------------------------------------------------------------------------------------------- */
+/* ---- the model ---- */
 
 static void model_make(softmax_model *model, int64_t pixels, int64_t classes)
 {
@@ -93,7 +93,7 @@ static void step(const softmax_model *model, int64_t rows)
     }
 }
 
-/* ---- the loop ---------------------------------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 typedef struct tally {
     double loss;

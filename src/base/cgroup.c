@@ -63,8 +63,7 @@ static int64_t read_keyed(const char *directory, const char *name, const char *k
     return value;
 }
 
-/* ---- the groups ---------------------------------------------------------------------------------------------------
- */
+/* ---- the groups ---- */
 
 /* From `group` ("/a/b") up to "/", which is `root` itself. */
 static void visit_above(const char *root, const char *group, bool second, const visitor *ask)
@@ -128,8 +127,7 @@ static void visit_all(const char *membership, const char *mount, const visitor *
         fclose(file);
 }
 
-/* ---- processors ---------------------------------------------------------------------------------------------------
- */
+/* ---- processors ---- */
 
 static double ratio(const char *quota, const char *period)
 {
@@ -182,8 +180,7 @@ double stki_cgroup_cpu_quota(const char *membership, const char *mount)
     return cpu.quota;
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 /* -1: none. Version 1 says so by a number near 2^63. */
 static int64_t limit_of(const char *directory, bool second)

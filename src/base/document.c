@@ -17,7 +17,7 @@ struct stki_document_block {
     _Alignas(16) char memory[];
 };
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---- */
 
 void *stki_document_alloc(stki_document *document, int64_t bytes, stk_error *err)
 {
@@ -82,7 +82,7 @@ const stki_node *stki_document_root(const stki_document *document)
     return document->root;
 }
 
-/* ---- building ---------------------------------------------------------------------------------------------------- */
+/* ---- building ---- */
 
 stk_status stki_node_create(stki_document *document, enum stki_node_kind kind, const stki_node_seat *seat,
                             stki_node **out, stk_error *err)
@@ -186,7 +186,7 @@ stk_status stki_node_copy(stki_document *document, const stki_node *from, const 
     return STK_OK;
 }
 
-/* ---- finding ----------------------------------------------------------------------------------------------------- */
+/* ---- finding ---- */
 
 const stki_node *stki_node_get(const stki_node *map, const char *key)
 {
@@ -217,7 +217,7 @@ const char *stki_node_kind_name(const stki_node *node)
     return node->kind == STKI_NODE_MAP ? "a map" : node->kind == STKI_NODE_LIST ? "a list" : "a text";
 }
 
-/* ---- messages ---------------------------------------------------------------------------------------------------- */
+/* ---- messages ---- */
 
 static int index_in_parent(const stki_node *node)
 {

@@ -20,7 +20,7 @@ struct frame {
 static stk_status load_file(stki_document *document, const char *path, const stki_node *mention,
                             const struct frame *outer, stki_node **out, stk_error *err);
 
-/* ---- one file to memory ------------------------------------------------------------------------------------------ */
+/* ---- one file to memory ---- */
 
 /* At the line that mentions the file, if there is one. */
 static stk_status fail_file(stk_error *err, stk_status status, const char *path, const stki_node *mention,
@@ -97,7 +97,7 @@ static stk_status read_file(const char *path, const stki_node *mention, struct f
     return STK_OK;
 }
 
-/* ---- laying one tree over another -------------------------------------------------------------------------------- */
+/* ---- laying one tree over another ---- */
 
 /* What `over` says wins; maps merge. Nodes of `over` move into `base`. */
 static stk_status merge(stki_document *document, stki_node *base, const stki_node *over, stk_error *err)
@@ -153,7 +153,7 @@ static stki_node *take(stki_node *map, const char *key)
     return NULL;
 }
 
-/* ---- includes ---------------------------------------------------------------------------------------------------- */
+/* ---- includes ---- */
 
 static char *join(const char *base_dir, const char *path)
 {
@@ -286,7 +286,7 @@ static stk_status include_file(stki_document *document, const char *path, stk_er
     return load_file(document, path, NULL, NULL, &document->root, err);
 }
 
-/* ---- documents -------------------------------------------------------------------------------------------------- */
+/* ---- documents ---- */
 
 stk_status stki_document_parse(const char *text, int64_t length, const char *origin, const char *base_dir,
                                stki_document **out, stk_error *err)

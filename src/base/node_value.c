@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- grammars ---------------------------------------------------------------------------------------------------- */
+/* ---- grammars ---- */
 
 static bool is_digit(char c)
 {
@@ -184,7 +184,7 @@ enum stki_scalar_kind stki_scalar_kind(const stki_node *node, int64_t *whole, do
     return STKI_SCALAR_TEXT;
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ---- */
 
 static bool plain(const stki_node *node)
 {
@@ -280,7 +280,7 @@ stk_status stki_node_known_keys(const stki_node *map, const char *const *keys, i
 
 enum { ROOM = 40 };
 
-/* ---- values as text ---------------------------------------------------------------------------------------------- */
+/* ---- values as text ---- */
 
 const char *stki_format_size(int64_t bytes, char *buffer)
 {

@@ -4,7 +4,7 @@
 #include "node_scalar.h"
 #include <string.h>
 
-/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ---- */
 
 static json_t *scalar_json(const stki_node *node)
 {
@@ -47,7 +47,7 @@ json_t *stki_node_json(const stki_node *node)
     return whole;
 }
 
-/* ---- YAML -------------------------------------------------------------------------------------------------------- */
+/* ---- YAML ---- */
 
 static bool is_bare(const char *text)
 {

@@ -13,7 +13,7 @@ static void *member(void *values, const stki_option *row)
     return (char *)values + row->offset;
 }
 
-/* ---- ranges ------------------------------------------------------------------------------------------------------ */
+/* ---- ranges ---- */
 
 static const char *number_text(const stki_option *row, double value, char *buffer)
 {
@@ -73,7 +73,7 @@ static bool in_range(const stki_option *row, const void *values)
     return value >= row->low && value <= row->high; /* NaN is outside */
 }
 
-/* ---- one row ----------------------------------------------------------------------------------------------------- */
+/* ---- one row ---- */
 
 static bool read_word(const stki_option *row, const stki_node *node, void *values)
 {
@@ -149,7 +149,7 @@ stk_status stki_option_read(const stki_option *row, const stki_node *node, void 
     return stki_fail_value(err, node, "%s", stki_option_range(row, range, sizeof range));
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------------ */
+/* ---- tables ---- */
 
 void stki_option_default(const stki_option *row, void *values)
 {

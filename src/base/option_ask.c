@@ -3,7 +3,7 @@
 #include "option_row.h"
 #include <string.h>
 
-/* ---- one value --------------------------------------------------------------------------------------------------- */
+/* ---- one value ---- */
 
 /* Cuts the first part off *name; false: it is too long or empty. */
 static bool next_part(const char **name, char *part, size_t size)
@@ -84,7 +84,7 @@ json_t *stki_sections_value(const stki_option_table *const *sections, const stki
     return NULL;
 }
 
-/* ---- which section ----------------------------------------------------------------------------------------------- */
+/* ---- which section ---- */
 
 typedef struct hint {
     const char *key, *section;
@@ -121,7 +121,7 @@ const char *stki_sections_hint(const stki_option_table *const *sections, const c
     return of.section;
 }
 
-/* ---- all rows ---------------------------------------------------------------------------------------------------- */
+/* ---- all rows ---- */
 
 static void add_text(json_t *json, const char *key, const char *text)
 {

@@ -11,7 +11,7 @@
 
 enum { PATH_BYTES = 1024, VALUE_BYTES = 240, KEPT_BYTES = 160 };
 
-/* ---- lines ------------------------------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 /* A long value keeps its beginning, for people, and a hash of all of it. */
 static char *value_text(const json_t *value)
@@ -119,7 +119,7 @@ void stki_print_fini(stki_print *print)
     *print = (stki_print){0};
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 static void print_value(stki_print *print, const stki_option_table *table, const stki_option *row,
                         const stki_node *node, const char *path)

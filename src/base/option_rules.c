@@ -62,7 +62,7 @@ stk_status stki_option_counts(const stki_option_table *table, const stki_node *m
     return STK_OK;
 }
 
-/* ---- needs ------------------------------------------------------------------------------------------------------- */
+/* ---- needs ---- */
 
 static bool is_word(const char *text, const char *const *words)
 {

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---- */
 
 json_t *stki_option_json(const stki_option *row, const void *values)
 {
@@ -101,7 +101,7 @@ void stki_options_write(const stki_option_table *table, const void *values, int 
     }
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 static const char *default_text(const stki_option *row)
 {
@@ -139,7 +139,7 @@ static void write_help(const stki_option_table *table, const stki_option_table *
     }
 }
 
-/* ---- sections ---------------------------------------------------------------------------------------------------- */
+/* ---- sections ---- */
 
 /* Where the tables of a section are written. */
 typedef struct writing {

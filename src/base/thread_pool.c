@@ -46,7 +46,7 @@ static struct entry *entry_of(const stki_thread_pool *pool, int64_t number)
     return &pool->entries[number % pool->opts.depth];
 }
 
-/* ---- running parts; all with the lock held ---------------------------------------------------------------------- */
+/* ---- running parts; all with the lock held ---- */
 
 static bool claim(stki_thread_pool *pool, int64_t *number, int64_t *part)
 {
@@ -142,7 +142,7 @@ static void worker_main(void *context)
     stki_unlock(&pool->lock);
 }
 
-/* ---- the caller's side ------------------------------------------------------------------------------------------ */
+/* ---- the caller's side ---- */
 
 /* The error that ended the pool's work; with the lock. */
 static stk_status fail(const stki_thread_pool *pool, stk_error *err)
@@ -235,7 +235,7 @@ void stki_thread_pool_read_stats(const stki_thread_pool *pool, stki_thread_pool_
                                     .wait_ns = stki_counted(&pool->wait_ns)};
 }
 
-/* ---- create and destroy ----------------------------------------------------------------------------------------- */
+/* ---- create and destroy ---- */
 
 static stk_status start_threads(stki_thread_pool *pool, stk_error *err)
 {

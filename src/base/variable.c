@@ -24,7 +24,7 @@ static int64_t name_length(const char *at, int64_t left)
     return i < left && at[i] == '}' ? i - 2 : -1;
 }
 
-/* ---- hiding ------------------------------------------------------------------------------------------------------ */
+/* ---- hiding ---- */
 
 stk_status stki_variables_hide(const char **text, int64_t *length, char **copy, stk_error *err)
 {
@@ -70,7 +70,7 @@ int64_t stki_variables_show(char *text, int64_t length)
     return used;
 }
 
-/* ---- expanding --------------------------------------------------------------------------------------------------- */
+/* ---- expanding ---- */
 
 struct text {
     char *bytes;

@@ -25,7 +25,7 @@ struct reader {
 
 static stk_status read_node(struct reader *reader, yaml_event_t *event, stki_node_seat seat, stki_node **out);
 
-/* ---- errors of libyaml ------------------------------------------------------------------------------------------- */
+/* ---- errors of libyaml ---- */
 
 static void seat_at(const struct reader *reader, const yaml_mark_t *mark, stki_node_seat *seat)
 {
@@ -56,7 +56,7 @@ static stk_status next_event(struct reader *reader, yaml_event_t *event)
     return yaml_parser_parse(&reader->parser, event) ? STK_OK : fail_parser(reader);
 }
 
-/* ---- anchors ----------------------------------------------------------------------------------------------------- */
+/* ---- anchors ---- */
 
 static struct anchor *find_anchor(struct reader *reader, const char *name)
 {
@@ -107,7 +107,7 @@ static stk_status read_alias(struct reader *reader, const yaml_event_t *event, c
     return stki_node_copy(reader->document, anchor->node, seat, out, reader->err);
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ---- */
 
 static stk_status refuse_tag(struct reader *reader, const stki_node_seat *seat, const yaml_char_t *tag)
 {

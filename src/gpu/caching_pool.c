@@ -25,7 +25,7 @@ static const stki_pool_rules device_rules = {
 
 static const stki_pool_rules pinned_rules = {.small_limit = MIB, .small_segment = 2 * MIB, .large_step = 4 * KIB};
 
-/* ---- the driver -------------------------------------------------------------------------------------------------- */
+/* ---- the driver ---- */
 
 static void driver_free(stki_caching_pool *pool, void *memory, int64_t bytes)
 {
@@ -72,7 +72,7 @@ static stk_status ask_driver(stki_caching_pool *pool, const stki_pool_request *r
     return stki_fail_memory(said, sizeof(stki_pool_block), "the bookkeeping of a memory pool");
 }
 
-/* ---- no memory --------------------------------------------------------------------------------------------------- */
+/* ---- no memory ---- */
 
 /* Work of the stream may still touch what it freed, and not every driver waits for that. */
 static bool has_passed(stki_caching_pool *pool, const void *owner)
@@ -143,7 +143,7 @@ static stk_status make_room(stki_caching_pool *pool, const stki_pool_request *re
     }
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 /* What the cache does not have. */
 static stk_status grow(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_block **out, stk_error *err)
@@ -332,7 +332,7 @@ static const stki_pool_ops ops = {
     .summary = stki_pool_summary,
 };
 
-/* ---- forks ------------------------------------------------------------------------------------------------------- */
+/* ---- forks ---- */
 
 /* A fork waits until nobody is inside a pool, so that a child finds them whole and can let go of what it inherited. */
 static stki_mutex list_lock = {PTHREAD_MUTEX_INITIALIZER};
@@ -380,7 +380,7 @@ static void list_remove(stki_caching_pool *pool)
     stki_unlock(&list_lock);
 }
 
-/* ---- making one -------------------------------------------------------------------------------------------------- */
+/* ---- making one ---- */
 
 stk_status stki_caching_pool_create(stk_device *device, stk_device_memory kind, stki_pool **out, stk_error *err)
 {

@@ -12,7 +12,7 @@ enum { FIRST_CHAINS = 256 };
 
 const char stki_pool_nobody = 0;
 
-/* ---- free blocks ------------------------------------------------------------------------------------------------- */
+/* ---- free blocks ---- */
 
 /* Does `block` come before a block of that owner, size and address? */
 static bool comes_before(const stki_pool_block *block, const void *owner, int64_t bytes, const char *address)
@@ -85,7 +85,7 @@ stki_pool_block *stki_pool_tree_best(stki_pool_block *root, const void *owner, i
     return best && best->segment->owner == owner ? best : NULL;
 }
 
-/* ---- blocks in use ----------------------------------------------------------------------------------------------- */
+/* ---- blocks in use ---- */
 
 static stki_pool_block **chain_of(const stki_pool_table *table, const void *address)
 {
@@ -160,7 +160,7 @@ stki_pool_block *stki_pool_table_find(const stki_pool_table *table, const void *
 
 #define MIB (INT64_C(1) << 20)
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------- */
+/* ---- sizes ---- */
 
 bool stki_pool_request_init(const stki_caching_pool *pool, int64_t bytes, stk_stream *stream, stki_pool_request *out)
 {
@@ -189,7 +189,7 @@ static bool is_worth_splitting(const stki_pool_segment *segment, int64_t rest)
     return segment->class == STKI_POOL_SMALL ? rest >= STKI_POOL_UNIT : rest > MIB;
 }
 
-/* ---- spare structs ----------------------------------------------------------------------------------------------- */
+/* ---- spare structs ---- */
 
 /* A fixed sequence of well mixed numbers (splitmix64's finaliser). */
 static uint32_t draw_priority(int64_t number)
@@ -231,7 +231,7 @@ static stki_pool_block *take_spare(stki_caching_pool *pool, stki_pool_segment *s
     return block;
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+/* ---- blocks ---- */
 
 /* Cuts what is not needed off a block that is in no tree. A spare block is there. */
 static void split(stki_caching_pool *pool, stki_pool_block *block, int64_t bytes)
@@ -358,7 +358,7 @@ void stki_pool_give(stki_caching_pool *pool, stki_pool_block *block)
     stki_pool_tree_insert(tree, block);
 }
 
-/* ---- segments ---------------------------------------------------------------------------------------------------- */
+/* ---- segments ---- */
 
 stki_pool_block *stki_pool_adopt(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_segment *segment,
                                  void *memory)

@@ -137,7 +137,7 @@ static inline stki_pool_block **stki_pool_tree_of(stki_caching_pool *pool, const
     return &pool->tree[segment->class != STKI_POOL_SMALL];
 }
 
-/* ---- index ------------------------------------------------------------------------------------------------------- */
+/* ---- index ---- */
 
 void stki_pool_tree_insert(stki_pool_block **root, stki_pool_block *block);
 void stki_pool_tree_remove(stki_pool_block **root, stki_pool_block *block);
@@ -151,7 +151,7 @@ void stki_pool_table_insert(stki_pool_table *table, stki_pool_block *block);
 void stki_pool_table_remove(stki_pool_table *table, stki_pool_block *block);
 stki_pool_block *stki_pool_table_find(const stki_pool_table *table, const void *address);
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+/* ---- blocks ---- */
 
 typedef struct stki_pool_request {
     int64_t asked_bytes, block_bytes, segment_bytes;
@@ -179,7 +179,7 @@ void stki_pool_wait(stki_caching_pool *pool, stki_pool_block *block);
 /* Takes a segment whose one block is free out of the pool and lets it leave. */
 void stki_pool_detach(stki_caching_pool *pool, stki_pool_segment *segment);
 
-/* ---- streams ----------------------------------------------------------------------------------------------------- */
+/* ---- streams ---- */
 
 stki_pool_use_fn stki_pool_use_add;
 /* Everything queued so far in the streams that use the block is now waited for. STK_OK: the block waits, or has nothing
@@ -199,7 +199,7 @@ void stki_pool_queues_fini(stki_caching_pool *pool);
 /* A device said no while memory was given back: there is nobody to be handed the error. */
 void stki_pool_note_error(stki_caching_pool *pool, const char *what, stk_status status, const stk_error *err);
 
-/* ---- tags -------------------------------------------------------------------------------------------------------- */
+/* ---- tags ---- */
 
 /* The block is held under the calling thread's tag, or the name of its operation. */
 void stki_pool_tag_add(stki_caching_pool *pool, stki_pool_block *block);
@@ -208,7 +208,7 @@ void stki_pool_tag_remove(stki_caching_pool *pool, stki_pool_block *block);
 int stki_pool_tags_top(const stki_caching_pool *pool, const stki_pool_tag **top, int max);
 void stki_pool_tags_fini(stki_caching_pool *pool);
 
-/* ---- reports (these take the lock) ------------------------------------------------------------------------------- */
+/* ---- reports (these take the lock) ---- */
 
 void stki_pool_stats_read(stki_pool *pool, stk_device_memory_stats *out);
 stk_status stki_pool_snapshot(stki_pool *pool, char **out, stk_error *err);

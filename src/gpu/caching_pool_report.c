@@ -20,7 +20,7 @@ static const char *kind_name(const stki_caching_pool *pool)
     return pool->base.kind == STK_MEMORY_PINNED ? "pinned" : "device";
 }
 
-/* ---- statistics -------------------------------------------------------------------------------------------------- */
+/* ---- statistics ---- */
 
 static void look_at_free(const stki_caching_pool *pool, stk_device_memory_stats *out)
 {
@@ -62,7 +62,7 @@ static stk_status take(stki_text_build *text, char **out, stk_error *err)
     return *out ? STK_OK : stki_fail_memory(err, room, "a report on a memory pool");
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ---- */
 
 static void put_stats_json(stki_text_build *text, const stk_device_memory_stats *stats)
 {
@@ -152,7 +152,7 @@ stk_status stki_pool_snapshot(stki_pool *base, char **out, stk_error *err)
     return take(&text, out, err);
 }
 
-/* ---- a table for people ------------------------------------------------------------------------------------------ */
+/* ---- a table for people ---- */
 
 typedef char cell[32];
 
@@ -242,7 +242,7 @@ stk_status stki_pool_summary(stki_pool *base, char **out, stk_error *err)
     return take(&text, out, err);
 }
 
-/* ---- the message ------------------------------------------------------------------------------------------------- */
+/* ---- the message ---- */
 
 static void say_holders(char *to, size_t room, const stki_caching_pool *pool)
 {

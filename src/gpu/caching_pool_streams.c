@@ -17,7 +17,7 @@ void stki_pool_note_error(stki_caching_pool *pool, const char *what, stk_status 
     stki_log(STKI_LOG_memory, "%s: %s", pool->base.device->name, pool->last_error);
 }
 
-/* ---- queues and spare uses --------------------------------------------------------------------------------------- */
+/* ---- queues and spare uses ---- */
 
 static stki_pool_queue *find_queue(const stki_caching_pool *pool, const stk_stream *stream)
 {
@@ -130,7 +130,7 @@ void stki_pool_queues_fini(stki_caching_pool *pool)
     }
 }
 
-/* ---- a block's uses ---------------------------------------------------------------------------------------------- */
+/* ---- a block's uses ---- */
 
 bool stki_pool_use_add(stki_caching_pool *pool, stki_pool_block *block, stk_stream *stream)
 {
@@ -192,7 +192,7 @@ stk_status stki_pool_uses_record(stki_caching_pool *pool, stki_pool_block *block
     return worst;
 }
 
-/* ---- passing ----------------------------------------------------------------------------------------------------- */
+/* ---- passing ---- */
 
 /* An error counts as passed: the device has stopped working on it, and whoever waits for the stream is told. */
 static bool passed(stki_caching_pool *pool, const stki_pool_use *use)
@@ -244,7 +244,7 @@ static void sweep(stki_caching_pool *pool)
     }
 }
 
-/* ---- streams that go --------------------------------------------------------------------------------------------- */
+/* ---- streams that go ---- */
 
 int64_t stki_pool_stream_stake(const stki_caching_pool *pool, const stk_stream *stream)
 {

@@ -54,8 +54,7 @@ static cudaEvent_t event_of(const stk_event *event)
     return ((const cuda_event *)(const void *)event)->handle;
 }
 
-/* ---- context and errors -------------------------------------------------------------------------------------------
- */
+/* ---- context and errors ---- */
 
 /* While any thread captures a graph in the ordinary mode, CUDA refuses others to allocate or to ask events, and the
  * capture is lost. Nothing that is called here belongs into a graph, so between enter and leave the thread takes no
@@ -184,8 +183,7 @@ static cudaError_t create_stream(bool urgent, cudaStream_t *out)
     return error ? error : stki_cuda->StreamCreateWithPriority(out, cudaStreamNonBlocking, greatest);
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 /* Memory from the pool of the driver: freeing it waits for nothing, while cudaFree waits for the whole device, so that
  * closing a loader would hold up the training that goes on. Nothing else is done in the stream. What is allocated can
@@ -305,8 +303,7 @@ static stk_status cuda_copy(stk_device *device, void *dst, bool dst_on_device, c
     return leave_with(cuda, wait_if_default(stream, error), doing, bytes, err);
 }
 
-/* ---- kernels ------------------------------------------------------------------------------------------------------
- */
+/* ---- kernels ---- */
 
 static bool one_byte(const unsigned char *pattern, int64_t bytes)
 {
@@ -353,8 +350,7 @@ static stk_status cuda_launch(stk_device *device, const stki_launch *launch, stk
 
 STKI_KERNEL_ENTRIES(cuda_launch)
 
-/* ---- streams ------------------------------------------------------------------------------------------------------
- */
+/* ---- streams ---- */
 
 static stk_status stream_alloc(stk_device *device, cuda_stream **out, stk_error *err)
 {
@@ -464,8 +460,7 @@ stk_status stki_cuda_hold_stream(stk_stream *stream, const int *flag, int64_t at
                       doing, -1, err);
 }
 
-/* ---- events -------------------------------------------------------------------------------------------------------
- */
+/* ---- events ---- */
 
 static stk_status cuda_event_create(stk_device *device, bool timing, stk_event **out, stk_error *err)
 {
@@ -542,8 +537,7 @@ static stk_status cuda_event_elapsed(stk_device *device, const stk_event *from, 
     return status;
 }
 
-/* ---- the device ---------------------------------------------------------------------------------------------------
- */
+/* ---- the device ---- */
 
 static stk_status cuda_spin(stk_device *device, int64_t ns, stk_stream *stream, stk_error *err)
 {

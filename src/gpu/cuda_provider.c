@@ -18,8 +18,7 @@ static stki_mutex lock = {PTHREAD_MUTEX_INITIALIZER};
 static stki_cuda_device *made[MAX_GPUS];
 static int64_t user_generation = -1; /* the process (fork generation) that called CUDA first; -1: nobody has */
 
-/* ---- what is missing ----------------------------------------------------------------------------------------------
- */
+/* ---- what is missing ---- */
 
 static stk_status no_driver(stk_error *err)
 {
@@ -95,8 +94,7 @@ static stk_status no_such_gpu(int index, int count, stk_error *err)
                      visible ? " (CUDA_VISIBLE_DEVICES is '" : "", visible ? visible : "", visible ? "')" : "");
 }
 
-/* ---- making one ---------------------------------------------------------------------------------------------------
- */
+/* ---- making one ---- */
 
 /* What the kernels were compiled for, in ascending order. Code runs on GPUs of its generation (major) that are not
  * older; PTX of the last one is compiled by the driver for all GPUs from there on. */
@@ -194,8 +192,7 @@ static stk_status make(int index, stki_cuda_device **out, stk_error *err)
     return STK_OK;
 }
 
-/* ---- the provider -------------------------------------------------------------------------------------------------
- */
+/* ---- the provider ---- */
 
 /* "cuda" is the first; "cuda:N", N of digits alone. */
 static stk_status read_name(const char *name, int *index, stk_error *err)

@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- memory --------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 /* Whole pages, as a driver gives them; large blocks ask for huge ones. */
 enum { PAGE = 4096, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20 };
@@ -76,8 +75,7 @@ static void host_free_pinned(stk_device *device, void *block, int64_t bytes)
     stki_block_free(&pinned_blocks, block, bytes, alignment_of(bytes));
 }
 
-/* ---- work ----------------------------------------------------------------------------------------------------------
- */
+/* ---- work ---- */
 
 typedef struct copy_job {
     void *dst;
@@ -131,7 +129,7 @@ static stk_status host_fill(stk_device *device, void *dst, const void *pattern, 
     return stki_host_submit(device, stream, &work, &job, sizeof job, NULL, err);
 }
 
-/* ---- kernels ------------------------------------------------------------------------------------------------------
+/* ---- kernels ----
  *
  * Those of a GPU, run by the stream's thread (kernel_twin.h). Conversions and copies are many times as fast by the
  * library's own code, with the same bits, and much data goes through them; STOKER_HOST_KERNELS=twin, which the tests
@@ -243,8 +241,7 @@ static stk_status host_copy_strided(stk_device *device, const stk_tensor *dst, c
     return stki_host_submit(device, stream, &work, &job, (int64_t)(offsetof(strided_job, axes) + 3 * axis), NULL, err);
 }
 
-/* ---- the table -----------------------------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 static stk_status host_properties(stk_device *device, stk_device_properties *out, stk_error *err)
 {
@@ -280,8 +277,7 @@ static const stki_device_ops host_ops = {
     .quantize = kernel_quantize,
 };
 
-/* ---- by name -------------------------------------------------------------------------------------------------------
- */
+/* ---- by name ---- */
 
 static stk_device devices[STKI_HOST_DEVICES]; /* guarded by lock until registered */
 static char names[STKI_HOST_DEVICES][8];

@@ -56,8 +56,7 @@ void stki_host_event_destroy(stk_device *device, stk_event *handle)
         let_go(own(handle));
 }
 
-/* ---- recording -----------------------------------------------------------------------------------------------------
- */
+/* ---- recording ---- */
 
 typedef struct stamp {
     host_event *event;
@@ -128,8 +127,7 @@ stk_status stki_host_event_record(stk_device *device, stk_event *handle, stk_str
     return status;
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------------------
- */
+/* ---- asking ---- */
 
 stk_status stki_host_event_query(stk_device *device, stk_event *handle, stk_error *err)
 {

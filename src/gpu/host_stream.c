@@ -18,8 +18,7 @@ typedef struct header {
 
 _Static_assert(sizeof(header) % UNIT == 0, "jobs lie behind their header, aligned for anything");
 
-/* ---- all streams ---------------------------------------------------------------------------------------------------
- */
+/* ---- all streams ---- */
 
 /* Of all host devices. A fork holds the lock, so that the child can use the list; it skips its parent's streams. */
 static stki_mutex list_lock = {PTHREAD_MUTEX_INITIALIZER};
@@ -94,8 +93,7 @@ static void let_go(stki_host_stream *stream)
     stki_free(stream);
 }
 
-/* ---- the ring ------------------------------------------------------------------------------------------------------
- */
+/* ---- the ring ---- */
 
 static header *header_at(char *ring, int64_t room, int64_t position)
 {
@@ -168,8 +166,7 @@ static stk_status grow(stki_host_stream *stream, int64_t bytes, stk_error *err)
     return STK_OK;
 }
 
-/* ---- injected faults -----------------------------------------------------------------------------------------------
- */
+/* ---- injected faults ---- */
 
 static bool fails_now(int64_t *left)
 {
@@ -237,8 +234,7 @@ void stki_host_set_faults(stk_device *device, stk_stream *stream, const stki_hos
     stki_unlock(&list_lock);
 }
 
-/* ---- the thread ----------------------------------------------------------------------------------------------------
- */
+/* ---- the thread ---- */
 
 /* The next piece: its header and job copied out of the ring. Waits for one; false: the stream is closed and empty. */
 static bool take(stki_host_stream *stream, header *piece, void *job)
@@ -310,8 +306,7 @@ static void stream_main(void *context)
     let_go(stream);
 }
 
-/* ---- streams -------------------------------------------------------------------------------------------------------
- */
+/* ---- streams ---- */
 
 stk_status stki_host_stream_create(stk_device *device, bool urgent, stk_stream **out, stk_error *err)
 {
@@ -398,8 +393,7 @@ stk_status stki_host_stream_query(stk_device *device, stk_stream *handle, stk_er
     return status;
 }
 
-/* ---- queuing -------------------------------------------------------------------------------------------------------
- */
+/* ---- queuing ---- */
 
 static stk_status run_inline(stk_device *device, const stki_host_work *work, const void *job, int64_t job_bytes,
                              stk_error *err)
@@ -464,8 +458,7 @@ stk_status stki_host_submit(stk_device *device, stk_stream *handle, const stki_h
     return status;
 }
 
-/* ---- places in streams ---------------------------------------------------------------------------------------------
- */
+/* ---- places in streams ---- */
 
 void stki_host_mark_retain(const stki_host_mark *mark)
 {

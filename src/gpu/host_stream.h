@@ -29,8 +29,7 @@ typedef struct stki_host_work {
 stk_status stki_host_submit(stk_device *device, stk_stream *stream, const stki_host_work *work, const void *job,
                             int64_t job_bytes, int64_t *out_position, stk_error *err);
 
-/* ---- streams -------------------------------------------------------------------------------------------------------
- */
+/* ---- streams ---- */
 
 typedef struct stki_host_stream {
     /* fixed after create */
@@ -71,8 +70,7 @@ stk_status stki_host_stream_query(stk_device *device, stk_stream *stream, stk_er
 /* Waits for all that is queued in every stream of the device, destroyed ones included. The error is the first one. */
 stk_status stki_host_synchronize(stk_device *device, stk_error *err);
 
-/* ---- places in streams ---------------------------------------------------------------------------------------------
- */
+/* ---- places in streams ---- */
 
 typedef struct stki_host_mark {
     stki_host_stream *stream; /* NULL: passed. Otherwise the mark holds a reference. */
@@ -85,8 +83,7 @@ stk_status stki_host_mark_query(const stki_host_mark *mark, stk_error *err); /* 
 /* What is queued in `stream` from now on comes after the mark. */
 stk_status stki_host_stream_wait_mark(stk_stream *stream, const stki_host_mark *mark, stk_error *err);
 
-/* ---- events (host_event.c) -----------------------------------------------------------------------------------------
- */
+/* ---- events (host_event.c) ---- */
 
 stk_status stki_host_stream_wait(stk_device *device, stk_stream *stream, stk_event *event, stk_error *err);
 stk_status stki_host_event_create(stk_device *device, bool timing, stk_event **out, stk_error *err);

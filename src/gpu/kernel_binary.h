@@ -39,7 +39,7 @@ typedef struct stki_binary_args {
     stki_nest nest; /* sides: out, in[0], in[1] */
 } stki_binary_args;
 
-/* ---- whole numbers ----------------------------------------------------------------------------------------------- */
+/* ---- whole numbers ---- */
 
 /* Sums, differences and products of either sign are the same low bits. The smallest number divided by -1 wraps. */
 STKI_KERNEL_FN int64_t stki_binary_divide(int64_t p, int64_t q, int floored)
@@ -104,7 +104,7 @@ STKI_KERNEL_FN uint64_t stki_binary_unsigned(int loop, uint64_t p, uint64_t q, u
     }
 }
 
-/* ---- reals ------------------------------------------------------------------------------------------------------- */
+/* ---- reals ---- */
 
 #define STKI_BINARY_REAL(real, fmod_fn, floor_fn, trunc_fn, copysign_fn)                                \
     STKI_FLOOR_DIVISION(STKI_KERNEL_FN, stki_binary_floor_##real, real, fmod_fn, floor_fn, copysign_fn) \
@@ -148,7 +148,7 @@ STKI_KERNEL_FN int stki_binary_compares(int loop)
     return loop >= STKI_BINARY_EQ && loop <= STKI_BINARY_LE;
 }
 
-/* ---- one element ------------------------------------------------------------------------------------------------- */
+/* ---- one element ---- */
 
 /* Operands and result are elements of the compute dtype; of a comparison the result is a bool. */
 STKI_KERNEL_FN uint64_t stki_binary_element(int loop, int compute, uint64_t p, uint64_t q, uint64_t high)
@@ -177,7 +177,7 @@ STKI_KERNEL_FN uint64_t stki_binary_element(int loop, int compute, uint64_t p, u
     return stki_binary_signed(loop, (int64_t)p, (int64_t)q, (int64_t)high);
 }
 
-/* ---- linear ------------------------------------------------------------------------------------------------------ */
+/* ---- linear ---- */
 
 STKI_KERNEL_FN uint64_t stki_binary_operand(const stki_binary_args *args, int k, uint64_t bits)
 {
@@ -215,7 +215,7 @@ STKI_KERNEL_FN void stki_binary_linear(const stki_binary_args *args, stki_spot s
     }
 }
 
-/* ---- runs -------------------------------------------------------------------------------------------------------- */
+/* ---- runs ---- */
 
 /* Element i of 16 bytes in the compute dtype of f32, f16 or bf16. */
 STKI_KERNEL_FN float stki_binary_get(int dtype, const stki_words *words, int i)

@@ -13,7 +13,7 @@
 #include "small_float.h"
 #include <stoker/tensor.h>
 
-/* ---- arithmetic that compilers could take liberties with --------------------------------------------------------- */
+/* ---- arithmetic that compilers could take liberties with ---- */
 
 STKI_KERNEL_FN float stki_kernel_fma(float x, float a, float b)
 {
@@ -38,7 +38,7 @@ STKI_KERNEL_FN double stki_f64_of_bits(uint64_t bits)
     return x;
 }
 
-/* ---- dtypes ------------------------------------------------------------------------------------------------------ */
+/* ---- dtypes ---- */
 
 STKI_KERNEL_FN int stki_kernel_size(int dtype)
 {
@@ -213,7 +213,7 @@ STKI_KERNEL_FN uint64_t stki_kernel_swap(uint64_t bits, int size)
     return swapped;
 }
 
-/* ---- conversions ------------------------------------------------------------------------------------------------- */
+/* ---- conversions ---- */
 
 typedef struct stki_levels {
     float zero_point, low, high;
@@ -332,7 +332,7 @@ STKI_KERNEL_FN uint32_t stki_kernel_pair_bf16(float first, float second)
 #endif
 }
 
-/* ---- quantising -------------------------------------------------------------------------------------------------- */
+/* ---- quantising ---- */
 
 /* x times the reciprocal of the scale, rounded, plus the zero point, saturated. */
 STKI_KERNEL_FN uint64_t stki_kernel_to_level(int dtype, float x, float inverse, float zero_point)

@@ -56,7 +56,7 @@ typedef struct stki_map_args {
     stki_nest nest;
 } stki_map_args;
 
-/* ---- one element ------------------------------------------------------------------------------------------------- */
+/* ---- one element ---- */
 
 /* An element of up to 16 bytes. */
 typedef struct stki_bits {
@@ -185,7 +185,7 @@ STKI_KERNEL_FN stki_bits stki_map_element(const stki_map_args *args, int kind, s
     }
 }
 
-/* ---- linear ------------------------------------------------------------------------------------------------------ */
+/* ---- linear ---- */
 
 /* First all loads of a thread, so that they are on their way together. */
 STKI_KERNEL_FN void stki_map_linear(const stki_map_args *args, int kind, stki_spot spot)
@@ -212,7 +212,7 @@ STKI_KERNEL_FN void stki_map_linear(const stki_map_args *args, int kind, stki_sp
     }
 }
 
-/* ---- tiled ------------------------------------------------------------------------------------------------------- */
+/* ---- tiled ---- */
 
 typedef struct stki_map_tile {
     int64_t row, column; /* of its first element */

@@ -28,7 +28,7 @@ bool stki_kernels_general(void)
     return only_general;
 }
 
-/* ---- nests ------------------------------------------------------------------------------------------------------- */
+/* ---- nests ---- */
 
 enum { MOST_BLOCKS = INT32_MAX };
 
@@ -94,7 +94,7 @@ stk_status stki_launch_blocks(stki_launch *launch, uint64_t threads, uint64_t a_
     return STK_OK;
 }
 
-/* ---- maps -------------------------------------------------------------------------------------------------------- */
+/* ---- maps ---- */
 
 /* A copy of neighbours is one of larger elements, up to 16 bytes, where addresses, strides and lengths allow. */
 static void widen(const stki_map_plan *map, stki_strided *plan, int64_t *size)
@@ -185,7 +185,7 @@ stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_laun
     return stki_launch_blocks(out, args->count, STKI_MAP_EACH, err);
 }
 
-/* ---- runs -------------------------------------------------------------------------------------------------------- */
+/* ---- runs ---- */
 
 /* What kernels_convert.cu has been made for. */
 static bool runs_pair(stk_dtype dst, stk_dtype src, bool pattern)
@@ -248,7 +248,7 @@ bool stki_plan_runs(const stki_map_plan *map, const stki_strided *given, int64_t
     return stki_launch_blocks(out, args->strips, 1, NULL) == STK_OK;
 }
 
-/* ---- copies ------------------------------------------------------------------------------------------------------ */
+/* ---- copies ---- */
 
 bool stki_same_bits(stk_dtype dst, stk_dtype src)
 {
@@ -291,7 +291,7 @@ stk_status stki_kernel_plan_copy(const stk_tensor *dst, const stk_tensor *src, s
     return stki_plan_map(&map, &plan, out, err);
 }
 
-/* ---- quantising -------------------------------------------------------------------------------------------------- */
+/* ---- quantising ---- */
 
 bool stki_kernel_table_of_quantize(const stki_quantize_job *job, stki_kernel_table *out)
 {
@@ -347,7 +347,7 @@ stk_status stki_kernel_plan_quantize(const stki_quantize_job *job, const void *f
     return stki_plan_map(&map, &plan, out, err);
 }
 
-/* ---- element-wise ------------------------------------------------------------------------------------------------ */
+/* ---- element-wise ---- */
 
 /* Strides over the output's shape: none along axes that are not there or have length 1. */
 static void spread(const stk_tensor *out, const stk_tensor *in, int64_t *strides)

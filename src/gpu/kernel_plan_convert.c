@@ -23,7 +23,7 @@ bool stki_kernel_table_of_convert(const stki_convert *convert, stki_kernel_table
     return true;
 }
 
-/* ---- axes -------------------------------------------------------------------------------------------------------- */
+/* ---- axes ---- */
 
 static stk_status plan_axes(const stki_convert *convert, int64_t dst_stride, int64_t src_stride, int64_t count,
                             stki_strided *plan, stk_error *err)
@@ -49,7 +49,7 @@ static stk_status plan_axes(const stki_convert *convert, int64_t dst_stride, int
     return STK_OK;
 }
 
-/* ---- pixels ------------------------------------------------------------------------------------------------------ */
+/* ---- pixels ---- */
 
 enum { FEWEST_PIXELS = 16, NO_PLANES = -1, NO_PIXELS = -2 };
 
@@ -162,7 +162,7 @@ static bool plan_pixels(const stki_map_plan *map, const stki_convert *convert, c
     return true;
 }
 
-/* ---- convert ----------------------------------------------------------------------------------------------------- */
+/* ---- convert ---- */
 
 static stki_map_table table_of(const stki_convert_pairs *pairs, const void *far)
 {

@@ -31,7 +31,7 @@ typedef struct stki_spot {
     uint32_t block, thread;
 } stki_spot;
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---- */
 
 /* 16 bytes that move at once. */
 #ifdef __cplusplus
@@ -127,7 +127,7 @@ STKI_KERNEL_FN void stki_store_bits(uint8_t *to, uint64_t bits, int size)
         to[i] = (uint8_t)(bits >> 8 * i);
 }
 
-/* ---- division by a number that all threads share ----------------------------------------------------------------- */
+/* ---- division by a number that all threads share ---- */
 
 /* Granlund and Montgomery's: the quotient of x < 2^31 is ((x * multiplier >> 32) + x) >> shift. */
 typedef struct stki_divisor {
@@ -139,7 +139,7 @@ STKI_KERNEL_FN uint32_t stki_quotient(stki_divisor by, uint32_t x)
     return ((uint32_t)((uint64_t)x * by.multiplier >> 32) + x) >> by.shift;
 }
 
-/* ---- axes -------------------------------------------------------------------------------------------------------- */
+/* ---- axes ---- */
 
 enum { STKI_KERNEL_AXES = 33, STKI_KERNEL_SIDES = 3 };
 

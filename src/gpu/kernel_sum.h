@@ -100,7 +100,7 @@ STKI_KERNEL_FN void stki_sum_put(const stki_sum_args *args, int whole, uint64_t 
     stki_store_bits(args->out + stki_nest_at(&args->kept, 0, cell, 2).side[0], bits, stki_kernel_size(args->via));
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 STKI_KERNEL_FN uint64_t stki_sum_end(const stki_sum_args *args, uint32_t part)
 {
@@ -135,7 +135,7 @@ STKI_KERNEL_FN void stki_sum_halve(const stki_sum_args *args, stki_spot spot, st
     }
 }
 
-/* ---- cells ------------------------------------------------------------------------------------------------------- */
+/* ---- cells ---- */
 
 STKI_KERNEL_FN void stki_sum_cells(const stki_sum_args *args, stki_spot spot)
 {

@@ -16,7 +16,7 @@ template <int DST, int RAW, int STEP, int MIRRORED> KERNEL pixels(ARGS(stki_pixe
     stki_pixels_write(&args, DST, RAW, STEP, MIRRORED, here(), tile);
 }
 
-/* ---- launches ---------------------------------------------------------------------------------------------------- */
+/* ---- launches ---- */
 
 template <int DST, int SRC> static cudaError_t launch_runs_of(const stki_launch *launch, cudaStream_t stream)
 {

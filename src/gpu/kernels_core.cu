@@ -2,7 +2,7 @@
  * kernel_sum.h); and the one function that launches. */
 #include "kernel_cuda.cuh"
 
-/* ---- maps -------------------------------------------------------------------------------------------------------- */
+/* ---- maps ---- */
 
 template <int KIND> KERNEL map_linear(ARGS(stki_map_args))
 {
@@ -18,7 +18,7 @@ template <int KIND> KERNEL map_tiled(ARGS(stki_map_args))
     stki_map_tile_write(&args, KIND, here(), tile);
 }
 
-/* ---- the core's operations --------------------------------------------------------------------------------------- */
+/* ---- the core's operations ---- */
 
 KERNEL binary_linear(ARGS(stki_binary_args))
 {
@@ -51,7 +51,7 @@ KERNEL sum_finish(ARGS(stki_sum_args))
     stki_sum_finish(&args, here());
 }
 
-/* ---- launches ---------------------------------------------------------------------------------------------------- */
+/* ---- launches ---- */
 
 static cudaError_t launch_map(const stki_launch *launch, cudaStream_t stream)
 {

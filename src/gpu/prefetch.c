@@ -44,8 +44,7 @@ static void finish(stki_prefetch *prefetch, stk_status status, const stk_error *
                    const stki_prefetch_flight *flight);
 static void unref(stki_prefetch *prefetch);
 
-/* ---- copies on their way -------------------------------------------------------------------------------------------
- */
+/* ---- copies on their way ---- */
 
 static int64_t elapsed(const stk_event *from, const stk_event *to)
 {
@@ -149,8 +148,7 @@ static void drain(stki_prefetch *prefetch)
     }
 }
 
-/* ---- one batch -----------------------------------------------------------------------------------------------------
- */
+/* ---- one batch ---- */
 
 /* When to look again after so long a wait for a slot: late by a quarter of it at most. */
 static int64_t next_look(int64_t now, int64_t before)
@@ -364,8 +362,7 @@ static void run_thread(void *context)
     unref(prefetch);
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------------------
- */
+/* ---- life ---- */
 
 static stk_status make_flight(stki_prefetch *prefetch, stki_prefetch_flight *flight, stk_error *err)
 {
@@ -563,8 +560,7 @@ void stki_prefetch_destroy(stki_prefetch *prefetch)
     unref(prefetch);
 }
 
-/* ---- next ----------------------------------------------------------------------------------------------------------
- */
+/* ---- next ---- */
 
 static void finish(stki_prefetch *prefetch, stk_status status, const stk_error *error,
                    const stki_prefetch_flight *flight)
@@ -750,8 +746,7 @@ void *stki_prefetch_place(const stki_prefetch *prefetch, int slot, int part)
     return prefetch->slots[slot].block + (p->convert ? p->offset : p->copy_offset);
 }
 
-/* ---- release -------------------------------------------------------------------------------------------------------
- */
+/* ---- release ---- */
 
 stk_status stki_prefetch_await(stki_prefetch *prefetch, int slot, stk_stream *stream, stk_error *err)
 {
@@ -778,8 +773,7 @@ void stki_prefetch_release(stki_prefetch *prefetch, int slot, stk_stream *stream
     unref(prefetch);
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------------------
- */
+/* ---- asking ---- */
 
 void stki_prefetch_read_stats(stki_prefetch *prefetch, stki_prefetch_stats *out)
 {

@@ -16,8 +16,7 @@
 
 enum { READ_STRETCH = 1 << 20 /* bytes that are read at once for a scattered sample, whatever its own size */ };
 
-/* ---- the array ----------------------------------------------------------------------------------------------------
- */
+/* ---- the array ---- */
 
 static bool is_empty(int ndim, const int64_t *shape)
 {
@@ -198,8 +197,7 @@ stk_status stki_array_tensor(const stki_array *array, const char *path, stk_tens
     return STK_OK;
 }
 
-/* ---- its samples --------------------------------------------------------------------------------------------------
- */
+/* ---- its samples ---- */
 
 struct array_reader {
     stki_reader base; /* first member */

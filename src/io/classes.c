@@ -24,8 +24,7 @@ int64_t stki_classes_bytes(const stki_classes *classes)
     return classes->names.room + 3 * classes->room * (int64_t)sizeof(int64_t);
 }
 
-/* ---- finding -------------------------------------------------------------------------------------------------------
- */
+/* ---- finding ---- */
 
 /* The name's place in the hash table, or the free one where it belongs. There is always a free one. */
 static int64_t *place_of(const stki_classes *classes, const char *name)
@@ -50,8 +49,7 @@ static void fill_table(stki_classes *classes)
         *place_of(classes, stki_classes_name(classes, i)) = i + 1;
 }
 
-/* ---- adding --------------------------------------------------------------------------------------------------------
- */
+/* ---- adding ---- */
 
 static stk_status grow(stki_classes *classes, stk_error *err)
 {
@@ -98,8 +96,7 @@ stk_status stki_classes_add_all(stki_classes *classes, const stki_classes *more,
     return status;
 }
 
-/* ---- sorting -------------------------------------------------------------------------------------------------------
- */
+/* ---- sorting ---- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -125,8 +122,7 @@ stk_status stki_classes_sort(stki_classes *classes, stk_error *err)
     return STK_OK;
 }
 
-/* ---- texts ---------------------------------------------------------------------------------------------------------
- */
+/* ---- texts ---- */
 
 bool stki_classes_are_texts(const stki_reader *reader)
 {
@@ -180,8 +176,7 @@ stk_status stki_classes_of_texts(const stki_reader *reader, stki_classes *out, i
     return status;
 }
 
-/* ---- a file of names -----------------------------------------------------------------------------------------------
- */
+/* ---- a file of names ---- */
 
 static stk_status fail_line(const char *path, int64_t line, const char *found, const char *expected, stk_error *err)
 {

@@ -11,8 +11,7 @@
 
 enum { NAMES_SHOWN = 8 };
 
-/* ---- for the formats ----------------------------------------------------------------------------------------------
- */
+/* ---- for the formats ---- */
 
 stk_status stki_container_create(int64_t bytes, const stki_container_ops *ops, const char *path, void *out,
                                  stk_error *err)
@@ -134,8 +133,7 @@ void stki_container_free(stki_container *c)
     stki_free(c);
 }
 
-/* ---- for everybody ------------------------------------------------------------------------------------------------
- */
+/* ---- for everybody ---- */
 
 stki_container *stki_container_retain(const stki_container *container)
 {

@@ -20,8 +20,7 @@ static const struct documents *documents_of(const stki_reader *base)
     return (const struct documents *)(const void *)base;
 }
 
-/* ---- finding them --------------------------------------------------------------------------------------------------
- */
+/* ---- finding them ---- */
 
 struct search {
     struct documents *d;
@@ -142,8 +141,7 @@ static bool encode(stk_dtype dtype, bool swapped, int64_t token, uint64_t *out)
     return true;
 }
 
-/* ---- the reader ----------------------------------------------------------------------------------------------------
- */
+/* ---- the reader ---- */
 
 static stk_status documents_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
                                  stk_tensor *out, stk_error *err)

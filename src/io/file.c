@@ -18,7 +18,7 @@
 #include "counter.h"
 #include "descriptor.h"
 #include "error.h"
-#include "file_kind.h"
+#include "foreign_file.h"
 #include "map_room.h"
 #include "stamp.h"
 #include <errno.h>

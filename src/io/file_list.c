@@ -2,7 +2,7 @@
  */
 #include "allocate.h"
 #include "error.h"
-#include "file_kind.h"
+#include "foreign_file.h"
 #include "files.h"
 #include <glob.h>
 #include <stdlib.h>

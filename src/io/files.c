@@ -38,8 +38,7 @@ bool stki_file_is_at_fault(stk_status status)
            status != STK_E_BAD_ARG;
 }
 
-/* ---- one file -----------------------------------------------------------------------------------------------------
- */
+/* ---- one file ---- */
 
 static stk_status open_sample(const struct files *f, int64_t index, stk_tensor *out, stk_error *err)
 {
@@ -110,8 +109,7 @@ static stk_status check_sample(const struct files *f, int64_t index, const stk_t
                         f->list.paths[f->first]);
 }
 
-/* ---- the reader ----------------------------------------------------------------------------------------------------
- */
+/* ---- the reader ---- */
 
 static struct files *files_of(const stki_reader *base)
 {
@@ -217,8 +215,7 @@ static void files_destroy(stki_reader *base)
 static const stki_reader_ops files_ops = {
     .format = "files", .read = files_read, .shape = files_shape, .path = files_path, .destroy = files_destroy};
 
-/* ---- opening -------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 struct scan {
     struct files *files;

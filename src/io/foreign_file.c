@@ -1,6 +1,6 @@
-/* file_kind.c: a table of signatures. What has a reader of its own is not in it, but for images, which are recognized
- * by image_kind.c. */
-#include "file_kind.h"
+/* foreign_file.c: signatures of files that stoker does not read, and of common ones that are read under another name,
+ * for error messages. The formats that are read are recognized in formats/formats.c and images/image_kind.c. */
+#include "foreign_file.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

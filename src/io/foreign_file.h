@@ -1,8 +1,8 @@
-/* file_kind.h: what a file is that no reader here takes, by its first bytes and whatever its name says: compressed
+/* foreign_file.h: what a file is that no reader here takes, by its first bytes and whatever its name says: compressed
  * files, a Git LFS pointer, a page that a server sent instead of the file. Pure; any thread.
  */
-#ifndef STKI_FILE_KIND_H
-#define STKI_FILE_KIND_H
+#ifndef STKI_FOREIGN_FILE_H
+#define STKI_FOREIGN_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>

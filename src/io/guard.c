@@ -67,8 +67,7 @@ static const struct sigaction *_Atomic previous; /* one of the three; NULL: ours
 static uintptr_t page_bytes;
 static _Atomic bool spent; /* `found` asked to be called once (SA_RESETHAND) and was */
 
-/* ---- the handler ---------------------------------------------------------------------------------------------------
- */
+/* ---- the handler ---- */
 
 static stki_guard *slot_of(uintptr_t address)
 {
@@ -193,8 +192,7 @@ static void on_bus(int number, siginfo_t *info, void *context)
     errno = error_number;
 }
 
-/* ---- the table -----------------------------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 static void lock_table(void)
 {

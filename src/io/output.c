@@ -135,7 +135,7 @@ static stk_status sync_directory(const char *path, stk_error *err)
     return status;
 }
 
-/* ---- opening ---------------------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static stk_status open_in_place(stki_output *o, stk_error *err)
 {
@@ -277,7 +277,7 @@ const char *stki_output_temporary(const stki_output *output)
     return output->temporary ? output->temporary : output->path;
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 int64_t stki_output_position(const stki_output *output)
 {
@@ -444,8 +444,7 @@ stk_status stki_output_seek(stki_output *o, int64_t offset, stk_error *err)
     return status;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------
- */
+/* ---- the end ---- */
 
 static stk_status finish_bytes(stki_output *o, stk_error *err)
 {

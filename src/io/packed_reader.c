@@ -44,8 +44,7 @@ static void packed_destroy(stki_reader *base)
     stki_free(p);
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------------
- */
+/* ---- values ---- */
 
 /* One piece of a document, `size` bytes an element. */
 static stk_status copy_piece(const struct shared *s, const stki_piece *piece, char *to, stki_scratch *scratch,
@@ -158,8 +157,7 @@ static int packed_place(const stki_reader *base, int64_t index, stki_range *out)
     return 1;
 }
 
-/* ---- segments and positions ---------------------------------------------------------------------------------------
- */
+/* ---- segments and positions ---- */
 
 static stk_status part_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
                             stk_tensor *out, stk_error *err)
@@ -186,8 +184,7 @@ static stk_status part_read(const stki_reader *base, int64_t index, const stki_w
 
 static const stki_reader_ops part_ops = {.format = "packed", .read = part_read, .destroy = packed_destroy};
 
-/* ---- opening -------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static int64_t length_of(void *context, int64_t document)
 {

@@ -28,8 +28,7 @@ struct planner {
     uint64_t *bits[LEVELS];
 };
 
-/* ---- which stacks hold something ----------------------------------------------------------------------------------
- */
+/* ---- which stacks hold something ---- */
 
 static void mark(struct planner *p, int64_t room)
 {
@@ -67,8 +66,7 @@ static int64_t least_room(const struct planner *p, int64_t wanted)
     return -1;
 }
 
-/* ---- placing -------------------------------------------------------------------------------------------------------
- */
+/* ---- placing ---- */
 
 static void place(struct planner *p, stki_piece piece, int64_t window)
 {
@@ -158,8 +156,7 @@ static void place_rests(struct planner *p, int64_t *counts, int64_t *sorted)
     }
 }
 
-/* ---- the plan ------------------------------------------------------------------------------------------------------
- */
+/* ---- the plan ---- */
 
 static stk_status lay_out(const struct planner *p, stki_packing *out, stk_error *err)
 {

@@ -12,7 +12,7 @@ bool stki_source_holds(const stki_source_group *const *list, const stki_source_g
     return list && *list;
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---- */
 
 stk_status stki_source_defaults(const stki_source_group *group, void *values, stk_error *err)
 {
@@ -50,7 +50,7 @@ bool stki_source_equal(const stki_source *a, const stki_source *b)
     return true;
 }
 
-/* ---- refusing ---------------------------------------------------------------------------------------------------- */
+/* ---- refusing ---- */
 
 /* What is asked about the options of a map. */
 typedef struct question {

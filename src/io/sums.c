@@ -32,8 +32,7 @@ struct entry {
     const char *name, *how;
 };
 
-/* ---- values --------------------------------------------------------------------------------------------------------
- */
+/* ---- values ---- */
 
 static void add(void *state, const void *bytes, int64_t count)
 {
@@ -96,8 +95,7 @@ void stki_sums_how(const stki_reader *reader, const stki_reader_opts *opts, char
         put_options(how, opts->source);
 }
 
-/* ---- the file's bytes ----------------------------------------------------------------------------------------------
- */
+/* ---- the file's bytes ---- */
 
 static uint64_t number_at(const char *bytes, int64_t at, int size)
 {
@@ -175,8 +173,7 @@ stk_status stki_sums_validate(const void *data, int64_t count, const char *path,
     return check_entries(bytes, count, path, err);
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 char *stki_sums_path(const char *data_path)
 {
@@ -325,8 +322,7 @@ stk_status stki_sums_check(const stki_sums *sums, int64_t first, int64_t index, 
         "the record's XXH3 sum is not the one in %s", sums->file->path);
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------
- */
+/* ---- writing ---- */
 
 /* Everything behind the header, to a sum or to a file. */
 static stk_status each_part(const stki_sums_member *members, int64_t count, int64_t first,

@@ -10,8 +10,7 @@
 
 enum { PIECE = 256 << 10, ALIGN = 64, FIRST_NAMES = 16 };
 
-/* ---- names --------------------------------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
 static uint64_t hash_of(const char *name)
 {
@@ -79,8 +78,7 @@ static void free_names(stki_writer *w)
     w->name_count = w->name_room = 0;
 }
 
-/* ---- the calls ----------------------------------------------------------------------------------------------------
- */
+/* ---- the calls ---- */
 
 /* Keeps the first failure for commit. Also that of a call which was refused before anything was written: the file would
  * lack what the caller meant to be in it. */
@@ -224,8 +222,7 @@ void stki_writer_abort(stki_writer *w)
     w->ops->abort(w);
 }
 
-/* ---- whole tensors ------------------------------------------------------------------------------------------------
- */
+/* ---- whole tensors ---- */
 
 static stk_status add_in_pieces(stki_writer *w, const stk_tensor *t, int64_t total, stk_error *err)
 {

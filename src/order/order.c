@@ -58,8 +58,7 @@ static stk_status copy_indices(stki_order *order, const stki_order_opts *opts, s
     return STK_OK;
 }
 
-/* ---- blocks --------------------------------------------------------------------------------------------------------
- */
+/* ---- blocks ---- */
 
 static int64_t unit_of(const stki_order_opts *opts, int64_t sample)
 {
@@ -105,8 +104,7 @@ static stk_status make_blocks(stki_order *order, const stki_order_opts *opts, st
                               &order->blocks, err);
 }
 
-/* ---- evaluation ----------------------------------------------------------------------------------------------------
- */
+/* ---- evaluation ---- */
 
 static void put(const stki_order *order, stki_position *out, int64_t position, int64_t image)
 {
@@ -227,8 +225,7 @@ stk_status stki_order_eval(const stki_order *order, int64_t epoch, int64_t first
     return STK_OK;
 }
 
-/* ---- create --------------------------------------------------------------------------------------------------------
- */
+/* ---- create ---- */
 
 static stk_status check(const stki_order_opts *opts, stk_error *err)
 {

@@ -116,7 +116,7 @@ const char *stki_order_print_difference(const stki_order_print *a, const stki_or
 /* The keyed bijection on [0, n) alone: a Feistel network over the next power of four, cycle-walked. */
 uint64_t stki_permute(uint64_t seed, uint64_t epoch, uint64_t n, uint64_t index);
 
-/* ---- batches: (epoch, step, rank, world_size) -> positions, design 5 ------------------------------------------ */
+/* ---- batches: (epoch, step, rank, world_size) -> positions, design 5 ---- */
 
 enum stki_last_batch { STKI_LAST_PARTIAL, STKI_LAST_DROP, STKI_LAST_PAD };
 

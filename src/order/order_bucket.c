@@ -96,8 +96,7 @@ void stki_buckets_destroy(stki_buckets *b)
     stki_free(b);
 }
 
-/* ---- building -----------------------------------------------------------------------------------------------------
- */
+/* ---- building ---- */
 
 static int digit(int64_t length, int shift)
 {
@@ -231,8 +230,7 @@ static int64_t build(void *context, int number, uint64_t key, bool fresh, int64_
     }
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 static uint64_t key_of(const stki_buckets *b, int64_t epoch, int64_t position)
 {

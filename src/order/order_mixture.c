@@ -35,8 +35,7 @@ struct stki_mixture {
     int64_t *indices;
 };
 
-/* ---- shares --------------------------------------------------------------------------------------------------------
- */
+/* ---- shares ---- */
 
 void stki_mixture_counts(const int64_t *weights, int count, int64_t length, int64_t *counts)
 {
@@ -145,8 +144,7 @@ static stk_status choose_length(const stki_order_source *sources, const int64_t 
     return STK_OK;
 }
 
-/* ---- create --------------------------------------------------------------------------------------------------------
- */
+/* ---- create ---- */
 
 static stk_status copy_indices(stki_mixture *m, const stki_order_source *sources, stk_error *err)
 {
@@ -242,8 +240,7 @@ int64_t stki_mixture_share(const stki_mixture *m, int source)
     return m->sources[source].share;
 }
 
-/* ---- evaluation ----------------------------------------------------------------------------------------------------
- */
+/* ---- evaluation ---- */
 
 /* The source whose stretch holds q: the last that begins at or before it and is not empty. */
 static int source_of(const stki_mixture *m, int64_t q)

@@ -21,8 +21,7 @@ void stki_tables_fini(stki_tables *t)
     stki_mutex_fini(&t->lock);
 }
 
-/* ---- readers ------------------------------------------------------------------------------------------------------
- */
+/* ---- readers ---- */
 
 static bool is_there(const stki_tables *t, uint64_t key)
 {
@@ -51,8 +50,7 @@ void stki_tables_let_go(stki_tables *t, int number)
     atomic_fetch_sub_explicit(&t->tables[number].users, 1, memory_order_release);
 }
 
-/* ---- builders, under the lock -------------------------------------------------------------------------------------
- */
+/* ---- builders, under the lock ---- */
 
 /* Chooses the table built longest ago that nobody reads. False: there is none at the moment. */
 static bool begin(stki_tables *t, uint64_t key, uint64_t keep, uint64_t keep_too)

@@ -175,8 +175,7 @@ void stki_permutation_map(const stki_permutation *permutation, uint64_t *values,
     }
 }
 
-/* ---- several -------------------------------------------------------------------------------------------------------
- */
+/* ---- several ---- */
 
 bool stki_permutations_add(stki_permutations *set, const stki_permutation *permutation)
 {

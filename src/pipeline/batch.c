@@ -160,8 +160,7 @@ stk_status stk_batch_tensor(const stk_batch *batch, const char *name, stk_tensor
     return status;
 }
 
-/* ---- DLPack
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- DLPack ---- */
 
 typedef struct export
 {

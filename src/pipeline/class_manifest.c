@@ -15,8 +15,7 @@ enum { SHARD_DIGITS = 5 };
 
 #define MANIFEST ".manifest.json"
 
-/* ---- the table in a manifest ---------------------------------------------------------------------------------------
- */
+/* ---- the table in a manifest ---- */
 
 static const json_t *field_named(const json_t *fields, const char *name)
 {
@@ -112,8 +111,7 @@ stk_status stki_classes_of_manifest(const char *path, const char *member, const 
     return status;
 }
 
-/* ---- beside the file -----------------------------------------------------------------------------------------------
- */
+/* ---- beside the file ---- */
 
 /* The manifest that was looked at last: shards follow each other. */
 typedef struct beside {
@@ -168,8 +166,7 @@ static stk_status find_beside(beside *b, const char *file, bool *found, stk_erro
     return status;
 }
 
-/* ---- a field's files -----------------------------------------------------------------------------------------------
- */
+/* ---- a field's files ---- */
 
 static bool is_class_number(const stki_reader *reader)
 {

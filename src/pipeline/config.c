@@ -251,8 +251,7 @@ void stki_config_destroy(stki_loader_config *config)
     stki_free(config);
 }
 
-/* ---- the dataset section
- * -------------------------------------------------------------------------------------------------- */
+/* ---- the dataset section ---- */
 
 static stk_status read_dataset(stki_loader_config *config, const stki_node *root, stk_error *err)
 {
@@ -274,8 +273,7 @@ static stk_status read_dataset(stki_loader_config *config, const stki_node *root
     return stki_config_fields(config, options.fields, &config->fields, &config->field_count, err);
 }
 
-/* ---- the loader section
- * --------------------------------------------------------------------------------------------------- */
+/* ---- the loader section ---- */
 
 static stk_status read_loader(stki_loader_config *config, const stki_config_form *form, const stki_node *root,
                               stk_error *err)

@@ -36,8 +36,7 @@ bool stki_convert_pays(const stki_convert_costs *costs, char *text, int size)
     return pays;
 }
 
-/* ---- measuring -----------------------------------------------------------------------------------------------------
- */
+/* ---- measuring ---- */
 
 /* What measuring one field needs; everything may be NULL. */
 typedef struct trial {
@@ -172,8 +171,7 @@ static stk_status measure(const stki_core *core, const stki_row_form *row, const
     return status;
 }
 
-/* ---- choosing ------------------------------------------------------------------------------------------------------
- */
+/* ---- choosing ---- */
 
 typedef struct candidate {
     stki_convert *convert; /* NULL: the field stays with the workers */

@@ -26,7 +26,7 @@ enum { SLOTS_LEAST = 4, SLOTS_MOST = 16 }; /* prefetch: auto */
 
 #define DEFAULT_TILE (INT64_C(512) << 10)
 
-/* ---- the data set ------------------------------------------------------------------------------------------------ */
+/* ---- the data set ---- */
 
 static stk_status open_synthetic(const stki_field_config *field, stki_shards *all, stk_error *err)
 {
@@ -291,8 +291,7 @@ static stk_status open_dataset(stki_core *core, stk_error *err)
     return status;
 }
 
-/* ---- memory
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---- */
 
 /* Of the machine, less where a control group limits it. */
 static int64_t free_memory(void)
@@ -596,8 +595,7 @@ static void choose_pinning(stki_core *core)
         stki_config_note(core->config, "loader.pin_memory: slots are ordinary memory, since %s", core->pin_reason);
 }
 
-/* ---- life
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 static void core_destroy(stki_core *core)
 {

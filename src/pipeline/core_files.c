@@ -26,7 +26,7 @@ stk_status stki_shards_add(stki_shards *all, stki_reader *reader, stk_error *err
     return STK_OK;
 }
 
-/* ---- containers -------------------------------------------------------------------------------------------------- */
+/* ---- containers ---- */
 
 /* Containers have room for a power of two, the table of places for twice as many: a number plus 1; 0: free. */
 static int container_room(int count)
@@ -133,7 +133,7 @@ void stki_core_forget_containers(stki_core *core)
     core->container_places = NULL;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 /* The first named files of a data set, with which those of its other fields are paired. */
 typedef struct stki_source_names {
@@ -216,7 +216,7 @@ static stk_status pair(stki_core *core, int source, stki_names *first, stki_name
     return status;
 }
 
-/* ---- lists of files ---------------------------------------------------------------------------------------------- */
+/* ---- lists of files ---- */
 
 static stk_status list_files(const stki_field_config *field, stki_names *out, stk_error *err)
 {
@@ -274,7 +274,7 @@ static stk_status pair_list(stki_core *core, int source, stki_names *first, stki
     return status;
 }
 
-/* ---- shards ------------------------------------------------------------------------------------------------------ */
+/* ---- shards ---- */
 
 /* What is known of each path of a field before its readers are made. */
 typedef struct opening {
@@ -402,7 +402,7 @@ stk_status stki_core_check_partners(const stki_core *core, int source, int numbe
     return STK_OK;
 }
 
-/* ---- files of one sample ----------------------------------------------------------------------------------------- */
+/* ---- files of one sample ---- */
 
 /* A file that is one sample of text fails as that sample, unless it is the only file or none can be read. */
 static stk_status open_texts(stki_core *core, const stki_field_config *field, const stki_file_list *list,

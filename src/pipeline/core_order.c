@@ -42,8 +42,7 @@ static void material_free(material *m)
     stki_free(m);
 }
 
-/* ---- windows that the order lays ----------------------------------------------------------------------------------
- */
+/* ---- windows that the order lays ---- */
 
 /* In place, a window may begin at every number. */
 static stk_status check_moving(const stki_core *core, const material *m, stk_error *err)
@@ -112,8 +111,7 @@ static stk_status find_moving(stki_core *core, material *m, stk_error *err)
     return STK_OK;
 }
 
-/* ---- parts ---------------------------------------------------------------------------------------------------------
- */
+/* ---- parts ---- */
 
 /* Says which option has left none of the samples. `listed`: entries of the list of indices, -1: there is none. */
 static stk_status empty_subset(const stki_loader_config *config, const char *dataset, int64_t count, int64_t listed,
@@ -255,8 +253,7 @@ static stk_status use_units(const stki_core *core, material *m, stk_error *err)
     return STK_OK;
 }
 
-/* ---- windows that begin at any token -------------------------------------------------------------------------------
- */
+/* ---- windows that begin at any token ---- */
 
 /* Windows of a group that are `stride` apart, of as many places where one can begin. */
 static int64_t fixed_windows(int64_t starts, int64_t stride)
@@ -371,8 +368,7 @@ static stk_status use_buckets(stki_core *core, material *m, int64_t global, stk_
     return STK_OK;
 }
 
-/* ---- the order -----------------------------------------------------------------------------------------------------
- */
+/* ---- the order ---- */
 
 static const char *how_to_mix(const stki_loader_config *config)
 {

@@ -28,8 +28,7 @@ static const char *size_text(char buffer[32], int64_t bytes)
 
 #define SIZE(bytes) size_text((char[32]){0}, bytes)
 
-/* ---- one field ----------------------------------------------------------------------------------------------------
- */
+/* ---- one field ---- */
 
 static void explain_source(const stki_field_plan *plan, FILE *to)
 {
@@ -181,8 +180,7 @@ static void explain_field(const stki_core *core, int number, FILE *to)
             stki_layout_name(form.layout), SIZE(form.row_bytes));
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------------------
- */
+/* ---- the whole ---- */
 
 static void explain_order(const stki_core *core, FILE *to)
 {

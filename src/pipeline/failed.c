@@ -96,7 +96,7 @@ void stki_failed_forget(stk_batch *batch)
     }
 }
 
-/* ---- the books --------------------------------------------------------------------------------------------------- */
+/* ---- the books ---- */
 
 stk_status stki_failed_open(stki_core *core, stk_error *err)
 {

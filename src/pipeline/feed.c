@@ -19,8 +19,7 @@ struct stki_feed {
     void **buffers; /* the caller's, one row of `depth` a plan; NULL: none */
 };
 
-/* ---- the slot on the device ----------------------------------------------------------------------------------------
- */
+/* ---- the slot on the device ---- */
 
 static void **buffers_of(const stki_feed *feed, int plan)
 {
@@ -71,8 +70,7 @@ static int describe_parts(const stki_feed *feed, stki_prefetch_part *parts, int6
     return count;
 }
 
-/* ---- upstream: the ring --------------------------------------------------------------------------------------------
- */
+/* ---- upstream: the ring ---- */
 
 /* The slot's memory without the fields is small: a few dozen bytes a row. */
 static void copy_facts(const stki_slot_layout *layout, stk_batch *to, const stk_batch *from)
@@ -162,8 +160,7 @@ static void end_of_thread(void *context)
     stki_core_release(((stki_feed *)context)->core);
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------------------
- */
+/* ---- life ---- */
 
 static stk_status make_batches(stki_feed *feed, stk_error *err)
 {
@@ -284,8 +281,7 @@ void stki_feed_destroy(stki_feed *feed)
     stki_free(feed);
 }
 
-/* ---- the consumer's side -------------------------------------------------------------------------------------------
- */
+/* ---- the consumer's side ---- */
 
 stk_status stki_feed_next(stki_feed *feed, stk_stream *stream, int64_t timeout_ns, stk_batch **out, stk_error *err)
 {

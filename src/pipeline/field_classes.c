@@ -26,8 +26,7 @@ void stki_field_classes_fini(stki_field_classes *classes)
     stki_free(classes->origin);
 }
 
-/* ---- opening shards ------------------------------------------------------------------------------------------------
- */
+/* ---- opening shards ---- */
 
 void stki_class_shards_fini(stki_class_shards *shards)
 {
@@ -166,8 +165,7 @@ stk_status stki_class_shard_open(stki_class_shards *shards, const stki_field_con
     return stki_fail_memory(err, (int64_t)strlen(container->path), container->path);
 }
 
-/* ---- the field's table ---------------------------------------------------------------------------------------------
- */
+/* ---- the field's table ---- */
 
 typedef struct settling {
     stki_core *core;
@@ -284,8 +282,7 @@ static stk_status make_table(settling *s, stk_error *err)
     return take_all(s, err);
 }
 
-/* ---- new numbers ---------------------------------------------------------------------------------------------------
- */
+/* ---- new numbers ---- */
 
 /* The name in the table that differs only in case; NULL: none. */
 static const char *spelled_otherwise(const stki_classes *names, const char *name)
@@ -440,8 +437,7 @@ static void say_unknown(const settling *s)
                          s->config->classes.unknown);
 }
 
-/* ---- all of it -----------------------------------------------------------------------------------------------------
- */
+/* ---- all of it ---- */
 
 /* `classes` was given, and there are numbers where names were expected. */
 static stk_status fail_numbers(const settling *s, stk_error *err)
@@ -597,8 +593,7 @@ stk_status stki_classes_settle(stki_core *core, int field, stki_class_shards *sh
     return status;
 }
 
-/* ---- samples that are left out -------------------------------------------------------------------------------------
- */
+/* ---- samples that are left out ---- */
 
 /* Of [first, first + count); *list becomes the caller's new one. A list with a number outside stays as it is, and is
  * refused where all lists are. */
@@ -658,8 +653,7 @@ stk_status stki_classes_leave_out(stki_core *core, stk_error *err)
     return status;
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 static bool holds(stk_dtype dtype, int64_t number)
 {
@@ -694,8 +688,7 @@ stk_status stki_classes_check_rows(const stki_core *core, int field, stk_error *
     return STK_OK;
 }
 
-/* ---- what others ask -----------------------------------------------------------------------------------------------
- */
+/* ---- what others ask ---- */
 
 /* A name that is no UTF-8, with its bytes above 127 as \\xNN. */
 static json_t *escaped(const char *name)

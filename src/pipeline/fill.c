@@ -18,8 +18,7 @@ static stk_batch *batch_of(stki_ring_slot *slot)
     return (stk_batch *)(void *)slot;
 }
 
-/* ---- begin ----------------------------------------------------------------------------------------------------------
- */
+/* ---- begin ---- */
 
 static int64_t byte_tiles(const stki_core *core, const stk_batch *batch)
 {
@@ -95,8 +94,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
     return core->measures ? (batch->rows + core->rows_per_tile - 1) / core->rows_per_tile : 0;
 }
 
-/* ---- phase 0: lengths ---------------------------------------------------------------------------------------------
- */
+/* ---- phase 0: lengths ---- */
 
 static void measure_rows(stki_worker *worker, const stki_field_plan *plan, int64_t first, int64_t last)
 {
@@ -124,8 +122,7 @@ static void measure_tile(stki_worker *worker, int64_t tile)
     stki_count(&worker->read_ns, stki_now_ns() - before);
 }
 
-/* ---- phase 1: bytes -----------------------------------------------------------------------------------------------
- */
+/* ---- phase 1: bytes ---- */
 
 static void fill_part(stki_worker *worker, int64_t tile)
 {

@@ -9,7 +9,7 @@
 
 enum { NAMES = 65536, PATH_BYTES = 512 };
 
-/* ---- what opening has found -------------------------------------------------------------------------------------- */
+/* ---- what opening has found ---- */
 
 static const char *base_name(const char *path)
 {
@@ -158,7 +158,7 @@ static void print_classes(stki_print *print, const stki_field_classes *classes, 
     stki_print_text(print, "source", path, "%" PRId64 " names, %s", classes->names.count, stki_u128_text(hash, text));
 }
 
-/* ---- options ----------------------------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 /* Where failed samples are left out or replaced, options that decide which samples fail are compared too. */
 static void print_policy(stki_print *print, int on_error, const char *path)

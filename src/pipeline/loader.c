@@ -16,8 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- open
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- open ---- */
 
 stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out, stk_error *err)
 {
@@ -165,8 +164,7 @@ stk_status stk_loader_open_text(const char *text, const char *base_dir, const ch
     return status != STK_OK ? status : stki_loader_open_config(config, out, err);
 }
 
-/* ---- close
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- close ---- */
 
 /* Behind the workers, in what they have left of the time, and in any case long enough for a thread that is only about
  * to end. Without workers the copying thread reads and converts too, so what it is stuck in may be that. */
@@ -237,8 +235,7 @@ void stk_loader_destroy(stk_loader *loader)
     stki_free(loader);
 }
 
-/* ---- next
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- next ---- */
 
 /* "no batch within 1.5 s (loader.timeout)": since the first call that got none, `waited` ns of which have just ended,
  * so that a consumer that waits in slices, to look at something else in between, is told the whole time. */

@@ -13,7 +13,7 @@
 
 enum { MOST_PINNED = 32 };
 
-/* ---- many rows --------------------------------------------------------------------------------------------------- */
+/* ---- many rows ---- */
 
 static stk_status draw_placing(const stki_field_plan *plan, const stki_occasion *occasion, stki_placing *out,
                                stk_error *err)
@@ -146,7 +146,7 @@ static inline int64_t fill_pinned(stki_worker *worker, const stki_field_plan *pl
     return n;
 }
 
-/* ---- one row ----------------------------------------------------------------------------------------------------- */
+/* ---- one row ---- */
 
 static stk_status placing_of(const stki_field_plan *plan, const stki_occasion *occasion, stki_placing *own,
                              const stki_placing **out, stk_error *err)
@@ -212,7 +212,7 @@ static inline int64_t fill(stki_worker *worker, const stki_field_plan *plan, int
     return 1;
 }
 
-/* ---- the makers -------------------------------------------------------------------------------------------------- */
+/* ---- the makers ---- */
 
 static int64_t fill_plain(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t last)
 {

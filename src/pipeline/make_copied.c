@@ -5,7 +5,7 @@
 #include "tensor_internal.h"
 #include <string.h>
 
-/* ---- lengths ----------------------------------------------------------------------------------------------------- */
+/* ---- lengths ---- */
 
 /* A sample whose axes behind the first differ from these; -1: not found soon. */
 static int64_t unlike(const stki_field_plan *plan, const int64_t *shape)
@@ -81,7 +81,7 @@ static int64_t measure(stki_worker *worker, const stki_field_plan *plan, int64_t
     return length;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 /* Copies or casts a sample whose length its index has told before. */
 static void copy(stki_worker *worker, const stki_field_plan *plan, const stki_reader *shard, int64_t within,

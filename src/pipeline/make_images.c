@@ -39,7 +39,7 @@ static stk_status make_by(check_fn *check, store_fn *store, stki_worker *worker,
     return status;
 }
 
-/* ---- rows of one shape ------------------------------------------------------------------------------------------- */
+/* ---- rows of one shape ---- */
 
 static stk_status make_resampled(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of,
                                  stk_error *err)
@@ -59,7 +59,7 @@ static bool is_resampled(const stki_field_plan *plan)
 
 const stki_row_maker stki_make_resampled = {.takes = is_resampled, .make = make_resampled};
 
-/* ---- rows in shapes of their own --------------------------------------------------------------------------------- */
+/* ---- rows in shapes of their own ---- */
 
 /* An image in a shape of its own: the shape, and how many elements that are. -1: the row has failed. */
 static int64_t measure(stki_worker *worker, const stki_field_plan *plan, int64_t row)

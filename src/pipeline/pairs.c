@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the option -------------------------------------------------------------------------------------------------- */
+/* ---- the option ---- */
 
 typedef struct pair_options {
     int by; /* enum stki_pair_by */
@@ -59,7 +59,7 @@ stk_status stki_pair_read(const stki_node *node, stki_pair_config *out, stk_erro
     return options.strip ? read_strip(options.strip, out, err) : STK_OK;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 enum { MOST_NAME = 4096 };
 
@@ -233,7 +233,7 @@ static void measure_folders(stki_names *names)
     }
 }
 
-/* ---- one order --------------------------------------------------------------------------------------------------- */
+/* ---- one order ---- */
 
 /* Runs of two fields that are to be paired. */
 typedef struct pairing {
@@ -266,7 +266,7 @@ static bool same_order(const pairing *p)
     return true;
 }
 
-/* ---- sorted ------------------------------------------------------------------------------------------------------ */
+/* ---- sorted ---- */
 
 struct named {
     span key;
@@ -432,7 +432,7 @@ static stk_status pair_run(const pairing *p, int64_t **order, stk_error *err)
     return status;
 }
 
-/* ---- two fields -------------------------------------------------------------------------------------------------- */
+/* ---- two fields ---- */
 
 /* Fields of as many folders (patterns, lists) are paired folder by folder. */
 static stk_status pair_all(const stki_pair_config *how, const stki_names *first, const stki_names *names,

@@ -13,7 +13,7 @@
 
 enum { STATE_FILE_BYTES = 4 << 20 };
 
-/* ---- save -------------------------------------------------------------------------------------------------------- */
+/* ---- save ---- */
 
 /* Is there anything that is not the same on every rank? */
 static bool has_own_part(const stki_core *core)
@@ -116,7 +116,7 @@ stk_status stk_loader_save_file(const stk_loader *loader, const char *path, stk_
     return status;
 }
 
-/* ---- restore ----------------------------------------------------------------------------------------------------- */
+/* ---- restore ---- */
 
 static const char *word_of(const char *key, int word)
 {
@@ -433,7 +433,7 @@ stk_status stk_loader_seek(stk_loader *loader, int64_t epoch, int64_t step, stk_
     return STK_OK;
 }
 
-/* ---- digest ------------------------------------------------------------------------------------------------------ */
+/* ---- digest ---- */
 
 stk_status stk_loader_digest(const stk_loader *loader, stk_digest_info *out, stk_error *err)
 {

@@ -84,8 +84,7 @@ void stki_ring_let_help(stki_ring *ring, const stki_ring_help *help)
     ring->help = *help;
 }
 
-/* ---- how many work, all under the lock ------------------------------------------------------------------------------
- */
+/* ---- how many work, all under the lock ---- */
 
 #define MEASURE_NS INT64_C(2000000) /* a look at a thread's processor time costs a call into the system */
 #define AWAY_NS INT64_C(2000000)
@@ -157,7 +156,7 @@ static void look_for_consumer(stki_ring *ring)
     stki_wake_all(&ring->park_cond);
 }
 
-/* ---- filling ----------------------------------------------------------------------------------------------------- */
+/* ---- filling ---- */
 
 static bool claim(stki_ring_slot *slot, int64_t *tile)
 {
@@ -417,8 +416,7 @@ void stki_ring_run_inline(stki_ring *ring, int worker, stki_ring_clocks *clocks,
     }
 }
 
-/* ---- the consumer's side ------------------------------------------------------------------------------------------
- */
+/* ---- the consumer's side ---- */
 
 /* Under the lock: the consumer opened it and it was given up since: nobody else comes back to it. */
 static bool left_behind(const stki_ring *ring, const stki_ring_slot *slot)

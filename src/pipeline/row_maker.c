@@ -24,7 +24,7 @@ void stki_worker_does_mapped(stki_worker *worker, const stki_field *field, int64
     stki_worker_does(worker, STKI_STAGE_MAPPED, shard->path, within, now);
 }
 
-/* ---- one sample -------------------------------------------------------------------------------------------------- */
+/* ---- one sample ---- */
 
 void stki_read_fails(stki_worker *worker, const stki_reader *shard, int64_t within, int64_t row, stk_error *error)
 {
@@ -78,7 +78,7 @@ void stki_reading_end(stki_worker *worker, const stki_field_plan *plan, const st
     stki_count_convert(worker, &r->paging, r->began);
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 static stki_making_of of_row(const stki_worker *worker, const stki_field_plan *plan, int64_t row)
 {

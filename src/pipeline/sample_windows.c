@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what the config says -----------------------------------------------------------------------------------------
- */
+/* ---- what the config says ---- */
 
 static bool same_window(const stki_window *a, const stki_window *b)
 {
@@ -90,8 +89,7 @@ bool stki_windows_in_place(const stki_field_config *field, const stki_reader *re
     return !(field->source_layout && reader->ndim == 4); /* a layout is that of a sample, which has three axes */
 }
 
-/* ---- groups -------------------------------------------------------------------------------------------------------
- */
+/* ---- groups ---- */
 
 typedef struct cut_list {
     int64_t *at;
@@ -218,8 +216,7 @@ static stk_status find_cuts(const stki_core *core, const stki_window *window, cu
     return STK_OK;
 }
 
-/* ---- the data set -------------------------------------------------------------------------------------------------
- */
+/* ---- the data set ---- */
 
 static void note_short_groups(stki_core *core, const stki_windows *windows)
 {

@@ -36,8 +36,7 @@ stk_status stki_no_such_field(const stki_dataset *dataset, const char *key, cons
     return stki_fail(err, STK_E_CONFIG, "%s: found %s, expected %sthe name of a field (%s)", key, name, others, names);
 }
 
-/* ---- split ---------------------------------------------------------------------------------------------------------
- */
+/* ---- split ---- */
 
 typedef struct keys {
     const stki_dataset *dataset;
@@ -262,8 +261,7 @@ stk_status stki_split_select(const stki_dataset *dataset, int64_t first, int64_t
     return status;
 }
 
-/* ---- weights -------------------------------------------------------------------------------------------------------
- */
+/* ---- weights ---- */
 
 /* The number that each of the reader's samples is, as doubles. */
 static stk_status read_numbers(const stki_reader *reader, double *out, stk_error *err)

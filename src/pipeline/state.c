@@ -32,7 +32,7 @@ enum { COMMON_BYTES = 144, OLD_COMMON_BYTES = 128, OWN_BYTES = 56, SUM_BYTES = 8
 
 static const char magic[8] = "STKSTATE";
 
-/* ---- sections ---------------------------------------------------------------------------------------------------- */
+/* ---- sections ---- */
 
 const char *const stki_state_sections[STKI_STATE_SECTIONS] = {
     "loader",    "split", "weights",   "dataset",    "files", "fields", "source", "window",
@@ -77,7 +77,7 @@ void stki_state_hash(const stki_print *print, uint32_t sections[STKI_STATE_SECTI
         sections[i] = (uint32_t)(hashes[i].low ^ hashes[i].low >> 32);
 }
 
-/* ---- blob -------------------------------------------------------------------------------------------------------- */
+/* ---- blob ---- */
 
 static void put(uint8_t *to, uint64_t value, int bytes)
 {
@@ -219,7 +219,7 @@ static stk_status read_blob(const uint8_t *from, int64_t bytes, stki_state *out,
     return check(out, err);
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ---- */
 
 typedef struct text_state {
     int64_t stoker_state, epoch, step, seed, positions, global_batch_size, order_version;

@@ -5,8 +5,7 @@
 #include "geometry.h"
 #include <string.h>
 
-/* ---- reading ------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 typedef struct reading {
     stki_color_operation_step *step;
@@ -178,8 +177,7 @@ stk_status stki_colors_read(stki_colors *colors, const char *operation, const st
     return operations[find(operation)].read(&r, err);
 }
 
-/* ---- drawing ------------------------------------------------------------------------------------------------------
- */
+/* ---- drawing ---- */
 
 static stki_color_step adjustment(enum stki_color_kind kind, double factor)
 {

@@ -168,7 +168,7 @@ double stki_draw_beta(stki_draw *draw, double alpha, double beta)
     return x + y > 0 ? x / (x + y) : 0.5;
 }
 
-/* ---- exp and log ------------------------------------------------------------------------------------------------- */
+/* ---- exp and log ---- */
 
 /* ln 2 in two parts: the first one times a whole number up to 2^11 is exact. */
 static const double LN2_HIGH = 0x1.62e42fefa0000p-1, LN2_LOW = 0x1.cf79abc9e3b3ap-40;

@@ -25,8 +25,7 @@ const stki_operation *stki_first_steps_operation(int index)
     return index < OPERATIONS ? &operations[index] : NULL;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 /* A list of lengths, of which one may be -1. */
 static stk_status read_shape(const stki_node *node, int *ndim, int64_t *shape, stk_error *err)
@@ -92,8 +91,7 @@ bool stki_first_steps_call(const stki_node *transforms)
     return false;
 }
 
-/* ---- wrapping -----------------------------------------------------------------------------------------------------
- */
+/* ---- wrapping ---- */
 
 static stk_status reshape(stki_reader *inner, const stki_node *node, stki_reader **out, stk_error *err)
 {

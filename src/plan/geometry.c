@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- orientations ------------------------------------------------------------------------------------------------ */
+/* ---- orientations ---- */
 
 static stki_orientation flipped(stki_orientation o, bool vertical)
 {
@@ -59,8 +59,7 @@ unsigned stki_geometry_orientations(const stki_geometry *geometry)
     return set;
 }
 
-/* ---- sizes -------------------------------------------------------------------------------------------------------
- */
+/* ---- sizes ---- */
 
 /* One side becomes what the step says; the other is rounded down, as torchvision does, but to no less than a pixel. */
 static void keep_aspect(const stki_geometry_step *step, double height, double width, int64_t *out_height,
@@ -157,8 +156,7 @@ bool stki_geometry_size(const stki_geometry *geometry, int64_t height, int64_t w
     return height > 0 && width > 0;
 }
 
-/* ---- one image ---------------------------------------------------------------------------------------------------
- */
+/* ---- one image ---- */
 
 typedef struct rectangle {
     int64_t top, left, height, width;
@@ -347,8 +345,7 @@ static stk_status apply_resize(const stki_geometry_step *step, frame *f, stk_err
     return STK_OK;
 }
 
-/* ---- padding ------------------------------------------------------------------------------------------------------
- */
+/* ---- padding ---- */
 
 /* What is seen has pixels, what the next cut shows beside it is padding. `most`: pixels on the widest side. */
 static stk_status begin_padding(const stki_geometry *geometry, const stki_geometry_step *step, frame *f, int64_t most_y,
@@ -413,8 +410,7 @@ static stk_status apply_translate(const stki_geometry *geometry, const stki_geom
     return status;
 }
 
-/* ---- random crops -------------------------------------------------------------------------------------------------
- */
+/* ---- random crops ---- */
 
 static stk_status apply_random_crop(const stki_geometry *geometry, const stki_geometry_step *step,
                                     const stki_occasion *occasion, frame *f, stk_error *err)
@@ -484,8 +480,7 @@ static stk_status apply_random_resized_crop(const stki_geometry_step *step, cons
     return apply_resize(step, f, err);
 }
 
-/* ---- flips and turns ----------------------------------------------------------------------------------------------
- */
+/* ---- flips and turns ---- */
 
 static void apply_flip(const stki_geometry_step *step, const stki_occasion *occasion, frame *f)
 {
@@ -516,8 +511,7 @@ static void apply_rotate(const stki_geometry_step *step, const stki_occasion *oc
             f->o = turned(f->o, k);
 }
 
-/* ---- the result ---------------------------------------------------------------------------------------------------
- */
+/* ---- the result ---- */
 
 /* `length` pixels from `start` on, of which [0, n) are there. *low and *high: the pixels that are needed. */
 static bool pad_axis(enum stki_padding padding, int64_t n, int64_t start, int64_t length, stki_pad_axis *out,

@@ -1,4 +1,4 @@
-/* geometry_read.c: steps of geometry out of a config; see geometry.h. Names and parameters are torchvision's where it
+/* geometry_steps.c: steps of geometry out of a config; see geometry.h. Names and parameters are torchvision's where it
  * has the step. */
 #include "error.h"
 #include "geometry.h"
@@ -13,8 +13,7 @@ typedef struct reading {
     const char *operation, *draw; /* `draw`: its name unless the step has one of its own */
 } reading;
 
-/* ---- parameters ---------------------------------------------------------------------------------------------------
- */
+/* ---- parameters ---- */
 
 static stk_status pixels(const stki_node *node, int64_t least, int64_t *out, stk_error *err)
 {
@@ -123,8 +122,7 @@ static stk_status take_filter(const reading *r, stk_error *err)
     return status;
 }
 
-/* ---- padding ------------------------------------------------------------------------------------------------------
- */
+/* ---- padding ---- */
 
 /* N, [left and right, top and bottom] or [left, top, right, bottom]. */
 static stk_status take_pad(const stki_node *node, int64_t *pad, stk_error *err)
@@ -177,8 +175,7 @@ static stk_status begin_padding(const reading *r, stk_error *err)
     return take_fill(r->geometry, fill, err);
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------------------
- */
+/* ---- steps ---- */
 
 static stk_status read_crop(const reading *r, stk_error *err)
 {
@@ -437,8 +434,7 @@ static stk_status read_translate(const reading *r, stk_error *err)
     return take_draw(r, err);
 }
 
-/* ---- all of them --------------------------------------------------------------------------------------------------
- */
+/* ---- all of them ---- */
 
 static const struct {
     stki_operation operation;

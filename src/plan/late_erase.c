@@ -143,7 +143,7 @@ static void fini(stki_field_plan *plan)
 
 const stki_late_ops stki_late_erase = {step, resolve, compile, fini};
 
-/* ---- a row ------------------------------------------------------------------------------------------------------- */
+/* ---- a row ---- */
 
 static void erase_with_value(const stki_field_plan *plan, const int64_t *shape, uint8_t *to)
 {

@@ -6,8 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- reading ------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 static stk_status take_draw(const stki_node *map, const char *draw, const char *operation, uint64_t *out,
                             stk_error *err)
@@ -188,8 +187,7 @@ stk_status stki_one_hot_read(stki_one_hot *one_hot, const char *operation, const
     return number(smoothing, 0, 1, &one_hot->smoothing, err);
 }
 
-/* ---- drawing ------------------------------------------------------------------------------------------------------
- */
+/* ---- drawing ---- */
 
 static double round_even(double x)
 {

@@ -112,7 +112,7 @@ stk_status stki_plan_check(const stki_field_config *config, stk_error *err)
     return status;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 /* Row-major strides in the order of the memory: for channels_last that is H, W, C behind a C, H, W shape. */
 static stk_status resolve_strides(stki_field_plan *plan, stk_error *err)
@@ -208,7 +208,7 @@ static stk_status resolve(const stki_field_config *config, const stki_field *fie
     return stki_mix_wants_unrounded(plan) ? make_unrounded(plan, err) : STK_OK;
 }
 
-/* ---- windows ----------------------------------------------------------------------------------------------------- */
+/* ---- windows ---- */
 
 static stk_status check_sample(const stki_field_config *config, const stki_field_plan *each, stk_error *err)
 {
@@ -255,7 +255,7 @@ static stk_status resolve_window(const stki_field_config *config, const stki_fie
     return STK_OK;
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
+/* ---- all ---- */
 
 stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
                              stk_error *err)

@@ -234,7 +234,7 @@ stk_status stki_plan_image_link(stki_field_plan *plan, const stki_field_plan *pl
     return STK_OK;
 }
 
-/* ---- fill -------------------------------------------------------------------------------------------------------- */
+/* ---- fill ---- */
 
 /* `fill` would be clamped. */
 static stk_status check_fill(const stki_field_plan *plan, stk_error *err)

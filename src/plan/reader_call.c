@@ -13,8 +13,7 @@
 
 enum { MOST = 64, NAME = 64 };
 
-/* ---- the table ----------------------------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 static struct {
     stki_mutex lock;
@@ -81,8 +80,7 @@ static stk_status look_up(const char *name, const stki_node *node, stk_transform
                                 name, *known ? known : "there is none");
 }
 
-/* ---- the reader ---------------------------------------------------------------------------------------------------
- */
+/* ---- the reader ---- */
 
 struct calling {
     stki_reader base; /* first member */

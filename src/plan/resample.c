@@ -29,8 +29,7 @@ static stk_status place(const stki_field_plan *plan, const stki_reader *shard, i
     return stki_fail_place(err, status, stki_reader_path(shard, within, path), within, plan->name);
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------
- */
+/* ---- shapes ---- */
 
 /* Samples that nothing crops or resizes must be alike: what the first one of the field is, every other one is. */
 static stk_status other_shape(const stki_field_plan *plan, const stki_reader *shard, int64_t within,
@@ -89,8 +88,7 @@ static stk_status read_box(const stki_field_plan *plan, stki_resampler *resample
     return STK_OK;
 }
 
-/* ---- before reading ----------------------------------------------------------------------------------------------
- */
+/* ---- before reading ---- */
 
 /* How many pixels of the part are enough. An image that is decoded smaller but not below that is looked at within the
  * same part: the filter reaches as far in its larger pixels. */
@@ -176,7 +174,7 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
     return STK_OK;
 }
 
-/* ---- after reading: the pixels that the row needs ---------------------------------------------------------------- */
+/* ---- after reading: the pixels that the row needs ---- */
 
 /* One direction of an image that the reader has made smaller: the pixels that the part touches, and the box in them. */
 static void scale_axis(int64_t scale, int64_t whole, int64_t *start, int64_t *size, double *low, double *high)
@@ -310,7 +308,7 @@ stk_status stki_resample_view(const stki_field_plan *plan, stki_resampler *resam
     return plan->image.geometry->resizes ? resize(resampler, out, err) : STK_OK;
 }
 
-/* ---- the row ----------------------------------------------------------------------------------------------------- */
+/* ---- the row ---- */
 
 /* The whole block becomes the row. */
 static void store_block(const stki_field_plan *plan, const stki_resampler *resampler, const void *block, uint8_t *row)

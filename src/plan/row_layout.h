@@ -1,15 +1,15 @@
-/* row_layout.h: how the rows of a field lie in a batch. A plan has
+/* row_layout.h: how the rows of a field are stored in a batch. A plan has
  *
- *     tensors    what a consumer gets, as a list: extent, dtype, shape, and where it lies in a slot. Whatever lays out
- * slots, copies them to devices, closes gaps, counts bytes or names tensors walks this list. rows       one of four
- * layouts, which makes the list and does what the list cannot say:
+ *     tensors    the list of the field's tensors: extent, dtype, shape, and offset in a slot. All code that lays out
+ *                slots, copies them to devices, closes gaps, counts bytes or names tensors iterates over this list.
+ *     rows       one of four layouts, which makes the list and does what the list cannot express:
  *
  *         stki_fixed_rows     rows of one shape                       NAME
  *         stki_ragged_rows    rows of different lengths               NAME.values, NAME.offsets
  *         stki_padded_rows    the same, padded to a common length     NAME, NAME.mask, NAME.lengths
  *         stki_image_rows     images of different shapes, flat        NAME.values, NAME.offsets, NAME.shapes
  *
- * Lengths are measured before rows are made. They are written behind the first of the `counts` and settled when all are
+ * Lengths are measured before rows are made. They are written after the first of the `counts` and settled when all are
  * known. `memory` is the memory of a slot; any thread may work on any row.
  */
 #ifndef STKI_ROW_LAYOUT_H

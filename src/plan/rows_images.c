@@ -16,7 +16,7 @@
 
 enum { SCANNERS = 8, FEW = 256 /* samples that one thread looks at sooner */, AT_ONCE = 64 };
 
-/* ---- the config -------------------------------------------------------------------------------------------------- */
+/* ---- the config ---- */
 
 typedef struct ragged_options {
     int64_t max_bytes;
@@ -47,7 +47,7 @@ stk_status stki_ragged_read(const stki_node *node, stki_ragged *out, stk_error *
     return status;
 }
 
-/* ---- what it cannot be ------------------------------------------------------------------------------------------- */
+/* ---- what it cannot be ---- */
 
 static stk_status STK_PRINTF(3, 4) refuse(const stki_field_plan *plan, stk_error *err, const char *format, ...)
 {
@@ -116,7 +116,7 @@ stk_status stki_image_rows_check(const stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
-/* ---- room -------------------------------------------------------------------------------------------------------- */
+/* ---- room ---- */
 
 /* Bytes of the largest row that an image of this shape can become; -1: not known. */
 static int64_t most_of(const stki_field_plan *plan, int64_t height, int64_t width, int64_t channels)
@@ -233,7 +233,7 @@ stk_status stki_image_rows_resolve(stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
-/* ---- in a batch -------------------------------------------------------------------------------------------------- */
+/* ---- in a batch ---- */
 
 static void list(stki_field_plan *plan)
 {

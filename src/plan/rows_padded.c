@@ -68,7 +68,7 @@ stk_status stki_pad_resolve(stki_field_plan *plan, stk_error *err)
                      plan->pad.value, stk_dtype_name(plan->dtype));
 }
 
-/* ---- in a batch -------------------------------------------------------------------------------------------------- */
+/* ---- in a batch ---- */
 
 enum { VALUES, MASK };
 

@@ -5,7 +5,7 @@
 #include "tensor_internal.h"
 #include <string.h>
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------ */
+/* ---- shapes ---- */
 
 void stki_image_placed_shape(const stki_field_plan *plan, const int64_t *shape, const stki_placing *placing,
                              int64_t out[STKI_IMAGE_AXES])
@@ -36,7 +36,7 @@ stk_status stki_image_shape_after(const stki_field_plan *plan, const int64_t *sh
     return status;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 /* The whole window, as `from` shows it before it is turned, becomes the row. */
 static void store_turned(const stki_field_plan *plan, const stki_resampler *resampler, const stk_tensor *from,

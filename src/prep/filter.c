@@ -179,7 +179,7 @@ static stk_status read_steps(const stki_node *filter, stki_filter_step *steps, i
     return status == STK_OK ? add_all(section.size, false, steps, count, err) : status;
 }
 
-/* ---- labels ------------------------------------------------------------------------------------------------------ */
+/* ---- labels ---- */
 
 static int by_number(const void *a, const void *b)
 {
@@ -281,7 +281,7 @@ static stk_status ask_label(const stki_label_rule *rule, const stki_reader *shar
     return STK_OK;
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------- */
+/* ---- sizes ---- */
 
 static bool wants_pixels(const stki_size_rule *rule)
 {
@@ -355,7 +355,7 @@ static stk_status ask_size(const stki_filter_step *step, const stki_reader *shar
     return STK_OK;
 }
 
-/* ---- both -------------------------------------------------------------------------------------------------------- */
+/* ---- both ---- */
 
 /* What a step needs of an open data set. */
 static stk_status open_step(stki_filter_step *step, const stki_core *core, stk_error *err)

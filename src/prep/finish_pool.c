@@ -54,7 +54,7 @@ typedef struct stki_finish_rows {
 
 enum { ALIGNED = 16 }; /* where finished rows begin, so that they can be used as numbers */
 
-/* ---- slots ------------------------------------------------------------------------------------------------------ */
+/* ---- slots ---- */
 
 static stk_status make_scratch(stki_finish_rows *work, stk_error *err)
 {
@@ -169,7 +169,7 @@ static void fill_slot(stki_finish_slot *slot, const stki_finish_rows *work, cons
         slot->memory[w].used = 0;
 }
 
-/* ---- one row ---------------------------------------------------------------------------------------------------- */
+/* ---- one row ---- */
 
 static int64_t position_of(const stki_finish_batch *batch, int64_t row)
 {
@@ -301,7 +301,7 @@ static stk_status finish_rows(const stki_finish_rows *work, stki_finish_slot *sl
     return STK_OK;
 }
 
-/* ---- the end of a batch ----------------------------------------------------------------------------------------- */
+/* ---- the end of a batch ---- */
 
 static int by_row(const void *a, const void *b)
 {
@@ -332,7 +332,7 @@ static void settle_slot(stki_finish_slot *slot, const stki_finish_rows *work)
         qsort(slot->failures, (size_t)slot->failed, sizeof *slot->failures, by_row);
 }
 
-/* ---- observers -------------------------------------------------------------------------------------------------- */
+/* ---- observers ---- */
 
 static stk_status see(const stki_finish_rows *work, const stki_finish_slot *slot, const stki_observer *observer,
                       stki_seen *seen, stk_error *err)
@@ -441,7 +441,7 @@ static int64_t rows_of_run(const stki_finish_pool *pool, int64_t rows)
     return most < 1 ? 1 : most > MOST_ROWS_A_RUN ? MOST_ROWS_A_RUN : most;
 }
 
-/* ---- create and destroy ----------------------------------------------------------------------------------------- */
+/* ---- create and destroy ---- */
 
 static stk_status make_slots(stki_finish_pool *pool, stk_error *err)
 {
@@ -496,7 +496,7 @@ void stki_finish_pool_destroy(stki_finish_pool *pool)
     stki_free(pool);
 }
 
-/* ---- batches ---------------------------------------------------------------------------------------------------- */
+/* ---- batches ---- */
 
 bool stki_finish_pool_has_room(const stki_finish_pool *pool)
 {

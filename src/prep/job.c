@@ -93,8 +93,7 @@ static const stki_option_table output_table =
 
 const stki_option_table *const stki_job_sections[] = {&prep_table, &output_table, &stki_stats_table, NULL};
 
-/* ---- the document --------------------------------------------------------------------------------------------------
- */
+/* ---- the document ---- */
 
 static stk_status read_document(const stki_job *job, stki_document **out, stk_error *err)
 {
@@ -190,8 +189,7 @@ static stk_status read_prep(stki_job *job, const stki_node *prep, stk_error *err
     return status;
 }
 
-/* ---- output --------------------------------------------------------------------------------------------------------
- */
+/* ---- output ---- */
 
 /* By the common table and that of the format. */
 static stk_status read_output(stki_job *job, const stki_node *node, stk_error *err)
@@ -294,8 +292,7 @@ static stk_status find_paths(stki_job *job, stk_error *err)
     return status;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------
- */
+/* ---- all of it ---- */
 
 static stk_status check_fields(const stki_job *job, stk_error *err)
 {
@@ -409,8 +406,7 @@ const stki_node *stki_job_field(const stki_job *job, const char *name)
     return stki_node_get(job->output.fields, name);
 }
 
-/* ---- what it comes to -----------------------------------------------------------------------------------------------
- */
+/* ---- what it comes to ---- */
 
 static void print_section(stki_print *print, const stki_option_table *table, const stki_node *root)
 {

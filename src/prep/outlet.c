@@ -152,8 +152,7 @@ char *stki_outlet_path(const stki_job *job, int64_t shard)
     return shard < 0 ? stki_strdup(job->path) : stki_format("%s-%05" PRId64 "%s", job->stem, shard, job->ending);
 }
 
-/* ---- the flusher's part --------------------------------------------------------------------------------------------
- */
+/* ---- the flusher's part ---- */
 
 static const char *base_name(const char *path)
 {
@@ -249,8 +248,7 @@ static void drop_flush(stki_flush *base)
     stki_free(flush);
 }
 
-/* ---- sinks ---------------------------------------------------------------------------------------------------------
- */
+/* ---- sinks ---- */
 
 static stk_status check_final_names(stki_outlet *outlet, stk_error *err)
 {
@@ -391,8 +389,7 @@ void stki_outlet_drop(stki_outlet *outlet)
     stki_free(outlet);
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 static struct flush *new_flush(stki_outlet *outlet, json_t *line, stk_error *err)
 {

@@ -78,8 +78,7 @@ static void end_look(stk_prep *prep, stki_job *real)
 
 #define TICK_NS (STKI_SECOND / 5)
 
-/* ---- open ----------------------------------------------------------------------------------------------------------
- */
+/* ---- open ---- */
 
 static stk_status check_opts(stk_prep *prep, const stk_prep_opts *opts, stk_error *err)
 {
@@ -181,8 +180,7 @@ void stk_prep_cancel(stk_prep *prep)
         atomic_store_explicit(&prep->cancelled, true, memory_order_relaxed);
 }
 
-/* ---- notes ---------------------------------------------------------------------------------------------------------
- */
+/* ---- notes ---- */
 
 int stk_prep_note_count(const stk_prep *prep)
 {
@@ -194,8 +192,7 @@ const char *stk_prep_note(const stk_prep *prep, int index)
     return prep ? stki_notes_get(&prep->notes, index) : NULL;
 }
 
-/* ---- run -----------------------------------------------------------------------------------------------------------
- */
+/* ---- run ---- */
 
 /* A format that is written at the end would find its file's name taken when all is made. The others look when they are
  * opened. */
@@ -539,8 +536,7 @@ stk_status stk_prep_run(stk_prep *prep, stk_error *err)
     return status;
 }
 
-/* ---- answers -------------------------------------------------------------------------------------------------------
- */
+/* ---- answers ---- */
 
 /* What every question begins with. `size`: of the caller's struct, its first member; NULL: there is no struct. */
 static stk_status check_asked(const stk_prep *prep, const uint32_t *size, const char *type, stk_error *err)

@@ -14,8 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- what was made -------------------------------------------------------------------------------------------------
- */
+/* ---- what was made ---- */
 
 static stk_status collect_files(const stki_prep_run *run, json_t *files, stk_error *err)
 {
@@ -138,8 +137,7 @@ static stk_status collect_pieces(stki_prep_run *run, json_t *skipped, stki_seen 
     return status;
 }
 
-/* ---- files beside the data -----------------------------------------------------------------------------------------
- */
+/* ---- files beside the data ---- */
 
 static stk_status write_skipped(const stki_prep_run *run, const json_t *skipped, stk_error *err)
 {
@@ -223,8 +221,7 @@ static stk_status write_stats(const stki_prep_run *run, stki_seen **seen, int64_
     return status;
 }
 
-/* ---- giving names --------------------------------------------------------------------------------------------------
- */
+/* ---- giving names ---- */
 
 static char *in_folder_of(const char *path, const char *name)
 {
@@ -461,8 +458,7 @@ stk_status stki_prep_finish_commit(const stki_job *job, const stki_name_lock *na
     return status;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------
- */
+/* ---- all of it ---- */
 
 /* The names of several files are known now. */
 static stk_status check_targets(const stki_prep_run *run, const json_t *files, stk_error *err)

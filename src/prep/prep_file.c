@@ -130,8 +130,7 @@ stk_status stki_prep_write_json(const char *path, const json_t *json, stk_error 
     return status;
 }
 
-/* ---- locks ---------------------------------------------------------------------------------------------------------
- */
+/* ---- locks ---- */
 
 bool stki_prep_lock_stands(int fd, const char *path)
 {
@@ -192,8 +191,7 @@ stk_status stki_prep_share_file(const char *path, int *fd, stk_error *err)
     return take_lock(path, F_RDLCK, fd, err);
 }
 
-/* ---- folders -------------------------------------------------------------------------------------------------------
- */
+/* ---- folders ---- */
 
 stk_status stki_prep_make_folder(const char *path, stk_error *err)
 {
@@ -303,8 +301,7 @@ int64_t stki_prep_file_size(const char *path)
     return stat(path, &st) == 0 ? st.st_size : -1;
 }
 
-/* ---- digests -------------------------------------------------------------------------------------------------------
- */
+/* ---- digests ---- */
 
 stk_status stki_prep_digest_file(const char *path, uint64_t *out, int64_t *bytes, stk_error *err)
 {

@@ -45,8 +45,7 @@ struct maker {
     int64_t rows, failed, allowed; /* rows of the piece; failed samples of all units so far, and how many may */
 };
 
-/* ---- the budget of failed samples ----------------------------------------------------------------------------------
- */
+/* ---- the budget of failed samples ---- */
 
 static stk_status note_skipped(struct maker *m, const stki_skipped *s, stk_error *err)
 {
@@ -78,8 +77,7 @@ int64_t stki_prep_allowed(const stki_prep_run *run)
     return prep->max_errors >= 0 && prep->max_errors < share ? prep->max_errors : share;
 }
 
-/* ---- units that are written ----------------------------------------------------------------------------------------
- */
+/* ---- units that are written ---- */
 
 static void unit_range(const stki_prep_run *run, int64_t unit, int64_t *first, int64_t *end, int64_t *first_piece,
                        int64_t *end_piece)
@@ -244,8 +242,7 @@ static stk_status end_unit(struct maker *m, stk_error *err)
     return outlet ? stki_outlet_finish(outlet, err) : STK_OK;
 }
 
-/* ---- taking out ----------------------------------------------------------------------------------------------------
- */
+/* ---- taking out ---- */
 
 static stk_status append(struct maker *m, const stki_finished *finished, stk_error *err)
 {
@@ -338,8 +335,7 @@ static stk_status pop(struct maker *m, stk_error *err)
     return status == STK_OK ? stki_prep_tick(run, false, err) : status;
 }
 
-/* ---- pushing -------------------------------------------------------------------------------------------------------
- */
+/* ---- pushing ---- */
 
 void stki_prep_sources(const stki_prep_run *run, const stki_run_of_rows *rows, stki_finish_source *sources)
 {
@@ -478,8 +474,7 @@ static stk_status make_units(struct maker *m, stk_error *err)
     return status;
 }
 
-/* ---- all of it -----------------------------------------------------------------------------------------------------
- */
+/* ---- all of it ---- */
 
 static const char *path_of_sample(void *context, int field, int64_t sample, char *buffer)
 {

@@ -32,8 +32,7 @@ static void set_sum(json_t *object, const char *key, uint64_t sum)
     set(object, key, json_string(text));
 }
 
-/* ---- inputs --------------------------------------------------------------------------------------------------------
- */
+/* ---- inputs ---- */
 
 static stk_status describe_file(const char *path, bool digests, json_t *out, stk_error *err)
 {
@@ -116,8 +115,7 @@ static stk_status describe_inputs(const stki_prep_run *run, json_t *inputs, stk_
     return status;
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------------------
- */
+/* ---- the rest ---- */
 
 static json_t *describe_fields(const stki_prep_run *run)
 {

@@ -24,8 +24,7 @@ enum { TRIES = 6 };
 #define PAUSE_NS (STKI_SECOND / 100)
 #define LOCK_NS (10 * STKI_SECOND)
 
-/* ---- whose it is ---------------------------------------------------------------------------------------------------
- */
+/* ---- whose it is ---- */
 
 static const char *base_of(const char *path)
 {
@@ -80,8 +79,7 @@ static stk_status fail_busy(const char *path, const json_t *owner, stk_error *er
         output ? output : "an output", work ? " in the work folder " : "", work ? work : "");
 }
 
-/* ---- taking it -----------------------------------------------------------------------------------------------------
- */
+/* ---- taking it ---- */
 
 static stk_status write_owner(int fd, const char *path, const json_t *owner, stk_error *err)
 {

@@ -14,8 +14,7 @@
 #define SLOTS_BYTES (INT64_C(24) << 20)
 enum { BATCH_MOST = 1024, SAMPLED = 256, SLOTS_LEAST = 6, SLOTS_MOST = 32 };
 
-/* ---- sizes ---------------------------------------------------------------------------------------------------------
- */
+/* ---- sizes ---- */
 
 /* About the mean bytes of a field's rows: of those of varying length, from some spread over the data set. */
 static int64_t mean_bytes(const stki_field *field, const stki_field_plan *plan)
@@ -125,8 +124,7 @@ static stk_status open_loader(stki_prep_run *run, stk_error *err)
     return status;
 }
 
-/* ---- fields --------------------------------------------------------------------------------------------------------
- */
+/* ---- fields ---- */
 
 static bool is_image(const stki_field_plan *plan)
 {
@@ -295,8 +293,7 @@ static stk_status check_scratch(const stki_prep_run *run, stk_error *err)
     return STK_OK;
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------------------
- */
+/* ---- the rest ---- */
 
 static stk_status make_observers(stki_prep_run *run, stk_error *err)
 {

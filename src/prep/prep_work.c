@@ -50,8 +50,7 @@ char *stki_beside_output(const stki_job *job, const char *ending)
     return stki_format("%s.%s", job->stem, ending);
 }
 
-/* ---- whose it is ---------------------------------------------------------------------------------------------------
- */
+/* ---- whose it is ---- */
 
 /* A job that several tasks made is gone on with by one process, and the other way round where nothing but the number of
  * tasks differs. */
@@ -129,8 +128,7 @@ stk_status stki_work_look(stki_prep_run *run, bool *found, stk_error *err)
     return status;
 }
 
-/* ---- opening -------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static dev_t device_of(const char *path)
 {
@@ -382,8 +380,7 @@ void stki_work_close(stki_prep_run *run)
     run->work = run->making = NULL;
 }
 
-/* ---- space ---------------------------------------------------------------------------------------------------------
- */
+/* ---- space ---- */
 
 static int64_t free_bytes(const char *folder)
 {

@@ -7,8 +7,7 @@
 
 enum { TICK_NS = 100000000 };
 
-/* ---- what is left out ----------------------------------------------------------------------------------------------
- */
+/* ---- what is left out ---- */
 
 static void add_skipped(stki_skipped_list *list, int64_t position, int64_t sample, const stk_error *error)
 {
@@ -55,8 +54,7 @@ static stk_status hand_out(stki_row_feed *rows, int64_t end, stki_skipped_list *
                                       : STK_OK;
 }
 
-/* ---- batches -------------------------------------------------------------------------------------------------------
- */
+/* ---- batches ---- */
 
 stk_status stki_row_feed_init(stki_row_feed *rows, stk_loader *loader, int most, stk_error *err)
 {

@@ -112,8 +112,7 @@ void stki_spool_abort(stki_spool_writer *spool)
     stki_free(spool);
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 struct stki_spool {
     stki_file *file;

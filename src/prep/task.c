@@ -47,8 +47,7 @@ static stk_status read_variable(const char *name, int64_t least, int64_t *out, s
     return STK_OK;
 }
 
-/* ---- what the user wrote -------------------------------------------------------------------------------------------
- */
+/* ---- what the user wrote ---- */
 
 static stk_status read_task(const char *text, stki_task *out, stk_error *err)
 {
@@ -61,8 +60,7 @@ static stk_status read_task(const char *text, stki_task *out, stk_error *err)
     return stki_fail(err, STK_E_CONFIG, "--task: found \"%s\", expected i/N with i from 0 to N - 1, such as 0/4", text);
 }
 
-/* ---- schedulers ----------------------------------------------------------------------------------------------------
- */
+/* ---- schedulers ---- */
 
 /* The elements of an array are first, first + step, …; of a list such as 1,4,9 only the number of elements is known. */
 static stk_status read_slurm_array(stki_task *out, stk_error *err)
@@ -131,8 +129,7 @@ static stk_status ask_scheduler(int64_t tasks, stki_task *out, stk_error *err)
     return STK_OK;
 }
 
-/* ---- together ------------------------------------------------------------------------------------------------------
- */
+/* ---- together ---- */
 
 static void take_launch(const stki_launcher_ranks *launch, stki_task *out)
 {

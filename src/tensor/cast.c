@@ -9,7 +9,7 @@ enum { BLOCK = 256 }; /* elements that pass through a wide form at once: 2 KiB, 
 
 enum wide_form { WIDE_I64, WIDE_U64, WIDE_F32, WIDE_F64, WIDE_FORMS };
 
-/* ---- single values ----------------------------------------------------------------------------------------------- */
+/* ---- single values ---- */
 
 uint16_t stki_f32_to_f16(float x)
 {
@@ -47,7 +47,7 @@ static inline uint64_t real_to_u64(double x)
     return x >= 0x1p64 ? UINT64_MAX : x > 0 ? (uint64_t)x : 0;
 }
 
-/* ---- loading ----------------------------------------------------------------------------------------------------- */
+/* ---- loading ---- */
 
 /* The loops over adjacent elements are separate, since only there the compiler knows the step and can use vectors. */
 #define LOAD(name, type, wide_type, expression)                                           \
@@ -98,7 +98,7 @@ static const struct load_row {
     [STK_F64] = {load_f64, WIDE_F64},
 };
 
-/* ---- storing ----------------------------------------------------------------------------------------------------- */
+/* ---- storing ---- */
 
 #define STORE(name, form, wide_type, type, expression)                                              \
     static void store_##name##_##form(char *dst, int64_t dst_step, const void *wide, int64_t count) \
@@ -173,7 +173,7 @@ static const stki_cast_store_fn stores[WIDE_FORMS][STK_DTYPE_END] = {
     [WIDE_F64] = {ROW_WHOLE_FROM_REAL(wf64), ROW_REALS(wf64)},
 };
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 #define COPY_ELEMENTS(size)                                                                                            \
     static void copy_row_##size(const stki_cast *cast, char *dst, int64_t dst_step, const char *src, int64_t src_step, \

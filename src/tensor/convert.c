@@ -73,7 +73,7 @@ const stki_convert_kernels *stki_convert_kernels_of(enum stki_isa isa)
     }
 }
 
-/* ---- checking --------------------------------------------------------------------------------------------------- */
+/* ---- checking ---- */
 
 /* Sizes, and that no offset of an element leaves 63 bits. */
 static stk_status check_axes(const stki_convert_desc *desc, int64_t *out_numel, stk_error *err)
@@ -158,7 +158,7 @@ static stk_status check(const stki_convert_desc *desc, int64_t *out_numel, stk_e
     return status == STK_OK && desc->quantized ? check_quantized(desc, err) : status;
 }
 
-/* ---- compiling -------------------------------------------------------------------------------------------------- */
+/* ---- compiling ---- */
 
 /* A limit as an f32 that does not lie outside it; 2^31 stands for INT32_MAX, and the store saturates. */
 static float limit(int32_t value, bool upper)

@@ -45,7 +45,7 @@ void stki_convert_core(const stki_convert *convert, const stki_axis *axes, uint8
                       convert->axis_count, shape);
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---- */
 
 #define GATHER(bits)                                                                            \
     static void gather##bits(uint##bits##_t *to, const uint8_t *src, int64_t stride, int64_t n) \

@@ -50,7 +50,7 @@ INLINE int element_size(enum stki_convert_dst to)
     return to == STKI_DST_U8 || to == STKI_DST_I8 ? 1 : to == STKI_DST_F16 || to == STKI_DST_BF16 ? 2 : 4;
 }
 
-/* ---- rounding and packing --------------------------------------------------------------------------------------- */
+/* ---- rounding and packing ---- */
 
 /* clamp(rint(y) + zero_point, low, high); NaN counts as 0 before the zero point is added. */
 INLINE vf level(vf y, const struct levels *levels)
@@ -87,7 +87,7 @@ INLINE vunit pack(enum stki_convert_dst to, const vf *y, int groups, const struc
     }
 }
 
-/* ---- units ------------------------------------------------------------------------------------------------------ */
+/* ---- units ---- */
 
 INLINE void set_pairs(struct pairs *pairs, enum pairing pairing, const stki_lane *lane, int64_t channel)
 {
@@ -194,7 +194,7 @@ INLINE void parts(enum source from, enum stki_convert_dst to, enum pairing pairi
 }
 #endif
 
-/* ---- runs ------------------------------------------------------------------------------------------------------- */
+/* ---- runs ---- */
 
 /* A line of the destination from element `first` on. */
 INLINE void line(enum source from, enum stki_convert_dst to, enum pairing pairing, bool shortcut, struct kernel *kernel,
@@ -286,7 +286,7 @@ INLINE void plane(enum stki_convert_dst to, bool shortcut, const stki_lane *lane
     }
 }
 
-/* ---- loads ------------------------------------------------------------------------------------------------------ */
+/* ---- loads ---- */
 
 /* A vector of elements a step, the last ones under a mask or by way of a buffer. */
 #if STKI_MASKED
@@ -345,7 +345,7 @@ LOAD(i64, 8)
 LOAD_EACH(i64, int64_t)
 #endif
 
-/* ---- the table -------------------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 #define RUN(name, from, to, pairing)                                                                      \
     static void name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n, int64_t channel) \

@@ -123,7 +123,7 @@ static bool fits_assembly(const stki_convert *convert)
     return row->n > 1 && row->dst_stride == bytes && bytes % STKI_ASSEMBLY_LINE != 0 && bytes <= STKI_ASSEMBLY_ROW;
 }
 
-/* ---- pixels ----------------------------------------------------------------------------------------------------- */
+/* ---- pixels ---- */
 
 /* Which axis is the channels of interleaved pixels, -1 if there is only one channel, -2 if these are no pixels. */
 static int find_planes(const stki_convert *convert)
@@ -190,7 +190,7 @@ static bool plan_pixels(stki_convert *convert, int64_t padded)
     return true;
 }
 
-/* ---- runs and blocks -------------------------------------------------------------------------------------------- */
+/* ---- runs and blocks ---- */
 
 static bool plan_runs(stki_convert *convert, int64_t channels)
 {
@@ -294,7 +294,7 @@ static void plan_copy(stki_convert *convert)
     }
 }
 
-/* ---- the rest --------------------------------------------------------------------------------------------------- */
+/* ---- the rest ---- */
 
 /* 8-bit in, 8-bit out: 256 results a channel, made by the definition itself. One pair for all channels is repeated. */
 static void make_table(stki_convert *convert)

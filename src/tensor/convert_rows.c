@@ -32,8 +32,7 @@ void stki_convert_assembled(const stki_convert *convert, const stki_axis *axes, 
     stki_assembly_end(&assembly);
 }
 
-/* ---- pixels -------------------------------------------------------------------------------------------------------
- */
+/* ---- pixels ---- */
 
 /* Mirrored rows are read downwards, which the hardware does not foresee where they are short; reading a byte of each
  * line upwards first has it fetch them ahead. */
@@ -125,8 +124,7 @@ void stki_convert_pixels_assembled(const stki_convert *convert, const stki_axis 
         stki_assembly_end(&planes[c]);
 }
 
-/* ---- planes to pixels ---------------------------------------------------------------------------------------------
- */
+/* ---- planes to pixels ---- */
 
 /* A block of each channel, then all of them interleaved into the destination. */
 void stki_convert_interleaved(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,

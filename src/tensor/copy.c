@@ -43,7 +43,7 @@ static int size_index(int64_t size)
     return size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : size == 8 ? 3 : -1;
 }
 
-/* ---- adjacent elements ------------------------------------------------------------------------------------------- */
+/* ---- adjacent elements ---- */
 
 /* The cast goes into a block that stays in the first-level cache, and from there past the caches in whole lines. */
 static void stream_cast(const stki_copy *copy, char *dst, const char *src, int64_t count)
@@ -76,7 +76,7 @@ static void copy_run(const stki_copy *copy, char *dst, const char *src, int64_t 
         stki_cast_row(&copy->cast, dst, copy->dst_size, src, copy->src_size, count);
 }
 
-/* ---- deciding ---------------------------------------------------------------------------------------------------- */
+/* ---- deciding ---- */
 
 static void swap(int64_t *a, int64_t *b)
 {
@@ -210,7 +210,7 @@ static int pattern_axes(const stki_copy *copy)
                : 2;
 }
 
-/* ---- copying ----------------------------------------------------------------------------------------------------- */
+/* ---- copying ---- */
 
 /* Elements of the source as they are, any steps: what the vectors leave over. */
 static void move_elements(int64_t size, char *dst, int64_t dst_step, const char *src, int64_t src_step, int64_t count)

@@ -8,7 +8,7 @@
 #include "transfer.h"
 #include <inttypes.h>
 
-/* ---- checks ------------------------------------------------------------------------------------------------------ */
+/* ---- checks ---- */
 
 stk_status stki_check_may_fill(const stk_tensor *out, stk_error *err)
 {
@@ -59,7 +59,7 @@ stk_status stki_check_overlap(const stk_tensor *out, const stk_tensor *in, stk_e
     return stki_fail(err, STK_E_BAD_OVERLAP, "output and input share memory and are not the same view of it");
 }
 
-/* ---- the public calls -------------------------------------------------------------------------------------------- */
+/* ---- the public calls ---- */
 
 stk_status stk_tensor_copy_on(stk_tensor *dst, const stk_tensor *src, stk_stream *stream, bool non_blocking,
                               stk_error *err)

@@ -45,7 +45,7 @@ stk_status stk_tensor_ones(stk_dtype dtype, int ndim, const int64_t *shape, stk_
     return stk_tensor_full(dtype, ndim, shape, stk_int(1), device, out, err);
 }
 
-/* ---- sequences --------------------------------------------------------------------------------------------------- */
+/* ---- sequences ---- */
 
 /* Element `first + i` of a sequence for i < count, in its own dtype (STK_I64 or STK_F64). */
 typedef void (*sequence_fn)(const void *context, int64_t first, int64_t count, void *out);
@@ -200,7 +200,7 @@ stk_status stk_tensor_eye(stk_dtype dtype, int64_t rows, int64_t columns, stk_de
     return STK_OK;
 }
 
-/* ---- over memory that exists ------------------------------------------------------------------------------------- */
+/* ---- over memory that exists ---- */
 
 static void nothing(void *context)
 {

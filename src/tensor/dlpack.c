@@ -27,7 +27,7 @@ _Static_assert(sizeof(stk_dlpack_tensor) == sizeof(DLTensor) &&
                    offsetof(stk_dlpack_tensor, byte_offset) == offsetof(DLTensor, byte_offset),
                "DLPack's tensor is laid out differently");
 
-/* ---- export ------------------------------------------------------------------------------------------------------ */
+/* ---- export ---- */
 
 struct exported {
     union {

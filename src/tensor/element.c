@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- scalars ----------------------------------------------------------------------------------------------------- */
+/* ---- scalars ---- */
 
 double stki_scalar_to_double(stk_scalar value)
 {
@@ -128,7 +128,7 @@ stk_scalar stki_element_to_scalar(stk_dtype dtype, const void *bytes)
     return category == STKI_CATEGORY_BOOL ? stk_bool(scalar.as.i != 0) : scalar;
 }
 
-/* ---- one element of a tensor ------------------------------------------------------------------------------------- */
+/* ---- one element of a tensor ---- */
 
 /* A view without axes of the element at `index`. */
 static stk_status element_view(const stk_tensor *tensor, int ndim, const int64_t *index, stk_tensor *out,
@@ -188,7 +188,7 @@ stk_status stk_tensor_set(stk_tensor *tensor, int ndim, const int64_t *index, st
     return status != STK_OK ? status : stk_tensor_fill(&element, value, err);
 }
 
-/* ---- filling ----------------------------------------------------------------------------------------------------- */
+/* ---- filling ---- */
 
 /* Any strides: one element in the device's memory, copied to all places. STK_E_UNSUPPORTED: the device copies nothing
  * that is strided. */

@@ -48,7 +48,7 @@ INLINE vi load_pieces(const char *src, int64_t apart)
 
 SHUFFLE(4)
 
-/* ---- patterns of other sizes: byte permutes inside vectors of 16 bytes ------------------------------------------ */
+/* ---- patterns of other sizes: byte permutes inside vectors of 16 bytes ---- */
 
 enum { SMALL = 16 };
 

@@ -24,7 +24,7 @@ static void stream(void *dst, const void *src, int64_t bytes)
     copy_some(to + i, from + i, bytes - i);
 }
 
-/* ---- casts ------------------------------------------------------------------------------------------------------ */
+/* ---- casts ---- */
 
 /* The last few elements go through a block of their own or under a mask, so that nothing beyond them is touched. */
 static void half_from_f32(char *dst, const char *src, int64_t count)
@@ -49,7 +49,7 @@ static void f32_from_half(char *dst, const char *src, int64_t count)
 
 #include "fast_cast.h"
 
-/* ---- patterns --------------------------------------------------------------------------------------------------- */
+/* ---- patterns ---- */
 
 INLINE void run_shuffle(int size, int inputs, int outputs, const stki_shuffle *shuffle, char *dst, const char *src,
                         int64_t groups, bool streaming)
@@ -109,7 +109,7 @@ INLINE void shuffle(int size, const stki_shuffle *pattern, char *dst, const char
         shuffle(size, pattern, dst, src, groups, streaming);                                            \
     }
 
-/* ---- tiles ------------------------------------------------------------------------------------------------------ */
+/* ---- tiles ---- */
 
 /* A piece of a vector is a row of n = 16 / size elements; n of them one below the other are a square. Interleaving rows
  * i and i + n / 2 element by element, log2 n times, turns the square. The squares that fill the vectors, two or four,

@@ -5,7 +5,7 @@
 #include "fast.h"
 #include "vector_avx512.h"
 
-/* ---- loading 16 or 8 elements ------------------------------------------------------------------------------------ */
+/* ---- loading 16 or 8 elements ---- */
 
 INLINE __m256i bytes_32(const char *at)
 {
@@ -55,7 +55,7 @@ INLINE __m512i join_4(__m128i a, __m128i b, __m128i c, __m128i d)
 #define F64_OF_bf16(at) _mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bytes_16(at)), 16)))
 #define F64_OF_f32(at) _mm512_cvtps_pd(_mm256_loadu_ps((const float *)(const void *)(at)))
 
-/* ---- making a line ----------------------------------------------------------------------------------------------- */
+/* ---- making a line ---- */
 
 INLINE __m256i half(__m512 x)
 {
@@ -105,7 +105,7 @@ INLINE __m512i whole_16(const char *at, float low, float high)
                 _mm512_cvtepi32_epi16(clamped(vf_load(at + 64), low, high)));
 }
 
-/* ---- the loop ---------------------------------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 /* `line` is an expression of `at`, the address of the line's first element in the source. */
 #define LINES(name, from_size, to_size, line)                                                           \
@@ -189,7 +189,7 @@ LINES(n64_32, 8, 4, join(NARROW(at, 64, 32, 0), NARROW(at, 64, 32, 1)))
 LINES(n32_8, 4, 1, join_4(NARROW(at, 32, 8, 0), NARROW(at, 32, 8, 1), NARROW(at, 32, 8, 2), NARROW(at, 32, 8, 3)))
 LINES(n64_16, 8, 2, join_4(NARROW(at, 64, 16, 0), NARROW(at, 64, 16, 1), NARROW(at, 64, 16, 2), NARROW(at, 64, 16, 3)))
 
-/* ---- the table --------------------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 #define FROM_WHOLE(to)                                                                                        \
     [STK_U8] = u8_##to, [STK_I8] = i8_##to, [STK_U16] = u16_##to, [STK_I16] = i16_##to, [STK_U32] = u32_##to, \

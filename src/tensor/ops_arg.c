@@ -47,7 +47,7 @@ static const void *fetch(struct arg *a, const char *x, int64_t step, int64_t n)
     return a->block;
 }
 
-/* ---- one row ----------------------------------------------------------------------------------------------------- */
+/* ---- one row ---- */
 
 /* `*best` and `*index` are those of what came before, `first` the position of x; index -1: nothing came before. */
 static void search_row(struct arg *a, char *best, int64_t *index, int64_t first, const char *x, int64_t step, int64_t n)
@@ -65,7 +65,7 @@ static void search_row(struct arg *a, char *best, int64_t *index, int64_t first,
     }
 }
 
-/* ---- many rows at a time ----------------------------------------------------------------------------------------- */
+/* ---- many rows at a time ---- */
 
 /* At most BLOCK results whose elements are nearer to each other than those of one dimension. */
 static void search_columns(struct arg *a, const char *x, int64_t cells, int64_t cell_step)
@@ -84,7 +84,7 @@ static void search_rows(struct arg *a, const char *x, int64_t cells, int64_t cel
     }
 }
 
-/* ---- all results ------------------------------------------------------------------------------------------------- */
+/* ---- all results ---- */
 
 struct call {
     const char *name;
@@ -172,7 +172,7 @@ static stk_status run_flat(void *context, const stk_tensor *const *tensors, stk_
     return STK_OK;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 static stk_status begin_call(struct call *call, const stk_tensor *tensor, int dim, stk_error *err)
 {

@@ -51,7 +51,7 @@ struct call {
     struct constants constants[2];
 };
 
-/* ---- constants --------------------------------------------------------------------------------------------------- */
+/* ---- constants ---- */
 
 /* A number as the loops read it: cast to the common dtype, then to the one they compute in. */
 static stki_element constant_of(const stki_elementwise *op, stk_scalar scalar)
@@ -64,7 +64,7 @@ static stki_element constant_of(const stki_elementwise *op, stk_scalar scalar)
     return out;
 }
 
-/* ---- checks ------------------------------------------------------------------------------------------------------ */
+/* ---- checks ---- */
 
 static stk_status check_output(const struct call *call, const stk_tensor *out, stk_error *err)
 {
@@ -95,7 +95,7 @@ static void set_dtypes(struct call *call, stk_dtype common, bool compares)
     call->op.result = compares ? STK_BOOL : common;
 }
 
-/* ---- whole-number division --------------------------------------------------------------------------------------- */
+/* ---- whole-number division ---- */
 
 static bool row_has_zero(const struct call *call, const stki_cast *cast, const char *at, int64_t step, int64_t count)
 {
@@ -146,7 +146,7 @@ static stk_status check_divisor(void *context, const stk_tensor *const *tensors,
     return STK_OK;
 }
 
-/* ---- running ----------------------------------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 static stk_status run_call(void *context, const stk_tensor *const *tensors, stk_error *err)
 {
@@ -231,7 +231,7 @@ static stk_status run_fresh(struct call *call, stk_tensor *out, stk_error *err)
     return STK_OK;
 }
 
-/* ---- two operands ------------------------------------------------------------------------------------------------ */
+/* ---- two operands ---- */
 
 /* What the profile calls them. */
 static stki_profile_row fresh_rows[STK_BINARY_OPS + 1] = {
@@ -304,7 +304,7 @@ stk_status stk_tensor_binary_into(stk_binary_op op, stk_operand a, stk_operand b
     return status != STK_OK ? status : run_into(&call, out, err);
 }
 
-/* ---- clamp ------------------------------------------------------------------------------------------------------- */
+/* ---- clamp ---- */
 
 /* The bound that bounds nothing. */
 static stki_element no_bound(stk_dtype dtype, bool low)

@@ -28,7 +28,7 @@ static const char *library; /* NULL: none */
 static sgemm_fn sgemm;
 static dgemm_fn dgemm;
 
-/* ---- the library ------------------------------------------------------------------------------------------------- */
+/* ---- the library ---- */
 
 /* POSIX makes the object pointer of dlsym a function pointer; ISO C has no cast for it. */
 #define FIND(handle, name, function)                    \
@@ -72,7 +72,7 @@ const char *stki_cblas_name(void)
     return library;
 }
 
-/* ---- matrices as it takes them ----------------------------------------------------------------------------------- */
+/* ---- matrices as it takes them ---- */
 
 struct operand {
     char *data;
@@ -123,7 +123,7 @@ static void finish(struct operand *operand)
     stki_block_free(NULL, operand->copy, operand->bytes, 64);
 }
 
-/* ---- the product ------------------------------------------------------------------------------------------------- */
+/* ---- the product ---- */
 
 /* c row by row; a and b may be either way. */
 static void multiply(stk_dtype dtype, int64_t rows, int64_t columns, int64_t depth, const struct operand *c,

@@ -5,7 +5,7 @@
 #include "ops_unaligned.h"
 #include <math.h>
 
-/* ---- whole numbers ----------------------------------------------------------------------------------------------- */
+/* ---- whole numbers ---- */
 
 /* The smallest number divided by -1 wraps to itself; the hardware traps there, so -1 is a negation. */
 #define SIGNED(name, type, unsigned_type)                                                     \
@@ -33,7 +33,7 @@ UNSIGNED(u16, uint16_t)
 UNSIGNED(u32, uint32_t)
 UNSIGNED(u64, uint64_t)
 
-/* ---- reals ------------------------------------------------------------------------------------------------------- */
+/* ---- reals ---- */
 
 STKI_FLOOR_DIVISION(static, floor_f32, float, fmodf, floorf, copysignf)
 STKI_FLOOR_DIVISION(static, floor_f64, double, fmod, floor, copysign)
@@ -48,7 +48,7 @@ static double trunc_f64(double p, double q)
     return trunc(p / q);
 }
 
-/* ---- loops ------------------------------------------------------------------------------------------------------- */
+/* ---- loops ---- */
 
 #define LOOP(name, variant, function, left_index, right_index)                                  \
     static void loop_##function##_##variant(void *dst, const void *a, const void *b, int64_t n) \

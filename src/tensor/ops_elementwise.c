@@ -58,7 +58,7 @@ struct row {
     bool one;
 };
 
-/* ---- casts ------------------------------------------------------------------------------------------------------- */
+/* ---- casts ---- */
 
 static void init_chain(struct chain *chain, stk_dtype from, stk_dtype via, stk_dtype to)
 {
@@ -82,7 +82,7 @@ static void run_chain(struct run *run, const struct chain *chain, void *dst, int
     stki_cast_row(&chain->casts[1], dst, dst_step, run->middle, chain->middle, n);
 }
 
-/* ---- computing --------------------------------------------------------------------------------------------------- */
+/* ---- computing ---- */
 
 static void compute(const stki_loops *loops, void *dst, struct row a, struct row b, int64_t n)
 {
@@ -145,7 +145,7 @@ static bool is_direct(const struct run *run, int64_t step)
     return run->out.casts.plain && step == run->out.size && (!run->stream || run->stream_loops);
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 /* An input along a row of the plan. False: it must pass through a block. */
 static bool begin_row(struct run *run, int k, const char *at, struct row *row)
@@ -208,7 +208,7 @@ static void run_rows(struct run *run, const void *const *data)
     while (stki_walk_next(&walk));
 }
 
-/* ---- tiles ------------------------------------------------------------------------------------------------------- */
+/* ---- tiles ---- */
 
 static stki_tile tile_of(const struct run *run, int operand, char *at)
 {
@@ -385,7 +385,7 @@ static bool choose_tiles(struct run *run)
     return axis >= 0 || plan->shape[plan->ndim - 1] < SHORT_ROW;
 }
 
-/* ---- begin ------------------------------------------------------------------------------------------------------- */
+/* ---- begin ---- */
 
 /* Strides over the output's shape: none along axes that are not there or have length 1. */
 static void spread(const stk_tensor *out, const stk_tensor *in, int64_t *strides)

@@ -56,7 +56,7 @@ struct extreme {
     _Alignas(64) char best[CELLS * MAX_SIZE];
 };
 
-/* ---- the reducer ------------------------------------------------------------------------------------------------- */
+/* ---- the reducer ---- */
 
 static const void *load_block(struct extreme *e, const char *x, int64_t step, int64_t n)
 {
@@ -115,7 +115,7 @@ static void end(void *state, char *out, int64_t out_step, int64_t cells)
     stki_cast_row(&e->store, out, out_step, e->best, e->compute_size, cells);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 struct call {
     bool largest, keep;

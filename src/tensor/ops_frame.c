@@ -7,7 +7,7 @@
 #include "stage.h"
 #include "tensor_internal.h"
 
-/* ---- devices ----------------------------------------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 static stk_status different_devices(const stk_device *a, const stk_device *b, stk_error *err)
 {
@@ -63,7 +63,7 @@ bool stki_may_share(const stk_tensor *a, const stk_tensor *b)
            at_b + (uintptr_t)low_b < at_a + (uintptr_t)high_a;
 }
 
-/* ---- frames ------------------------------------------------------------------------------------------------------ */
+/* ---- frames ---- */
 
 stk_status stki_frame_of(stki_frame *frame, const stk_operand *operands, int count, stk_error *err)
 {
@@ -104,7 +104,7 @@ stk_status stki_frame_accepts(const stki_frame *frame, stk_dtype result, const s
     return STK_OK;
 }
 
-/* ---- fresh outputs ----------------------------------------------------------------------------------------------- */
+/* ---- fresh outputs ---- */
 
 static bool same_order(const stk_tensor *a, const stk_tensor *b)
 {
@@ -172,7 +172,7 @@ stk_status stki_frame_fresh(const stki_frame *frame, stk_dtype dtype, const stk_
     return stki_tensor_new(dtype, frame->ndim, frame->shape, strides, bytes, frame->device, out, err);
 }
 
-/* ---- copies of what the processor cannot reach ------------------------------------------------------------------- */
+/* ---- copies of what the processor cannot reach ---- */
 
 static bool all_reachable(const stk_tensor *const *tensors, int count)
 {

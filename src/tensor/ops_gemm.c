@@ -48,7 +48,7 @@ const stki_gemm_loops *stki_gemm_loops_of(enum stki_isa isa, enum stki_gemm_kind
     return &stki_gemm_loops_ref[kind];
 }
 
-/* ---- begin and end ----------------------------------------------------------------------------------------------- */
+/* ---- begin and end ---- */
 
 /* Whole numbers of up to 32 bits, and counts of true, are computed as i32, whose casts keep the low bits and turn what
  * is not 0 into true. */
@@ -101,7 +101,7 @@ void stki_gemm_end(stki_gemm *gemm)
     gemm->memory = NULL;
 }
 
-/* ---- thin: c has few columns ------------------------------------------------------------------------------------- */
+/* ---- thin: c has few columns ---- */
 
 /* At most THIN_BLOCK elements in the computing dtype: where they are, or in `block`. */
 static const void *load(const stki_gemm *gemm, void *block, const char *x, int64_t step, int64_t n)
@@ -162,7 +162,7 @@ static void run_thin(const stki_gemm *gemm, stki_matrix c, stki_matrix a, stki_m
     (along_k ? thin_by_rows : thin_by_columns)(gemm, c, a, packed);
 }
 
-/* ---- blocked ----------------------------------------------------------------------------------------------------- */
+/* ---- blocked ---- */
 
 /* `lines` lines (rows of a, or columns of b) of `depth` elements into panels of `width` lines, element by element; a
  * last panel that is not full is filled up with 0. */

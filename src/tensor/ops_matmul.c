@@ -19,7 +19,7 @@ struct call {
     int64_t shape[STK_MAX_DIMS]; /* of the result */
 };
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------ */
+/* ---- shapes ---- */
 
 static int batch_axes(const stk_tensor *tensor)
 {
@@ -71,7 +71,7 @@ static stk_status begin_call(struct call *call, const stk_tensor *a, const stk_t
     return STK_OK;
 }
 
-/* ---- running ----------------------------------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 /* Strides over the batch; 0 where the tensor is repeated. */
 static void batch_strides(const struct call *call, const stk_tensor *tensor, int axes, int64_t *strides)
@@ -157,7 +157,7 @@ static stk_status run_into(struct call *call, const stk_tensor *a, const stk_ten
     return stki_run_on_host((const stk_tensor *const[]){out, a, b}, 3, 1, run_call, call, err);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 stk_status stk_tensor_matmul(const stk_tensor *a, const stk_tensor *b, stk_tensor *out, stk_error *err)
 {

@@ -35,7 +35,7 @@ stk_status stki_check_computable(const stk_tensor *tensor, const char *what, stk
     return STK_OK;
 }
 
-/* ---- promotion --------------------------------------------------------------------------------------------------- */
+/* ---- promotion ---- */
 
 static bool is_wide_unsigned(stk_dtype dtype)
 {

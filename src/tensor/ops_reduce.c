@@ -4,7 +4,7 @@
 #include "strided.h"
 #include "tensor_internal.h"
 
-/* ---- which axes -------------------------------------------------------------------------------------------------- */
+/* ---- which axes ---- */
 
 stk_status stki_reduce_axes(const stk_tensor *tensor, int dim_count, const int *dims, bool *reduced, const char *what,
                             stk_error *err)
@@ -53,7 +53,7 @@ int64_t stki_reduce_count(const stk_tensor *tensor, const bool *reduced)
     return count;
 }
 
-/* ---- the walk ---------------------------------------------------------------------------------------------------- */
+/* ---- the walk ---- */
 
 /* Some axes of the plan, outermost first, without the last, which is handed over whole. */
 struct axes {

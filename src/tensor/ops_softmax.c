@@ -49,7 +49,7 @@ void stki_scores_log_softmax(const stki_scores *scores, double *out, int64_t fir
         out[i] = (out[i] - scores->largest) - scores->log_sum;
 }
 
-/* ---- log_softmax ------------------------------------------------------------------------------------------------- */
+/* ---- log_softmax ---- */
 
 /* One row from the walk's operand 1 to operand 0. */
 static void run_row(stki_scores *scores, const stki_cast *store, char *out, int64_t out_step, const char *in)

@@ -69,8 +69,7 @@ struct sum {
     int64_t bytes;
 };
 
-/* ---- room for results ---------------------------------------------------------------------------------------------
- */
+/* ---- room for results ---- */
 
 static void set_room(struct sum *s, double *memory, int64_t cells)
 {
@@ -99,7 +98,7 @@ static stk_status make_room(struct sum *s, const stk_tensor *out, int64_t *cells
     return STK_OK;
 }
 
-/* ---- adding ------------------------------------------------------------------------------------------------------ */
+/* ---- adding ---- */
 
 /* Knuth's two-sum: sum + x is exactly the new sum plus what goes to rest. */
 static void add_run(struct sum *s, int64_t cell, double x)
@@ -154,7 +153,7 @@ static void add_row(struct sum *s, int64_t cell, const char *x, int64_t n, int64
     }
 }
 
-/* ---- columns ----------------------------------------------------------------------------------------------------- */
+/* ---- columns ---- */
 
 static void add_whole_columns(uint64_t *acc, const void *x, int64_t columns)
 {
@@ -251,7 +250,7 @@ static void add_narrow_columns(struct sum *s, const char *x, int64_t cells, int6
 SHORT_ROWS(f32)
 SHORT_ROWS(f64)
 
-/* ---- the reducer ------------------------------------------------------------------------------------------------- */
+/* ---- the reducer ---- */
 
 static void begin(void *state, int64_t cells)
 {
@@ -301,7 +300,7 @@ static void end(void *state, char *out, int64_t out_step, int64_t cells)
     stki_cast_row(&s->store, out, out_step, s->run, 8, cells);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 /* A sum on its way. */
 struct call {
@@ -438,7 +437,7 @@ stk_status stk_tensor_mean(const stk_tensor *tensor, int dim_count, const int *d
     return run_fresh(&call, tensor, out, err);
 }
 
-/* ---- into a tensor that is there --------------------------------------------------------------------------------- */
+/* ---- into a tensor that is there ---- */
 
 static bool same_shape(const struct call *call, const stk_tensor *out)
 {

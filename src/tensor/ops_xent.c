@@ -33,7 +33,7 @@ struct call {
     double sum, divisor;
 };
 
-/* ---- one sample -------------------------------------------------------------------------------------------------- */
+/* ---- one sample ---- */
 
 static double weight_of(const struct call *call, int64_t class)
 {
@@ -103,7 +103,7 @@ static stk_status sample_loss(struct call *call, const char *logits, const char 
     return STK_OK;
 }
 
-/* ---- all samples ------------------------------------------------------------------------------------------------- */
+/* ---- all samples ---- */
 
 static void prepare(struct call *call, const stk_tensor *out, const stk_tensor *logits, const stk_tensor *target,
                     const stk_tensor *weight)
@@ -167,7 +167,7 @@ static stk_status run_call(void *context, const stk_tensor *const *tensors, stk_
     return STK_OK;
 }
 
-/* ---- checks ------------------------------------------------------------------------------------------------------ */
+/* ---- checks ---- */
 
 static stk_status read_opts(struct call *call, const stk_cross_entropy_opts *opts, stk_error *err)
 {

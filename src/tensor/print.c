@@ -31,7 +31,7 @@ typedef struct stki_column {
     stki_real_column real, imaginary;
 } stki_column;
 
-/* ---- real numbers ------------------------------------------------------------------------------------------------ */
+/* ---- real numbers ---- */
 
 /* Element i of `elements`, or its imaginary part, as the double that it is. */
 static double real_at(stk_dtype dtype, const void *elements, int64_t i, bool imaginary)
@@ -196,7 +196,7 @@ static int write_complex(const stki_column *column, const void *element, char *o
     return length + 1;
 }
 
-/* ---- whole numbers ----------------------------------------------------------------------------------------------- */
+/* ---- whole numbers ---- */
 
 static int write_whole(stk_dtype dtype, const void *element, int width, char *out)
 {
@@ -222,7 +222,7 @@ static int widest_whole(stk_dtype dtype, const void *elements, int64_t count)
     return widest;
 }
 
-/* ---- any dtype --------------------------------------------------------------------------------------------------- */
+/* ---- any dtype ---- */
 
 /* Fits the elements, `count` of them side by side in native byte order. `precision` may be 0. */
 static void fit_column(stki_column *column, stk_dtype dtype, const void *elements, int64_t count, int precision,
@@ -262,7 +262,7 @@ static int write_column(const stki_column *column, const void *element, bool alo
 
 enum { MOST_SHOWN = 1 << 24 };
 
-/* ---- options ----------------------------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 static stk_status read_options(const stk_print_opts *given, stk_print_opts *out, stk_error *err)
 {
@@ -291,7 +291,7 @@ static stk_status read_options(const stk_print_opts *given, stk_print_opts *out,
     return STK_OK;
 }
 
-/* ---- what is shown ----------------------------------------------------------------------------------------------- */
+/* ---- what is shown ---- */
 
 struct shown {
     int ndim;
@@ -363,7 +363,7 @@ static stk_status bring_together(struct shown *shown, const stk_tensor *tensor, 
     return STK_OK;
 }
 
-/* ---- layout ------------------------------------------------------------------------------------------------------ */
+/* ---- layout ---- */
 
 struct layout {
     const struct shown *shown;

@@ -19,7 +19,7 @@ static stk_status take(stki_text_build *text, char **out, stk_error *err)
     return *out ? STK_OK : stki_fail_memory(err, room, "a report");
 }
 
-/* ---- accounting -------------------------------------------------------------------------------------------------- */
+/* ---- accounting ---- */
 
 struct memory_rows {
     stk_memory_row *rows;
@@ -138,7 +138,7 @@ stk_status stk_memory_summary(char **out, stk_error *err)
     return take(&text, out, err);
 }
 
-/* ---- profile ----------------------------------------------------------------------------------------------------- */
+/* ---- profile ---- */
 
 stk_status stk_profile_summary(stk_profile_order order, char **out, stk_error *err)
 {
@@ -163,7 +163,7 @@ stk_status stk_profile_summary(stk_profile_order order, char **out, stk_error *e
     return take(&text, out, err);
 }
 
-/* ---- recording --------------------------------------------------------------------------------------------------- */
+/* ---- recording ---- */
 
 struct listing {
     stki_text_build *text;
@@ -224,7 +224,7 @@ stk_status stk_memory_leaks(char **out, int64_t *out_count, stk_error *err)
     return status;
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ---- */
 
 static void put_memory_json(stki_text_build *text)
 {

@@ -68,7 +68,7 @@ void stki_profile_allocated(int64_t bytes)
     thread_bytes += bytes;
 }
 
-/* ---- the public side --------------------------------------------------------------------------------------------- */
+/* ---- the public side ---- */
 
 void stk_profile_start(void)
 {

@@ -39,7 +39,7 @@ INLINE int64_t before_boundary(const char *dst, int64_t size, int64_t n)
     return i < n ? i : n;
 }
 
-/* ---- to integers ------------------------------------------------------------------------------------------------ */
+/* ---- to integers ---- */
 
 /* Where the pairs of a vector come from. Loading two vectors of them for every vector of elements costs a fifth of the
  * bandwidth of memory, so they stay in registers, if there are enough, where the channels repeat every unit. */
@@ -148,7 +148,7 @@ INLINE void quantize(stk_qdtype to, enum pairs pairs, const stki_quant_lane *lan
         quantize_some(to, at_edges, lane, &q, dst + i * size, src + 4 * i, n - i);
 }
 
-/* ---- and back --------------------------------------------------------------------------------------------------- */
+/* ---- and back ---- */
 
 enum product {
     IN_FLOAT, /* one pair, or f32 scales */
@@ -241,7 +241,7 @@ INLINE void dequantize(stk_qdtype from, enum product product, bool pattern, cons
         dequantize_some(from, product, pattern, lane, &d, dst + 4 * i, src + size * i, n - i);
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 #define ROWS(name, qdtype)                                                                                             \
     static void quantize_##name(const stki_quant_lane *lane, void *dst, const void *src, int64_t n, int64_t channel)   \

@@ -120,7 +120,7 @@ static stk_status range_of_samples(const stki_samples *samples, stki_qrange *ran
     return STK_OK;
 }
 
-/* ---- a range becomes a scale and a zero point -------------------------------------------------------------------- */
+/* ---- a range becomes a scale and a zero point ---- */
 
 void stki_quant_parameters(stk_qdtype qdtype, stk_qscheme scheme, stki_qrange range, double *scale, int64_t *zero_point)
 {
@@ -169,7 +169,7 @@ stk_status stki_quant_from_ranges(stk_qdtype qdtype, stk_qscheme scheme, int axi
     return status;
 }
 
-/* ---- smallest and largest ---------------------------------------------------------------------------------------- */
+/* ---- smallest and largest ---- */
 
 static stk_status minmax(const stk_tensor *tensor, int axis, stk_qdtype qdtype, stk_qscheme scheme, stk_quant **out,
                          stk_error *err)
@@ -207,7 +207,7 @@ stk_status stk_quant_minmax_channels(const stk_tensor *samples, int axis, stk_qd
     return minmax(samples, axis, qdtype, scheme, out, err);
 }
 
-/* ---- mean squared error ------------------------------------------------------------------------------------------ */
+/* ---- mean squared error ---- */
 
 struct error_pass {
     const stk_quant *quant;
@@ -293,7 +293,7 @@ stk_status stk_quant_mse(const stk_tensor *samples, stk_qdtype qdtype, stk_qsche
     return status;
 }
 
-/* ---- the k-th smallest ------------------------------------------------------------------------------------------- */
+/* ---- the k-th smallest ---- */
 
 enum { DIGIT_BITS = 16, DIGITS = 1 << DIGIT_BITS };
 
@@ -390,7 +390,7 @@ static stk_status percentile_range(const stki_samples *samples, const double *pe
     return STK_OK;
 }
 
-/* ---- histogram --------------------------------------------------------------------------------------------------- */
+/* ---- histogram ---- */
 
 struct bin_pass {
     int64_t *counts, bins;
@@ -442,7 +442,7 @@ static stk_status histogram_range(const stki_samples *samples, int64_t bins, con
     return STK_OK;
 }
 
-/* ---- the public calls -------------------------------------------------------------------------------------------- */
+/* ---- the public calls ---- */
 
 /* bins 0: exact. */
 static stk_status from_percents(const stk_tensor *tensor, stk_qdtype qdtype, stk_qscheme scheme, int64_t bins,

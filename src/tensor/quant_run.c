@@ -101,7 +101,7 @@ static void run_all(struct pass *pass, const stk_quant *quant, const stk_tensor 
         stki_store_fence();
 }
 
-/* ---- proving the short way --------------------------------------------------------------------------------------- */
+/* ---- proving the short way ---- */
 
 /* Does it give the same for all 256 integers of every channel? */
 static bool short_way_holds(const stk_quant *quant, stki_quant_fn run)
@@ -138,7 +138,7 @@ static bool proven(const stk_quant *quant, stki_quant_fn run, int64_t elements)
     return stki_counted(proof) == STKI_PROOF_HOLDS;
 }
 
-/* ---- the two directions ------------------------------------------------------------------------------------------ */
+/* ---- the two directions ---- */
 
 const stki_quant_kernels *stki_quant_kernels_of(enum stki_isa isa)
 {

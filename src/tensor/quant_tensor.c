@@ -9,7 +9,7 @@
 #include "tensor_internal.h"
 #include <inttypes.h>
 
-/* ---- checks ------------------------------------------------------------------------------------------------------ */
+/* ---- checks ---- */
 
 static stk_status check_dtype(const stk_tensor *tensor, stk_dtype expected, const char *what, stk_error *err)
 {
@@ -55,7 +55,7 @@ static stk_status check_target(const stk_tensor *out, const stk_tensor *in, stk_
     return status != STK_OK ? status : stki_check_overlap(out, in, err);
 }
 
-/* ---- the run ----------------------------------------------------------------------------------------------------- */
+/* ---- the run ---- */
 
 typedef void (*run_fn)(const stk_quant *quant, const stk_tensor *dst, const stk_tensor *src, enum stki_isa isa);
 
@@ -121,7 +121,7 @@ static stk_status run_fresh(run_fn run, const stk_quant *quant, stk_dtype dtype,
     return STK_OK;
 }
 
-/* ---- the public calls -------------------------------------------------------------------------------------------- */
+/* ---- the public calls ---- */
 
 stk_status stk_qtensor_of(const stk_tensor *integers, stk_quant *quant, stk_qtensor *out, stk_error *err)
 {

@@ -24,7 +24,7 @@ enum { BLOCK = 256 };
 
 static const uint64_t uniform_stream = UINT64_C(0x73746b2e72616e64), normal_stream = UINT64_C(0x73746b2e6e6f726d);
 
-/* ---- the normal distribution ------------------------------------------------------------------------------------- */
+/* ---- the normal distribution ---- */
 
 /* ln x for x in (0, 1): ln(m 2^e) with m in [sqrt(1/2), sqrt(2)), by the series of atanh, which ends when its terms do.
  */
@@ -91,7 +91,7 @@ static double normal_quantile(double p)
     return q < 0 ? -z : z;
 }
 
-/* ---- blocks of elements ------------------------------------------------------------------------------------------ */
+/* ---- blocks of elements ---- */
 
 struct generator {
     uint64_t seed, stream;

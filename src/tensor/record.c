@@ -36,7 +36,7 @@ const char *stki_record_tag(void)
     return tag_count == 0 ? "" : tags[(tag_count < MOST_TAGS ? tag_count : MOST_TAGS) - 1];
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 /* All with the lock held. */
 
@@ -117,7 +117,7 @@ void stki_record_storage_end(stk_storage *storage)
     stki_unlock(&lock);
 }
 
-/* ---- holders ----------------------------------------------------------------------------------------------------- */
+/* ---- holders ---- */
 
 static stki_record *record_of(const stk_tensor *tensor)
 {
@@ -211,7 +211,7 @@ void stki_record_release(const stk_tensor *tensor)
     count_reference(tensor, -1);
 }
 
-/* ---- looking at it ----------------------------------------------------------------------------------------------- */
+/* ---- looking at it ---- */
 
 int64_t stki_record_each(void (*visit)(void *context, const stki_record *record), void *context)
 {

@@ -56,8 +56,7 @@ void stki_resizer_destroy(stki_resizer *resizer)
     stki_free(resizer);
 }
 
-/* ---- set ---------------------------------------------------------------------------------------------------------
- */
+/* ---- set ---- */
 
 static stk_status refuse(const char *found, const char *expected, stk_error *err)
 {
@@ -193,8 +192,7 @@ const stki_resize_support *stki_resizer_support(const stki_resizer *resizer)
     return &resizer->support;
 }
 
-/* ---- run ---------------------------------------------------------------------------------------------------------
- */
+/* ---- run ---- */
 
 static uint8_t *ring_row(const stki_resizer *resizer, int64_t row)
 {

@@ -42,8 +42,7 @@ INLINE __m256i put_together(const sums *s)
     return _mm256_srai_epi32(_mm256_add_epi32(sum, _mm256_set1_epi32(STKI_RESIZE_HALF)), STKI_RESIZE_BITS);
 }
 
-/* ---- horizontal --------------------------------------------------------------------------------------------------
- */
+/* ---- horizontal ---- */
 
 INLINE __m256i load_rows(const uint8_t *a, const uint8_t *b)
 {
@@ -208,8 +207,7 @@ static void horizontal(const stki_resizer *resizer, const uint8_t *const *in, ui
         last_pixels(resizer, in, out);
 }
 
-/* ---- vertical ----------------------------------------------------------------------------------------------------
- */
+/* ---- vertical ---- */
 
 /* Unpacking leaves in each half of a register what packing brings back to its place. */
 INLINE void column_block(uint8_t *out, const uint8_t *const *rows, const pair *k, int64_t taps, int64_t at)

@@ -24,8 +24,7 @@ enum {
     BLOCK_WORDS = 4 * LANES /* a step of one group of lanes: permutation, high, middle and low bytes of coefficients */
 };
 
-/* ---- coefficients ------------------------------------------------------------------------------------------------
- */
+/* ---- coefficients ---- */
 
 typedef struct pieces {
     uint32_t high, middle, low; /* of four coefficients, the first one in the lowest byte */
@@ -58,8 +57,7 @@ INLINE __m512i put_together(__m512i high, __m512i middle, __m512i low)
     return _mm512_add_epi32(_mm512_slli_epi32(high, 16), _mm512_add_epi32(_mm512_slli_epi32(middle, 8), low));
 }
 
-/* ---- tables of the horizontal pass -------------------------------------------------------------------------------
- */
+/* ---- tables of the horizontal pass ---- */
 
 /* Behind the blocks, at a cache line: the offset of every load, from the start of the row. */
 static uint32_t *block_of(const stki_resizer *resizer, int64_t group, int64_t step)
@@ -185,8 +183,7 @@ static stk_status prepare(stki_resizer *resizer, bool *usable, stk_error *err)
     return STK_OK;
 }
 
-/* ---- horizontal --------------------------------------------------------------------------------------------------
- */
+/* ---- horizontal ---- */
 
 /* Sums of four rows, shifted and clamped: 16 bytes a row, in the quarters of the result. */
 INLINE __m512i bytes_of(const __m512i *sums)
@@ -326,8 +323,7 @@ static void horizontal(const stki_resizer *resizer, const uint8_t *const *in, ui
         spread_many(resizer, in, out);
 }
 
-/* ---- vertical ----------------------------------------------------------------------------------------------------
- */
+/* ---- vertical ---- */
 
 enum { MOST_TAPS = 256 };
 

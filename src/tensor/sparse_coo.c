@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- making ------------------------------------------------------------------------------------------------------ */
+/* ---- making ---- */
 
 static stk_status check_lengths(const stk_coo *coo, stk_error *err)
 {
@@ -83,7 +83,7 @@ int64_t stk_coo_entries(const stk_coo *coo)
     return stk_tensor_numel(&coo->values);
 }
 
-/* ---- from dense -------------------------------------------------------------------------------------------------- */
+/* ---- from dense ---- */
 
 /* The rows along the last axis, one after the other in row-major order. */
 struct scan {
@@ -197,7 +197,7 @@ stk_status stk_coo_from_dense(const stk_tensor *dense, stk_dtype index_dtype, st
     return STK_OK;
 }
 
-/* ---- coalesce ---------------------------------------------------------------------------------------------------- */
+/* ---- coalesce ---- */
 
 struct groups {
     int64_t *indices; /* as loaded: one array an axis */
@@ -324,7 +324,7 @@ stk_status stk_coo_coalesce(const stk_coo *coo, stk_coo *out, stk_error *err)
     return STK_OK;
 }
 
-/* ---- to dense ---------------------------------------------------------------------------------------------------- */
+/* ---- to dense ---- */
 
 stk_status stki_sparse_scatter(const stk_tensor *values, int ndim, const int64_t *shape, const int64_t *offsets,
                                stk_tensor *out, stk_error *err)

@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- making ------------------------------------------------------------------------------------------------------ */
+/* ---- making ---- */
 
 struct arrays {
     int64_t *starts, *columns;
@@ -116,7 +116,7 @@ int64_t stk_csr_entries(const stk_csr *csr)
     return stk_tensor_numel(&csr->values);
 }
 
-/* ---- to and from COO --------------------------------------------------------------------------------------------- */
+/* ---- to and from COO ---- */
 
 /* `coo` is coalesced and has two axes. */
 static stk_status group_rows(const stk_coo *coo, stk_csr *out, stk_error *err)
@@ -218,7 +218,7 @@ stk_status stk_coo_from_csr(const stk_csr *csr, stk_coo *out, stk_error *err)
     return STK_OK;
 }
 
-/* ---- to dense ---------------------------------------------------------------------------------------------------- */
+/* ---- to dense ---- */
 
 stk_status stk_csr_to_dense(const stk_csr *csr, stk_tensor *out, stk_error *err)
 {
@@ -240,7 +240,7 @@ stk_status stk_csr_to_dense(const stk_csr *csr, stk_tensor *out, stk_error *err)
     return status;
 }
 
-/* ---- products ---------------------------------------------------------------------------------------------------- */
+/* ---- products ---- */
 
 struct product {
     const stk_csr *csr;

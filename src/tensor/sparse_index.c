@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- checks ------------------------------------------------------------------------------------------------------ */
+/* ---- checks ---- */
 
 stk_status stki_sparse_check_index_dtype(stk_dtype dtype, stk_error *err)
 {
@@ -50,7 +50,7 @@ stk_status stki_indices_check(const int64_t *indices, int64_t count, int64_t siz
     return STK_OK;
 }
 
-/* ---- in and out -------------------------------------------------------------------------------------------------- */
+/* ---- in and out ---- */
 
 stk_status stki_indices_load(const stk_tensor *indices, int64_t **out, stk_error *err)
 {
@@ -92,7 +92,7 @@ stk_status stki_indices_store(const int64_t *indices, int ndim, const int64_t *s
     return STK_OK;
 }
 
-/* ---- order ------------------------------------------------------------------------------------------------------- */
+/* ---- order ---- */
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
@@ -130,7 +130,7 @@ void stki_sparse_order(const int64_t *indices, int axes, const int64_t *shape, i
         memcpy(order, from, (size_t)count * sizeof *order);
 }
 
-/* ---- sums -------------------------------------------------------------------------------------------------------- */
+/* ---- sums ---- */
 
 stk_dtype stki_sparse_wide(stk_dtype dtype)
 {
@@ -139,7 +139,7 @@ stk_dtype stki_sparse_wide(stk_dtype dtype)
     return stki_dtype_category(dtype) == STKI_CATEGORY_REAL ? STK_F32 : STK_I64;
 }
 
-/* ---- what it costs ----------------------------------------------------------------------------------------------- */
+/* ---- what it costs ---- */
 
 int64_t stk_coo_bytes(const stk_coo *coo)
 {

@@ -19,8 +19,7 @@ static _Thread_local struct {
 static stki_counter numbers;
 static stki_mutex end_lock = {PTHREAD_MUTEX_INITIALIZER}; /* of all wrapped streams: `ended`, and marks until then */
 
-/* ---- streams -------------------------------------------------------------------------------------------------------
- */
+/* ---- streams ---- */
 
 static stk_status made(stk_stream *stream)
 {
@@ -172,8 +171,7 @@ stk_stream *stk_stream_current(stk_device *device)
     return NULL;
 }
 
-/* ---- events --------------------------------------------------------------------------------------------------------
- */
+/* ---- events ---- */
 
 stk_status stk_event_create(stk_device *device, bool timing, stk_event **out, stk_error *err)
 {

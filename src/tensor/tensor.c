@@ -115,7 +115,7 @@ void stki_view_of(const stk_tensor *base, void *data, int ndim, const int64_t *s
         stki_record_holder(out);
 }
 
-/* ---- making and letting go --------------------------------------------------------------------------------------- */
+/* ---- making and letting go ---- */
 
 stk_status stki_tensor_new(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t bytes,
                            stk_device *device, stk_tensor *out, stk_error *err)
@@ -228,7 +228,7 @@ void stk_tensor_release(stk_tensor *tensor)
     tensor->ndim = 0;
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------ */
+/* ---- asking ---- */
 
 stk_device *stki_tensor_device(const stk_tensor *tensor)
 {

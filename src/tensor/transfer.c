@@ -29,7 +29,7 @@ static void copy_on_host(const stk_tensor *dst, const stk_tensor *src)
                       dst->shape);
 }
 
-/* ---- plain bytes ------------------------------------------------------------------------------------------------- */
+/* ---- plain bytes ---- */
 
 /* Each covers a block of memory once, from its first element on, in the same order of elements. */
 static bool alike(const stk_tensor *a, const stk_tensor *b)
@@ -80,7 +80,7 @@ static stk_status copy_bytes(const transfer *t, stk_device *mover, const stk_ten
     return wait_for(stream, err);
 }
 
-/* ---- by way of ordinary memory ----------------------------------------------------------------------------------- */
+/* ---- by way of ordinary memory ---- */
 
 /* stki_stage works in the current stream. */
 static stk_status transfer_staged(const transfer *t, const stk_tensor *dst, const stk_tensor *src, stk_error *err)
@@ -119,7 +119,7 @@ static void host_block_end(stk_tensor *block)
     stki_block_free(NULL, block->data, stk_tensor_nbytes(block), BLOCK_ALIGNMENT);
 }
 
-/* ---- within a device --------------------------------------------------------------------------------------------- */
+/* ---- within a device ---- */
 
 /* STK_E_UNSUPPORTED: this device has no kernel for it, and nothing was queued. */
 static stk_status copy_strided(const transfer *t, stk_device *device, const stk_tensor *dst, const stk_tensor *src,
@@ -157,7 +157,7 @@ static stk_status device_block(const transfer *t, stk_device *device, stk_dtype 
     return status;
 }
 
-/* ---- between ordinary memory and a device ------------------------------------------------------------------------ */
+/* ---- between ordinary memory and a device ---- */
 
 /* The bytes go over as they are and are put in place there: fewer of them, and the caller need not wait. */
 static stk_status upload_then_place(const transfer *t, stk_device *device, stk_error *err)
@@ -241,7 +241,7 @@ static stk_status download(const transfer *t, stk_device *device, stk_error *err
     return status;
 }
 
-/* ---- between devices --------------------------------------------------------------------------------------------- */
+/* ---- between devices ---- */
 
 /* Two devices of one kind reach each other's memory. The sender's stream is waited for: streams of two devices are in
  * no order. */

@@ -224,7 +224,7 @@ stk_status stk_tensor_unsqueeze(const stk_tensor *tensor, int dim, stk_tensor *o
     return STK_OK;
 }
 
-/* ---- longer axes of stride 0 ------------------------------------------------------------------------------------- */
+/* ---- longer axes of stride 0 ---- */
 
 /* The stride of a new leading axis is that of a row-major one if it has length 1 (`right` is the axis to its right). */
 static stk_status expand_axis(const stk_tensor *tensor, int axis, int64_t wanted, const int64_t *right_shape,
@@ -283,7 +283,7 @@ stk_status stk_tensor_expand(const stk_tensor *tensor, int ndim, const int64_t *
     return STK_OK;
 }
 
-/* ---- any strides: as_strided, diagonal --------------------------------------------------------------------------- */
+/* ---- any strides: as_strided, diagonal ---- */
 
 stk_status stk_tensor_as_strided(const stk_tensor *tensor, int ndim, const int64_t *shape, const int64_t *strides,
                                  int64_t offset_bytes, stk_tensor *out, stk_error *err)

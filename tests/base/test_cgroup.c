@@ -145,8 +145,7 @@ static void throttling(void **state)
     assert_int_equal(cpu.throttled_ns, 300000000);
 }
 
-/* ---- memory --------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 #define MIB (INT64_C(1) << 20)
 

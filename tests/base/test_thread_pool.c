@@ -12,7 +12,7 @@
 
 #define MS (STKI_SECOND / 1000)
 
-/* ---- tasks whose right outcome follows from their number -------------------------------------------------------- */
+/* ---- tasks whose right outcome follows from their number ---- */
 
 enum { PARTS = 24, PHASES = 3, TASKS = 40, NEVER = 1 << 20 };
 
@@ -146,7 +146,7 @@ static void tasks_come_back_in_order(void **unused)
         }
 }
 
-/* ---- who runs what ---------------------------------------------------------------------------------------------- */
+/* ---- who runs what ---- */
 
 /* Part 0 of task 0 waits at a gate. */
 typedef struct gated {
@@ -303,7 +303,7 @@ static void without_threads(void **unused)
     }
 }
 
-/* ---- the first error -------------------------------------------------------------------------------------------- */
+/* ---- the first error ---- */
 
 static void fail_at(int threads, int depth, int64_t first, int64_t part, int64_t second)
 {
@@ -373,7 +373,7 @@ static void the_first_error_counts(void **unused)
     }
 }
 
-/* ---- stopping --------------------------------------------------------------------------------------------------- */
+/* ---- stopping ---- */
 
 static void destroyed_in_every_state(void **unused)
 {
@@ -447,7 +447,7 @@ static void destroy_waits_for_what_is_running(void **unused)
     assert_int_equal(ran, 1);
 }
 
-/* ---- one task, and memory --------------------------------------------------------------------------------------- */
+/* ---- one task, and memory ---- */
 
 typedef struct sums {
     int64_t squares[1000];

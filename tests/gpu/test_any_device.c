@@ -61,8 +61,7 @@ static void random_bytes(void *to, int64_t bytes, uint64_t seed)
         ((unsigned char *)to)[i] = (unsigned char)stkt_random(&seed);
 }
 
-/* ---- what it is ---------------------------------------------------------------------------------------------------
- */
+/* ---- what it is ---- */
 
 static void it_says_what_it_is(void **state)
 {
@@ -124,8 +123,7 @@ static void too_much_memory_is_refused_with_figures(void **state)
     device->ops->free(device, block, 100);
 }
 
-/* ---- copies and fills ---------------------------------------------------------------------------------------------
- */
+/* ---- copies and fills ---- */
 
 enum { ROOM = 1 << 20 };
 
@@ -205,8 +203,7 @@ static void fills_repeat_their_pattern_and_nothing_more(void **state)
     device->ops->free(device, block, SPACE);
 }
 
-/* ---- streams and events -------------------------------------------------------------------------------------------
- */
+/* ---- streams and events ---- */
 
 static void a_held_stream_is_not_done_and_others_are(void **state)
 {
@@ -462,8 +459,7 @@ static void threads_use_it_at_once(void **state)
         assert_true(stki_thread_join(threads[i], INT64_MAX));
 }
 
-/* ---- the core -----------------------------------------------------------------------------------------------------
- */
+/* ---- the core ---- */
 
 /* `what`: the same bytes on the device as on the processor. */
 static void same(const char *what, const stk_tensor *found, const stk_tensor *expected)
@@ -642,8 +638,7 @@ static void the_core_computes_what_the_processor_does(void **state)
         }
 }
 
-/* ---- converted samples --------------------------------------------------------------------------------------------
- */
+/* ---- converted samples ---- */
 
 enum { MAX_SAMPLES = 5, HEIGHT = 13, WIDTH = 22, CHANNELS = 3, PIXELS = HEIGHT * WIDTH };
 

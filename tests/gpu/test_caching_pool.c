@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------- */
+/* ---- sizes ---- */
 
 static void test_segments(void **unused)
 {
@@ -145,7 +145,7 @@ static void test_exact(void **unused)
     assert_status(pool->ops->alloc(pool, -1, NULL, &slot, &err), STK_E_BAD_ARG);
 }
 
-/* ---- streams ----------------------------------------------------------------------------------------------------- */
+/* ---- streams ---- */
 
 static void test_streams_keep_their_blocks(void **unused)
 {
@@ -284,7 +284,7 @@ static void test_recorded_stream_is_destroyed(void **unused)
     assert_int_equal(stki_counted(&fake.events), 0);
 }
 
-/* ---- giving back ------------------------------------------------------------------------------------------------- */
+/* ---- giving back ---- */
 
 static void test_empty(void **unused)
 {
@@ -311,7 +311,7 @@ static void test_empty(void **unused)
     assert_int_equal(reserved(), 0);
 }
 
-/* ---- no memory --------------------------------------------------------------------------------------------------- */
+/* ---- no memory ---- */
 
 static void test_cache_makes_room(void **unused)
 {
@@ -495,7 +495,7 @@ static void test_destroy_without_records(void **unused)
     assert_int_equal(stki_caching_pool_of(pool)->errors, 2);
 }
 
-/* ---- forks ------------------------------------------------------------------------------------------------------- */
+/* ---- forks ---- */
 
 static void use_pool(void *context)
 {
@@ -534,7 +534,7 @@ static void test_fork(void **unused)
     assert_true(stki_thread_join(thread, INT64_MAX));
 }
 
-/* ---- errors ------------------------------------------------------------------------------------------------------ */
+/* ---- errors ---- */
 
 static void test_errors_are_kept(void **unused)
 {

@@ -112,7 +112,7 @@ static void a_held_stream_keeps_what_it_uses(void **state)
     assert_int_equal(stats_of(STK_MEMORY_DEVICE).reserved_bytes, 0);
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---- */
 
 enum { ROUNDS = 300, SLOTS = 8, MOST = 5000, THREADS = 3 };
 
@@ -250,7 +250,7 @@ static void values_of_many_threads(void **state)
     assert_int_equal(stats_of(STK_MEMORY_PINNED).reserved_bytes, 0);
 }
 
-/* ---- no memory --------------------------------------------------------------------------------------------------- */
+/* ---- no memory ---- */
 
 static void too_much_is_refused_by_name(void **state)
 {

@@ -335,7 +335,7 @@ static void test_repeatable(void **unused)
     assert_memory_equal(places[0], places[1], sizeof places[0]);
 }
 
-/* ---- threads ----------------------------------------------------------------------------------------------------- */
+/* ---- threads ---- */
 
 enum { THREADS = 4, THREAD_STEPS = 3000, HELD = 16 };
 

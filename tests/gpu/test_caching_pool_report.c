@@ -93,7 +93,7 @@ static void test_message(void **unused)
 }
 
 /* Whatever allocation of the bookkeeping fails, the pool stays what it was and goes on. */
-/* ---- reports ----------------------------------------------------------------------------------------------------- */
+/* ---- reports ---- */
 
 static const char *string_of(const json_t *object, const char *name)
 {

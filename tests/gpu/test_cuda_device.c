@@ -18,8 +18,7 @@ enum { A_SECOND = 1000000000 };
 static stk_error err;
 static stk_device *device; /* cuda:1 */
 
-/* ---- what is missing ----------------------------------------------------------------------------------------------
- */
+/* ---- what is missing ---- */
 
 static void nothing_is_called_before_somebody_asks(void **state)
 {
@@ -164,8 +163,7 @@ static void only_the_device_asked_for_gets_a_context(void **state)
     assert_int_equal(fake.contexts[0], 1);
 }
 
-/* ---- every call: context, errors ----------------------------------------------------------------------------------
- */
+/* ---- every call: context, errors ---- */
 
 /* Every other byte from the front of `memory`, as f32 behind it: a kernel. */
 static stk_status cast_strided(stk_device *on, char *memory, stk_stream *stream)
@@ -304,8 +302,7 @@ static void our_own_allocations_may_fail(void **state)
     assert_int_equal(n, 5); /* two streams, two events, and all went well */
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 static void memory_is_exact_and_counted(void **state)
 {
@@ -386,8 +383,7 @@ static void no_memory_says_how_much_there_is(void **state)
     assert_int_equal(fake.last, cudaSuccess);
 }
 
-/* ---- copies and fills ---------------------------------------------------------------------------------------------
- */
+/* ---- copies and fills ---- */
 
 /* W80: every copy is queued in a stream; without one, in the thread's own stream, which is waited for. */
 static void copies_go_the_way_they_say(void **state)
@@ -473,8 +469,7 @@ static void kernels_run_in_the_stream(void **state)
     device->ops->free(device, memory, 64);
 }
 
-/* ---- streams and events -------------------------------------------------------------------------------------------
- */
+/* ---- streams and events ---- */
 
 static void streams_do_not_wait_for_others(void **state)
 {
@@ -606,8 +601,7 @@ static void properties_come_from_the_device(void **state)
     assert_true(properties.pins);
 }
 
-/* ---- fork ---------------------------------------------------------------------------------------------------------
- */
+/* ---- fork ---- */
 
 static int in_the_child(void)
 {

@@ -82,7 +82,7 @@ static void assert_same(const stk_tensor *got, const stk_tensor *expected)
     free(b);
 }
 
-/* ---- pinned memory ----------------------------------------------------------------------------------------------- */
+/* ---- pinned memory ---- */
 
 static void pinned_tensors_are_of_the_cpu_and_say_so(void **state)
 {
@@ -162,7 +162,7 @@ static void what_cannot_be_pinned_is_refused(void **state)
     stk_tensor_release(&there);
 }
 
-/* ---- non-blocking ------------------------------------------------------------------------------------------------ */
+/* ---- non-blocking ---- */
 
 static void from_pinned_memory_the_caller_does_not_wait(void **state)
 {
@@ -329,7 +329,7 @@ static void what_a_given_stream_uses_is_not_given_to_others(void **state)
     stk_stream_destroy(stream);
 }
 
-/* ---- the current stream ------------------------------------------------------------------------------------------ */
+/* ---- the current stream ---- */
 
 /* Whatever an operation does on its way, it comes behind what the current stream holds. */
 static void operations_are_in_order_with_the_current_stream(void **state)
@@ -434,7 +434,7 @@ static void a_copy_to_another_device_is_in_order_with_both(void **state)
     stk_stream_destroy(elsewhere);
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------------------------- */
+/* ---- refusals ---- */
 
 static void devices_are_not_mixed(void **state)
 {
@@ -499,7 +499,7 @@ static void a_host_devices_tensor_is_not_handed_out(void **state)
     stk_tensor_release(&t);
 }
 
-/* ---- forks ------------------------------------------------------------------------------------------------------- */
+/* ---- forks ---- */
 
 /* In a child, with tensors, streams and half freed memory of the parent around: 0, or what went wrong. */
 static int work_in_child(stk_device *device, const stk_tensor *of_parent)
@@ -552,7 +552,7 @@ static void a_child_works_on_beside_what_its_parent_left(void **state)
     stk_stream_destroy(other);
 }
 
-/* ---- every direction, any layout --------------------------------------------------------------------------------- */
+/* ---- every direction, any layout ---- */
 
 /* A random view of a fresh tensor: some axes cut, stepped, turned around or exchanged. */
 static stk_tensor random_view(uint64_t *random, stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device)

@@ -132,7 +132,7 @@ static void a_quantiser_has_one_each_way(void **state)
     assert_int_equal(bytes_on_host(), before);
 }
 
-/* ---- many threads ------------------------------------------------------------------------------------------------ */
+/* ---- many threads ---- */
 
 static void convert_in_thread(void *convert)
 {
@@ -157,7 +157,7 @@ static void threads_share_it(void **state)
     assert_int_equal(bytes_on_host(), before);
 }
 
-/* ---- no memory --------------------------------------------------------------------------------------------------- */
+/* ---- no memory ---- */
 
 static void without_memory_nothing_is_left(void **state)
 {

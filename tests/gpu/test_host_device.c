@@ -17,7 +17,7 @@ static stk_device *host(void)
     return device;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 static void devices_are_found_by_name(void **state)
 {
@@ -93,7 +93,7 @@ static void properties_are_those_of_the_machine(void **state)
     assert_int_equal(few.beyond[0], '#'); /* an older program gets what it has room for */
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---- */
 
 static int64_t counted(enum stki_memory_kind kind)
 {
@@ -205,7 +205,7 @@ static void memory_let_go_of_stays_with_its_stream(void **state)
     assert_ok(stk_device_empty_cache(device, &err));
 }
 
-/* ---- work -------------------------------------------------------------------------------------------------------- */
+/* ---- work ---- */
 
 static void fills_of_every_width(void **state)
 {

@@ -5,7 +5,7 @@
 #include "host_streams.h"
 #include "test_random.h"
 
-/* ---- waits ------------------------------------------------------------------------------------------------------- */
+/* ---- waits ---- */
 
 static void a_stream_waits_for_an_event_of_another_stream_and_device(void **state)
 {
@@ -109,7 +109,7 @@ static void an_event_and_its_stream_can_be_destroyed_while_waited_for(void **sta
     }
 }
 
-/* ---- time -------------------------------------------------------------------------------------------------------- */
+/* ---- time ---- */
 
 static void time_stamps_stand_where_the_event_was_recorded(void **state)
 {
@@ -217,7 +217,7 @@ static void the_time_is_that_of_the_last_recording(void **state)
     stk_stream_destroy(quick);
 }
 
-/* ---- a random program -------------------------------------------------------------------------------------------- */
+/* ---- a random program ---- */
 
 /* Blocks are copied and filled at random in streams of two devices. What must come before is said by events, as a
  * careful caller would: whoever reads a block waits for its last writer, whoever writes it for all who used it. The

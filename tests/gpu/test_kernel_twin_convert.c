@@ -229,7 +229,7 @@ static void test_random_casts(void **state)
     }
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 /* Moves the first element to a multiple of 64 and makes every stride but the last one a multiple of that. */
 static void align_rows(struct check_view *view)
@@ -298,7 +298,7 @@ static void test_channels_last(void **state)
     }
 }
 
-/* ---- images ------------------------------------------------------------------------------------------------------ */
+/* ---- images ---- */
 
 struct image {
     int64_t height, width, channels, step; /* of what is taken; step: bytes of a pixel */

@@ -11,8 +11,7 @@
 #include <stoker/ops.h>
 #include <stoker/quant.h>
 
-/* ---- a device that counts its kernels -----------------------------------------------------------------------------
- */
+/* ---- a device that counts its kernels ---- */
 
 static stk_device *there_device;
 static bool counted;
@@ -135,7 +134,7 @@ static void fill_tame(struct check_view *view, bool whole)
     } while (check_next(view->ndim, view->shape, index));
 }
 
-/* ---- copies ------------------------------------------------------------------------------------------------------ */
+/* ---- copies ---- */
 
 static void test_copies(void **state)
 {
@@ -190,7 +189,7 @@ static void test_fills(void **state)
     }
 }
 
-/* ---- element-wise ------------------------------------------------------------------------------------------------ */
+/* ---- element-wise ---- */
 
 static stk_scalar any_scalar(void)
 {
@@ -292,7 +291,7 @@ static void test_clamp_and_in_place(void **state)
     }
 }
 
-/* ---- quantising -------------------------------------------------------------------------------------------------- */
+/* ---- quantising ---- */
 
 static stk_quant *any_quant(stk_qdtype qdtype, int ndim, const int64_t *shape)
 {
@@ -346,7 +345,7 @@ static void test_quantising(void **state)
     }
 }
 
-/* ---- sums -------------------------------------------------------------------------------------------------------- */
+/* ---- sums ---- */
 
 static double value_of(const stk_tensor *tensor, const int64_t *index)
 {
@@ -492,8 +491,7 @@ static void test_all_kernels_were_met(void **state)
     assert_true(met[STKI_KERNEL_SUM_FINISH] > 3);
 }
 
-/* ---- what a device has no kernel for --------------------------------------------------------------------------------
- */
+/* ---- what a device has no kernel for ---- */
 
 static int64_t refused;
 
@@ -590,7 +588,7 @@ static void test_refusals(void **state)
     there_device = before;
 }
 
-/* ---- division ---------------------------------------------------------------------------------------------------- */
+/* ---- division ---- */
 
 /* The quotient by multiplication, for every divisor's neighbourhoods. */
 static void test_divisors(void **state)
@@ -608,8 +606,7 @@ static void test_divisors(void **state)
     }
 }
 
-/* ---- indices beyond 31 bits ---------------------------------------------------------------------------------------
- */
+/* ---- indices beyond 31 bits ---- */
 
 /* Where an element lies, worked out axis by axis, in nests of more elements than memory could hold. */
 static void test_wide_indices(void **state)

@@ -279,8 +279,7 @@ static void g07_a_short_batch_copies_its_rows_alone(void **state)
     finish(prefetch, &f);
 }
 
-/* ---- errors --------------------------------------------------------------------------------------------------------
- */
+/* ---- errors ---- */
 
 /* P04: an error upstream comes behind the batches before it, is no end, and stays. */
 static void an_error_upstream_comes_in_its_place(void **state)
@@ -474,8 +473,7 @@ static void timeouts_name_copies_that_do_not_end(void **state)
     stk_stream_destroy(stream);
 }
 
-/* ---- close ---------------------------------------------------------------------------------------------------------
- */
+/* ---- close ---- */
 
 /* P05: from any state: nothing taken, some, with batches held, at the end. Held ones outlive it. */
 static void closing_early_loses_nothing(void **state)
@@ -535,8 +533,7 @@ static void closing_does_not_wait_for_ever(void **state)
     fake_fini(&f);
 }
 
-/* ---- converting ----------------------------------------------------------------------------------------------------
- */
+/* ---- converting ---- */
 
 enum { ROWS = 8, ROW = 48 };
 
@@ -656,8 +653,7 @@ static void parts_go_into_the_callers_memory(void **state)
     finish(prefetch, &f);
 }
 
-/* ---- create --------------------------------------------------------------------------------------------------------
- */
+/* ---- create ---- */
 
 static void create_survives_every_failed_allocation(void **state)
 {

@@ -41,8 +41,7 @@ static stk_status read_all(stk_loader *loader, stk_stream *stream, int *batches)
     return status;
 }
 
-/* ---- contexts ------------------------------------------------------------------------------------------------------
- */
+/* ---- contexts ---- */
 
 /* Must be the first: a context that exists stays. */
 static void no_context_appears_on_another_gpu(void **state)
@@ -62,8 +61,7 @@ static void no_context_appears_on_another_gpu(void **state)
     assert_int_equal(sim_count().contexts[1], 1);
 }
 
-/* ---- memory --------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 static void no_device_memory_is_an_error_that_names_the_option(void **state)
 {
@@ -96,8 +94,7 @@ static void no_pinned_memory_is_ordinary_memory_with_auto(void **state)
     sim_set_limits(0, 0);
 }
 
-/* ---- a GPU that fails ----------------------------------------------------------------------------------------------
- */
+/* ---- a GPU that fails ---- */
 
 static void other_gpu_works(void)
 {
@@ -175,8 +172,7 @@ static void a_gpu_may_vanish_at_any_moment(void **state)
     other_gpu_works();
 }
 
-/* ---- captures ------------------------------------------------------------------------------------------------------
- */
+/* ---- captures ---- */
 
 struct capturer {
     stk_stream *stream;

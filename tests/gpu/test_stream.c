@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- order ------------------------------------------------------------------------------------------------------- */
+/* ---- order ---- */
 
 /* A job that writes down when its turn came. */
 struct turn {
@@ -240,7 +240,7 @@ static void delays_are_waited_out(void **state)
     stk_stream_destroy(stream);
 }
 
-/* ---- errors ------------------------------------------------------------------------------------------------------ */
+/* ---- errors ---- */
 
 static void an_error_stays_with_its_stream_and_reaches_whoever_waits(void **state)
 {
@@ -334,7 +334,7 @@ static void the_nth_operation_of_a_device_fails_in_whatever_stream(void **state)
     (void)stk_device_synchronize(host(2), NULL);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---- */
 
 static int64_t host_allocations(void)
 {
@@ -408,7 +408,7 @@ static void every_failing_allocation_is_an_error_and_nothing_else(void **state)
     assert_true(failures >= 4); /* stream, thread, event, queue */
 }
 
-/* ---- forks ------------------------------------------------------------------------------------------------------- */
+/* ---- forks ---- */
 
 /* In the child: 0 if all is as it should be, else the line. */
 static int use_in_child(stk_stream *stream, stk_event *event)
@@ -473,7 +473,7 @@ static void a_child_is_refused_its_parents_streams_and_has_its_own(void **state)
     stk_stream_destroy(stream);
 }
 
-/* ---- many at once ------------------------------------------------------------------------------------------------ */
+/* ---- many at once ---- */
 
 /* Many threads share one stream and one event, make and destroy streams of their own, and synchronise the device. */
 struct crowd {
@@ -533,7 +533,7 @@ static void many_threads_may_use_one_stream_and_one_event(void **state)
     stk_stream_destroy(shared);
 }
 
-/* ---- the current stream ------------------------------------------------------------------------------------------ */
+/* ---- the current stream ---- */
 
 static void the_current_stream_is_the_threads_and_the_devices(void **state)
 {

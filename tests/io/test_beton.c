@@ -21,8 +21,7 @@ enum { PRIVATE_KIB = 1 << 20 }; /* they keep books of every byte that is read */
 enum { PRIVATE_KIB = 4096 }; /* a huge page or two */
 #endif
 
-/* ---- opening and reading ------------------------------------------------------------------------------------------
- */
+/* ---- opening and reading ---- */
 
 static stk_status open_field(const char *path, const char *name, const stki_reader_opts *base, stki_reader **out,
                              stk_error *err)
@@ -214,8 +213,7 @@ static void test_shared_pointer(void **state)
     stki_scratch_fini(&scratch);
 }
 
-/* ---- single bad records --------------------------------------------------------------------------------------------
- */
+/* ---- single bad records ---- */
 
 /* Five samples of bytes; sample 2 is broken by `fault`. The others must read on, and the message must name it. */
 static void check_fault(void (*fault)(struct stkt_beton *b), const char *says)
@@ -350,8 +348,7 @@ static void test_crosses_page(void **state)
     assert_says("crosses a page");
 }
 
-/* ---- options and names ---------------------------------------------------------------------------------------------
- */
+/* ---- options and names ---- */
 
 static void test_max_bytes(void **state)
 {
@@ -519,8 +516,7 @@ static void test_units(void **state)
     stki_reader_destroy(reader);
 }
 
-/* ---- what opening costs and leaves ---------------------------------------------------------------------------------
- */
+/* ---- what opening costs and leaves ---- */
 
 /* F09: a file that may not be written is opened for reading alone and left as it was, also when only mapped. */
 static void test_f09_left_alone(void **state)
@@ -706,8 +702,7 @@ static void test_reads_fail(void **state)
     stki_scratch_fini(&scratch);
 }
 
-/* ---- threads -------------------------------------------------------------------------------------------------------
- */
+/* ---- threads ---- */
 
 struct many {
     const stki_container *container;
@@ -758,8 +753,7 @@ static void test_threads(void **state)
     stki_container_release(container);
 }
 
-/* ---- recognition ---------------------------------------------------------------------------------------------------
- */
+/* ---- recognition ---- */
 
 static void test_matches(void **state)
 {

@@ -167,8 +167,7 @@ static void test_golden_empty(void **state)
     check_digest(stkt_path("empty.beton"), EMPTY_DIGEST);
 }
 
-/* ---- read back -----------------------------------------------------------------------------------------------------
- */
+/* ---- read back ---- */
 
 static void check_record(const stki_reader *reader, int64_t i, stki_scratch *scratch, const void *bytes, int64_t size)
 {
@@ -281,8 +280,7 @@ static void test_jpeg(void **state)
     free(file);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------------------
- */
+/* ---- refusals ---- */
 
 static void test_bad_fields(void **state)
 {
@@ -426,8 +424,7 @@ static void test_wrong_count(void **state)
     assert_int_equal(access(path, F_OK), -1);
 }
 
-/* ---- failures ------------------------------------------------------------------------------------------------------
- */
+/* ---- failures ---- */
 
 /* The n-th write, sync, … fails, by whatever thread: an error, no file, nothing left. */
 static void test_output_fails(void **state)

@@ -153,7 +153,7 @@ static void test_shared_budget(void **state)
     stki_chunk_user_destroy(small);
 }
 
-/* ---- threads ---------------------------------------------------------------------------------------------------- */
+/* ---- threads ---- */
 
 struct member {
     stki_chunk_user *user;

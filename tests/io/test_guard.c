@@ -80,8 +80,7 @@ static void is_changed(const stki_file *file, stk_status status, const char *say
     }
 }
 
-/* ---- files that change --------------------------------------------------------------------------------------------
- */
+/* ---- files that change ---- */
 
 static void cut(void)
 {
@@ -212,8 +211,7 @@ static void files_that_change(void **state)
     assert_int_equal(ends(bus_error_without_a_change), 0);
 }
 
-/* ---- other people's handlers --------------------------------------------------------------------------------------
- */
+/* ---- other people's handlers ---- */
 
 /* A mapping of the host's own, of a file that is cut. */
 static unsigned char *host_mapping(void)
@@ -449,8 +447,7 @@ static void other_handlers(void **state)
     assert_int_equal(ends(unguarded), 1000 + SIGBUS);
 }
 
-/* ---- many mappings, threads, forks ---------------------------------------------------------------------------------
- */
+/* ---- many mappings, threads, forks ---- */
 
 static void more_than_a_block_of_the_table_holds(void)
 {

@@ -22,7 +22,7 @@
 static stk_error err;
 static const stki_reader_opts defaults;
 
-/* ---- making and reading ----------------------------------------------------------------------------------------- */
+/* ---- making and reading ---- */
 
 static hid_t new_file(const char *path)
 {
@@ -176,7 +176,7 @@ static void expect_refused(const char *path, const char *name, stk_status status
         fail_msg("no file in: %s", err.message);
 }
 
-/* ---- rows H01 to H17 -------------------------------------------------------------------------------------------- */
+/* ---- rows H01 to H17 ---- */
 
 /* H01, h5py/h5py#1738: big-endian numbers returned as they lie. */
 static void test_big_endian(void **state)
@@ -516,7 +516,7 @@ static void test_unfinished(void **state)
     assert_non_null(strstr(err.message, STKI_TEXT("stored_eof = %ld", size)));
 }
 
-/* ---- H24 and the cache ------------------------------------------------------------------------------------------ */
+/* ---- H24 and the cache ---- */
 
 /* `rows` of `width` numbers, row i holding i * width …, in chunks of `chunk` rows and all columns but `split`. */
 static void make_rows(const char *path, int64_t rows, int64_t width, int64_t chunk, int64_t columns, int filters,
@@ -672,7 +672,7 @@ static void test_failed_read(void **state)
     stki_reader_destroy(reader);
 }
 
-/* ---- names and other files -------------------------------------------------------------------------------------- */
+/* ---- names and other files ---- */
 
 static void test_listing(void **state)
 {
@@ -805,7 +805,7 @@ static void test_open_for_writing(void **state)
     close_both(x, file);
 }
 
-/* ---- NetCDF/CF -------------------------------------------------------------------------------------------------- */
+/* ---- NetCDF/CF ---- */
 
 static void add_attribute(hid_t x, const char *name, hid_t type, const void *value)
 {
@@ -989,7 +989,7 @@ static void test_cf_unsigned_else(void **state)
     }
 }
 
-/* ---- groups as samples ------------------------------------------------------------------------------------------- */
+/* ---- groups as samples ---- */
 
 /* "/sN/image" u8 [4 + N, 3] (or [4, 3] where `same`), value 10 N + element; every third one in a deflated chunk. */
 static void make_groups(const char *path, int count, bool same, bool chunks)
@@ -1093,7 +1093,7 @@ static void test_groups_refused(void **state)
     assert_int_equal(open_reader(path, &opts, &reader), STK_E_MISMATCH);
 }
 
-/* ---- a file that changes under us -------------------------------------------------------------------------------- */
+/* ---- a file that changes under us ---- */
 
 static struct sigaction guard_handler;
 
@@ -1134,7 +1134,7 @@ static void test_cut_while_open(void **state)
     }
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 static int64_t blocks(void)
 {

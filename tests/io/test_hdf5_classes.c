@@ -13,8 +13,7 @@
 static stk_error err;
 static const stki_reader_opts defaults;
 
-/* ---- numbers -------------------------------------------------------------------------------------------------------
- */
+/* ---- numbers ---- */
 
 static void push(hid_t major, hid_t minor)
 {
@@ -60,8 +59,7 @@ static void test_numbers(void **state)
     stki_hdf5_leave(&guard);
 }
 
-/* ---- damaged files -------------------------------------------------------------------------------------------------
- */
+/* ---- damaged files ---- */
 
 /* One contiguous data set of 16 i32, in the oldest format, whose headers have no checksums. */
 static void make_file(const char *path)

@@ -274,7 +274,7 @@ static void test_alignment(void **state)
     stki_container_release(c);
 }
 
-/* ---- what goes wrong -------------------------------------------------------------------------------------------- */
+/* ---- what goes wrong ---- */
 
 static void test_misuse(void **state)
 {

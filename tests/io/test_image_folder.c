@@ -105,7 +105,7 @@ static bool warns(const char *name, const char *text)
     return found;
 }
 
-/* ---- which files ------------------------------------------------------------------------------------------------ */
+/* ---- which files ---- */
 
 static void test_class_folders(void **state)
 {
@@ -339,7 +339,7 @@ static void test_lists_refused(void **state)
     }
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static void make_readable(void)
 {
@@ -496,7 +496,7 @@ static void test_no_descriptor_left(void **state)
     stki_container_release(container);
 }
 
-/* ---- single files ----------------------------------------------------------------------------------------------- */
+/* ---- single files ---- */
 
 static void test_one_file(void **state)
 {
@@ -550,7 +550,7 @@ static void test_one_file(void **state)
     }
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 static stk_status open_all(const char *path, stk_error *err)
 {

@@ -223,7 +223,7 @@ static void test_fast_parts(void **state)
     }
 }
 
-/* ---- orientation ------------------------------------------------------------------------------------------------ */
+/* ---- orientation ---- */
 
 static stkt_bytes with_orientation(stkt_bytes file, int orientation)
 {
@@ -360,7 +360,7 @@ static void test_fast_orientation(void **state)
     free(plain.data);
 }
 
-/* ---- four components -------------------------------------------------------------------------------------------- */
+/* ---- four components ---- */
 
 static int worst_distance(const stk_tensor *got, const uint8_t *expected)
 {
@@ -452,7 +452,7 @@ static void test_two_components(void **state)
     free(file.data);
 }
 
-/* ---- broken images ---------------------------------------------------------------------------------------------- */
+/* ---- broken images ---- */
 
 static void check_still_good(void)
 {

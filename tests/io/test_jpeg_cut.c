@@ -59,7 +59,7 @@ static void any_box(uint64_t *random, int64_t height, int64_t width, stki_want *
     want->length[2] = 3;
 }
 
-/* ---- pixels ----------------------------------------------------------------------------------------------------- */
+/* ---- pixels ---- */
 
 static void check_pixels(const stk_tensor *got, const stki_given *given, const uint8_t *whole, int64_t width,
                          const stkt_jpeg *k)
@@ -163,7 +163,7 @@ static void fast_boxes(void **unused)
     }
 }
 
-/* ---- what is cut out -------------------------------------------------------------------------------------------- */
+/* ---- what is cut out ---- */
 
 typedef struct cut {
     bool made;
@@ -271,7 +271,7 @@ static void segments(void **unused)
     free(plain.data);
 }
 
-/* ---- markers that are not as they should be --------------------------------------------------------------------- */
+/* ---- markers that are not as they should be ---- */
 
 /* Where the entropy-coded data begin, and their n-th restart marker: the place of its FF. */
 static size_t marker_at(stkt_bytes file, int n)
@@ -371,7 +371,7 @@ static void odd_but_right(void **unused)
     free(file.data);
 }
 
-/* ---- damage ----------------------------------------------------------------------------------------------------- */
+/* ---- damage ---- */
 
 /* Inside an interval that is used it is the record's error; in another one it is not seen. */
 static void damage(void **unused)

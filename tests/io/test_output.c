@@ -121,8 +121,7 @@ static void giving_up_leaves_nothing(void **state)
     assert_int_equal(files_beginning("gone"), 0);
 }
 
-/* ---- lent bytes ----------------------------------------------------------------------------------------------------
- */
+/* ---- lent bytes ---- */
 
 enum { LENT = 3 << 20 };
 
@@ -185,8 +184,7 @@ static void lent_until_settled(void **state)
     file_is(path, expected, sizeof expected - 1);
 }
 
-/* ---- held files ----------------------------------------------------------------------------------------------------
- */
+/* ---- held files ---- */
 
 static void held_files_keep_their_names(void **state)
 {

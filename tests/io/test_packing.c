@@ -19,8 +19,7 @@ static stki_packing_opts options(const int64_t *lengths, int64_t documents, int6
                                .documents = documents};
 }
 
-/* ---- the definition ------------------------------------------------------------------------------------------------
- */
+/* ---- the definition ---- */
 
 struct window {
     int64_t used, touched, count;

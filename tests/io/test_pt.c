@@ -13,8 +13,7 @@
 
 static stk_error err;
 
-/* ---- pickles ------------------------------------------------------------------------------------------------------
- */
+/* ---- pickles ---- */
 
 /* Of a literal, NULs included. */
 #define UNPICKLE(text, out) stki_pt_unpickle("\x80\x02" text, sizeof("\x80\x02" text) - 1, "f", out, &err)
@@ -242,8 +241,7 @@ static void test_storages(void **state)
     REFUSED(REBUILD "(" STORAGE(FLOATS, "0", "\5") "K\0]]\211" ORDERED "tR.", STK_E_CORRUPT, "other arguments");
 }
 
-/* ---- walking ------------------------------------------------------------------------------------------------------
- */
+/* ---- walking ---- */
 
 static void walk(const char *pickle, size_t length, stki_pt_leaves *leaves)
 {
@@ -315,8 +313,7 @@ static void test_endless(void **state)
     assert_says("NUL");
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------------
- */
+/* ---- files ---- */
 
 static const float values[6] = {1, 2, 3, 4, 5, 6};
 

@@ -12,8 +12,7 @@
 #include <utime.h>
 #include <xxhash.h>
 
-/* ---- single headers ------------------------------------------------------------------------------------------------
- */
+/* ---- single headers ---- */
 
 static void make_header(unsigned char *block, const char *name, const char *size)
 {
@@ -146,8 +145,7 @@ static void test_types(void **state)
     }
 }
 
-/* ---- pax and names -------------------------------------------------------------------------------------------------
- */
+/* ---- pax and names ---- */
 
 static void check_pax(const char *text, stk_status expected, const char *path, int64_t size)
 {
@@ -223,8 +221,7 @@ static void test_names(void **state)
     check_name("d/__a__.txt", "d/__a__", "txt");
 }
 
-/* ---- archives ------------------------------------------------------------------------------------------------------
- */
+/* ---- archives ---- */
 
 static stk_status open_kind(const char *path, const char *name, const stki_reader_opts *base, stki_reader **out,
                             stk_error *err)
@@ -480,8 +477,7 @@ static void test_encoded_elsewhere(void **state)
     stki_container_release(container);
 }
 
-/* ---- arrays and images ---------------------------------------------------------------------------------------------
- */
+/* ---- arrays and images ---- */
 
 static size_t make_npy(char *out, const char *descr, const char *shape, const void *data, size_t bytes)
 {
@@ -656,8 +652,7 @@ static void test_bad_image(void **state)
     }
 }
 
-/* ---- the kept index ------------------------------------------------------------------------------------------------
- */
+/* ---- the kept index ---- */
 
 static void write_many(const char *path, int samples)
 {
@@ -838,8 +833,7 @@ static void test_kept_damaged(void **state)
     stki_free(where);
 }
 
-/* ---- units and failures --------------------------------------------------------------------------------------------
- */
+/* ---- units and failures ---- */
 
 static void test_units(void **state)
 {

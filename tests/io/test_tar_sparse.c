@@ -195,7 +195,7 @@ static void test_kept(void **state)
     }
 }
 
-/* ---- damaged maps ------------------------------------------------------------------------------------------------ */
+/* ---- damaged maps ---- */
 
 struct bad {
     const char *records;

@@ -20,8 +20,7 @@ static const char *repeated(char *to, char letter, int count, const char *end)
     return to;
 }
 
-/* ---- the bytes of another writer -----------------------------------------------------------------------------------
- */
+/* ---- the bytes of another writer ---- */
 
 static stk_status write_golden(const char *path, stk_error *error)
 {
@@ -62,8 +61,7 @@ static void test_golden(void **state)
         stkt_same_files(path, golden);
 }
 
-/* ---- and back ------------------------------------------------------------------------------------------------------
- */
+/* ---- and back ---- */
 
 enum { SAMPLES = 200, MOST = 70000 };
 
@@ -181,8 +179,7 @@ static void test_pax_lengths(void **state)
     }
 }
 
-/* ---- what is refused -----------------------------------------------------------------------------------------------
- */
+/* ---- what is refused ---- */
 
 static void refuse(const char *key, const stk_tar_file *files, int count, const char *says)
 {
@@ -229,8 +226,7 @@ static void test_refused(void **state)
     stk_tar_abort(NULL);
 }
 
-/* ---- failures ------------------------------------------------------------------------------------------------------
- */
+/* ---- failures ---- */
 
 static void test_every_allocation_failing(void **state)
 {

@@ -8,8 +8,7 @@
 #include "stk_test.h"
 #include "tokens.h"
 
-/* ---- llm.c ---------------------------------------------------------------------------------------------------------
- */
+/* ---- llm.c ---- */
 
 static void check_llmc(int32_t magic, int32_t version, int32_t count, int64_t file_bytes, stk_status expected,
                        const char *says)
@@ -78,8 +77,7 @@ static void test_llmc_windows(void **state)
     stki_reader_destroy(reader);
 }
 
-/* ---- Megatron ------------------------------------------------------------------------------------------------------
- */
+/* ---- Megatron ---- */
 
 struct idx {
     unsigned char bytes[4096];

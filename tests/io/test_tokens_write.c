@@ -9,8 +9,7 @@
 
 static stk_error err;
 
-/* ---- known bytes ---------------------------------------------------------------------------------------------------
- */
+/* ---- known bytes ---- */
 
 static stk_status write_documents(const char *path, stk_tokens_format format, stk_dtype dtype, stk_error *error)
 {
@@ -133,8 +132,7 @@ static void test_original_megatron(void **state)
     free(bin);
 }
 
-/* ---- limits --------------------------------------------------------------------------------------------------------
- */
+/* ---- limits ---- */
 
 static void test_refused(void **state)
 {
@@ -188,8 +186,7 @@ static void test_counts(void **state)
     unlink(making.temporary);
 }
 
-/* ---- failures ------------------------------------------------------------------------------------------------------
- */
+/* ---- failures ---- */
 
 static void test_every_allocation_failing(void **state)
 {

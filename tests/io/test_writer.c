@@ -70,8 +70,7 @@ static void expect_bytes(const stk_tensor *t, const void *bytes, size_t count)
     stk_tensor_release(&dense);
 }
 
-/* ---- what comes back ----------------------------------------------------------------------------------------------
- */
+/* ---- what comes back ---- */
 
 static bool holds(int format, int dtype)
 {
@@ -328,8 +327,7 @@ static void test_many_members(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-/* ---- the same bytes as ever, which other libraries read -----------------------------------------------------------
- */
+/* ---- the same bytes as ever, which other libraries read ---- */
 
 static void write_golden(const char *path, const stki_writer_opts *opts)
 {
@@ -398,8 +396,7 @@ static void test_golden(void **state)
     }
 }
 
-/* ---- wrong calls --------------------------------------------------------------------------------------------------
- */
+/* ---- wrong calls ---- */
 
 static void test_wrong_calls(void **state)
 {
@@ -463,8 +460,7 @@ static void test_header_limit(void **state)
     free(name);
 }
 
-/* ---- memory and disk ----------------------------------------------------------------------------------------------
- */
+/* ---- memory and disk ---- */
 
 static char big[700000];
 

@@ -37,8 +37,7 @@ static stk_writer *create(const char *path, const struct way *way)
     return w;
 }
 
-/* ---- nothing at all -----------------------------------------------------------------------------------------------
- */
+/* ---- nothing at all ---- */
 
 static void write_with(const char *path, const struct way *way, bool nothings)
 {
@@ -159,8 +158,7 @@ static void test_rows_without_bytes(void **state)
     }
 }
 
-/* ---- after a failure ----------------------------------------------------------------------------------------------
- */
+/* ---- after a failure ---- */
 
 /* Files in the program's directory. */
 static int file_count(void)
@@ -346,8 +344,7 @@ static void test_beton_fails_on(void **state)
     assert_int_equal(file_count(), files);
 }
 
-/* ---- arguments ----------------------------------------------------------------------------------------------------
- */
+/* ---- arguments ---- */
 
 /* What is refused names the argument, and err may be NULL too. */
 static void refused(stk_status status, stk_status expected, const char *says)

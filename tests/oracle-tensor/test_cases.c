@@ -40,7 +40,7 @@ static const tc_check *find_check(const char *name)
     return NULL;
 }
 
-/* ---- what goes wrong --------------------------------------------------------------------------------------------- */
+/* ---- what goes wrong ---- */
 
 void tc_bad(tc *m, const char *format, ...)
 {
@@ -64,7 +64,7 @@ bool tc_say(tc *m, const char *format, ...)
     return false;
 }
 
-/* ---- registers --------------------------------------------------------------------------------------------------- */
+/* ---- registers ---- */
 
 static void drop(tc_value *value)
 {
@@ -143,7 +143,7 @@ void *tc_object(tc *m, const char *name, const tc_type *type)
     return NULL;
 }
 
-/* ---- arguments --------------------------------------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 int64_t tc_int(tc *m, const char *text)
 {
@@ -247,7 +247,7 @@ int64_t tc_hex(tc *m, const char *text, unsigned char **out)
     return count < 0 ? 0 : count;
 }
 
-/* ---- comparing --------------------------------------------------------------------------------------------------- */
+/* ---- comparing ---- */
 
 unsigned char *tc_elements(tc *m, const stk_tensor *tensor, int64_t *bytes)
 {
@@ -293,7 +293,7 @@ const char *tc_list_text(int count, const int64_t *list)
     return text;
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 /* Takes a trailing dev=… away from the arguments. */
 static int take_device(tc *m, char **arg, int count)
@@ -408,7 +408,7 @@ static bool line_holds(tc *m, cf *f)
     return check_line(m, f);
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 static void run_file(const char *path)
 {

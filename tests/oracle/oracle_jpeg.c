@@ -33,8 +33,7 @@ static int64_t number_of(const json_t *item, const char *key)
     return json_integer_value(json_object_get(item, key));
 }
 
-/* ---- through the decoder alone: ways that no option of a reader asks for ------------------------------------------
- */
+/* ---- through the decoder alone: ways that no option of a reader asks for ---- */
 
 static void check_how(struct outcome *o, const void *bytes, int64_t count, const json_t *item, int scale, bool fast_dct,
                       int64_t width, int64_t height, const char *digest, const char *name)
@@ -84,8 +83,7 @@ static void check_decoder(struct outcome *o, const char *path, const json_t *ite
     stki_decoder_destroy(decoder);
 }
 
-/* ---- through a reader ---------------------------------------------------------------------------------------------
- */
+/* ---- through a reader ---- */
 
 static stk_status open_reader(struct outcome *o, const char *path, const stki_reader_opts *opts, stki_reader **out)
 {
@@ -157,8 +155,7 @@ void oracle_jpeg(struct outcome *o, const char *path, const json_t *entry)
         check_decoder(o, path, item);
 }
 
-/* ---- folders ------------------------------------------------------------------------------------------------------
- */
+/* ---- folders ---- */
 
 static void check_text(struct outcome *o, const char *dir, int64_t index, const json_t *item)
 {

@@ -349,7 +349,7 @@ static void allocations(void **state)
     assert_int_equal(after.blocks, before.blocks);
 }
 
-/* ---- threads ----------------------------------------------------------------------------------------------------- */
+/* ---- threads ---- */
 
 enum { THREAD_N = 2000, THREAD_EPOCHS = 7 };
 
@@ -398,8 +398,7 @@ static void many_threads(void **state)
     stki_order_destroy(order);
 }
 
-/* ---- statistics of the tables --------------------------------------------------------------------------------------
- */
+/* ---- statistics of the tables ---- */
 
 static void all_orders_are_even(void **state)
 {

@@ -44,8 +44,7 @@ static stki_order *mix(const stki_order_source *sources, int count, enum stki_or
     return make(&opts);
 }
 
-/* ---- the definition ------------------------------------------------------------------------------------------------
- */
+/* ---- the definition ---- */
 
 /* Weights here are whole numbers, so that the shares are exact. */
 static void shares_of(const stki_order_source *sources, int count, int64_t length, int64_t *shares)
@@ -152,8 +151,7 @@ static void many_sources_are_found(void **state)
     stki_order_destroy(order);
 }
 
-/* ---- what follows from it ------------------------------------------------------------------------------------------
- */
+/* ---- what follows from it ---- */
 
 static void counts_are_exact_and_no_sample_comes_early(void **state)
 {

@@ -9,8 +9,7 @@
 
 enum { MOST = 64, HIDDEN = -99 };
 
-/* ---- data ----------------------------------------------------------------------------------------------------------
- */
+/* ---- data ---- */
 
 /* "fa/n01/a.jpg": folders are made as they are needed. Nothing reads the images: labels come from the paths. */
 static void add_image(const char *path)
@@ -53,8 +52,7 @@ static int make_data(void **state)
     return 0;
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 static char *STK_PRINTF(3, 0) in_folder(char *text, size_t size, const char *format, va_list args)
 {
@@ -168,8 +166,7 @@ static void check(stk_loader *loader, const char *names, int64_t count, const in
 }
 #define CHECK(loader, names, ...) check(loader, names, sizeof(int64_t[]){__VA_ARGS__} / 8, (int64_t[]){__VA_ARGS__})
 
-/* ---- one table -----------------------------------------------------------------------------------------------------
- */
+/* ---- one table ---- */
 
 static void test_folders(void **state)
 {
@@ -316,8 +313,7 @@ static void test_numbers(void **state)
     refused(STK_E_CORRUPT, "a.lst", "line 1", "dataset: {fields: {label: {path: @a.lst}}}");
 }
 
-/* ---- classes outside the table --------------------------------------------------------------------------------------
- */
+/* ---- classes outside the table ---- */
 
 static void test_unknown(void **state)
 {
@@ -483,8 +479,7 @@ static void test_skip_and_split(void **state)
     }
 }
 
-/* ---- refused -------------------------------------------------------------------------------------------------------
- */
+/* ---- refused ---- */
 
 static void test_refused(void **state)
 {
@@ -556,8 +551,7 @@ static void test_resume(void **state)
     stk_loader_destroy(loader);
 }
 
-/* ---- jobs and what they wrote ---------------------------------------------------------------------------------------
- */
+/* ---- jobs and what they wrote ---- */
 
 static json_t *load_json(const char *name)
 {

@@ -96,8 +96,7 @@ static void workers_add_up(void **state)
     stk_loader_destroy(loader);
 }
 
-/* ---- packed chunks that are unpacked again -------------------------------------------------------------------------
- */
+/* ---- packed chunks that are unpacked again ---- */
 
 enum { ROWS = 60, LENGTH = 32, CHUNK_ROWS = 8, ROW_BYTES = LENGTH * 4 };
 

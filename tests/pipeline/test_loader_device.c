@@ -21,8 +21,7 @@ static stk_device *host_device(void)
     return device;
 }
 
-/* ---- the same bytes ------------------------------------------------------------------------------------------------
- */
+/* ---- the same bytes ---- */
 
 /* Samples of every kind of dtype and layout, with transforms of every kind; %s takes further transforms' place. */
 static const struct {
@@ -310,8 +309,7 @@ static void batches_without_rows_come_too(void **state)
     }
 }
 
-/* ---- ends and errors -----------------------------------------------------------------------------------------------
- */
+/* ---- ends and errors ---- */
 
 #define COUNTED                                                                                                     \
     "{dataset: {fields: {x: {synthetic: {count: 40, shape: [6], dtype: u8, distinct: 40}}, y: {synthetic: {count: " \
@@ -469,8 +467,7 @@ static void p06_closing_does_not_wait_for_a_stuck_reader(void **state)
     }
 }
 
-/* ---- leases --------------------------------------------------------------------------------------------------------
- */
+/* ---- leases ---- */
 
 /* A batch and an export of it outlive close and destroy. */
 static void held_batches_outlive_the_loader(void **state)
@@ -679,8 +676,7 @@ static void g05_two_devices_do_not_mind_each_other(void **state)
     }
 }
 
-/* ---- options -------------------------------------------------------------------------------------------------------
- */
+/* ---- options ---- */
 
 static float own_memory[3][4][8];
 
@@ -835,8 +831,7 @@ static void slots_are_pinned_for_a_device(void **state)
     stk_loader_destroy(loader);
 }
 
-/* ---- failed allocations --------------------------------------------------------------------------------------------
- */
+/* ---- failed allocations ---- */
 
 static void open_survives_every_failed_allocation(void **state)
 {

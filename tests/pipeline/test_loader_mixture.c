@@ -2,8 +2,7 @@
  * structs: rows and where they are from, shares, workers and ranks, stop rules, subsets, what is refused. */
 #include "ids_test.h"
 
-/* ---- mixtures ------------------------------------------------------------------------------------------------------
- */
+/* ---- mixtures ---- */
 
 static void check_mixed_batch(stk_batch *batch, const stk_dataset_info *info)
 {

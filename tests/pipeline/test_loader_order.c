@@ -7,8 +7,7 @@
 #include "loader_handle.h"
 #include <math.h>
 
-/* ---- subset before shuffle before ranks ----------------------------------------------------------------------------
- */
+/* ---- subset before shuffle before ranks ---- */
 
 /* Row F04 (libffcv/ffcv#90): exactly these records over all ranks. */
 static void subset_over_ranks(void **state)
@@ -63,8 +62,7 @@ static void ranks_share_every_file(void **state)
         }
 }
 
-/* ---- split ---------------------------------------------------------------------------------------------------------
- */
+/* ---- split ---- */
 
 static int64_t split_ids(const char *file, const char *part, const char *rest, int64_t *ids)
 {
@@ -196,8 +194,7 @@ static void split_of_a_subset(void **state)
         assert_int_equal(has(ids, m, i), has(val, n, i));
 }
 
-/* ---- weights -------------------------------------------------------------------------------------------------------
- */
+/* ---- weights ---- */
 
 static void write_weights(const char *name)
 {
@@ -303,8 +300,7 @@ static void weights_refused(void **state)
     refuse_text(STK_E_CONFIG, "block_window", FOUR("order: block, block_window: 4, block_rows: in_order"));
 }
 
-/* ---- blocks and buckets --------------------------------------------------------------------------------------------
- */
+/* ---- blocks and buckets ---- */
 
 static double quality_of(stk_loader *loader)
 {
@@ -448,8 +444,7 @@ static void empty_subsets(void **state)
     stk_loader_destroy(open_text(FOUR("split: {part: val, fraction: 0}, allow_empty: true")));
 }
 
-/* ---- stop and go on ------------------------------------------------------------------------------------------------
- */
+/* ---- stop and go on ---- */
 
 /* The indices of the next `batches` batches. */
 static int64_t next_indices(stk_loader *loader, int batches, int64_t *out)

@@ -142,8 +142,7 @@ static void test_beton(void **state)
                 }
 }
 
-/* ---- tar -----------------------------------------------------------------------------------------------------------
- */
+/* ---- tar ---- */
 
 static void write_archive(const char *path)
 {
@@ -194,8 +193,7 @@ static void test_tar(void **state)
     }
 }
 
-/* ---- Megatron ------------------------------------------------------------------------------------------------------
- */
+/* ---- Megatron ---- */
 
 static void write_tokens(void)
 {

@@ -232,8 +232,7 @@ static void windows_refused(void **state)
     refuse_text(STK_E_CONFIG, "offsets", WINDOWS, 9, 8, "anywhere", 0, 1, "random", "");
 }
 
-/* ---- documents -----------------------------------------------------------------------------------------------------
- */
+/* ---- documents ---- */
 
 /* Document d: END, then d % 23 tokens 10 * d + i. */
 enum { DOCUMENTS = 200 };

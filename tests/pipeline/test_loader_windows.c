@@ -9,8 +9,7 @@
 
 enum { IMAGES = 10, FRAMES = 40, SIDE = 32, CROP = 8, ROOM = 1 << 20 };
 
-/* ---- data ---------------------------------------------------------------------------------------------------------
- */
+/* ---- data ---- */
 
 static stkt_bytes gray_jpeg(int i)
 {
@@ -81,8 +80,7 @@ static int write_files(void **state)
     return 0;
 }
 
-/* ---- loaders ------------------------------------------------------------------------------------------------------
- */
+/* ---- loaders ---- */
 
 static STK_PRINTF(1, 2) stk_loader *open_ok(const char *format, ...)
 {
@@ -166,8 +164,7 @@ static void check_clips(const uint8_t *rows, int64_t count, int length, int dila
             assert_int_equal(gray_of(rows + (r * length + k) * 12), firsts[r] + k * dilation);
 }
 
-/* ---- tests --------------------------------------------------------------------------------------------------------
- */
+/* ---- tests ---- */
 
 static void folders_give_clips(void **state)
 {

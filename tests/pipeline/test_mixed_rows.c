@@ -198,8 +198,7 @@ static void expect_rows(const rows *found, const rows *expected, const char *wha
     }
 }
 
-/* ---- against arithmetic -------------------------------------------------------------------------------------------
- */
+/* ---- against arithmetic ---- */
 
 static bool is_bad(const scene *s, int64_t sample)
 {
@@ -242,8 +241,7 @@ static void expect_fates(const scene *s, const rows *clean, int batch, const row
     assert_int_equal(found->skipped, failed + lost);
 }
 
-/* ---- random configs -----------------------------------------------------------------------------------------------
- */
+/* ---- random configs ---- */
 
 static int64_t draw(uint64_t *random, int64_t low, int64_t high)
 {
@@ -345,8 +343,7 @@ static void random_configs(void **state)
     assert_true(compared >= 5 && lost >= 5);
 }
 
-/* ---- images in files ----------------------------------------------------------------------------------------------
- */
+/* ---- images in files ---- */
 
 /* 60 images, of which 5 end early. */
 static void damaged_images(void **state)
@@ -389,8 +386,7 @@ static void damaged_images(void **state)
     }
 }
 
-/* ---- what is said of them -----------------------------------------------------------------------------------------
- */
+/* ---- what is said of them ---- */
 
 #define LIST                                                                                                         \
     "{dataset: {fields: {image: {synthetic: {count: 12, shape: [8], dtype: f32, form: scratch}, transforms: "        \

@@ -15,8 +15,7 @@
 
 enum { IMAGES = 7, MOST_LISTS = 40 };
 
-/* ---- the cases ----------------------------------------------------------------------------------------------------
- */
+/* ---- the cases ---- */
 
 static struct list {
     char transforms[160];
@@ -175,8 +174,7 @@ static void test_fixed_rows(void **state)
     assert_true(tried >= 5);
 }
 
-/* ---- planes -------------------------------------------------------------------------------------------------------
- */
+/* ---- planes ---- */
 
 /* The same images as planes in .npy files of an archive. */
 static void write_planes(void)
@@ -255,8 +253,7 @@ static void test_planes(void **state)
     }
 }
 
-/* ---- random steps --------------------------------------------------------------------------------------------------
- */
+/* ---- random steps ---- */
 
 /* Shapes follow the draw; whoever works, all bytes are the same, and what has one shape is what ordinary rows are. */
 static void test_random(void **state)
@@ -321,8 +318,7 @@ static void test_random(void **state)
     stk_loader_destroy(plain);
 }
 
-/* ---- refused -------------------------------------------------------------------------------------------------------
- */
+/* ---- refused ---- */
 
 static stk_status run(const char *field, const char *loader_section, stk_error *err)
 {
@@ -401,8 +397,7 @@ static void test_refused(void **state)
                   STK_E_BAD_SHAPE);
 }
 
-/* ---- room ----------------------------------------------------------------------------------------------------------
- */
+/* ---- room ---- */
 
 static void test_room(void **state)
 {
@@ -469,8 +464,7 @@ static void test_boxes(void **state)
     stk_loader_destroy(loader);
 }
 
-/* ---- what else there is --------------------------------------------------------------------------------------------
- */
+/* ---- what else there is ---- */
 
 /* Copies the images into a folder of this test's own. */
 static void copy_folder(const char *name)

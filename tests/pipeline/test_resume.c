@@ -258,7 +258,7 @@ static void released_in_any_order(void **state)
     stk_loader_destroy(loader);
 }
 
-/* ---- ranks ------------------------------------------------------------------------------------------------------- */
+/* ---- ranks ---- */
 
 #define RANKS                                                                                                          \
     "{dataset: {fields: {x: {synthetic: {count: 203, shape: [1], dtype: i64, distinct: 203}}}}, loader: "              \
@@ -321,7 +321,7 @@ static void r07_another_world_size(void **state)
             }
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------------------------- */
+/* ---- refusals ---- */
 
 #define OTHER                                                                                                         \
     "{dataset: {fields: {%s: {synthetic: {count: %d, shape: %s, dtype: u8, distinct: 10, seed: %d}, transforms: %s, " \
@@ -554,7 +554,7 @@ static void impossible_positions(void **state)
     stk_loader_destroy(loader);
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 static void by_way_of_a_file(void **state)
 {
@@ -627,7 +627,7 @@ static void paths_start_from_the_config(void **state)
     stkt_remove_dir(dir);
 }
 
-/* ---- digest ------------------------------------------------------------------------------------------------------ */
+/* ---- digest ---- */
 
 static stk_digest_info digest_of(const stk_loader *loader)
 {
@@ -737,8 +737,7 @@ static void the_digest_goes_on(void **state)
     stk_loader_destroy(loader);
 }
 
-/* ---- devices ------------------------------------------------------------------------------------------------------
- */
+/* ---- devices ---- */
 
 /* The facts of a batch without its tensors, which lie on the device. */
 static void expect_on_device(stk_loader *loader, int first, int count)
@@ -805,7 +804,7 @@ static void on_a_device(void **state)
     stk_loader_destroy(plain);
 }
 
-/* ---- and else ---------------------------------------------------------------------------------------------------- */
+/* ---- and else ---- */
 
 /* A data error is forgotten by going elsewhere, and stands where it was by going back. */
 static void out_of_an_error(void **state)

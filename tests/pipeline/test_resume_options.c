@@ -18,7 +18,7 @@
 
 enum { MOST_BATCHES = 60, BEFORE = 2 };
 
-/* ---- fixtures ---------------------------------------------------------------------------------------------------- */
+/* ---- fixtures ---- */
 
 typedef struct fixture {
     const char *places; /* "SECTION=PLACE" with spaces between them: where options of a section go in the config */
@@ -141,7 +141,7 @@ static bool is_explained(const char *option)
     return false;
 }
 
-/* ---- a config and what it delivers ------------------------------------------------------------------------------- */
+/* ---- a config and what it delivers ---- */
 
 typedef struct stream {
     bool opened, ended; /* to the end of the last epoch, without an error */
@@ -290,7 +290,7 @@ static bool says_so(const stki_option_table *table, const stki_option *row, cons
     return differs;
 }
 
-/* ---- one option in one fixture ----------------------------------------------------------------------------------- */
+/* ---- one option in one fixture ---- */
 
 typedef struct tally {
     int opened, mattered, shown, wrong;
@@ -458,7 +458,7 @@ static void every_option(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* ---- transforms -------------------------------------------------------------------------------------------------- */
+/* ---- transforms ---- */
 
 /* %s is the list of steps. */
 static const fixture transformed[] = {
@@ -529,7 +529,7 @@ static void every_transform(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* ---- two ways to say one thing ----------------------------------------------------------------------------------- */
+/* ---- two ways to say one thing ---- */
 
 static void effective_values_are_compared(void **state)
 {
@@ -603,7 +603,7 @@ static void other_files_are_refused(void **state)
         }
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 static FILE *create(const char *name)
 {
@@ -860,7 +860,7 @@ static void make_files(void)
     make_names("right", "png");
 }
 
-/* ---- machines ---------------------------------------------------------------------------------------------------- */
+/* ---- machines ---- */
 
 static const char *self;
 

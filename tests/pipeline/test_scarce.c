@@ -13,8 +13,7 @@
 
 enum { SAMPLES = 40, SIDE = 8 };
 
-/* ---- what fails ---------------------------------------------------------------------------------------------------
- */
+/* ---- what fails ---- */
 
 static _Atomic int opens_fail, open_errno; /* so many opens from now on, with that errno */
 
@@ -71,8 +70,7 @@ STK_API void *realloc(void *block, size_t bytes)
 }
 #endif
 
-/* ---- the data -----------------------------------------------------------------------------------------------------
- */
+/* ---- the data ---- */
 
 static void make_packed(void)
 {
@@ -166,8 +164,7 @@ static void nothing_was_skipped(const stk_loader *loader)
     assert_int_equal(stats.skipped, 0);
 }
 
-/* ---- descriptors --------------------------------------------------------------------------------------------------
- */
+/* ---- descriptors ---- */
 
 static int taken[4096], taken_count;
 
@@ -295,8 +292,7 @@ static void scarce_in_the_system(void **state)
             }
 }
 
-/* ---- memory --------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 #ifdef OWN_MALLOC
 /* Each allocation of the rest of a run fails once: either it goes on with all its rows, or it ends with that reason. */

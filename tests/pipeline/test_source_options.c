@@ -18,7 +18,7 @@
 #include <stoker/dataset.h>
 #include <sys/stat.h>
 
-/* ---- kinds of source --------------------------------------------------------------------------------------------- */
+/* ---- kinds of source ---- */
 
 static const struct kind {
     const char *file;                   /* NULL: synthetic */
@@ -100,7 +100,7 @@ static bool is_unseen(const char *option)
     return false;
 }
 
-/* ---- one config -------------------------------------------------------------------------------------------------- */
+/* ---- one config ---- */
 
 /* For messages. */
 static const char *title(const struct kind *kind)
@@ -371,7 +371,7 @@ static void names_are_clear(void **state)
             }
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 static void write_array(const char *file, const char *format, int level)
 {

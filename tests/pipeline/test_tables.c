@@ -13,8 +13,7 @@
 
 #define FOLDER STKT_TESTS_DIR "/pipeline/tables"
 
-/* ---- the cases ----------------------------------------------------------------------------------------------------
- */
+/* ---- the cases ---- */
 
 static void add_texts(stkt_sha256 *sum, const stk_batch *batch)
 {
@@ -171,8 +170,7 @@ static void test_across_pieces(void **state)
     }
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------------
- */
+/* ---- files ---- */
 
 static void test_files(void **state)
 {
@@ -280,8 +278,7 @@ static void test_many_classes(void **state)
     stk_loader_destroy(loader);
 }
 
-/* ---- refused ------------------------------------------------------------------------------------------------------
- */
+/* ---- refused ---- */
 
 static stk_status run(const char *path, const char *source, const char *more, stk_error *err)
 {

@@ -83,8 +83,7 @@ static void test_cases(void **state)
     assert_true(count > 90);
 }
 
-/* ---- long files ---------------------------------------------------------------------------------------------------
- */
+/* ---- long files ---- */
 
 /* Lines, paragraphs and separators at every place around the ends of the pieces that a file is read in. */
 static void test_across_pieces(void **state)
@@ -159,8 +158,7 @@ static void test_line_numbers(void **state)
     stki_container_release(container);
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------
- */
+/* ---- JSON ---- */
 
 static void test_json_refused(void **state)
 {

@@ -95,8 +95,7 @@ static void fixed_steps(void **state)
         }
 }
 
-/* ---- random steps -------------------------------------------------------------------------------------------------
- */
+/* ---- random steps ---- */
 
 static int ascending(const void *a, const void *b)
 {

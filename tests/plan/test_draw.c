@@ -12,8 +12,7 @@ static void begin(stki_draw *draw, uint64_t seed, int64_t epoch, int64_t positio
     stki_draw_begin(draw, &(stki_occasion){stki_draw_key(seed, epoch), position}, stki_draw_name(name, "test"));
 }
 
-/* ---- the same everywhere ------------------------------------------------------------------------------------------
- */
+/* ---- the same everywhere ---- */
 
 static void known_values(void **state)
 {
@@ -57,8 +56,7 @@ static void keys(void **state)
         assert_true(stki_draw_bits(&draw) == stki_draw_bits(&again));
 }
 
-/* ---- exp and log --------------------------------------------------------------------------------------------------
- */
+/* ---- exp and log ---- */
 
 static void exp_and_log(void **state)
 {
@@ -76,8 +74,7 @@ static void exp_and_log(void **state)
     assert_true(stki_draw_exp(-701) == 0);
 }
 
-/* ---- distributions ------------------------------------------------------------------------------------------------
- */
+/* ---- distributions ---- */
 
 static int ascending(const void *a, const void *b)
 {

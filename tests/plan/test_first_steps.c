@@ -42,8 +42,7 @@ static stk_tensor first_batch(stk_loader *loader, stk_batch **batch)
     return t;
 }
 
-/* ---- reshape and squeeze ------------------------------------------------------------------------------------------
- */
+/* ---- reshape and squeeze ---- */
 
 static void other_axes(void **state)
 {
@@ -86,8 +85,7 @@ static void other_axes(void **state)
         }
 }
 
-/* ---- the user's own -----------------------------------------------------------------------------------------------
- */
+/* ---- the user's own ---- */
 
 /* f32 pairs: the sum of the sample, and what it was drawn. */
 static stk_status pair_shape(void *context, const stk_tensor *in, stk_tensor *out, stk_error *e)
@@ -243,8 +241,7 @@ static void own_statuses(void **state)
     }
 }
 
-/* ---- parameters from files ----------------------------------------------------------------------------------------
- */
+/* ---- parameters from files ---- */
 
 static void write_text(const char *name, const char *text)
 {

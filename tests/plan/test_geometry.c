@@ -12,8 +12,7 @@
 
 static stk_error err;
 
-/* ---- one step after the other, pixel by pixel ---------------------------------------------------------------------
- */
+/* ---- one step after the other, pixel by pixel ---- */
 
 enum { MOST = 200 * 200 };
 
@@ -117,8 +116,7 @@ static void plain_resize(picture *p, int64_t height, int64_t width)
     *p = out;
 }
 
-/* ---- lists of steps -----------------------------------------------------------------------------------------------
- */
+/* ---- lists of steps ---- */
 
 typedef struct list {
     char text[2048];
@@ -226,8 +224,7 @@ static void step(list *l, picture *p, uint64_t *random)
     }
 }
 
-/* ---- against a loader ---------------------------------------------------------------------------------------------
- */
+/* ---- against a loader ---- */
 
 enum { HEIGHT = 13, WIDTH = 17, COUNT = 3 };
 
@@ -324,8 +321,7 @@ static void any_list(void **state)
     }
 }
 
-/* ---- random steps -------------------------------------------------------------------------------------------------
- */
+/* ---- random steps ---- */
 
 enum { SIDE = 12, DRAWS = 40000 };
 
@@ -497,8 +493,7 @@ static void translations(void **state)
     stkt_expect_score("down", 7, stkt_chi_square_score(stkt_chi_square(down, expected, 7), 6), 4);
 }
 
-/* ---- random_resized_crop ------------------------------------------------------------------------------------------
- */
+/* ---- random_resized_crop ---- */
 
 static int ascending(const void *a, const void *b)
 {
@@ -611,8 +606,7 @@ static void resized_crops(void **state)
             free(values[s][k]);
 }
 
-/* ---- the same bits ------------------------------------------------------------------------------------------------
- */
+/* ---- the same bits ---- */
 
 #define ALL_RANDOM                                                                                                    \
     "[{random_resized_crop: {size: 9}}, {random_horizontal_flip: 0.5}, {random_vertical_flip: 0.5}, {random_rotate: " \
@@ -717,8 +711,7 @@ static void draws_are_shared(void **state)
     }
 }
 
-/* ---- images of any size -------------------------------------------------------------------------------------------
- */
+/* ---- images of any size ---- */
 
 /* One random list over images of different sizes, whatever part of them the reader gives, against each step by hand
  * with the parameters that it draws. Sample i stands at position i. */
@@ -795,8 +788,7 @@ static void images_of_any_size(void **state)
     }
 }
 
-/* ---- what is refused ----------------------------------------------------------------------------------------------
- */
+/* ---- what is refused ---- */
 
 static void refusals(void **state)
 {

@@ -103,8 +103,7 @@ static void run_free(run *r)
 #define AUGMENT "{random_horizontal_flip: {}}, {normalize: {mean: [0.4, 0.5, 0.6], std: 0.25, scale: unit}}"
 #define ONE_HOT "transforms: [{one_hot: 11}]"
 
-/* ---- mixup --------------------------------------------------------------------------------------------------------
- */
+/* ---- mixup ---- */
 
 static float round_to(const char *kind, float y)
 {
@@ -177,8 +176,7 @@ static void mixup_rows(void **state)
     check_mixup("f32", "nchw", "batch_size: 9, num_workers: 0, tile_bytes: 1024, last_batch: drop", true);
 }
 
-/* ---- cutmix -------------------------------------------------------------------------------------------------------
- */
+/* ---- cutmix ---- */
 
 /* Every pixel is the row's own or its partner's; the partner's are a box, of the share that the labels say. */
 static void cutmix_rows(void **state)
@@ -236,8 +234,7 @@ static void cutmix_rows(void **state)
     assert_true(boxes > 20);
 }
 
-/* ---- ranks and workers --------------------------------------------------------------------------------------------
- */
+/* ---- ranks and workers ---- */
 
 /* Three ranks cut pairs; together they give what one rank gives. */
 static void check_ranks(const char *loader_keys)
@@ -301,8 +298,7 @@ static void workers_change_nothing(void **state)
     }
 }
 
-/* ---- labels -------------------------------------------------------------------------------------------------------
- */
+/* ---- labels ---- */
 
 static void one_hot_rows(void **state)
 {
@@ -333,8 +329,7 @@ static void label_out_of_range(void **state)
     stk_loader_destroy(loader);
 }
 
-/* ---- erasing ------------------------------------------------------------------------------------------------------
- */
+/* ---- erasing ---- */
 
 /* The value is in the units that the list has at its place. */
 static void erased_values(void **state)
@@ -471,8 +466,7 @@ static void erasing_as_torchvision(void **state)
             free(values[s][k]);
 }
 
-/* ---- lambda -------------------------------------------------------------------------------------------------------
- */
+/* ---- lambda ---- */
 
 /* torchvision.transforms.v2: lambda of Beta(1, 1) is uniform; CutMix's box from it. */
 static void lambda_as_torchvision(void **state)
@@ -521,8 +515,7 @@ static void lambda_as_torchvision(void **state)
             free(values[s][k]);
 }
 
-/* ---- what is refused ----------------------------------------------------------------------------------------------
- */
+/* ---- what is refused ---- */
 
 static void refusals(void **state)
 {

@@ -13,8 +13,7 @@
 
 static stk_error err;
 
-/* ---- opening -----------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static STK_PRINTF(3, 4) stk_status open_images(stk_loader **out, const stkt_images *images, const char *format, ...)
 {
@@ -68,8 +67,7 @@ static stk_status run_until_error(stk_loader *loader)
     return status;
 }
 
-/* ---- by hand -----------------------------------------------------------------------------------------------------
- */
+/* ---- by hand ---- */
 
 /* The job's result from an image in rows of `width` pixels, made in one piece and then cut. */
 static void resize_by_hand(const stki_resize_job *job, const uint8_t *image, int64_t width, uint8_t *out)
@@ -132,8 +130,7 @@ static void check_rows(stk_loader *loader, int64_t height, int64_t width,
 
 #define AFFINE "{normalize: {mean: 0.5, std: 0.25, scale: 0.5}}" /* 2 x - 2, exactly */
 
-/* ---- samples of one shape ----------------------------------------------------------------------------------------
- */
+/* ---- samples of one shape ---- */
 
 static const stki_synthetic_opts fixed_opts = {
     .count = 40, .dtype = STK_U8, .ndim = 3, .shape = {37, 53, 3}, .min_length = -1};
@@ -293,8 +290,7 @@ static void test_crop_is_a_view(void **unused)
         }
 }
 
-/* ---- images in sizes of their own --------------------------------------------------------------------------------
- */
+/* ---- images in sizes of their own ---- */
 
 #define IMAGES "synthetic: {count: 30, shape: [61, 60, 3]}, source: {layout: nhwc}, layout: nchw, "
 
@@ -562,8 +558,7 @@ static void test_images_without_a_layout(void **unused)
     stk_loader_destroy(loader);
 }
 
-/* ---- a box a sample ----------------------------------------------------------------------------------------------
- */
+/* ---- a box a sample ---- */
 
 static void expect_boxed(int64_t index, uint8_t *pixels, const void *context)
 {
@@ -638,8 +633,7 @@ static void test_a_box_for_each_sample(void **unused)
     }
 }
 
-/* ---- photographs -------------------------------------------------------------------------------------------------
- */
+/* ---- photographs ---- */
 
 /* Two JPEG images of 640 x 427, each six times. */
 static void write_photo_list(void)
@@ -800,8 +794,7 @@ static void test_fast_photographs(void **unused)
     }
 }
 
-/* ---- refusals ----------------------------------------------------------------------------------------------------
- */
+/* ---- refusals ---- */
 
 static void test_configs_that_are_refused(void **unused)
 {

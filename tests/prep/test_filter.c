@@ -61,8 +61,7 @@ static int remove_data(void **state)
     return 0;
 }
 
-/* ---- a loader whose samples a filter chooses ------------------------------------------------------------------------
- */
+/* ---- a loader whose samples a filter chooses ---- */
 
 typedef struct chosen {
     const char *filter, *loader;

@@ -13,8 +13,7 @@
 #include "stk_test.h"
 #include "test_random.h"
 
-/* ---- a finisher of the test's own: repeats a row's bytes, fails where they say so ----------------------------------
- */
+/* ---- a finisher of the test's own: repeats a row's bytes, fails where they say so ---- */
 
 enum { FAILS = 251, LENDS = 250 };
 
@@ -55,8 +54,7 @@ static const stki_finisher_ops echo_ops = {
     .name = "echo", .scratch = echo_scratch, .scratch_destroy = stki_free, .run = echo_run};
 static const stki_finisher echo = {&echo_ops};
 
-/* ---- batches: one field of rows of a fixed shape, one ragged
- * --------------------------------------------------------- */
+/* ---- batches: one field of rows of a fixed shape, one ragged ---- */
 
 enum { ROWS = 300, BATCHES = 9 };
 
@@ -506,8 +504,7 @@ static void memory_runs_out(void **unused)
     free(s);
 }
 
-/* ---- the finishers of images
- * ----------------------------------------------------------------------------------------- */
+/* ---- the finishers of images ---- */
 
 static stki_document *parse(const char *text)
 {

@@ -193,8 +193,7 @@ static void segments_are_kept(void **unused)
     free(plain.data);
 }
 
-/* ---- what stays ---------------------------------------------------------------------------------------------------
- */
+/* ---- what stays ---- */
 
 /* One scan a component: the MCU of one scan for all would have more blocks than there may be. */
 static stkt_bytes make_scans(void)
@@ -307,8 +306,7 @@ static void sizes_are_not_believed(void **unused)
     free(file.data);
 }
 
-/* ---- jobs ---------------------------------------------------------------------------------------------------------
- */
+/* ---- jobs ---- */
 
 enum { IMAGES = 30 };
 

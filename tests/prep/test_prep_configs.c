@@ -121,8 +121,7 @@ static void at_end(stk_loader *loader)
     stk_loader_destroy(loader);
 }
 
-/* ---- images --------------------------------------------------------------------------------------------------------
- */
+/* ---- images ---- */
 
 /* Every class as often as in the folder, sides of 256, and about the pixels of a loader that scales the same files. */
 static void check_beton(const char *out, double most_apart)
@@ -435,8 +434,7 @@ static void a_table_by_names(void **state)
     assert_says("bee");
 }
 
-/* ---- arrays ---------------------------------------------------------------------------------------------------------
- */
+/* ---- arrays ---- */
 
 static void hdf5_cut_anew(void **state)
 {
@@ -514,8 +512,7 @@ static void npy_to_int8(void **state)
     at_end(plain);
 }
 
-/* ---- texts ----------------------------------------------------------------------------------------------------------
- */
+/* ---- texts ---- */
 
 static void lines_to_bytes(void **state)
 {

@@ -38,8 +38,7 @@ static void expect_copy(const char *name)
     stkt_same_file(stkt_text("%s.label.npy", input), stkt_path(stkt_text("%s.label.npy", name)));
 }
 
-/* ---- calls that fail -----------------------------------------------------------------------------------------------
- */
+/* ---- calls that fail ---- */
 
 /* Every write, sync, rename … in turn; then the job goes on as if nothing had been. */
 static void test_calls(void **unused)
@@ -110,8 +109,7 @@ static void test_memory(void **unused)
     expect_copy("m");
 }
 
-/* ---- a disk that is full
- * --------------------------------------------------------------------------------------------- */
+/* ---- a disk that is full ---- */
 
 static bool write_text(const char *path, const char *text)
 {
@@ -184,8 +182,7 @@ static void test_unwritable(void **unused)
     assert_says("a folder");
 }
 
-/* ---- inputs
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- inputs ---- */
 
 /* Many files, a row each. */
 static void make_rows(const char *folder, int count)

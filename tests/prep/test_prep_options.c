@@ -108,8 +108,7 @@ static bool is_explained(const char *option)
     return false;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------
- */
+/* ---- running ---- */
 
 static char inputs[300];
 
@@ -184,8 +183,7 @@ static uint64_t hash_files(const char *folder)
     return hash;
 }
 
-/* ---- one option ---------------------------------------------------------------------------------------------------
- */
+/* ---- one option ---- */
 
 static uint64_t bases[FIXTURES];
 
@@ -323,8 +321,7 @@ static void every_option(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* ---- folders of older versions ------------------------------------------------------------------------------------
- */
+/* ---- folders of older versions ---- */
 
 /* Version 1 had the job's words in the order of the text. The refusal says which flag helps, and it does. */
 static void an_older_version(void **state)
@@ -351,8 +348,7 @@ static void an_older_version(void **state)
     assert_true(hash_files(folder) == bases[0]);
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------------
- */
+/* ---- files ---- */
 
 static void make_array(const char *name, const char *descr, const char *shape, int count, int seed)
 {

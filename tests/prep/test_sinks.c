@@ -17,8 +17,7 @@
 
 static stk_error err;
 
-/* ---- what is written ------------------------------------------------------------------------------------------------
- */
+/* ---- what is written ---- */
 
 /* The options as their tables read them: rows in order, each of 8 bytes or an enum. */
 struct two_numbers {
@@ -210,7 +209,7 @@ static void compare_with_whole(const stki_sink_file *files, int count)
     }
 }
 
-/* ---- however it is cut ------------------------------------------------------------------------------------------- */
+/* ---- however it is cut ---- */
 
 static void test_any_calls_any_threads(void **state)
 {
@@ -346,8 +345,7 @@ static void test_interrupted_anywhere(void **state)
     }
 }
 
-/* ---- and back -------------------------------------------------------------------------------------------------------
- */
+/* ---- and back ---- */
 
 enum part { ROWS, VALUES, OFFSETS, SHAPES };
 
@@ -606,8 +604,7 @@ static void test_beton_of_far_fewer_rows(void **state)
     tear_down(&s);
 }
 
-/* ---- tar ------------------------------------------------------------------------------------------------------------
- */
+/* ---- tar ---- */
 
 /* Sample `row` of an extension, as bytes. */
 static void check_member(const char *path, const char *extension, int64_t row, const void *bytes, int64_t size)
@@ -686,8 +683,7 @@ static void test_tar_keys(void **state)
     tear_down(&s);
 }
 
-/* ---- failures -------------------------------------------------------------------------------------------------------
- */
+/* ---- failures ---- */
 
 /* From the beginning, or from `mark`, to the end; marks on the way. A failure comes back. *reached: the last mark. */
 static stk_status run_through(const struct setting *s, json_t **reached)
@@ -837,8 +833,7 @@ static void test_marks_that_do_not_fit(void **state)
     }
 }
 
-/* ---- what is refused ------------------------------------------------------------------------------------------------
- */
+/* ---- what is refused ---- */
 
 static void test_numbers_of_rows(void **state)
 {

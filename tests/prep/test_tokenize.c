@@ -31,8 +31,7 @@ static char *read_file(const char *path, int64_t *bytes)
     return text;
 }
 
-/* ---- against the other libraries ----------------------------------------------------------------------------------
- */
+/* ---- against the other libraries ---- */
 
 static void check_case(const stki_tokenizer_opts *opts, const char *name)
 {
@@ -93,8 +92,7 @@ static void as_tokenizers(void **unused)
                "gpt2");
 }
 
-/* ---- joining by its definition -------------------------------------------------------------------------------------
- */
+/* ---- joining by its definition ---- */
 
 /* Joins the leftmost of the neighbours with the lowest rank, looked at all anew each time. */
 static int64_t join_plainly(const stki_vocabulary *v, const uint8_t *bytes, int length, uint32_t *ids)
@@ -169,8 +167,7 @@ static void joins_as_defined(void **unused)
     stki_token_joiner_fini(&joiner);
 }
 
-/* ---- vocabularies and patterns that are refused --------------------------------------------------------------------
- */
+/* ---- vocabularies and patterns that are refused ---- */
 
 /* Lines for all 256 bytes. */
 static char *all_bytes(const char *then)
@@ -485,8 +482,7 @@ static void tokens_that_merges_do_not_make(void **unused)
     }
 }
 
-/* ---- rows of a field ------------------------------------------------------------------------------------------------
- */
+/* ---- rows of a field ---- */
 
 static stk_status create(const char *text, stki_sink_field *out, stki_finisher **finisher, stk_error *err)
 {
@@ -583,8 +579,7 @@ static void rows_of_a_field(void **unused)
     assert_says("output.fields.x: ");
 }
 
-/* ---- memory that runs out -------------------------------------------------------------------------------------------
- */
+/* ---- memory that runs out ---- */
 
 static stk_status open_and_use(const stki_tokenizer_opts *opts, stk_error *err)
 {

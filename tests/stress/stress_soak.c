@@ -35,8 +35,7 @@ static int64_t turns, batches, restores, failures, breaks;
         }                                                                                                           \
     } while (0)
 
-/* ---- files ---------------------------------------------------------------------------------------------------------
- */
+/* ---- files ---- */
 
 static uint8_t pixels[COUNT][PIXELS];
 static int64_t labels[COUNT];
@@ -128,8 +127,7 @@ static const char *const data_sets[] = {
      "min_length: 0, form: scratch}}"),
 };
 
-/* ---- one turn ------------------------------------------------------------------------------------------------------
- */
+/* ---- one turn ---- */
 
 typedef struct turn {
     uint64_t random;

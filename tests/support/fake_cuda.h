@@ -123,8 +123,7 @@ static int fake_count_of(const char *name)
     return count;
 }
 
-/* ---- which there is -----------------------------------------------------------------------------------------------
- */
+/* ---- which there is ---- */
 
 static cudaError_t fake_DriverGetVersion(int *version)
 {
@@ -191,8 +190,7 @@ static const char *fake_driver_error_name(CUresult error)
     return error == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_OTHER";
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 static cudaError_t fake_GetDeviceProperties(struct cudaDeviceProp *out, int ordinal)
 {
@@ -290,8 +288,7 @@ static cudaError_t fake_FreeHost(void *block)
     return error;
 }
 
-/* ---- streams ------------------------------------------------------------------------------------------------------
- */
+/* ---- streams ---- */
 
 static fake_stream *fake_stream_of(cudaStream_t stream)
 {
@@ -476,8 +473,7 @@ static cudaError_t fake_DeviceSynchronize(void)
     return fake_called("DeviceSynchronize", NULL, 0);
 }
 
-/* ---- events -------------------------------------------------------------------------------------------------------
- */
+/* ---- events ---- */
 
 static cudaError_t fake_EventCreateWithFlags(cudaEvent_t *out, unsigned flags)
 {

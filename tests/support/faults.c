@@ -27,7 +27,7 @@ static bool is_due(stki_counter *counter)
     return stki_counted(counter) > 0 && atomic_fetch_sub_explicit(counter, 1, memory_order_relaxed) == 1;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---- */
 
 void stki_memory_fail_at(int64_t n)
 {
@@ -77,7 +77,7 @@ char *__wrap_stki_format(const char *format, ...)
     return text;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 void stkt_fail_maps(int64_t n)
 {
@@ -116,7 +116,7 @@ WRAP(ssize_t, pread, int fd, void *to, size_t bytes, off_t offset)
     return __real_pread(fd, to, at_most > 0 && at_most < bytes ? at_most : bytes, offset);
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 void stkt_fail_call(enum stkt_call call, int64_t n, int error_number)
 {

@@ -12,7 +12,7 @@
 #include <stoker/tensor.h>
 #include <string.h>
 
-/* ---- random ------------------------------------------------------------------------------------------------------ */
+/* ---- random ---- */
 
 static uint64_t check_state = 1;
 
@@ -34,7 +34,7 @@ static inline bool check_one_in(int64_t n)
     return check_below(n) == 0;
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---- */
 
 static inline stk_dtype check_part(stk_dtype dtype)
 {
@@ -132,7 +132,7 @@ static inline bool check_same(stk_dtype dtype, const uint8_t *a, const uint8_t *
     return true;
 }
 
-/* ---- strided memory ---------------------------------------------------------------------------------------------- */
+/* ---- strided memory ---- */
 
 enum { CHECK_GUARD = 64 };
 

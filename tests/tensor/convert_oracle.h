@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* ---- random ------------------------------------------------------------------------------------------------------ */
+/* ---- random ---- */
 
 static inline uint64_t oracle_random(uint64_t *state)
 {
@@ -27,7 +27,7 @@ static inline int64_t oracle_below(uint64_t *state, int64_t bound)
     return (int64_t)(oracle_random(state) % (uint64_t)bound);
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---- */
 
 static inline double oracle_f16(uint16_t bits)
 {
@@ -183,7 +183,7 @@ static inline void oracle_store(const stki_convert_desc *desc, uint8_t *dst, flo
     }
 }
 
-/* ---- samples ----------------------------------------------------------------------------------------------------- */
+/* ---- samples ---- */
 
 /* Calls `each` for every index with the byte offsets of its element. */
 typedef void (*oracle_each)(const stki_convert_desc *desc, uint8_t *dst, const uint8_t *src, const int64_t *index);
@@ -260,8 +260,7 @@ static inline void oracle_extent(const stki_convert_desc *desc, const int64_t *s
     }
 }
 
-/* ---- memory between pages that fault ------------------------------------------------------------------------------
- */
+/* ---- memory between pages that fault ---- */
 
 struct oracle_pages {
     uint8_t *low, *high; /* first byte, and the one behind the last */

@@ -7,8 +7,7 @@
 
 enum { MOST = 1000 };
 
-/* ---- torchvision.transforms.functional on one float pixel of 0..1, in double --------------------------------------
- */
+/* ---- torchvision.transforms.functional on one float pixel of 0..1, in double ---- */
 
 static double clamp1(double x)
 {
@@ -66,8 +65,7 @@ static void torch_step(const stki_color_step *s, double mean, double *p)
     memcpy(p, q, sizeof q);
 }
 
-/* ---- tests --------------------------------------------------------------------------------------------------------
- */
+/* ---- tests ---- */
 
 static stki_color_step random_step(uint64_t *random)
 {

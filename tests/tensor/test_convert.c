@@ -26,7 +26,7 @@ enum { ARENA = 1 << 20, MAX_CHANNELS = 700, GUARD = 0xa5 };
 static struct oracle_pages in, out, expected;
 static float a_pairs[MAX_CHANNELS], b_pairs[MAX_CHANNELS];
 
-/* ---- making cases ------------------------------------------------------------------------------------------------ */
+/* ---- making cases ---- */
 
 static const uint32_t hard_f32[] = {
     0x00000000, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x7f800001, 0xff800001, /* 0 inf NaN */
@@ -123,7 +123,7 @@ static void quantize_some(uint64_t *state, stki_convert_desc *desc)
     }
 }
 
-/* ---- checking one case ------------------------------------------------------------------------------------------- */
+/* ---- checking one case ---- */
 
 struct place {
     uint8_t *src, *dst, *expected;
@@ -228,7 +228,7 @@ static int teardown(void **unused)
     return 0;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------- */
+/* ---- tests ---- */
 
 static const int in_order[STK_MAX_DIMS] = {0, 1, 2, 3, 4, 5, 6, 7};
 

@@ -32,7 +32,7 @@ static stk_tensor counted(stk_dtype dtype, int ndim, const int64_t *shape)
     return tensor;
 }
 
-/* ---- there and back ---------------------------------------------------------------------------------------------- */
+/* ---- there and back ---- */
 
 static void assert_same_view(const stk_tensor *a, const stk_tensor *b)
 {
@@ -143,7 +143,7 @@ static void test_any_view(void **unused)
     }
 }
 
-/* ---- lifetime ---------------------------------------------------------------------------------------------------- */
+/* ---- lifetime ---- */
 
 static int freed;
 
@@ -236,7 +236,7 @@ static void test_read_only(void **unused)
     stk_tensor_release(&tensor);
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------------------------- */
+/* ---- refusals ---- */
 
 static void test_refused_exports(void **unused)
 {

@@ -26,7 +26,7 @@ static float at(const stk_tensor *tensor, int64_t n)
     return x;
 }
 
-/* ---- forms ------------------------------------------------------------------------------------------------------- */
+/* ---- forms ---- */
 
 static void test_forms(void **unused)
 {
@@ -138,7 +138,7 @@ static void test_bool_bytes(void **unused)
     stk_tensor_release(&out);
 }
 
-/* ---- what is refused --------------------------------------------------------------------------------------------- */
+/* ---- what is refused ---- */
 
 /* Row N28 of the public faults (pytorch/pytorch#35151): in place over memory that may not be written. */
 static void test_read_only(void **unused)
@@ -250,7 +250,7 @@ static void test_overlap(void **unused)
     stk_tensor_release(&base);
 }
 
-/* ---- surroundings ------------------------------------------------------------------------------------------------ */
+/* ---- surroundings ---- */
 
 /* Fails the n-th allocation for every n; nothing stays behind. */
 static void test_allocation(void **unused)

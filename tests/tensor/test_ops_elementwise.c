@@ -8,7 +8,7 @@
 
 static uint64_t state = 1;
 
-/* ---- one element, the definition --------------------------------------------------------------------------------- */
+/* ---- one element, the definition ---- */
 
 struct whole {
     uint64_t bits; /* extended to 64 bits by its sign */
@@ -131,7 +131,7 @@ static void expected_element(enum stki_loop loop, stk_dtype common, const void *
     stkt_cast(out, dst, result, rounded);
 }
 
-/* ---- random cases ------------------------------------------------------------------------------------------------ */
+/* ---- random cases ---- */
 
 struct operand {
     stk_tensor base, view;
@@ -265,7 +265,7 @@ static void test_random(void **unused)
         random_case();
 }
 
-/* ---- long rows and tiles ----------------------------------------------------------------------------------------- */
+/* ---- long rows and tiles ---- */
 
 /* Rows longer than any block, at every alignment of output and inputs; f32 addition. */
 static void test_long_rows(void **unused)

@@ -12,7 +12,7 @@
 
 static uint64_t state = 1;
 
-/* ---- one element ------------------------------------------------------------------------------------------------- */
+/* ---- one element ---- */
 
 /* The sum over k of a's row and b's column, both `step` bytes from element to element. */
 static void check_element(stk_dtype dtype, const char *found, const char *a, int64_t a_step, const char *b,
@@ -49,7 +49,7 @@ static void check_element(stk_dtype dtype, const char *found, const char *a, int
         fail_msg("%s, depth %d: %.17g, expected %.17g", stk_dtype_name(dtype), (int)depth, got, rounded);
 }
 
-/* ---- random products --------------------------------------------------------------------------------------------- */
+/* ---- random products ---- */
 
 /* Finite numbers: whether a NaN meets an infinity first is for the oracle's cases. */
 static void fill_finite(const stk_tensor *base)
@@ -172,8 +172,7 @@ static void test_random(void **unused)
         random_product();
 }
 
-/* ---- large enough for every block, and for a CBLAS ----------------------------------------------------------------
- */
+/* ---- large enough for every block, and for a CBLAS ---- */
 
 static void large_product(stk_dtype dtype, int64_t rows, int64_t depth, int64_t columns, int layout, bool no_cblas)
 {
@@ -254,7 +253,7 @@ static void test_cblas(void **unused)
             }
 }
 
-/* ---- the loops --------------------------------------------------------------------------------------------------- */
+/* ---- the loops ---- */
 
 #define BY_HAND(name, type)                                                                                     \
     static void tile_by_hand_##name(type *c, int64_t step, const type *a, int rows, const type *b, int columns, \
@@ -313,7 +312,7 @@ static void test_loops(void **unused)
     }
 }
 
-/* ---- surroundings ------------------------------------------------------------------------------------------------ */
+/* ---- surroundings ---- */
 
 static void test_refusals(void **unused)
 {

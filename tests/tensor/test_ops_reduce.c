@@ -11,8 +11,7 @@
 
 static uint64_t state = 1;
 
-/* ---- the model: all elements of one result, in row-major order ----------------------------------------------------
- */
+/* ---- the model: all elements of one result, in row-major order ---- */
 
 enum { MOST = 1 << 16 };
 
@@ -79,7 +78,7 @@ static void check_shape(const stk_tensor *out, const struct reduction *r)
         assert_int_equal(out->shape[i], r->shape[i]);
 }
 
-/* ---- sums -------------------------------------------------------------------------------------------------------- */
+/* ---- sums ---- */
 
 /* Reals: in long double, within four units of the last place of the sum of magnitudes. */
 static void check_real_sum(stk_dtype in, stk_dtype via, const char *found, bool mean)
@@ -239,7 +238,7 @@ static void test_compensation(void **unused)
     free(values);
 }
 
-/* ---- the loops of sums ------------------------------------------------------------------------------------------- */
+/* ---- the loops of sums ---- */
 
 /* The order of additions that the header promises. */
 static double row_by_hand(const double *x, int64_t n)
@@ -305,7 +304,7 @@ static void test_sum_loops(void **unused)
     }
 }
 
-/* ---- extremes ---------------------------------------------------------------------------------------------------- */
+/* ---- extremes ---- */
 
 /* Does x come before best? The first NaN, else the first of the extremes. */
 static bool wins(stk_dtype dtype, const char *x, const char *best, bool largest)
@@ -440,7 +439,7 @@ static void test_extreme_loops(void **unused)
             }
 }
 
-/* ---- surroundings ------------------------------------------------------------------------------------------------ */
+/* ---- surroundings ---- */
 
 static void test_refusals(void **unused)
 {

@@ -42,7 +42,7 @@ static void check_close(stk_dtype dtype, const char *found, long double expected
 
 static const stk_dtype reals[] = {STK_F16, STK_BF16, STK_F32, STK_F64};
 
-/* ---- log-softmax ------------------------------------------------------------------------------------------------- */
+/* ---- log-softmax ---- */
 
 static void test_log_softmax(void **unused)
 {
@@ -99,7 +99,7 @@ static void test_log_softmax_specials(void **unused)
     stk_tensor_release(&in);
 }
 
-/* ---- cross entropy ----------------------------------------------------------------------------------------------- */
+/* ---- cross entropy ---- */
 
 struct problem {
     stk_dtype dtype;

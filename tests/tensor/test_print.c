@@ -13,7 +13,7 @@
 #include <math.h>
 #include <stoker/stoker.h>
 
-/* ---- NumPy's texts ----------------------------------------------------------------------------------------------- */
+/* ---- NumPy's texts ---- */
 
 struct print_case {
     stk_tensor tensor;
@@ -152,7 +152,7 @@ static void test_any_locale(void **unused)
         print_message("no locale with a decimal comma here\n");
 }
 
-/* ---- shortest digits --------------------------------------------------------------------------------------------- */
+/* ---- shortest digits ---- */
 
 /* No number of fewer digits is this one: the two nearest ones, below and above, are not. */
 static void assert_shortest(stk_dtype dtype, double x, double below, double above, double back)
@@ -222,7 +222,7 @@ static void test_random_numbers_read_back(void **unused)
     }
 }
 
-/* ---- what NumPy does not have ------------------------------------------------------------------------------------ */
+/* ---- what NumPy does not have ---- */
 
 static void prints(const stk_tensor *tensor, const stk_print_opts *opts, const char *expected)
 {

@@ -43,7 +43,7 @@ static stk_tensor zeros(stk_device *device, int64_t count)
     return tensor;
 }
 
-/* ---- accounting -------------------------------------------------------------------------------------------------- */
+/* ---- accounting ---- */
 
 static void test_accounting(void **unused)
 {
@@ -90,7 +90,7 @@ static void test_memory_summary(void **unused)
     stk_tensor_release(&away);
 }
 
-/* ---- profile ----------------------------------------------------------------------------------------------------- */
+/* ---- profile ---- */
 
 static void inner(void)
 {
@@ -203,7 +203,7 @@ static void test_profile_summary(void **unused)
     stk_tensor_release(&a);
 }
 
-/* ---- recording --------------------------------------------------------------------------------------------------- */
+/* ---- recording ---- */
 
 static void test_who_holds(void **unused)
 {
@@ -476,7 +476,7 @@ static void test_failing_allocations(void **unused)
     }
 }
 
-/* ---- threads ----------------------------------------------------------------------------------------------------- */
+/* ---- threads ---- */
 
 enum { THREADS = 4, ROUNDS = 400 };
 

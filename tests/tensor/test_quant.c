@@ -48,7 +48,7 @@ static int64_t integer_at(const stk_tensor *tensor, int64_t n)
     return wide;
 }
 
-/* ---- known answers ----------------------------------------------------------------------------------------------- */
+/* ---- known answers ---- */
 
 static void quantizes_to(double scale, int64_t zero_point, stk_qdtype qdtype, int count, const float *values,
                          const int64_t *expected)
@@ -132,7 +132,7 @@ static void test_dequantize_products(void **unused)
     stk_quant_release(tensor);
 }
 
-/* ---- any view, element by element -------------------------------------------------------------------------------- */
+/* ---- any view, element by element ---- */
 
 /* A random chain of views of `tensor`, which is let go. */
 static stk_tensor random_view(stk_tensor tensor)
@@ -528,7 +528,7 @@ static void test_other_device(void **unused)
     stk_tensor_release(&source);
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------------------------- */
+/* ---- refusals ---- */
 
 static void test_refused_parameters(void **unused)
 {

@@ -15,7 +15,7 @@ static uint64_t state = 11;
 
 enum { MOST = 4096 };
 
-/* ---- a dense tensor and its entries ------------------------------------------------------------------------------ */
+/* ---- a dense tensor and its entries ---- */
 
 struct entries {
     int ndim;
@@ -139,7 +139,7 @@ static void assert_sorted(const stk_coo *coo)
     }
 }
 
-/* ---- random entries ---------------------------------------------------------------------------------------------- */
+/* ---- random entries ---- */
 
 static void test_coo(void **unused)
 {
@@ -258,7 +258,7 @@ static void test_matmul(void **unused)
     }
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---- */
 
 /* Bits survive the way to COO and back: subnormals, NaN payloads, the largest numbers. */
 static void test_every_dtype(void **unused)
@@ -410,7 +410,7 @@ static void test_huge_shape(void **unused)
     stk_tensor_release(&indices);
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------------------------- */
+/* ---- refusals ---- */
 
 static void test_refused_coo(void **unused)
 {
@@ -580,7 +580,7 @@ static void test_failing_allocations(void **unused)
     stk_memory_record_start();
 }
 
-/* ---- costs ------------------------------------------------------------------------------------------------------- */
+/* ---- costs ---- */
 
 static void test_worth(void **unused)
 {

@@ -21,7 +21,7 @@
 
 static char folder[] = "/tmp/stoker_bounds_XXXXXX";
 
-/* ---- codecs ------------------------------------------------------------------------------------------------------ */
+/* ---- codecs ---- */
 
 static void photos_are_decoded(void **state)
 {
@@ -109,7 +109,7 @@ static void chunks_are_unpacked(void **state)
     assert_non_null(strstr(limit.missing, "none.h5"));
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static void files_are_read(void **state)
 {
@@ -149,7 +149,7 @@ static void files_are_read(void **state)
     lb_files_fini(&files);
 }
 
-/* ---- no memory --------------------------------------------------------------------------------------------------- */
+/* ---- no memory ---- */
 
 /* Each of them with the n-th allocation failing, for every n: nothing is lost, and it is said. */
 static void no_memory(void **state)
@@ -202,7 +202,7 @@ static void no_memory(void **state)
     assert_int_equal(after.bytes, before.bytes);
 }
 
-/* ---- bounds ------------------------------------------------------------------------------------------------------ */
+/* ---- bounds ---- */
 
 static const struct lb_bound *find(const struct lb_bound *bounds, int count, enum lb_bound_kind kind)
 {

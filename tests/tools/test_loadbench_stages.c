@@ -91,8 +91,7 @@ static void judge(const char *path, struct lb_verdict *verdict, struct lb_predic
     free(result);
 }
 
-/* ---- the slow stage is named --------------------------------------------------------------------------------------
- */
+/* ---- the slow stage is named ---- */
 
 #define READ(time) "{synthetic: {count: 100000, shape: [16], dtype: u8, read_time: " time "}}"
 #define CALL(time) \
@@ -209,8 +208,7 @@ static void the_slow_stage_is_named(void **state)
     assert_true(PIPELINES >= 20);
 }
 
-/* ---- predictions --------------------------------------------------------------------------------------------------
- */
+/* ---- predictions ---- */
 
 static const struct prediction {
     const char *source, *loader, *bench;

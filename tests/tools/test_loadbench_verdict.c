@@ -270,8 +270,7 @@ static void a_quota_binds(void **state)
     assert_string_equal(lb_binding_words[LB_BINDS_PROCESSORS], "processors");
 }
 
-/* ---- the verdict and the predictions are one judgement -------------------------------------------------------------
- */
+/* ---- the verdict and the predictions are one judgement ---- */
 
 /* The clocks of a pipeline of one tile a batch: workers take work_s for it, the consumer consumer_s, and a batch comes
  * every batch_s. Workers that are not busy wait for slots by `for_slot`, else they hand over. */

@@ -16,8 +16,7 @@
 
 #define SLICE_NS 100000000 /* of waiting: how late a signal may be */
 
-/* ---- --explain ----------------------------------------------------------------------------------------------------
- */
+/* ---- --explain ---- */
 
 /* Bytes of one sample over all fields: read from the files (where all have one size) and written into the batch. */
 static stk_status bytes_of_sample(const stk_loader *loader, int64_t *read, int64_t *written, stk_error *err)
@@ -89,8 +88,7 @@ stk_status lb_explain(const struct lb_config *config, FILE *to, stk_error *err)
     return status;
 }
 
-/* ---- --preview ----------------------------------------------------------------------------------------------------
- */
+/* ---- --preview ---- */
 
 /* What undoes a field's arithmetic: x = (y - zero_point - add[c]) / multiply[c]. */
 struct undo {

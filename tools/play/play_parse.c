@@ -214,7 +214,7 @@ stk_status pl_parse(const char *text, int length, bool (*is_name)(const void *co
     return strcmp(word, "slice") == 0 ? STK_OK : split_items(out, err);
 }
 
-/* ---- taking arguments ------------------------------------------------------------------------------------------- */
+/* ---- taking arguments ---- */
 
 static struct pl_item *find(struct pl_command *command, enum pl_item_kind kind)
 {

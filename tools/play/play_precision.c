@@ -130,7 +130,7 @@ static void put_row(struct pl_table *table, const struct form *form, const struc
     pl_table_end_row(table);
 }
 
-/* ---- drawing ----------------------------------------------------------------------------------------------------- */
+/* ---- drawing ---- */
 
 enum { WIDE = 322, HIGH = 176, MIDDLE = 62, HALF = 54, ERROR_MIDDLE = 148, ERROR_HALF = 20 };
 

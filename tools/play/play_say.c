@@ -90,7 +90,7 @@ static stk_status op_print(struct pl_call *call, stk_error *err)
     return call->text ? STK_OK : stki_fail_memory(err, 0, "a text");
 }
 
-/* ---- broadcast: two shapes above each other ---------------------------------------------------------------------- */
+/* ---- broadcast: two shapes above each other ---- */
 
 struct operand {
     const char *name;

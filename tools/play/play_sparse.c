@@ -102,7 +102,7 @@ static void tell_worth(const struct matrix *matrix, const struct form *form, FIL
                 100 - 100 * (double)most / (double)matrix->elements);
 }
 
-/* ---- the chart --------------------------------------------------------------------------------------------------- */
+/* ---- the chart ---- */
 
 enum { WIDE = 560, HIGH = 260, LEFT = 48, TOP = 12, PLOT_WIDE = 400, PLOT_HIGH = 210 };
 #define MOST_TIMES 3.0 /* top of the chart: so many times dense */

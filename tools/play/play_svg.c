@@ -134,7 +134,7 @@ stk_status pl_svg_storage(const stk_tensor *tensor, int hue, FILE *to, stk_error
     return STK_OK;
 }
 
-/* ---- the tensor -------------------------------------------------------------------------------------------------- */
+/* ---- the tensor ---- */
 
 static int shown(int64_t size)
 {
@@ -241,7 +241,7 @@ void pl_svg_tensor(const stk_tensor *tensor, int hue, FILE *to)
     fputs(planes > MOST_PLANES ? "<figure>… more planes</figure></div>\n" : "</div>\n", to);
 }
 
-/* ---- broadcast --------------------------------------------------------------------------------------------------- */
+/* ---- broadcast ---- */
 
 enum { PLACE = 52, PLACE_HIGH = 30, NAMES = 64 };
 

@@ -89,7 +89,7 @@ void pl_print_folded(const char *text, int columns, int indent, FILE *to)
     }
 }
 
-/* ---- the drawing ------------------------------------------------------------------------------------------------- */
+/* ---- the drawing ---- */
 
 static void order_text(const struct pl_entry *entry, char *buffer, size_t size)
 {

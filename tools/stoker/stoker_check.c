@@ -39,8 +39,7 @@ struct crew {
     stk_error error;
 };
 
-/* ---- the list of bad records --------------------------------------------------------------------------------------
- */
+/* ---- the list of bad records ---- */
 
 /* Takes the message over. A record that there is no memory to list is counted all the same. */
 static void add_bad(struct st_bad_list *list, int64_t member, int64_t record, stk_status status, char *message)
@@ -81,8 +80,7 @@ static int by_place(const void *a, const void *b)
                                     : 0;
 }
 
-/* ---- members -------------------------------------------------------------------------------------------------------
- */
+/* ---- members ---- */
 
 static void part_free(struct part *part)
 {
@@ -272,8 +270,7 @@ static bool claim(struct crew *crew, struct run *out)
     return found;
 }
 
-/* ---- records -------------------------------------------------------------------------------------------------------
- */
+/* ---- records ---- */
 
 static stk_status check_values(struct st_check *check, const struct part *part, int64_t record, const stk_tensor *t,
                                stk_error *err)
@@ -363,8 +360,7 @@ static stk_status work(void *context, void *task, int64_t part, int worker, stk_
     return STK_OK;
 }
 
-/* ---- the whole -----------------------------------------------------------------------------------------------------
- */
+/* ---- the whole ---- */
 
 static int64_t expected_records(const struct st_check *check)
 {

@@ -82,8 +82,7 @@ static int64_t alignment_of(const stki_member *m)
     return (int64_t)(bits & -bits);
 }
 
-/* ---- one member ----------------------------------------------------------------------------------------------------
- */
+/* ---- one member ---- */
 
 static stk_status digest(struct inspect *in, const stki_container *c, int64_t i, char *text, stk_error *err)
 {
@@ -192,8 +191,7 @@ static void member_text(struct inspect *in, const stki_container *c, int64_t i)
     stki_free(strides);
 }
 
-/* ---- the whole -----------------------------------------------------------------------------------------------------
- */
+/* ---- the whole ---- */
 
 static int64_t file_bytes(const char *path)
 {

@@ -32,8 +32,7 @@ bool st_is_manifest(const char *path)
     return length >= sizeof ending - 1 && strcmp(path + length - (sizeof ending - 1), ending) == 0;
 }
 
-/* ---- what is listed ------------------------------------------------------------------------------------------------
- */
+/* ---- what is listed ---- */
 
 /* A relative path is one of the manifest's folder. */
 static stk_status find_input(const char *manifest, const char *path, char **out, stk_error *err)
@@ -126,8 +125,7 @@ void st_manifest_end(struct st_manifest_check *check)
     *check = (struct st_manifest_check){0};
 }
 
-/* ---- one file ------------------------------------------------------------------------------------------------------
- */
+/* ---- one file ---- */
 
 static stk_status differs(const struct st_listed *file, const char *what, const char *found, const char *expected,
                           stk_error *err)
@@ -314,8 +312,7 @@ static stk_status check_file(struct st_manifest_check *check, const struct st_li
     return status;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------------------
- */
+/* ---- all of them ---- */
 
 static stk_status check_one(void *context, void *task, int64_t i, int worker, stk_error *err)
 {
@@ -358,8 +355,7 @@ static int64_t rows_of(const stki_manifest *list)
     return json_integer_value(json_object_get(json_object_get(list->manifest, "totals"), "rows"));
 }
 
-/* ---- inspect -------------------------------------------------------------------------------------------------------
- */
+/* ---- inspect ---- */
 
 static void show_parts(const stki_manifest *list)
 {
@@ -408,8 +404,7 @@ int st_manifest_inspect(const char *path, bool json)
     return stoker_finish_output("inspect", STOKER_FINE);
 }
 
-/* ---- verify --------------------------------------------------------------------------------------------------------
- */
+/* ---- verify ---- */
 
 static int64_t progress_from;
 static bool progress_shown;

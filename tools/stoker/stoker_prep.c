@@ -15,8 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- signals --------------------------------------------------------------------------------------------------------
- */
+/* ---- signals ---- */
 
 static stk_prep *volatile running; /* set before the handlers are */
 static volatile sig_atomic_t stop_asked;
@@ -50,8 +49,7 @@ static void let_signals_go(void)
     running = NULL;
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------------
- */
+/* ---- the command ---- */
 
 static int code_of(stk_status status)
 {

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the plan ------------------------------------------------------------------------------------------------------
- */
+/* ---- the plan ---- */
 
 static void print_share(const stk_prep_plan *plan, const stki_task *task)
 {
@@ -108,8 +107,7 @@ stk_status st_prep_report_plan(stk_prep *job, const char *name, const stki_task 
     return STK_OK;
 }
 
-/* ---- the result ----------------------------------------------------------------------------------------------------
- */
+/* ---- the result ---- */
 
 static void print_incomplete(const stk_prep_result *result)
 {

@@ -135,8 +135,7 @@ void st_prep_show_begin(struct st_prep_show *show)
     }
 }
 
-/* ---- figures -------------------------------------------------------------------------------------------------------
- */
+/* ---- figures ---- */
 
 static struct st_prep_sample sample_of(const stk_prep_progress *now, int64_t now_ns)
 {
@@ -220,8 +219,7 @@ void st_prep_show_figures(struct st_prep_show *show, const stk_prep_progress *no
     out->left_s = seconds_left(now, out->rows_per_s);
 }
 
-/* ---- drawing -------------------------------------------------------------------------------------------------------
- */
+/* ---- drawing ---- */
 
 void st_prep_show_progress(void *context, const stk_prep_progress *now)
 {

@@ -72,8 +72,7 @@ static int help(void)
     return stoker_finish_output("verify", STOKER_FINE);
 }
 
-/* ---- progress ------------------------------------------------------------------------------------------------------
- */
+/* ---- progress ---- */
 
 static int64_t progress_from; /* when st_check_run began */
 static bool progress_shown;
@@ -90,8 +89,7 @@ static void show_progress(const struct st_check *check)
         fprintf(stderr, ", %" PRId64 " bad", bad);
 }
 
-/* ---- results -------------------------------------------------------------------------------------------------------
- */
+/* ---- results ---- */
 
 /* What the format has no values for, or stoker will not read: nothing is wrong with it. */
 static bool only_declined(stk_status status)
@@ -203,8 +201,7 @@ static int refuse(const struct verify *v, const stk_error *err)
     return stoker_finish_output("verify", stoker_complain("verify", err, STOKER_FAILED));
 }
 
-/* ---- the command ---------------------------------------------------------------------------------------------------
- */
+/* ---- the command ---- */
 
 static stk_status write_sums(const struct st_check *check, stk_error *err)
 {

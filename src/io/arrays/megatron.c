@@ -58,8 +58,7 @@ static int64_t first_of(const struct megatron *set, int64_t document)
     return first;
 }
 
-/* ---- records -------------------------------------------------------------------------------------------------------
- */
+/* ---- records ---- */
 
 /* What a record is made of. */
 struct span {
@@ -282,8 +281,7 @@ static stk_status open_spans(const struct megatron *set, bool documents, const s
     return STK_OK;
 }
 
-/* ---- the container -------------------------------------------------------------------------------------------------
- */
+/* ---- the container ---- */
 
 static stk_status set_array(const stki_container *base, int64_t member, const stki_reader_opts *opts, stki_array *out,
                             stk_error *err)

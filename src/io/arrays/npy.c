@@ -82,8 +82,7 @@ stk_status stki_npy_open_array(const char *path, const stki_reader_opts *opts, s
     return status;
 }
 
-/* ---- as a container of one member ---------------------------------------------------------------------------------
- */
+/* ---- as a container of one member ---- */
 
 struct npy {
     stki_container base; /* first member */

@@ -76,7 +76,7 @@ static stk_status take_mark(struct parser *p, char mark, const char *expected)
     return STK_OK;
 }
 
-/* ---- the three values ------------------------------------------------------------------------------------------- */
+/* ---- the three values ---- */
 
 static stk_status read_order(struct parser *p)
 {
@@ -213,7 +213,7 @@ static stk_status read_descr_value(struct parser *p)
     return status;
 }
 
-/* ---- the dictionary --------------------------------------------------------------------------------------------- */
+/* ---- the dictionary ---- */
 
 static bool key_is(const stki_npy_token *t, const char *key)
 {
@@ -265,7 +265,7 @@ static stk_status read_dictionary(struct parser *p)
     return p->token.kind == STKI_NPY_END ? STK_OK : fail_here(p, "nothing but blanks after '}'");
 }
 
-/* ---- meaning ---------------------------------------------------------------------------------------------------- */
+/* ---- meaning ---- */
 
 static stk_status judge_type(struct parser *p, stk_dtype alias)
 {

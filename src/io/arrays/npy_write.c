@@ -15,7 +15,7 @@ struct stki_npy_writer {
     stk_status failed; /* nothing more is written, commit fails too */
 };
 
-/* ---- opening ---------------------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 stk_status stki_npy_create(const char *path, stk_dtype dtype, int row_ndim, const int64_t *row_shape, bool alias,
                            stki_npy_writer **out, stk_error *err)
@@ -42,7 +42,7 @@ stk_status stki_npy_create(const char *path, stk_dtype dtype, int row_ndim, cons
     return status;
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 static stk_status fail_earlier(const stki_npy_writer *w, stk_error *err)
 {

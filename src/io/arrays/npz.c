@@ -24,7 +24,7 @@ struct npz {
     const stki_zip_entry **entries; /* of each member of the container */
 };
 
-/* ---- names ------------------------------------------------------------------------------------------------------ */
+/* ---- names ---- */
 
 static bool has_suffix(const char *name, int64_t length)
 {
@@ -89,7 +89,7 @@ static stk_status find_shadowed(struct npz *npz, bool *shadowed, stk_error *err)
     return STK_OK;
 }
 
-/* ---- headers ---------------------------------------------------------------------------------------------------- */
+/* ---- headers ---- */
 
 struct member_bytes {
     const stki_zip *zip;
@@ -149,8 +149,7 @@ static stk_status read_header(const struct npz *npz, const stki_zip_entry *entry
     return status;
 }
 
-/* ---- the members' list --------------------------------------------------------------------------------------------
- */
+/* ---- the members' list ---- */
 
 static void describe_archive_member(stki_member *member, const stki_zip_entry *entry)
 {
@@ -272,8 +271,7 @@ static stk_status list_members(struct npz *npz, const stki_reader_opts *opts, st
     return status;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 static stk_status unpack(const struct npz *npz, const stki_zip_entry *entry, int64_t offset,
                          const stki_reader_opts *opts, stki_array *out, stk_error *err)
@@ -338,8 +336,7 @@ static stk_status npz_reader(const stki_container *container, int64_t member, co
     return status;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static void npz_destroy(stki_container *container)
 {

@@ -42,8 +42,7 @@ static const struct pt *pt_of(const stki_container *base)
     return (const struct pt *)(const void *)base;
 }
 
-/* ---- which file is it ---------------------------------------------------------------------------------------------
- */
+/* ---- which file is it ---- */
 
 static const unsigned char legacy[] = {0x80, 0x02, 0x8A, 0x0A, 0x6C, 0xFC, 0x9C, 0x46,
                                        0xF9, 0x20, 0x6A, 0xA8, 0x50, 0x19, 0x2E};
@@ -102,8 +101,7 @@ static stk_status refuse_others(const struct pt *pt, stk_error *err)
     return STK_OK;
 }
 
-/* ---- members of the archive ---------------------------------------------------------------------------------------
- */
+/* ---- members of the archive ---- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -196,8 +194,7 @@ static stk_status read_byteorder(struct pt *pt, stk_error *err)
     return fail(pt, STK_E_CORRUPT, "the byte order of the file", text, "little or big", err);
 }
 
-/* ---- tensors ------------------------------------------------------------------------------------------------------
- */
+/* ---- tensors ---- */
 
 /* Where the storage lies; its size must be just what the pickle says. */
 static stk_status place(const struct pt *pt, const stki_pt_tensor *t, const char *label, const stki_zip_entry **entry,
@@ -252,8 +249,7 @@ static stk_status add_tensor(struct pt *pt, const char *path, const stki_pt_tens
     return stki_member_set_strides(member, t->strides, err);
 }
 
-/* ---- other values -------------------------------------------------------------------------------------------------
- */
+/* ---- other values ---- */
 
 static json_t *json_of_float(double x)
 {
@@ -362,8 +358,7 @@ static stk_status add_leaf(struct pt *pt, const stki_pt_pickle *pickle, const st
     return status ? refuse_tensor(pt, leaf->path, &why, err) : add_tensor(pt, leaf->path, &tensor, entry, offset, err);
 }
 
-/* ---- the list of members ------------------------------------------------------------------------------------------
- */
+/* ---- the list of members ---- */
 
 static int by_path(const void *a, const void *b)
 {
@@ -455,8 +450,7 @@ static stk_status load_pickle(struct pt *pt, const stki_reader_opts *opts, stk_e
     return status;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 static stk_status unpack(const struct pt *pt, const struct placed *placed, int64_t offset, int64_t limit,
                          stki_array *out, stk_error *err)
@@ -532,8 +526,7 @@ static stk_status pt_reader(const stki_container *container, int64_t number, con
     return status;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static void pt_destroy(stki_container *container)
 {

@@ -20,8 +20,7 @@ struct machine {
     int32_t *memo, memo_room, memo_count; /* -1: nothing there */
 };
 
-/* ---- failing ------------------------------------------------------------------------------------------------------
- */
+/* ---- failing ---- */
 
 static stk_status fail(const struct machine *m, stk_status status, const char *what, const char *found,
                        const char *expected)
@@ -80,8 +79,7 @@ static stk_status refuse_opcode(const struct machine *m, unsigned char op)
     return corrupt(m, STKI_TEXT("byte 0x%02x", op), "an opcode");
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 /* Room for one more of `bytes_each`, by doubling. */
 static stk_status grow(const struct machine *m, void *block, int32_t count, int32_t *room, int64_t bytes_each)
@@ -146,8 +144,7 @@ static stk_status peek(struct machine *m, int32_t *out)
     return status;
 }
 
-/* ---- the bytes ----------------------------------------------------------------------------------------------------
- */
+/* ---- the bytes ---- */
 
 static stk_status take(struct machine *m, uint64_t count, const char **out)
 {
@@ -251,8 +248,7 @@ static stk_status do_text(struct machine *m, int length_bytes, enum stki_pt_kind
     return push_new(m, (stki_pt_value){.kind = kind, .text = text, .length = (int64_t)length});
 }
 
-/* ---- containers ---------------------------------------------------------------------------------------------------
- */
+/* ---- containers ---- */
 
 static stk_status do_mark(struct machine *m)
 {
@@ -346,8 +342,7 @@ static stk_status do_add_many(struct machine *m, enum stki_pt_kind kind)
     return status ? status : add_items(m, first, kind);
 }
 
-/* ---- the memo -----------------------------------------------------------------------------------------------------
- */
+/* ---- the memo ---- */
 
 static stk_status put(struct machine *m, uint64_t index)
 {
@@ -394,8 +389,7 @@ static stk_status do_get(struct machine *m, int bytes)
     return push(m, m->memo[index]);
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
 enum { NAME_MAX_BYTES = 1024 };
 
@@ -456,8 +450,7 @@ static stk_status do_stack_global(struct machine *m)
     return push_global(m, values[module].text, values[module].length, values[name].text, values[name].length);
 }
 
-/* ---- calls --------------------------------------------------------------------------------------------------------
- */
+/* ---- calls ---- */
 
 /* What "calls" become: the name of a storage, the parts of a tensor, an empty dict. Arguments are checked here for
  * their kinds; whether their numbers fit the data is checked by pt_tensor.c. BINPERSID: a storage's name. REDUCE: a
@@ -485,8 +478,7 @@ static bool is_sizes(const struct machine *m, const stki_pt_value *value)
     return true;
 }
 
-/* ---- storages -----------------------------------------------------------------------------------------------------
- */
+/* ---- storages ---- */
 
 /* Digits only: it becomes part of a member's name and must never be a path. */
 static bool is_key(const stki_pt_value *value)
@@ -523,8 +515,7 @@ static stk_status do_persistent(struct machine *m)
     return push_new(m, (stki_pt_value){.kind = STKI_PT_STORED, .integer = number});
 }
 
-/* ---- tensors and others -------------------------------------------------------------------------------------------
- */
+/* ---- tensors and others ---- */
 
 static const struct {
     int32_t least, most, dtype_at;
@@ -639,8 +630,7 @@ static stk_status do_build(struct machine *m)
     return push(m, target);
 }
 
-/* ---- the machine --------------------------------------------------------------------------------------------------
- */
+/* ---- the machine ---- */
 
 static stk_status do_protocol(struct machine *m)
 {

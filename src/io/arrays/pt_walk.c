@@ -36,8 +36,7 @@ static stk_status fail(const struct walk *w, stk_status status, const char *what
     return stki_fail_at(w->err, status, (stki_place){w->label, -1, -1, found, expected}, "%s", what);
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------------------------
- */
+/* ---- keys ---- */
 
 /* As Python's repr: the shortest digits that read back, and a mark of being no integer. */
 static void put_float(stki_text_build *to, double x)
@@ -98,8 +97,7 @@ static bool put_key(stki_text_build *to, const stki_pt_pickle *pickle, const stk
     return true;
 }
 
-/* ---- walking ------------------------------------------------------------------------------------------------------
- */
+/* ---- walking ---- */
 
 static bool is_container(const stki_pt_value *value)
 {

@@ -24,8 +24,7 @@ static struct pt_writer *pt_of(stki_writer *base)
     return (struct pt_writer *)(void *)base;
 }
 
-/* ---- dtypes -------------------------------------------------------------------------------------------------------
- */
+/* ---- dtypes ---- */
 
 /* Of older torch versions: the class of a typed storage. NULL: named by its dtype, over untyped bytes. */
 static const char *storage_class(stk_dtype dtype)
@@ -60,8 +59,7 @@ static const char *storage_class(stk_dtype dtype)
     }
 }
 
-/* ---- the pickle ---------------------------------------------------------------------------------------------------
- */
+/* ---- the pickle ---- */
 
 static void put_u32(stki_text_build *to, uint32_t number)
 {
@@ -158,8 +156,7 @@ static void put_pickle(stki_text_build *to, const struct pt_writer *w)
     stki_put(to, ".");
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 static stk_status pt_begin(stki_writer *base, const char *name, stk_dtype dtype, int row_ndim, const int64_t *row_shape,
                            int64_t rows, stk_error *err)

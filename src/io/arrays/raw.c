@@ -3,7 +3,7 @@
  * files. */
 #include "checked.h"
 #include "error.h"
-#include "file_kind.h"
+#include "foreign_file.h"
 #include "tokens.h"
 #include <inttypes.h>
 #include <string.h>

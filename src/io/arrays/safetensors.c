@@ -33,8 +33,7 @@ static stk_status fail(const struct tensors *t, stk_status status, int64_t offse
     return stki_fail_at(err, status, (stki_place){t->base.path, -1, offset, found, expected}, "%s", what);
 }
 
-/* ---- one tensor ---------------------------------------------------------------------------------------------------
- */
+/* ---- one tensor ---- */
 
 static const struct {
     const char *name;
@@ -181,8 +180,7 @@ static stk_status add_item(struct tensors *t, const struct item *item, stk_error
     return STK_OK;
 }
 
-/* ---- all of them --------------------------------------------------------------------------------------------------
- */
+/* ---- all of them ---- */
 
 struct span {
     int64_t begin, end;
@@ -319,8 +317,7 @@ static stk_status read_header(struct tensors *t, stk_error *err)
     return status;
 }
 
-/* ---- as a container -----------------------------------------------------------------------------------------------
- */
+/* ---- as a container ---- */
 
 static stk_status safetensors_array(const stki_container *container, int64_t number, const stki_reader_opts *opts,
                                     stki_array *out, stk_error *err)

@@ -42,8 +42,7 @@ static const char *dtype_name(stk_dtype dtype)
     return dtype > STK_DTYPE_NONE && dtype < STK_DTYPE_END ? names[dtype] : NULL;
 }
 
-/* ---- arrays -------------------------------------------------------------------------------------------------------
- */
+/* ---- arrays ---- */
 
 static stk_status safetensors_begin(stki_writer *base, const char *name, stk_dtype dtype, int row_ndim,
                                     const int64_t *row_shape, int64_t rows, stk_error *err)
@@ -80,8 +79,7 @@ static stk_status safetensors_end(stki_writer *base, stk_error *err)
     return STK_OK;
 }
 
-/* ---- the file -----------------------------------------------------------------------------------------------------
- */
+/* ---- the file ---- */
 
 static int by_element(const void *a, const void *b)
 {

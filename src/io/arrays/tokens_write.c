@@ -23,8 +23,7 @@ struct stk_tokens_writer {
     stk_status failed;
 };
 
-/* ---- what can be held ---------------------------------------------------------------------------------------------
- */
+/* ---- what can be held ---- */
 
 /* Of Megatron's index; 0: none. */
 static int megatron_code(stk_dtype dtype)
@@ -84,8 +83,7 @@ bool stki_tokens_names(const char *path, char **data, char **index)
     return false;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static stk_status write_header(stk_tokens_writer *w, stk_error *err)
 {
@@ -161,8 +159,7 @@ stk_status stki_tokens_open(const char *path, stk_tokens_format format, stk_dtyp
     return status;
 }
 
-/* ---- documents ----------------------------------------------------------------------------------------------------
- */
+/* ---- documents ---- */
 
 static stk_status fail_earlier(const stk_tokens_writer *w, stk_error *err)
 {
@@ -258,8 +255,7 @@ stk_status stki_tokens_sync(stk_tokens_writer *w, stk_error *err)
     return status ? status : stki_output_sync(w->output, err);
 }
 
-/* ---- Megatron's index ---------------------------------------------------------------------------------------------
- */
+/* ---- Megatron's index ---- */
 
 static stk_status put_front(stk_tokens_writer *w, stk_error *err)
 {
@@ -314,8 +310,7 @@ static stk_status write_index(stk_tokens_writer *w, stk_error *err)
     return status ? status : put_documents(w, err);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------
- */
+/* ---- the end ---- */
 
 stk_status stki_tokens_finish(stk_tokens_writer *w, int64_t *bytes, int64_t *index_bytes, stk_error *err)
 {
@@ -351,8 +346,7 @@ void stk_tokens_abort(stk_tokens_writer *w)
     stki_free(w);
 }
 
-/* ---- the public face ----------------------------------------------------------------------------------------------
- */
+/* ---- the public face ---- */
 
 stk_status stk_tokens_create(const char *path, stk_tokens_format format, stk_dtype dtype, stk_tokens_writer **out,
                              stk_error *err)

@@ -57,7 +57,7 @@ static stk_status fail(const stki_file *file, stk_status status, int64_t offset,
     return stki_fail_at(err, status, (stki_place){file->path, -1, offset, found, expected}, "%s", what);
 }
 
-/* ---- the end ---------------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static stk_status fail_no_end(const stki_file *file, int64_t other_end, stk_error *err)
 {
@@ -169,7 +169,7 @@ static stk_status read_end(const stki_file *file, struct end *out, stk_error *er
     return status;
 }
 
-/* ---- the directory ---------------------------------------------------------------------------------------------- */
+/* ---- the directory ---- */
 
 static bool begins_directory(const stki_file *file, int64_t at, const struct end *end)
 {
@@ -284,8 +284,7 @@ static stk_status parse_directory(stki_zip *zip, int64_t bytes, int64_t before, 
     return at == bytes ? STK_OK : fail_entry_at(zip, zip->count, at, "bytes behind the last entry", err);
 }
 
-/* ---- members that share bytes -------------------------------------------------------------------------------------
- */
+/* ---- members that share bytes ---- */
 
 static int by_header(const void *a, const void *b)
 {
@@ -330,7 +329,7 @@ static stk_status mark_overlaps(stki_zip *zip, stk_error *err)
     return STK_OK;
 }
 
-/* ---- opening ---------------------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static stk_status read_directory(stki_zip *zip, const struct end *end, int64_t limit, stk_error *err)
 {
@@ -384,7 +383,7 @@ void stki_zip_close(stki_zip *zip)
     *zip = (stki_zip){0};
 }
 
-/* ---- one member -------------------------------------------------------------------------------------------------- */
+/* ---- one member ---- */
 
 stk_status stki_zip_fail(const stki_zip *zip, const stki_zip_entry *entry, stk_status status, int64_t offset,
                          const char *what, const char *found, const char *expected, stk_error *err)

@@ -30,8 +30,7 @@ static stk_status compare_crc(const stki_zip *zip, const stki_zip_entry *entry, 
                          STKI_TEXT("%08" PRIx32, entry->crc), err);
 }
 
-/* ---- the first bytes ----------------------------------------------------------------------------------------------
- */
+/* ---- the first bytes ---- */
 
 static void *stream_alloc(void *context, uInt count, uInt bytes)
 {
@@ -93,8 +92,7 @@ stk_status stki_zip_head(const stki_zip *zip, const stki_zip_entry *entry, int64
     return bytes > 0 ? inflate_head(zip, entry, offset, to, bytes, err) : STK_OK;
 }
 
-/* ---- all of them --------------------------------------------------------------------------------------------------
- */
+/* ---- all of them ---- */
 
 static stk_status inflate_whole(const stki_zip *zip, const stki_zip_entry *entry, int64_t offset, const void *from,
                                 void *to, stk_error *err)

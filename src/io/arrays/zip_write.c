@@ -33,8 +33,7 @@ enum {
 
 #define WIDE INT64_C(0xFFFFFFFF) /* does not fit in 32 bits, or says so */
 
-/* ---- little-endian records ----------------------------------------------------------------------------------------
- */
+/* ---- little-endian records ---- */
 
 struct bytes {
     char data[ENTRY_BYTES + END64_BYTES + EXTRA_MAX];
@@ -93,8 +92,7 @@ static void put_zip64(struct bytes *to, const stki_zip_record *record)
     put(to, 8, (uint64_t)record->compressed);
 }
 
-/* ---- one member ---------------------------------------------------------------------------------------------------
- */
+/* ---- one member ---- */
 
 static stk_status write_local(stki_zip_writer *zip, bool again, stk_error *err)
 {
@@ -305,8 +303,7 @@ stk_status stki_zip_write_member(stki_zip_writer *zip, const char *name, const v
     return status ? status : stki_zip_write_end(zip, NULL, err);
 }
 
-/* ---- the directory ------------------------------------------------------------------------------------------------
- */
+/* ---- the directory ---- */
 
 static stk_status write_entry(stki_zip_writer *zip, const stki_zip_record *record, stk_error *err)
 {

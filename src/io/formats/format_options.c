@@ -62,7 +62,7 @@ const char *stki_source_takers(const stki_source_group *group, char *buffer, siz
     return buffer;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static const char *take_text(const stki_source_group *group, stki_document *document, stk_error *err)
 {
@@ -110,7 +110,7 @@ stk_status stki_source_read(const stki_node *map, const stki_source_group *const
     return status;
 }
 
-/* ---- docs -------------------------------------------------------------------------------------------------------- */
+/* ---- docs ---- */
 
 bool stki_source_about(const stki_option_table *table, FILE *to)
 {

@@ -5,7 +5,7 @@
 #include "csv.h"
 #include "decode.h"
 #include "error.h"
-#include "file_kind.h"
+#include "foreign_file.h"
 #include "format.h"
 #include "hdf5_container.h"
 #include "image_folder.h"
@@ -86,19 +86,6 @@ static const stki_file_format formats[] = {
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 
-/* What has no reader, by its name. */
-static const struct {
-    const char *ending, *what;
-} endings[] = {
-    {".safetensors", "a safetensors file"},
-    {".npz", "a zip archive of arrays"},
-    {".pt", "a torch file"},
-    {".pth", "a torch file"},
-    {".h5", "an HDF5 file"},
-    {".hdf5", "an HDF5 file"},
-    {".tfrecord", "a TFRecord file"},
-};
-
 static bool ends_with(const char *text, const char *ending)
 {
     size_t length = strlen(text), end = strlen(ending);
@@ -128,11 +115,10 @@ static stk_status check_kind(const char *path, const char *head, int64_t length,
 static stk_status fail_unknown(const char *path, const char *head, int64_t length, const char *all, stk_error *err)
 {
     const stki_file_kind *kind = stki_file_kind_of(head, length, false);
-    const char *what = length == 0 ? "an empty file" : "an unknown kind of file";
+    const char *what = length == 0                    ? "an empty file"
+                       : ends_with(path, ".tfrecord") ? "a TFRecord file"
+                                                      : "an unknown kind of file";
 
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
-        if (ends_with(path, endings[i].ending))
-            what = endings[i].what;
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, kind ? kind->what : what, NULL},
                         "there is no reader for it among %s%s", all,
                         kind && kind->advice[0] ? STKI_TEXT(" (%s)", kind->advice) : "");
@@ -238,7 +224,7 @@ stk_status stki_file_format_of(const char *path, const stki_reader_opts *opts, c
     return fail_unknown(path, head, length, names(all, sizeof all), err);
 }
 
-/* ---- opening ----------------------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 void stki_container_complete(stki_container *container)
 {

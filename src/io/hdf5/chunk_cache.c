@@ -59,8 +59,7 @@ static struct cache *the_cache;
 static int64_t next_salt;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* ---- fork: the child begins without a cache ------------------------------------------------------------------------
- */
+/* ---- fork: the child begins without a cache ---- */
 
 static void before_fork(void)
 {
@@ -83,7 +82,7 @@ static void watch_forks(void)
     (void)pthread_atfork(before_fork, after_fork, after_fork_child);
 }
 
-/* ---- the list and the table ------------------------------------------------------------------------------------- */
+/* ---- the list and the table ---- */
 
 static void unlink_entry(struct entry *entry)
 {
@@ -160,8 +159,7 @@ static void free_entry(struct entry *entry)
     stki_free(entry);
 }
 
-/* ---- room ----------------------------------------------------------------------------------------------------------
- */
+/* ---- room ---- */
 
 static struct entry *next_to_go(struct cache *cache)
 {
@@ -225,8 +223,7 @@ static stk_status begin_entry(stki_chunk_user *user, int64_t number, struct entr
     return STK_OK;
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------------------
- */
+/* ---- asking ---- */
 
 static void serve(struct cache *cache, struct entry *entry, int64_t uses, stk_storage **out)
 {
@@ -348,7 +345,7 @@ void stki_chunk_read_counts(const stki_chunk_user *user, stki_chunk_counts *out)
     stki_unlock(&user->cache->lock);
 }
 
-/* ---- users ------------------------------------------------------------------------------------------------------ */
+/* ---- users ---- */
 
 static stk_status create_cache(struct cache **out, stk_error *err)
 {

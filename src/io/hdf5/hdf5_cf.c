@@ -36,8 +36,7 @@ struct cf {
     struct spare *spares;
 };
 
-/* ---- attributes ----------------------------------------------------------------------------------------------------
- */
+/* ---- attributes ---- */
 
 static stk_status read_attribute(const stki_hdf5_dataset *d, const char *name, struct attribute *out, stk_error *err)
 {
@@ -173,8 +172,7 @@ static stk_dtype unpacked_dtype(stk_dtype stored)
     }
 }
 
-/* ---- computing ------------------------------------------------------------------------------------------------------
- */
+/* ---- computing ---- */
 
 static bool is_fill(const struct attribute *fill, double x)
 {
@@ -211,8 +209,7 @@ static stk_status compute(const struct packing *p, const stk_tensor *stored, voi
     return STK_OK;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 static struct spare *take_spare(struct cf *cf)
 {
@@ -317,8 +314,7 @@ static void signed_done(const stki_reader *base, stk_tensor *out)
 static const stki_reader_ops signed_ops = {
     .format = "hdf5", .read = signed_read, .done = signed_done, .will_need = cf_will_need, .destroy = cf_destroy};
 
-/* ---- opening --------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static stk_status describe(struct cf *cf, stk_error *err)
 {

@@ -44,7 +44,7 @@ static void count_wanted(const struct chunked *r)
         stki_read_wanted(r->base.max_bytes);
 }
 
-/* ---- in one chunk ----------------------------------------------------------------------------------------------- */
+/* ---- in one chunk ---- */
 
 /* The chunk's elements as they are, positional: only the sample is read. */
 static stk_status read_plain(const struct chunked *r, const stki_hdf5_chunk *chunk, int64_t within,
@@ -152,8 +152,7 @@ static stk_status pin_in_one(const stki_reader *base, int64_t index, stki_scratc
     return stki_fail_record(err, status, index);
 }
 
-/* ---- in several chunks ----------------------------------------------------------------------------------------------
- */
+/* ---- in several chunks ---- */
 
 static stk_status read_gathered(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
                                 stk_tensor *out, stk_error *err)
@@ -178,8 +177,7 @@ static stk_status read_gathered(const stki_reader *base, int64_t index, const st
     return STK_OK;
 }
 
-/* ---- looking ahead -------------------------------------------------------------------------------------------------
- */
+/* ---- looking ahead ---- */
 
 static const stki_hdf5_chunk *band_of(const struct chunked *r, int64_t index, int64_t *band)
 {
@@ -239,8 +237,7 @@ static int chunked_place(const stki_reader *base, int64_t index, stki_range *out
     return count;
 }
 
-/* ---- what was never written ----------------------------------------------------------------------------------------
- */
+/* ---- what was never written ---- */
 
 /* Chunks are numbered along the last axis first, so that those of a range of samples along axis 0 follow each other. */
 static int64_t filled_until(const stki_reader *base, int64_t index)
@@ -263,8 +260,7 @@ static int64_t filled_until(const stki_reader *base, int64_t index)
     return end < index ? index : end < base->count ? end : base->count;
 }
 
-/* ---- opening -------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static void chunked_destroy(stki_reader *base)
 {

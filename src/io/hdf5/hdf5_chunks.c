@@ -17,8 +17,7 @@ bool stki_hdf5_chunks_can(const stki_hdf5_dataset *d)
            stki_hdf5_pipeline_known(&d->pipeline);
 }
 
-/* ---- opening -------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static stk_status check_sizes(const stki_hdf5_dataset *d, const stki_reader_opts *opts, stk_error *err)
 {
@@ -122,7 +121,7 @@ void stki_hdf5_chunks_destroy(stki_hdf5_chunks *c)
     stki_free(c);
 }
 
-/* ---- one chunk -------------------------------------------------------------------------------------------------- */
+/* ---- one chunk ---- */
 
 static int64_t work_room(const stki_hdf5_chunks *c)
 {
@@ -304,7 +303,7 @@ stk_status stki_hdf5_chunks_get(const stki_hdf5_chunks *c, int64_t number, int64
     return stki_chunk_get(c->cache, number, uses, fill_cache, &filling, c->path, out, err);
 }
 
-/* ---- boxes over several chunks ---------------------------------------------------------------------------------- */
+/* ---- boxes over several chunks ---- */
 
 int64_t stki_hdf5_chunks_read_room(const stki_hdf5_chunks *c)
 {

@@ -59,7 +59,7 @@ static bool wants_cf(const stki_reader_opts *opts)
     return options.cf;
 }
 
-/* ---- members ---------------------------------------------------------------------------------------------------- */
+/* ---- members ---- */
 
 static const char *layout_name(const stki_hdf5_dataset *d)
 {
@@ -264,7 +264,7 @@ static stk_status on_found(void *context, const char *name, const char *alias_of
     return trouble ? add_refused(h, name, trouble, err) : add_named(h, name, alias_of, true, err);
 }
 
-/* ---- as an array and as samples ---------------------------------------------------------------------------------- */
+/* ---- as an array and as samples ---- */
 
 static stk_status hdf5_array(const stki_container *base, int64_t member, const stki_reader_opts *opts, stki_array *out,
                              stk_error *err)
@@ -343,7 +343,7 @@ static stk_status hdf5_reader(const stki_container *base, int64_t member, const 
     return status;
 }
 
-/* ---- the container ---------------------------------------------------------------------------------------------- */
+/* ---- the container ---- */
 
 static void hdf5_destroy(stki_container *base)
 {

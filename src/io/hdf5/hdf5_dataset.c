@@ -16,8 +16,7 @@ static stk_status fail(const stki_hdf5_dataset *d, stk_status status, const char
     return stki_fail_at(err, status, (stki_place){d->path, -1, -1, found, NULL}, "%s: %s", d->name, what);
 }
 
-/* ---- opening -------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static bool ends_in_field(const char *name)
 {
@@ -96,7 +95,7 @@ static stk_status read_space(stki_hdf5_dataset *d, hsize_t *largest, stk_error *
     return STK_OK;
 }
 
-/* ---- how it is stored ------------------------------------------------------------------------------------------- */
+/* ---- how it is stored ---- */
 
 /* A chunk holds whole elements, so the axes of an array type are never cut. */
 static stk_status read_chunks(stki_hdf5_dataset *d, hid_t plist, const hsize_t *largest, stk_error *err)
@@ -352,7 +351,7 @@ void stki_hdf5_dataset_release(stki_hdf5_dataset *d)
     stki_free(d);
 }
 
-/* ---- fields ------------------------------------------------------------------------------------------------------ */
+/* ---- fields ---- */
 
 /* Copies of the names, ended by NULL; NULL: no compound type, or no memory. */
 static char **field_names(stki_hdf5_file *file, const char *name)

@@ -16,8 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- opening -------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 /* What the superblock says, by its first bytes. */
 struct head {
@@ -258,7 +257,7 @@ void stki_hdf5_file_release(stki_hdf5_file *file)
     stki_free(file);
 }
 
-/* ---- other files ------------------------------------------------------------------------------------------------ */
+/* ---- other files ---- */
 
 static stk_status refuse(const char *from, const char *target, stk_status status, const char *what, stk_error *err)
 {

@@ -11,7 +11,7 @@
 
 enum { CHECKSUM = 4, WORK_ALIGNMENT = 64 };
 
-/* ---- inflate ---------------------------------------------------------------------------------------------------- */
+/* ---- inflate ---- */
 
 /* A thread's decompressor, made at its first chunk and ended with the thread. */
 static pthread_key_t key;
@@ -62,7 +62,7 @@ const char *stki_hdf5_inflate(const void *from, int64_t bytes, void *to, int64_t
     }
 }
 
-/* ---- fletcher32 and LZF ----------------------------------------------------------------------------------------- */
+/* ---- fletcher32 and LZF ---- */
 
 uint32_t stki_hdf5_fletcher32(const void *bytes, int64_t count)
 {
@@ -127,7 +127,7 @@ bool stki_hdf5_lzf(const void *from, int64_t bytes, void *to, int64_t room)
     return out == limit;
 }
 
-/* ---- the pipeline ----------------------------------------------------------------------------------------------- */
+/* ---- the pipeline ---- */
 
 static bool compresses(int id)
 {

@@ -40,7 +40,7 @@ int64_t stki_hdf5_pipeline_room(const stki_hdf5_pipeline *pipeline);
 stk_status stki_hdf5_decode(const stki_hdf5_pipeline *pipeline, uint32_t mask, const void *stored, int64_t bytes,
                             void *to, void *work, const char *path, int64_t offset, stk_error *err);
 
-/* ---- the filters alone ------------------------------------------------------------------------------------------ */
+/* ---- the filters alone ---- */
 
 /* `count` elements of `size` bytes: byte k of element j comes from from[k * count + j]. */
 void stki_hdf5_unshuffle(void *to, const void *from, int64_t count, int64_t size);

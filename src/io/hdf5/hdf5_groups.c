@@ -42,7 +42,7 @@ bool stki_hdf5_is_pattern(const char *name)
     return strpbrk(name, "*?[") != NULL;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static stk_status describe_sample(const struct groups *g, const struct item *item, stk_tensor *out, stk_error *err)
 {
@@ -166,7 +166,7 @@ static const stki_reader_ops fixed_ops = {.format = "hdf5", .read = groups_read,
 static const stki_reader_ops variable_ops = {
     .format = "hdf5", .read = groups_read, .shape = groups_shape, .destroy = groups_destroy};
 
-/* ---- opening ----------------------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static stk_status room_for_one(struct groups *g, stk_error *err)
 {

@@ -41,7 +41,7 @@ stk_status stki_hdf5_place(const stki_file *file, int64_t base, uint64_t address
     return STK_OK;
 }
 
-/* ---- superblock ------------------------------------------------------------------------------------------------- */
+/* ---- superblock ---- */
 
 static stk_status find_signature(const stki_file *file, int64_t *at, stk_error *err)
 {
@@ -81,7 +81,7 @@ static stk_status read_base(const stki_file *file, int64_t *base, stk_error *err
     return STK_OK;
 }
 
-/* ---- object header ---------------------------------------------------------------------------------------------- */
+/* ---- object header ---- */
 
 struct block {
     int64_t at, bytes;

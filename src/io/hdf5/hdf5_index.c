@@ -46,7 +46,7 @@ static stk_status unsupported(const struct walk *w, int64_t offset, const char *
                         what);
 }
 
-/* ---- the grid and the table ------------------------------------------------------------------------------------- */
+/* ---- the grid and the table ---- */
 
 stk_status stki_hdf5_grid_measure(stki_hdf5_grid *grid, const char *path, stk_error *err)
 {
@@ -179,7 +179,7 @@ static stk_status sort(struct walk *w, stk_error *err)
     return STK_OK;
 }
 
-/* ---- version 1 B-tree ------------------------------------------------------------------------------------------- */
+/* ---- version 1 B-tree ---- */
 
 struct node {
     int64_t at;
@@ -278,7 +278,7 @@ static stk_status walk_tree(struct walk *w, uint64_t root, stk_error *err)
     return status;
 }
 
-/* ---- indexes numbered over the largest grid --------------------------------------------------------------------- */
+/* ---- indexes numbered over the largest grid ---- */
 
 static stk_status measure_largest(struct walk *w, int64_t *total, stk_error *err)
 {
@@ -447,7 +447,7 @@ static stk_status walk_single(struct walk *w, const unsigned char *at, int flags
     return address == STKI_HDF5_UNDEFINED || w->grid->count == 0 ? STK_OK : add(w, 0, address, bytes, mask, err);
 }
 
-/* ---- layout messages -------------------------------------------------------------------------------------------- */
+/* ---- layout messages ---- */
 
 static stk_status check_dimensions(const struct walk *w, const stki_hdf5_layout *layout, int dims, int at, int each,
                                    stk_error *err)

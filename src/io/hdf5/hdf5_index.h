@@ -52,7 +52,7 @@ const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_
 stk_status stki_hdf5_index_read(const stki_file *file, uint64_t header, const stki_hdf5_grid *grid,
                                 stki_hdf5_table *table, stk_error *err);
 
-/* ---- between the files of the walk ------------------------------------------------------------------------------ */
+/* ---- between the files of the walk ---- */
 
 /* Little-endian numbers in bytes that were read. */
 static inline uint64_t stki_hdf5_number(const unsigned char *at, int bytes)

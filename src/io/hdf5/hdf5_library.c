@@ -81,8 +81,7 @@ static void plan_quiet_end(void)
     (void)atexit(end_quietly);
 }
 
-/* ---- errors --------------------------------------------------------------------------------------------------------
- */
+/* ---- errors ---- */
 
 /* A stack of errors, from the deepest failure to the outermost. */
 struct said {

@@ -68,7 +68,7 @@ static void names_fini(struct names *list)
     *list = (struct names){0};
 }
 
-/* ---- patterns ---------------------------------------------------------------------------------------------------- */
+/* ---- patterns ---- */
 
 static int components(const char *path)
 {
@@ -96,7 +96,7 @@ static bool fits_begin(const struct listing *l, const char *name, int depth)
     return fits;
 }
 
-/* ---- the library's side (inside enter and leave) ---------------------------------------------------------------- */
+/* ---- the library's side (inside enter and leave) ---- */
 
 struct gather {
     struct names names;
@@ -159,7 +159,7 @@ static void look(const stki_hdf5_object *group, const char *name, const char *pa
     stki_hdf5_object_close(&object);
 }
 
-/* ---- walking ---------------------------------------------------------------------------------------------------- */
+/* ---- walking ---- */
 
 static stk_status push_group(struct listing *l, char *name, int64_t parent, const stki_hdf5_key *key, stk_error *err)
 {

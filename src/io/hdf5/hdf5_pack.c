@@ -44,7 +44,7 @@ static stk_status pack(void *context, void *task, int64_t part, int worker, stk_
     return STK_OK;
 }
 
-/* ---- making and ending ------------------------------------------------------------------------------------------ */
+/* ---- making and ending ---- */
 
 static stk_status make_places(stki_hdf5_packer *p, int count, stk_error *err)
 {
@@ -105,7 +105,7 @@ void stki_hdf5_packer_destroy(stki_hdf5_packer *p)
     stki_free(p);
 }
 
-/* ---- the caller's side ------------------------------------------------------------------------------------------ */
+/* ---- the caller's side ---- */
 
 void *stki_hdf5_packer_room(stki_hdf5_packer *p)
 {

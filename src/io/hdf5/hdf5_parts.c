@@ -337,8 +337,7 @@ static stk_status read_virtual(stki_hdf5_dataset *d, const int64_t *start, const
     return status;
 }
 
-/* ---- external raw data ----------------------------------------------------------------------------------------------
- */
+/* ---- external raw data ---- */
 
 /* A piece of external raw data; *needed: bytes that are not in earlier pieces. */
 static stk_status add_piece(stki_hdf5_dataset *d, hid_t plist, int index, int64_t *needed, stk_error *err)

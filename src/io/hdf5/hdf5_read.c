@@ -75,7 +75,7 @@ stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *sta
     return changed.status;
 }
 
-/* ---- stored chunks ---------------------------------------------------------------------------------------------- */
+/* ---- stored chunks ---- */
 
 static void element_of(const stki_hdf5_dataset *d, const int64_t *element, hsize_t *out)
 {

@@ -62,8 +62,7 @@ stk_status stki_hdf5_samples_of(const stki_hdf5_dataset *d, const stki_reader_op
     return status;
 }
 
-/* ---- through the library -------------------------------------------------------------------------------------------
- */
+/* ---- through the library ---- */
 
 struct library_reader {
     stki_reader base; /* first member */

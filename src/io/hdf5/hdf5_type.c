@@ -12,8 +12,7 @@ static stk_status refuse(const char *path, const char *name, const char *what, s
                         "%s: type", name);
 }
 
-/* ---- floats -------------------------------------------------------------------------------------------------------
- */
+/* ---- floats ---- */
 
 static const struct float_row {
     stk_dtype dtype;
@@ -48,8 +47,7 @@ static bool is_swapped(hid_t type)
     return H5Tget_size(type) > 1 && H5Tget_order(type) == H5T_ORDER_BE;
 }
 
-/* ---- whole numbers, bool, complex ---------------------------------------------------------------------------------
- */
+/* ---- whole numbers, bool, complex ---- */
 
 static stk_dtype whole_dtype(size_t size, bool is_signed)
 {
@@ -141,8 +139,7 @@ static void read_compound(hid_t type, stki_hdf5_type *out)
     out->swapped = real_swapped;
 }
 
-/* ---- all of them --------------------------------------------------------------------------------------------------
- */
+/* ---- all of them ---- */
 
 static const char *class_name(H5T_class_t class)
 {
@@ -302,8 +299,7 @@ hid_t stki_hdf5_type_in_memory(hid_t type, const stki_hdf5_type *about)
     return H5Tcopy(about->raw || about->varying != STKI_HDF5_SAME ? type : native(about->dtype));
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------
- */
+/* ---- writing ---- */
 
 static hid_t make_bool(void)
 {

@@ -168,7 +168,7 @@ static void values_destroy(stki_reader *base)
 static const stki_reader_ops ops = {
     .format = "hdf5", .read = values_read, .shape = values_shape, .destroy = values_destroy};
 
-/* ---- opening ----------------------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 /* The bytes of the longest one; some that cannot be read are skipped, and fail when they are read. */
 static stk_status find_longest(const stki_hdf5_dataset *d, int64_t *longest, stk_error *err)

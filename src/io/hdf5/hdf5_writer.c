@@ -84,7 +84,7 @@ static stk_status check_usable(const struct hdf5_writer *w, bool in_array, stk_e
     return STK_OK;
 }
 
-/* ---- beginning an array ----------------------------------------------------------------------------------------- */
+/* ---- beginning an array ---- */
 
 /* Chunks of about half a megabyte, unless stated. */
 static int64_t choose_chunk_rows(const struct hdf5_writer *w)
@@ -259,7 +259,7 @@ static stk_status hdf5_begin(stki_writer *base, const char *name, stk_dtype dtyp
     return note_failure(w, status);
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 static stk_status write_chunk(struct hdf5_writer *w, const void *bytes, int64_t count, uint32_t mask, int64_t rows_now,
                               stk_error *err)
@@ -429,7 +429,7 @@ static stk_status hdf5_end(stki_writer *base, stk_error *err)
     return note_failure(w, status ? status : closed);
 }
 
-/* ---- the file --------------------------------------------------------------------------------------------------- */
+/* ---- the file ---- */
 
 static stk_status close_file(struct hdf5_writer *w, bool flush, stk_error *err)
 {

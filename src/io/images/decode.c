@@ -40,7 +40,7 @@ bool stki_decoder_warned(const stki_decoder *decoder)
     return decoder->warned;
 }
 
-/* ---- decoders --------------------------------------------------------------------------------------------------- */
+/* ---- decoders ---- */
 
 stk_status stki_decoder_create(stki_decoder **out, stk_error *err)
 {
@@ -105,7 +105,7 @@ stk_status stki_scratch_decoder(stki_scratch *scratch, stki_decoder **out, stk_e
     return status;
 }
 
-/* ---- what it is ------------------------------------------------------------------------------------------------- */
+/* ---- what it is ---- */
 
 static stk_status info_of_jpeg(const void *bytes, int64_t count, stki_image_info *out, stk_error *err)
 {
@@ -213,7 +213,7 @@ stk_status stki_image_info_of(const void *bytes, int64_t count, const stki_decod
     return STK_OK;
 }
 
-/* ---- decoding --------------------------------------------------------------------------------------------------- */
+/* ---- decoding ---- */
 
 static int64_t smaller(int64_t a, int64_t b)
 {

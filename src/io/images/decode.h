@@ -85,7 +85,7 @@ stki_decode_opts stki_image_opts(const stki_reader_opts *opts);
 
 bool stki_decoder_warned(const stki_decoder *decoder); /* the last image was decoded in spite of warnings */
 
-/* ---- for readers ------------------------------------------------------------------------------------------------ */
+/* ---- for readers ---- */
 
 /* Height, width and channels (1 or 3) of the sample that stki_image_sample makes of these bytes. */
 stk_status stki_image_shape(const void *bytes, int64_t count, const stki_decode_opts *opts, int64_t shape[3],

@@ -1,8 +1,8 @@
-/* image_kind.c: JPEG and PNG images by their magic bytes; file_kind.c knows what else there is. Image sets hold PNG
+/* image_kind.c: JPEG and PNG images by their magic bytes; foreign_file.c knows what else there is. Image sets hold PNG
  * files under .jpg names, which are read, and WebP files, gzip files and pages of HTML that a server sent instead of an
  * image; the message says so instead of "corrupt". */
 #include "image_kind.h"
-#include "file_kind.h"
+#include "foreign_file.h"
 #include <string.h>
 
 /* Do the bytes begin as `magic` does, as far as there are any? */

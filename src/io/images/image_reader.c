@@ -102,7 +102,7 @@ static stk_status images_read(const stki_reader *base, int64_t index, const stki
     return base->variable ? STK_OK : check_shape(base, path, index, out, err);
 }
 
-/* ---- not decoded ------------------------------------------------------------------------------------------------ */
+/* ---- not decoded ---- */
 
 static stk_status bytes_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
 {
@@ -160,7 +160,7 @@ static int64_t largest_file(const stki_reader *base)
     return largest;
 }
 
-/* ---- both ------------------------------------------------------------------------------------------------------- */
+/* ---- both ---- */
 
 static bool images_path(const stki_reader *base, int64_t index, char *buffer, int64_t size)
 {
@@ -314,7 +314,7 @@ stk_status stki_image_reader_open(const stki_container *container, const stki_im
     return STK_OK;
 }
 
-/* ---- paths ------------------------------------------------------------------------------------------------------ */
+/* ---- paths ---- */
 
 struct paths {
     stki_reader base; /* first member */

@@ -40,7 +40,7 @@ static void scan_fini(struct scan *scan)
     stki_free(scan->stack);
 }
 
-/* ---- the stack -------------------------------------------------------------------------------------------------- */
+/* ---- the stack ---- */
 
 static stk_status add_folder(struct scan *scan, int64_t parent, const char *name)
 {
@@ -94,7 +94,7 @@ static stk_status push_folders(struct scan *scan, int64_t first)
     return STK_OK;
 }
 
-/* ---- one folder ------------------------------------------------------------------------------------------------- */
+/* ---- one folder ---- */
 
 static bool inside_itself(const struct scan *scan, int64_t number)
 {
@@ -200,7 +200,7 @@ static stk_status read_entries(struct scan *scan, int64_t number, DIR *dir)
     return status;
 }
 
-/* ---- order ------------------------------------------------------------------------------------------------------ */
+/* ---- order ---- */
 
 struct named {
     const char *name;
@@ -241,7 +241,7 @@ static stk_status sort_names(stki_image_set *set, int64_t first, stk_error *err)
     return STK_OK;
 }
 
-/* ---- classes ---------------------------------------------------------------------------------------------------- */
+/* ---- classes ---- */
 
 /* The folders of the root, which are all but the first now, are the classes: numbered by name, without the slash. */
 static stk_status make_classes(struct scan *scan)
@@ -311,7 +311,7 @@ static stk_status settle_classes(stki_image_set *set, stk_error *err)
     return count_empty_classes(set, err);
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------------- */
+/* ---- all of it ---- */
 
 static stk_status scan_folder(struct scan *scan, int64_t number)
 {

@@ -59,7 +59,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* ---- which intervals -------------------------------------------------------------------------------------------- */
+/* ---- which intervals ---- */
 
 static void measure(struct cut *cut, const stki_jpeg_header *header)
 {
@@ -106,7 +106,7 @@ static bool choose(struct cut *cut, const stki_jpeg_header *header, stki_jpeg_bo
     return box->top > 0 || box->width < header->width;
 }
 
-/* ---- the header ------------------------------------------------------------------------------------------------- */
+/* ---- the header ---- */
 
 static void put(struct cut *cut, const uint8_t *bytes, int64_t count)
 {
@@ -167,7 +167,7 @@ static bool copy_header(struct cut *cut, int components)
     return cut->size != NULL;
 }
 
-/* ---- intervals -------------------------------------------------------------------------------------------------- */
+/* ---- intervals ---- */
 
 /* The FF of the next marker, which is not 00 and no other FF. NULL: there is none. */
 static const uint8_t *next_marker(const uint8_t *at, const uint8_t *end)

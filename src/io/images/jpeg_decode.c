@@ -34,7 +34,7 @@ struct job {
     stk_error *err;
 };
 
-/* ---- errors ----------------------------------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
 static void leave(struct job *job)
 {
@@ -75,7 +75,7 @@ static void on_progress(j_common_ptr d)
     longjmp(job->out, 1);
 }
 
-/* ---- the steps -------------------------------------------------------------------------------------------------- */
+/* ---- the steps ---- */
 
 static void start(struct job *job)
 {

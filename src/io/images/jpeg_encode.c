@@ -26,7 +26,7 @@ struct job {
     stk_error *err;
 };
 
-/* ---- errors ----------------------------------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
 static void on_error(j_common_ptr c)
 {
@@ -45,7 +45,7 @@ static void on_message(j_common_ptr c, int level)
         on_error(c); /* a compressor has nothing to warn of; should one, then nothing doubtful is written */
 }
 
-/* ---- where the bytes go ----------------------------------------------------------------------------------------- */
+/* ---- where the bytes go ---- */
 
 static stki_jpeg_target *target_of(j_compress_ptr c)
 {
@@ -108,7 +108,7 @@ int stki_jpeg_interval(int64_t columns, int64_t most)
     return (int)interval;
 }
 
-/* ---- the steps -------------------------------------------------------------------------------------------------- */
+/* ---- the steps ---- */
 
 static void start(struct job *job)
 {

@@ -29,7 +29,7 @@ struct job {
     stk_error *err;
 };
 
-/* ---- errors ----------------------------------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
 static void on_error(j_common_ptr common)
 {
@@ -63,7 +63,7 @@ static void on_progress(j_common_ptr common)
     longjmp(job->out, 1);
 }
 
-/* ---- the steps -------------------------------------------------------------------------------------------------- */
+/* ---- the steps ---- */
 
 static void start(struct job *job)
 {

@@ -15,8 +15,7 @@ static stki_beton *beton_of(const stki_container *base)
     return (stki_beton *)(uintptr_t)base;
 }
 
-/* ---- the container's calls -----------------------------------------------------------------------------------------
- */
+/* ---- the container's calls ---- */
 
 static bool is_number(const stki_beton_field *field)
 {
@@ -77,8 +76,7 @@ static void beton_destroy(stki_container *base)
 static const stki_container_ops ops = {
     .format = "beton", .array = beton_array, .reader = beton_reader, .destroy = beton_destroy};
 
-/* ---- opening -------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 /* A name is cut to 16 bytes by FFCV, so that two fields may end up with one; then the later ones are told apart by
  * their number. */

@@ -19,8 +19,7 @@ static bool is_array(enum stki_beton_kind kind)
     return kind == STKI_BETON_NDARRAY || kind == STKI_BETON_TENSOR;
 }
 
-/* ---- fields --------------------------------------------------------------------------------------------------------
- */
+/* ---- fields ---- */
 
 static stk_status fail_field(const char *path, int index, const char *found, const char *expected, const char *what,
                              stk_error *err)
@@ -117,8 +116,7 @@ void stki_beton_write_descriptor(const stki_beton_field *field, char *out)
     memcpy(arguments + 256, &length, sizeof length);
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------------
- */
+/* ---- values ---- */
 
 static stk_status fail_value(const stki_beton_place *place, const stki_beton_field *field, const char *found,
                              const char *expected, const char *what, stk_error *err)

@@ -84,8 +84,7 @@ stk_status stki_beton_read_header(const void *head, int64_t file_bytes, const ch
     return STK_OK;
 }
 
-/* ---- descriptors ---------------------------------------------------------------------------------------------------
- */
+/* ---- descriptors ---- */
 
 static stk_status read_name(const char *bytes, int index, const char *path, char *name, stk_error *err)
 {
@@ -225,8 +224,7 @@ stk_status stki_beton_read_field(const void *descriptor, int index, const char *
     }
 }
 
-/* ---- layout --------------------------------------------------------------------------------------------------------
- */
+/* ---- layout ---- */
 
 void stki_beton_row_size(enum stki_beton_kind kind, int64_t *bytes, int64_t *alignment)
 {

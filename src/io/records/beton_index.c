@@ -63,8 +63,7 @@ static stk_status check_entry(const stki_beton_table *table, int64_t number, con
     return STK_OK;
 }
 
-/* ---- building ------------------------------------------------------------------------------------------------------
- */
+/* ---- building ---- */
 
 /* Calls `visit` for every entry, in order. */
 static stk_status each_entry(stki_beton_table *table,
@@ -246,8 +245,7 @@ void stki_beton_table_fini(stki_beton_table *table)
     table->first = table->order = NULL;
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------------------
- */
+/* ---- asking ---- */
 
 static stk_status entry_at(const stki_beton_table *table, int64_t number, struct entry *out, stk_error *err)
 {

@@ -62,8 +62,7 @@ static stk_status fail_row(const struct records *r, int64_t index, const char *f
                         "field '%s': %s", r->field->name, what);
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 /* False: no such record can be, whatever the table says; `why` names what is wrong. */
 static bool parse_row(const stki_beton_field *field, int64_t page_bytes, const unsigned char *bytes, struct row *out,
@@ -197,8 +196,7 @@ static void shape_of(const struct records *r, const struct row *row, int64_t *sh
     }
 }
 
-/* ---- samples -------------------------------------------------------------------------------------------------------
- */
+/* ---- samples ---- */
 
 /* The bytes of a region: of the mapping, else read to where `jpeg` says they may be. */
 static stk_status region(const struct records *r, int64_t index, const struct row *row, stki_scratch *scratch,
@@ -343,8 +341,7 @@ static const stki_reader_ops variable_ops = {.format = "beton",
                                              .will_need = records_will_need,
                                              .destroy = records_destroy};
 
-/* ---- opening -------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 /* What one look through the rows finds. Rows that no record can have are left out: they fail when they are read. */
 struct survey {

@@ -32,8 +32,7 @@ int64_t stki_beton_place_region(stki_beton_cursor *cursor, const stki_beton_layo
     return pointer;
 }
 
-/* ---- pages --------------------------------------------------------------------------------------------------------
- */
+/* ---- pages ---- */
 
 stk_status stki_beton_end_page(stk_beton_writer *w, const stki_beton_cursor *end, stk_error *err)
 {
@@ -92,8 +91,7 @@ static stk_status make_room(stk_beton_writer *w, const stk_beton_value *values, 
     return status ? status : begin_page(w, err);
 }
 
-/* ---- regions ------------------------------------------------------------------------------------------------------
- */
+/* ---- regions ---- */
 
 /* `size`: with the NUL behind a JSON text. */
 static stk_status put_region(stk_beton_writer *w, const stk_beton_value *value, uint32_t size, stk_error *err)
@@ -137,8 +135,7 @@ static void fill_row(const stki_beton_field *field, const stk_beton_value *value
     memcpy(row, &pointer, 8);
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 stk_status stki_beton_flush_rows(stk_beton_writer *w, stk_error *err)
 {

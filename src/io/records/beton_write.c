@@ -21,8 +21,7 @@ enum { ROW_BUFFER = 1 << 20, SIZES_BUFFER = 32 << 10 };
 #define PAGE_MOST (INT64_C(2) << 30)
 #define PAGE_DEFAULT (INT64_C(8) << 20)
 
-/* ---- creating ------------------------------------------------------------------------------------------------------
- */
+/* ---- creating ---- */
 
 static stk_status check_given(const char *path, const stk_beton_field *fields, const stk_beton_opts *opts,
                               stk_beton_writer **out, stk_error *err)
@@ -189,8 +188,7 @@ stk_status stk_beton_create(const char *path, const stk_beton_field *fields, int
     return status;
 }
 
-/* ---- in several goes ----------------------------------------------------------------------------------------------
- */
+/* ---- in several goes ---- */
 
 static stk_status check_mark(const stk_beton_writer *w, const char *path, const stki_beton_mark *mark, stk_error *err)
 {
@@ -273,8 +271,7 @@ stk_status stki_beton_sync(stk_beton_writer *w, stk_error *err)
     return status ? status : stki_output_sync(w->output, err);
 }
 
-/* ---- samples ------------------------------------------------------------------------------------------------------
- */
+/* ---- samples ---- */
 
 stk_status stk_beton_append(stk_beton_writer *w, const stk_beton_value *values, int64_t count, stk_error *err)
 {
@@ -298,8 +295,7 @@ stk_status stk_beton_append(stk_beton_writer *w, const stk_beton_value *values, 
     return w->failed;
 }
 
-/* ---- finishing -----------------------------------------------------------------------------------------------------
- */
+/* ---- finishing ---- */
 
 static stk_status read_sizes(stk_beton_writer *w, int64_t first, int64_t count, uint32_t *to, stk_error *err)
 {

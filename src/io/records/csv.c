@@ -3,14 +3,14 @@
 #include "allocate.h"
 #include "decode.h"
 #include "error.h"
-#include "file_kind.h"
+#include "foreign_file.h"
 #include "source_common.h"
 #include "text.h"
 #include <string.h>
 
 enum { HEAD = STKI_KIND_BYTES };
 
-/* ---- the container ----------------------------------------------------------------------------------------------- */
+/* ---- the container ---- */
 
 static stki_csv *csv_of(const stki_container *base)
 {
@@ -38,7 +38,7 @@ static void csv_destroy(stki_container *base)
 static const stki_container_ops ops = {
     .format = "csv", .array = stki_csv_array, .reader = csv_reader, .destroy = csv_destroy};
 
-/* ---- opening ----------------------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static const stki_source_group *const cell_groups[] = {&stki_csv_source, &stki_dtype_source, NULL},
                                       *const image_groups[] = {&stki_csv_source, STKI_IMAGE_GROUPS, NULL},

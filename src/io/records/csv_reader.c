@@ -10,7 +10,7 @@
 
 enum { SMALL = 8 << 10 };
 
-/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+/* ---- numbers ---- */
 
 typedef struct numbers {
     const stki_csv *csv;
@@ -170,7 +170,7 @@ static stk_status refuse_text(const stki_csv *csv, int column, stk_error *err)
     return stki_csv_walk_run(&(stki_csv_walk){csv, column, &n, find_text}, err);
 }
 
-/* ---- texts ------------------------------------------------------------------------------------------------------- */
+/* ---- texts ---- */
 
 struct cells {
     stki_reader base; /* first member */
@@ -334,7 +334,7 @@ static stk_status text_reader(const stki_csv *csv, int column, const stki_reader
     return STK_OK;
 }
 
-/* ---- which of them ----------------------------------------------------------------------------------------------- */
+/* ---- which of them ---- */
 
 stk_status stki_csv_reader(const stki_csv *csv, int column, const stki_reader_opts *opts, stki_reader **out,
                            stk_error *err)

@@ -133,7 +133,7 @@ void stki_csv_text(const stki_csv_cell *cell, char *to)
     }
 }
 
-/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+/* ---- numbers ---- */
 
 static void without_blanks(const stki_csv_cell *cell, const char **at, const char **end)
 {

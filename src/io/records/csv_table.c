@@ -12,7 +12,7 @@
 
 enum { PIECE = 1 << 20, NAME_MOST = 255 };
 
-/* ---- records one after the other --------------------------------------------------------------------------------- */
+/* ---- records one after the other ---- */
 
 typedef struct scan {
     const stki_csv *csv;
@@ -143,7 +143,7 @@ static stk_status scan_next(scan *s, const stki_csv_want *want, int *count, stk_
     }
 }
 
-/* ---- what is asked later ----------------------------------------------------------------------------------------- */
+/* ---- what is asked later ---- */
 
 int64_t stki_csv_line(const stki_csv *csv, int64_t record)
 {
@@ -221,7 +221,7 @@ stk_status stki_csv_walk_run(const stki_csv_walk *walk, stk_error *err)
     return status;
 }
 
-/* ---- the header -------------------------------------------------------------------------------------------------- */
+/* ---- the header ---- */
 
 static stk_status fail_header(const stki_csv *csv, int column, const char *found, const char *expected, stk_error *err)
 {
@@ -283,7 +283,7 @@ static stk_status read_header(stki_csv *csv, scan *s, stki_csv_cell *cells, stk_
     return status;
 }
 
-/* ---- the records ------------------------------------------------------------------------------------------------- */
+/* ---- the records ---- */
 
 static bool is_all_digits(const stki_csv_cell *cell)
 {
@@ -381,7 +381,7 @@ stk_status stki_csv_read_all(stki_csv *csv, int64_t begins, stk_error *err)
     return status;
 }
 
-/* ---- missing cells ----------------------------------------------------------------------------------------------- */
+/* ---- missing cells ---- */
 
 bool stki_csv_is_missing(const stki_csv_missing *missing, const stki_csv_cell *cell)
 {
@@ -404,7 +404,7 @@ bool stki_csv_is_missing(const stki_csv_missing *missing, const stki_csv_cell *c
     return false;
 }
 
-/* ---- options ----------------------------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 typedef struct csv_options {
     const char *delimiter;

@@ -23,7 +23,7 @@ static void skip_space(parser *p)
         p->at++;
 }
 
-/* ---- strings ----------------------------------------------------------------------------------------------------- */
+/* ---- strings ---- */
 
 static int hex_of(unsigned char c)
 {
@@ -181,7 +181,7 @@ void stki_json_unescape(const stki_json_span *span, char *to)
     }
 }
 
-/* ---- everything else --------------------------------------------------------------------------------------------- */
+/* ---- everything else ---- */
 
 static bool digits(parser *p)
 {
@@ -322,7 +322,7 @@ static bool parse_value(parser *p)
     }
 }
 
-/* ---- one key ----------------------------------------------------------------------------------------------------- */
+/* ---- one key ---- */
 
 static bool is_key(const stki_json_span *span, const char *key, int64_t length)
 {
@@ -438,7 +438,7 @@ enum stki_json_found stki_json_find(const char *line, int64_t length, const char
     return STKI_JSON_BROKEN;
 }
 
-/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+/* ---- numbers ---- */
 
 const char *stki_json_list(const stki_json_span *list, const char **end)
 {

@@ -81,7 +81,7 @@ stk_status stki_jsonl_numbers(const stki_text_file *text, stk_dtype dtype, int64
     return STK_OK;
 }
 
-/* ---- all lines --------------------------------------------------------------------------------------------------- */
+/* ---- all lines ---- */
 
 /* A line in memory: of the mapping, or in *block. */
 static stk_status read_line(const stki_text_file *text, int64_t index, char **block, int64_t *room, const char **line,

@@ -57,8 +57,7 @@ static bool place(const struct header *h, struct parts *out)
     return stki_add(out->keys, h->key_bytes, &out->end);
 }
 
-/* ---- loading -------------------------------------------------------------------------------------------------------
- */
+/* ---- loading ---- */
 
 static bool belongs(const struct header *h, const stki_file *archive)
 {
@@ -151,8 +150,7 @@ bool stki_tar_cache_load(const char *path, const stki_file *archive, stki_tar_in
     return false;
 }
 
-/* ---- storing -------------------------------------------------------------------------------------------------------
- */
+/* ---- storing ---- */
 
 static stk_status set_sum(struct header *h, const stki_tar_index *index, stk_error *err)
 {
@@ -223,8 +221,7 @@ stk_status stki_tar_cache_store(const char *path, const stki_file *archive, cons
     return status;
 }
 
-/* ---- where ---------------------------------------------------------------------------------------------------------
- */
+/* ---- where ---- */
 
 /* In one folder the indexes of archives of the same name must differ: the whole path becomes part of the name. */
 static uint64_t hash_of(const char *text)

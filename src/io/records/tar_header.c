@@ -214,8 +214,7 @@ stk_status stki_tar_read_header(const void *block, int64_t offset, const char *p
     return stki_tar_number(b + SIZE, offset + SIZE, path, "size of a member", &out->size, err);
 }
 
-/* ---- pax -----------------------------------------------------------------------------------------------------------
- */
+/* ---- pax ---- */
 
 static stk_status fail_pax(const char *path, int64_t offset, const char *found, const char *expected, stk_error *err)
 {
@@ -341,8 +340,7 @@ stk_status stki_tar_read_pax(const char *text, int64_t length, int64_t offset, c
     }
 }
 
-/* ---- names ---------------------------------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
 /* __x__ alone or as the first folder: WebDataset's own notes. */
 static bool is_note(const char *name, int64_t length)

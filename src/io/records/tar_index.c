@@ -41,8 +41,7 @@ struct builder {
     void *head;   /* IMAGE_HEAD bytes, made at first use */
 };
 
-/* ---- samples -------------------------------------------------------------------------------------------------------
- */
+/* ---- samples ---- */
 
 static const char *current_key(const struct builder *b, int64_t *bytes)
 {
@@ -192,8 +191,7 @@ static stk_status add_file(struct builder *b, stki_tar_text name, int64_t header
     return STK_OK;
 }
 
-/* ---- members -------------------------------------------------------------------------------------------------------
- */
+/* ---- members ---- */
 
 /* The data of an extended header, with a NUL behind it. */
 static stk_status read_extra(struct builder *b, int64_t offset, int64_t size, char **out, stk_error *err)
@@ -483,8 +481,7 @@ static stk_status take_all(struct builder *b, stk_error *err)
     return status;
 }
 
-/* ---- the index -----------------------------------------------------------------------------------------------------
- */
+/* ---- the index ---- */
 
 static stk_status finish(struct builder *b, stki_tar_index *out, stk_error *err)
 {

@@ -29,7 +29,7 @@ stk_status stki_tar_reserve(stki_tar_array *array, int64_t more, int64_t each, s
     return STK_OK;
 }
 
-/* ---- one map ----------------------------------------------------------------------------------------------------- */
+/* ---- one map ---- */
 
 struct map {
     const stki_file *file;
@@ -94,8 +94,7 @@ static stk_status map_number(const struct map *m, stki_tar_text text, char behin
     return STK_OK;
 }
 
-/* ---- pax ---------------------------------------------------------------------------------------------------------
- */
+/* ---- pax ---- */
 
 /* OFFSET,BYTES,OFFSET,BYTES… */
 static stk_status read_pairs(struct map *m, stki_tar_text text, stk_error *err)
@@ -239,7 +238,7 @@ stk_status stki_tar_sparse_pax(const stki_file *file, const stki_tar_pax *pax, s
     return status != STK_OK ? status : end_map(&m, err);
 }
 
-/* ---- old GNU ----------------------------------------------------------------------------------------------------- */
+/* ---- old GNU ---- */
 
 static stk_status add_pairs(struct map *m, const unsigned char *pairs, int count, stk_error *err)
 {
@@ -290,7 +289,7 @@ stk_status stki_tar_sparse_gnu(const stki_file *file, const unsigned char *block
     return end_map(&m, err);
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 const void *stki_tar_index_mapped(const stki_file *file, const stki_tar_entry *entry)
 {

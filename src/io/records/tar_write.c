@@ -28,8 +28,7 @@ enum {
 };
 #define OCTAL_LIMIT (INT64_C(1) << 33) /* 11 digits */
 
-/* ---- names --------------------------------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
 static stk_status fail_name(const char *path, int64_t record, const char *name, const char *expected, const char *what,
                             stk_error *err)
@@ -85,8 +84,7 @@ stk_status stki_tar_check_extension(const char *extension, const char *path, stk
     return STK_OK;
 }
 
-/* ---- blocks -------------------------------------------------------------------------------------------------------
- */
+/* ---- blocks ---- */
 
 /* Octal digits that fill a field but for the NUL at its end. */
 static void put_octal(char *block, int at, int width, int64_t number)

@@ -2,7 +2,7 @@
 #include "text.h"
 #include "allocate.h"
 #include "error.h"
-#include "file_kind.h"
+#include "foreign_file.h"
 #include <inttypes.h>
 #include <string.h>
 

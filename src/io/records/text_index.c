@@ -19,7 +19,7 @@ typedef struct scan {
     unsigned char last;       /* the byte before */
 } scan;
 
-/* ---- samples ----------------------------------------------------------------------------------------------------- */
+/* ---- samples ---- */
 
 /* Room for one more line number. */
 static stk_status grow(scan *s, stk_error *err)
@@ -57,7 +57,7 @@ static void is_as_long(scan *s, int64_t bytes)
     s->index->longest = bytes > s->index->longest ? bytes : s->index->longest;
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 /* The line ends before `end`; its terminator is not part of that. */
 static stk_status end_line(scan *s, int64_t end, stk_error *err)
@@ -138,7 +138,7 @@ static stk_status build_lines(scan *s, stk_error *err)
     return status;
 }
 
-/* ---- documents --------------------------------------------------------------------------------------------------- */
+/* ---- documents ---- */
 
 /* The document that began at s->from ends before `end`. */
 static stk_status end_document(scan *s, int64_t end, stk_error *err)
@@ -193,7 +193,7 @@ static stk_status build_documents(scan *s, stk_error *err)
     return status;
 }
 
-/* ---- both -------------------------------------------------------------------------------------------------------- */
+/* ---- both ---- */
 
 static stk_status build_whole(scan *s, stk_error *err)
 {
@@ -226,7 +226,7 @@ void stki_text_index_fini(stki_text_index *index)
     *index = (stki_text_index){0};
 }
 
-/* ---- one sample -------------------------------------------------------------------------------------------------- */
+/* ---- one sample ---- */
 
 /* The last bytes of [from, to), at most `most`. */
 static stk_status tail_of(const stki_text_file *text, int64_t from, int64_t to, int64_t most, char *out, int64_t *count,

@@ -43,7 +43,7 @@ static stk_status locate(const struct texts *t, int64_t index, int64_t *at, int6
     return status;
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ---- */
 
 /* The value in a line that is in memory. */
 static stk_status find_value(const struct texts *t, int64_t index, int64_t at, const char *line, int64_t bytes,
@@ -107,7 +107,7 @@ static stk_status read_json(const struct texts *t, int64_t index, int64_t at, co
     return status;
 }
 
-/* ---- the reader's calls ------------------------------------------------------------------------------------------ */
+/* ---- the reader's calls ---- */
 
 static stk_status texts_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
 {
@@ -217,7 +217,7 @@ static const stki_reader_ops jsonl_ops = {.format = "jsonl",
                                           .will_need = texts_will_need,
                                           .destroy = texts_destroy};
 
-/* ---- opening ----------------------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 /* Runs of samples of a few megabytes are the units of `order: block`. */
 static stk_status make_units(struct texts *t, stk_error *err)

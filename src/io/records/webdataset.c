@@ -31,7 +31,7 @@ static void set_destroy(stki_container *base)
 
 static const stki_container_ops ops = {.format = "webdataset", .reader = set_reader, .destroy = set_destroy};
 
-/* ---- options ----------------------------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 typedef struct tar_options {
     const char *index_cache; /* NULL: beside the archive; "none"; or a folder */
@@ -50,8 +50,7 @@ static const stki_option_table tar_table = STKI_SOURCE_TABLE("tar", tar_rows);
 
 const stki_source_group stki_tar_source = {&tar_table, sizeof(tar_options), NULL, NULL};
 
-/* ---- the index -----------------------------------------------------------------------------------------------------
- */
+/* ---- the index ---- */
 
 /* That an index can't be kept is no reason not to read: the folder may be read-only. One that is kept is used from its
  * file from then on, so that the first who opens an archive holds no more memory than the next. */
@@ -90,8 +89,7 @@ static stk_status get_index(stki_webdataset *set, const stki_reader_opts *opts, 
     return status;
 }
 
-/* ---- members -------------------------------------------------------------------------------------------------------
- */
+/* ---- members ---- */
 
 static const stki_source_group *const *groups_of(const char *extension)
 {

@@ -96,8 +96,7 @@ enum stki_tar_kind stki_tar_kind_read(const char *extension, const stki_decode_o
     return kind == STKI_TAR_IMAGE && decode->none ? STKI_TAR_BYTES : kind;
 }
 
-/* ---- images --------------------------------------------------------------------------------------------------------
- */
+/* ---- images ---- */
 
 static stk_status read_image(const struct files *f, int64_t index, const stki_tar_entry *entry, const stki_want *want,
                              stki_scratch *scratch, stk_tensor *out, stk_error *err)
@@ -154,8 +153,7 @@ static stk_status ask_shape(const struct files *f, int64_t index, const stki_tar
     return status;
 }
 
-/* ---- numbers -------------------------------------------------------------------------------------------------------
- */
+/* ---- numbers ---- */
 
 static bool is_blank(char c)
 {
@@ -206,8 +204,7 @@ static stk_status read_class(const struct files *f, int64_t index, const stki_ta
     return STK_OK;
 }
 
-/* ---- arrays --------------------------------------------------------------------------------------------------------
- */
+/* ---- arrays ---- */
 
 /* The header of an .npy that begins at `bytes`; `size` of the whole file, all of it at `bytes` or at least the header.
  */
@@ -316,8 +313,7 @@ static stk_status peek_npy(const struct files *f, int64_t index, const stki_tar_
     return status;
 }
 
-/* ---- the reader's calls --------------------------------------------------------------------------------------------
- */
+/* ---- the reader's calls ---- */
 
 /* Adds the file's name in the archive, by which people find it, to a message. */
 static stk_status name_member(const struct files *f, int64_t index, stk_status status, stk_error *err)
@@ -449,8 +445,7 @@ static const stki_reader_ops variable_ops = {.format = "webdataset",
                                              .will_need = files_will_need,
                                              .destroy = files_destroy};
 
-/* ---- opening -------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 /* Runs of samples of a few megabytes are the units of `order: block`. */
 static stk_status make_units(struct files *f, stk_error *err)

@@ -49,7 +49,7 @@ typedef struct token_finisher {
     bool wide;          /* u32 */
 } token_finisher;
 
-/* ---- create ----------------------------------------------------------------------------------------------------- */
+/* ---- create ---- */
 
 /* A token by its id or its name; -1 where none is given. */
 static stk_status find_token(const stki_node *options, const char *key, const char *text, const stki_vocabulary *v,
@@ -163,7 +163,7 @@ static stk_status token_create(const stki_node *options, const stki_sink_field *
     return STK_OK;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 static stk_status token_scratch(const stki_finisher *finisher, void **out, stk_error *err)
 {

@@ -32,7 +32,7 @@ void stki_token_joiner_fini(stki_token_joiner *joiner)
     *joiner = (stki_token_joiner){0};
 }
 
-/* ---- short pieces ----------------------------------------------------------------------------------------------- */
+/* ---- short pieces ---- */
 
 /* Parts one after the other: where they begin, what they are, and the rank of joining each with the next. */
 typedef struct parts {
@@ -84,7 +84,7 @@ static int64_t join_short(const stki_vocabulary *v, const uint8_t *bytes, int le
     }
 }
 
-/* ---- long pieces ------------------------------------------------------------------------------------------------ */
+/* ---- long pieces ---- */
 
 /* Parts are named by where they begin; next[i] is where the following one does, `length` at the end. */
 typedef struct chain {

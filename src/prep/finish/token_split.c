@@ -73,7 +73,7 @@ static void give(void *block, void *unused)
     stki_free(block);
 }
 
-/* ---- patterns --------------------------------------------------------------------------------------------------- */
+/* ---- patterns ---- */
 
 /* Replaces \s and \S; stki_free(*out). */
 static stk_status translate(const char *pattern, char **out, stk_error *err)
@@ -195,7 +195,7 @@ void stki_token_finder_destroy(stki_token_finder *finder)
     stki_free(finder);
 }
 
-/* ---- pieces ----------------------------------------------------------------------------------------------------- */
+/* ---- pieces ---- */
 
 static stk_status failed(int code, int64_t at, stk_error *err)
 {

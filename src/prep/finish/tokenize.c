@@ -24,7 +24,7 @@ struct stki_token_scratch {
     int64_t count, room;
 };
 
-/* ---- open and destroy ------------------------------------------------------------------------------------------- */
+/* ---- open and destroy ---- */
 
 static stk_status no_such_split(const char *found, stk_error *err)
 {
@@ -159,7 +159,7 @@ void stki_token_scratch_destroy(stki_token_scratch *scratch)
     stki_free(scratch);
 }
 
-/* ---- a text ----------------------------------------------------------------------------------------------------- */
+/* ---- a text ---- */
 
 static stk_status reserve(stki_token_scratch *scratch, int64_t more, stk_error *err)
 {

@@ -26,7 +26,7 @@ static uint64_t hash_pair(uint64_t key)
     return key ^ key >> 29;
 }
 
-/* ---- lookups ---------------------------------------------------------------------------------------------------- */
+/* ---- lookups ---- */
 
 const stki_token *stki_vocabulary_find(const stki_vocabulary *v, const uint8_t *bytes, uint32_t length)
 {
@@ -77,7 +77,7 @@ int64_t stki_vocabulary_special(const stki_vocabulary *v, const char *name)
     return -1;
 }
 
-/* ---- tokens ----------------------------------------------------------------------------------------------------- */
+/* ---- tokens ---- */
 
 /* Room for one more of `each` bytes in a list. */
 static stk_status grow(void **list, int64_t *room, int64_t need, int64_t each, stk_error *err)
@@ -232,7 +232,7 @@ stk_status stki_vocabulary_finish(stki_vocabulary *v, stk_error *err)
     return status;
 }
 
-/* ---- pairs ------------------------------------------------------------------------------------------------------ */
+/* ---- pairs ---- */
 
 stk_status stki_vocabulary_pairs(stki_vocabulary *v, int64_t count, stk_error *err)
 {
@@ -308,7 +308,7 @@ stk_status stki_vocabulary_two_bytes(stki_vocabulary *v, stk_error *err)
     return STK_OK;
 }
 
-/* ---- create and destroy ------------------------------------------------------------------------------------------ */
+/* ---- create and destroy ---- */
 
 stk_status stki_vocabulary_create(const char *path, stki_vocabulary **out, stk_error *err)
 {

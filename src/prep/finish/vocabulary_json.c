@@ -64,7 +64,7 @@ static stk_status wrong(const reading *r, const char *what, const char *expected
                         what);
 }
 
-/* ---- tokens and merges ------------------------------------------------------------------------------------------ */
+/* ---- tokens and merges ---- */
 
 static bool is_special(const stki_vocabulary *v, const char *name)
 {
@@ -166,7 +166,7 @@ static stk_status read_merge_lines(reading *r, const char *text, int64_t length)
     return status;
 }
 
-/* ---- what else a tokenizer.json says ----------------------------------------------------------------------------- */
+/* ---- what else a tokenizer.json says ---- */
 
 static stk_status read_added(reading *r, const json_t *added)
 {

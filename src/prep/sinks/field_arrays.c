@@ -7,8 +7,7 @@
 
 enum { AT_ONCE = 256 /* offsets or shapes that are handed on together */ };
 
-/* ---- making -------------------------------------------------------------------------------------------------------
- */
+/* ---- making ---- */
 
 static stk_status add(stki_field_arrays *arrays, const stki_sink_field *field, int index,
                       enum stki_sink_array_kind kind, stk_error *err)
@@ -86,8 +85,7 @@ int64_t stki_field_array_rows(const stki_sink_array *array, int64_t rows)
     return array->kind == STKI_ARRAY_VALUES ? -1 : array->kind == STKI_ARRAY_OFFSETS ? rows + 1 : rows;
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 struct target {
     stki_field_arrays *arrays;

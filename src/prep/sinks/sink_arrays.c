@@ -30,8 +30,7 @@ static struct arrays *arrays_of(const stki_sink *sink)
     return (struct arrays *)(uintptr_t)sink;
 }
 
-/* ---- what can be held ---------------------------------------------------------------------------------------------
- */
+/* ---- what can be held ---- */
 
 static stk_status check_part(const stki_sink_opts *opts, const stki_sink_array *array, bool npy, stk_dtype except,
                              stk_error *err)
@@ -63,8 +62,7 @@ stk_status stki_arrays_check(const stki_sink_opts *opts, bool npy, stk_dtype exc
     return status;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 /* Bytes a sample; values of no known size are taken for the largest. */
 static int64_t weight(const struct arrays *a, int index)
@@ -154,8 +152,7 @@ stk_status stki_arrays_open(const stki_sink_ops *ops, const stki_sink_opts *opts
     return status;
 }
 
-/* ---- rows and the end ---------------------------------------------------------------------------------------------
- */
+/* ---- rows and the end ---- */
 
 stk_status stki_arrays_append(stki_sink *sink, const stki_sink_value *values, int64_t rows, stk_error *err)
 {

@@ -51,8 +51,7 @@ static struct beton_options options_of(const stki_sink_opts *opts)
     return options;
 }
 
-/* ---- fields -------------------------------------------------------------------------------------------------------
- */
+/* ---- fields ---- */
 
 static bool is_json(const stki_sink_field *field)
 {
@@ -189,8 +188,7 @@ static stk_status beton_check(const stki_sink_opts *opts, stk_error *err)
     return status;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static stk_status reserve(struct beton_sink *b, stk_error *err)
 {
@@ -270,8 +268,7 @@ static stk_status beton_open(const stki_sink_opts *opts, const json_t *mark, stk
     return status;
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 static stk_status fail_value(const struct beton_sink *b, int64_t row, int field, const char *found,
                              const char *expected, stk_error *err)
@@ -352,8 +349,7 @@ static stk_status beton_append(stki_sink *sink, const stki_sink_value *values, i
     return stki_sink_took(&b->common, rows, status);
 }
 
-/* ---- the rest -----------------------------------------------------------------------------------------------------
- */
+/* ---- the rest ---- */
 
 static stk_status beton_mark(stki_sink *sink, json_t **out, stk_error *err)
 {

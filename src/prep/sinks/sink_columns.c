@@ -28,8 +28,7 @@ static struct columns *columns_of(const stki_sink *sink)
     return (struct columns *)(uintptr_t)sink;
 }
 
-/* ---- what can be held ---------------------------------------------------------------------------------------------
- */
+/* ---- what can be held ---- */
 
 static stk_status make_form(const stki_sink_opts *opts, const stki_sink_array *array, stki_npy_form *form,
                             stk_error *err)
@@ -64,8 +63,7 @@ stk_status stki_columns_check(const stki_sink_opts *opts, bool header, stk_error
     return status;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static stk_status write_header(struct column *column, int64_t rows, stk_error *err)
 {
@@ -170,8 +168,7 @@ stk_status stki_columns_open(const stki_sink_ops *ops, const stki_sink_opts *opt
     return status;
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 stk_status stki_columns_append(stki_sink *sink, const stki_sink_value *values, int64_t rows, stk_error *err)
 {
@@ -218,8 +215,7 @@ stk_status stki_columns_sync(stki_sink *sink, stk_error *err)
     return status;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------
- */
+/* ---- the end ---- */
 
 stk_status stki_columns_finish(stki_sink *sink, stk_error *err)
 {

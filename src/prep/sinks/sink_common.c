@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- beginning and end ------------------------------------------------------------------------------------------- */
+/* ---- beginning and end ---- */
 
 static stk_status measure(const stki_sink_field *field, int64_t *unit, stk_error *err)
 {
@@ -46,8 +46,7 @@ void stki_sink_common_fini(stki_sink_common *c)
     stki_free(c->units);
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 stk_status stki_sink_check_usable(const stki_sink_common *c, stk_error *err)
 {
@@ -136,8 +135,7 @@ stk_status stki_sink_check_finish(const stki_sink_common *c, stk_error *err)
                         "number of rows");
 }
 
-/* ---- messages -----------------------------------------------------------------------------------------------------
- */
+/* ---- messages ---- */
 
 static const char *kind_text(const stki_sink_field *field, char *buffer, int size)
 {
@@ -165,8 +163,7 @@ stk_status stki_sink_refuse(const stki_sink_opts *opts, const stki_sink_field *f
                         "field %s cannot be written", field->name);
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
 static const char *base_of(const char *path)
 {
@@ -188,8 +185,7 @@ char *stki_sink_temporary(const char *folder, const char *final, const char *mor
     return stki_format("%s/%s%s", folder, base_of(final), more);
 }
 
-/* ---- marks --------------------------------------------------------------------------------------------------------
- */
+/* ---- marks ---- */
 
 stk_status stki_mark_int(const json_t *mark, const char *key, const char *path, int64_t *out, stk_error *err)
 {

@@ -40,8 +40,7 @@ static struct tar_sink *tar_of(const stki_sink *sink)
     return (struct tar_sink *)(uintptr_t)sink;
 }
 
-/* ---- extensions ---------------------------------------------------------------------------------------------------
- */
+/* ---- extensions ---- */
 
 static bool is_whole(stk_dtype dtype)
 {
@@ -260,8 +259,7 @@ static stk_status tar_check(const stki_sink_opts *opts, stk_error *err)
     return status;
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 static stk_status put_file(struct tar_sink *t, const char *key, const char *extension, const char *head,
                            int64_t head_bytes, const void *bytes, int64_t size, bool lasting, stk_error *err)
@@ -388,8 +386,7 @@ static stk_status tar_append(stki_sink *sink, const stki_sink_value *values, int
     return stki_sink_took(&t->common, rows, status);
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 static stk_status open_file(struct tar_sink *t, const json_t *mark, stk_error *err)
 {

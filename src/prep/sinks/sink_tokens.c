@@ -55,8 +55,7 @@ static stk_status tokens_check(const stki_sink_opts *opts, stk_error *err)
     return stki_tokens_check(opts->path, format_of(opts), field->dtype, err);
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static stk_status name_files(struct tokens_sink *t, stk_error *err)
 {
@@ -131,8 +130,7 @@ static stk_status tokens_open(const stki_sink_opts *opts, const json_t *mark, st
     return status;
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 static stk_status tokens_append(stki_sink *sink, const stki_sink_value *values, int64_t rows, stk_error *err)
 {

@@ -104,8 +104,7 @@ static void sleep_ns(int64_t ns)
         ;
 }
 
-/* ---- contexts ------------------------------------------------------------------------------------------------------
- */
+/* ---- contexts ---- */
 
 static int gpu_of(CUcontext context)
 {
@@ -166,8 +165,7 @@ static CUresult context_state(int ordinal, int *active)
     return CUDA_SUCCESS;
 }
 
-/* ---- memory --------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 static struct block **block_of(const void *at)
 {
@@ -230,8 +228,7 @@ static void give_block(const char *name, void *at, bool pinned)
     free(b);
 }
 
-/* ---- streams -------------------------------------------------------------------------------------------------------
- */
+/* ---- streams ---- */
 
 static void *stream_main(void *context);
 
@@ -448,8 +445,7 @@ static bool asked(struct CUstream_st *s, int64_t position, int64_t *times)
     return true;
 }
 
-/* ---- calls ---------------------------------------------------------------------------------------------------------
- */
+/* ---- calls ---- */
 
 /* A call on a GPU: declares `gpu` and `error`, and takes the lock. */
 #define CALL(name, breaks)     \
@@ -854,8 +850,7 @@ static const stki_cuda_calls calls = {
 
 const stki_cuda_calls *stki_cuda = &calls;
 
-/* ---- kernels -------------------------------------------------------------------------------------------------------
- */
+/* ---- kernels ---- */
 
 static int launch_op(const char *name, int ordinal, void *stream, const sim_op *op)
 {
@@ -908,8 +903,7 @@ static const stki_cuda_launches launches = {
 
 const stki_cuda_launches *stki_cuda_launcher = &launches;
 
-/* ---- for tests -----------------------------------------------------------------------------------------------------
- */
+/* ---- for tests ---- */
 
 void sim_set_pace(enum sim_pace to)
 {

@@ -88,8 +88,7 @@ bool lb_scalar_unit(const char *path, double *factor, char *kind)
     return true;
 }
 
-/* ---- looking for one by a part of its name ------------------------------------------------------------------------
- */
+/* ---- looking for one by a part of its name ---- */
 
 enum { NAMES = 600 };
 

@@ -30,7 +30,7 @@ struct lb_summary lb_summarise(double *values, int count)
     return summary;
 }
 
-/* ---- how sure a ratio is ----------------------------------------------------------------------------------------- */
+/* ---- how sure a ratio is ---- */
 
 enum { DRAWS = 10000 };
 

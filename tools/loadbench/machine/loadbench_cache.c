@@ -25,7 +25,7 @@ enum { MOST_DEPTH = 32, MOST_ASKED = 4096, SOON_ASKED = 256 };
 
 const char *const lb_cache_words[] = {"as-is", "warm", "cold", NULL};
 
-/* ---- which files ------------------------------------------------------------------------------------------------- */
+/* ---- which files ---- */
 
 static stk_status add_file(struct lb_files *files, const char *path, int64_t bytes, stk_error *err)
 {
@@ -83,7 +83,7 @@ void lb_files_fini(struct lb_files *files)
     memset(files, 0, sizeof *files);
 }
 
-/* ---- what is there ----------------------------------------------------------------------------------------------- */
+/* ---- what is there ---- */
 
 double lb_residency_share(const struct lb_residency *residency)
 {
@@ -177,8 +177,7 @@ stk_status lb_residency_read(const struct lb_files *files, struct lb_residency *
     return status;
 }
 
-/* ---- bringing and letting go --------------------------------------------------------------------------------------
- */
+/* ---- bringing and letting go ---- */
 
 static stk_status read_whole(const char *path, void *buffer, stk_error *err)
 {

@@ -34,7 +34,7 @@ struct transfer {
     int measured; /* sizes; fewer than all where a signal came */
 };
 
-/* ---- measuring --------------------------------------------------------------------------------------------------- */
+/* ---- measuring ---- */
 
 static void fini(struct transfer *t)
 {
@@ -133,7 +133,7 @@ static stk_status measure(struct transfer *t, stk_error *err)
     return STK_OK;
 }
 
-/* ---- what follows from it ---------------------------------------------------------------------------------------- */
+/* ---- what follows from it ---- */
 
 struct lb_transfer_line lb_transfer_line(int64_t small_bytes, double small_ns, int64_t large_bytes, double large_ns)
 {
@@ -158,7 +158,7 @@ static struct lb_transfer_line line_of(const struct transfer *t, enum way way)
     return lb_transfer_line(sizes[0], t->ns[0][way], sizes[t->measured - 1], t->ns[t->measured - 1][way]);
 }
 
-/* ---- for people -------------------------------------------------------------------------------------------------- */
+/* ---- for people ---- */
 
 static const char *bytes_text(char *buffer, int size, int64_t bytes)
 {
@@ -230,7 +230,7 @@ static void print_text(const struct transfer *t, FILE *to)
         fputs("\nThe host device copies with this machine's processors: its figures say nothing about a GPU.\n", to);
 }
 
-/* ---- for programs ------------------------------------------------------------------------------------------------ */
+/* ---- for programs ---- */
 
 static json_t *line_json(struct lb_transfer_line line)
 {

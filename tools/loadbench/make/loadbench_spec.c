@@ -130,7 +130,7 @@ const stki_option_table lb_make_file_table = STKI_OPTION_TABLE("make.files", fil
 
 const stki_option_table *const lb_sections[] = {&lb_bench_table, &lb_make_table, NULL};
 
-/* ---- one field --------------------------------------------------------------------------------------------------- */
+/* ---- one field ---- */
 
 static stk_status read_shape(struct lb_made_field *field, stk_error *err)
 {
@@ -211,7 +211,7 @@ static stk_status finish_field(const stki_node *node, int64_t seed, int64_t coun
     return check_forms(node, field, err);
 }
 
-/* ---- one file ---------------------------------------------------------------------------------------------------- */
+/* ---- one file ---- */
 
 static stk_status read_fields(const stki_node *node, int64_t seed, struct lb_made_file *file, stk_error *err)
 {
@@ -376,7 +376,7 @@ void lb_spec_fini(struct lb_made_file *files, int count)
     }
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 void lb_made_lengths(const struct lb_made_field *field, int64_t row, int64_t *lengths)
 {

@@ -123,7 +123,7 @@ static bool is_real(stk_dtype dtype)
     return dtype == STK_F16 || dtype == STK_BF16 || dtype == STK_F32 || dtype == STK_F64;
 }
 
-/* ---- .beton ------------------------------------------------------------------------------------------------------ */
+/* ---- .beton ---- */
 
 static stk_beton_kind kind_of(const struct lb_made_field *field)
 {
@@ -177,7 +177,7 @@ static stk_status write_beton(const struct lb_made_file *file, struct sample *sa
     return status;
 }
 
-/* ---- tar --------------------------------------------------------------------------------------------------------- */
+/* ---- tar ---- */
 
 /* Images are NAME.jpg, whole numbers of labels .cls as text, all else the bytes as they are. */
 static stk_status tar_file(const struct lb_made_field *field, const struct part *part, char extension[64],
@@ -223,7 +223,7 @@ static stk_status write_tar(const struct lb_made_file *file, struct sample *samp
     return status;
 }
 
-/* ---- folders of images ------------------------------------------------------------------------------------------- */
+/* ---- folders of images ---- */
 
 static stk_status write_bytes(const char *path, const void *bytes, int64_t size, stk_error *err)
 {
@@ -333,7 +333,7 @@ static stk_status write_records(const struct lb_made_file *file, stk_error *err)
     return status;
 }
 
-/* ---- files of arrays --------------------------------------------------------------------------------------------- */
+/* ---- files of arrays ---- */
 
 enum { CHUNK_BYTES = 4 << 20 };
 

@@ -290,7 +290,7 @@ char *lb_path_place(const char *path)
     return out;
 }
 
-/* ---- --show-config ----------------------------------------------------------------------------------------------- */
+/* ---- --show-config ---- */
 
 static stk_status set_bench(const struct lb_config *config, stki_document *document, stk_error *err)
 {

@@ -12,8 +12,7 @@
 
 #define SETTLE_NS (120 * STKI_SECOND)
 
-/* ---- the consumer -------------------------------------------------------------------------------------------------
- */
+/* ---- the consumer ---- */
 
 stk_status lb_device_begin(struct lb_consumer_state *state, stk_error *err)
 {
@@ -45,8 +44,7 @@ void lb_device_end(struct lb_consumer_state *state)
     state->stream = NULL;
 }
 
-/* ---- plain copies -------------------------------------------------------------------------------------------------
- */
+/* ---- plain copies ---- */
 
 enum { MOST_BLOCKS = 16, MOST_ROUNDS = 256 };
 #define MOST_BYTES (INT64_C(256) << 20) /* of all blocks of one side together */

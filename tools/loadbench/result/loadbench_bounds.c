@@ -23,7 +23,7 @@ const char *const lb_bound_words[] = {
     [LB_BOUND_STEP] = "step",
 };
 
-/* ---- measuring --------------------------------------------------------------------------------------------------- */
+/* ---- measuring ---- */
 
 static const struct lb_field *largest_field(const struct lb_facts *facts)
 {
@@ -123,7 +123,7 @@ void lb_once_measure(struct lb_result *result)
     once->measured = true;
 }
 
-/* ---- what follows from it ---------------------------------------------------------------------------------------- */
+/* ---- what follows from it ---- */
 
 /* Sums over all repeats, so that what a sample takes is the mean of all of them; of samples that were made, which are
  * more than were delivered where slots filled meanwhile. */

@@ -4,8 +4,7 @@
 #include "loadbench_result.h"
 #include "loadbench_step.h"
 
-/* ---- values that no member has ------------------------------------------------------------------------------------
- */
+/* ---- values that no member has ---- */
 
 static double other_processors(const void *owner)
 {
@@ -42,8 +41,7 @@ static double ready_share(const void *owner)
 
 static const char *const gather_orders[] = {"sequential", "random"}, *const gather_sources[] = {"memory", "file"};
 
-/* ---- the table ----------------------------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 #define PLUS(member) .plus = offsetof(struct lb_run, member)
 #define PER_SECOND .over = offsetof(struct lb_run, elapsed_ns), .over_unit = 1e9

@@ -77,7 +77,7 @@ stk_status lb_feed_search(lb_feed_try try_one, void *context, int most, struct l
     return status == STK_END && out->count > 0 ? STK_OK : status;
 }
 
-/* ---- for people and programs ------------------------------------------------------------------------------------- */
+/* ---- for people and programs ---- */
 
 static void print_tries(const struct lb_feed_search *search, FILE *to)
 {

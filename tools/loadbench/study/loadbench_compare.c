@@ -127,8 +127,7 @@ static void compare_figure(const json_t *before, const json_t *now, const struct
                                   interval.known && (interval.low > 1 || interval.high < 1)));
 }
 
-/* ---- what else is different ---------------------------------------------------------------------------------------
- */
+/* ---- what else is different ---- */
 
 struct differences {
     json_t *list;

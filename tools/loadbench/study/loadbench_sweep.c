@@ -176,8 +176,7 @@ stk_status lb_sweep_run(struct lb_sweep *sweep, const char *path, const char *co
     return err->status = all_config ? STK_E_CONFIG : worst;
 }
 
-/* ---- as a table ---------------------------------------------------------------------------------------------------
- */
+/* ---- as a table ---- */
 
 enum { CELL = 96, FIGURES = LB_SWEEP_COLUMNS, SPREAD = 1, MOST_COLUMNS = LB_SWEEP_KEYS + FIGURES };
 
@@ -256,8 +255,7 @@ static void print_row(const struct lb_sweep *sweep, const json_t *point, const i
     fputc('\n', to);
 }
 
-/* ---- what follows from it -----------------------------------------------------------------------------------------
- */
+/* ---- what follows from it ---- */
 
 static double spread_of(const json_t *point)
 {

@@ -77,8 +77,7 @@ struct measured {
     int64_t memory_bytes;
 };
 
-/* ---- the budget ---------------------------------------------------------------------------------------------------
- */
+/* ---- the budget ---- */
 
 static stk_status read_memory(const char *text, const char *value, struct lb_budget *out, stk_error *err)
 {
@@ -119,8 +118,7 @@ stk_status lb_budget_read(const char *text, struct lb_budget *out, stk_error *er
     return status;
 }
 
-/* ---- one run ------------------------------------------------------------------------------------------------------
- */
+/* ---- one run ---- */
 
 static void describe(const struct setting *setting, const struct setting *beside, char *out, int size)
 {
@@ -207,8 +205,7 @@ static struct pair measure_pair(const struct tuning *tuning, const struct settin
     return pair;
 }
 
-/* ---- one change ---------------------------------------------------------------------------------------------------
- */
+/* ---- one change ---- */
 
 static void note(struct tuning *tuning, const struct setting *setting, const struct setting *beside, double before,
                  double now, const char *verdict)
@@ -252,8 +249,7 @@ static bool try_setting(struct tuning *tuning, const struct setting *next)
     return better || allowed;
 }
 
-/* ---- the search ---------------------------------------------------------------------------------------------------
- */
+/* ---- the search ---- */
 
 /* The rung at or next to a value in effect. */
 static int rung_of(const char *const *ladder, double value)
