@@ -167,13 +167,14 @@ static void what_cannot_be_pinned_is_refused(void **state)
 static void from_pinned_memory_the_caller_does_not_wait(void **state)
 {
     stk_device *device = device_under_test();
-    stk_tensor plain = counting(STK_F32, 2, (int64_t[]){50, 20}), pinned, there, back;
+    stk_tensor plain, pinned, there, back;
     stk_stream *stream;
     stk_error err;
 
     (void)state;
     if (!is_host())
         skip();
+    plain = counting(STK_F32, 2, (int64_t[]){50, 20});
     stream = stream_of(device);
     assert_ok(stk_tensor_pin(&plain, device, &pinned, &err));
     assert_ok(stk_tensor_to_device(&plain, device, &there, &err));
@@ -270,7 +271,7 @@ static void pageable_memory_may_be_used_again_at_once(void **state)
 static void what_a_given_stream_uses_is_not_given_to_others(void **state)
 {
     stk_device *device = device_under_test();
-    stk_tensor plain = counting(STK_I16, 2, (int64_t[]){300, 200}), pinned, turned, dst, made, next, back, expected,
+    stk_tensor plain, pinned, turned, dst, made, next, back, expected,
                others[4];
     stk_stream *stream;
     void *address;
@@ -279,6 +280,7 @@ static void what_a_given_stream_uses_is_not_given_to_others(void **state)
     (void)state;
     if (!is_host())
         skip();
+    plain = counting(STK_I16, 2, (int64_t[]){300, 200});
     stream = stream_of(device);
     assert_ok(stk_tensor_pin(&plain, device, &pinned, &err));
     assert_ok(stk_tensor_empty(STK_I16, 2, plain.shape, device, &made, &err));
@@ -468,13 +470,14 @@ static void devices_are_not_mixed(void **state)
 static void an_error_of_the_stream_comes_out_of_the_copy_that_waits(void **state)
 {
     stk_device *device = device_under_test();
-    stk_tensor plain = counting(STK_F32, 1, (int64_t[]){1000}), out = {0};
+    stk_tensor plain, out = {0};
     stk_stream *stream;
     stk_error err;
 
     (void)state;
     if (!is_host())
         skip();
+    plain = counting(STK_F32, 1, (int64_t[]){1000});
     stream = stream_of(device);
     stki_host_set_faults(device, stream, &(stki_host_faults){.fail_at = 1});
     assert_status(stk_tensor_to_device_on(&plain, device, stream, true, &out, &err), STK_E_DEVICE);
