@@ -201,6 +201,15 @@ void stki_order_ahead(const stki_order *order, int64_t epoch, int64_t first, int
         ahead_beneath(order, epoch, first + n, n);
 }
 
+bool stki_order_is_ready(const stki_order *order, int64_t epoch, int64_t position)
+{
+    if (order->buckets)
+        return stki_buckets_is_ready(order->buckets, epoch, position);
+    return (!order->mixture || stki_mixture_is_ready(order->mixture, epoch)) &&
+           (!order->blocks || stki_blocks_is_ready(order->blocks, epoch)) &&
+           (!order->random || stki_random_order_is_ready(order->random, epoch));
+}
+
 int64_t stki_order_late(const stki_order *order)
 {
     return (order->mixture ? stki_mixture_late(order->mixture) : 0) +

@@ -90,6 +90,8 @@ stk_status stki_order_eval(const stki_order *order, int64_t epoch, int64_t first
 /* For those who go through the epochs in turn, of which there are `epochs`: positions [first, first + n) are out;
  * builds a part of the table that is needed next, such that it is complete in time. */
 void stki_order_ahead(const stki_order *order, int64_t epoch, int64_t first, int64_t n, int64_t epochs);
+/* Whether the table of a position of an epoch, if it needs one, is built. */
+bool stki_order_is_ready(const stki_order *order, int64_t epoch, int64_t position);
 /* Tables that were not complete when they were needed, so that somebody waited. */
 int64_t stki_order_late(const stki_order *order);
 

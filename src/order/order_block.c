@@ -168,3 +168,8 @@ int64_t stki_blocks_late(const stki_blocks *b)
 {
     return stki_counted(&b->keys.late);
 }
+
+bool stki_blocks_is_ready(const stki_blocks *b, int64_t epoch)
+{
+    return stki_tables_have(&b->keys, (uint64_t)epoch);
+}

@@ -26,4 +26,7 @@ void stki_blocks_ahead(stki_blocks *blocks, int64_t epoch, int64_t taken, int64_
 /* Tables that somebody had to wait for. */
 int64_t stki_blocks_late(const stki_blocks *blocks);
 
+/* Whether an epoch can be evaluated without building a table first. */
+bool stki_blocks_is_ready(const stki_blocks *blocks, int64_t epoch);
+
 #endif

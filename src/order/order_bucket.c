@@ -265,3 +265,8 @@ int64_t stki_buckets_late(const stki_buckets *b)
 {
     return stki_counted(&b->keys.late);
 }
+
+bool stki_buckets_is_ready(const stki_buckets *b, int64_t epoch, int64_t position)
+{
+    return stki_tables_have(&b->keys, key_of(b, epoch, position));
+}

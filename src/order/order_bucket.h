@@ -10,6 +10,7 @@
 #define STKI_ORDER_BUCKET_H
 
 #include "order.h"
+#include <stdbool.h>
 
 typedef struct stki_buckets stki_buckets;
 
@@ -26,5 +27,8 @@ void stki_buckets_eval(stki_buckets *buckets, int64_t epoch, int64_t first, int6
 void stki_buckets_ahead(stki_buckets *buckets, int64_t epoch, int64_t taken, int64_t n, bool last);
 /* Windows that somebody had to wait for. */
 int64_t stki_buckets_late(const stki_buckets *buckets);
+
+/* Whether the window of a position is sorted. */
+bool stki_buckets_is_ready(const stki_buckets *buckets, int64_t epoch, int64_t position);
 
 #endif

@@ -408,3 +408,8 @@ int64_t stki_mixture_late(const stki_mixture *m)
 {
     return m->outer ? stki_random_order_late(m->outer) : 0;
 }
+
+bool stki_mixture_is_ready(const stki_mixture *m, int64_t epoch)
+{
+    return !m->outer || stki_random_order_is_ready(m->outer, epoch);
+}

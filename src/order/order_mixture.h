@@ -15,6 +15,7 @@
 #define STKI_ORDER_MIXTURE_H
 
 #include "order.h"
+#include <stdbool.h>
 
 typedef struct stki_mixture stki_mixture;
 
@@ -31,5 +32,8 @@ int64_t stki_mixture_late(const stki_mixture *mixture);
 
 /* Largest remainder: counts[d] of `length` in proportion to weights[d], whole numbers whose sum is above 0. */
 void stki_mixture_counts(const int64_t *weights, int count, int64_t length, int64_t *counts);
+
+/* Whether an epoch can be evaluated without building a table first. */
+bool stki_mixture_is_ready(const stki_mixture *mixture, int64_t epoch);
 
 #endif

@@ -97,3 +97,8 @@ int64_t stki_random_order_late(const stki_random_order *order)
 {
     return stki_counted(&order->tables.late);
 }
+
+bool stki_random_order_is_ready(const stki_random_order *order, int64_t epoch)
+{
+    return !order->memory || stki_tables_have(&order->tables, (uint64_t)epoch);
+}

@@ -6,6 +6,7 @@
 #ifndef STKI_ORDER_RANDOM_H
 #define STKI_ORDER_RANDOM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stoker/status.h>
 
@@ -21,5 +22,8 @@ void stki_random_order_run(stki_random_order *order, int64_t epoch, int64_t firs
 void stki_random_order_ahead(stki_random_order *order, int64_t epoch, int64_t taken, int64_t n);
 /* Tables that somebody had to wait for. */
 int64_t stki_random_order_late(const stki_random_order *order);
+
+/* Whether an epoch can be evaluated without building a table first. */
+bool stki_random_order_is_ready(const stki_random_order *order, int64_t epoch);
 
 #endif

@@ -23,7 +23,7 @@ void stki_tables_fini(stki_tables *t)
 
 /* ---- readers ---- */
 
-static bool is_there(const stki_tables *t, uint64_t key)
+bool stki_tables_have(const stki_tables *t, uint64_t key)
 {
     for (int i = 0; i < STKI_TABLES; i++)
         if (atomic_load_explicit(&t->tables[i].key, memory_order_relaxed) == key)
@@ -123,9 +123,9 @@ static int64_t slice(const stki_tables *t, int64_t advance, int64_t rest)
 
 void stki_tables_ahead(stki_tables *t, uint64_t key, uint64_t keep, int64_t taken, int64_t n, int64_t size)
 {
-    if (is_there(t, key + 1) || !stki_try_lock(&t->lock))
+    if (stki_tables_have(t, key + 1) || !stki_try_lock(&t->lock))
         return; /* who has the lock is at it */
-    if (!is_there(t, key + 1)) {
+    if (!stki_tables_have(t, key + 1)) {
         const int64_t advance = t->taken_key == key && taken > t->taken ? taken - t->taken : n;
 
         t->taken_key = key;

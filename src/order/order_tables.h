@@ -10,6 +10,7 @@
 
 #include "counter.h"
 #include "thread.h"
+#include <stdbool.h>
 
 enum { STKI_TABLES = 4 }; /* the present one, the next, the last for slow threads, and the one to be kept */
 
@@ -43,6 +44,8 @@ void stki_tables_fini(stki_tables *tables);
 /* The number of the table of `key`, which stays as it is until it is let go of. Hold it briefly. */
 int stki_tables_hold(stki_tables *tables, uint64_t key);
 void stki_tables_let_go(stki_tables *tables, int number);
+/* Whether the table of `key` is complete, so that stki_tables_hold would not wait. */
+bool stki_tables_have(const stki_tables *tables, uint64_t key);
 
 /* Positions up to `taken` of the `size` of table `key` have been handed out, the last `n` of them by the caller: builds
  * the next table so far that it is complete before this one ends. Tables `key` and `keep` are not given up for it. */

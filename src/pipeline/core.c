@@ -504,9 +504,10 @@ static stk_status make_slots(stki_core *core, stk_error *err)
         core->end = 0;
     else if (epochs == 0 || !stki_mul(epochs, core->steps, &core->end))
         core->end = INT64_MAX;
-    return stki_ring_create(
-        ring_slots, core->slot_count, core->end,
-        &(stki_ring_work){core, stki_fill_work.begin, stki_fill_work.tile, stki_fill_work.phase_end}, &core->ring, err);
+    return stki_ring_create(ring_slots, core->slot_count, core->end,
+                            &(stki_ring_work){core, stki_fill_work.begin, stki_fill_work.tile, stki_fill_work.phase_end,
+                                              stki_fill_work.is_clear},
+                            &core->ring, err);
 }
 
 static stk_status make_workers(stki_core *core, stk_error *err)
@@ -597,8 +598,11 @@ static void choose_pinning(stki_core *core)
 
 /* ---- life ---- */
 
+#define LAST_WAIT_NS (10 * STKI_SECOND) /* for streams that still use slots, before these are freed */
+
 static void core_destroy(stki_core *core)
 {
+    const int64_t last_wait = stki_deadline_ns(LAST_WAIT_NS);
     int workers = core->worker_slots;
 
     stki_core_forget_containers(core);
@@ -619,7 +623,7 @@ static void core_destroy(stki_core *core)
     stki_block_free(NULL, core->workers, workers * (int64_t)sizeof *core->workers, _Alignof(stki_worker));
     stki_failed_close(core);
     for (int i = 0; core->slots && i < core->slot_count; i++)
-        stki_slot_destroy(core->slots[i], &core->layout);
+        stki_slot_destroy(core->slots[i], &core->layout, last_wait);
     stki_free(core->slots);
     for (int i = 0; i < core->plan_count; i++)
         stki_plan_fini(&core->plans[i]);

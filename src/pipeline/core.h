@@ -132,8 +132,9 @@ struct stki_core {
     void (*destroy_feed)(struct stki_feed *feed);
 
     stki_counter failed_samples; /* without rows that are lost with their partner */
-    bool settles;                /* some failed samples are left out or replaced (failed.h) */
-    FILE *error_list;            /* NULL: none */
+    const _Atomic bool *leave; /* the loader's: true when it was cancelled; NULL with a device, whose thread may stay */
+    bool settles;              /* some failed samples are left out or replaced (failed.h) */
+    FILE *error_list;          /* NULL: none */
     stki_counter failed_for[STKI_REASONS], skipped, substituted; /* of delivered batches; [0]: other reasons; skipped
                                                                      also counts rows lost with their partner */
 };

@@ -370,23 +370,23 @@ static stk_status use_buckets(stki_core *core, material *m, int64_t global, stk_
 
 /* ---- the order ---- */
 
-static const char *how_to_mix(const stki_loader_config *config)
-{
-    return config->block_rows == STK_BLOCK_ROWS_IN_ORDER
-               ? STKI_TEXT("%s.block_rows: shuffled mixes better", config->section)
-               : STKI_TEXT("a larger %s.block_window (now %lld) mixes better", config->section,
-                           (long long)config->block_window);
-}
-
 static void say_quality(stki_core *core, int64_t global)
 {
+    const stki_loader_config *config = core->config;
+    char better[128];
+
+    if (config->block_rows == STK_BLOCK_ROWS_IN_ORDER)
+        snprintf(better, sizeof better, "%s.block_rows: shuffled mixes better", config->section);
+    else
+        snprintf(better, sizeof better, "a larger %s.block_window (now %lld) mixes better", config->section,
+                 (long long)config->block_window);
     if (!stki_order_measure(core->order, core->dataset->count, global, &core->quality))
         return;
     stki_config_note(core->config,
                      "order: block mixes %.2f times as well as random: a batch of %lld samples sorted by class holds "
                      "%.1f different classes instead of %.1f; %s",
                      core->quality.quality, (long long)core->quality.batch, core->quality.classes,
-                     core->quality.shuffled, how_to_mix(core->config));
+                     core->quality.shuffled, better);
 }
 
 static void say_packing(stki_core *core)

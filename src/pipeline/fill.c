@@ -47,7 +47,10 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
     stk_status status = STK_OK;
 
     stki_worker_does(worker, STKI_STAGE_ORDER, NULL, slot->step, before);
-    stki_slot_await(batch);
+    if (!stki_slot_await(batch)) { /* closed meanwhile: nobody gets this batch */
+        batch->rows = batch->valid = 0;
+        return 0;
+    }
     batch->epoch = slot->step / core->steps;
     batch->draw_key = stki_draw_key((uint64_t)core->config->seed, batch->epoch);
     batch->step = slot->step % core->steps;
@@ -201,4 +204,12 @@ static int64_t phase_end(void *context, stki_ring_slot *slot, int number)
     return tiles;
 }
 
-const stki_ring_work stki_fill_work = {.begin = begin, .tile = tile_of_phase, .phase_end = phase_end};
+static bool is_clear(stki_ring_slot *slot)
+{
+    stki_stream_guards *guards = &batch_of(slot)->guards;
+
+    return !stki_guards_any(guards) || stki_guards_wait(guards, 0, NULL) != STK_E_TIMEOUT;
+}
+
+const stki_ring_work stki_fill_work = {
+    .begin = begin, .is_clear = is_clear, .tile = tile_of_phase, .phase_end = phase_end};

@@ -44,6 +44,10 @@ const char *stki_help_obstacle(const stki_core *core, char *buffer, int size)
         return "there are no workers";
     if (core->device)
         return "batches go to a device";
+    if (core->settles)
+        return "failed samples are left out or replaced";
+    if (core->config->digest == STK_DIGEST_BYTES)
+        return "rows are hashed (loader.digest: bytes)";
     for (int i = 0; i < core->plan_count; i++) {
         const char *obstacle = obstacle_of_plan(&core->plans[i]);
 
@@ -84,16 +88,20 @@ static bool may_help(void *context)
     return !mapped || survives_faults();
 }
 
-/* Streams that still use the slot's last batch are waited for by a worker: they may wait for this very thread. */
-static bool may_open(const stki_ring_slot *slot)
+/* A step whose table of the order is not built yet is left to a worker. */
+static bool may_open(void *context, int64_t step)
 {
-    return !stki_guards_any(&((const stk_batch *)(const void *)slot)->guards);
+    const stki_core *core = context;
+    const stki_batch_rows rows = stki_batching_rows(&core->batching, step % core->steps);
+
+    return rows.rows == 0 || stki_order_is_ready(core->order, step / core->steps, rows.first % core->batching.length);
 }
 
 void stki_help_begin(stki_core *core, const _Atomic bool *leave)
 {
     stki_worker *consumer = &core->workers[core->worker_count];
 
+    core->leave = core->device ? NULL : leave;
     if (!core->helps)
         return;
     stki_ring_let_help(

@@ -222,8 +222,8 @@ stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out,
         stats.bytes_written += stki_counted(&worker->bytes_written);
         stats.warnings += stki_counted(&worker->scratch.warnings);
         if (core->helps && i == core->worker_count)
-            stats.helped_ns = stki_counted(&worker->order_ns) + stki_counted(&worker->read_ns) +
-                              stki_counted(&worker->convert_ns);
+            stats.helped_ns =
+                stki_counted(&worker->order_ns) + stki_counted(&worker->read_ns) + stki_counted(&worker->convert_ns);
     }
     stki_ring_look(core->ring, &view);
     stats.batches = stki_counted(&loader->batches);

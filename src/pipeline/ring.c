@@ -6,6 +6,8 @@
 #include <assert.h>
 #include <limits.h>
 
+enum { CLEAR_POLL_NS = 100000 };
+
 struct stki_ring {
     /* fixed after create */
     stki_ring_work work;
@@ -296,14 +298,21 @@ static stki_ring_slot *slot_with_work(stki_ring *ring)
     return NULL;
 }
 
-/* Under the lock: takes a free slot for the next step, or NULL. */
-static stki_ring_slot *take_free(stki_ring *ring)
+/* Under the lock: takes a free slot for the next step, the first that is clear. If none is: the first for those who may
+ * wait, else NULL. */
+static stki_ring_slot *take_free(stki_ring *ring, bool may_wait)
 {
-    stki_ring_slot *slot = ring->free_list;
+    stki_ring_slot **from = &ring->free_list, *slot;
 
-    if (!slot || ring->finishing || ring->next_open >= ring->end)
+    if (!ring->free_list || ring->finishing || ring->next_open >= ring->end)
         return NULL;
-    ring->free_list = slot->next_free;
+    while (ring->work.is_clear && *from && !ring->work.is_clear(*from))
+        from = &(*from)->next_free;
+    if (!*from && !may_wait)
+        return NULL;
+    from = *from ? from : &ring->free_list;
+    slot = *from;
+    *from = slot->next_free;
     assert(slot->state == STKI_SLOT_FREE);
     slot->state = STKI_SLOT_FILLING;
     slot->step = ring->next_open;
@@ -338,7 +347,7 @@ static bool find_work(stki_ring *ring, stki_ring_slot **slot, bool *fresh, stki_
         look_for_consumer(ring);
         if ((*slot = slot_with_work(ring)) != NULL)
             return true;
-        *fresh = (*slot = take_free(ring)) != NULL;
+        *fresh = (*slot = take_free(ring, true)) != NULL;
         if (*fresh)
             return true;
         /* Perhaps there are slots, but the steps have run out or are all claimed. */
@@ -390,7 +399,7 @@ void stki_ring_run_inline(stki_ring *ring, int worker, stki_ring_clocks *clocks,
 {
     for (;;) {
         stki_ring_slot *slot = NULL;
-        bool fresh = false, done;
+        bool fresh = false, done, blocked = false;
         int64_t tile;
 
         stki_lock(&ring->lock);
@@ -399,11 +408,16 @@ void stki_ring_run_inline(stki_ring *ring, int worker, stki_ring_clocks *clocks,
             slot = ring->inflight[ring->next_deliver % ring->slot_count];
             done = slot->state == STKI_SLOT_READY;
         } else if (!done) {
-            slot = take_free(ring);
+            slot = take_free(ring, false);
             fresh = slot != NULL;
             done = !slot;
+            blocked = done && ring->free_list && !ring->finishing;
         }
         stki_unlock(&ring->lock);
+        if (blocked && deadline_ns != INT64_MAX && stki_now_ns() < deadline_ns) { /* no slot is clear yet */
+            stki_sleep_ns(CLEAR_POLL_NS);
+            continue;
+        }
         if (done)
             return;
         if (fresh)
@@ -433,8 +447,8 @@ static bool help(stki_ring *ring, stki_ring_slot **at)
     bool fresh = false;
     int64_t tile;
 
-    if (!slot && ring->free_list && (!ring->help.may_open || ring->help.may_open(ring->free_list)))
-        fresh = (slot = take_free(ring)) != NULL;
+    if (!slot && (!ring->help.may_open || ring->help.may_open(ring->work.context, ring->next_open)))
+        fresh = (slot = take_free(ring, false)) != NULL;
     if (!slot)
         return false;
     stki_unlock(&ring->lock);

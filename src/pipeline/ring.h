@@ -64,6 +64,9 @@ typedef struct stki_ring_work {
     void (*tile)(void *context, stki_ring_slot *slot, int64_t tile, int worker);
     /* Phase slot->phase is finished. Returns the tiles of the next phase, or -1: the slot is complete. */
     int64_t (*phase_end)(void *context, stki_ring_slot *slot, int worker);
+    /* Under the ring's lock. False: `begin` of this slot would wait, so that others are taken first. NULL: none would.
+     */
+    bool (*is_clear)(stki_ring_slot *slot);
 } stki_ring_work;
 
 /* How the consumer may help. */
@@ -73,8 +76,8 @@ typedef struct stki_ring_help {
     int processors;             /* threads that should work at a time, the consumer counted */
     int64_t longest_ns;         /* steps whose tiles take longer are left to the workers */
     bool (*may)(void *context); /* asked in each stki_ring_next that has to wait, with the work's context */
-    bool (*may_open)(const stki_ring_slot *slot); /* false: the work's `begin` would wait; NULL: it never does */
-    const _Atomic bool *leave;                    /* true: stop helping; NULL */
+    bool (*may_open)(void *context, int64_t step); /* under the ring's lock; false: a worker opens it; NULL: it may */
+    const _Atomic bool *leave;                     /* true: stop helping; NULL */
 } stki_ring_help;
 
 /* `end`: number of steps (INT64_MAX: endless). The slots stay the caller's and must outlive the ring. */

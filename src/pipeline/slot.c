@@ -9,8 +9,8 @@
 #include "row_maker.h"
 #include <string.h>
 
-#define LAST_WAIT_NS (10 * STKI_SECOND) /* for streams, before memory they may be using is freed */
-#define HUGE_FROM (INT64_C(4) << 20)    /* smaller blocks gain nothing from 2 MiB pages */
+#define AWAIT_NS (STKI_SECOND / 20)  /* between two looks whether the ring has stopped */
+#define HUGE_FROM (INT64_C(4) << 20) /* smaller blocks gain nothing from 2 MiB pages */
 
 /* Reserves `count` times `each` bytes at the next multiple of `alignment`. */
 static bool reserve(int64_t *used, int64_t count, int64_t each, int64_t alignment, int64_t *offset)
@@ -109,7 +109,7 @@ stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk
     slot->device_slot = -1;
     status = take_memory(slot, layout->bytes, err);
     if (status != STK_OK) {
-        stki_slot_destroy(slot, layout);
+        stki_slot_destroy(slot, layout, 0);
         return status;
     }
     memset(slot->memory, 0, (size_t)layout->bytes); /* every page is touched here and never again for the first time */
@@ -118,13 +118,16 @@ stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk
     return STK_OK;
 }
 
-void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout)
+void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout, int64_t deadline_ns)
 {
+    int64_t left = deadline_ns - stki_now_ns();
+
     if (!slot)
         return;
+    left = left > 0 ? left : 0;
     stki_failed_forget(slot);
     stki_mutex_fini(&slot->error_lock);
-    if (stki_guards_wait(&slot->guards, LAST_WAIT_NS, NULL) == STK_E_TIMEOUT)
+    if (stki_guards_wait(&slot->guards, left, NULL) == STK_E_TIMEOUT)
         slot->memory = NULL; /* a stream that does not come to its end uses it: it is left to the process */
     stki_guards_fini(&slot->guards);
     if (!slot->pinned)
@@ -134,16 +137,18 @@ void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout)
     stki_free(slot);
 }
 
-void stki_slot_await(stk_batch *slot)
+bool stki_slot_await(stk_batch *slot)
 {
     if (!stki_guards_any(&slot->guards))
-        return;
-    while (stki_guards_wait(&slot->guards, STKI_SECOND, NULL) == STK_E_TIMEOUT)
-        ;
+        return true;
+    while (stki_guards_wait(&slot->guards, AWAIT_NS, NULL) == STK_E_TIMEOUT)
+        if (stki_ring_stopping(slot->core->ring))
+            return false;
     stki_guards_clear(&slot->guards);
 #ifdef STKI_POISON
     memset(slot->memory, 0xA5, (size_t)slot->core->layout.bytes); /* late use of a released batch shows */
 #endif
+    return true;
 }
 
 void stki_slot_fail(stk_batch *slot, int64_t row, const stk_error *error)

@@ -78,9 +78,11 @@ stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk
                             stk_error *err);
 /* Sets the pointers into the memory. */
 void stki_slot_point(stk_batch *slot, const stki_slot_layout *layout);
-void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout);
-/* Before it is filled again: waits for copies from it that its last users queued in streams. */
-void stki_slot_await(stk_batch *slot);
+/* Memory that streams still use at the deadline is left to the process. */
+void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout, int64_t deadline_ns);
+/* Before it is filled again: waits for copies from it that its last users queued in streams. False: the ring stopped
+ * meanwhile. */
+bool stki_slot_await(stk_batch *slot);
 
 /* Of the field's rows, or their entries. */
 static inline char *stki_slot_values(const stk_batch *slot, const stki_field_plan *plan)

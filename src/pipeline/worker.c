@@ -27,9 +27,17 @@ static void run(void *context)
     stki_core_release(core);
 }
 
+/* The caller's thread itself would have to stop the ring. */
+static bool is_told_to_stop(const void *context)
+{
+    const stki_core *core = context;
+
+    return stki_ring_stopping(core->ring) || (core->leave && atomic_load_explicit(core->leave, memory_order_relaxed));
+}
+
 void stki_core_work(const stki_core *core, int64_t deadline_ns)
 {
-    const stki_patience patience = stki_core_patience(core);
+    const stki_patience patience = {core->config->timeout, is_told_to_stop, core};
 
     stki_patience_set(&patience);
     stki_ring_run_inline(core->ring, 0, &core->workers[0].clocks, deadline_ns);

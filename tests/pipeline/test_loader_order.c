@@ -330,7 +330,8 @@ static void block_says_how_well_it_mixes(void **state)
         bool noted = false;
 
         for (int i = 0; i < stk_loader_note_count(loader); i++)
-            noted = noted || strstr(stk_loader_note(loader, i), "order: block mixes");
+            noted = noted || (strstr(stk_loader_note(loader, i), "order: block mixes") &&
+                              strstr(stk_loader_note(loader, i), "loader.block_window"));
         assert_true(noted);
         assert_int_equal(read_ids(loader, ids, N), N);
         for (int b = 0; b < N / BATCH; b++) {
