@@ -11,11 +11,13 @@ struct signature {
     stki_file_kind kind;
 };
 
+#define ANY "\x7f" /* matches every byte */
+
 static const struct signature signatures[] = {
     {0, 42, "version https://git-lfs.github.com/spec/v1", {"a Git LFS pointer", "run git lfs pull", false, true}},
     {0, 3, "\x1f\x8b\x08", {"a gzip file", "gunzip it", false, false}},
     {0, 4, "\x28\xb5\x2f\xfd", {"a zstd file", "unpack it by unzstd", false, false}},
-    {4, 6, "1AY&SY", {"a bzip2 file", "unpack it by bunzip2", false, false}},
+    {0, 10, "BZh" ANY "1AY&SY", {"a bzip2 file", "unpack it by bunzip2", false, false}},
     {0, 5, "\xfd\x37zXZ", {"an xz file", "unpack it by unxz", false, false}},
     {0, 4, "\x04\x22\x4d\x18", {"an lz4 file", "unpack it by unlz4", false, false}},
     {0, 6, "7z\xbc\xaf\x27\x1c", {"a 7z archive", "unpack it", false, false}},
@@ -53,9 +55,9 @@ static const struct signature signatures[] = {
     {0, 8, "\x89HDF\r\n\x1a\n", {"an HDF5 file", "", false, false}},
     {0, 8, "\x89PNG\r\n\x1a\n", {"a PNG image", "", false, false}},
     {0, 3, "\xff\xd8\xff", {"a JPEG image", "", false, false}},
-    {8, 4, "WEBP", {"a WebP image", "convert it to PNG or JPEG", false, false}},
-    {8, 4, "WAVE", {"a WAV file", "convert it to NumPy", false, false}},
-    {8, 4, "AVI ", {"an AVI video", "convert it to images or NumPy", false, false}},
+    {0, 12, "RIFF" ANY ANY ANY ANY "WEBP", {"a WebP image", "convert it to PNG or JPEG", false, false}},
+    {0, 12, "RIFF" ANY ANY ANY ANY "WAVE", {"a WAV file", "convert it to NumPy", false, false}},
+    {0, 12, "RIFF" ANY ANY ANY ANY "AVI ", {"an AVI video", "convert it to images or NumPy", false, false}},
     {0, 6, "GIF87a", {"a GIF image", "convert it to PNG", false, false}},
     {0, 6, "GIF89a", {"a GIF image", "convert it to PNG", false, false}},
     {0, 4, "II*\0", {"a TIFF image", "convert it to PNG", false, false}},
@@ -83,12 +85,23 @@ static const struct signature signatures[] = {
     {0, 9, "<!doctype", {"an HTML page", "a server sent it instead of the file: download it again", true, false}},
 };
 
+static bool begins_with(const struct signature *s, const char *bytes, int64_t count)
+{
+    if (s->at + s->length > count)
+        return false;
+    for (int i = 0; i < s->length; i++)
+        if (s->bytes[i] != bytes[s->at + i] && s->bytes[i] != ANY[0])
+            return false;
+    return true;
+}
+
+/* A text may hold the same. */
 static bool is_letters(const struct signature *s)
 {
     for (int i = 0; i < s->length; i++)
         if (s->bytes[i] < ' ' || s->bytes[i] > '~')
             return false;
-    return !s->kind.text && s->at == 0 && s->length < 20;
+    return !s->kind.text && s->length < 20;
 }
 
 const stki_file_kind *stki_file_kind_of(const void *head, int64_t count, bool text)
@@ -99,8 +112,7 @@ const stki_file_kind *stki_file_kind_of(const void *head, int64_t count, bool te
     for (size_t i = 0; i < sizeof signatures / sizeof signatures[0]; i++) {
         const struct signature *s = &signatures[i];
 
-        if (s->at + s->length <= count && !memcmp(bytes + s->at, s->bytes, (size_t)s->length) &&
-            !(text && is_letters(s) && !memchr(bytes, '\0', (size_t)looked)))
+        if (begins_with(s, bytes, count) && !(text && is_letters(s) && !memchr(bytes, '\0', (size_t)looked)))
             return &s->kind;
     }
     return NULL;

@@ -155,6 +155,37 @@ static void test_virtual(void **state)
     check_virtual();
 }
 
+/* What no file holds, of a fill value that is undefined, reads as zeros. */
+static void test_undefined_fill(void **state)
+{
+    const hsize_t shape[] = {3, COLUMNS}, two[] = {2, COLUMNS};
+    hid_t file = H5Fcreate(stkt_path("u.h5"), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE), here = H5Screate_simple(2, shape, NULL),
+          there = H5Screate_simple(2, two, NULL), x;
+    stki_reader *reader;
+    int32_t got[COLUMNS];
+
+    (void)state;
+    make_source(stkt_path("small.h5"), H5F_LIBVER_EARLIEST, H5T_STD_I32LE, 2, COLUMNS, 500);
+    STKT_MUST(H5Pset_fill_value(plist, H5T_NATIVE_INT32, NULL));
+    map(plist, here, (hsize_t[]){0, 0}, NULL, two, "small.h5", there);
+    STKT_MUST(H5Sselect_all(here));
+    x = H5Dcreate2(file, "v", H5T_STD_I32LE, here, H5P_DEFAULT, plist, H5P_DEFAULT);
+    STKT_MUST(x);
+    STKT_MUST(H5Dclose(x));
+    STKT_MUST(H5Sclose(here));
+    STKT_MUST(H5Sclose(there));
+    STKT_MUST(H5Pclose(plist));
+    STKT_MUST(H5Fclose(file));
+    assert_ok(open_reader(stkt_path("u.h5"), "v", 0, &reader));
+    for (int row = 0; row < 3; row++) {
+        assert_ok(read_sample(reader, row, got));
+        for (int k = 0; k < COLUMNS; k++)
+            assert_int_equal(got[k], row < 2 ? 500 + row * COLUMNS + k : 0);
+    }
+    stki_reader_destroy(reader);
+}
+
 /* Another process holds a lock on a source; and while a reader is open, it can take one on every file. */
 static void test_locks(void **state)
 {
@@ -355,9 +386,10 @@ static void test_external_link(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_virtual),       cmocka_unit_test(test_locks),     cmocka_unit_test(test_many_sources),
-        cmocka_unit_test(test_other_shapes),  cmocka_unit_test(test_unlimited), cmocka_unit_test(test_external),
-        cmocka_unit_test(test_external_link),
+        cmocka_unit_test(test_virtual),       cmocka_unit_test(test_locks),
+        cmocka_unit_test(test_many_sources),  cmocka_unit_test(test_other_shapes),
+        cmocka_unit_test(test_unlimited),     cmocka_unit_test(test_external),
+        cmocka_unit_test(test_external_link), cmocka_unit_test(test_undefined_fill),
     };
     static const char *const names[] = {"HDF5_VDS_PREFIX", "HDF5_EXTFILE_PREFIX", "HDF5_EXT_PREFIX"};
     static char folder[600];

@@ -381,7 +381,7 @@ static void test_max_bytes(void **state)
     assert_int_equal(reader->shape[0], 4);
     assert_ok(reader->ops->read(reader, 0, NULL, &scratch, &sample, &err));
     assert_status(reader->ops->read(reader, 1, NULL, &scratch, &sample, &err), STK_E_LIMIT);
-    assert_says("found 5 bytes, expected at most 4 (max_bytes)");
+    assert_says("found 5 bytes, expected at most 4 (source.max_bytes)");
     stki_reader_destroy(reader);
     stki_scratch_fini(&scratch);
 }

@@ -240,11 +240,76 @@ static void test_bad_maps(void **state)
     }
 }
 
+/* A header says how long a sparse file is, however little is stored: above 1 GiB it takes max_bytes. */
+static void test_long(void **state)
+{
+    static const char records[] = "32 GNU.sparse.size=200000000000\n22 GNU.sparse.map=0,4\n";
+    const char *path = stkt_path("long.tar");
+    struct stkt_tar t = {0};
+    stki_reader_opts opts = {.name = "bin"};
+    stki_container *container;
+    stki_reader *reader;
+    stki_scratch scratch;
+    stk_tensor sample;
+    int64_t member;
+    stk_error err;
+
+    (void)state;
+    stkt_tar_put(&t, 'x', "pax", records, sizeof records - 1);
+    stkt_tar_file(&t, "a.bin", "data");
+    stkt_tar_file(&t, "b.bin", "more");
+    stkt_tar_write(&t, path);
+    container = open_tar(path, STKI_ACCESS_AUTO);
+    stki_scratch_init(&scratch);
+    assert_ok(stki_container_find(container, &opts, &member, &err));
+    assert_ok(stki_container_reader(container, member, &opts, &reader, &err));
+    assert_true(reader->max_bytes <= 1 << 30);
+    assert_status(reader->ops->read(reader, 0, NULL, &scratch, &sample, &err), STK_E_LIMIT);
+    assert_says("a.bin");
+    assert_says("200000000000 bytes");
+    assert_says("source.max_bytes");
+    assert_ok(reader->ops->read(reader, 1, NULL, &scratch, &sample, &err));
+    stki_reader_done(reader, &sample);
+    stki_reader_destroy(reader);
+    stki_scratch_fini(&scratch);
+    stki_container_release(container);
+}
+
+static int text_or_hole(int64_t at)
+{
+    return at < 4 ? "text"[at] : 0;
+}
+
+/* A member that is no sample and has a bad map: runs that it had before what is wrong are not left. */
+static void test_bad_unwanted(void **state)
+{
+    static const char bad[] = "22 GNU.sparse.size=20\n27 GNU.sparse.map=0,1,18,4\n";
+    static const char good[] = "22 GNU.sparse.size=20\n22 GNU.sparse.map=0,4\n";
+    const char *path = stkt_path("unwanted.tar");
+    struct stkt_tar t = {0};
+    stki_container *container;
+
+    (void)state;
+    stkt_tar_file(&t, "first.txt", "text");
+    put_link(&t, '1', "again.txt", "first.txt"); /* with hard links all members are looked at */
+    stkt_tar_put(&t, 'x', "pax", bad, sizeof bad - 1);
+    stkt_tar_file(&t, "README", "data");
+    stkt_tar_put(&t, 'x', "pax", good, sizeof good - 1);
+    stkt_tar_file(&t, "z.txt", "text");
+    stkt_tar_write(&t, path);
+    container = open_tar(path, STKI_ACCESS_AUTO);
+    assert_int_equal(index_of(container)->sample_count, 3);
+    assert_int_equal(index_of(container)->run_count, 2); /* the run, and the end of the map */
+    check_bytes(container, "txt", 2, 20, text_or_hole);
+    stki_container_release(container);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gnu),        cmocka_unit_test(test_solaris), cmocka_unit_test(test_links),
-        cmocka_unit_test(test_link_names), cmocka_unit_test(test_kept),    cmocka_unit_test(test_bad_maps),
+        cmocka_unit_test(test_gnu),        cmocka_unit_test(test_solaris),      cmocka_unit_test(test_links),
+        cmocka_unit_test(test_link_names), cmocka_unit_test(test_kept),         cmocka_unit_test(test_bad_maps),
+        cmocka_unit_test(test_long),       cmocka_unit_test(test_bad_unwanted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,11 @@ static stk_status open_lines(const char *text, const char *field, const char *so
     status = stk_loader_open_text(config, NULL, NULL, 0, &loader, err);
     if (status != STK_OK)
         return status;
-    assert_int_equal(stk_loader_next(loader, &batch, err), STK_OK);
+    status = stk_loader_next(loader, &batch, err);
+    if (status != STK_OK) {
+        stk_loader_destroy(loader);
+        return status;
+    }
     *dtype = STK_U8;
     if (stk_batch_tensor(batch, field, &t, NULL) == STK_OK)
         *dtype = t.dtype;
@@ -135,12 +139,28 @@ static void test_refused(void **state)
     }
 }
 
+/* Numbers are 8 bytes each. */
+static void test_max_bytes(void **state)
+{
+    static const char lists[] = "{\"a\":[1,2]}\n{\"a\":[1,2,3]}\n", same[] = "{\"a\":[1,2,3]}\n{\"a\":[4,5,6]}\n";
+    stk_dtype dtype;
+    stk_error err;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_ok(open_lines(i ? same : lists, "x", "key: a, max_bytes: 24", &dtype, &err));
+        assert_status(open_lines(i ? same : lists, "x", "key: a, max_bytes: 23", &dtype, &err), STK_E_LIMIT);
+        assert_says("24 bytes");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_which_key),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_max_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -274,6 +274,11 @@ static void test_refused(void **state)
             assert_says(files[i].says);
             assert_says(name);
         }
+    /* Letters that other files have behind their beginning. */
+    stkt_write_file(stkt_path("webp.txt"), "Convert WEBP\n", 13);
+    assert_status(run(stkt_path("webp.txt"), "", "", &err), STK_END);
+    stkt_write_file(stkt_path("ftyp.csv"), "idx,ftype,y\n1,2,3\n", 18);
+    assert_status(run(stkt_path("ftyp.csv"), "name: ftype", "", &err), STK_END);
     stkt_write_file(stkt_path("lines.txt"), "short\na longer line\n", 20);
     assert_status(run(stkt_path("lines.txt"), "max_bytes: 12", "", &err), STK_E_LIMIT);
     assert_says("max_bytes");

@@ -298,8 +298,12 @@ static stk_status read_mapped(stki_hdf5_dataset *d, struct mapping *m, hid_t min
 static stk_status put_fill(const stki_hdf5_dataset *d, void *to, int64_t bytes, stk_error *err)
 {
     hid_t plist = H5Dget_create_plist(d->id);
-    bool fine = plist >= 0 && H5Pget_fill_value(plist, d->memory_type, to) >= 0;
+    H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
+    bool fine = plist >= 0 && H5Pfill_value_defined(plist, &defined) >= 0;
 
+    memset(to, 0, (size_t)d->type.bytes); /* what is undefined reads as zeros */
+    if (fine && defined != H5D_FILL_VALUE_UNDEFINED)
+        fine = H5Pget_fill_value(plist, d->memory_type, to) >= 0;
     if (plist >= 0)
         (void)H5Pclose(plist);
     if (!fine)

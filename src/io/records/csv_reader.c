@@ -65,7 +65,8 @@ static stk_status number_array(const stki_csv *csv, const int *columns, int coun
 {
     stk_storage *storage;
     numbers n = {.csv = csv, .columns = columns, .count = count};
-    const int64_t bytes = csv->count * count * 8; /* no more than 4 times those of the file */
+    /* No more than 8 times those of the file: a missing cell is one of its bytes. */
+    const int64_t bytes = csv->count * count * 8;
     stk_status status = stk_storage_create(NULL, bytes > 0 ? bytes : 8, &storage, err);
 
     if (status != STK_OK)

@@ -13,7 +13,10 @@ enum {
     STKI_TAR_LINK = 101,
     STKI_TAR_EXTRA_LIMIT = 1 << 20,
     STKI_TAR_EXTENSIONS = 1024,
-    STKI_TAR_EXTENSION_NAME = 232
+    STKI_TAR_EXTENSION_NAME = 232,
+    /* Where old GNU tar says that the map of a sparse member goes on: in the header, and in a block of the map. */
+    STKI_TAR_GNU_MORE = 482,
+    STKI_TAR_GNU_BLOCK_MORE = 504
 };
 
 /* ---- tar_header.c: single blocks ---- */

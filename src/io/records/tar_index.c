@@ -353,7 +353,7 @@ static stk_status take_file(struct builder *b, const stki_tar_header *header, co
 {
     struct named member = {header_at + STKI_TAR_BLOCK, size, false};
     stki_tar_text name = name_of(b, header);
-    int64_t key_bytes, extension_at;
+    int64_t key_bytes, extension_at, runs = b->runs.count;
     bool wanted = splits(name, &key_bytes, &extension_at);
     stk_status status = STK_OK;
 
@@ -361,7 +361,8 @@ static stk_status take_file(struct builder *b, const stki_tar_header *header, co
         status = place_data(b, header, block, name, &member, wanted ? err : NULL);
     if (status != STK_OK && !wanted) {
         b->skipped++;
-        return STK_OK; /* no link to it is taken, either */
+        b->runs.count = runs; /* without those that came before what is wrong: they are out of order */
+        return STK_OK;        /* no link to it is taken, either */
     }
     if (status == STK_OK)
         status = add_file(b, name, header_at + STKI_TAR_BLOCK, &member, err);
@@ -405,13 +406,12 @@ static int64_t stored_bytes(const struct builder *b, const stki_tar_header *head
 static int64_t map_bytes(const struct builder *b, const stki_tar_header *header, const unsigned char *block,
                          int64_t data)
 {
-    enum { MORE = 482, BLOCK_MORE = 504 };
     unsigned char next[STKI_TAR_BLOCK];
     int64_t bytes = 0;
-    bool more = header->what == STKI_TAR_SPARSE && block[MORE] != 0;
+    bool more = header->what == STKI_TAR_SPARSE && block[STKI_TAR_GNU_MORE] != 0;
 
     while (more && stki_file_read(b->file, data + bytes, next, sizeof next, NULL) == STK_OK) {
-        more = next[BLOCK_MORE] != 0;
+        more = next[STKI_TAR_GNU_BLOCK_MORE] != 0;
         bytes += STKI_TAR_BLOCK;
     }
     return bytes;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Old GNU tar: pairs of 12-byte numbers, 4 in the header and 21 in each block behind it. */
-enum { GNU_MAP = 386, GNU_MORE = 482, GNU_SIZE = 483, GNU_IN_HEADER = 4, GNU_IN_BLOCK = 21, GNU_BLOCK_MORE = 504 };
+enum { GNU_MAP = 386, GNU_SIZE = 483, GNU_IN_HEADER = 4, GNU_IN_BLOCK = 21 };
 
 stk_status stki_tar_reserve(stki_tar_array *array, int64_t more, int64_t each, stk_error *err)
 {
@@ -264,7 +264,7 @@ stk_status stki_tar_sparse_gnu(const stki_file *file, const unsigned char *block
 {
     struct map m = {file, runs, 0, 0, 0, member->stored, member->offset - STKI_TAR_BLOCK + GNU_MAP};
     int64_t first = runs->count;
-    bool more = block[GNU_MORE] != 0;
+    bool more = block[STKI_TAR_GNU_MORE] != 0;
     stk_status status = stki_tar_number(block + GNU_SIZE, member->offset - STKI_TAR_BLOCK + GNU_SIZE, file->path,
                                         "the size of a sparse member", &member->size, err);
 
@@ -278,7 +278,7 @@ stk_status stki_tar_sparse_gnu(const stki_file *file, const unsigned char *block
         status = stki_file_read(file, member->offset, next, sizeof next, err);
         if (status == STK_OK)
             status = add_pairs(&m, next, GNU_IN_BLOCK, err);
-        more = next[GNU_BLOCK_MORE] != 0;
+        more = status == STK_OK && next[STKI_TAR_GNU_BLOCK_MORE] != 0;
         member->offset += STKI_TAR_BLOCK;
     }
     if (status != STK_OK)

@@ -27,7 +27,7 @@ static stk_status too_long(const struct texts *t, int64_t index, int64_t at, int
     return stki_fail_at(err, STK_E_LIMIT,
                         (stki_place){t->base.path, index, at, STKI_TEXT("%" PRId64 " bytes", bytes),
                                      STKI_TEXT("at most %" PRId64 " (max_bytes)", t->max_bytes)},
-                        "the text is too long");
+                        t->text->kind == STKI_JSONL_LIST ? "the list is too long" : "the text is too long");
 }
 
 /* Where the sample lies, or the line of JSON that holds it. */
@@ -56,6 +56,17 @@ static stk_status find_value(const struct texts *t, int64_t index, int64_t at, c
     return t->max_bytes > 0 && out->bytes > t->max_bytes ? too_long(t, index, at, out->bytes, err) : STK_OK;
 }
 
+/* Of a list of numbers, counted, or read where `to` is given. */
+static stk_status numbers(const struct texts *t, int64_t index, int64_t at, const stki_json_span *value, void *to,
+                          int64_t *count, stk_error *err)
+{
+    stk_status status = stki_jsonl_numbers(t->text, t->base.dtype, index, at, value, to, count, err);
+
+    return status == STK_OK && t->text->kind == STKI_JSONL_LIST && t->max_bytes > 0 && *count > t->max_bytes / 8
+               ? too_long(t, index, at, 8 * *count, err)
+               : status;
+}
+
 static stk_status json_length(const struct texts *t, int64_t index, int64_t at, int64_t bytes, int64_t *out,
                               stk_error *err)
 {
@@ -74,7 +85,7 @@ static stk_status json_length(const struct texts *t, int64_t index, int64_t at, 
     if (status == STK_OK)
         status = find_value(t, index, at, line, bytes, &value, err);
     if (status == STK_OK && t->text->kind == STKI_JSONL_LIST)
-        status = stki_jsonl_numbers(t->text, t->base.dtype, index, at, &value, NULL, out, err);
+        status = numbers(t, index, at, &value, NULL, out, err);
     else if (status == STK_OK)
         *out = value.bytes;
     stki_free(block);
@@ -90,7 +101,7 @@ static stk_status read_json(const struct texts *t, int64_t index, int64_t at, co
     if (status == STK_OK && t->text->kind != STKI_JSONL_TEXT) {
         status = stki_scratch_reserve(scratch, 8 * t->text->most + 8, err);
         if (status == STK_OK)
-            status = stki_jsonl_numbers(t->text, t->base.dtype, index, at, &value, scratch->data, length, err);
+            status = numbers(t, index, at, &value, scratch->data, length, err);
         *data = scratch->data;
         return status;
     }

@@ -18,6 +18,9 @@
 
 enum { CLASS_MOST = 64 /* bytes of a .cls */, ADVISE_AT_ONCE = 128, UNIT_BYTES = 4 << 20, HEAD_MOST = 64 << 10 };
 
+/* Of a sparse file, without max_bytes: its size is what a header says, however little is stored. */
+#define SPARSE_MOST (INT64_C(1) << 30)
+
 struct files {
     stki_reader base; /* first member */
     const stki_webdataset *set;
@@ -39,6 +42,11 @@ static const char *name_of(const struct files *f)
     return f->set->index.extensions[f->extension].name;
 }
 
+static int64_t most_bytes(const struct files *f, const stki_tar_entry *entry)
+{
+    return f->max_bytes > 0 ? f->max_bytes : entry->sparse ? SPARSE_MOST : INT64_MAX;
+}
+
 static stk_status find(const struct files *f, int64_t index, const stki_tar_entry **out, stk_error *err)
 {
     stk_status status;
@@ -47,11 +55,11 @@ static stk_status find(const struct files *f, int64_t index, const stki_tar_entr
     if (status)
         return status;
     status = stki_tar_index_find(&f->set->index, f->set->file, index, f->extension, out, err);
-    if (status || f->max_bytes == 0 || (f->kind != STKI_TAR_BYTES && !(*out)->sparse) || (*out)->size <= f->max_bytes)
+    if (status || (f->kind != STKI_TAR_BYTES && !(*out)->sparse) || (*out)->size <= most_bytes(f, *out))
         return status;
     return stki_fail_at(err, STK_E_LIMIT,
                         (stki_place){f->base.path, index, (*out)->offset, STKI_TEXT("%" PRId64 " bytes", (*out)->size),
-                                     STKI_TEXT("at most %" PRId64 " (max_bytes)", f->max_bytes)},
+                                     STKI_TEXT("at most %" PRId64 " (source.max_bytes)", most_bytes(f, *out))},
                         "its .%s is too long", name_of(f));
 }
 
@@ -511,11 +519,12 @@ static stk_status survey_npy(struct files *f, stk_error *err)
     for (int64_t i = 0; i < f->base.count && (first || all); i++) {
         const stki_tar_entry *entry;
         stki_npy_header h;
-        stk_status status = find(f, i, &entry, NULL);
+        stk_error *why = failed ? NULL : err;
+        stk_status status = find(f, i, &entry, why);
 
-        if (status)
-            continue;
-        status = peek_npy(f, i, entry, &h, failed ? NULL : err);
+        if (!status)
+            status = peek_npy(f, i, entry, &h, why);
+        status = name_member(f, i, status, why);
         failed = failed ? failed : status;
         if (status)
             continue;
@@ -551,6 +560,15 @@ static const char *ending_of(const char *extension)
     return !strcmp(last, "txt") ? "txt" : !strcmp(last, "json") ? "json" : "bin";
 }
 
+/* What is longer than the archive is sparse, and fails above SPARSE_MOST. */
+static int64_t largest_read(const struct files *f)
+{
+    const int64_t largest = f->set->index.extensions[f->extension].largest, stored = f->set->file->size;
+    const int64_t most = stored > SPARSE_MOST ? stored : SPARSE_MOST;
+
+    return largest < most ? largest : most;
+}
+
 static stk_status describe(struct files *f, stk_error *err)
 {
     const stki_file *file = f->set->file;
@@ -581,7 +599,7 @@ static stk_status describe(struct files *f, stk_error *err)
         base->ndim = 1;
         base->variable = true;
         base->ending = ending_of(name_of(f));
-        base->shape[0] = f->max_bytes > 0 ? f->max_bytes : f->set->index.extensions[f->extension].largest;
+        base->shape[0] = f->max_bytes > 0 ? f->max_bytes : largest_read(f);
         break;
     }
     base->ops = base->variable ? &variable_ops : &fixed_ops;
