@@ -89,6 +89,31 @@ bool stki_count_needed(const stki_job *job)
     return list_waiting(root, &one, 1) > 0 || check_datasets(root, NULL) != STK_OK;
 }
 
+static bool json_waits(const json_t *parameters)
+{
+    const char *stats = json_string_value(json_object_get(parameters, "stats"));
+
+    return json_object_get(parameters, "calibrate") || (stats && strcmp(stats, "job") == 0);
+}
+
+void stki_count_leave_out(json_t *job, json_t *made)
+{
+    static const char *const names[] = {"normalize", "quantize"};
+    const char *path;
+    json_t *list, *step;
+    size_t i;
+
+    json_object_foreach(job, path, list) json_array_foreach(list, i, step) for (int k = 0; k < 2; k++)
+    {
+        json_t *theirs = json_array_get(json_object_get(made, path), i);
+
+        if (!json_waits(json_object_get(step, names[k])) || !json_object_get(theirs, names[k]))
+            continue;
+        json_object_set_new(step, names[k], json_null());
+        json_object_set_new(theirs, names[k], json_null());
+    }
+}
+
 /* ---- what is wanted ---- */
 
 /* The step's keys as options of statistics. */

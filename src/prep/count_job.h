@@ -7,6 +7,9 @@
 
 /* Is there such a step? */
 bool stki_count_needed(const stki_job *job);
+/* Two texts of a job as JSON, of `job` as it is written and of `made` with what was counted: the steps that wait keep
+ * their names alone in both. */
+void stki_count_leave_out(json_t *job, json_t *made);
 /* Passes until no step waits; job->counted then has what was found. */
 stk_status stki_count_job(stki_job *job, stki_prep_run *run, stk_error *err);
 /* For looking at a job without a pass: the steps get parameters that change no size. */

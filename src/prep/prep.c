@@ -366,23 +366,7 @@ static stk_status check_merge(stk_prep *prep, const stki_prep_run *run, stk_erro
                      prep->job.work, (long long)run->units, unit_name(run));
 }
 
-static void leave_transforms_out(json_t *job)
-{
-    static const char ending[] = ".transforms";
-    const char *path;
-    json_t *value;
-    void *next;
-
-    json_object_foreach_safe(job, next, path, value)
-    {
-        size_t length = strlen(path);
-
-        if (length > sizeof ending && strcmp(path + length - (sizeof ending - 1), ending) == 0)
-            json_object_del(job, path);
-    }
-}
-
-/* The output that is there is this very job's. */
+/* The output that is there is this very job's, as far as can be said without counting. */
 static bool is_made(stk_prep *prep, stki_prep_totals *out)
 {
     json_t *manifest = NULL, *mine;
@@ -391,10 +375,8 @@ static bool is_made(stk_prep *prep, stki_prep_totals *out)
     if (stki_prep_read_json(prep->manifest_path, &manifest, NULL) != STK_OK)
         return false;
     mine = stki_job_json(&prep->job);
-    if (stki_count_needed(&prep->job)) { /* what was counted stands in its transforms now */
-        leave_transforms_out(mine);
-        leave_transforms_out(json_object_get(manifest, "job"));
-    }
+    if (stki_count_needed(&prep->job))
+        stki_count_leave_out(mine, json_object_get(manifest, "job"));
     same = mine && json_equal(mine, json_object_get(manifest, "job"));
     if (same)
         stki_prep_read_totals(manifest, out);
@@ -431,15 +413,17 @@ static bool outputs_stand(const stk_prep *prep)
     return stand;
 }
 
-/* Is the output of this very job there, made of the data as they are now? Then there is nothing to do. */
+/* Is the output of this very job there, made of the data as they are now? Then there is nothing to do. Of a job that
+ * counts first only a pass over the data could tell. */
 static stk_status look_for_output(stk_prep *prep, bool *made, stki_prep_totals *out, stk_error *err)
 {
     stki_prep_run run = {.lock = -1};
     json_t *manifest = NULL;
     stk_status status = STK_OK;
 
-    *made = !prep->opts.force && stki_prep_exists(prep->manifest_path) && is_made(prep, out) && outputs_stand(prep);
-    if (!*made || stki_count_needed(&prep->job)) /* to know more its pass over the data would have to be made */
+    *made = !prep->opts.force && !stki_count_needed(&prep->job) && stki_prep_exists(prep->manifest_path) &&
+            is_made(prep, out) && outputs_stand(prep);
+    if (!*made)
         return STK_OK;
     if ((status = open_run(prep, &run, err)) == STK_OK &&
         (status = stki_prep_read_json(prep->manifest_path, &manifest, err)) == STK_OK)

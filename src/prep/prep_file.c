@@ -33,8 +33,10 @@ stk_status stki_prep_read_file(const char *path, char **text, int64_t *bytes, st
         status = stki_fail_memory(err, file->size, path);
     if (status == STK_OK)
         status = stki_file_read(file, 0, *text, *bytes, err);
-    if (status != STK_OK)
+    if (status != STK_OK) {
         stki_free(*text);
+        *text = NULL; /* callers free what they have, too */
+    }
     stki_file_close(file);
     return status;
 }
@@ -114,8 +116,8 @@ stk_status stki_prep_write_final(const char *path, const char *text, int64_t byt
             status = stki_fail_errno(err, errno, path, "cannot be given its name");
         if (status != STK_OK)
             (void)unlink(temporary);
-        else if ((status = stki_prep_sync_folder_of(path, err)) != STK_OK)
-            (void)unlink(path); /* a name that might not survive a crash is no success */
+        else /* a name that might not survive a crash is no success; the file stays: what it replaced is gone */
+            status = stki_prep_sync_folder_of(path, err);
     }
     stki_free(temporary);
     return status;

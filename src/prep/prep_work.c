@@ -281,6 +281,16 @@ static stk_status make_folders(stki_prep_run *run, stk_error *err)
     return status;
 }
 
+/* The folder beside the output has no mark of its own while the work folder is elsewhere: it is a job's if that is. */
+static stk_status check_beside(const stki_prep_run *run, const char *beside, stk_error *err)
+{
+    if (strcmp(beside, run->work) == 0 || !is_of_others(beside) || has_mark(run->work))
+        return STK_OK;
+    return stki_fail_at(err, STK_E_CONFIG,
+                        (stki_place){beside, -1, -1, "files that are of no job", "files in the making, or none"},
+                        "--restart empties the folder: move what is in it elsewhere, or give the output another name");
+}
+
 /* Empties it, which nobody else may be working in. */
 static stk_status restart(stki_prep_run *run, stk_error *err)
 {
@@ -293,9 +303,13 @@ static stk_status restart(stki_prep_run *run, stk_error *err)
     if (status == STK_OK && stki_prep_exists(lock))
         status = stki_prep_lock_file(lock, &fd, err);
     if (status == STK_OK)
-        status = stki_work_remove(run->work, err);
+        status = check_own(run->work, err);
+    if (status == STK_OK)
+        status = check_beside(run, beside, err);
     if (status == STK_OK && strcmp(beside, run->work) != 0)
         status = stki_prep_remove_folder(beside, NULL, err);
+    if (status == STK_OK) /* last: it has the mark */
+        status = stki_work_remove(run->work, err);
     if (fd >= 0)
         (void)close(fd);
     stki_free(lock);
