@@ -96,10 +96,22 @@ static stk_status check_swept(const struct lb_args *args, const struct lb_sweep 
     return STK_OK;
 }
 
+/* The --set of a key; NULL: there is none. */
+static const char *set_of(const struct lb_args *args, const char *key)
+{
+    const size_t length = strlen(key);
+
+    for (int i = 0; i < args->set_count; i++)
+        if (strncmp(args->sets[i], key, length) == 0 && args->sets[i][length] == '=')
+            return args->sets[i];
+    return NULL;
+}
+
 stk_status lb_study_open(const struct lb_args *args, struct lb_study *study, stk_error *err)
 {
     struct lb_sweep sweep = {0};
     const bool search = args->sweep_count > 0 || args->tune;
+    const char *repeats;
     stk_status status = STK_OK;
     bool kept;
 
@@ -121,6 +133,11 @@ stk_status lb_study_open(const struct lb_args *args, struct lb_study *study, stk
         return stki_fail(err, STK_E_CONFIG, "--budget goes with --tune only");
     if (args->tune && args->sweep_count > 0)
         return stki_fail(err, STK_E_CONFIG, "--tune and --sweep do not go together");
+    if (args->tune && (repeats = set_of(args, "bench.repeats")) != NULL)
+        return stki_fail(err, STK_E_CONFIG,
+                         "--tune measures each setting by single runs in turns: leave out --set %s, and give "
+                         "bench.run_time for longer ones",
+                         repeats);
     if (search && (args->compare || args->require_count > 0 || args->check_prediction || args->digest))
         return stki_fail(err, STK_E_CONFIG, "%s runs many configs: %s is for the result of one",
                          args->tune ? "--tune" : "--sweep",

@@ -27,7 +27,7 @@ struct st_manifest_check {
     int64_t unsummed;            /* inputs of which the manifest knows no sum */
     char *fault;                 /* of the manifest itself */
     stki_counter checked, ended; /* bytes; files */
-    stki_counter faults;
+    stki_counter faults, unchecked;
     void (*progress)(const struct st_manifest_check *check); /* a few times a second; or NULL */
 };
 
