@@ -103,14 +103,19 @@ void stki_count_leave_out(json_t *job, json_t *made)
     json_t *list, *step;
     size_t i;
 
-    json_object_foreach(job, path, list) json_array_foreach(list, i, step) for (int k = 0; k < 2; k++)
+    json_object_foreach(job, path, list)
     {
-        json_t *theirs = json_array_get(json_object_get(made, path), i);
+        json_array_foreach(list, i, step)
+        {
+            for (int k = 0; k < 2; k++) {
+                json_t *theirs = json_array_get(json_object_get(made, path), i);
 
-        if (!json_waits(json_object_get(step, names[k])) || !json_object_get(theirs, names[k]))
-            continue;
-        json_object_set_new(step, names[k], json_null());
-        json_object_set_new(theirs, names[k], json_null());
+                if (!json_waits(json_object_get(step, names[k])) || !json_object_get(theirs, names[k]))
+                    continue;
+                json_object_set_new(step, names[k], json_null());
+                json_object_set_new(theirs, names[k], json_null());
+            }
+        }
     }
 }
 
