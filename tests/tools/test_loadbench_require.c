@@ -100,7 +100,8 @@ static void they_hold_or_not(void **state)
         {"au>=93%", true},
         {"au>=94%", false},
         {"consumer_wait<=25%", true},
-        {"consumer_wait<=0.25", false}, /* the figure itself counts in percent */
+        {"consumer_wait_percent<=25", true},
+        {"consumer_wait_percent<=0.25", false},
         {"slot_memory<=2.5MB", true},
         {"slot_memory<=2MiB", false},
         {"slot_memory>=2500kB", true},
@@ -141,6 +142,7 @@ static void wrong_ones_are_refused(void **state)
         {"slot_memory<=5ms", "slot_memory_mb is bytes"},
         {"samples_per_s>=5ms", "is a plain number"},
         {"nothing_like_it>=1", "no such number"},
+        {"consumer_wait<=0.25", "0.25% or 25%"},
     };
     json_t *tree = result();
 

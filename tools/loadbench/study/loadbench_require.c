@@ -120,6 +120,10 @@ stk_status lb_require_check(const struct lb_require *require, const json_t *tree
     if (require->kind != ' ' && require->kind != kind)
         return stki_fail(err, STK_E_CONFIG, "--require: %s: %s is %s, and the number given is %s", require->text,
                          found->path, kind_name(kind), kind_name(require->kind));
+    /* 0.9 of a name that leaves out "_percent" may mean 0.9 % or 90 %. */
+    if (require->kind == ' ' && kind == 'p' && factor != 1 && !strstr(require->name, "percent"))
+        return stki_fail(err, STK_E_CONFIG, "--require: %s: %s is a percentage; write %g%% or %g%%", require->text,
+                         found->path, require->value, 100 * require->value);
     *holds = compare(require->relation, found->value * (require->kind == ' ' ? 1 : factor), require->value);
     return STK_OK;
 }
