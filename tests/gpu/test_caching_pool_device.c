@@ -272,7 +272,7 @@ static void too_much_is_refused_by_name(void **state)
 static void the_cache_makes_room(void **state)
 {
     stk_device_properties properties = {.struct_size = sizeof properties};
-    stk_stream *first = new_stream(), *second = new_stream(), *before;
+    stk_stream *first, *second, *before;
     int64_t retries, most;
     stk_tensor t;
     stk_error err;
@@ -280,6 +280,8 @@ static void the_cache_makes_room(void **state)
     (void)state;
     if (stk_device_get_kind(device) == STK_DEVICE_HOST)
         skip();
+    first = new_stream();
+    second = new_stream();
     empty();
     assert_ok(stk_device_get_properties(device, &properties, &err));
     retries = stats_of(STK_MEMORY_DEVICE).retries;
