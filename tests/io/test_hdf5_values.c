@@ -18,7 +18,7 @@ static void sums_of(const char *name, const char **dtype, int64_t *count, char *
     stki_reader_opts opts = {.name = name};
     stkt_sha256 bytes, begins;
     stki_container *container;
-    stki_reader *reader;
+    stki_reader *reader = NULL;
     stki_scratch scratch;
     int64_t items = 0;
 

@@ -153,13 +153,11 @@ static stk_status read_type(unsigned char type, bool gnu, const char *name, int6
     case 'g':
         *out = STKI_TAR_PAX_GLOBAL;
         return STK_OK;
-    case 'S':
-        if (gnu) {
+    default:
+        if (gnu && type == 'S') {
             *out = STKI_TAR_SPARSE;
             return STK_OK;
         }
-        /* fall through */
-    default:
         return stki_fail_at(
             err, STK_E_UNSUPPORTED,
             (stki_place){path, -1, offset + TYPE,

@@ -456,6 +456,9 @@ static bool asked(struct CUstream_st *s, int64_t position, int64_t *times)
 #define END                      \
     pthread_mutex_unlock(&lock); \
     return answer(error)
+#define END_LAUNCH               \
+    pthread_mutex_unlock(&lock); \
+    return (int)answer(error)
 
 static cudaError_t DriverGetVersion(int *version)
 {
@@ -862,7 +865,7 @@ static int launch_op(const char *name, int ordinal, void *stream, const sim_op *
         broken("%s: the kernel is not loaded: CUDA would wait for the whole GPU", name);
     if (!error)
         error = enqueue(stream_of(name, stream, gpu), op);
-    END;
+    END_LAUNCH;
 }
 
 static int launch_load(int ordinal)
@@ -871,7 +874,7 @@ static int launch_load(int ordinal)
     if (gpu != ordinal)
         broken("load for GPU %d in the context of GPU %d", ordinal, gpu);
     loaded[gpu] = true;
-    END;
+    END_LAUNCH;
 }
 
 static int launch_fill(int ordinal, void *stream, void *dst, const void *pattern, int64_t pattern_bytes, int64_t count)
