@@ -30,7 +30,7 @@ static int64_t most_mappings(void)
 static int64_t present_mappings(void)
 {
     FILE *file = fopen("/proc/self/maps", "re");
-    static char bytes[1 << 16]; /* whoever looks is alone */
+    static char bytes[1 << 16]; /* only one thread at a time is here */
     int64_t lines = 0;
     size_t n;
 

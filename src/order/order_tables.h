@@ -1,9 +1,9 @@
 /* order_tables.h: the few tables that an order keeps, one an epoch or one a window of an epoch, each named by a key.
  * Tables in use follow each other by their keys.
  *
- * Readers take no lock: a table's `users` is raised before its key is looked at for the last time, and whoever builds
- * takes the key away before he looks at `users` (both in one total order), so a table is never written under a reader.
- * Who builds holds `lock`. stki_tables_ahead builds the next table in slices and never waits for the lock; a reader
+ * Readers take no lock: a reader increments a table's `users` before it checks the key for the last time, and a builder
+ * removes the key before it checks `users` (both sequentially consistent), so a table is never written while it is read.
+ * Builders hold `lock`. stki_tables_ahead builds the next table in slices and never waits for the lock; a reader
  * whose table is not there completes it under the lock, which is the only wait. Any thread. */
 #ifndef STKI_ORDER_TABLES_H
 #define STKI_ORDER_TABLES_H

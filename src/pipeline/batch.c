@@ -38,7 +38,8 @@ static void let_go(stk_batch *batch)
     stki_core_release(core);
 }
 
-/* The slot is filled again behind what `stream` holds now. A device that fails tells whoever asks it next. */
+/* The slot is refilled only after the work queued in `stream` so far. An error of the device is reported by its next
+ * call. */
 static void guard(stk_batch *batch, stk_stream *stream)
 {
     if (is_on_device(batch))

@@ -10,7 +10,12 @@ add_test(NAME exports_declared COMMAND ${packaging_dir}/exports_declared.sh ${CM
 add_test(NAME install_examples COMMAND ${packaging_dir}/install_examples.sh ${PROJECT_BINARY_DIR} ${CMAKE_C_COMPILER}
          "${STOKER_SANITIZE}")
 add_test(NAME include_rules COMMAND ${packaging_dir}/include_rules.sh ${CMAKE_C_COMPILER} ${PROJECT_BINARY_DIR})
-add_test(NAME link_rules COMMAND ${packaging_dir}/link_rules.py ${PROJECT_BINARY_DIR})
 add_test(NAME row_rules COMMAND ${packaging_dir}/row_rules.py)
-set_tests_properties(exports headers_alone exports_declared install_examples include_rules link_rules row_rules PROPERTIES LABELS packaging SKIP_RETURN_CODE 77 TIMEOUT 1500)
+set(packaging_tests exports headers_alone exports_declared install_examples include_rules row_rules)
+if(NOT CMAKE_BUILD_TYPE MATCHES "Rel") # optimized objects do not show every reference
+  add_test(NAME link_rules COMMAND ${packaging_dir}/link_rules.py ${PROJECT_BINARY_DIR})
+  list(APPEND packaging_tests link_rules)
+endif()
+set_tests_properties(${packaging_tests} PROPERTIES LABELS packaging TIMEOUT 1500)
+set_tests_properties(headers_alone PROPERTIES SKIP_RETURN_CODE 77) # without a C++ compiler
 set_tests_properties(install_examples PROPERTIES LABELS "packaging;threads")

@@ -434,14 +434,19 @@ static stk_status do_global(struct machine *m)
     return status ? status : push_global(m, module, module_bytes, name, name_bytes);
 }
 
+static stk_status pop_two(struct machine *m, int32_t *top, int32_t *below)
+{
+    const stk_status status = pop(m, top);
+
+    return status ? status : pop(m, below);
+}
+
 static stk_status do_stack_global(struct machine *m)
 {
     int32_t name, module;
     const stki_pt_value *values;
-    stk_status status = pop(m, &name);
+    const stk_status status = pop_two(m, &name, &module);
 
-    if (!status)
-        status = pop(m, &module);
     if (status)
         return status;
     values = m->pickle->values;
@@ -587,10 +592,8 @@ static stk_status do_reduce(struct machine *m)
 {
     int32_t args, callable;
     const stki_pt_global *global;
-    stk_status status = pop(m, &args);
+    const stk_status status = pop_two(m, &args, &callable);
 
-    if (!status)
-        status = pop(m, &callable);
     if (status)
         return status;
     if (value_at(m, callable)->kind != STKI_PT_GLOBAL || value_at(m, args)->kind != STKI_PT_TUPLE)

@@ -238,7 +238,8 @@ static void serve(struct cache *cache, struct entry *entry, int64_t uses, stk_st
     *out = entry->storage;
 }
 
-/* Below, with the lock held: chunks that cannot be decoded, whoever asks and when. */
+/* The functions below are called with the lock held. They record chunks that cannot be decoded, so that no worker
+ * decodes one again. */
 static const stk_error *find_failed(const stki_chunk_user *user, int64_t number)
 {
     for (int i = 0; i < FAILED && i < user->failed_count; i++)

@@ -220,8 +220,8 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The file becomes one of the restart intervals that the part needs, and `how` says which part of that it is. The lines
- * above and below belong to it where upsampling looks at them; the columns beside it do already. */
+/* The file becomes one of the restart intervals that the part needs, and `how` says which part of that it is. It
+ * includes the lines above and below the part that upsampling reads; the neighboring columns are part of it already. */
 static stk_status cut_jpeg(stki_decoder *decoder, const void **bytes, int64_t *count, int64_t margin,
                            stki_jpeg_how *how, stk_error *err)
 {

@@ -46,7 +46,7 @@ stk_status stki_vocabulary_read(const char *path, const char *text, int64_t leng
     if (merges && !json)
         status =
             stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, "a vocabulary of another kind", "a vocab.json"},
-                         "merges were given beside it");
+                         "a merges file can only be used with a vocab.json");
     else
         status = json ? stki_vocabulary_json(text, length, merges, merges_length, v, err)
                       : stki_vocabulary_tiktoken(text, length, v, err);
