@@ -1,5 +1,5 @@
 # Compiler flags shared by every target. C11 with GNU/Linux system interfaces; floating point is exactly what the source says
-# (no contraction: docs/convert.md depends on it).
+# (no contraction: docs/internals/convert.md depends on it).
 get_filename_component(STOKER_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY) # cmake/gpu-check is a project of its own
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)

@@ -2,8 +2,8 @@
  * "image" (f32) with the classes of the field "label".
  *     train_images CONFIG.yaml CLASSES [EPOCHS]
  *
- * New here: everything about the data stands in the config (docs/imagenet.md makes one); the program asks the loader
- * how many values a row has.
+ * New here: everything about the data stands in the config (docs/guides/imagenet.md makes one); the program asks the
+ * loader how many values a row has.
  */
 #include <math.h>
 #include <stdio.h>

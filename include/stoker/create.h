@@ -55,8 +55,8 @@ STK_API stk_status stk_tensor_eye(stk_dtype dtype, int64_t rows, int64_t columns
 /* ---- random numbers ---- */
 
 /* Uniform in [0, 1), and normal with mean 0 and standard deviation 1. Element n in row-major order is a pure function
- * of seed, n and dtype (Philox4x32-10; docs/tensor.md): the bits are the same on every machine and device. Real dtypes
- * only. */
+ * of seed, n and dtype (Philox4x32-10; docs/reference/tensor.md): the bits are the same on every machine and device.
+ * Real dtypes only. */
 STK_API stk_status stk_tensor_rand(stk_dtype dtype, int ndim, const int64_t *shape, uint64_t seed, stk_device *device,
                                    stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_randn(stk_dtype dtype, int ndim, const int64_t *shape, uint64_t seed, stk_device *device,

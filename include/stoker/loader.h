@@ -16,7 +16,7 @@
  *
  * With a device (`device`), the tensors of a batch are in device memory, copied there in advance; indices and mask stay
  * in ordinary memory. stk_loader_next_on does not block the host: work queued in the stream after it runs after the
- * copy, and stk_batch_release_on keeps the slot until the stream has reached that point (docs/gpu.md).
+ * copy, and stk_batch_release_on keeps the slot until the stream has reached that point (docs/guides/gpu.md).
  *
  *     while ((status = stk_loader_next_on(loader, stream, 60 * 1000000000LL, &batch, &err)) == STK_OK) {
  *         … queue the training step in `stream` …
@@ -63,7 +63,7 @@ struct DLManagedTensor; /* of <dlpack/dlpack.h>, version 0.6 */
 #define STK_TIMEOUT_INFINITE (-1)
 #define STK_NO_ERRORS (-1) /* max_errors, max_error_fraction: no sample may fail, the 0 of a config */
 
-/* docs/order.md defines them. */
+/* docs/internals/order.md defines them. */
 typedef enum stk_order {
     STK_ORDER_SEQUENTIAL = 0,
     STK_ORDER_RANDOM = 1,
@@ -87,7 +87,7 @@ typedef enum stk_guard { STK_GUARD_ON = 0, STK_GUARD_OFF = 1 } stk_guard;
 typedef enum stk_resume { STK_RESUME_STRICT = 0, STK_RESUME_FORCE = 1 } stk_resume;
 typedef enum stk_on_error { STK_ON_ERROR_FAIL = 0, STK_ON_ERROR_SKIP = 1, STK_ON_ERROR_SUBSTITUTE = 2 } stk_on_error;
 typedef enum stk_digest { STK_DIGEST_NONE = 0, STK_DIGEST_ORDER = 1, STK_DIGEST_BYTES = 2 } stk_digest;
-typedef enum stk_launcher { STK_LAUNCHER_AUTO = 0, STK_LAUNCHER_NONE = 1 } stk_launcher; /* docs/ranks.md */
+typedef enum stk_launcher { STK_LAUNCHER_AUTO = 0, STK_LAUNCHER_NONE = 1 } stk_launcher; /* docs/reference/ranks.md */
 typedef enum stk_stores { STK_STORES_AUTO = 0, STK_STORES_CACHED = 1, STK_STORES_STREAMING = 2 } stk_stores;
 
 /* ---- custom transforms ----
@@ -198,7 +198,7 @@ typedef struct stk_loader_opts {
                              cache_bytes holds, at most 64 */
     int64_t cache_bytes;  /* bytes of decompressed chunks kept for all loaders of the process; the largest value of the
                              open loaders applies; 0: 256 MiB */
-    /* Samples that cannot be read or decoded (docs/errors.md). */
+    /* Samples that cannot be read or decoded (docs/reference/errors.md). */
     stk_on_error on_error;
     int64_t max_errors; /* more failed samples than this end the run; 0: unlimited; STK_NO_ERRORS; needs on_error */
     double max_error_fraction; /* more than this fraction of an epoch ends the run, 0 to 1; 0: 0.01; STK_NO_ERRORS */
@@ -210,7 +210,7 @@ typedef struct stk_loader_opts {
     int64_t replication;        /* number of neighboring ranks that read the same data; 0: 1 */
     int64_t replication_blocks; /* number of equal blocks of ranks that read the same data; 0: 1 */
     stk_guard sigbus_guard;     /* a truncated mapped file is an error of its records (above) */
-    /* Further options of the order (docs/order.md). */
+    /* Further options of the order (docs/internals/order.md). */
     int64_t epoch_length;  /* positions of an epoch; 0: as many as there are samples */
     const double *weights; /* STK_ORDER_WEIGHTED: one per sample; copied */
     int64_t weight_count;
@@ -231,21 +231,22 @@ typedef struct stk_loader_opts {
      * place in its own device slots, but does not use it unless the device converts the field. */
     void *(*device_buffer)(void *context, const char *field, int slot, int64_t bytes);
     void *device_buffer_context;
-    /* NAME.manifest.json of the preparation job that wrote the files (docs/prep.md), with which names and sizes are
-     * compared at open. NULL: no comparison. With `datasets` each has its own. */
+    /* NAME.manifest.json of the preparation job that wrote the files (docs/reference/prep.md), with which names and
+     * sizes are compared at open. NULL: no comparison. With `datasets` each has its own. */
     const char *manifest;
     /* How samples that are files are paired, in the config language: "name", "position", "{strip: [_image, _mask]}";
      * NULL: folders and patterns by name, lists by position. With `datasets` each has its own. */
     const char *pair;
     stk_block_rows block_rows; /* STK_ORDER_BLOCK; block_window has no effect on rows in order */
-    stk_helps consumer_helps;  /* the thread that calls next makes rows while it waits (docs/threads.md) */
+    stk_helps consumer_helps;  /* the thread that calls next makes rows while it waits (docs/internals/threads.md) */
 } stk_loader_opts;
 #define STK_LOADER_OPTS_INIT STK_OPTS_INIT(stk_loader_opts)
 
 /* ---- open and close ---- */
 
 STK_API stk_status stk_loader_open(const stk_loader_opts *opts, stk_loader **out, stk_error *err);
-/* Opens a config file (docs/config.md). `sets` are assignments such as "loader.batch_size=256" that override it. */
+/* Opens a config file (docs/reference/config.md). `sets` are assignments such as "loader.batch_size=256" that override
+ * it. */
 STK_API stk_status stk_loader_open_file(const char *path, const char *const *sets, int set_count, stk_loader **out,
                                         stk_error *err);
 /* Opens a config text. Relative paths in it are relative to `base_dir` (NULL: the working directory). */
@@ -309,8 +310,8 @@ STK_API stk_status stk_batch_dlpack_on(stk_batch *batch, const char *name, stk_s
  * step, so that all ranks have the same number of steps. */
 STK_API int64_t stk_batch_rows(const stk_batch *batch);
 STK_API int64_t stk_batch_valid_rows(const stk_batch *batch); /* rows whose mask is 1 */
-/* The sample number of each row, or the number of its window (docs/order.md). Samples are numbered through all data
- * sets: those of data set d begin at its `first`. */
+/* The sample number of each row, or the number of its window (docs/internals/order.md). Samples are numbered through
+ * all data sets: those of data set d begin at its `first`. */
 STK_API const int64_t *stk_batch_indices(const stk_batch *batch);
 STK_API const int32_t *stk_batch_sources(const stk_batch *batch); /* the data set of each row; 0 if there is one */
 STK_API const uint8_t *stk_batch_mask(const stk_batch *batch);    /* 1: a sample; 0: padding */
@@ -322,7 +323,7 @@ STK_API bool stk_batch_last_of_epoch(const stk_batch *batch);
  * run. -1: the batch is in ordinary memory. */
 STK_API int stk_batch_device_slot(const stk_batch *batch);
 
-/* ---- saving and resuming (docs/resume.md) ---- */
+/* ---- saving and resuming (docs/reference/resume.md) ---- */
 
 #define STK_STATE_MAX 256 /* bytes, enough for every state */
 
@@ -394,9 +395,9 @@ typedef struct stk_field_info {
 } stk_field_info;
 
 STK_API stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info *out, stk_error *err);
-/* The class names of a field's labels (source.classes, docs/formats.md): class i has the name (*names)[i], in the bytes
- * of the file. The table is the same for all files and data sets of the field. NULL and 0: the labels have no names.
- * Valid as long as the loader. STK_E_RANGE: there is no field of that number. */
+/* The class names of a field's labels (source.classes, docs/reference/formats.md): class i has the name (*names)[i], in
+ * the bytes of the file. The table is the same for all files and data sets of the field. NULL and 0: the labels have no
+ * names. Valid as long as the loader. STK_E_RANGE: there is no field of that number. */
 STK_API stk_status stk_loader_classes(const stk_loader *loader, int index, const char *const **names, int64_t *count,
                                       stk_error *err);
 /* All effective options after defaults, limits and detection, as JSON. Valid as long as the loader. */

@@ -1,5 +1,5 @@
 /* ops.h: arithmetic on tensors: element-wise operations, reductions, matrix products, and the loss of a classifier. The
- * semantics are torch's; docs/tensor.md has the rules.
+ * semantics are torch's; docs/reference/tensor.md has the rules.
  *
  * `stk_tensor_add(&a, &b, &out, &err)` creates a new tensor, which the caller releases. `…_into` writes to an existing
  * tensor of exactly the right shape; with the first operand as `out` it works in place. New results are row-major,
@@ -152,8 +152,8 @@ STK_API stk_status stk_tensor_argmax(const stk_tensor *tensor, int dim, bool kee
 
 /* Follows NumPy: the last two axes are matrices, the axes before them are broadcast, and a tensor with one axis is a
  * row on the left or a column on the right, whose axis is removed. Any strides. One dtype (STK_E_BAD_DTYPE); integers
- * wrap, bool is the OR of ANDs, f16 and bf16 accumulate in f32. f32 and f64 use a CBLAS if there is one (docs/tensor.md
- * says which, and with how many threads); without it, every machine gives the same bits. */
+ * wrap, bool is the OR of ANDs, f16 and bf16 accumulate in f32. f32 and f64 use a CBLAS if there is one
+ * (docs/reference/tensor.md says which, and with how many threads); without it, every machine gives the same bits. */
 STK_API stk_status stk_tensor_matmul(const stk_tensor *a, const stk_tensor *b, stk_tensor *out, stk_error *err);
 /* The same into `out` of exactly that shape (STK_E_BAD_SHAPE) and dtype, which may not overlap a or b
  * (STK_E_BAD_OVERLAP). */

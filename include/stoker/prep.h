@@ -1,5 +1,6 @@
-/* prep.h: preparation jobs, which convert files into records for training. A job is a config file (docs/prep.md) that
- * says what to read, how to transform it and what to write. `stoker prep JOB.yaml` runs a job, and so does
+/* prep.h: preparation jobs, which convert files into records for training. A job is a config file
+ * (docs/reference/prep.md) that says what to read, how to transform it and what to write. `stoker prep JOB.yaml` runs a
+ * job, and so does
  *
  *     stk_prep *job;
  *     stk_prep_result result = {.struct_size = sizeof result};

@@ -191,7 +191,7 @@ typedef enum stk_layout {
 STK_API bool stk_tensor_is_contiguous(const stk_tensor *tensor);
 STK_API bool stk_tensor_is_channels_last(const stk_tensor *tensor);
 /* The same for any layout (KEEP: whether the tensor covers a block of memory exactly once). A tensor may have several
- * layouts at once. docs/tensor.md has the exact definitions. */
+ * layouts at once. docs/reference/tensor.md has the exact definitions. */
 STK_API bool stk_tensor_has_layout(const stk_tensor *tensor, stk_layout layout);
 /* A new uninitialized tensor in the given layout (not KEEP). STK_E_BAD_DIM: channels-last without four axes. */
 STK_API stk_status stk_tensor_empty_as(stk_dtype dtype, int ndim, const int64_t *shape, stk_layout layout,
@@ -209,8 +209,8 @@ STK_API stk_status stk_tensor_clone(const stk_tensor *tensor, stk_tensor *out, s
 STK_API stk_status stk_tensor_contiguous_as(const stk_tensor *tensor, stk_layout layout, stk_tensor *out,
                                             stk_error *err);
 STK_API stk_status stk_tensor_clone_as(const stk_tensor *tensor, stk_layout layout, stk_tensor *out, stk_error *err);
-/* The tensor itself (retained) if it already has the dtype, else a row-major copy. docs/tensor.md has the rules: real
- * to integer truncates and saturates, NaN gives 0; integers wrap; f16 and bf16 go through f32. */
+/* The tensor itself (retained) if it already has the dtype, else a row-major copy. docs/reference/tensor.md has the
+ * rules: real to integer truncates and saturates, NaN gives 0; integers wrap; f16 and bf16 go through f32. */
 STK_API stk_status stk_tensor_to(const stk_tensor *tensor, stk_dtype dtype, stk_tensor *out, stk_error *err);
 /* The tensor itself (retained) if it is already on the device, else a copy in the layout KEEP. */
 STK_API stk_status stk_tensor_to_device(const stk_tensor *tensor, stk_device *device, stk_tensor *out, stk_error *err);

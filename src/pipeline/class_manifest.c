@@ -1,6 +1,6 @@
-/* class_manifest.c: names of classes from the manifests of preparation jobs (docs/prep.md): the one that the config
- * names for a data set, else NAME.manifest.json beside a file NAME.npy, NAME-00003.tar, NAME.FIELD.npy and the like, if
- * it lists the file with the size that it has. */
+/* class_manifest.c: names of classes from the manifests of preparation jobs (docs/reference/prep.md): the one that the
+ * config names for a data set, else NAME.manifest.json beside a file NAME.npy, NAME-00003.tar, NAME.FIELD.npy and the
+ * like, if it lists the file with the size that it has. */
 #include "allocate.h"
 #include "core.h"
 #include "dtype.h"

@@ -60,7 +60,7 @@ static const stki_option field_rows[] = {
                 .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("nhwc", "nchw"), STKI_C(stk_field_opts, layout)),
     STKI_NODE(field_options, transforms,
               "A list of steps: those that move pixels (crop, resize, random_horizontal_flip, …), then arithmetic "
-              "(normalize, quantize, …); docs/transforms.md",
+              "(normalize, quantize, …); docs/reference/transforms.md",
               .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("[{normalize: imagenet}]", "[{scale: 0.5}]"),
               .path_in = stki_transforms_path, STKI_C_PARSED(stk_field_opts, transforms)),
     STKI_NODE(field_options, pad,

@@ -47,7 +47,7 @@ static const stki_option window_rows[] = {
     STKI_INT(stki_window, dilation, 1, 1, MOST, "samples", "From one sample of a window to the next"),
     STKI_ENUM(stki_window, offsets, fixed, offset_words,
               "Where windows begin: every stride; every stride from another offset each epoch; or anywhere, as many of "
-              "them in an epoch (docs/order.md)"),
+              "them in an epoch (docs/internals/order.md)"),
     STKI_STRING(stki_window, group_by, "files",
                 "files: windows do not leave a file, or the folder of files that are samples; a field: nor do they go "
                 "beyond a change of its value; none: they cross files and folders",
@@ -91,7 +91,7 @@ static const stki_option source_rows[] = {
     STKI_NODE(
         source_options, window,
         "Rows are windows over neighboring samples, clips of a video or pieces of a series: {length, stride, dilation, "
-        "offsets, group_by, take} (docs/order.md)",
+        "offsets, group_by, take} (docs/internals/order.md)",
         .flags = STKI_GIVEN, .inner = &window_table),
     STKI_NODE(source_options, documents,
               "A stream of tokens is cut into documents, samples of varying length: {begin: TOKEN} or {end: TOKEN}",

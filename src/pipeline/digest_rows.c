@@ -1,5 +1,5 @@
 /* digest_rows.c: what one batch adds to the digest of the stream: the sum modulo 2^128, over the rows whose mask is 1,
- * of the XXH3-128 of these little-endian words of 64 bits (docs/resume.md):
+ * of the XXH3-128 of these little-endian words of 64 bits (docs/reference/resume.md):
  *
  *     position   epoch times the positions of an epoch, plus the position in the epoch
  *     source     0 (of a mixture: which data set)

@@ -65,7 +65,8 @@ stk_status stki_classes_of_manifest(const char *path, const char *member, const 
 stk_status stki_classes_check_rows(const struct stki_core *core, int field, stk_error *err);
 /* As new JSON, a list of names. NULL: no memory. */
 json_t *stki_classes_json(const stki_classes *classes);
-/* Adds the names to a report of statistics (docs/statistics.md) that counts the values of the field's rows. */
+/* Adds the names to a report of statistics (docs/reference/statistics.md) that counts the values of the field's rows.
+ */
 void stki_classes_report(const struct stki_core *core, int field, json_t *report);
 /* The table of the rows that are delivered, if they still are the numbers of classes; NULL: they are something else. */
 const stki_classes *stki_classes_of_rows(const struct stki_core *core, int field);

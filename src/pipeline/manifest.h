@@ -1,6 +1,6 @@
-/* manifest.h: the list of files in the manifest that a preparation job leaves beside its output (docs/prep.md), as far
- * as a loader or a checker needs it: which files the data set is made of, how large they are, how many rows they hold,
- * and their sums. */
+/* manifest.h: the list of files in the manifest that a preparation job leaves beside its output
+ * (docs/reference/prep.md), as far as a loader or a checker needs it: which files the data set is made of, how large
+ * they are, how many rows they hold, and their sums. */
 #ifndef STKI_MANIFEST_H
 #define STKI_MANIFEST_H
 

@@ -1,5 +1,5 @@
 /* state.h: what a saved position is: a blob of at most STK_STATE_MAX bytes, or JSON that says the same and may be
- * written by hand. docs/resume.md draws the blob.
+ * written by hand. docs/reference/resume.md draws the blob.
  *
  * What the position depends on is compared by lines (option_print.h). The JSON holds the lines, the blob a hash of
  * those of each section. The version is raised when lines change that no config changed: another default of a printed

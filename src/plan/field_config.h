@@ -27,7 +27,7 @@ typedef struct stki_window {
     int64_t length;           /* 0: there are none */
     int64_t stride, dilation; /* from one window to the next, and inside one; at least 1 */
     int offsets;              /* enum stki_offsets; where not fixed, the order says where windows begin */
-    const char *group_by;     /* "files", "none" or a field; see docs/order.md */
+    const char *group_by;     /* "files", "none" or a field; see docs/internals/order.md */
     int take;                 /* enum stki_take: what fields without windows give */
 } stki_window;
 

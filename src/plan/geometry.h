@@ -4,7 +4,7 @@
  * sees. The bytes are those of one step after the other: what a crop has cut off is not looked at by the resize behind
  * it. (But a flip or rotation before a resize is done behind it.) Sizes and draws mean what torchvision means by them.
  *
- *     geometry_steps.c  from the config     geometry.c  one image     docs/transforms.md  the definitions
+ *     geometry_steps.c  from the config     geometry.c  one image     docs/reference/transforms.md  the definitions
  */
 #ifndef STKI_GEOMETRY_H
 #define STKI_GEOMETRY_H

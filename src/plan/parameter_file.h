@@ -1,5 +1,5 @@
 /* parameter_file.h: parameters of a transform that stand in a file, as preparation jobs write them: JSON (or YAML), one
- * map, or a map of them by field under "fields" (docs/transforms.md). */
+ * map, or a map of them by field under "fields" (docs/reference/transforms.md). */
 #ifndef STKI_PARAMETER_FILE_H
 #define STKI_PARAMETER_FILE_H
 
@@ -11,7 +11,7 @@
 stk_status stki_parameters_open(const stki_node *node, const char *base_dir, const char *field,
                                 stki_document **document, const stki_node **out, stk_error *err);
 
-/* ---- files of statistics, NAME.stats.json (docs/statistics.md) ---- */
+/* ---- files of statistics, NAME.stats.json (docs/reference/statistics.md) ---- */
 
 bool stki_parameters_are_stats(const stki_document *document);
 /* The map of a field's mean and std: what the file has, or with `per` (NULL: not given) tensor or channel. */

@@ -1,6 +1,6 @@
 /* transform.c: reads a field's list of transforms and folds it. First come steps of geometry (geometry.c); all others
- * are affine in each channel, so that they become one multiply-add and a store (docs/convert.md); coefficients are kept
- * in double until the end. */
+ * are affine in each channel, so that they become one multiply-add and a store (docs/internals/convert.md);
+ * coefficients are kept in double until the end. */
 #include "transform.h"
 #include "allocate.h"
 #include "error.h"
@@ -233,8 +233,8 @@ static stk_status normalize_by_file(state *s, const stki_node *node, stk_error *
             status = normalize_map(s, from, stki_node_get(from, "mean"), stki_node_get(from, "std"),
                                    stki_node_get(map, "scale"), err);
     } else if (stki_node_get(node, "per")) {
-        status = stki_fail_node(err, stki_node_get(node, "per"), "%s is no file of statistics (docs/statistics.md)",
-                                map->file);
+        status = stki_fail_node(err, stki_node_get(node, "per"),
+                                "%s is no file of statistics (docs/reference/statistics.md)", map->file);
     } else {
         status = stki_node_get(map, "stats") ? stki_fail_node(err, map, "found stats in a file of stats")
                                              : op_normalize(s, map, err);
@@ -340,7 +340,7 @@ static stk_status quantize_by_file(state *s, const stki_node *node, const stki_n
         status = stki_stats_calibration(map, method ? method : node, &map, err);
         status = status != STK_OK ? status : quantize_map(s, map, err);
     } else if (method) {
-        status = stki_fail_node(err, method, "%s is no file of statistics (docs/statistics.md)", map->file);
+        status = stki_fail_node(err, method, "%s is no file of statistics (docs/reference/statistics.md)", map->file);
     } else {
         status = stki_node_get(map, "file") || stki_node_get(map, "stats")
                      ? stki_fail_node(err, map, "found file in a file of parameters")

@@ -24,7 +24,7 @@ static const stki_need needs_skip = {.key = "on_error", .words = &on_error_words
 static const stki_need needs_output = {.key = "/output"};
 
 static const stki_option prep_rows[] = {
-    STKI_NODE(stki_prep_section, filter, "Which samples are used, by their labels or sizes (docs/encode.md)",
+    STKI_NODE(stki_prep_section, filter, "Which samples are used, by their labels or sizes (docs/reference/encode.md)",
               .inner = &stki_filter_table),
     STKI_ENUM(stki_prep_section, on_error, fail, on_error_words,
               "What becomes of a sample that cannot be read or made: the job ends, or it is left out and listed"),

@@ -1,6 +1,7 @@
-/* prep_manifest.c: NAME.manifest.json: what a data set is, and where it came from (docs/prep.md describes it). Whoever
- * has the manifest can check every part, and tell whether two data sets are the same: `digest` is the XXH3-128 of the
- * manifest as compact JSON with sorted keys, without itself and without `run`, which says when and where it was made.
+/* prep_manifest.c: NAME.manifest.json: what a data set is, and where it came from (docs/reference/prep.md describes
+ * it). Whoever has the manifest can check every part, and tell whether two data sets are the same: `digest` is the
+ * XXH3-128 of the manifest as compact JSON with sorted keys, without itself and without `run`, which says when and
+ * where it was made.
  */
 #include "allocate.h"
 #include "clock.h"

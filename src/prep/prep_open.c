@@ -220,7 +220,8 @@ static stk_status find_finisher(stki_prep_run *run, stki_prep_field *field, stk_
     ops = encode ? stki_finisher_of(encode) : &stki_finish_keep;
     if (!ops)
         return stki_fail_value(
-            err, encode, "an encoding that there is: jpeg, png, keep, tokens, {transcode: jpeg} (docs/encode.md)");
+            err, encode,
+            "an encoding that there is: jpeg, png, keep, tokens, {transcode: jpeg} (docs/reference/encode.md)");
     if (stki_node_get(node, "extension"))
         field->out.extension = stki_node_get(node, "extension")->text;
     field->out.encode = ops->name;

@@ -3,7 +3,7 @@
  *
  * Between different dtypes a row goes in blocks through one of four wide forms that hold every source value exactly
  * (int64, uint64, float, double): one function per dtype loads, one per dtype and form stores, and those few functions
- * are the definition of all pairs. docs/tensor.md has the rules.
+ * are the definition of all pairs. docs/reference/tensor.md has the rules.
  */
 #ifndef STKI_CAST_H
 #define STKI_CAST_H

@@ -1,6 +1,6 @@
 /* color.h: what is done to the colours of an image between its bytes and the multiply-add of a conversion, in f32 and
- * in the units of the bytes, 0 to 255 (docs/convert.md, "Colours", is the definition). The loops are plain C over
- * planes, compiled for each instruction set: one IEEE operation after the other, so that all give the same bits.
+ * in the units of the bytes, 0 to 255 (docs/internals/convert.md, "Colours", is the definition). The loops are plain C
+ * over planes, compiled for each instruction set: one IEEE operation after the other, so that all give the same bits.
  */
 #ifndef STKI_COLOR_H
 #define STKI_COLOR_H

@@ -1,7 +1,7 @@
 /* convert.h: the fused pass from a sample's view to its row in a batch: load, (multiply-add by channel), round,
- * saturate, store in another dtype and layout, each byte read once and written once. docs/convert.md defines the
- * result; convert_ref.c is that definition in code; the AVX2, AVX-512 and NEON files give the same bits (NaN payloads
- * aside).
+ * saturate, store in another dtype and layout, each byte read once and written once. docs/internals/convert.md defines
+ * the result; convert_ref.c is that definition in code; the AVX2, AVX-512 and NEON files give the same bits (NaN
+ * payloads aside).
  *
  * A description is compiled once (dtypes, geometry, coefficients and variant are decided then) and run any number of
  * times from any number of threads over different samples.
@@ -67,7 +67,7 @@ const char *stki_convert_name(const stki_convert *convert);
 /* Tests and bench: compile for one variant whatever stki_isa says. */
 stk_status stki_convert_create_isa(const stki_convert_desc *desc, enum stki_isa isa, stki_convert **out,
                                    stk_error *err);
-int64_t stki_cache_bytes(void); /* last-level cache of this machine, from sysfs; 32 MiB where it does not tell */
+int64_t stki_cache_bytes(void);  /* last-level cache of this machine, from sysfs; 32 MiB where it does not tell */
 int64_t stki_level2_bytes(void); /* one processor's second-level cache; 256 KiB where it does not tell */
 
 #endif

@@ -1,5 +1,5 @@
-/* convert_ref.c: the definition of a conversion with arithmetic, one element after the other (docs/convert.md). It
- * knows no fast path and merges no axes; everything else is measured against it.
+/* convert_ref.c: the definition of a conversion with arithmetic, one element after the other
+ * (docs/internals/convert.md). It knows no fast path and merges no axes; everything else is measured against it.
  */
 #include "convert_internal.h"
 #include "tensor_internal.h"

@@ -8,7 +8,7 @@ typedef struct stki_element {
     char bytes[16];
 } stki_element;
 
-/* STK_E_BAD_VALUE: it does not fit (docs/tensor.md). */
+/* STK_E_BAD_VALUE: it does not fit (docs/reference/tensor.md). */
 stk_status stki_element_from_scalar(stk_dtype dtype, stk_scalar value, stki_element *out, stk_error *err);
 /* Casts as a row of one element of the scalar's own dtype would be (bool, i64, u64, f64, c128); nothing is refused. */
 stki_element stki_element_cast(stk_dtype dtype, stk_scalar value);

@@ -10,8 +10,9 @@
 stk_status stki_row_major(stk_dtype dtype, int ndim, const int64_t *shape, int64_t *strides, int64_t *out_bytes,
                           stk_error *err);
 
-/* dst[i…] = cast(src[i…]) over `shape`, any strides (source: 0 allowed), no overlap; docs/tensor.md has the rules of
- * the cast. `src_swapped`: the source's elements are in the other byte order. Never fails: every pair of dtypes exists.
+/* dst[i…] = cast(src[i…]) over `shape`, any strides (source: 0 allowed), no overlap; docs/reference/tensor.md has the
+ * rules of the cast. `src_swapped`: the source's elements are in the other byte order. Never fails: every pair of
+ * dtypes exists.
  */
 void stki_copy_strided(void *dst, stk_dtype dst_dtype, const int64_t *dst_strides, const void *src, stk_dtype src_dtype,
                        const int64_t *src_strides, bool src_swapped, int ndim, const int64_t *shape);

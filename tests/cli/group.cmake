@@ -1,7 +1,7 @@
 # tests/cli/NAME.test runs the programs as a user would. Each is a bash script that starts in an empty folder; lib.sh has
 # the assertions.
 find_program(BASH_PROGRAM bash REQUIRED)
-add_executable(train_images ${PROJECT_SOURCE_DIR}/examples/train_images.c) # docs/imagenet.md runs it
+add_executable(train_images ${PROJECT_SOURCE_DIR}/examples/train_images.c) # docs/guides/imagenet.md runs it
 set_target_properties(train_images PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 target_link_libraries(train_images PRIVATE stoker_flags stoker_static)
 file(GLOB cli_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.test)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Who may include whom (docs/architecture.md): the folders of src/ as src/CMakeLists.txt lists them, loadbench and play see the
+# Who may include whom (docs/internals/architecture.md): the folders of src/ as src/CMakeLists.txt lists them, loadbench and play see the
 # public API and base, and a library's header is included in few stated places. First by reading every #include, then by compiling: with a folder's own
 # flags a header from above must not be found.
 #     include_rules.sh CC BUILD_DIR

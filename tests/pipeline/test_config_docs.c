@@ -1,5 +1,5 @@
-/* test_config_docs.c: the tables of keys in docs/config.md and the list of steps in docs/transforms.md are those of the
- * program. STOKER_UPDATE_DOCS=1 writes them anew. */
+/* test_config_docs.c: the tables of keys in docs/reference/config.md and the list of steps in
+ * docs/reference/transforms.md are those of the program. STOKER_UPDATE_DOCS=1 writes them anew. */
 #include "config.h"
 #include "doc_keys.h"
 

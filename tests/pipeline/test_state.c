@@ -1,5 +1,6 @@
-/* test_state.c: the two forms of a saved position. The blob is written here byte by byte once more, as docs/resume.md
- * draws it; every flipped bit and every cut of either form is noticed, or changes what is said openly. */
+/* test_state.c: the two forms of a saved position. The blob is written here byte by byte once more, as
+ * docs/reference/resume.md draws it; every flipped bit and every cut of either form is noticed, or changes what is said
+ * openly. */
 #include "allocate.h"
 #include "faults.h"
 #include "state.h"

@@ -80,7 +80,7 @@ def error(v, counts, low, high, qtype, symmetric):
 
 
 def mse(v, qtype, symmetric):
-    """The search that docs/statistics.md describes, over the values themselves."""
+    """The search that docs/reference/statistics.md describes, over the values themselves."""
     v, counts = np.unique(v.astype(np.float64), return_counts=True)
     low, high = min(v[0], 0), max(v[-1], 0)
     if symmetric:

@@ -1,4 +1,5 @@
-/* test_prep_docs.c: the key tables in docs/prep.md are those of the program. STOKER_UPDATE_DOCS=1 writes them anew. */
+/* test_prep_docs.c: the key tables in docs/reference/prep.md are those of the program. STOKER_UPDATE_DOCS=1 writes them
+ * anew. */
 #include "doc_keys.h"
 #include "job.h"
 

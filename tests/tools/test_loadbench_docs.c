@@ -1,5 +1,5 @@
-/* test_loadbench_docs.c: the key tables in docs/loadbench.md are those of the program. STOKER_UPDATE_DOCS=1 writes them
- * again. */
+/* test_loadbench_docs.c: the key tables in docs/reference/loadbench.md are those of the program. STOKER_UPDATE_DOCS=1
+ * writes them again. */
 #include "doc_keys.h"
 #include "loadbench_spec.h"
 

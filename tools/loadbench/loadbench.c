@@ -4,7 +4,7 @@
  *     args     the command line                     look       --explain, --preview
  *     study    a run: measured, judged, reported
  *
- * and behind them the rooms (docs/architecture.md says who knows whom):
+ * and behind them the rooms (docs/internals/architecture.md says who knows whom):
  *
  *     figures/   medians, intervals, tables         show/      text and JSON
  *     machine/   what it is measured on, limits     report/    the page of HTML

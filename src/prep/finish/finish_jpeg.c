@@ -21,8 +21,8 @@ typedef struct jpeg_options {
 } jpeg_options;
 
 static const stki_option jpeg_rows[] = {
-    STKI_STRING(jpeg_options, encode, "jpeg", "jpeg: images become JPEG files (docs/encode.md)", .flags = STKI_GIVEN,
-                .examples = STKI_EXAMPLES("jpeg", "png")),
+    STKI_STRING(jpeg_options, encode, "jpeg", "jpeg: images become JPEG files (docs/reference/encode.md)",
+                .flags = STKI_GIVEN, .examples = STKI_EXAMPLES("jpeg", "png")),
     STKI_STRING(jpeg_options, extension, NULL, "Of files in archives, without the dot; by default jpg",
                 .examples = STKI_EXAMPLES("jpg", "jpeg")),
     STKI_INT(jpeg_options, quality, 90, 1, 100, "", "Of the images, on libjpeg's scale"),

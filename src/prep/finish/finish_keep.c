@@ -12,7 +12,7 @@ typedef struct keep_options {
 } keep_options;
 
 static const stki_option keep_rows[] = {
-    STKI_STRING(keep_options, encode, "keep", "keep: images stay the files they were (docs/encode.md)",
+    STKI_STRING(keep_options, encode, "keep", "keep: images stay the files they were (docs/reference/encode.md)",
                 .flags = STKI_GIVEN, .examples = STKI_EXAMPLES("keep", "jpeg")),
     STKI_STRING(keep_options, extension, NULL,
                 "Of files in archives, without the dot; by default what each image is: jpg or png",

@@ -11,7 +11,7 @@ typedef struct png_options {
 } png_options;
 
 static const stki_option png_rows[] = {
-    STKI_STRING(png_options, encode, "png", "png: images become PNG files, without a loss (docs/encode.md)",
+    STKI_STRING(png_options, encode, "png", "png: images become PNG files, without a loss (docs/reference/encode.md)",
                 .flags = STKI_GIVEN, .examples = STKI_EXAMPLES("png", "jpeg")),
     STKI_STRING(png_options, extension, "png", "Of files in archives, without the dot",
                 .examples = STKI_EXAMPLES("png", "PNG")),

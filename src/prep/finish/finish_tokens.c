@@ -16,8 +16,9 @@ typedef struct token_options {
 } token_options;
 
 static const stki_option token_rows[] = {
-    STKI_STRING(token_options, encode, "tokens", "tokens: texts become the ids of their tokens (docs/encode.md)",
-                .flags = STKI_GIVEN, .examples = STKI_EXAMPLES("tokens", "keep")),
+    STKI_STRING(token_options, encode, "tokens",
+                "tokens: texts become the ids of their tokens (docs/reference/encode.md)", .flags = STKI_GIVEN,
+                .examples = STKI_EXAMPLES("tokens", "keep")),
     STKI_STRING(
         token_options, vocabulary, NULL,
         "A file: .tiktoken, tokenizer.json, or a vocab.json (with merges); by default each byte is a token, 0 to "

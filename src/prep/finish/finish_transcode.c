@@ -19,7 +19,8 @@ static const char *const transcode_words[] = {"jpeg", NULL};
 
 static const stki_option how_rows[] = {
     STKI_ENUM(transcode_how, transcode, jpeg, transcode_words,
-              "jpeg: JPEG images become baseline ones with restart markers; pixels and metadata stay (docs/encode.md)",
+              "jpeg: JPEG images become baseline ones with restart markers; pixels and metadata stay "
+              "(docs/reference/encode.md)",
               .flags = STKI_GIVEN),
     STKI_INT(transcode_how, restart, 2, 1, STKI_JPEG_MOST_RESTART, "MCUs",
              "Between restart markers, at most: as many of them as divide a row of the image"),

@@ -1,4 +1,5 @@
-/* calibrate.h: ranges for quantisation from how often values occur. docs/statistics.md defines them; the ideas are
+/* calibrate.h: ranges for quantisation from how often values occur. docs/reference/statistics.md defines them; the
+ * ideas are
  *
  *   minmax       smallest and largest element, as torch.ao.quantization.MinMaxObserver
  *   percentile   what holds a given share of the elements, as onnxruntime.quantization.calibrate.PercentileCalibrater:

@@ -22,7 +22,7 @@ static const stki_option field_rows[] = {
         "none of others"),
     STKI_BOOL(stki_stats_opts, classes, false, "How often each value occurs: for labels"),
     STKI_NODE(stki_stats_opts, calibrate,
-              "Parameters of quantisation: minmax, percentile or mse, or a list of them (docs/statistics.md)",
+              "Parameters of quantisation: minmax, percentile or mse, or a list of them (docs/reference/statistics.md)",
               .examples = STKI_EXAMPLES("minmax", "[percentile, mse]")),
     STKI_DOUBLE(stki_stats_opts, percentile, 99.99, 50, 100, "percent",
                 "calibrate: percentile: so many of the elements are inside the range", .need = &needs_percentile),

@@ -1,5 +1,5 @@
-/* stats_report.c: a tally as what NAME.stats.json says (docs/statistics.md has the format). Keys stand in a fixed
- * order, and lists hold an entry a channel where results are by channel. */
+/* stats_report.c: a tally as what NAME.stats.json says (docs/reference/statistics.md has the format). Keys stand in a
+ * fixed order, and lists hold an entry a channel where results are by channel. */
 #include "allocate.h"
 #include "error.h"
 #include "float_control.h"

@@ -63,7 +63,7 @@ documents = [
     "".join(rng.choice("ab\u00e4\u00f6 '\n\t1.\U0001f600\u3000\r") for _ in range(3000)),
     "".join(chr(rng.choice([rng.randrange(0x20, 0x7f), rng.randrange(0xa0, 0x500), rng.randrange(0x4e00, 0x9fff)])) for _ in range(2000)),
 ]
-for name in ("docs/order.md", "src/base/yaml.c", "LICENSE"):
+for name in ("docs/internals/order.md", "src/base/yaml.c", "LICENSE"):
     documents.append((root / name).read_text()[:6000])
 for document in documents:
     assert "\0" not in document
@@ -76,7 +76,7 @@ tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
 tokenizer.decoder = decoders.ByteLevel()
 trainer = trainers.BpeTrainer(vocab_size=1500, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
                               special_tokens=["<|endoftext|>"], show_progress=False)
-texts = [path.read_text() for path in sorted((root / "docs").glob("*.md"))] + documents * 3
+texts = [path.read_text() for path in sorted((root / "docs").rglob("*.md"))] + documents * 3
 tokenizer.train_from_iterator(texts, trainer)
 written = json.loads(tokenizer.to_str())
 

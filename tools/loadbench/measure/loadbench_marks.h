@@ -58,7 +58,8 @@ stk_status lb_log_open(struct lb_log *log, const char *path, stk_error *err);
 /* STK_OK, or the status of `failed`. All zero is fine. */
 stk_status lb_log_close(struct lb_log *log);
 
-/* One line of JSON for what happened between two moments: see docs/loadbench.md. Nothing where the file was given up.
+/* One line of JSON for what happened between two moments: see docs/reference/loadbench.md. Nothing where the file was
+ * given up.
  */
 void lb_marks_log(struct lb_log *log, int repeat, bool ramp, int64_t open_ns, const struct lb_mark *from,
                   const struct lb_mark *until, int worker_count, const stk_worker_stats *workers_from,

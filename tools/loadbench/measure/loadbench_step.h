@@ -5,7 +5,8 @@
 
 #include "loadbench_consumer.h"
 
-/* A workload of MLPerf Storage with an accelerator that it emulates; docs/loadbench.md says where the numbers are from.
+/* A workload of MLPerf Storage with an accelerator that it emulates; docs/reference/loadbench.md says where the numbers
+ * are from.
  */
 struct lb_preset {
     const char *name; /* "unet3d-h100" */
