@@ -13,6 +13,6 @@ foreach(script ${cli_tests})
   if(first MATCHES "stki-long")
     list(APPEND labels long)
   endif()
-  set_tests_properties(cli_${name} PROPERTIES LABELS "${labels}" SKIP_RETURN_CODE 77 TIMEOUT 1500
+  set_tests_properties(cli_${name} PROPERTIES LABELS "${labels}" SKIP_RETURN_CODE 77 TIMEOUT ${STOKER_TEST_TIMEOUT}
       ENVIRONMENT "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/libhdf5.supp:print_suppressions=0;LOADBENCH=$<TARGET_FILE:loadbench>;STOKER=$<TARGET_FILE:stoker>;TRAIN_IMAGES=$<TARGET_FILE:train_images>;SOURCE=${PROJECT_SOURCE_DIR}")
 endforeach()

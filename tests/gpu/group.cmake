@@ -3,7 +3,7 @@ foreach(name test_any_device test_device_copy test_prefetch_device test_caching_
   stoker_test_program(${name}_sim ${CMAKE_CURRENT_LIST_DIR}/${name}.c)
   stoker_use_sim_cuda(${name}_sim)
   add_test(NAME ${name}_sim COMMAND ${CMAKE_COMMAND} -E env STOKER_TEST_DEVICE=cuda:1 $<TARGET_FILE:${name}_sim>)
-  set_tests_properties(${name}_sim PROPERTIES LABELS "gpu;threads" TIMEOUT 1500)
+  set_tests_properties(${name}_sim PROPERTIES LABELS "gpu;threads" TIMEOUT ${STOKER_TEST_TIMEOUT})
 endforeach()
 
 # What the compiler made of the kernels. Compiles them all again, so it is one of the long tests.
@@ -20,7 +20,7 @@ if(STOKER_SANITIZE STREQUAL "" AND CMAKE_BUILD_TYPE STREQUAL "Debug" AND CMAKE_C
   add_test(NAME gpu_check COMMAND ${CMAKE_COMMAND} -E env GPU_CHECK_FOLDER=${PROJECT_BINARY_DIR}
       "GPU_CHECK_CMAKE=-DSTOKER_CUDA=OFF -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER} -DCMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER}"
       ${PROJECT_SOURCE_DIR}/scripts/gpu-check --device=host)
-  set_tests_properties(gpu_check PROPERTIES LABELS gpu TIMEOUT 1500 PROCESSORS 2 FIXTURES_SETUP gpu_programs)
+  set_tests_properties(gpu_check PROPERTIES LABELS gpu TIMEOUT 600 PROCESSORS 2 FIXTURES_SETUP gpu_programs)
   add_test(NAME gpu_bundle COMMAND ${CMAKE_CURRENT_LIST_DIR}/bundle_alone.sh ${PROJECT_BINARY_DIR})
   set_tests_properties(gpu_bundle PROPERTIES LABELS gpu TIMEOUT 300 FIXTURES_REQUIRED gpu_programs)
 endif()

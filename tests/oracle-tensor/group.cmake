@@ -41,7 +41,7 @@ foreach(cases
     xent
     )
   add_test(NAME oracle-tensor-${cases} COMMAND test_cases ${oracle_tensor}/${cases}.txt)
-  set_tests_properties(oracle-tensor-${cases} PROPERTIES LABELS "tensor;oracle" TIMEOUT 1500)
+  set_tests_properties(oracle-tensor-${cases} PROPERTIES LABELS "tensor;oracle" TIMEOUT ${STOKER_TEST_TIMEOUT})
 endforeach()
 
 # The cases of the operations again, with every choice of kernels and without a CBLAS.
@@ -51,7 +51,7 @@ foreach(cases broadcast elementwise fuzz-elementwise fuzz-inplace fuzz-matmul fu
 endforeach()
 foreach(isa ref avx2)
   add_test(NAME oracle-tensor-ops-${isa} COMMAND test_cases ${oracle_tensor_ops})
-  set_tests_properties(oracle-tensor-ops-${isa} PROPERTIES LABELS "tensor;oracle" TIMEOUT 1500
+  set_tests_properties(oracle-tensor-ops-${isa} PROPERTIES LABELS "tensor;oracle" TIMEOUT ${STOKER_TEST_TIMEOUT}
       ENVIRONMENT "STOKER_ISA=${isa};STOKER_CBLAS=off")
 endforeach()
 
@@ -71,5 +71,5 @@ add_test(NAME oracle-tensor-on-twins COMMAND test_cases --device=tested --stream
 # On the test device, which has no kernels, the processor does everything by way of copies.
 add_test(NAME oracle-tensor-on-copies COMMAND test_cases --device=test ${oracle_tensor_dense})
 set_tests_properties(oracle-tensor-on-copies oracle-tensor-other-device oracle-tensor-other-stream oracle-tensor-on-device
-    oracle-tensor-on-stream oracle-tensor-on-twins PROPERTIES LABELS "tensor;oracle;gpu" TIMEOUT 1500)
+    oracle-tensor-on-stream oracle-tensor-on-twins PROPERTIES LABELS "tensor;oracle;gpu" TIMEOUT ${STOKER_TEST_TIMEOUT})
 set_property(TEST oracle-tensor-on-twins PROPERTY ENVIRONMENT STOKER_HOST_KERNELS=twin)

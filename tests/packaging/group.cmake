@@ -17,6 +17,6 @@ if(NOT CMAKE_BUILD_TYPE MATCHES "Rel") # optimized objects do not show every ref
   add_test(NAME link_rules COMMAND ${packaging_dir}/link_rules.py ${PROJECT_BINARY_DIR})
   list(APPEND packaging_tests link_rules)
 endif()
-set_tests_properties(${packaging_tests} PROPERTIES LABELS packaging TIMEOUT 1500)
+set_tests_properties(${packaging_tests} PROPERTIES LABELS packaging TIMEOUT ${STOKER_TEST_TIMEOUT})
 set_tests_properties(headers_alone PROPERTIES SKIP_RETURN_CODE 77) # without a C++ compiler
 set_tests_properties(install_examples PROPERTIES LABELS "packaging;threads")

@@ -12,7 +12,7 @@ if(STOKER_SANITIZE STREQUAL "")
   endforeach()
   if(STOKER_PYTHON)
     add_test(NAME python_binding COMMAND ${STOKER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/test_stoker.py ${tests_dir}/data)
-    set_tests_properties(python_binding PROPERTIES LABELS python SKIP_RETURN_CODE 77 TIMEOUT 1500
+    set_tests_properties(python_binding PROPERTIES LABELS python SKIP_RETURN_CODE 77 TIMEOUT ${STOKER_TEST_TIMEOUT}
         ENVIRONMENT "STOKER_LIBRARY=$<TARGET_FILE:stoker_shared>;PYTHONDONTWRITEBYTECODE=1")
 
     # The library over the simulated CUDA, whose objects come before those of the archive.
@@ -23,7 +23,7 @@ if(STOKER_SANITIZE STREQUAL "")
     target_link_options(stoker_sim_shared PRIVATE LINKER:-z,muldefs)
     add_dependencies(stoker_sim_shared stoker_static)
     add_test(NAME python_binding_cuda COMMAND ${STOKER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/test_stoker_cuda.py)
-    set_tests_properties(python_binding_cuda PROPERTIES LABELS "python;gpu" TIMEOUT 1500
+    set_tests_properties(python_binding_cuda PROPERTIES LABELS "python;gpu" TIMEOUT ${STOKER_TEST_TIMEOUT}
         ENVIRONMENT "STOKER_LIBRARY=$<TARGET_FILE:stoker_sim_shared>;PYTHONDONTWRITEBYTECODE=1")
   endif()
 endif()

@@ -9,9 +9,9 @@ if(STOKER_MPIRUN)
 endif()
 if(mpirun_version MATCHES "Open MPI") # others have other options
   add_test(NAME ranks_mpirun COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/ranks.sh $<TARGET_FILE:ranks_read> mpirun)
-  set_tests_properties(ranks_mpirun PROPERTIES LABELS ranks TIMEOUT 1500)
+  set_tests_properties(ranks_mpirun PROPERTIES LABELS ranks TIMEOUT ${STOKER_TEST_TIMEOUT})
 endif()
-set_tests_properties(ranks_torchrun PROPERTIES LABELS ranks TIMEOUT 1500)
+set_tests_properties(ranks_torchrun PROPERTIES LABELS ranks TIMEOUT ${STOKER_TEST_TIMEOUT})
 
 # Preparation jobs as tasks.
 foreach(launcher torchrun slurm-array kubernetes hand)
@@ -22,4 +22,4 @@ if(mpirun_version MATCHES "Open MPI")
   add_test(NAME prep_tasks_mpirun COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/prep_tasks.sh $<TARGET_FILE:stoker> mpirun)
   list(APPEND prep_tasks prep_tasks_mpirun)
 endif()
-set_tests_properties(${prep_tasks} PROPERTIES LABELS "ranks;prep" TIMEOUT 1500)
+set_tests_properties(${prep_tasks} PROPERTIES LABELS "ranks;prep" TIMEOUT ${STOKER_TEST_TIMEOUT})
