@@ -1,5 +1,5 @@
-/* doc_keys.h: parts of pages in docs/ that follow from the program: its tables of keys, its steps. STOKER_UPDATE_DOCS=1
- * writes them anew. */
+/* doc_keys.h: parts of pages in docs/reference/ that follow from the program: its tables of keys, its steps.
+ * STOKER_UPDATE_DOCS=1 writes them anew. */
 #ifndef STKT_DOC_KEYS_H
 #define STKT_DOC_KEYS_H
 
@@ -17,7 +17,7 @@ static inline void stkt_check_doc_part(const char *page, const char *test, const
 
     snprintf(begin, sizeof begin, "<!-- %s -->\n", part);
     snprintf(end, sizeof end, "<!-- end of %s -->\n", part);
-    snprintf(path, sizeof path, "%s/../docs/%s", STKT_TESTS_DIR, page);
+    snprintf(path, sizeof path, "%s/../docs/reference/%s", STKT_TESTS_DIR, page);
     file = fopen(path, "r");
     assert_non_null(file);
     assert_true(fread(text, 1, (1 << 20) - 1, file) > 0);
@@ -33,7 +33,8 @@ static inline void stkt_check_doc_part(const char *page, const char *test, const
         fprintf(file, "%.*s%s%s", (int)(from - text), text, expected, to);
         fclose(file);
     } else if ((size_t)(to - from) != size || memcmp(from, expected, size) != 0) {
-        fail_msg("docs/%s is not what the program says: run STOKER_UPDATE_DOCS=1 build/dev/tests/%s", page, test);
+        fail_msg("docs/reference/%s is not what the program says: run STOKER_UPDATE_DOCS=1 build/dev/tests/%s", page,
+                 test);
     }
     free(text);
 }
