@@ -91,7 +91,7 @@ static void half_of_it(void **state)
     assert_true(descriptor >= 0);
     if (!in_memory(path)) {
         fsync(descriptor);
-        lb_cache_drop_range(descriptor, 0, BYTES / 2);
+        posix_fadvise(descriptor, 0, BYTES / 2, POSIX_FADV_DONTNEED);
         assert_int_equal(lb_residency_of(descriptor, path, 0, BYTES, &there, &err), STK_OK);
         assert_true(there.resident_bytes >= BYTES / 2 && there.bytes == BYTES);
         there = (struct lb_residency){.known = true};

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_BYTES (INT64_C(128) << 20) /* of all chunks together, unpacked */
-
 const char *codec_deflate_version(void)
 {
     return "libdeflate " LIBDEFLATE_VERSION_STRING;
@@ -82,7 +80,8 @@ static stk_status collect(const struct codec_ask *ask, const stki_hdf5_chunks *c
     }
     status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);
     for (int64_t i = 0;
-         i < chunks->table.count && status == STK_OK && unpacked < MOST_BYTES && !codec_stopped(ask, out); i += step) {
+         i < chunks->table.count && status == STK_OK && unpacked < codec_most_bytes(ask) && !codec_stopped(ask, out);
+         i += step) {
         const stki_hdf5_chunk *chunk = &chunks->table.chunks[i];
         if (chunk->mask != 0)
             continue; /* some filter was skipped for it */

@@ -14,7 +14,6 @@
 #define TEXT(x) TEXT_OF(x)
 
 enum { LINES = 16 };
-#define MOST_BYTES (INT64_C(128) << 20) /* of all images together */
 
 const char *codec_jpeg_version(void)
 {
@@ -163,7 +162,7 @@ static stk_status collect(const struct codec_ask *ask, struct codec_items *items
     stk_status status = decoder ? open_bytes(ask, &loader, err) : stki_fail_memory(err, sizeof *decoder, "a decoder");
 
     while (status == STK_OK && !codec_stopped(ask, out) && items->count + *others < CODEC_ITEMS &&
-           items->packed_bytes < MOST_BYTES) {
+           items->packed_bytes < codec_most_bytes(ask)) {
         stk_batch *batch;
         status = stk_loader_next(loader, &batch, err);
         if (status != STK_OK)

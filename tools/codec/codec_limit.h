@@ -8,7 +8,8 @@
 
 struct codec_ask {
     int threads;
-    int64_t time_ns; /* of one of three measurements; the middle one counts */
+    int64_t most_bytes; /* that it may keep in memory; 0: 128 MiB, which is the most */
+    int64_t time_ns;    /* of one of three measurements; the middle one counts */
     const char *const *paths;
     int path_count;
     const char *source;      /* keys of `source` in the config language, "{name: image}"; NULL: none */

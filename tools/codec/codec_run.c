@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { MAX_THREADS = 256, ROUNDS = 3 };
+#define MOST_BYTES (INT64_C(128) << 20)
 
 struct work {
     const struct codec_items *items;
@@ -96,6 +97,11 @@ static stk_status time_once(struct work *work, int threads, int64_t time_ns, dou
 static double middle(double a, double b, double c)
 {
     return a > b ? (b > c ? b : a > c ? c : a) : (a > c ? a : b > c ? c : b);
+}
+
+int64_t codec_most_bytes(const struct codec_ask *ask)
+{
+    return ask->most_bytes > 0 && ask->most_bytes < MOST_BYTES ? ask->most_bytes : MOST_BYTES;
 }
 
 bool codec_stopped(const struct codec_ask *ask, struct codec_limit *out)

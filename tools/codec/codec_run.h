@@ -28,6 +28,8 @@ struct codec_kind {
  * asked to end. */
 stk_status codec_time(const struct codec_items *items, const struct codec_kind *kind, const struct codec_ask *ask,
                       double *items_per_s, struct codec_limit *out, stk_error *err);
+/* Of all items together. */
+int64_t codec_most_bytes(const struct codec_ask *ask);
 /* Was it asked to end? Then out->missing says so. */
 bool codec_stopped(const struct codec_ask *ask, struct codec_limit *out);
 /* A copy of the bytes. */

@@ -214,12 +214,6 @@ stk_status lb_cache_fill(const struct lb_files *files, stk_error *err)
     return status == STK_OK && lb_stop_asked ? STK_END : status;
 }
 
-void lb_cache_drop_range(int descriptor, int64_t offset, int64_t bytes)
-{
-    (void)fdatasync(descriptor); /* dirty pages stay; what is read-only has none */
-    (void)posix_fadvise(descriptor, offset, bytes, POSIX_FADV_DONTNEED);
-}
-
 stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
 {
     struct lb_residency left;
@@ -236,7 +230,8 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
         const int descriptor = open(files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (descriptor < 0)
             return stki_fail_errno(err, errno, files->paths[i], "opening, to take it out of memory");
-        lb_cache_drop_range(descriptor, 0, 0);
+        (void)fdatasync(descriptor); /* dirty pages stay; what is read-only has none */
+        (void)posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
         close(descriptor);
         if (lb_stop_asked)
             return STK_END;
@@ -254,4 +249,77 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
                          "--cache=as-is",
                          100 * lb_residency_share(&left));
     return STK_OK;
+}
+
+/* ---- as it was ---- */
+
+/* A byte for each page of an open file, stki_free; NULL: empty, or it cannot be told. */
+static unsigned char *read_pages(int descriptor, int64_t *count)
+{
+    const int64_t page = sysconf(_SC_PAGESIZE);
+    struct stat about;
+
+    if (fstat(descriptor, &about) != 0 || about.st_size == 0)
+        return NULL;
+    *count = (about.st_size + page - 1) / page;
+    unsigned char *pages = stki_zalloc(*count);
+    void *map = pages ? mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, descriptor, 0) : MAP_FAILED;
+    const bool known = map != MAP_FAILED && mincore(map, (size_t)about.st_size, pages) == 0;
+
+    if (map != MAP_FAILED)
+        munmap(map, (size_t)about.st_size);
+    if (known)
+        return pages;
+    stki_free(pages);
+    return NULL;
+}
+
+stk_status lb_pages_note(const struct lb_files *files, struct lb_pages *out, stk_error *err)
+{
+    *out = (struct lb_pages){.files = files};
+    if (files->count == 0 || files->count > LB_PAGES_FILES || files->bytes > LB_PAGES_BYTES)
+        return STK_OK;
+    out->resident = stki_zalloc_array(files->count, sizeof(unsigned char *));
+    if (!out->resident)
+        return stki_fail_memory(err, files->count * (int64_t)sizeof(unsigned char *), "what is in memory");
+    for (int64_t i = 0; i < files->count; i++) {
+        const int descriptor = open(files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        int64_t count;
+        if (descriptor < 0)
+            continue;
+        out->resident[i] = read_pages(descriptor, &count);
+        close(descriptor);
+    }
+    return STK_OK;
+}
+
+static void put_file_back(int descriptor, const unsigned char *before)
+{
+    const int64_t page = sysconf(_SC_PAGESIZE);
+    int64_t count = 0;
+    unsigned char *now = read_pages(descriptor, &count);
+
+    for (int64_t i = 0; now && i < count; i++) {
+        const int64_t first = i;
+        while (i < count && (now[i] & 1) && !(before[i] & 1))
+            i++;
+        if (i > first)
+            (void)posix_fadvise(descriptor, first * page, (i - first) * page, POSIX_FADV_DONTNEED);
+    }
+    stki_free(now);
+}
+
+void lb_pages_put_back(struct lb_pages *pages)
+{
+    for (int64_t i = 0; pages->resident && i < pages->files->count; i++) {
+        const int descriptor =
+            pages->resident[i] ? open(pages->files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+        if (descriptor >= 0) {
+            put_file_back(descriptor, pages->resident[i]);
+            close(descriptor);
+        }
+        stki_free(pages->resident[i]);
+    }
+    stki_free(pages->resident);
+    *pages = (struct lb_pages){0};
 }

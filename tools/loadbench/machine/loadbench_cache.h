@@ -49,7 +49,17 @@ stk_status lb_cache_fill(const struct lb_files *files, stk_error *err);
  * are still there, or nobody can tell: a run would not be cold. */
 stk_status lb_cache_drop(const struct lb_files *files, stk_error *err);
 #define LB_COLD_SHARE 0.01
-/* A range of one open file; without asking whether they have gone. */
-void lb_cache_drop_range(int descriptor, int64_t offset, int64_t bytes);
+
+/* Which pages of the files are in memory, so that what a measurement reads in can be let go again. */
+struct lb_pages {
+    const struct lb_files *files;
+    unsigned char **resident; /* of each file a byte for each page; NULL: not known */
+};
+/* Of more than LB_PAGES_FILES files or LB_PAGES_BYTES nothing is noted: it would take seconds. */
+stk_status lb_pages_note(const struct lb_files *files, struct lb_pages *out, stk_error *err);
+/* Lets go of the pages that were not in memory when they were noted, and frees `pages`. */
+void lb_pages_put_back(struct lb_pages *pages);
+enum { LB_PAGES_FILES = 4096 };
+#define LB_PAGES_BYTES (INT64_C(256) << 30)
 
 #endif

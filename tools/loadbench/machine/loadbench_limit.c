@@ -145,37 +145,62 @@ static stk_status time_ways(struct work *work, const struct lb_limit_ask *ask, b
     return STK_OK;
 }
 
-/* The whole file, if it lies in memory but for a tenth that is read now: a file on the disk would measure the disk. */
-static const char *map_resident(const char *path, int64_t *out_bytes)
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The longest run of pages that are in memory, as a range of bytes. */
+static void longest_run(const unsigned char *pages, int64_t count, int64_t page, int64_t *offset, int64_t *bytes)
+{
+    *offset = *bytes = 0;
+    for (int64_t i = 0, first = 0; i < count; i++) {
+        if (!(pages[i] & 1))
+            first = i + 1;
+        else if ((i + 1 - first) * page > *bytes) {
+            *offset = first * page;
+            *bytes = (i + 1 - first) * page;
+        }
+    }
+}
+
+/* A file whose pages are in memory: rows from the disk would measure the disk. */
+struct mapped {
+    char *map;
+    int64_t size, offset, bytes; /* of the file; of the part of it that is in memory, half of it or more */
+};
+
+/* Brings no page into memory that is not there. */
+static bool map_resident(const char *path, struct mapped *out)
 {
     const int64_t page = sysconf(_SC_PAGESIZE);
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat about;
-    unsigned char *pages = NULL;
     void *map = MAP_FAILED;
-    int64_t resident = 0, count = 0;
 
+    *out = (struct mapped){0};
     if (fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0)
         map = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, fd, 0);
     if (fd >= 0)
         close(fd);
     if (map == MAP_FAILED)
-        return NULL;
-    count = (about.st_size + page - 1) / page;
-    pages = stki_zalloc(count);
+        return false;
+    const int64_t count = (about.st_size + page - 1) / page;
+    unsigned char *pages = stki_zalloc(count);
+    *out = (struct mapped){.map = map, .size = about.st_size};
     if (pages && mincore(map, (size_t)about.st_size, pages) == 0)
-        for (int64_t i = 0; i < count; i++)
-            resident += pages[i] & 1;
+        longest_run(pages, count, page, &out->offset, &out->bytes);
     stki_free(pages);
-    if (resident < count - count / 10) {
+    if (out->bytes > about.st_size - out->offset)
+        out->bytes = about.st_size - out->offset;
+    if (out->bytes < about.st_size / 2) {
         munmap(map, (size_t)about.st_size);
-        return NULL;
+        return false;
     }
-    for (int64_t at = 0; at < about.st_size && !lb_stop_asked; at += POPULATED) /* else the first pass times faults */
-        madvise((char *)map + at, (size_t)(about.st_size - at < POPULATED ? about.st_size - at : POPULATED),
-                MADV_POPULATE_READ);
-    *out_bytes = about.st_size;
-    return map;
+    madvise(map, (size_t)about.st_size, MADV_RANDOM);                        /* a fault reads nothing ahead */
+    for (int64_t at = 0; at < out->bytes && !lb_stop_asked; at += POPULATED) /* else the first pass times faults */
+        madvise(out->map + out->offset + at, (size_t)smaller(POPULATED, out->bytes - at), MADV_POPULATE_READ);
+    return true;
 }
 
 /* Touches a block. STK_END: a signal. */
@@ -187,11 +212,6 @@ static stk_status touch(char *block, int value, int64_t bytes)
         memset(block + at, value, (size_t)(bytes - at < TOUCH_BYTES ? bytes - at : TOUCH_BYTES));
     }
     return STK_OK;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* So large that the caches hold little of it. */
@@ -220,13 +240,13 @@ static stk_status measure_memcpy(const struct lb_limit_ask *ask, const char *sou
 static stk_status measure_gather(const struct lb_limit_ask *ask, const char *block, int64_t block_bytes, char *target,
                                  struct lb_limit *out, stk_error *err)
 {
-    int64_t file_bytes = 0;
-    const char *file = ask->path ? map_resident(ask->path, &file_bytes) : NULL;
     struct work work = {.random = ask->random, .row_bytes = out->row_bytes, .target = target};
+    struct mapped file = {0};
+    const bool mapped = ask->path && map_resident(ask->path, &file);
 
-    if (file && file_bytes >= out->row_bytes) { /* whole rows lie at the end of the file, behind its header */
-        work.source = file + file_bytes % out->row_bytes;
-        work.row_count = file_bytes / out->row_bytes;
+    if (mapped && file.bytes >= out->row_bytes) { /* whole rows are at the end of the file, behind its header */
+        work.source = file.map + file.offset + file.bytes % out->row_bytes;
+        work.row_count = file.bytes / out->row_bytes;
         out->from_file = true;
     } else {
         work.source = block;
@@ -235,8 +255,8 @@ static stk_status measure_gather(const struct lb_limit_ask *ask, const char *blo
     work.part_bytes = out->target_bytes / ask->threads;
     out->source_bytes = work.row_count * out->row_bytes;
     stk_status status = time_ways(&work, ask, out->row_bytes <= PREFETCH_ROW_BYTES, &out->gather, err);
-    if (file)
-        munmap((void *)(uintptr_t)file, (size_t)file_bytes);
+    if (mapped)
+        munmap(file.map, (size_t)file.size);
     return status;
 }
 

@@ -15,7 +15,7 @@ struct lb_limit_ask {
     int64_t row_count;  /* samples there are */
     int64_t slot_bytes; /* of all slots together */
     bool random;        /* rows at random places; else one after the other */
-    const char *path;   /* the rows' file: they come from its mapping if it lies in memory; NULL: none */
+    const char *path;   /* the rows' file: they come from its mapping if half of it is in memory; NULL: none */
     int64_t time_ns;    /* of one measurement; there are up to eight */
     int64_t
         block_bytes; /* of memory for memcpy, and for rows that don't come from a file; 0: four times the last cache */

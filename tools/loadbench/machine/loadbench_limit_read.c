@@ -1,6 +1,6 @@
-/* loadbench_limit_read.c: threads take one block after another from a shared counter until all are read or the time is
- * over. The page cache is read for as long as the time lasts, round and round; the device once, since a second round
- * would find everything in memory. */
+/* loadbench_limit_read.c: threads take one block after another from a shared counter until the time is over. The page
+ * cache stays as it is: only blocks that are in it are read from it, round and round and without reading ahead; the
+ * device is read past it (O_DIRECT), each block once, since the machine below a virtual one may cache what was read. */
 #include "loadbench_limit_read.h"
 #include "allocate.h"
 #include "clock.h"
@@ -9,15 +9,18 @@
 #include "thread.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 256 };
-#define MOST_COLD (INT64_C(256) << 20) /* let go and read again at most */
-#define LEAST_COLD (INT64_C(1) << 20)  /* less would time the calls, not the device */
+enum { MAX_THREADS = 256, PAGE = 4096 };
+#define MOST_COLD (INT64_C(256) << 20) /* of different bytes */
+#define MOST_CACHED (INT64_C(4) << 30)
+#define LEAST_COLD (INT64_C(1) << 20) /* less would time the calls, not the device */
 
 struct block {
     int64_t file, offset, bytes;
@@ -26,8 +29,8 @@ struct block {
 struct work {
     const struct lb_files *files;
     struct block *blocks;
-    int64_t block_count, bytes;
-    bool once;
+    int64_t block_count, room, bytes;
+    int flags; /* of open, O_DIRECT or none */
     int64_t end_ns;
     _Atomic int64_t next;
 };
@@ -40,57 +43,75 @@ struct reader {
     stki_thread *thread;
 };
 
-static stk_status list_blocks(const struct lb_files *files, int64_t most, struct work *out, stk_error *err)
+/* The blocks of a file, as long as there are fewer bytes than `most`. */
+static stk_status add_blocks(struct work *work, int64_t file, int fd, int64_t size, int64_t most, stk_error *err)
 {
-    int64_t room = 0;
+    const char *path = work->files->paths[file];
 
-    out->files = files;
-    for (int pass = 0; pass < 2; pass++) {
-        if (pass == 1 && !(out->blocks = stki_zalloc_array(room + 1, sizeof *out->blocks)))
-            return stki_fail_memory(err, room * (int64_t)sizeof *out->blocks, "the list of blocks");
-        out->bytes = out->block_count = 0;
-        for (int64_t i = 0; i < files->count && out->bytes < most && !lb_stop_asked; i++) {
-            struct stat about;
-            if (stat(files->paths[i], &about) != 0)
+    for (int64_t at = 0; at < size && work->bytes < most && !lb_stop_asked; at += LB_READ_BLOCK) {
+        const int64_t left = size - at, bytes = left < LB_READ_BLOCK ? left : LB_READ_BLOCK;
+        struct lb_residency there = {.known = true};
+        if (!(work->flags & O_DIRECT)) {
+            const stk_status status = lb_residency_of(fd, path, at, bytes, &there, err);
+            if (status != STK_OK)
+                return status;
+            if (!there.known || there.resident_bytes < there.bytes)
                 continue;
-            for (int64_t at = 0; at < about.st_size && out->bytes < most; at += LB_READ_BLOCK) {
-                const int64_t left = about.st_size - at, bytes = left < LB_READ_BLOCK ? left : LB_READ_BLOCK;
-                if (pass == 1 && out->block_count < room)
-                    out->blocks[out->block_count] = (struct block){i, at, bytes};
-                out->block_count++;
-                out->bytes += bytes;
-            }
         }
-        if (pass == 0)
-            room = out->block_count;
+        if (work->block_count == work->room) {
+            const int64_t room = work->room > 0 ? 2 * work->room : 64;
+            struct block *grown = stki_resize(work->blocks, room * (int64_t)sizeof *grown);
+            if (!grown)
+                return stki_fail_memory(err, room * (int64_t)sizeof *grown, "the list of blocks");
+            work->blocks = grown;
+            work->room = room;
+        }
+        work->blocks[work->block_count++] = (struct block){file, at, bytes};
+        work->bytes += bytes;
     }
-    out->block_count = out->block_count < room ? out->block_count : room;
     return STK_OK;
+}
+
+static stk_status list_blocks(struct work *work, int64_t most, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    for (int64_t i = 0; i < work->files->count && work->bytes < most && status == STK_OK && !lb_stop_asked; i++) {
+        const int fd = open(work->files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        struct stat about;
+        if (fd >= 0 && (work->flags & O_DIRECT))
+            (void)fdatasync(fd); /* a direct read would write dirty pages out first */
+        if (fd >= 0 && fstat(fd, &about) == 0)
+            status = add_blocks(work, i, fd, about.st_size, most, err);
+        if (fd >= 0)
+            close(fd);
+    }
+    return status;
 }
 
 /* 0, or the errno. */
 static int read_block(const struct work *work, const struct block *block, int *descriptor, int64_t *open_file,
                       char *buffer, int64_t *bytes)
 {
+    /* a direct read takes whole pages, the last of a file is short */
+    const int64_t wanted = (work->flags & O_DIRECT) ? (block->bytes + PAGE - 1) / PAGE * PAGE : block->bytes;
+    ssize_t got;
+
     if (*open_file != block->file) {
         if (*descriptor >= 0)
             close(*descriptor);
-        *descriptor = open(work->files->paths[block->file], O_RDONLY | O_CLOEXEC);
+        *descriptor = open(work->files->paths[block->file], O_RDONLY | O_CLOEXEC | work->flags);
         *open_file = *descriptor < 0 ? -1 : block->file;
         if (*descriptor < 0)
             return errno;
+        (void)posix_fadvise(*descriptor, 0, 0, POSIX_FADV_RANDOM);
     }
-    for (int64_t at = 0; at < block->bytes;) {
-        const ssize_t got = pread(*descriptor, buffer + at, (size_t)(block->bytes - at), block->offset + at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return errno;
-        if (got == 0)
-            break;
-        at += got;
-        *bytes += got;
-    }
+    do
+        got = pread(*descriptor, buffer, (size_t)wanted, block->offset);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return errno;
+    *bytes += got;
     return 0;
 }
 
@@ -103,7 +124,7 @@ static void run(void *context)
 
     do { /* one block at least: the time may be over before this thread runs */
         const int64_t n = atomic_fetch_add_explicit(&work->next, 1, memory_order_relaxed);
-        if (work->once && n >= work->block_count)
+        if ((work->flags & O_DIRECT) && n >= work->block_count)
             break;
         reader->failed = read_block(work, &work->blocks[n % work->block_count], &descriptor, &open_file, reader->buffer,
                                     &reader->bytes);
@@ -113,7 +134,8 @@ static void run(void *context)
         close(descriptor);
 }
 
-static stk_status time_reads(struct work *work, int threads, int64_t time_ns, double *rate, int64_t *bytes,
+/* *failed: the errno of a read, else 0. */
+static stk_status time_reads(struct work *work, int threads, int64_t time_ns, double *rate, int64_t *bytes, int *failed,
                              stk_error *err)
 {
     struct reader readers[MAX_THREADS] = {{0}};
@@ -123,26 +145,26 @@ static stk_status time_reads(struct work *work, int threads, int64_t time_ns, do
     int started = 0;
 
     *bytes = 0;
+    *failed = 0;
     work->end_ns = begin + time_ns;
     atomic_store_explicit(&work->next, 0, memory_order_relaxed);
     for (; started < threads && status == STK_OK; started++) {
         readers[started].work = work;
-        readers[started].buffer = stki_zalloc(LB_READ_BLOCK);
+        readers[started].buffer = stki_block_alloc(&stki_heap, LB_READ_BLOCK, PAGE);
         status = readers[started].buffer
                      ? stki_thread_start(&readers[started].thread, "limit", run, &readers[started], err)
                      : stki_fail_memory(err, LB_READ_BLOCK, "reading the data");
         if (status != STK_OK) {
-            stki_free(readers[started].buffer);
+            stki_block_free(&stki_heap, readers[started].buffer, LB_READ_BLOCK, PAGE);
             break;
         }
     }
     for (int i = 0; i < started; i++) {
         stki_thread_join(readers[i].thread, INT64_MAX);
-        stki_free(readers[i].buffer);
+        stki_block_free(&stki_heap, readers[i].buffer, LB_READ_BLOCK, PAGE);
         *bytes += readers[i].bytes;
         end = readers[i].end_ns > end ? readers[i].end_ns : end;
-        if (readers[i].failed && status == STK_OK)
-            status = stki_fail_errno(err, readers[i].failed, work->files->paths[0], "reading the data");
+        *failed = readers[i].failed ? readers[i].failed : *failed;
     }
     *rate = end > begin ? (double)*bytes * 1e9 / (double)(end - begin) : 0;
     return status;
@@ -152,70 +174,61 @@ static stk_status measure_cached(const struct lb_files *files, int threads, int6
                                  stk_error *err)
 {
     struct lb_residency there;
-    struct work work = {0};
+    struct work work = {.files = files};
     int64_t bytes;
+    int failed = 0;
     stk_status status = lb_residency_read(files, &there, err);
 
     if (status != STK_OK)
         return status;
     if (!there.known || lb_residency_share(&there) < 0.9) {
         if (there.known)
-            snprintf(out->cached_missing, sizeof out->cached_missing, "only %.0f %% of the data lie in memory",
+            snprintf(out->cached_missing, sizeof out->cached_missing, "only %.0f %% of the data are in memory",
                      100 * lb_residency_share(&there));
         else
             snprintf(out->cached_missing, sizeof out->cached_missing, "%.250s", there.why);
         return STK_OK;
     }
-    status = list_blocks(files, INT64_MAX, &work, err);
+    status = list_blocks(&work, MOST_CACHED, err);
     if (status == STK_OK && work.block_count > 0)
-        status = time_reads(&work, threads, time_ns, &out->cached_bytes_per_s, &bytes, err);
+        status = time_reads(&work, threads, time_ns, &out->cached_bytes_per_s, &bytes, &failed, err);
+    if (failed) {
+        out->cached_bytes_per_s = 0;
+        snprintf(out->cached_missing, sizeof out->cached_missing, "%s", strerror(failed));
+    }
     stki_free(work.blocks);
     return status;
 }
 
-/* False, with the reason: they are still there, or nobody knows. */
-static bool let_go(const struct work *work, struct lb_read_limit *out)
+static bool lives_in_memory(const struct lb_files *files)
 {
-    struct lb_residency left = {.known = true};
-    int descriptor = -1;
+    struct statfs about;
 
-    for (int64_t i = 0, last = -1; i < work->block_count && !lb_stop_asked; i++) {
-        const struct block *block = &work->blocks[i];
-        if (block->file != last) {
-            if (descriptor >= 0)
-                close(descriptor);
-            descriptor = open(work->files->paths[block->file], O_RDONLY | O_CLOEXEC);
-        }
-        last = block->file;
-        if (descriptor < 0)
-            continue;
-        lb_cache_drop_range(descriptor, block->offset, block->bytes);
-        if (lb_residency_of(descriptor, work->files->paths[block->file], block->offset, block->bytes, &left, NULL) !=
-            STK_OK)
-            left.known = false;
-    }
-    if (descriptor >= 0)
-        close(descriptor);
-    if (!left.known)
-        snprintf(out->cold_missing, sizeof out->cold_missing, "nobody can tell whether they left the memory: %.250s",
-                 left.why);
-    else if (lb_residency_share(&left) > LB_COLD_SHARE)
-        snprintf(out->cold_missing, sizeof out->cold_missing,
-                 "%.0f %% of them stay in memory (their file system lives there, or somebody has them mapped)",
-                 100 * lb_residency_share(&left));
-    return left.known && lb_residency_share(&left) <= LB_COLD_SHARE;
+    return statfs(files->paths[0], &about) == 0 &&
+           (about.f_type == TMPFS_MAGIC || (unsigned)about.f_type == RAMFS_MAGIC);
 }
 
 static stk_status measure_cold(const struct lb_files *files, int threads, int64_t time_ns, struct lb_read_limit *out,
                                stk_error *err)
 {
-    struct work work = {.once = true};
-    stk_status status = list_blocks(files, MOST_COLD, &work, err);
+    struct work work = {.files = files, .flags = O_DIRECT};
+    int failed = 0;
+    stk_status status = list_blocks(&work, MOST_COLD, err);
 
     if (status == STK_OK && work.bytes < LEAST_COLD)
         snprintf(out->cold_missing, sizeof out->cold_missing, "%lld bytes are too few to tell", (long long)work.bytes);
-    else if (status == STK_OK && let_go(&work, out))
-        status = time_reads(&work, threads, time_ns, &out->cold_bytes_per_s, &out->cold_bytes, err);
+    else if (status == STK_OK && lives_in_memory(files))
+        snprintf(out->cold_missing, sizeof out->cold_missing, "their file system is in memory");
+    else if (status == STK_OK)
+        status = time_reads(&work, threads, time_ns, &out->cold_bytes_per_s, &out->cold_bytes, &failed, err);
+    if (failed) {
+        out->cold_bytes_per_s = 0;
+        out->cold_bytes = 0;
+        snprintf(out->cold_missing, sizeof out->cold_missing, "%s",
+                 failed == EINVAL || failed == EOPNOTSUPP
+                     ? "their file system does not read past the page cache (O_DIRECT)"
+                     : strerror(failed));
+    }
     stki_free(work.blocks);
     return status;
 }

@@ -12,9 +12,9 @@ struct lb_read_limit {
     char cached_missing[256], cold_missing[320]; /* why not */
 };
 
-/* Each of the two for time_ns, or until the files have been read once. Blocks of LB_READ_BLOCK, in the order of the
- * files; a smaller file is opened and read whole, as a loader of many files has to. The part that is read cold is let
- * go first, and lies in memory afterwards. */
+/* The page cache for time_ns, the device for five times that. Blocks of LB_READ_BLOCK, in the order of the files; a
+ * smaller file is opened and read whole, as a loader of many files has to. Neither changes what is in the page cache.
+ */
 enum { LB_READ_BLOCK = 1 << 20 };
 stk_status lb_read_limit_measure(const struct lb_files *files, int threads, int64_t time_ns, struct lb_read_limit *out,
                                  stk_error *err);

@@ -2,6 +2,7 @@
  * reads a part of each sample is measured by that part. */
 #include "loadbench_bounds.h"
 #include "error.h"
+#include "loadbench_apart.h"
 #include "loadbench_consumer.h"
 #include "loadbench_result.h"
 #include "loadbench_stop.h"
@@ -72,22 +73,41 @@ static const char *member_name(const struct lb_config *config, const char *field
     return name && name->kind == STKI_NODE_SCALAR ? name->text : field;
 }
 
-static void measure_codecs(struct lb_result *result, int threads)
+static int worker_count(const struct lb_result *result)
+{
+    const struct lb_run *run = &result->runs[result->run_count - 1];
+
+    return run->stats.workers > 0 ? (int)run->stats.workers : 1;
+}
+
+struct codecs {
+    struct codec_limit decode, inflate;
+};
+
+/* `ask` is the struct lb_result, `out` a struct codecs. */
+static stk_status measure_codecs(const void *about_run, void *out, stk_error *err)
 {
     static const char *const images[] = {"images", "image", "jpeg", "beton", "tar", "webdataset", "list", NULL};
     static const char *const hdf5[] = {"hdf5", NULL};
+    const struct lb_result *result = about_run;
+    struct codecs *codecs = out;
     const struct lb_field *field = largest_field(&result->facts);
     const json_t *about = lb_effective_field(&result->facts.effective, field->name), *path;
     const json_t *list = json_object_get(about, "path");
     const char *format = json_string_value(json_object_get(about, "format"));
     const char **paths = calloc(json_array_size(list) + 1, sizeof *paths);
     char *source = bytes_source(result->config, field->name);
-    struct codec_ask ask = {
-        .threads = threads, .time_ns = result->config->bench.limit_time, .name = field->name, .stop = &lb_stop_asked};
+    struct codec_ask ask = {.threads = worker_count(result),
+                            .time_ns = result->config->bench.limit_time,
+                            .most_bytes = lb_memory_available() / 16,
+                            .name = field->name,
+                            .stop = &lb_stop_asked};
+    struct lb_pages pages;
+    stk_status status = lb_pages_note(&result->facts.data, &pages, err);
     size_t i;
 
-    snprintf(result->once.decode.missing, sizeof result->once.decode.missing, "no images");
-    snprintf(result->once.inflate.missing, sizeof result->once.inflate.missing, "no deflated chunks");
+    if (status == STK_OK && (!paths || !source))
+        status = stki_fail_memory(err, 4096, "the names of the files");
     json_array_foreach(list, i, path)
     {
         if (paths && json_is_string(path))
@@ -95,28 +115,42 @@ static void measure_codecs(struct lb_result *result, int threads)
     }
     ask.paths = paths;
     ask.source = source;
-    if (paths && source && ask.path_count > 0 && is_one_of(format, images)) {
-        if (codec_jpeg(&ask, &result->once.decode, NULL) != STK_OK)
-            snprintf(result->once.decode.missing, sizeof result->once.decode.missing, "no memory for it");
-    } else if (paths && ask.path_count > 0 && is_one_of(format, hdf5)) {
+    snprintf(codecs->decode.missing, sizeof codecs->decode.missing, "no images");
+    snprintf(codecs->inflate.missing, sizeof codecs->inflate.missing, "no deflated chunks");
+    if (status == STK_OK && ask.path_count > 0 && is_one_of(format, images)) {
+        status = codec_jpeg(&ask, &codecs->decode, err);
+    } else if (status == STK_OK && ask.path_count > 0 && is_one_of(format, hdf5)) {
         ask.name = member_name(result->config, field->name);
-        if (codec_inflate(&ask, &result->once.inflate, NULL) != STK_OK)
-            snprintf(result->once.inflate.missing, sizeof result->once.inflate.missing, "no memory for it");
+        status = codec_inflate(&ask, &codecs->inflate, err);
     }
+    lb_pages_put_back(&pages);
     free(source);
     free(paths);
+    return status;
+}
+
+static stk_status measure_reads(const void *about_run, void *out, stk_error *err)
+{
+    const struct lb_result *result = about_run;
+
+    return lb_read_limit_measure(&result->facts.data, worker_count(result), result->config->bench.limit_time, out, err);
 }
 
 void lb_once_measure(struct lb_result *result)
 {
-    const struct lb_run *run = &result->runs[result->run_count - 1];
-    const int threads = run->stats.workers > 0 ? (int)run->stats.workers : 1;
     struct lb_once *once = &result->once;
+    struct codecs codecs = {0};
     stk_error err;
 
-    measure_codecs(result, threads);
-    if (lb_read_limit_measure(&result->facts.data, threads, result->config->bench.limit_time, &once->read, &err) !=
-        STK_OK) {
+    if (lb_apart(measure_codecs, result, &codecs, sizeof codecs, &err) != STK_OK) {
+        codecs = (struct codecs){0};
+        snprintf(codecs.decode.missing, sizeof codecs.decode.missing, "%.255s", err.message);
+        snprintf(codecs.inflate.missing, sizeof codecs.inflate.missing, "%.255s", err.message);
+    }
+    once->decode = codecs.decode;
+    once->inflate = codecs.inflate;
+    if (lb_apart(measure_reads, result, &once->read, sizeof once->read, &err) != STK_OK) {
+        once->read = (struct lb_read_limit){0};
         snprintf(once->read.cached_missing, sizeof once->read.cached_missing, "%.255s", err.message);
         snprintf(once->read.cold_missing, sizeof once->read.cold_missing, "%.255s", err.message);
     }

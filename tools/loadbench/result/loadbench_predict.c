@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,15 +42,15 @@ static int64_t thread_ns(void)
     return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0 ? (int64_t)time.tv_sec * STKI_SECOND + time.tv_nsec : 0;
 }
 
-/* Seconds that one positional read of so many bytes takes, from the page cache: the same place is read again. 0: not to
- * be measured. */
-static double pread_s(const char *path, int64_t bytes)
+/* Seconds that one positional read of so many bytes takes, from the page cache: of a file of its own, again and again.
+ * 0: not to be measured. */
+static double pread_s(int64_t bytes)
 {
     enum { READS = 16 }; /* between two readings of the clock */
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    void *to = stki_resize(NULL, bytes);
+    const int fd = memfd_create("sample", MFD_CLOEXEC);
+    void *to = stki_zalloc(bytes);
     const int64_t end = stki_now_ns() + PREAD_TIME_NS;
-    bool works = fd >= 0 && to && pread(fd, to, (size_t)bytes, 0) == bytes; /* this one may come from the disk */
+    bool works = fd >= 0 && to && pwrite(fd, to, (size_t)bytes, 0) == bytes;
     const int64_t begun = thread_ns();
     int count = 0;
 
@@ -86,10 +87,10 @@ static void predict_access(const struct lb_result *result, const struct lb_share
     const struct lb_field *field = largest_field(result);
     struct lb_model changed = base;
 
-    if (!field || result->facts.file_count < 2 || shares->decode + shares->inflate > shares->storage)
+    if (!field || shares->decode + shares->inflate > shares->storage)
         return;
     const double rows = (double)shares->samples / (double)shares->batches;
-    const double read_s = rows * pread_s(result->facts.files[1].path, field->sample_bytes);
+    const double read_s = rows * pread_s(field->sample_bytes);
     const double storage_s = shares->storage * shares->worker_s / (double)shares->batches;
     const bool mapped = strcmp(field->access, "mmap") == 0;
     const double step_s = mapped ? read_s : -fmin(read_s, storage_s);

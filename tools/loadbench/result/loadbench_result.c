@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
+#include "loadbench_apart.h"
 #include "loadbench_consumer.h"
 #include "loadbench_output.h"
 #include "loadbench_prepare.h"
@@ -217,6 +218,11 @@ static void note_missing(struct lb_result *result, stk_status status, int *count
                  status == STK_END ? LB_STOPPED : err->message);
 }
 
+static stk_status measure_memory(const void *ask, void *out, stk_error *err)
+{
+    return lb_limit_measure(ask, out, err);
+}
+
 /* The limit for the field with the largest samples: it moves nearly all of the bytes. */
 static void measure_limit(struct lb_result *result, const struct lb_run *run)
 {
@@ -236,8 +242,9 @@ static void measure_limit(struct lb_result *result, const struct lb_run *run)
         .path = field_path(result, largest->name),
         .time_ns = result->config->bench.limit_time,
     };
-    note_missing(result, lb_limit_measure(&ask, &result->limits[result->limit_count], &err), &result->limit_count,
-                 &err);
+    struct lb_limit *limit = &result->limits[result->limit_count];
+
+    note_missing(result, lb_apart(measure_memory, &ask, limit, sizeof *limit, &err), &result->limit_count, &err);
 }
 
 /* Plain copies of what a batch takes, beside the repeat that has run. */

@@ -26,8 +26,7 @@ static void print_machine(const struct lb_result *result, FILE *to)
     if (machine->cpu_quota > 0)
         fprintf(to, "           its control group allows %s of the cores\n", LB_NUMBER(machine->cpu_quota));
     if (machine->memory_limit > 0)
-        fprintf(to, "           its control group allows %.1f GiB of memory\n",
-                (double)machine->memory_limit / (1 << 30));
+        fprintf(to, "           its control group allows %sB of memory\n", LB_SHORT((double)machine->memory_limit));
     print_place(&result->place, to);
     if (result->gpu.bus[0])
         fprintf(to, "gpu        %s, %.1f GiB, %s%s%s\n", result->gpu.model,
