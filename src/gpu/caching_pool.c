@@ -229,7 +229,7 @@ static void wait_for_all(stki_caching_pool *pool)
     unlock(pool);
     stki_device_each(synchronize, &trouble);
     stki_lock(&pool->lock);
-    if (trouble.status)
+    if (trouble.status != STK_OK)
         stki_pool_note_error(pool, "work on freed memory", trouble.status, &trouble.err);
 }
 

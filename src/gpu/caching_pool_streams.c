@@ -50,7 +50,7 @@ static stki_pool_use *new_use(stki_pool_queue *queue)
     if (!use)
         return NULL;
     use->queue = queue;
-    if (stk_event_create(queue->stream->device, false, &use->event, NULL)) {
+    if (stk_event_create(queue->stream->device, false, &use->event, NULL) != STK_OK) {
         stki_free(use);
         return NULL;
     }
@@ -263,7 +263,7 @@ static bool record_last(stki_caching_pool *pool, stki_pool_use *use)
     stk_error err = {0};
     stk_status status;
 
-    if (!record(pool, use))
+    if (record(pool, use) == STK_OK)
         return true;
     status = stk_stream_synchronize(use->queue->stream, STK_WAIT_FOREVER, &err);
     if (status != STK_OK)

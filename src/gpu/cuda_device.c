@@ -196,7 +196,7 @@ stk_status stki_cuda_use_pool(stki_cuda_device *cuda, stk_error *err)
     cudaError_t error;
     stk_status status = stki_cuda_enter(cuda, doing, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     error = stki_cuda->DeviceGetAttribute(&has_pool, cudaDevAttrMemoryPoolsSupported, cuda->device.index);
     if (!error && has_pool)
@@ -220,10 +220,10 @@ static stk_status cuda_alloc(stk_device *device, int64_t bytes, void **out, stk_
     static const char doing[] = "allocating";
     stk_status status = stki_cuda_enter(cuda, doing, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = leave_with(cuda, take_memory(cuda, out, (size_t)(bytes ? bytes : 1)), doing, bytes, err);
-    if (!status)
+    if (status == STK_OK)
         stki_device_note(device, bytes, 1);
     return status;
 }
@@ -232,7 +232,7 @@ static void cuda_free(stk_device *device, void *block, int64_t bytes)
 {
     stki_cuda_device *cuda = cuda_of(device);
 
-    if (!block || stki_cuda_enter(cuda, "freeing", NULL)) /* in a fork the memory is the parent's */
+    if (!block || stki_cuda_enter(cuda, "freeing", NULL) != STK_OK) /* in a fork the memory is the parent's */
         return;
     (void)leave_with(cuda, cuda->memory ? stki_cuda->FreeAsync(block, cuda->memory) : stki_cuda->Free(block), "freeing",
                      bytes, NULL);
@@ -249,7 +249,7 @@ static stk_status cuda_alloc_pinned(stk_device *device, int64_t bytes, void **ou
     stki_numa_policy policy;
     cudaError_t error;
 
-    if (status)
+    if (status != STK_OK)
         return status;
     stki_numa_prefer(cuda->numa_node, &policy);
     error = stki_cuda->HostAlloc(out, (size_t)(bytes ? bytes : 1), cudaHostAllocPortable);
@@ -263,7 +263,7 @@ static stk_status cuda_alloc_pinned(stk_device *device, int64_t bytes, void **ou
         status = stki_cuda_check(cuda, error, doing, bytes, err);
     }
     stki_cuda_leave();
-    if (!status)
+    if (status == STK_OK)
         stki_memory_note(STKI_MEM_PINNED, bytes, 1);
     return status;
 }
@@ -272,7 +272,7 @@ static void cuda_free_pinned(stk_device *device, void *block, int64_t bytes)
 {
     stki_cuda_device *cuda = cuda_of(device);
 
-    if (!block || stki_cuda_enter(cuda, "freeing pinned memory", NULL))
+    if (!block || stki_cuda_enter(cuda, "freeing pinned memory", NULL) != STK_OK)
         return;
     (void)leave_with(cuda, stki_cuda->FreeHost(block), "freeing pinned memory", bytes, NULL);
     stki_memory_note(STKI_MEM_PINNED, -bytes, -1);
@@ -296,7 +296,7 @@ static stk_status cuda_copy(stk_device *device, void *dst, bool dst_on_device, c
     if (bytes == 0)
         return STK_OK;
     status = stki_cuda_enter(cuda, doing, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     error = stki_cuda->MemcpyAsync(dst, src, (size_t)bytes, direction[dst_on_device][src_on_device].kind,
                                    stream_of(stream));
@@ -325,7 +325,7 @@ static stk_status cuda_fill(stk_device *device, void *dst, const void *pattern, 
     if (bytes == 0)
         return STK_OK;
     status = stki_cuda_enter(cuda, doing, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (one_byte(pattern, pattern_bytes))
         error = stki_cuda->MemsetAsync(dst, *(const unsigned char *)pattern, (size_t)bytes, stream_of(stream));
@@ -342,7 +342,7 @@ static stk_status cuda_launch(stk_device *device, const stki_launch *launch, stk
     stk_status status = stki_cuda_enter(cuda, doing, err);
     cudaError_t error;
 
-    if (status)
+    if (status != STK_OK)
         return status;
     error = (cudaError_t)stki_cuda_launcher->launch(device->index, stream_of(stream), launch);
     return leave_with(cuda, wait_if_default(stream, error), doing, launch->moved_bytes, err);
@@ -368,13 +368,13 @@ static stk_status cuda_stream_create(stk_device *device, bool urgent, stk_stream
     cuda_stream *made;
     stk_status status = stream_alloc(device, &made, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_cuda_enter(cuda, doing, err);
-    if (!status) {
+    if (status == STK_OK) {
         status = leave_with(cuda, create_stream(urgent, &made->handle), doing, -1, err);
     }
-    if (status) {
+    if (status != STK_OK) {
         stki_free(made);
         return status;
     }
@@ -388,7 +388,7 @@ static stk_status cuda_stream_wrap(stk_device *device, void *native, stk_stream 
     cuda_stream *made;
     stk_status status = stream_alloc(device, &made, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     made->handle = native ? native : cudaStreamLegacy;
     made->owner = pthread_self();
@@ -403,7 +403,7 @@ static void cuda_stream_destroy(stk_device *device, stk_stream *stream)
     stki_cuda_device *cuda = cuda_of(device);
 
     /* The driver keeps what is queued and frees the stream behind it. */
-    if (!stream->wrapped && !stki_cuda_enter(cuda, "destroying a stream", NULL)) {
+    if (!stream->wrapped && stki_cuda_enter(cuda, "destroying a stream", NULL) == STK_OK) {
         (void)leave_with(cuda, stki_cuda->StreamDestroy(stream_of(stream)), "destroying a stream", -1, NULL);
     }
     stki_free(stream);
@@ -425,7 +425,7 @@ static stk_status cuda_stream_query(stk_device *device, stk_stream *stream, stk_
     static const char doing[] = "asking a stream";
     stk_status status = stki_cuda_enter(cuda, doing, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (is_elsewhere(stream)) /* no call of this thread names it: only the whole device can be asked for */
         return leave_with(cuda, stki_cuda->DeviceSynchronize(), doing, -1, err);
@@ -442,7 +442,7 @@ static stk_status cuda_stream_wait(stk_device *device, stk_stream *stream, stk_e
     if (event->device->kind != STK_DEVICE_CUDA)
         return stk_event_synchronize(event, STK_WAIT_FOREVER, err);
     status = stki_cuda_enter(cuda, doing, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     return leave_with(cuda, stki_cuda->StreamWaitEvent(stream_of(stream), event_of(event), 0), doing, -1, err);
 }
@@ -453,7 +453,7 @@ stk_status stki_cuda_hold_stream(stk_stream *stream, const int *flag, int64_t at
     static const char doing[] = "holding a stream";
     stk_status status = stki_cuda_enter(cuda, doing, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     return leave_with(cuda,
                       (cudaError_t)stki_cuda_launcher->hold(cuda->device.index, stream_of(stream), flag, at_most_ns),
@@ -473,11 +473,11 @@ static stk_status cuda_event_create(stk_device *device, bool timing, stk_event *
         return stki_fail_memory(err, sizeof *made, "an event");
     made->event = (stk_event){.device = device, .timing = timing};
     status = stki_cuda_enter(cuda, doing, err);
-    if (!status) {
+    if (status == STK_OK) {
         unsigned flags = timing ? cudaEventDefault : cudaEventDisableTiming;
         status = leave_with(cuda, stki_cuda->EventCreateWithFlags(&made->handle, flags), doing, -1, err);
     }
-    if (status) {
+    if (status != STK_OK) {
         stki_free(made);
         return status;
     }
@@ -490,7 +490,7 @@ static void cuda_event_destroy(stk_device *device, stk_event *event)
     stki_cuda_device *cuda = cuda_of(device);
 
     /* The driver frees it behind those that still wait for it. */
-    if (!stki_cuda_enter(cuda, "destroying an event", NULL)) {
+    if (stki_cuda_enter(cuda, "destroying an event", NULL) == STK_OK) {
         (void)leave_with(cuda, stki_cuda->EventDestroy(event_of(event)), "destroying an event", -1, NULL);
     }
     stki_free(event);
@@ -505,7 +505,7 @@ static stk_status cuda_event_record(stk_device *device, stk_event *event, stk_st
     if (is_elsewhere(stream))
         return stki_fail(err, STK_E_UNSUPPORTED, "%s: %s: the per-thread stream of another thread", cuda->name, doing);
     status = stki_cuda_enter(cuda, doing, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     return leave_with(cuda, stki_cuda->EventRecord(event_of(event), stream_of(stream)), doing, -1, err);
 }
@@ -516,7 +516,7 @@ static stk_status cuda_event_query(stk_device *device, stk_event *event, stk_err
     static const char doing[] = "asking an event";
     stk_status status = stki_cuda_enter(cuda, doing, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     return leave_with_answer(cuda, stki_cuda->EventQuery(event_of(event)), doing, err);
 }
@@ -529,10 +529,10 @@ static stk_status cuda_event_elapsed(stk_device *device, const stk_event *from, 
     float ms = 0;
     stk_status status = stki_cuda_enter(cuda, doing, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = leave_with_answer(cuda, stki_cuda->EventElapsedTime(&ms, event_of(from), event_of(to)), doing, err);
-    if (!status)
+    if (status == STK_OK)
         *out_ns = (int64_t)((double)ms * 1e6);
     return status;
 }
@@ -546,7 +546,7 @@ static stk_status cuda_spin(stk_device *device, int64_t ns, stk_stream *stream, 
     stk_status status = stki_cuda_enter(cuda, doing, err);
     cudaError_t error;
 
-    if (status)
+    if (status != STK_OK)
         return status;
     error = (cudaError_t)stki_cuda_launcher->spin(device->index, stream_of(stream), ns);
     return leave_with(cuda, wait_if_default(stream, error), doing, -1, err);
@@ -558,7 +558,7 @@ static stk_status cuda_synchronize(stk_device *device, stk_error *err)
     static const char doing[] = "waiting for the device";
     stk_status status = stki_cuda_enter(cuda, doing, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     return leave_with(cuda, stki_cuda->DeviceSynchronize(), doing, -1, err);
 }
@@ -596,7 +596,7 @@ static stk_status cuda_properties(stk_device *device, stk_device_properties *out
     static const char doing[] = "asking for its properties";
     stk_status status = stki_cuda_enter(cuda, doing, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     return leave_with(cuda, ask_properties(device->index, out), doing, -1, err);
 }

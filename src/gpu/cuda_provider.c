@@ -135,14 +135,14 @@ static stk_status examine(stki_cuda_device *cuda, int index, stk_error *err)
     cudaError_t error;
     stk_status status = stki_cuda_enter(cuda, doing, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     error = stki_cuda->GetDeviceProperties(&found, index);
     error = error ? error : stki_cuda->DeviceGetPCIBusId(bus, (int)sizeof bus, index);
     status = stki_cuda_check(cuda, error, doing, -1, err);
     stki_cuda_leave();
-    cuda->numa_node = status ? -1 : stki_numa_node_of_pci(bus);
-    return status ? status : check_architecture(cuda, &found, err);
+    cuda->numa_node = status != STK_OK ? -1 : stki_numa_node_of_pci(bus);
+    return status != STK_OK ? status : check_architecture(cuda, &found, err);
 }
 
 static stk_status load_kernels(stki_cuda_device *cuda, int index, stk_error *err)
@@ -150,7 +150,7 @@ static stk_status load_kernels(stki_cuda_device *cuda, int index, stk_error *err
     static const char doing[] = "loading the kernels";
     stk_status status = stki_cuda_enter(cuda, doing, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_cuda_check(cuda, (cudaError_t)stki_cuda_launcher->load(index), doing, -1, err);
     stki_cuda_leave();
@@ -163,7 +163,7 @@ static stk_status make(int index, stki_cuda_device **out, stk_error *err)
     CUresult result;
     stk_status status = stki_cuda->load_driver(err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     cuda = stki_zalloc(sizeof *cuda);
     if (!cuda)
@@ -173,17 +173,17 @@ static stk_status make(int index, stki_cuda_device **out, stk_error *err)
     if (result)
         status = stki_fail(err, STK_E_DEVICE, "%s: the driver makes no context on it: %s", cuda->name,
                            stki_cuda->driver_error_name(result));
-    if (!status)
+    if (status == STK_OK)
         status = examine(cuda, index, err);
-    if (!status)
+    if (status == STK_OK)
         status = load_kernels(cuda, index, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_cuda_use_pool(cuda, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_caching_pools_attach(&cuda->device, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_device_register(&cuda->device, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_caching_pools_detach(&cuda->device);
         stki_free(cuda);
         return status;
@@ -214,11 +214,11 @@ static stk_status find_locked(int index, stk_device **out, stk_error *err)
     int count = 0;
     stk_status status = count_gpus(&count, err);
 
-    if (!status && index >= (count < MAX_GPUS ? count : MAX_GPUS))
+    if (status == STK_OK && index >= (count < MAX_GPUS ? count : MAX_GPUS))
         status = no_such_gpu(index, count, err);
-    if (!status && !made[index])
+    if (status == STK_OK && !made[index])
         status = make(index, &made[index], err);
-    if (!status)
+    if (status == STK_OK)
         *out = &made[index]->device;
     return status;
 }
@@ -229,7 +229,7 @@ static stk_status cuda_find(const char *name, stk_device **out, stk_error *err)
     stk_status status = read_name(name, &index, err);
 
     *out = NULL;
-    if (status)
+    if (status != STK_OK)
         return status;
     stki_lock(&lock);
     status = find_locked(index, out, err);
@@ -245,14 +245,14 @@ static int cuda_count(stk_error *err)
     stki_lock(&lock);
     status = count_gpus(&count, err);
     stki_unlock(&lock);
-    return status ? 0 : count;
+    return status != STK_OK ? 0 : count;
 }
 
 int stki_cuda_context_active(int index)
 {
     int active = 0;
 
-    return stki_cuda->load_driver(NULL) || stki_cuda->context_state(index, &active) ? -1 : active;
+    return stki_cuda->load_driver(NULL) != STK_OK || stki_cuda->context_state(index, &active) ? -1 : active;
 }
 
 const stki_device_provider stki_cuda_provider = {.prefix = "cuda", .find = cuda_find, .count = cuda_count};

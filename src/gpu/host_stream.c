@@ -551,8 +551,8 @@ stk_status stki_host_synchronize(stk_device *device, stk_error *err)
         stki_lock(&stream->lock);
         all.position = stream->queued;
         stki_unlock(&stream->lock);
-        status = wait_for_mark(&all, first ? NULL : err);
-        first = first ? first : status;
+        status = wait_for_mark(&all, first != STK_OK ? NULL : err);
+        first = first != STK_OK ? first : status;
         let_go(stream);
     }
     return first;

@@ -22,7 +22,7 @@ static stk_status bring(stk_device *device, const stki_device_tables *tables, en
 static stk_status run_planned(stki_launch_fn run, stk_device *device, stk_status planned, const stki_launch *launch,
                               stk_stream *stream, stk_error *err)
 {
-    return planned || launch->blocks == 0 ? planned : run(device, launch, stream, err);
+    return planned != STK_OK || launch->blocks == 0 ? planned : run(device, launch, stream, err);
 }
 
 stk_status stki_kernel_convert(stki_launch_fn run, stk_device *device, const struct stki_convert *convert, void *dst,

@@ -149,7 +149,7 @@ static stk_status storage_of(const stki_array *array, int64_t extent, stk_storag
     if (array->file->map) {
         void *data = (char *)(uintptr_t)array->file->map + array->offset;
         status = stk_storage_wrap(NULL, data, extent, close_file, stki_file_retain(array->file), out, err);
-        if (status)
+        if (status != STK_OK)
             stki_file_close(array->file);
         else
             (*out)->mapping = true;
@@ -181,16 +181,16 @@ stk_status stki_array_tensor(const stki_array *array, const char *path, stk_tens
     stk_tensor tensor;
     stk_status status = stki_array_check(array, path, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     (void)extent_of(array->dtype, array->ndim, array->shape, array->strides, &extent); /* checked */
     status = storage_of(array, extent, &storage, &offset, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status =
         stk_tensor_from_storage(storage, offset, array->dtype, array->ndim, array->shape, array->strides, &tensor, err);
     stk_storage_release(storage);
-    if (status)
+    if (status != STK_OK)
         return status;
     tensor.flags |= flags_of(array);
     *out = tensor;
@@ -235,7 +235,7 @@ static stk_status read_elements(const struct array_reader *r, int64_t offset, ch
 
     for (int64_t done = 0; done < base->max_bytes; done += size) {
         stk_status status = stki_file_read(r->array.file, offset, to + done, size, err);
-        if (status)
+        if (status != STK_OK)
             return status;
         for (int axis = base->ndim - 1; axis >= 0; axis--) { /* the next index in row-major order */
             offset += r->steps[axis];
@@ -260,10 +260,10 @@ static stk_status read_positional(const stki_reader *base, int64_t index, const 
         return stki_reader_check_index(base, index, err);
     offset = r->array.offset + index * base->sample_stride;
     status = stki_scratch_reserve(scratch, bytes, err);
-    if (!status && bytes > 0)
+    if (status == STK_OK && bytes > 0)
         status = r->scattered && !r->stretch ? read_elements(r, offset, scratch->data, err)
                                              : stki_file_read(r->array.file, offset, scratch->data, bytes, err);
-    if (status)
+    if (status != STK_OK)
         return stki_fail_record(err, status, index);
     *out = r->sample;
     out->data = scratch->data;
@@ -368,12 +368,12 @@ static stk_status describe(struct array_reader *r, const char *format, const cha
     stk_status status = describe_samples(r, path, opts, err);
     bool packed = true;
 
-    if (status)
+    if (status != STK_OK)
         return status;
     sample.ndim = base->ndim;
     memcpy(sample.shape, base->shape, sizeof sample.shape);
     status = stki_array_row_major(&sample, &base->max_bytes, path, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     memcpy(r->steps, base->strides, sizeof r->steps);
     for (int i = 0; i < base->ndim; i++)
@@ -420,7 +420,7 @@ stk_status stki_array_reader(const stki_array *array, const char *format, const 
 
     opts = opts ? opts : &defaults;
     status = check_axis(array, path, opts, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     r = stki_zalloc(sizeof *r);
     if (!r)
@@ -433,7 +433,7 @@ stk_status stki_array_reader(const stki_array *array, const char *format, const 
     r->base.path = stki_strdup(path);
     status =
         r->base.path ? describe(r, format, path, opts, err) : stki_fail_memory(err, (int64_t)strlen(path) + 1, path);
-    if (status)
+    if (status != STK_OK)
         destroy(&r->base);
     else
         *out = &r->base;

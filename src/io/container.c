@@ -70,7 +70,7 @@ stk_status stki_container_add(stki_container *c, const char *name, int ndim, con
     stki_member member = {.ndim = ndim, .offset = -1, .layout = ""};
     stk_status status = room_for_one(c, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     member.name = stki_strdup(name);
     if (shape)
@@ -233,7 +233,7 @@ stk_status stki_container_array(const stki_container *c, int64_t member, const s
     stk_status status;
 
     opts = opts ? opts : &defaults;
-    if (m->status)
+    if (m->status != STK_OK)
         return refuse(c, m, err);
     if ((status = stki_source_check_member(opts, c, member, err)) != STK_OK)
         return status;
@@ -251,14 +251,14 @@ static stk_status plain_reader(const stki_container *c, int64_t member, const st
     stki_array array;
     stk_status status;
 
-    if (c->members[member].status)
+    if (c->members[member].status != STK_OK)
         return refuse(c, &c->members[member], err);
     if ((status = stki_source_check_member(opts, c, member, err)) != STK_OK)
         return status;
     if (c->ops->reader)
         return c->ops->reader(c, member, opts, out, err);
     status = stki_container_array(c, member, opts, &array, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_array_reader(&array, c->ops->format, c->path, opts, out, err);
     stki_array_release(&array);
@@ -273,9 +273,11 @@ stk_status stki_container_reader(const stki_container *c, int64_t member, const 
 
     opts = opts ? opts : &defaults;
     status = plain_reader(c, member, opts, out, err);
-    if (!status && (*out)->file && stki_file_known_changed((*out)->file)) { /* it was cut while its index was read */
+    if (status == STK_OK && (*out)->file &&
+        stki_file_known_changed((*out)->file)) { /* it was cut while its index was read */
         status = stki_file_intact((*out)->file, -1, err);
         stki_reader_destroy(*out);
     }
-    return status || !opts->sums ? status : stki_sums_reader(*out, c->path, c->members[member].name, opts, out, err);
+    return status != STK_OK || !opts->sums ? status
+                                           : stki_sums_reader(*out, c->path, c->members[member].name, opts, out, err);
 }

@@ -68,7 +68,7 @@ static stk_status add_shards(stki_field *field, stk_error *err)
         const stki_reader *shard = field->shards[i];
         stk_status status = check_shard(field->name, first, shard, err);
 
-        if (status)
+        if (status != STK_OK)
             return status;
         if (!stki_add(field->first[i], shard->count, &field->first[i + 1]))
             return stki_fail_at(err, STK_E_LIMIT, (stki_place){shard->path, -1, -1, NULL, NULL},
@@ -124,7 +124,7 @@ stk_status stki_dataset_add(stki_dataset *dataset, const char *name, stki_reader
     if (count > 0)
         memcpy(field.shards, shards, sizeof *shards * (size_t)count);
     status = add_field(dataset, &field, name, err);
-    if (status)
+    if (status != STK_OK)
         field_fini(&field);
     else
         dataset->fields[dataset->field_count++] = field;

@@ -49,22 +49,22 @@ static stk_status open_sample(const struct files *f, int64_t index, stk_tensor *
     int64_t member;
     stk_status status = f->open(path, &f->opts, &container, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_container_find(container, &f->opts, &member, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_container_array(container, member, &f->opts, &array, err);
     stki_container_release(container);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_array_tensor(&array, path, &found, err);
     stki_array_release(&array);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stk_tensor_contiguous(&found, out, err);
-    if (!status && stki_array_file(&found) && !stki_array_file(out)) { /* copied: nobody can ask later */
+    if (status == STK_OK && stki_array_file(&found) && !stki_array_file(out)) { /* copied: nobody can ask later */
         status = stki_file_intact(stki_array_file(&found), -1, err);
-        if (status)
+        if (status != STK_OK)
             stk_tensor_release(out);
     }
     stk_tensor_release(&found);
@@ -166,7 +166,7 @@ static stk_status files_read(const stki_reader *base, int64_t index, const stki_
 
     (void)want, (void)scratch;
     status = stki_reader_check_index(base, index, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     return cached(f, index, out) ? STK_OK : load(f, index, out, err);
 }
@@ -231,7 +231,7 @@ static stk_status scan_one(struct files *f, int64_t index, stk_error *err)
     char found[128], wanted[128];
     stk_status status = open_sample(f, index, &t, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (t.dtype == base->dtype && t.ndim == base->ndim) {
         memcpy(f->shapes + index * base->ndim, t.shape, (size_t)base->ndim * sizeof *t.shape);
@@ -342,7 +342,7 @@ static stk_status describe(struct files *f, stk_error *err)
     if (f->list.count == 0)
         return stki_fail(err, STK_E_EMPTY, "no files to read samples from");
     status = open_first(f, &first, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     base->count = f->list.count;
     base->dtype = first.dtype;
@@ -350,7 +350,7 @@ static stk_status describe(struct files *f, stk_error *err)
     memcpy(base->shape, first.shape, sizeof base->shape);
     stk_tensor_release(&first);
     status = scan_all(f, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     settle_shapes(f);
     sample.dtype = base->dtype;
@@ -386,7 +386,7 @@ stk_status stki_files_open(const stki_file_list *list, stki_open_fn *open, const
         status = stki_file_list_add(&f->list, list->paths[i], err);
     if (status == STK_OK)
         status = describe(f, err);
-    if (status)
+    if (status != STK_OK)
         files_destroy(&f->base);
     else
         *out = &f->base;

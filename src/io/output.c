@@ -235,12 +235,12 @@ stk_status stki_output_hold(const char *path, const char *temporary, int64_t kee
     stki_output *o;
     stk_status status = create(path, &o, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     o->held = true;
     o->temporary = stki_strdup(temporary);
     status = o->temporary ? open_held(o, keep, err) : stki_fail_memory(err, (int64_t)strlen(temporary) + 1, temporary);
-    if (status)
+    if (status != STK_OK)
         discard(o);
     else
         *out = o;
@@ -252,10 +252,10 @@ stk_status stki_output_create(const char *path, stki_output **out, stk_error *er
     stki_output *o;
     stk_status status = create(path, &o, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = open_output(o, err);
-    if (status)
+    if (status != STK_OK)
         discard(o);
     else
         *out = o;
@@ -325,12 +325,12 @@ stk_status stki_output_append(stki_output *o, const void *bytes, int64_t count, 
 {
     stk_status status = check_append(o, count, err);
 
-    if (!status && (count > BUFFER - o->used || o->part_count == PARTS))
+    if (status == STK_OK && (count > BUFFER - o->used || o->part_count == PARTS))
         status = flush(o, err);
-    if (!status && count > BUFFER) {
+    if (status == STK_OK && count > BUFFER) {
         status = write_all(o, bytes, count, o->flushed, err);
         o->flushed += count;
-    } else if (!status && count > 0) {
+    } else if (status == STK_OK && count > 0) {
         copy_part(o, bytes, count);
     }
     return status;
@@ -343,9 +343,9 @@ stk_status stki_output_lend(stki_output *o, const void *bytes, int64_t count, st
     if (count < LEND_LEAST)
         return stki_output_append(o, bytes, count, err);
     status = check_append(o, count, err);
-    if (!status && o->part_count == PARTS)
+    if (status == STK_OK && o->part_count == PARTS)
         status = flush(o, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     add_part(o, bytes, count);
     o->lent = true;
@@ -367,7 +367,7 @@ static stk_status sync_name(stki_output *o, stk_error *err)
 {
     stk_status status = o->held && o->fresh ? sync_directory(o->temporary, err) : STK_OK;
 
-    o->fresh = o->fresh && status;
+    o->fresh = o->fresh && status != STK_OK;
     return status;
 }
 
@@ -384,7 +384,7 @@ stk_status stki_output_sync(stki_output *o, stk_error *err)
         status = sync_name(o, err);
         o->cause = status == STK_E_MEMORY ? ENOMEM : EIO; /* where that failed */
     }
-    if (status)
+    if (status != STK_OK)
         o->failed = (int)status;
     return status;
 }
@@ -395,7 +395,7 @@ stk_status stki_output_pad(stki_output *o, int64_t alignment, stk_error *err)
     int64_t position = stki_output_position(o), missing = (alignment - position % alignment) % alignment;
     stk_status status = STK_OK;
 
-    while (missing > 0 && !status) {
+    while (missing > 0 && status == STK_OK) {
         int64_t n = missing < (int64_t)sizeof zeros ? missing : (int64_t)sizeof zeros;
 
         status = stki_output_append(o, zeros, n, err);
@@ -414,7 +414,7 @@ static stk_status write_zeros(stki_output *o, int64_t offset, int64_t count, stk
     static const char zeros[64 << 10];
     stk_status status = STK_OK;
 
-    for (int64_t done = 0, n; done < count && !status; done += n) {
+    for (int64_t done = 0, n; done < count && status == STK_OK; done += n) {
         n = count - done < (int64_t)sizeof zeros ? count - done : (int64_t)sizeof zeros;
         status = write_all(o, zeros, n, offset + done, err);
     }
@@ -439,7 +439,7 @@ stk_status stki_output_seek(stki_output *o, int64_t offset, stk_error *err)
 {
     stk_status status = o->failed ? fail_earlier(o, err) : flush(o, err);
 
-    if (!status)
+    if (status == STK_OK)
         o->flushed = offset;
     return status;
 }
@@ -450,11 +450,11 @@ static stk_status finish_bytes(stki_output *o, stk_error *err)
 {
     stk_status status = flush(o, err);
 
-    if (!status && fsync(o->fd) && (o->temporary || errno != EINVAL))
+    if (status == STK_OK && fsync(o->fd) && (o->temporary || errno != EINVAL))
         status = stki_fail_errno(err, errno, o->path, "cannot sync");
-    if (!status)
+    if (status == STK_OK)
         status = sync_name(o, err);
-    if (close(o->fd) && !status)
+    if (close(o->fd) && status == STK_OK)
         status = stki_fail_errno(err, errno, o->path, "cannot close");
     o->fd = -1;
     return status;
@@ -469,7 +469,7 @@ static stk_status put_in_place(stki_output *o, stk_error *err)
     stki_free(o->temporary);
     o->temporary = NULL;
     status = sync_directory(o->path, err);
-    if (status)
+    if (status != STK_OK)
         (void)unlink(o->path); /* a name that might not survive a crash is no success */
     return status;
 }
@@ -478,7 +478,7 @@ stk_status stki_output_commit(stki_output *o, stk_error *err)
 {
     stk_status status = o->failed ? fail_earlier(o, err) : finish_bytes(o, err);
 
-    if (!status && o->temporary && !o->held)
+    if (status == STK_OK && o->temporary && !o->held)
         status = put_in_place(o, err);
     discard(o);
     return status;

@@ -245,16 +245,16 @@ stk_status stki_sums_open(const char *data_path, stki_sums **out, stk_error *err
         status = stki_fail_memory(err, sizeof *sums, "checksums");
     else
         status = stki_file_open(path, STKI_ACCESS_AUTO, STKI_PATTERN_SEQUENTIAL, &sums->file, err);
-    if (!status)
+    if (status == STK_OK)
         status = load(sums, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_sums_validate(sums->bytes, sums->file->size, path, err);
-    if (!status)
+    if (status == STK_OK)
         status = check_data(sums, data_path, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_file_intact(sums->file, -1, err);
     stki_free(path);
-    if (status)
+    if (status != STK_OK)
         stki_sums_close(sums);
     else
         *out = sums;
@@ -314,7 +314,7 @@ stk_status stki_sums_check(const stki_sums *sums, int64_t first, int64_t index, 
     if (sum == expected)
         return STK_OK;
     status = stki_file_intact(sums->file, index, err); /* or is it the sum that is wrong? */
-    if (status)
+    if (status != STK_OK)
         return status;
     return stki_fail_at(
         err, STK_E_CORRUPT,
@@ -332,7 +332,7 @@ static stk_status each_part(const stki_sums_member *members, int64_t count, int6
     static const char zeros[8];
     stk_status status = STK_OK;
 
-    for (int64_t i = 0; i < count && !status; i++) {
+    for (int64_t i = 0; i < count && status == STK_OK; i++) {
         const stki_sums_member *m = &members[i];
         uint32_t name_bytes = (uint32_t)strlen(m->name), how_bytes = (uint32_t)strlen(m->how);
         int64_t used = (int64_t)name_bytes + how_bytes;
@@ -342,13 +342,14 @@ static stk_status each_part(const stki_sums_member *members, int64_t count, int6
         memcpy(entry + 8, &first, 8);
         memcpy(entry + 16, &name_bytes, 4);
         memcpy(entry + 20, &how_bytes, 4);
-        if ((status = take(context, entry, ENTRY, err)) || (status = take(context, m->name, name_bytes, err)) ||
-            (status = take(context, m->how, how_bytes, err)))
+        if ((status = take(context, entry, ENTRY, err)) != STK_OK ||
+            (status = take(context, m->name, name_bytes, err)) != STK_OK ||
+            (status = take(context, m->how, how_bytes, err)) != STK_OK)
             break;
         status = take(context, zeros, stki_round_up(used, 8) - used, err);
         first += m->count * 8;
     }
-    for (int64_t i = 0; i < count && !status; i++)
+    for (int64_t i = 0; i < count && status == STK_OK; i++)
         status = take(context, members[i].sums, members[i].count * 8, err);
     return status;
 }
@@ -392,7 +393,7 @@ static stk_status write_all(stki_output *output, const char *data_path, const st
     memcpy(header + 24, &total, 8);
     memcpy(header + 32, &sum, 8);
     status = stki_output_append(output, header, HEADER, err);
-    return status ? status : each_part(members, count, first, take_output, output, err);
+    return status != STK_OK ? status : each_part(members, count, first, take_output, output, err);
 }
 
 stk_status stki_sums_write(const char *data_path, const stki_sums_member *members, int64_t count, stk_error *err)
@@ -402,10 +403,10 @@ stk_status stki_sums_write(const char *data_path, const stki_sums_member *member
     stk_status status = path ? stki_output_create(path, &output, err) : stki_fail_memory(err, 64, "a path");
 
     stki_free(path);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = write_all(output, data_path, members, count, err);
-    if (!status)
+    if (status == STK_OK)
         return stki_output_commit(output, err);
     stki_output_abort(output);
     return status;

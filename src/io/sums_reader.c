@@ -27,10 +27,10 @@ static stk_status summed_read(const stki_reader *base, int64_t index, const stki
 
     (void)want; /* the sum is of the whole record */
     status = s->inner->ops->read(s->inner, index, NULL, scratch, out, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_sums_check(s->sums, s->first, index, stki_sums_of(out), stki_reader_path(s->inner, index, path), err);
-    if (status)
+    if (status != STK_OK)
         stki_reader_done(s->inner, out);
     return status;
 }
@@ -98,9 +98,9 @@ stk_status stki_sums_reader(stki_reader *inner, const char *data_path, const cha
                                .destroy = summed_destroy};
     stki_sums_how(inner, opts, how);
     status = s->base.path ? stki_sums_open(data_path, &s->sums, err) : stki_fail_memory(err, 64, "a path");
-    if (!status)
+    if (status == STK_OK)
         status = stki_sums_find(s->sums, member, how, inner->count, &s->first, err);
-    if (status)
+    if (status != STK_OK)
         summed_destroy(&s->base);
     else
         *out = &s->base;

@@ -126,7 +126,7 @@ static stk_status synthetic_shape(const stki_reader *base, int64_t index, int64_
     const struct synthetic *s = synthetic_of(base);
     stk_status status = stki_reader_check_index(base, index, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     memcpy(shape, base->shape, sizeof *shape * (size_t)base->ndim);
     if (base->ndim > 0)
@@ -139,7 +139,7 @@ static stk_status fill_block(const struct synthetic *s, int64_t index, int64_t l
     int64_t bytes = s->opts.ndim > 0 ? length * row_bytes(&s->opts) : row_bytes(&s->opts);
     stk_status status = stk_storage_create(NULL, bytes, &out->storage, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     out->data = stk_storage_data(out->storage);
     stki_synthetic_fill(&s->opts, index, length, out->data);
@@ -155,7 +155,7 @@ static stk_status synthetic_read(const stki_reader *base, int64_t index, const s
     stk_status status = stki_reader_check_index(base, index, err);
 
     (void)want;
-    if (status)
+    if (status != STK_OK)
         return status;
     if (s->opts.read_ns > 0)
         stki_sleep_ns(s->opts.read_ns);
@@ -166,12 +166,12 @@ static stk_status synthetic_read(const stki_reader *base, int64_t index, const s
     } else if (s->opts.form == STKI_SYNTHETIC_SCRATCH) {
         status = stki_scratch_reserve(scratch, base->max_bytes, err);
         sample.data = scratch->data;
-        if (!status)
+        if (status == STK_OK)
             stki_synthetic_fill(&s->opts, index, sample.shape[0], sample.data);
     } else {
         status = fill_block(s, index, sample.shape[0], &sample, err);
     }
-    if (!status)
+    if (status == STK_OK)
         *out = sample;
     return status;
 }
@@ -270,7 +270,7 @@ stk_status stki_synthetic_open(const stki_synthetic_opts *opts, stki_reader **ou
     int64_t max_bytes = 0;
     stk_status status = check(opts, &max_bytes, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     s = stki_zalloc(sizeof *s);
     if (!s)
@@ -279,9 +279,9 @@ stk_status stki_synthetic_open(const stki_synthetic_opts *opts, stki_reader **ou
     describe(s, max_bytes);
     s->base.path = stki_strdup("synthetic");
     status = s->base.path ? STK_OK : stki_fail_memory(err, 10, "a synthetic reader");
-    if (!status && opts->form == STKI_SYNTHETIC_MEMORY)
+    if (status == STK_OK && opts->form == STKI_SYNTHETIC_MEMORY)
         status = hold(s, err);
-    if (status) {
+    if (status != STK_OK) {
         synthetic_destroy(&s->base);
         return status;
     }

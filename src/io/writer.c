@@ -55,7 +55,7 @@ static stk_status add_name(stki_writer *w, const char *name, stk_error *err)
     char what[48], **place;
     stk_status status = grow_names(w, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (stki_text_check(name, (int64_t)strlen(name), STKI_TEXT_KEY, what) >= 0)
         return stki_fail(err, STK_E_BAD_ARG, "the name of an array holds %s", what);
@@ -84,7 +84,7 @@ static void free_names(stki_writer *w)
  * lack what the caller meant to be in it. */
 static stk_status note(stki_writer *w, stk_status status)
 {
-    if (status && !w->failed)
+    if (status != STK_OK && !w->failed)
         w->failed = status;
     return status;
 }
@@ -103,14 +103,14 @@ static stk_status check_begin(const char *name, int row_ndim, const int64_t *row
 {
     stk_status status = stki_check_given(name, "name", err);
 
-    if (!status && row_ndim < -1)
+    if (status == STK_OK && row_ndim < -1)
         status = stki_fail_at(err, STK_E_BAD_ARG,
                               (stki_place){NULL, -1, -1, STKI_TEXT("%d", row_ndim),
                                            STKI_TEXT("-1, for one number, to %d", STK_MAX_DIMS - 1)},
                               "array %s: row_ndim", name);
-    if (!status && row_ndim > 0)
+    if (status == STK_OK && row_ndim > 0)
         status = stki_check_given(row_shape, "row_shape", err);
-    if (!status && (rows < -1 || (row_ndim < 0 && rows != 1 && rows != -1)))
+    if (status == STK_OK && (rows < -1 || (row_ndim < 0 && rows != 1 && rows != -1)))
         status = stki_fail_at(err, STK_E_BAD_ARG,
                               (stki_place){NULL, -1, -1, STKI_TEXT("%" PRId64, rows),
                                            row_ndim < 0 ? "1 or -1" : "a number from 0 on, or -1"},
@@ -124,16 +124,16 @@ static stk_status begin(stki_writer *w, const char *name, stk_dtype dtype, int r
     int64_t strides[STK_MAX_DIMS];
     stk_status status = check_turn(w, false, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = check_begin(name, row_ndim, row_shape, rows, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_row_major(dtype, row_ndim > 0 ? row_ndim : 0, row_shape, strides, &w->row_bytes, err);
-    if (!status)
+    if (status == STK_OK)
         status = add_name(w, name, err);
-    if (!status)
+    if (status == STK_OK)
         status = w->ops->begin(w, name, dtype, row_ndim < 0 ? -1 : row_ndim, row_shape, rows, err);
-    w->writing = !status;
+    w->writing = status == STK_OK;
     w->rows = 0;
     w->rows_wanted = row_ndim < 0 ? 1 : rows;
     return status;
@@ -144,7 +144,7 @@ stk_status stki_writer_begin(stki_writer *w, const char *name, stk_dtype dtype, 
 {
     stk_status status = stki_check_given(w, "writer", err);
 
-    return status ? status : note(w, begin(w, name, dtype, row_ndim, row_shape, rows, err));
+    return status != STK_OK ? status : note(w, begin(w, name, dtype, row_ndim, row_shape, rows, err));
 }
 
 static stk_status append(stki_writer *w, const void *rows, int64_t count, stk_error *err)
@@ -152,7 +152,7 @@ static stk_status append(stki_writer *w, const void *rows, int64_t count, stk_er
     int64_t total, bytes;
     stk_status status = check_turn(w, true, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (count < 0)
         return stki_fail_at(err, STK_E_BAD_SHAPE,
@@ -165,10 +165,10 @@ static stk_status append(stki_writer *w, const void *rows, int64_t count, stk_er
     if (count == 0)
         return STK_OK;
     status = w->row_bytes > 0 ? stki_check_given(rows, "rows", err) : STK_OK;
-    if (status)
+    if (status != STK_OK)
         return status;
     status = w->ops->append(w, rows, count, err);
-    if (!status)
+    if (status == STK_OK)
         w->rows = total;
     return status;
 }
@@ -177,14 +177,14 @@ stk_status stki_writer_append(stki_writer *w, const void *rows, int64_t count, s
 {
     stk_status status = stki_check_given(w, "writer", err);
 
-    return status ? status : note(w, append(w, rows, count, err));
+    return status != STK_OK ? status : note(w, append(w, rows, count, err));
 }
 
 static stk_status end(stki_writer *w, stk_error *err)
 {
     stk_status status = check_turn(w, true, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (w->rows_wanted >= 0 && w->rows != w->rows_wanted)
         return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows, where %" PRId64 " were announced", w->rows,
@@ -197,16 +197,16 @@ stk_status stki_writer_end(stki_writer *w, stk_error *err)
 {
     stk_status status = stki_check_given(w, "writer", err);
 
-    return status ? status : note(w, end(w, err));
+    return status != STK_OK ? status : note(w, end(w, err));
 }
 
 stk_status stki_writer_commit(stki_writer *w, stk_error *err)
 {
     stk_status status = stki_check_given(w, "writer", err);
 
-    if (!status)
+    if (status == STK_OK)
         status = check_turn(w, false, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_writer_abort(w);
         return status;
     }
@@ -234,12 +234,12 @@ static stk_status add_in_pieces(stki_writer *w, const stk_tensor *t, int64_t tot
 
     piece.shape[0] = at_once = at_once < total ? at_once : total;
     status = stki_row_major(t->dtype, piece.ndim, piece.shape, strides, &packed_bytes, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     packed = stki_block_alloc(NULL, packed_bytes, ALIGN);
     if (!packed)
         return stki_fail_memory(err, packed_bytes, "rows to write");
-    for (int64_t row = 0; row < total && !status; row += at_once) {
+    for (int64_t row = 0; row < total && status == STK_OK; row += at_once) {
         piece.shape[0] = at_once < total - row ? at_once : total - row;
         if (w->row_bytes > 0)
             stki_copy_strided(packed, t->dtype, strides, (const char *)t->data + row * piece.strides[0], t->dtype,
@@ -255,7 +255,7 @@ static stk_status add_rows(stki_writer *w, const stk_tensor *t, int64_t total, s
 {
     stk_status status = total > 0 && w->row_bytes > 0 ? stki_check_given(t->data, "tensor.data", err) : STK_OK;
 
-    if (status || total == 0)
+    if (status != STK_OK || total == 0)
         return status;
     if (t->dtype != STK_BOOL && !(t->flags & STK_TENSOR_SWAPPED) && stk_tensor_is_contiguous(t))
         return stki_writer_append(w, t->data, total, err);
@@ -271,7 +271,7 @@ static stk_status add(stki_writer *w, const char *name, stk_tensor t, stk_error 
                          stk_device_name(t.device));
     status = stki_writer_begin(w, name, t.dtype, t.ndim - 1, t.ndim > 0 ? t.shape + 1 : NULL,
                                t.ndim > 0 ? t.shape[0] : 1, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (t.ndim == 0) {
         t.ndim = 1;
@@ -279,17 +279,17 @@ static stk_status add(stki_writer *w, const char *name, stk_tensor t, stk_error 
         t.strides[0] = 0;
     }
     status = add_rows(w, &t, t.shape[0], err);
-    return status ? status : stki_writer_end(w, err);
+    return status != STK_OK ? status : stki_writer_end(w, err);
 }
 
 stk_status stki_writer_add(stki_writer *w, const char *name, const stk_tensor *tensor, stk_error *err)
 {
     stk_status status = stki_check_given(w, "writer", err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_check_given(name, "name", err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_check_given(tensor, "tensor", err);
-    return note(w, status ? status : add(w, name, *tensor, err));
+    return note(w, status != STK_OK ? status : add(w, name, *tensor, err));
 }

@@ -56,8 +56,8 @@ bool stki_may_share(const stk_tensor *a, const stk_tensor *b)
     uintptr_t at_a = (uintptr_t)a->data, at_b = (uintptr_t)b->data;
 
     if (stki_tensor_device(a) != stki_tensor_device(b) ||
-        stki_byte_span(a->dtype, a->ndim, a->shape, a->strides, &low_a, &high_a, NULL) ||
-        stki_byte_span(b->dtype, b->ndim, b->shape, b->strides, &low_b, &high_b, NULL))
+        stki_byte_span(a->dtype, a->ndim, a->shape, a->strides, &low_a, &high_a, NULL) != STK_OK ||
+        stki_byte_span(b->dtype, b->ndim, b->shape, b->strides, &low_b, &high_b, NULL) != STK_OK)
         return false;
     return high_a > low_a && high_b > low_b && at_a + (uintptr_t)low_a < at_b + (uintptr_t)high_b &&
            at_b + (uintptr_t)low_b < at_a + (uintptr_t)high_a;

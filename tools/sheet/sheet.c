@@ -40,7 +40,8 @@ static stk_status as_hwc(const char *path, const stk_tensor *sample, stk_tensor 
                                          STKI_TEXT("samples of %d ax%s", sample->ndim, sample->ndim == 1 ? "is" : "es"),
                                          "[H, W], [H, W, 1 or 3] or [1 or 3, H, W]"},
                             "no images to show");
-    if (!status && (out->shape[0] < 1 || out->shape[1] < 1 || out->shape[0] > 65535 || out->shape[1] > 65535)) {
+    if (status == STK_OK &&
+        (out->shape[0] < 1 || out->shape[1] < 1 || out->shape[0] > 65535 || out->shape[1] > 65535)) {
         stk_tensor_release(out);
         status =
             stki_fail_at(err, STK_E_UNSUPPORTED,
@@ -98,11 +99,11 @@ static stk_status take_pixels(struct sheet *sheet, const stk_tensor *hwc, stk_er
     bool scaled = hwc->dtype != STK_U8;
     stk_status status = room(&sheet->image, &sheet->image_bytes, count, err);
 
-    if (!status && scaled)
+    if (status == STK_OK && scaled)
         status = room((char **)(void *)&sheet->values, &sheet->values_bytes, count * 4, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_row_major(scaled ? STK_F32 : STK_U8, 3, hwc->shape, strides, &bytes, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     stki_copy_strided(scaled ? (void *)sheet->values : sheet->image, scaled ? STK_F32 : STK_U8, strides, hwc->data,
                       hwc->dtype, hwc->strides, hwc->flags & STK_TENSOR_SWAPPED, 3, hwc->shape);
@@ -131,9 +132,9 @@ static stk_status draw(struct sheet *sheet, const stk_tensor *hwc, int64_t cell,
     const stki_resize_support *part;
     stk_status status = take_pixels(sheet, hwc, err);
 
-    if (!status) /* small images are shown in squares, large ones smoothed */
+    if (status == STK_OK) /* small images are shown in squares, large ones smoothed */
         status = stki_resizer_set(sheet->resizer, &job, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     part = stki_resizer_support(sheet->resizer);
     stki_resizer_run(sheet->resizer, (const uint8_t *)sheet->image + (part->top * w + part->left) * channels,
@@ -151,7 +152,7 @@ stk_status sheet_draw(struct sheet *sheet, const stk_tensor *image, const char *
     stk_tensor hwc;
     stk_status status = as_hwc(path, image, &hwc, err);
 
-    if (!status) {
+    if (status == STK_OK) {
         status = draw(sheet, &hwc, cell, err);
         stk_tensor_release(&hwc);
     }
@@ -181,9 +182,9 @@ stk_status sheet_save(const struct sheet *sheet, const char *path, stk_error *er
     if (failed || !bytes)
         return stki_fail_memory(err, sheet->width * sheet->height * 3, "a picture");
     status = stki_output_create(path, &output, err);
-    if (!status) {
+    if (status == STK_OK) {
         status = stki_output_append(output, bytes, (int64_t)count, err);
-        if (status)
+        if (status != STK_OK)
             stki_output_abort(output);
         else
             status = stki_output_commit(output, err);

@@ -163,7 +163,7 @@ static bool is_wanted(const struct st_check *check, int64_t member)
 {
     const stki_member *m = &check->container->members[member];
 
-    return (check->only < 0 || member == check->only) && (m->kind != STKI_MEMBER_OTHER || m->status);
+    return (check->only < 0 || member == check->only) && (m->kind != STKI_MEMBER_OTHER || m->status != STK_OK);
 }
 
 /* The next member that can be read becomes the current one. False: there is none. */
@@ -370,7 +370,7 @@ static int64_t expected_records(const struct st_check *check)
     for (int64_t i = 0; i < c->member_count; i++) {
         const stki_member *m = &c->members[i];
 
-        if (!is_wanted(check, i) || m->status)
+        if (!is_wanted(check, i) || m->status != STK_OK)
             continue;
         count += m->kind == STKI_MEMBER_RECORDS            ? m->count
                  : m->shape && check->opts->axis < m->ndim ? m->shape[check->opts->axis]

@@ -118,7 +118,7 @@ static json_t *member_json(struct inspect *in, const stki_container *c, int64_t 
     }
     if (m->details)
         json_object_update_missing(j, m->details);
-    if (m->status) {
+    if (m->status != STK_OK) {
         snprintf(err.message, sizeof err.message, "%s", m->why ? m->why : "");
         json_object_set_new(j, "error", st_error_json(err.status, err.message));
         in->failed = in->failed || in->sha256 || in->opts.name;
@@ -178,7 +178,7 @@ static void member_text(struct inspect *in, const stki_container *c, int64_t i)
             free(dump);
         }
     }
-    if (m->status) {
+    if (m->status != STK_OK) {
         printf("    refused  %s: %s\n", stk_status_name(m->status), st_shown(m->why ? m->why : ""));
         in->failed = in->failed || in->sha256 || in->opts.name;
     } else if (in->sha256 && m->kind != STKI_MEMBER_OTHER) {
@@ -283,7 +283,7 @@ static int inspect(struct inspect *in)
         return refuse(in, &err);
     if (in->opts.name)
         status = stki_container_find(container, &in->opts, &only, &err);
-    if (status == STK_OK && only >= 0 && container->members[only].status) {
+    if (status == STK_OK && only >= 0 && container->members[only].status != STK_OK) {
         stki_fail(&err, container->members[only].status, "%s",
                   container->members[only].why ? container->members[only].why : container->path);
         status = err.status;
@@ -298,7 +298,7 @@ static int inspect(struct inspect *in)
         show_json(in, container, only);
     else
         show_text(in, container, only);
-    if (in->image && write_image(in, container, &err)) {
+    if (in->image && write_image(in, container, &err) != STK_OK) {
         in->failed = true;
         (void)stoker_complain("inspect", &err, STOKER_FAILED);
     }

@@ -212,7 +212,7 @@ static stk_status check_rows(const struct st_listed *file, stk_error *err)
     for (int64_t i = 0; i < container->member_count && !found; i++) {
         stki_reader *reader;
 
-        if (container->members[i].status || container->members[i].kind == STKI_MEMBER_OTHER ||
+        if (container->members[i].status != STK_OK || container->members[i].kind == STKI_MEMBER_OTHER ||
             stki_container_reader(container, i, &opts, &reader, NULL) != STK_OK)
             continue;
         opened = true;

@@ -69,7 +69,7 @@ stk_status stki_llmc_read_header(const void *head, int64_t file_bytes, const cha
             (stki_place){path, -1, -1, STKI_TEXT("%" PRId64 " bytes", file_bytes), "a header of 1024 bytes"},
             "the file ends inside its header");
     status = find_shard(head, path, &shard, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     tokens = load((const char *)head + 8);
     if (tokens < 0)
@@ -95,20 +95,20 @@ stk_status stki_llmc_open(const char *path, const stki_reader_opts *opts, stki_c
     int64_t bytes;
     stk_status status = stki_file_open(path, opts->access, opts->pattern, &file, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     array.file = file;
     status = stki_file_read(file, 0, head, file->size < STKI_LLMC_READ ? file->size : STKI_LLMC_READ, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_llmc_read_header(head, file->size, path, &array.dtype, &array.shape[0], err);
-    if (!status && opts->alias_dtype != STK_DTYPE_NONE && opts->alias_dtype != array.dtype)
+    if (status == STK_OK && opts->alias_dtype != STK_DTYPE_NONE && opts->alias_dtype != array.dtype)
         status = stki_fail_at(err, STK_E_MISMATCH,
                               (stki_place){path, -1, -1, stk_dtype_long_name(array.dtype),
                                            STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(opts->alias_dtype))},
                               "the file says that its tokens have another type");
-    if (!status)
+    if (status == STK_OK)
         status = stki_array_row_major(&array, &bytes, path, err);
-    if (!status)
+    if (status == STK_OK)
         return stki_one_array(path, "llmc", &array, out, err);
     stki_file_close(file);
     return status;

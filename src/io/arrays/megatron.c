@@ -85,7 +85,7 @@ static stk_status locate(const struct spans *s, int64_t index, struct span *out,
     int64_t size = stk_dtype_size(set->index.dtype), end = 0;
     stk_status status = stki_reader_check_index(&s->base, index, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     *out = (struct span){.first = index, .last = index + 1, .together = true};
     if (s->documents) {
@@ -125,7 +125,7 @@ static stk_status gather(const struct spans *s, const struct span *span, stki_sc
     if (!stki_mul(span->tokens, size, &bytes))
         return stki_fail_memory(err, INT64_MAX, "a document");
     status = stki_scratch_reserve(scratch, bytes > 0 ? bytes : 1, err);
-    for (int64_t i = span->first; i < span->last && !status; i++) {
+    for (int64_t i = span->first; i < span->last && status == STK_OK; i++) {
         int64_t part = length_of(set, i) * size;
 
         if (part < 0 || part > bytes - done)
@@ -145,7 +145,7 @@ static stk_status spans_read(const stki_reader *base, int64_t index, const stki_
     stk_status status = locate(s, index, &span, err);
 
     (void)want;
-    if (status)
+    if (status != STK_OK)
         return status;
     out->data = (void *)(uintptr_t)((const char *)bin->map + span.offset);
     if (!bin->map || !span.together) {
@@ -168,7 +168,7 @@ static stk_status spans_shape(const stki_reader *base, int64_t index, int64_t *s
     struct span span;
     stk_status status = locate(spans_of(base), index, &span, err);
 
-    if (!status)
+    if (status == STK_OK)
         shape[0] = span.tokens;
     return status;
 }
@@ -184,7 +184,7 @@ static void spans_will_need(const stki_reader *base, const int64_t *indices, int
     for (int64_t i = 0; i < count; i++) {
         struct span span;
 
-        if (!locate(s, indices[i], &span, NULL) && span.tokens > 0 && span.together)
+        if (locate(s, indices[i], &span, NULL) == STK_OK && span.tokens > 0 && span.together)
             ranges[n++] = (stki_range){span.offset, span.tokens * stk_dtype_size(base->dtype)};
         if (n == ADVISE_AT_ONCE || i == count - 1) {
             stki_file_will_need_ranges(s->set->bin, ranges, n);
@@ -225,7 +225,7 @@ static int64_t longest(const struct spans *s)
     for (int64_t i = 0; i < s->base.count; i++) {
         struct span span;
 
-        if (!locate(s, i, &span, NULL) && span.tokens > most)
+        if (locate(s, i, &span, NULL) == STK_OK && span.tokens > most)
             most = span.tokens;
     }
     return most;
@@ -315,7 +315,7 @@ static stk_status set_reader(const stki_container *base, int64_t member, const s
     if (member == DOCUMENTS || member == SEQUENCES)
         return open_spans(set, member == DOCUMENTS, opts, out, err);
     status = set_array(base, member, opts, &array, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_array_reader(&array, "megatron", array.file->path, opts, out, err);
     stki_array_release(&array);
     return status;
@@ -341,7 +341,7 @@ static stk_status add_records(struct megatron *set, const char *name, int64_t co
     stki_member *member;
     stk_status status = stki_container_add(&set->base, name, 1, varying, &member, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     member->kind = STKI_MEMBER_RECORDS;
     member->dtype = set->index.dtype;
@@ -357,7 +357,7 @@ static stk_status add_array(struct megatron *set, const char *name, stk_dtype dt
     stki_member *member;
     stk_status status = stki_container_add(&set->base, name, 1, &count, &member, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     member->kind = STKI_MEMBER_ARRAY;
     member->dtype = dtype;
@@ -375,15 +375,15 @@ static stk_status add_members(struct megatron *set, stk_error *err)
     stk_status status = add_records(set, "documents", index->documents, err);
 
     entries = (entries - index->list) / 8;
-    if (!status)
+    if (status == STK_OK)
         status = add_records(set, "sequences", index->sequences, err);
-    if (!status)
+    if (status == STK_OK)
         status = add_array(set, "tokens", index->dtype, 0, set->bin->size / size, err);
-    if (!status && set->bin->size % size != 0)
+    if (status == STK_OK && set->bin->size % size != 0)
         stki_container_warn(&set->base, "%s ends inside a token", set->bin->path);
-    if (!status)
+    if (status == STK_OK)
         status = add_array(set, "document_index", STK_I64, index->list, entries, err);
-    if (!status && index->modes >= 0)
+    if (status == STK_OK && index->modes >= 0)
         status = add_array(set, "modes", STK_I8, index->modes, index->sequences, err);
     return status;
 }
@@ -425,9 +425,9 @@ static stk_status load_index(struct megatron *set, stk_error *err)
     stk_status status =
         stki_file_read(idx, 0, head, idx->size < STKI_MEGATRON_HEADER ? idx->size : STKI_MEGATRON_HEADER, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_megatron_read_header(head, idx->size, idx->path, &set->index, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     set->bytes = idx->map;
     if (!set->bytes) {
@@ -437,7 +437,7 @@ static stk_status load_index(struct megatron *set, stk_error *err)
         status = stki_file_read(idx, 0, set->copy, idx->size, err);
         set->bytes = set->copy;
     }
-    return status ? status : stki_megatron_check(&set->index, set->bytes, set->bin->size, idx->path, err);
+    return status != STK_OK ? status : stki_megatron_check(&set->index, set->bytes, set->bin->size, idx->path, err);
 }
 
 stk_status stki_megatron_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
@@ -445,16 +445,16 @@ stk_status stki_megatron_open(const char *path, const stki_reader_opts *opts, st
     struct megatron *set;
     stk_status status = stki_container_create(sizeof *set, &ops, path, &set, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = open_one(path, ".idx", opts, &set->idx, err);
-    if (!status)
+    if (status == STK_OK)
         status = open_one(path, ".bin", opts, &set->bin, err);
-    if (!status)
+    if (status == STK_OK)
         status = load_index(set, err);
-    if (!status)
+    if (status == STK_OK)
         status = add_members(set, err);
-    if (status)
+    if (status != STK_OK)
         set_destroy(&set->base);
     else
         *out = &set->base;

@@ -90,9 +90,9 @@ stk_status stki_megatron_read_header(const void *head, int64_t file_bytes, const
     stk_status status = check_start(h, file_bytes, path, err);
 
     *out = (stki_megatron_index){.modes = -1};
-    if (!status)
+    if (status == STK_OK)
         status = read_type(h, path, &out->dtype, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     sequences = load(h + 18, 8);
     entries = load(h + 26, 8);
@@ -157,7 +157,8 @@ stk_status stki_megatron_check(const stki_megatron_index *index, const void *byt
 {
     stk_status status = STK_OK;
 
-    for (int64_t i = 0; i < index->sequences && !status; i++)
+    for (int64_t i = 0; i < index->sequences && status == STK_OK; i++)
         status = check_sequence(index, bytes, i, bin_bytes, path, err);
-    return status ? status : check_documents(index, bytes, index->documents > 0 ? index->documents + 1 : 0, path, err);
+    return status != STK_OK ? status
+                            : check_documents(index, bytes, index->documents > 0 ? index->documents + 1 : 0, path, err);
 }

@@ -16,15 +16,15 @@ static stk_status read_header(const stki_file *file, const stki_reader_opts *opt
     stk_status status;
 
     status = stki_file_read(file, 0, head, file->size < STKI_NPY_PREFIX ? file->size : STKI_NPY_PREFIX, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_npy_read_prefix(head, file->size, stki_header_limit(opts), file->path, &prefix, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     text = stki_zalloc(prefix.text_bytes);
     if (!text)
         return stki_fail_memory(err, prefix.text_bytes, "an npy header");
     status = stki_file_read(file, prefix.text_offset, text, prefix.text_bytes, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_npy_read_header(&prefix, text, file->size, opts->alias_dtype, file->path, out, err);
     stki_free(text);
     return status;
@@ -38,10 +38,10 @@ static stk_status open_array(const char *path, const stki_reader_opts *opts, stk
     stki_file *file;
     stk_status status = stki_file_open(path, opts->access, opts->pattern, &file, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = read_header(file, opts, &header, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_file_close(file);
         return status;
     }
@@ -62,7 +62,7 @@ stk_status stki_npy_open(const char *path, const stki_reader_opts *opts, stki_re
     bool fortran;
     stk_status status = open_array(path, opts ? opts : &defaults, &array, &fortran, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_array_reader(&array, "npy", path, opts, out, err);
     stki_array_release(&array);
@@ -75,7 +75,7 @@ stk_status stki_npy_open_array(const char *path, const stki_reader_opts *opts, s
     bool fortran;
     stk_status status = open_array(path, opts ? opts : &defaults, &array, &fortran, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_array_tensor(&array, path, out, err);
     stki_array_release(&array);
@@ -115,14 +115,14 @@ stk_status stki_npy_container(const char *path, const stki_reader_opts *opts, st
     bool fortran;
     stk_status status = stki_container_create(sizeof *npy, &npy_ops, path, &npy, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = open_array(path, opts, &npy->array, &fortran, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_container_add(&npy->base, "", npy->array.ndim, npy->array.shape, &member, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_member_set_strides(member, npy->array.strides, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_container_release(&npy->base);
         return status;
     }

@@ -89,12 +89,12 @@ stk_status stki_npy_form_init(stki_npy_form *form, const char *path, stk_dtype d
     char text[STKI_NPY_FORM_MAX];
     stk_status status = check_dtype(path, dtype, alias, err);
 
-    if (!status && row_ndim >= STK_MAX_DIMS)
+    if (status == STK_OK && row_ndim >= STK_MAX_DIMS)
         status = stki_fail_at(
             err, STK_E_UNSUPPORTED,
             (stki_place){path, -1, -1, STKI_TEXT("%d axes a row", row_ndim), STKI_TEXT("at most %d", STK_MAX_DIMS - 1)},
             "too many axes");
-    if (status)
+    if (status != STK_OK)
         return status;
     *form = (stki_npy_form){.dtype = dtype, .scalar = row_ndim < 0, .row_ndim = row_ndim < 0 ? 0 : row_ndim};
     if (row_ndim > 0)

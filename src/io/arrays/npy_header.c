@@ -115,18 +115,18 @@ static stk_status read_shape(struct parser *p)
 
     p->shape_at = p->token.at;
     status = take_mark(p, '(', "a tuple of sizes for 'shape'");
-    while (!status && !is_mark(p, ')')) {
+    while (status == STK_OK && !is_mark(p, ')')) {
         if (p->axes > 0 && !comma)
             return fail_here(p, "a comma or ')' in 'shape'");
         status = read_axis(p);
         comma = is_mark(p, ',');
-        if (!status && comma)
+        if (status == STK_OK && comma)
             advance(p);
     }
-    if (!status && p->axes == 1 && !comma)
+    if (status == STK_OK && p->axes == 1 && !comma)
         return fail_here(p, "a comma after the only size in 'shape'");
     p->shape_bytes = p->token.at + 1 - p->shape_at;
-    if (!status)
+    if (status == STK_OK)
         advance(p);
     p->has_shape = true;
     return status;
@@ -236,7 +236,7 @@ static stk_status read_pair(struct parser *p)
         return fail_here(p, "each key once");
     advance(p);
     status = take_mark(p, ':', "a colon after the key");
-    if (status)
+    if (status != STK_OK)
         return status;
     return seen == &p->has_descr ? read_descr_value(p) : seen == &p->has_order ? read_order(p) : read_shape(p);
 }
@@ -246,16 +246,16 @@ static stk_status read_dictionary(struct parser *p)
     bool first = true, comma = false;
     stk_status status = take_mark(p, '{', "'{'");
 
-    while (!status && !is_mark(p, '}')) {
+    while (status == STK_OK && !is_mark(p, '}')) {
         if (!first && !comma)
             return fail_here(p, "a comma or '}'");
         first = false;
         status = read_pair(p);
         comma = is_mark(p, ',');
-        if (!status && comma)
+        if (status == STK_OK && comma)
             advance(p);
     }
-    if (status)
+    if (status != STK_OK)
         return status;
     if (!p->has_descr || !p->has_order || !p->has_shape)
         return fail_here(p, !p->has_descr   ? "the key 'descr' too"
@@ -344,17 +344,17 @@ stk_status stki_npy_read_header(const stki_npy_prefix *prefix, const char *text,
     };
     stk_status status = prefix->major == 3 ? stki_npy_check_encoding(prefix, text, path, err) : STK_OK;
 
-    if (status)
+    if (status != STK_OK)
         return status;
     advance(&p);
     status = read_dictionary(&p);
-    if (!status)
+    if (status == STK_OK)
         status = judge_type(&p, alias);
-    if (!status)
+    if (status == STK_OK)
         status = lay_out(&p);
-    if (!status)
+    if (status == STK_OK)
         status = prove_size(&p, file_bytes);
-    if (!status)
+    if (status == STK_OK)
         *out = header;
     return status;
 }

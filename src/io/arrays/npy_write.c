@@ -27,15 +27,15 @@ stk_status stki_npy_create(const char *path, stk_dtype dtype, int row_ndim, cons
     if (!w)
         return stki_fail_memory(err, sizeof *w, path);
     status = stki_npy_form_init(&w->form, path, dtype, row_ndim, row_shape, alias, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_output_create(path, &w->output, err);
-    if (!status) { /* at once, past the buffer: a disk that is full already says so here */
+    if (status == STK_OK) { /* at once, past the buffer: a disk that is full already says so here */
         stki_npy_form_write(&w->form, 0, header);
         status = stki_output_write_at(w->output, 0, header, w->form.header_bytes, err);
     }
-    if (!status)
+    if (status == STK_OK)
         status = stki_output_seek(w->output, w->form.header_bytes, err);
-    if (status)
+    if (status != STK_OK)
         stki_npy_abort(w);
     else
         *out = w;
@@ -55,7 +55,7 @@ static stk_status append(stki_npy_writer *w, const void *rows, int64_t count, st
     int64_t bytes, total, file_bytes;
     stk_status status = STK_OK;
 
-    if (w->failed)
+    if (w->failed != STK_OK)
         return fail_earlier(w, err);
     if (count < 0 || !stki_mul(count, w->form.row_bytes, &bytes) || !stki_add(w->rows, count, &total) ||
         !stki_mul(total, w->form.row_bytes, &file_bytes) || !stki_add(file_bytes, w->form.header_bytes, &file_bytes))
@@ -65,9 +65,9 @@ static stk_status append(stki_npy_writer *w, const void *rows, int64_t count, st
                             "cannot append");
     if (bytes > 0)
         status = stki_check_given(rows, "rows", err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_output_append(w->output, rows, bytes, err);
-    if (!status)
+    if (status == STK_OK)
         w->rows = total;
     return status;
 }
@@ -76,7 +76,7 @@ stk_status stki_npy_append(stki_npy_writer *w, const void *rows, int64_t count, 
 {
     stk_status status = append(w, rows, count, err);
 
-    if (status && !w->failed)
+    if (status != STK_OK && w->failed == STK_OK)
         w->failed = status;
     return status;
 }
@@ -87,7 +87,7 @@ stk_status stki_npy_commit(stki_npy_writer *w, stk_error *err)
     stk_error first;
     stk_status status, closed;
 
-    if (w->failed) {
+    if (w->failed != STK_OK) {
         status = fail_earlier(w, err);
         stki_npy_abort(w);
         return status;
@@ -95,10 +95,10 @@ stk_status stki_npy_commit(stki_npy_writer *w, stk_error *err)
     stki_npy_form_write(&w->form, w->rows, header);
     status = stki_output_write_at(w->output, 0, header, w->form.header_bytes, &first);
     closed = stki_output_commit(w->output, err); /* fails after a failed write */
-    if (status && err)
+    if (status != STK_OK && err)
         *err = first;
     stki_free(w);
-    return status ? status : closed;
+    return status != STK_OK ? status : closed;
 }
 
 void stki_npy_abort(stki_npy_writer *w)

@@ -106,7 +106,7 @@ static stk_status parse_header(const struct member_bytes *m, const char *head, i
     char *whole;
     stk_status status = stki_npy_read_prefix(head, m->entry->size, stki_header_limit(opts), m->label, &prefix, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (prefix.text_offset + prefix.text_bytes <= got)
         return stki_npy_read_header(&prefix, head + prefix.text_offset, m->entry->size, alias, m->label, out, err);
@@ -115,7 +115,7 @@ static stk_status parse_header(const struct member_bytes *m, const char *head, i
     if (!whole)
         return stki_fail_memory(err, got, "an npy header");
     status = stki_zip_head(m->zip, m->entry, m->offset, whole, got, &got, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_npy_read_header(&prefix, whole + prefix.text_offset, m->entry->size, alias, m->label, out, err);
     stki_free(whole);
     return status;
@@ -134,9 +134,9 @@ static stk_status read_header(const struct npz *npz, const stki_zip_entry *entry
 
     *is_array = named;
     m.offset = *offset;
-    if (!status)
+    if (status == STK_OK)
         status = stki_zip_head(&npz->zip, entry, *offset, head, HEAD, &got, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     *is_array = named || (got >= 6 && !memcmp(head, "\x93NUMPY", 6));
     if (!*is_array)
@@ -174,7 +174,7 @@ static stk_status add_member(struct npz *npz, const stki_zip_entry *entry, const
     status = stki_container_add(&npz->base, name, header && header->ndim > 0 ? header->ndim : 0,
                                 header ? header->shape : NULL, out, err);
     stki_free(name);
-    if (status)
+    if (status != STK_OK)
         return status;
     npz->entries[npz->base.member_count - 1] = entry;
     describe_archive_member(*out, entry);
@@ -187,7 +187,7 @@ static stk_status add_other(struct npz *npz, const stki_zip_entry *entry, stk_er
     stk_error why;
     stk_status status = add_member(npz, entry, NULL, &member, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     (void)stki_zip_fail(&npz->zip, entry, STK_E_UNSUPPORTED, -1, "no array", NULL, "an .npy", &why);
     member->kind = STKI_MEMBER_OTHER;
@@ -200,7 +200,7 @@ static stk_status add_refused(struct npz *npz, const stki_zip_entry *entry, cons
     stki_member *member;
     stk_status status = add_member(npz, entry, NULL, &member, err);
 
-    if (!status)
+    if (status == STK_OK)
         stki_member_refuse(member, why);
     return status;
 }
@@ -211,7 +211,7 @@ static stk_status add_array(struct npz *npz, const stki_zip_entry *entry, const 
     stki_member *member;
     stk_status status = add_member(npz, entry, header, &member, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     member->dtype = header->dtype;
     member->swapped = header->swapped;
@@ -249,7 +249,7 @@ static stk_status add_entry(struct npz *npz, const stki_zip_entry *entry, const 
             *err = why;
         return status;
     }
-    if (status)
+    if (status != STK_OK)
         return add_refused(npz, entry, &why, err);
     return is_array ? add_array(npz, entry, &header, offset, err) : add_other(npz, entry, err);
 }
@@ -262,9 +262,9 @@ static stk_status list_members(struct npz *npz, const stki_reader_opts *opts, st
     npz->entries = stki_zalloc_array(npz->zip.count, sizeof(stki_zip_entry *));
     if (!shadowed || !npz->entries)
         status = stki_fail_memory(err, npz->zip.count * (int64_t)sizeof(stki_zip_entry *), npz->base.path);
-    if (!status)
+    if (status == STK_OK)
         status = find_shadowed(npz, shadowed, err);
-    for (int64_t i = 0; !status && i < npz->zip.count; i++)
+    for (int64_t i = 0; status == STK_OK && i < npz->zip.count; i++)
         if (!shadowed[i])
             status = add_entry(npz, &npz->zip.entries[i], opts, err);
     stki_free(shadowed);
@@ -284,9 +284,9 @@ static stk_status unpack(const struct npz *npz, const stki_zip_entry *entry, int
                              STKI_TEXT("%" PRId64 " bytes", entry->size),
                              STKI_TEXT("at most %" PRId64 " (memory_limit)", limit), err);
     status = stk_storage_create(NULL, entry->size, &out->memory, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_zip_read(&npz->zip, entry, offset, stk_storage_data(out->memory), err);
-    if (status)
+    if (status != STK_OK)
         stk_storage_release(out->memory);
     return status;
 }
@@ -302,7 +302,7 @@ static stk_status npz_array(const stki_container *container, int64_t member, con
     bool is_array;
     stk_status status = read_header(npz, entry, opts, opts->alias_dtype, &offset, &header, &is_array, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     array = (stki_array){.dtype = header.dtype, .swapped = header.swapped, .ndim = header.ndim};
     memcpy(array.shape, header.shape, sizeof array.shape);
@@ -313,9 +313,9 @@ static stk_status npz_array(const stki_container *container, int64_t member, con
     } else {
         status = opts->verify ? stki_zip_check(&npz->zip, entry, offset, err) : STK_OK;
         array.offset += offset;
-        array.file = status ? NULL : stki_file_retain(npz->file);
+        array.file = status != STK_OK ? NULL : stki_file_retain(npz->file);
     }
-    if (!status)
+    if (status == STK_OK)
         *out = array;
     return status;
 }
@@ -327,11 +327,11 @@ static stk_status npz_reader(const stki_container *container, int64_t member, co
     stki_array array;
     stk_status status = npz_array(container, member, opts, &array, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_array_reader(&array, "npz", container->path, opts, out, err);
     stki_array_release(&array);
-    if (!status && npz->entries[member]->method == STKI_ZIP_DEFLATED)
+    if (status == STK_OK && npz->entries[member]->method == STKI_ZIP_DEFLATED)
         (*out)->note = "the member is deflated: unpacked into memory";
     return status;
 }
@@ -356,15 +356,15 @@ stk_status stki_npz_of_file(stki_file *file, const stki_reader_opts *opts, stki_
     struct npz *npz;
     stk_status status = stki_container_create(sizeof *npz, &npz_ops, file->path, &npz, err);
 
-    if (status) {
+    if (status != STK_OK) {
         stki_file_close(file);
         return status;
     }
     npz->file = file;
     status = stki_zip_open(file, stki_header_limit(opts), &npz->zip, err);
-    if (!status)
+    if (status == STK_OK)
         status = list_members(npz, opts, err);
-    if (status)
+    if (status != STK_OK)
         stki_container_release(&npz->base);
     else
         *out = &npz->base;
@@ -376,5 +376,5 @@ stk_status stki_npz_container(const char *path, const stki_reader_opts *opts, st
     stki_file *file;
     stk_status status = stki_file_open(path, opts->access, opts->pattern, &file, err);
 
-    return status ? status : stki_npz_of_file(file, opts, out, err);
+    return status != STK_OK ? status : stki_npz_of_file(file, opts, out, err);
 }

@@ -30,7 +30,7 @@ static stk_status npz_begin(stki_writer *base, const char *name, stk_dtype dtype
         stki_npy_form_init(&w->form, stki_output_path(w->zip.output), dtype, row_ndim, row_shape, w->alias, err);
 
     (void)rows;
-    if (status)
+    if (status != STK_OK)
         return status;
     member = stki_format("%s.npy", name);
     if (!member)
@@ -71,7 +71,7 @@ static stk_status npz_commit(stki_writer *base, stk_error *err)
     stk_status status = stki_zip_write_directory(&w->zip, err);
 
     npz_free(w);
-    if (!status)
+    if (status == STK_OK)
         return stki_output_commit(output, err);
     stki_output_abort(output);
     return status;
@@ -103,7 +103,7 @@ stk_status stki_npz_writer(const char *path, const stki_writer_opts *opts, stki_
     w->level = opts ? opts->level : 0;
     w->alias = opts && opts->alias;
     status = stki_output_begin(path, opts ? opts->temporary : NULL, &w->zip.output, err);
-    if (status)
+    if (status != STK_OK)
         npz_free(w);
     else
         *out = &w->base;

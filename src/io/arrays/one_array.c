@@ -37,7 +37,7 @@ static stk_status add_member(struct one_array *one, stk_error *err)
     stki_member *member;
     stk_status status = stki_container_add(&one->base, "", array->ndim, array->shape, &member, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     member->kind = STKI_MEMBER_ARRAY;
     member->dtype = array->dtype;
@@ -54,15 +54,15 @@ stk_status stki_one_array(const char *path, const char *format, const stki_array
     struct one_array *one;
     stk_status status = stki_array_check(array, path, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_container_create(sizeof *one, strcmp(format, "llmc") ? &raw_ops : &llmc_ops, path, &one, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_file_close(array->file);
         return status;
     }
     one->array = *array;
     status = add_member(one, err);
-    if (status)
+    if (status != STK_OK)
         one_destroy(&one->base);
     else
         *out = &one->base;

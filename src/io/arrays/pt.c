@@ -87,7 +87,7 @@ static stk_status refuse_others(const struct pt *pt, stk_error *err)
     int64_t length = pt->file->size < (int64_t)sizeof head ? pt->file->size : (int64_t)sizeof head;
     stk_status status = stki_file_read(pt->file, 0, head, length, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (length >= (int64_t)sizeof legacy && !memcmp(head, legacy, sizeof legacy))
         return fail(pt, STK_E_UNSUPPORTED, "the legacy format (before torch 1.6): load it with torch and save it again",
@@ -184,9 +184,9 @@ static stk_status read_byteorder(struct pt *pt, stk_error *err)
     if (!entry)
         return STK_OK;
     status = stki_zip_locate(&pt->zip, entry, &offset, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_zip_head(&pt->zip, entry, offset, text, 7, &got, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     pt->big_endian = !strcmp(text, "big");
     if (pt->big_endian || !strcmp(text, "little"))
@@ -207,7 +207,7 @@ static stk_status place(const struct pt *pt, const stki_pt_tensor *t, const char
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){label, -1, -1, NULL, NULL},
                             "the archive has no storage data/%.*s", t->key_bytes, t->key);
     status = stki_zip_locate(&pt->zip, *entry, offset, err);
-    if (status || (*entry)->size == t->storage_bytes)
+    if (status != STK_OK || (*entry)->size == t->storage_bytes)
         return status;
     return stki_zip_fail(&pt->zip, *entry, STK_E_CORRUPT, *offset, "the storage has another size",
                          STKI_TEXT("%" PRId64 " bytes", (*entry)->size), STKI_TEXT("%" PRId64, t->storage_bytes), err);
@@ -233,7 +233,7 @@ static stk_status add_tensor(struct pt *pt, const char *path, const stki_pt_tens
     stki_member *member;
     stk_status status = stki_container_add(&pt->base, path, t->ndim, t->shape, &member, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     pt->placed[pt->base.member_count - 1] = (struct placed){entry, t->offset, t->data_bytes};
     member->dtype = t->dtype;
@@ -307,7 +307,7 @@ static stk_status add_value(struct pt *pt, const stki_pt_pickle *pickle, const s
     stk_error why;
     stk_status status = stki_container_add(&pt->base, leaf->path, 0, NULL, &member, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     member->kind = STKI_MEMBER_OTHER;
     member->details = describe_value(pickle, value);
@@ -326,7 +326,7 @@ static stk_status refuse_tensor(struct pt *pt, const char *path, const stk_error
     stki_member *member;
     stk_status status = stki_container_add(&pt->base, path, 0, NULL, &member, err);
 
-    if (!status)
+    if (status == STK_OK)
         stki_member_refuse(member, why);
     return status;
 }
@@ -347,7 +347,7 @@ static stk_status add_leaf(struct pt *pt, const stki_pt_pickle *pickle, const st
     if (!label)
         return stki_fail_memory(err, (int64_t)strlen(pt->base.path) + 110, pt->base.path);
     status = stki_pt_tensor_of(pickle, value, label, &tensor, &why);
-    if (!status)
+    if (status == STK_OK)
         status = place(pt, &tensor, label, &entry, &offset, &why);
     stki_free(label);
     if (status == STK_E_MEMORY || status == STK_E_IO) { /* these say nothing about the tensor */
@@ -355,7 +355,8 @@ static stk_status add_leaf(struct pt *pt, const stki_pt_pickle *pickle, const st
             *err = why;
         return status;
     }
-    return status ? refuse_tensor(pt, leaf->path, &why, err) : add_tensor(pt, leaf->path, &tensor, entry, offset, err);
+    return status != STK_OK ? refuse_tensor(pt, leaf->path, &why, err)
+                            : add_tensor(pt, leaf->path, &tensor, entry, offset, err);
 }
 
 /* ---- the list of members ---- */
@@ -395,14 +396,14 @@ static stk_status list_members(struct pt *pt, const stki_pt_pickle *pickle, int6
     stki_pt_leaves leaves;
     stk_status status = stki_pt_walk(pickle, pickle_bytes, label, &leaves, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     pt->placed = stki_zalloc_array(leaves.count, sizeof *pt->placed);
     if (!pt->placed && leaves.count)
         status = stki_fail_memory(err, leaves.count * (int64_t)sizeof *pt->placed, pt->base.path);
-    if (!status)
+    if (status == STK_OK)
         status = drop_repeated(pt, &leaves, err);
-    for (int64_t i = 0; i < leaves.count && !status; i++)
+    for (int64_t i = 0; i < leaves.count && status == STK_OK; i++)
         if (leaves.leaves[i].value >= 0)
             status = add_leaf(pt, pickle, &leaves.leaves[i], err);
     stki_pt_leaves_free(&leaves);
@@ -418,7 +419,7 @@ static stk_status read_pickle(struct pt *pt, const stki_zip_entry *entry, const 
     if (!label)
         return stki_fail_memory(err, (int64_t)strlen(pt->base.path) + 110, pt->base.path);
     status = stki_pt_unpickle(bytes, entry->size, label, &pickle, err);
-    if (!status) {
+    if (status == STK_OK) {
         status = list_members(pt, &pickle, entry->size, label, err);
         stki_pt_pickle_free(&pickle);
     }
@@ -434,7 +435,7 @@ static stk_status load_pickle(struct pt *pt, const stki_reader_opts *opts, stk_e
     void *bytes;
     stk_status status = stki_zip_locate(&pt->zip, entry, &offset, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (entry->size > limit)
         return stki_zip_fail(&pt->zip, entry, STK_E_LIMIT, offset, "the pickle is too long",
@@ -444,7 +445,7 @@ static stk_status load_pickle(struct pt *pt, const stki_reader_opts *opts, stk_e
     if (!bytes)
         return stki_fail_memory(err, entry->size, "a pickle");
     status = stki_zip_read(&pt->zip, entry, offset, bytes, err);
-    if (!status)
+    if (status == STK_OK)
         status = read_pickle(pt, entry, bytes, err);
     stki_free(bytes);
     return status;
@@ -462,9 +463,9 @@ static stk_status unpack(const struct pt *pt, const struct placed *placed, int64
                              STKI_TEXT("%" PRId64 " bytes", placed->entry->size),
                              STKI_TEXT("at most %" PRId64 " (memory_limit)", limit), err);
     status = stk_storage_create(NULL, placed->entry->size, &out->memory, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_zip_read(&pt->zip, placed->entry, offset, stk_storage_data(out->memory), err);
-    if (status)
+    if (status != STK_OK)
         stk_storage_release(out->memory);
     return status;
 }
@@ -492,9 +493,9 @@ static stk_status pt_array(const stki_container *container, int64_t number, cons
     int64_t limit = stki_memory_limit(opts), offset;
     stk_status status = check_repeated(pt, member, placed, limit, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_zip_locate(&pt->zip, placed->entry, &offset, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     memcpy(array.shape, member->shape, sizeof *member->shape * (size_t)member->ndim);
     memcpy(array.strides, member->strides, sizeof *member->strides * (size_t)member->ndim);
@@ -504,9 +505,9 @@ static stk_status pt_array(const stki_container *container, int64_t number, cons
     } else {
         status = opts->verify ? stki_zip_check(&pt->zip, placed->entry, offset, err) : STK_OK;
         array.offset += offset;
-        array.file = status ? NULL : stki_file_retain(pt->file);
+        array.file = status != STK_OK ? NULL : stki_file_retain(pt->file);
     }
-    if (!status)
+    if (status == STK_OK)
         *out = array;
     return status;
 }
@@ -517,11 +518,11 @@ static stk_status pt_reader(const stki_container *container, int64_t number, con
     stki_array array;
     stk_status status = stki_container_array(container, number, opts, &array, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_array_reader(&array, "pt", container->path, opts, out, err);
     stki_array_release(&array);
-    if (!status && pt_of(container)->placed[number].entry->method == STKI_ZIP_DEFLATED)
+    if (status == STK_OK && pt_of(container)->placed[number].entry->method == STKI_ZIP_DEFLATED)
         (*out)->note = "the storage is deflated: unpacked into memory";
     return status;
 }
@@ -546,18 +547,18 @@ static stk_status open_archive(struct pt *pt, const stki_reader_opts *opts, stk_
 {
     stk_status status = refuse_others(pt, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_zip_open(pt->file, stki_header_limit(opts), &pt->zip, err);
     pt->zip.crc_optional = true;
-    if (!status)
+    if (status == STK_OK)
         status = sort_entries(pt, err);
-    if (!status)
+    if (status == STK_OK)
         status = find_root(pt, err);
-    if (!status)
+    if (status == STK_OK)
         status = refuse_script(pt, err);
-    if (!status)
+    if (status == STK_OK)
         status = read_byteorder(pt, err);
-    return status ? status : load_pickle(pt, opts, err);
+    return status != STK_OK ? status : load_pickle(pt, opts, err);
 }
 
 stk_status stki_pt_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err)
@@ -565,13 +566,13 @@ stk_status stki_pt_of_file(stki_file *file, const stki_reader_opts *opts, stki_c
     struct pt *pt;
     stk_status status = stki_container_create(sizeof *pt, &pt_ops, file->path, &pt, err);
 
-    if (status) {
+    if (status != STK_OK) {
         stki_file_close(file);
         return status;
     }
     pt->file = file;
     status = open_archive(pt, opts, err);
-    if (status)
+    if (status != STK_OK)
         stki_container_release(&pt->base);
     else
         *out = &pt->base;
@@ -583,5 +584,5 @@ stk_status stki_pt_container(const char *path, const stki_reader_opts *opts, stk
     stki_file *file;
     stk_status status = stki_file_open(path, opts->access, opts->pattern, &file, err);
 
-    return status ? status : stki_pt_of_file(file, opts, out, err);
+    return status != STK_OK ? status : stki_pt_of_file(file, opts, out, err);
 }

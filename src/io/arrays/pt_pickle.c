@@ -103,7 +103,7 @@ static stk_status add_item(const struct machine *m, int32_t to, int32_t item)
     stki_pt_value *value = &m->pickle->values[to];
     stk_status status = grow(m, &value->items, value->count, &value->room, sizeof *value->items);
 
-    if (!status)
+    if (status == STK_OK)
         value->items[value->count++] = item;
     return status;
 }
@@ -112,7 +112,7 @@ static stk_status push(struct machine *m, int32_t value)
 {
     stk_status status = grow(m, &m->stack, m->depth, &m->stack_room, sizeof *m->stack);
 
-    if (!status)
+    if (status == STK_OK)
         m->stack[m->depth++] = value;
     return status;
 }
@@ -122,7 +122,7 @@ static stk_status push_new(struct machine *m, stki_pt_value value)
     stki_pt_pickle *p = m->pickle;
     stk_status status = grow(m, &p->values, p->count, &p->room, sizeof *p->values);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     p->values[p->count] = value;
     return push(m, p->count++);
@@ -140,7 +140,7 @@ static stk_status peek(struct machine *m, int32_t *out)
 {
     stk_status status = pop(m, out);
 
-    m->depth += !status;
+    m->depth += status == STK_OK;
     return status;
 }
 
@@ -163,7 +163,7 @@ static stk_status take_number(struct machine *m, int bytes, uint64_t *out)
     stk_status status = take(m, (uint64_t)bytes, &p);
 
     *out = 0;
-    for (int i = bytes - 1; !status && i >= 0; i--)
+    for (int i = bytes - 1; status == STK_OK && i >= 0; i--)
         *out = *out << 8 | (unsigned char)p[i];
     return status;
 }
@@ -178,7 +178,7 @@ static stk_status do_integer(struct machine *m, int bytes)
     uint64_t n;
     stk_status status = take_number(m, bytes, &n);
 
-    return status ? status : push_integer(m, STKI_PT_INT, bytes == 4 ? (int32_t)n : (int64_t)n);
+    return status != STK_OK ? status : push_integer(m, STKI_PT_INT, bytes == 4 ? (int32_t)n : (int64_t)n);
 }
 
 static stk_status do_long1(struct machine *m)
@@ -187,9 +187,9 @@ static stk_status do_long1(struct machine *m)
     const char *p = NULL;
     stk_status status = take_number(m, 1, &bytes);
 
-    if (!status)
+    if (status == STK_OK)
         status = take(m, bytes, &p);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (bytes > 8)
         return push_new(m, (stki_pt_value){.kind = STKI_PT_LONG, .text = p, .length = (int64_t)bytes});
@@ -207,7 +207,7 @@ static stk_status do_float(struct machine *m)
     double real;
     stk_status status = take(m, 8, &p);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     for (int i = 0; i < 8; i++) /* the one big-endian number */
         bits = bits << 8 | (unsigned char)p[i];
@@ -236,9 +236,9 @@ static stk_status do_text(struct machine *m, int length_bytes, enum stki_pt_kind
     const char *text = NULL;
     stk_status status = take_number(m, length_bytes, &length);
 
-    if (!status)
+    if (status == STK_OK)
         status = take(m, length, &text);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (kind == STKI_PT_TEXT && first_bad(text, (int64_t)length) >= 0) {
         if (!python2)
@@ -254,7 +254,7 @@ static stk_status do_mark(struct machine *m)
 {
     stk_status status = grow(m, &m->marks, m->mark_count, &m->mark_room, sizeof *m->marks);
 
-    if (!status)
+    if (status == STK_OK)
         m->marks[m->mark_count++] = m->depth;
     return status;
 }
@@ -282,7 +282,7 @@ static stk_status tuple_of(struct machine *m, int32_t first)
         memcpy(tuple.items, m->stack + first, (size_t)bytes);
     m->depth = first;
     status = push_new(m, tuple);
-    if (status && m->pickle->count == values) /* it did not get into the table */
+    if (status != STK_OK && m->pickle->count == values) /* it did not get into the table */
         stki_free(tuple.items);
     return status;
 }
@@ -292,7 +292,7 @@ static stk_status do_tuple(struct machine *m)
     int32_t first;
     stk_status status = pop_mark(m, &first);
 
-    return status ? status : tuple_of(m, first);
+    return status != STK_OK ? status : tuple_of(m, first);
 }
 
 static stk_status do_short_tuple(struct machine *m, int32_t count)
@@ -313,14 +313,14 @@ static stk_status add_items(struct machine *m, int32_t first, enum stki_pt_kind 
 
     m->depth = first;
     status = peek(m, &to);
-    if (status)
+    if (status != STK_OK)
         return status;
     found = m->pickle->values[to].kind;
     if (found != kind && found != STKI_PT_OTHER)
         return corrupt(m, "something else", kind == STKI_PT_LIST ? "a list below" : "a dict below");
     if (kind == STKI_PT_DICT && (end - first) % 2)
         return corrupt(m, "a key without a value", "pairs");
-    for (int32_t i = first; i < end && !status && found == kind; i++)
+    for (int32_t i = first; i < end && status == STK_OK && found == kind; i++)
         status = add_item(m, to, m->stack[i]);
     return status;
 }
@@ -339,7 +339,7 @@ static stk_status do_add_many(struct machine *m, enum stki_pt_kind kind)
     int32_t first;
     stk_status status = pop_mark(m, &first);
 
-    return status ? status : add_items(m, first, kind);
+    return status != STK_OK ? status : add_items(m, first, kind);
 }
 
 /* ---- the memo ---- */
@@ -349,7 +349,7 @@ static stk_status put(struct machine *m, uint64_t index)
     int32_t value, *memo, room;
     stk_status status = peek(m, &value);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (index >= (uint64_t)m->length) /* numbers are given in turn, each by an opcode */
         return fail(m, STK_E_LIMIT, "the memo grows too large", STKI_TEXT("number %" PRIu64, index),
@@ -374,7 +374,7 @@ static stk_status do_put(struct machine *m, int bytes)
     uint64_t index;
     stk_status status = take_number(m, bytes, &index);
 
-    return status ? status : put(m, index);
+    return status != STK_OK ? status : put(m, index);
 }
 
 static stk_status do_get(struct machine *m, int bytes)
@@ -382,7 +382,7 @@ static stk_status do_get(struct machine *m, int bytes)
     uint64_t index;
     stk_status status = take_number(m, bytes, &index);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (index >= (uint64_t)m->memo_room || m->memo[index] < 0)
         return corrupt(m, STKI_TEXT("number %" PRIu64, index), "one that was put into the memo");
@@ -429,16 +429,16 @@ static stk_status do_global(struct machine *m)
     int64_t module_bytes = 0, name_bytes = 0;
     stk_status status = take_line(m, &module, &module_bytes);
 
-    if (!status)
+    if (status == STK_OK)
         status = take_line(m, &name, &name_bytes);
-    return status ? status : push_global(m, module, module_bytes, name, name_bytes);
+    return status != STK_OK ? status : push_global(m, module, module_bytes, name, name_bytes);
 }
 
 static stk_status pop_two(struct machine *m, int32_t *top, int32_t *below)
 {
     const stk_status status = pop(m, top);
 
-    return status ? status : pop(m, below);
+    return status != STK_OK ? status : pop(m, below);
 }
 
 static stk_status do_stack_global(struct machine *m)
@@ -447,7 +447,7 @@ static stk_status do_stack_global(struct machine *m)
     const stki_pt_value *values;
     const stk_status status = pop_two(m, &name, &module);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     values = m->pickle->values;
     if (values[name].kind != STKI_PT_TEXT || values[module].kind != STKI_PT_TEXT)
@@ -502,7 +502,7 @@ static stk_status do_persistent(struct machine *m)
     const stki_pt_value *id, *class;
     stk_status status = pop(m, &number);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     id = value_at(m, number);
     if (id->kind != STKI_PT_TUPLE || id->count != 5 || !is_text(stki_pt_item(m->pickle, id, 0), "storage"))
@@ -567,13 +567,13 @@ static stk_status ordered_dict(struct machine *m, int32_t number)
     if (args->count > 1 || (pairs && pairs->kind != STKI_PT_LIST))
         return corrupt(m, "other arguments", "none, or a list of pairs");
     status = push_new(m, (stki_pt_value){.kind = STKI_PT_DICT});
-    for (int32_t i = 0; !status && list >= 0 && i < value_at(m, list)->count; i++) {
+    for (int32_t i = 0; status == STK_OK && list >= 0 && i < value_at(m, list)->count; i++) {
         const stki_pt_value *pair = stki_pt_item(m->pickle, value_at(m, list), i);
 
         if ((pair->kind != STKI_PT_LIST && pair->kind != STKI_PT_TUPLE) || pair->count != 2)
             return corrupt(m, "something else", "pairs of key and value");
         status = add_item(m, dict, pair->items[0]);
-        if (!status)
+        if (status == STK_OK)
             status = add_item(m, dict, pair->items[1]);
     }
     return status;
@@ -594,7 +594,7 @@ static stk_status do_reduce(struct machine *m)
     const stki_pt_global *global;
     const stk_status status = pop_two(m, &args, &callable);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (value_at(m, callable)->kind != STKI_PT_GLOBAL || value_at(m, args)->kind != STKI_PT_TUPLE)
         return corrupt(m, "something else", "a name and a tuple of arguments");
@@ -623,9 +623,9 @@ static stk_status do_build(struct machine *m)
     int32_t state, target;
     stk_status status = pop(m, &state);
 
-    if (!status)
+    if (status == STK_OK)
         status = pop(m, &target);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (value_at(m, target)->kind != STKI_PT_OTHER &&
         (value_at(m, target)->kind != STKI_PT_DICT || value_at(m, state)->kind != STKI_PT_DICT))
@@ -640,7 +640,7 @@ static stk_status do_protocol(struct machine *m)
     uint64_t protocol;
     stk_status status = take_number(m, 1, &protocol);
 
-    if (status || (protocol >= 2 && protocol <= 5))
+    if (status != STK_OK || (protocol >= 2 && protocol <= 5))
         return status;
     return fail(m, STK_E_UNSUPPORTED, "unknown pickle protocol", STKI_TEXT("%" PRIu64, protocol), "2 to 5");
 }
@@ -737,12 +737,12 @@ static stk_status run(struct machine *m)
     for (;;) {
         m->op_at = m->at;
         status = take(m, 1, &op);
-        if (status)
+        if (status != STK_OK)
             return status;
         if (*op == '.')
             break;
         status = step(m, (unsigned char)*op);
-        if (status)
+        if (status != STK_OK)
             return status;
     }
     if (m->depth != 1 || m->mark_count != 0)
@@ -760,7 +760,7 @@ stk_status stki_pt_unpickle(const void *bytes, int64_t length, const char *label
     stki_free(m.stack);
     stki_free(m.marks);
     stki_free(m.memo);
-    if (status)
+    if (status != STK_OK)
         stki_pt_pickle_free(&pickle);
     else
         *out = pickle;

@@ -139,13 +139,13 @@ stk_status stki_pt_tensor_of(const stki_pt_pickle *pickle, const stki_pt_value *
     int64_t reach;
     stk_status status = take_storage(&p);
 
-    if (!status)
+    if (status == STK_OK)
         status = check_metadata(&p);
-    if (!status)
+    if (status == STK_OK)
         status = take_geometry(&p, &reach);
-    if (!status)
+    if (status == STK_OK)
         status = check_bounds(&p, reach);
-    if (!status)
+    if (status == STK_OK)
         *out = tensor;
     return status;
 }

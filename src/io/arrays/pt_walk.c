@@ -171,7 +171,7 @@ static stk_status walk(struct walk *w)
 {
     stk_status status = visit(w, w->pickle->root);
 
-    while (!status && w->depth > 0) {
+    while (status == STK_OK && w->depth > 0) {
         struct frame *frame = &w->frames[w->depth - 1];
         const stki_pt_value *container = &w->pickle->values[frame->value];
 
@@ -203,7 +203,7 @@ stk_status stki_pt_walk(const stki_pt_pickle *pickle, int64_t length, const char
     stki_free(w.inside);
     stki_free(w.frames);
     stki_free(stki_text_take(&w.path));
-    if (status)
+    if (status != STK_OK)
         stki_pt_leaves_free(out);
     return status;
 }

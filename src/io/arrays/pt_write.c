@@ -172,7 +172,7 @@ static stk_status pt_begin(stki_writer *base, const char *name, stk_dtype dtype,
                                          STKI_TEXT("dtype number %d, %d axes", (int)dtype, row_ndim + 1), NULL},
                             "cannot write %s", name);
     status = stki_saved_begin(&w->saved, name, dtype, row_ndim, row_shape, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     snprintf(member, sizeof member, "archive/data/%" PRId64, w->saved.count - 1);
     return stki_zip_write_begin(&w->zip, member, 0, 0, err);
@@ -209,11 +209,11 @@ static stk_status finish(struct pt_writer *w, stk_error *err)
     status = pickle.failed ? stki_fail_memory(err, pickle.length, "a pickle")
                            : stki_zip_write_member(&w->zip, "archive/data.pkl", pickle.text, pickle.length, err);
     stki_free(stki_text_take(&pickle));
-    if (!status)
+    if (status == STK_OK)
         status = stki_zip_write_member(&w->zip, "archive/byteorder", "little", 6, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_zip_write_member(&w->zip, "archive/version", "3\n", 2, err);
-    return status ? status : stki_zip_write_directory(&w->zip, err);
+    return status != STK_OK ? status : stki_zip_write_directory(&w->zip, err);
 }
 
 static stk_status pt_commit(stki_writer *base, stk_error *err)
@@ -223,7 +223,7 @@ static stk_status pt_commit(stki_writer *base, stk_error *err)
     stk_status status = finish(w, err);
 
     pt_free(w);
-    if (!status)
+    if (status == STK_OK)
         return stki_output_commit(output, err);
     stki_output_abort(output);
     return status;
@@ -253,7 +253,7 @@ stk_status stki_pt_writer(const char *path, const stki_writer_opts *opts, stki_w
         return stki_fail_memory(err, sizeof *w, path);
     w->base.ops = &pt_ops;
     status = stki_output_begin(path, opts ? opts->temporary : NULL, &w->zip.output, err);
-    if (status)
+    if (status != STK_OK)
         pt_free(w);
     else
         *out = &w->base;

@@ -112,7 +112,7 @@ stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_co
                             "raw data does not say what it holds");
     stki_source_values(opts, &stki_raw_source, &values);
     status = stki_file_open(path, opts->access, opts->pattern, &array.file, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = check_kind(array.file, err);
     if (status != STK_OK) {
@@ -124,16 +124,16 @@ stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_co
     array.swapped = raw->byte_order == BIG && stk_dtype_size(array.dtype) > 1;
     memcpy(array.shape + 1, raw->sizes, (size_t)raw->ndim * sizeof array.shape[0]);
     status = count_samples(path, raw, array.dtype, array.file->size, &array.shape[0], err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_array_row_major(&array, &bytes, path, err);
-    if (!status && array.file->size >= STKI_LLMC_READ)
+    if (status == STK_OK && array.file->size >= STKI_LLMC_READ)
         status = stki_file_read(array.file, 0, head, STKI_LLMC_READ, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_file_close(array.file);
         return status;
     }
     status = stki_one_array(path, "raw", &array, out, err);
-    if (!status && raw->offset < STKI_LLMC_HEADER && stki_llmc_matches(head, array.file->size))
+    if (status == STK_OK && raw->offset < STKI_LLMC_HEADER && stki_llmc_matches(head, array.file->size))
         stki_container_warn(*out, "it begins like a token shard of llm.c: read as raw data, its header of 1024 bytes "
                                   "becomes values (source: {format: llmc})");
     return status;

@@ -83,7 +83,7 @@ stk_status stki_raw_writer(const char *path, const stki_writer_opts *opts, stki_
         return stki_fail_memory(err, sizeof *w, path);
     w->base.ops = &raw_ops;
     status = stki_output_create(path, &w->output, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_free(w);
         return status;
     }

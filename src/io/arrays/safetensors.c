@@ -141,7 +141,7 @@ static stk_status check_size(struct item *item, stk_error *err)
         return STK_OK;
     item->array.offset = item->tensors->data + item->begin;
     status = stki_array_row_major(&item->array, &bytes, item->tensors->base.path, err);
-    if (status || bytes == item->end - item->begin)
+    if (status != STK_OK || bytes == item->end - item->begin)
         return status;
     return fail_item(item, STK_E_CORRUPT, "its data_offsets do not fit its shape",
                      STKI_TEXT("%" PRId64 " bytes", item->end - item->begin), STKI_TEXT("%" PRId64, bytes), err);
@@ -154,11 +154,11 @@ static stk_status parse_item(struct item *item, stk_error *err)
     if (!json_is_object(item->object)) /* other keys mean nothing, as for the original */
         return fail_item(item, STK_E_CORRUPT, "its entry", NULL, "an object of dtype, shape and data_offsets", err);
     status = take_dtype(item, err);
-    if (!status)
+    if (status == STK_OK)
         status = take_shape(item, err);
-    if (!status)
+    if (status == STK_OK)
         status = take_offsets(item, err);
-    return status ? status : check_size(item, err);
+    return status != STK_OK ? status : check_size(item, err);
 }
 
 static stk_status add_item(struct tensors *t, const struct item *item, stk_error *err)
@@ -167,7 +167,7 @@ static stk_status add_item(struct tensors *t, const struct item *item, stk_error
     stk_error why;
     stk_status status = stki_container_add(&t->base, item->name, item->array.ndim, item->array.shape, &member, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     member->dtype = item->array.dtype;
     member->layout = "contiguous";
@@ -248,15 +248,15 @@ static stk_status take_tensors(struct tensors *t, json_t *header, struct span *s
 
         if (!strcmp(name, "__metadata__")) {
             status = check_metadata(t, value, err);
-            if (!status)
+            if (status == STK_OK)
                 t->base.details = json_is_null(value) ? NULL : json_pack("{s:O}", "metadata", value);
         } else {
             status = parse_item(&item, err);
             spans[count++] = (struct span){item.begin, item.end, name};
-            if (!status)
+            if (status == STK_OK)
                 status = add_item(t, &item, err);
         }
-        if (status)
+        if (status != STK_OK)
             return status;
     }
     return check_cover(t, spans, count, err);
@@ -294,7 +294,7 @@ static stk_status read_header(struct tensors *t, stk_error *err)
         return fail(t, STK_E_TRUNCATED, -1, "the file ends before its header",
                     STKI_TEXT("%" PRId64 " bytes", t->file->size), "at least 8", err);
     status = stki_file_read(t->file, 0, head, sizeof head, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     for (int i = 7; i >= 0; i--)
         bytes = bytes << 8 | head[i];
@@ -311,7 +311,7 @@ static stk_status read_header(struct tensors *t, stk_error *err)
     if (!text)
         return stki_fail_memory(err, (int64_t)bytes, t->base.path);
     status = stki_file_read(t->file, 8, text, (int64_t)bytes, err);
-    if (!status)
+    if (status == STK_OK)
         status = parse_header(t, text, (int64_t)bytes, err);
     stki_free(text);
     return status;
@@ -347,14 +347,14 @@ stk_status stki_safetensors_of_file(stki_file *file, const stki_reader_opts *opt
     struct tensors *t;
     stk_status status = stki_container_create(sizeof *t, &safetensors_ops, file->path, &t, err);
 
-    if (status) {
+    if (status != STK_OK) {
         stki_file_close(file);
         return status;
     }
     (void)opts;
     t->file = file;
     status = read_header(t, err);
-    if (status)
+    if (status != STK_OK)
         stki_container_release(&t->base);
     else
         *out = &t->base;
@@ -367,5 +367,5 @@ stk_status stki_safetensors_container(const char *path, const stki_reader_opts *
     stki_file *file;
     stk_status status = stki_file_open(path, opts->access, opts->pattern, &file, err);
 
-    return status ? status : stki_safetensors_of_file(file, opts, out, err);
+    return status != STK_OK ? status : stki_safetensors_of_file(file, opts, out, err);
 }

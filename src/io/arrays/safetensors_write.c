@@ -57,7 +57,7 @@ static stk_status safetensors_begin(stki_writer *base, const char *name, stk_dty
                                          STKI_TEXT("%s, %d axes", stk_dtype_long_name(dtype), row_ndim + 1), NULL},
                             "safetensors can't hold %s", name);
     status = stki_saved_begin(&w->saved, name, dtype, row_ndim, row_shape, err);
-    if (!status)
+    if (status == STK_OK)
         w->saved.items[w->saved.count - 1].waits_at = stki_spill_bytes(w->spill);
     return status;
 }
@@ -125,9 +125,9 @@ static stk_status write_header(struct safetensors_writer *w, stk_error *err)
                               "the header of safetensors gets too long: fewer or shorter names");
     for (int i = 0; i < LENGTH_BYTES; i++)
         length[i] = (char)((uint64_t)header.length >> (8 * i));
-    if (!status)
+    if (status == STK_OK)
         status = stki_output_append(w->output, length, LENGTH_BYTES, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_output_append(w->output, header.text, header.length, err);
     stki_free(stki_text_take(&header));
     return status;
@@ -139,10 +139,10 @@ static stk_status copy_data(struct safetensors_writer *w, stk_error *err)
     stk_status status = piece ? STK_OK : stki_fail_memory(err, PIECE, "writing");
 
     for (int64_t i = 0; i < w->saved.count; i++)
-        for (int64_t done = 0, n; !status && done < w->saved.items[i].bytes; done += n) {
+        for (int64_t done = 0, n; status == STK_OK && done < w->saved.items[i].bytes; done += n) {
             n = w->saved.items[i].bytes - done < PIECE ? w->saved.items[i].bytes - done : PIECE;
             status = stki_spill_read(w->spill, w->saved.items[i].waits_at + done, piece, n, err);
-            if (!status)
+            if (status == STK_OK)
                 status = stki_output_append(w->output, piece, n, err);
         }
     stki_free(piece);
@@ -161,7 +161,7 @@ static stk_status finish(struct safetensors_writer *w, stk_error *err)
         at += w->saved.items[i].bytes;
     }
     status = write_header(w, err);
-    return status ? status : copy_data(w, err);
+    return status != STK_OK ? status : copy_data(w, err);
 }
 
 static void writer_free(struct safetensors_writer *w)
@@ -178,7 +178,7 @@ static stk_status safetensors_commit(stki_writer *base, stk_error *err)
     stk_status status = finish(w, err);
 
     writer_free(w);
-    if (!status)
+    if (status == STK_OK)
         return stki_output_commit(output, err);
     stki_output_abort(output);
     return status;
@@ -212,9 +212,9 @@ stk_status stki_safetensors_writer(const char *path, const stki_writer_opts *opt
         return stki_fail_memory(err, sizeof *w, path);
     w->base.ops = &safetensors_ops;
     status = stki_output_begin(path, opts ? opts->temporary : NULL, &w->output, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_spill_create(stki_output_temporary(w->output), &w->spill, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_output_abort(w->output);
         writer_free(w);
     } else {

@@ -32,9 +32,9 @@ stk_status stki_saved_begin(stki_saved_list *list, const char *name, stk_dtype d
     stki_saved *saved;
     stk_status status = stki_row_major(dtype, row_ndim > 0 ? row_ndim : 0, row_shape, strides, &list->row_bytes, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = add(list, name, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     saved = &list->items[list->count - 1];
     saved->dtype = dtype;

@@ -76,7 +76,7 @@ stk_status stki_spill_create(const char *beside, stki_spill **out, stk_error *er
     stki_spill *s;
     stk_status status = create(beside, &s, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     s->fd = open_beside(beside);
     if (s->fd >= 0) {
@@ -113,10 +113,10 @@ stk_status stki_spill_hold(const char *name, int64_t keep, stki_spill **out, stk
     stki_spill *s;
     stk_status status = create(name, &s, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = open_held(s, keep, err);
-    if (status)
+    if (status != STK_OK)
         stki_spill_destroy(s);
     else
         *out = s;
@@ -151,7 +151,7 @@ stk_status stki_spill_append(stki_spill *s, const void *bytes, int64_t count, st
 {
     stk_status status = count > BUFFER - s->used ? flush(s, err) : STK_OK;
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (count > BUFFER)
         return write_all(s, bytes, count, err);
@@ -183,7 +183,7 @@ stk_status stki_spill_read(stki_spill *s, int64_t offset, void *to, int64_t coun
 {
     stk_status status = flush(s, err);
 
-    for (int64_t done = 0; !status && done < count;) {
+    for (int64_t done = 0; status == STK_OK && done < count;) {
         ssize_t n = pread(s->fd, (char *)to + done, (size_t)(count - done), offset + done);
 
         if (n == 0)

@@ -101,15 +101,15 @@ static stk_status open_files(stk_tokens_writer *w, const char *data, const char 
     stk_status status = making ? stki_output_hold(data, making->temporary, bytes, &w->output, err)
                                : stki_output_create(data, &w->output, err);
 
-    if (!status && index)
+    if (status == STK_OK && index)
         status = stki_output_begin(index, making ? making->index_temporary : NULL, &w->index, err);
-    if (!status && index)
+    if (status == STK_OK && index)
         status = making ? stki_spill_hold(making->lengths, mark ? mark->documents * (int64_t)sizeof(int32_t) : -1,
                                           &w->lengths, err)
                         : stki_spill_create(data, &w->lengths, err);
-    if (!status)
+    if (status == STK_OK)
         status = write_header(w, err);
-    if (!status && !mark)
+    if (status == STK_OK && !mark)
         status = stki_output_seek(w->output, w->header_bytes, err);
     return status;
 }
@@ -137,7 +137,7 @@ stk_status stki_tokens_open(const char *path, stk_tokens_format format, stk_dtyp
     stk_tokens_writer *w;
     stk_status status = stki_tokens_check(path, format, dtype, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     w = stki_zalloc(sizeof *w);
     if (!w || (format == STK_TOKENS_MEGATRON && !stki_tokens_names(path, &data, &index))) {
@@ -148,11 +148,11 @@ stk_status stki_tokens_open(const char *path, stk_tokens_format format, stk_dtyp
     w->dtype = dtype;
     w->header_bytes = format == STK_TOKENS_LLMC ? STKI_LLMC_HEADER : 0;
     status = take_mark(w, path, making ? making->mark : NULL, err);
-    if (!status)
+    if (status == STK_OK)
         status = open_files(w, data ? data : path, index, making, err);
     stki_free(data);
     stki_free(index);
-    if (status)
+    if (status != STK_OK)
         stk_tokens_abort(w);
     else
         *out = w;
@@ -214,13 +214,13 @@ static stk_status lend(stk_tokens_writer *w, const void *tokens, int64_t count, 
     int32_t length = (int32_t)count;
     stk_status status = count > 0 ? stki_check_given(tokens, "tokens", err) : STK_OK;
 
-    if (!status)
+    if (status == STK_OK)
         status = check_document(w, tokens, count, err);
-    if (!status && count > 0)
+    if (status == STK_OK && count > 0)
         status = stki_output_lend(w->output, tokens, count * stk_dtype_size(w->dtype), err);
-    if (!status && w->lengths)
+    if (status == STK_OK && w->lengths)
         status = stki_spill_append(w->lengths, &length, sizeof length, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     w->documents++;
     w->tokens += count;
@@ -229,20 +229,20 @@ static stk_status lend(stk_tokens_writer *w, const void *tokens, int64_t count, 
 
 stk_status stki_tokens_lend(stk_tokens_writer *w, const void *tokens, int64_t count, stk_error *err)
 {
-    return w->failed ? fail_earlier(w, err) : (w->failed = lend(w, tokens, count, err));
+    return w->failed != STK_OK ? fail_earlier(w, err) : (w->failed = lend(w, tokens, count, err));
 }
 
 stk_status stki_tokens_settle(stk_tokens_writer *w, stk_error *err)
 {
-    return w->failed ? fail_earlier(w, err) : (w->failed = stki_output_settle(w->output, err));
+    return w->failed != STK_OK ? fail_earlier(w, err) : (w->failed = stki_output_settle(w->output, err));
 }
 
 stk_status stki_tokens_mark_here(stk_tokens_writer *w, stki_tokens_mark *out, stk_error *err)
 {
-    if (w->failed)
+    if (w->failed != STK_OK)
         return fail_earlier(w, err);
     w->failed = stki_output_flush(w->output, err);
-    if (!w->failed && w->lengths)
+    if (w->failed == STK_OK && w->lengths)
         w->failed = stki_spill_flush(w->lengths, err);
     *out = (stki_tokens_mark){w->documents, w->tokens};
     return w->failed;
@@ -252,7 +252,7 @@ stk_status stki_tokens_sync(stk_tokens_writer *w, stk_error *err)
 {
     stk_status status = w->lengths ? stki_spill_sync(w->lengths, err) : STK_OK;
 
-    return status ? status : stki_output_sync(w->output, err);
+    return status != STK_OK ? status : stki_output_sync(w->output, err);
 }
 
 /* ---- Megatron's index ---- */
@@ -276,12 +276,12 @@ static stk_status put_lengths(stk_tokens_writer *w, bool places, stk_error *err)
     int64_t at = 0, count;
     stk_status status = STK_OK;
 
-    for (int64_t i = 0; i < w->documents && !status; i += count) {
+    for (int64_t i = 0; i < w->documents && status == STK_OK; i += count) {
         count = w->documents - i < LENGTHS ? w->documents - i : LENGTHS;
         status = stki_spill_read(w->lengths, i * 4, lengths, count * 4, err);
-        if (!status && !places)
+        if (status == STK_OK && !places)
             status = stki_output_append(w->index, lengths, count * 4, err);
-        for (int64_t k = 0; places && k < count && !status; k++) {
+        for (int64_t k = 0; places && k < count && status == STK_OK; k++) {
             status = stki_output_append(w->index, &at, sizeof at, err);
             at += lengths[k] * stk_dtype_size(w->dtype);
         }
@@ -294,7 +294,7 @@ static stk_status put_documents(stk_tokens_writer *w, stk_error *err)
 {
     stk_status status = STK_OK;
 
-    for (int64_t i = 0; i <= w->documents && !status; i++)
+    for (int64_t i = 0; i <= w->documents && status == STK_OK; i++)
         status = stki_output_append(w->index, &i, sizeof i, err);
     return status;
 }
@@ -303,32 +303,32 @@ static stk_status write_index(stk_tokens_writer *w, stk_error *err)
 {
     stk_status status = put_front(w, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = put_lengths(w, false, err);
-    if (!status)
+    if (status == STK_OK)
         status = put_lengths(w, true, err);
-    return status ? status : put_documents(w, err);
+    return status != STK_OK ? status : put_documents(w, err);
 }
 
 /* ---- the end ---- */
 
 stk_status stki_tokens_finish(stk_tokens_writer *w, int64_t *bytes, int64_t *index_bytes, stk_error *err)
 {
-    stk_status status = w->failed ? fail_earlier(w, err) : write_header(w, err);
+    stk_status status = w->failed != STK_OK ? fail_earlier(w, err) : write_header(w, err);
 
     *bytes = stki_output_position(w->output);
-    if (!status && w->index)
+    if (status == STK_OK && w->index)
         status = write_index(w, err);
     *index_bytes = w->index ? stki_output_position(w->index) : 0;
-    if (!status && w->index) /* what can fail does so before the first of both has its name */
+    if (status == STK_OK && w->index) /* what can fail does so before the first of both has its name */
         status = stki_output_flush(w->index, err);
-    if (!status && w->index)
+    if (status == STK_OK && w->index)
         status = stki_output_sync(w->index, err);
-    if (!status) {
+    if (status == STK_OK) {
         status = stki_output_commit(w->output, err);
         w->output = NULL;
     }
-    if (!status && w->index) { /* last: it is what readers open */
+    if (status == STK_OK && w->index) { /* last: it is what readers open */
         status = stki_output_commit(w->index, err);
         w->index = NULL;
     }
@@ -353,21 +353,21 @@ stk_status stk_tokens_create(const char *path, stk_tokens_format format, stk_dty
 {
     stk_status status = stki_check_given(path, "path", err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_check_given(out, "out", err);
-    if (!status && (format < STK_TOKENS_LLMC || format > STK_TOKENS_MEGATRON))
+    if (status == STK_OK && (format < STK_TOKENS_LLMC || format > STK_TOKENS_MEGATRON))
         status = stki_fail_at(err, STK_E_BAD_ARG, (stki_place){path, -1, -1, STKI_TEXT("%d", (int)format), "0 to 2"},
                               "format");
-    return status ? status : stki_tokens_open(path, format, dtype, NULL, out, err);
+    return status != STK_OK ? status : stki_tokens_open(path, format, dtype, NULL, out, err);
 }
 
 stk_status stk_tokens_append(stk_tokens_writer *writer, const void *tokens, int64_t count, stk_error *err)
 {
     stk_status status = stki_check_given(writer, "writer", err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_tokens_lend(writer, tokens, count, err);
-    return status ? status : stki_tokens_settle(writer, err);
+    return status != STK_OK ? status : stki_tokens_settle(writer, err);
 }
 
 stk_status stk_tokens_commit(stk_tokens_writer *writer, stk_error *err)
@@ -375,5 +375,5 @@ stk_status stk_tokens_commit(stk_tokens_writer *writer, stk_error *err)
     int64_t bytes, index_bytes;
     stk_status status = stki_check_given(writer, "writer", err);
 
-    return status ? status : stki_tokens_finish(writer, &bytes, &index_bytes, err);
+    return status != STK_OK ? status : stki_tokens_finish(writer, &bytes, &index_bytes, err);
 }

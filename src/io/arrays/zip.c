@@ -62,7 +62,7 @@ static stk_status fail(const stki_file *file, stk_status status, int64_t offset,
 static stk_status fail_no_end(const stki_file *file, int64_t other_end, stk_error *err)
 {
     char head[4] = "";
-    bool begins = file->size >= 4 && !stki_file_read(file, 0, head, 4, NULL) && is_signature(head, 3, 4);
+    bool begins = file->size >= 4 && stki_file_read(file, 0, head, 4, NULL) == STK_OK && is_signature(head, 3, 4);
 
     if (other_end >= 0)
         return fail(file, STK_E_CORRUPT, other_end, "the comment of the zip archive's end record",
@@ -103,7 +103,7 @@ static stk_status read_end64(const stki_file *file, const char *locator, int64_t
         if (places[0] < 0 || !stki_inside(places[i], END64_BYTES, locator_at))
             continue;
         status = stki_file_read(file, places[i], record, END64_BYTES, err);
-        if (status)
+        if (status != STK_OK)
             return status;
         out->position = places[i];
         if (is_signature(record, 6, 6))
@@ -141,7 +141,7 @@ static stk_status parse_end(const stki_file *file, const char *tail, int64_t tai
                         .offset = u32(tail + at + 16)};
     if (at >= LOCATOR_BYTES && is_signature(tail + at - LOCATOR_BYTES, 6, 7)) {
         status = read_end64(file, tail + at - LOCATOR_BYTES, start + at - LOCATOR_BYTES, record, out, err);
-        if (status)
+        if (status != STK_OK)
             return status;
         take_end64(record, out);
     }
@@ -163,7 +163,7 @@ static stk_status read_end(const stki_file *file, struct end *out, stk_error *er
     if (!tail)
         return stki_fail_memory(err, bytes, "the end of a zip archive");
     status = stki_file_read(file, file->size - bytes, tail, bytes, err);
-    if (!status)
+    if (status == STK_OK)
         status = parse_end(file, tail, bytes, out, err);
     stki_free(tail);
     return status;
@@ -179,7 +179,7 @@ static bool begins_directory(const stki_file *file, int64_t at, const struct end
         return false;
     if (end->count == 0)
         return true;
-    return end->size >= ENTRY_BYTES && !stki_file_read(file, at, head, 4, NULL) && is_signature(head, 1, 2);
+    return end->size >= ENTRY_BYTES && stki_file_read(file, at, head, 4, NULL) == STK_OK && is_signature(head, 1, 2);
 }
 
 /* Where the directory is, and how many bytes precede the archive. */
@@ -336,7 +336,7 @@ static stk_status read_directory(stki_zip *zip, const struct end *end, int64_t l
     int64_t bytes = (int64_t)end->size, before = 0;
     stk_status status = find_directory(zip->file, end, &zip->end, &before, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (end->count > (uint64_t)bytes / ENTRY_BYTES)
         return fail(zip->file, STK_E_CORRUPT, end->position, "the zip directory is too short for its members",
@@ -350,14 +350,14 @@ static stk_status read_directory(stki_zip *zip, const struct end *end, int64_t l
     if (!zip->directory)
         return stki_fail_memory(err, bytes, "a zip directory");
     status = stki_file_read(zip->file, zip->end, zip->directory, bytes, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     zip->count = (int64_t)end->count;
     zip->entries = stki_zalloc_array(zip->count, sizeof *zip->entries);
     if (!zip->entries)
         return stki_fail_memory(err, zip->count * (int64_t)sizeof *zip->entries, "a zip directory");
     status = parse_directory(zip, bytes, before, err);
-    return status ? status : mark_overlaps(zip, err);
+    return status != STK_OK ? status : mark_overlaps(zip, err);
 }
 
 stk_status stki_zip_open(const stki_file *file, int64_t directory_limit, stki_zip *out, stk_error *err)
@@ -366,10 +366,10 @@ stk_status stki_zip_open(const stki_file *file, int64_t directory_limit, stki_zi
     struct end end = {0};
     stk_status status = read_end(file, &end, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = read_directory(
             &zip, &end, directory_limit > STKI_ZIP_DIRECTORY_LIMIT ? directory_limit : STKI_ZIP_DIRECTORY_LIMIT, err);
-    if (status)
+    if (status != STK_OK)
         stki_zip_close(&zip);
     else
         *out = zip;
@@ -440,7 +440,7 @@ static stk_status compare_name(const stki_zip *zip, const stki_zip_entry *entry,
     for (int64_t done = 0, n; same && done < bytes; done += n) {
         n = bytes - done < (int64_t)sizeof part ? bytes - done : (int64_t)sizeof part;
         status = stki_file_read(zip->file, at + done, part, n, err);
-        if (status)
+        if (status != STK_OK)
             return status;
         same = !memcmp(part, entry->name + done, (size_t)n);
     }
@@ -472,14 +472,14 @@ stk_status stki_zip_locate(const stki_zip *zip, const stki_zip_entry *entry, int
     int64_t name, data;
     stk_status status = check_entry(zip, entry, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (!stki_inside(entry->header, LOCAL_BYTES, zip->end))
         return stki_zip_fail(zip, entry, STK_E_CORRUPT, entry->header, "no room for a local header",
                              STKI_TEXT("%" PRId64, entry->header), STKI_TEXT("an offset below %" PRId64, zip->end),
                              err);
     status = stki_file_read(zip->file, entry->header, local, LOCAL_BYTES, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (!is_signature(local, 3, 4))
         return stki_zip_fail(zip, entry, STK_E_CORRUPT, entry->header, "no local header",
@@ -489,9 +489,9 @@ stk_status stki_zip_locate(const stki_zip *zip, const stki_zip_entry *entry, int
     name = u16(local + 26);
     data = entry->header + LOCAL_BYTES + name + u16(local + 28);
     status = compare_name(zip, entry, entry->header + LOCAL_BYTES, name, err);
-    if (!status)
+    if (status == STK_OK)
         status = check_extent(zip, entry, data, err);
-    if (!status)
+    if (status == STK_OK)
         *out_offset = data;
     return status;
 }

@@ -55,7 +55,7 @@ static stk_status inflate_some(const stki_zip *zip, const stki_zip_entry *entry,
 
         n = entry->compressed - done < (int64_t)sizeof piece ? entry->compressed - done : (int64_t)sizeof piece;
         status = stki_file_read(zip->file, offset + done, piece, n, err);
-        if (status)
+        if (status != STK_OK)
             return status;
         stream->next_in = piece;
         stream->avail_in = (uInt)n;
@@ -128,7 +128,7 @@ static stk_status read_deflated(const stki_zip *zip, const stki_zip_entry *entry
     if (!from)
         return stki_fail_memory(err, entry->compressed, "a deflated member");
     status = stki_file_read(zip->file, offset, from, entry->compressed, err);
-    if (!status)
+    if (status == STK_OK)
         status = inflate_whole(zip, entry, offset, from, to, err);
     stki_free(from);
     return status;
@@ -141,7 +141,8 @@ stk_status stki_zip_read(const stki_zip *zip, const stki_zip_entry *entry, int64
     if (entry->method == STKI_ZIP_DEFLATED)
         return read_deflated(zip, entry, offset, to, err);
     status = stki_file_read(zip->file, offset, to, entry->size, err);
-    return status ? status : compare_crc(zip, entry, offset, libdeflate_crc32(0, to, (size_t)entry->size), err);
+    return status != STK_OK ? status
+                            : compare_crc(zip, entry, offset, libdeflate_crc32(0, to, (size_t)entry->size), err);
 }
 
 stk_status stki_zip_check(const stki_zip *zip, const stki_zip_entry *entry, int64_t offset, stk_error *err)
@@ -156,12 +157,12 @@ stk_status stki_zip_check(const stki_zip *zip, const stki_zip_entry *entry, int6
     piece = stki_resize(NULL, PIECE);
     if (!piece)
         return stki_fail_memory(err, PIECE, "checking a member");
-    for (int64_t done = 0, n; done < entry->size && !status; done += n) {
+    for (int64_t done = 0, n; done < entry->size && status == STK_OK; done += n) {
         n = entry->size - done < PIECE ? entry->size - done : PIECE;
         status = stki_file_read(zip->file, offset + done, piece, n, err);
-        if (!status)
+        if (status == STK_OK)
             crc = libdeflate_crc32(crc, piece, (size_t)n);
     }
     stki_free(piece);
-    return status ? status : compare_crc(zip, entry, offset, crc, err);
+    return status != STK_OK ? status : compare_crc(zip, entry, offset, crc, err);
 }

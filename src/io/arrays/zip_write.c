@@ -119,14 +119,14 @@ static stk_status write_local(stki_zip_writer *zip, bool again, stk_error *err)
     extra.count += left - EXTRA_HEAD;
     if (again) {
         status = stki_output_write_at(zip->output, record->header, local.data, local.count, err);
-        return status ? status
-                      : stki_output_write_at(zip->output, record->header + LOCAL_BYTES + name, extra.data, extra.count,
-                                             err);
+        return status != STK_OK ? status
+                                : stki_output_write_at(zip->output, record->header + LOCAL_BYTES + name, extra.data,
+                                                       extra.count, err);
     }
     status = stki_output_append(zip->output, local.data, local.count, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_output_append(zip->output, record->name, name, err);
-    return status ? status : stki_output_append(zip->output, extra.data, extra.count, err);
+    return status != STK_OK ? status : stki_output_append(zip->output, extra.data, extra.count, err);
 }
 
 static stk_status add_record(stki_zip_writer *zip, const char *name, stk_error *err)
@@ -207,7 +207,7 @@ static stk_status reserve_head(stki_zip_writer *zip, stk_error *err)
         status = stki_output_append(zip->output, block.data, block.count, err);
         zip->data_offset += BLOCK_HEAD;
     }
-    for (int64_t left = zip->head_bytes; left > 0 && !status; left -= (int64_t)sizeof zeros)
+    for (int64_t left = zip->head_bytes; left > 0 && status == STK_OK; left -= (int64_t)sizeof zeros)
         status =
             stki_output_append(zip->output, zeros, left < (int64_t)sizeof zeros ? left : (int64_t)sizeof zeros, err);
     return status;
@@ -218,7 +218,7 @@ stk_status stki_zip_write_begin(stki_zip_writer *zip, const char *name, int64_t 
     stk_status status = add_record(zip, name, err);
     int64_t start;
 
-    if (status)
+    if (status != STK_OK)
         return status;
     start = stki_output_position(zip->output) + LOCAL_BYTES + (int64_t)strlen(name);
     zip->extra_bytes = stki_round_up(start + ZIP64_EXTRA + EXTRA_HEAD, ALIGN) - start;
@@ -229,9 +229,9 @@ stk_status stki_zip_write_begin(stki_zip_writer *zip, const char *name, int64_t 
     zip->records[zip->count - 1].deflated = level > 0;
     if (level > 0)
         status = begin_stream(zip, level, err);
-    if (!status)
+    if (status == STK_OK)
         status = write_local(zip, false, err);
-    return status ? status : reserve_head(zip, err);
+    return status != STK_OK ? status : reserve_head(zip, err);
 }
 
 static stk_status run_stream(stki_zip_writer *zip, int flush, stk_error *err)
@@ -244,7 +244,7 @@ static stk_status run_stream(stki_zip_writer *zip, int flush, stk_error *err)
         zip->stream->avail_out = PACKED;
         result = deflate(zip->stream, flush);
         status = stki_output_append(zip->output, zip->packed, PACKED - (int64_t)zip->stream->avail_out, err);
-    } while (!status && zip->stream->avail_out == 0 && result != Z_STREAM_END);
+    } while (status == STK_OK && zip->stream->avail_out == 0 && result != Z_STREAM_END);
     return status;
 }
 
@@ -258,7 +258,7 @@ stk_status stki_zip_write_append(stki_zip_writer *zip, const void *bytes, int64_
     zip->body_bytes += count;
     if (!zip->stream)
         return stki_output_append(zip->output, bytes, count, err);
-    for (int64_t done = 0, n; done < count && !status; done += n) { /* zlib counts in 32 bits */
+    for (int64_t done = 0, n; done < count && status == STK_OK; done += n) { /* zlib counts in 32 bits */
         n = count - done < 1 << 30 ? count - done : 1 << 30;
         zip->stream->next_in = (Bytef *)(uintptr_t)bytes + done;
         zip->stream->avail_in = (uInt)n;
@@ -284,11 +284,11 @@ stk_status stki_zip_write_end(stki_zip_writer *zip, const void *head, stk_error 
     record->crc = combine(head_crc, zip->body_crc, zip->body_bytes);
     record->size = zip->head_bytes + zip->body_bytes;
     record->compressed = stki_output_position(zip->output) - data;
-    if (!status) /* flushes: what is written in place must not be overwritten by the buffer */
+    if (status == STK_OK) /* flushes: what is written in place must not be overwritten by the buffer */
         status = stki_output_seek(zip->output, stki_output_position(zip->output), err);
-    if (!status)
+    if (status == STK_OK)
         status = write_local(zip, true, err);
-    if (!status && zip->head_bytes)
+    if (status == STK_OK && zip->head_bytes)
         status = stki_output_write_at(zip->output, zip->data_offset, head, zip->head_bytes, err);
     return status;
 }
@@ -298,9 +298,9 @@ stk_status stki_zip_write_member(stki_zip_writer *zip, const char *name, const v
 {
     stk_status status = stki_zip_write_begin(zip, name, 0, 0, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_zip_write_append(zip, bytes, count, err);
-    return status ? status : stki_zip_write_end(zip, NULL, err);
+    return status != STK_OK ? status : stki_zip_write_end(zip, NULL, err);
 }
 
 /* ---- the directory ---- */
@@ -331,9 +331,9 @@ static stk_status write_entry(stki_zip_writer *zip, const stki_zip_record *recor
     put(&entry, 4, 0);
     put(&entry, 4, narrow(record->header));
     status = stki_output_append(zip->output, entry.data, entry.count, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_output_append(zip->output, record->name, (int64_t)strlen(record->name), err);
-    return status ? status : stki_output_append(zip->output, extra.data, extra.count, err);
+    return status != STK_OK ? status : stki_output_append(zip->output, extra.data, extra.count, err);
 }
 
 static stk_status write_end64(stki_zip_writer *zip, int64_t at, int64_t bytes, stk_error *err)
@@ -363,10 +363,10 @@ stk_status stki_zip_write_directory(stki_zip_writer *zip, stk_error *err)
     int64_t at = stki_output_position(zip->output), bytes;
     stk_status status = STK_OK;
 
-    for (int64_t i = 0; i < zip->count && !status; i++)
+    for (int64_t i = 0; i < zip->count && status == STK_OK; i++)
         status = write_entry(zip, &zip->records[i], err);
     bytes = stki_output_position(zip->output) - at;
-    if (!status && (zip->count >= 0xFFFF || at >= WIDE || bytes >= WIDE))
+    if (status == STK_OK && (zip->count >= 0xFFFF || at >= WIDE || bytes >= WIDE))
         status = write_end64(zip, at, bytes, err);
     put_signature(&end, 5, 6);
     put(&end, 4, 0);
@@ -375,7 +375,7 @@ stk_status stki_zip_write_directory(stki_zip_writer *zip, stk_error *err)
     put(&end, 4, narrow(bytes));
     put(&end, 4, narrow(at));
     put(&end, 2, 0);
-    return status ? status : stki_output_append(zip->output, end.data, end.count, err);
+    return status != STK_OK ? status : stki_output_append(zip->output, end.data, end.count, err);
 }
 
 void stki_zip_write_fini(stki_zip_writer *zip)

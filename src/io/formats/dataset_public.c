@@ -12,29 +12,29 @@ stk_status stk_npy_create(const char *path, stk_dtype dtype, int row_ndim, const
 {
     stk_status status = stki_check_given(path, "path", err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_check_given(out, "out", err);
-    if (!status && row_ndim < 0)
+    if (status == STK_OK && row_ndim < 0)
         status = stki_fail_at(
             err, STK_E_BAD_ARG,
             (stki_place){path, -1, -1, STKI_TEXT("%d", row_ndim), STKI_TEXT("0 to %d", STK_MAX_DIMS - 1)}, "row_ndim");
-    if (!status && row_ndim > 0)
+    if (status == STK_OK && row_ndim > 0)
         status = stki_check_given(row_shape, "row_shape", err);
-    return status ? status : stki_npy_create(path, dtype, row_ndim, row_shape, alias, out, err);
+    return status != STK_OK ? status : stki_npy_create(path, dtype, row_ndim, row_shape, alias, out, err);
 }
 
 stk_status stk_npy_append(stk_npy_writer *writer, const void *rows, int64_t count, stk_error *err)
 {
     stk_status status = stki_check_given(writer, "writer", err);
 
-    return status ? status : stki_npy_append(writer, rows, count, err);
+    return status != STK_OK ? status : stki_npy_append(writer, rows, count, err);
 }
 
 stk_status stk_npy_commit(stk_npy_writer *writer, stk_error *err)
 {
     stk_status status = stki_check_given(writer, "writer", err);
 
-    return status ? status : stki_npy_commit(writer, err);
+    return status != STK_OK ? status : stki_npy_commit(writer, err);
 }
 
 void stk_npy_abort(stk_npy_writer *writer)

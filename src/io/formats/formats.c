@@ -174,7 +174,7 @@ static stk_status read_head(const char *path, char *head, int64_t *length, stk_e
     stki_file *file;
     stk_status status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_SEQUENTIAL, &file, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     *length = file->size < STKI_FORMAT_HEAD ? file->size : STKI_FORMAT_HEAD;
     status = stki_file_read(file, 0, head, *length, err);
@@ -208,7 +208,7 @@ stk_status stki_file_format_of(const char *path, const stki_reader_opts *opts, c
             return check_folder(path, err);
         }
     status = read_head(path, head, &length, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     for (int i = 0; i < FORMATS; i++)
         if (formats[i].matches && formats[i].matches(head, length)) {
@@ -298,10 +298,10 @@ stk_status stki_reader_open(const char *path, const stki_reader_opts *opts, stki
 
     opts = opts ? opts : &defaults;
     status = stki_container_open(path, opts, &container, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_container_find(container, opts, &member, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_container_reader(container, member, opts, out, err);
     stki_container_release(container);
     return status;

@@ -58,15 +58,15 @@ stk_status stki_writer_create(const char *path, const char *format, const stki_w
 {
     stk_status status = stki_check_given(path, "path", err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_check_given(out, "out", err);
-    if (status)
+    if (status != STK_OK)
         return status;
     for (int i = 0; i < WRITERS; i++)
         if (format ? !strcmp(format, writers[i].name)
                    : ends_with(path, writers[i].ending) || ends_with(path, writers[i].other_ending)) {
             status = check_opts(path, opts, &writers[i], err);
-            return status ? status : writers[i].create(path, opts, out, err);
+            return status != STK_OK ? status : writers[i].create(path, opts, out, err);
         }
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, format, KNOWN},
                         format ? "no such format to write" : "its name says no format to write");

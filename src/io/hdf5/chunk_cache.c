@@ -192,7 +192,7 @@ static stk_status make_room(struct cache *cache, int64_t bytes, struct entry **o
     if (!entry)
         return stki_fail_memory(err, sizeof *entry, "a chunk");
     status = stk_storage_create(NULL, bytes, &entry->storage, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_free(entry);
         return status;
     }
@@ -207,7 +207,7 @@ static stk_status begin_entry(stki_chunk_user *user, int64_t number, struct entr
     struct entry *entry;
     stk_status status = make_room(cache, user->chunk_bytes, &entry, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     entry->user = user;
     entry->number = number;
@@ -268,7 +268,7 @@ static stk_status fill_entry(struct cache *cache, struct entry *entry, stki_chun
     stki_lock(&cache->lock);
     entry->filling = false;
     stki_wake_all(&cache->filled);
-    if (status) {
+    if (status != STK_OK) {
         note_failed(entry->user, entry->number, &why);
         if (err)
             *err = why;
@@ -314,9 +314,9 @@ static stk_status get_locked(stki_chunk_user *user, int64_t number, int64_t uses
         return failed->status;
     }
     status = begin_entry(user, number, &entry, err);
-    if (!status)
+    if (status == STK_OK)
         status = fill_entry(cache, entry, fill, context, err);
-    if (!status)
+    if (status == STK_OK)
         serve(cache, entry, uses, out);
     return status;
 }
@@ -410,10 +410,10 @@ stk_status stki_chunk_user_create(int64_t budget, int64_t chunk_bytes, stki_chun
     pthread_mutex_lock(&cache_lock);
     if (!the_cache)
         status = create_cache(&the_cache, err);
-    if (!status)
+    if (status == STK_OK)
         attach(the_cache, user);
     pthread_mutex_unlock(&cache_lock);
-    if (status) {
+    if (status != STK_OK) {
         stki_free(user);
         return status;
     }

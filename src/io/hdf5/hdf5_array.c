@@ -26,7 +26,7 @@ static stk_status array_of_fill(const stki_hdf5_dataset *d, stki_array *out, stk
 {
     stk_status status = stk_storage_create(NULL, d->type.bytes, &out->memory, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     memcpy(stk_storage_data(out->memory), d->fill, (size_t)d->type.bytes);
     for (int i = 0; i < d->rank; i++)
@@ -42,11 +42,11 @@ static stk_status array_of_chunks(stki_hdf5_dataset *d, stki_file *file, const s
     const int64_t start[STK_MAX_DIMS] = {0};
     stk_status status = stki_hdf5_chunks_open(d, file, opts, &chunks, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     stki_scratch_init(&scratch);
     status = stki_scratch_reserve(&scratch, stki_hdf5_chunks_read_room(chunks), err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_hdf5_chunks_read(chunks, start, d->shape, false, to, scratch.data, err);
     stki_scratch_fini(&scratch);
     stki_hdf5_chunks_destroy(chunks);
@@ -59,16 +59,16 @@ static stk_status array_in_memory(stki_hdf5_dataset *d, stki_file *file, const s
     const int64_t start[STK_MAX_DIMS] = {0};
     stk_status status = stki_hdf5_check_limit(d, opts, bytes, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_hdf5_dataset_check_sources(d, err);
-    if (!status)
+    if (status == STK_OK)
         status = stk_storage_create(NULL, bytes, &out->memory, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_hdf5_chunks_can(d)
                  ? array_of_chunks(d, file, opts, stk_storage_data(out->memory), err)
                  : stki_hdf5_dataset_read(d, start, d->shape, stk_storage_data(out->memory), bytes, err);
-    if (status) {
+    if (status != STK_OK) {
         stk_storage_release(out->memory);
         out->memory = NULL;
     }
@@ -89,7 +89,7 @@ stk_status stki_hdf5_array_of(stki_hdf5_dataset *d, stki_file *file, const stki_
                             (stki_place){d->path, -1, -1, "elements of different lengths", "one array"}, "%s", d->name);
     memcpy(array.shape, d->shape, sizeof array.shape);
     status = stki_array_row_major(&array, &bytes, d->path, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (contiguous && bytes > 0 && d->offset >= 0) {
         array.offset = d->offset;
@@ -97,16 +97,16 @@ stk_status stki_hdf5_array_of(stki_hdf5_dataset *d, stki_file *file, const stki_
             array.file = stki_file_retain(file);
         else
             status = stki_file_open(d->path, opts->access, opts->pattern, &array.file, err);
-        if (!status)
+        if (status == STK_OK)
             status = stki_array_check(&array, d->path, err);
-        if (status) {
+        if (status != STK_OK) {
             stki_file_close(array.file);
             return status;
         }
     } else {
         status = contiguous ? array_of_fill(d, &array, err) : array_in_memory(d, file, opts, bytes, &array, err);
     }
-    if (!status)
+    if (status == STK_OK)
         *out = array;
     return status;
 }

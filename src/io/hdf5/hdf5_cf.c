@@ -137,16 +137,16 @@ static stk_status read_packing(const stki_hdf5_dataset *d, struct packing *out, 
     *out = (struct packing){.scale = {false, 1}, .offset = {false, 0}};
     stki_hdf5_enter(&guard, false);
     status = read_attribute(d, "scale_factor", &out->scale, err);
-    if (!status)
+    if (status == STK_OK)
         status = read_attribute(d, "add_offset", &out->offset, err);
-    if (!status)
+    if (status == STK_OK)
         status = read_attribute(d, "_FillValue", &out->fill, err);
-    if (!status)
+    if (status == STK_OK)
         status = read_attribute(d, "missing_value", &out->missing, err);
-    if (!status)
+    if (status == STK_OK)
         status = read_sign(d, &out->stored, err);
     stki_hdf5_leave(&guard);
-    if (status)
+    if (status != STK_OK)
         return status;
     take_sign(&out->fill, d->type.dtype, out->stored);
     take_sign(&out->missing, d->type.dtype, out->stored);
@@ -194,7 +194,7 @@ static stk_status compute(const struct packing *p, const stk_tensor *stored, voi
     int64_t strides[STK_MAX_DIMS], bytes, count = stk_tensor_numel(stored);
     stk_status status = stki_row_major(STK_F64, stored->ndim, stored->shape, strides, &bytes, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     stki_copy_strided(to, STK_F64, strides, stored->data, p->stored, stored->strides,
                       (stored->flags & STK_TENSOR_SWAPPED) != 0, stored->ndim, stored->shape);
@@ -237,9 +237,9 @@ static stk_status convert(const struct cf *cf, const stk_tensor *sample, stki_sc
     const stki_reader *base = &cf->base;
     stk_status status = stki_scratch_reserve(scratch, stk_tensor_numel(sample) * 8, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = compute(&cf->packing, sample, scratch->data, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     *out = (stk_tensor){.data = scratch->data, .dtype = base->dtype, .ndim = base->ndim, .flags = STK_TENSOR_READONLY};
     memcpy(out->shape, base->shape, sizeof base->shape);
@@ -259,7 +259,7 @@ static stk_status cf_read(const stki_reader *base, int64_t index, const stki_wan
     if (!spare)
         return stki_fail_memory(err, sizeof *spare, "a sample");
     status = cf->inner->ops->read(cf->inner, index, NULL, &spare->scratch, &sample, err);
-    if (!status) {
+    if (status == STK_OK) {
         status = convert(cf, &sample, scratch, out, err);
         stki_reader_done(cf->inner, &sample);
     }
@@ -301,7 +301,7 @@ static stk_status signed_read(const stki_reader *base, int64_t index, const stki
     const stki_reader *inner = ((const struct cf *)(const void *)base)->inner;
     stk_status status = inner->ops->read(inner, index, want, scratch, out, err);
 
-    if (!status)
+    if (status == STK_OK)
         out->dtype = base->dtype;
     return status;
 }
@@ -351,7 +351,7 @@ static stk_status wrap(const struct packing *packing, stki_reader *inner, stki_r
     cf->inner = inner;
     cf->packing = *packing;
     status = describe(cf, err);
-    if (status)
+    if (status != STK_OK)
         cf_destroy(&cf->base);
     else
         *out = &cf->base;
@@ -363,7 +363,7 @@ stk_status stki_hdf5_cf_reader(const stki_hdf5_dataset *d, stki_reader *inner, s
     struct packing packing;
     stk_status status = read_packing(d, &packing, err);
 
-    if (status) {
+    if (status != STK_OK) {
         stki_reader_destroy(inner);
         return status;
     }
@@ -378,7 +378,7 @@ stk_status stki_hdf5_cf_look(const stki_hdf5_dataset *d, stk_dtype *dtype, bool 
     struct packing packing;
     stk_status status = read_packing(d, &packing, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     *computes = packing.computes;
     *dtype = packing.computes ? unpacked_dtype(packing.stored) : packing.stored;
@@ -394,26 +394,26 @@ stk_status stki_hdf5_cf_array(const stki_hdf5_dataset *d, const stki_reader_opts
     int64_t room;
     stk_status status = read_packing(d, &packing, err);
 
-    if (status || !packing.computes) {
-        array->dtype = status ? array->dtype : packing.stored;
+    if (status != STK_OK || !packing.computes) {
+        array->dtype = status != STK_OK ? array->dtype : packing.stored;
         return status;
     }
     memcpy(values.shape, array->shape, sizeof values.shape);
     status = stki_array_row_major(&values, &room, d->path, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_hdf5_check_limit(d, opts, room, err);
-    if (!status)
+    if (status == STK_OK)
         status = stk_storage_create(NULL, room, &values.memory, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_array_tensor(array, d->path, &stored, err);
-    if (!status) {
+    if (status == STK_OK) {
         status = compute(&packing, &stored, stk_storage_data(values.memory), err);
         stk_tensor_release(&stored);
     }
     values.dtype = unpacked_dtype(packing.stored);
-    if (!status)
+    if (status == STK_OK)
         status = stki_array_row_major(&values, &room, d->path, err);
-    if (status) {
+    if (status != STK_OK) {
         stk_storage_release(values.memory);
         return status;
     }

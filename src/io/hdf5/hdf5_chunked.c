@@ -52,7 +52,7 @@ static stk_status read_plain(const struct chunked *r, const stki_hdf5_chunk *chu
 {
     stk_status status = stki_scratch_reserve(scratch, r->span, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_file_read(r->chunks->file, chunk->address + within, scratch->data, r->span, err);
     *data = scratch->data;
     return status;
@@ -65,7 +65,7 @@ static stk_status read_decoded(const struct chunked *r, int64_t number, int64_t 
     int64_t room = stki_round_up(c->grid.chunk_bytes, ALIGNMENT);
     stk_status status = stki_scratch_reserve(scratch, room + stki_hdf5_chunks_room(c), err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     count_wanted(r);
     if (r->cached) {
@@ -106,13 +106,13 @@ static stk_status read_in_one(const stki_reader *base, int64_t index, const stki
         data = r->fill;
     } else {
         status = stki_hdf5_chunks_entry(c, number, &chunk, err);
-        if (!status && chunk && stki_hdf5_pipeline_plain(&c->pipeline, chunk->mask) &&
+        if (status == STK_OK && chunk && stki_hdf5_pipeline_plain(&c->pipeline, chunk->mask) &&
             chunk->bytes == c->grid.chunk_bytes)
             status = read_plain(r, chunk, within, scratch, &data, err);
-        else if (!status)
+        else if (status == STK_OK)
             status = read_decoded(r, number, within, scratch, &data, &kept, err);
     }
-    if (status)
+    if (status != STK_OK)
         return stki_fail_record(err, status, index);
     *out = r->sample;
     out->data = (void *)(uintptr_t)data;
@@ -139,11 +139,11 @@ static stk_status pin_in_one(const stki_reader *base, int64_t index, stki_scratc
     if (stki_hdf5_chunks_mapped(c, number, &missing) || missing)
         return STK_AGAIN;
     status = stki_hdf5_chunks_entry(c, number, &chunk, err);
-    if (!status && chunk && stki_hdf5_pipeline_plain(&c->pipeline, chunk->mask))
+    if (status == STK_OK && chunk && stki_hdf5_pipeline_plain(&c->pipeline, chunk->mask))
         return STK_AGAIN;
-    if (!status)
+    if (status == STK_OK)
         status = stki_scratch_reserve(scratch, stki_hdf5_chunks_room(c), err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_hdf5_chunks_get(c, number, r->uses, scratch->data, kept, err);
     if (status == STK_OK) {
         count_wanted(r);
@@ -166,10 +166,10 @@ static stk_status read_gathered(const stki_reader *base, int64_t index, const st
         return stki_reader_check_index(base, index, err);
     start[r->samples.axis] = index * r->samples.step;
     status = stki_scratch_reserve(scratch, room + stki_hdf5_chunks_read_room(r->chunks), err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_hdf5_chunks_read(r->chunks, start, r->samples.length, r->cached, scratch->data,
                                        (char *)scratch->data + room, err);
-    if (status)
+    if (status != STK_OK)
         return stki_fail_record(err, status, index);
     count_wanted(r);
     *out = r->sample;
@@ -400,7 +400,7 @@ static stk_status describe(struct chunked *r, const stki_hdf5_dataset *d, const 
     base->data_offset = -1;
     one = base->max_bytes > 0 && base->count > 0 && fits_in_one(r);
     status = find_addresses(r, one, &mapped, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     base->ops = one ? &in_one_ops : &gathered_ops;
     r->uses = c->grid.chunk[r->samples.axis] / r->samples.step;
@@ -411,7 +411,7 @@ static stk_status describe(struct chunked *r, const stki_hdf5_dataset *d, const 
     if (one)
         status = describe_in_one(r, d, err);
     describe_units(r);
-    if (!status)
+    if (status == STK_OK)
         status = warn_of_amplification(r, opts, mapped, err);
     r->sample = (stk_tensor){.dtype = base->dtype,
                              .ndim = base->ndim,
@@ -432,11 +432,11 @@ stk_status stki_hdf5_chunked_reader(stki_hdf5_dataset *d, const stki_reader_opts
     r->base.path = stki_strdup(d->path);
     status = r->base.path ? stki_hdf5_samples_of(d, opts, &r->samples, &r->base, err)
                           : stki_fail_memory(err, (int64_t)strlen(d->path) + 1, d->path);
-    if (!status)
+    if (status == STK_OK)
         status = stki_hdf5_chunks_open(d, NULL, opts, &r->chunks, err);
-    if (!status)
+    if (status == STK_OK)
         status = describe(r, d, opts, err);
-    if (status) {
+    if (status != STK_OK) {
         chunked_destroy(&r->base);
         return status;
     }

@@ -51,7 +51,7 @@ static stk_status find_chunks(stki_hdf5_chunks *c, stki_hdf5_dataset *d, stk_err
 
     if (status == STK_E_MEMORY || status == STK_E_IO)
         return status;
-    if (status) {
+    if (status != STK_OK) {
         c->dataset = stki_hdf5_dataset_retain(d);
         c->stored_room = c->pipeline.count > 0 ? c->grid.chunk_bytes + c->grid.chunk_bytes / 8 + 4096 : 0;
     } else {
@@ -72,9 +72,9 @@ static stk_status open_parts(stki_hdf5_chunks *c, stki_hdf5_dataset *d, const st
     memcpy(c->fill, d->fill, (size_t)d->type.bytes);
     if (!c->file)
         status = stki_file_open(d->path, opts->access, opts->pattern, &c->file, err);
-    if (!status)
+    if (status == STK_OK)
         status = find_chunks(c, d, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_chunk_user_create(opts->cache_bytes, c->grid.chunk_bytes, &c->cache, err);
     return status;
 }
@@ -86,7 +86,7 @@ stk_status stki_hdf5_chunks_open(stki_hdf5_dataset *d, stki_file *file, const st
     int64_t stride = d->type.bytes;
     stk_status status = check_sizes(d, opts, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     c = stki_zalloc(sizeof *c);
     if (!c)
@@ -99,7 +99,7 @@ stk_status stki_hdf5_chunks_open(stki_hdf5_dataset *d, stki_file *file, const st
         stride *= c->grid.chunk[i]; /* a part of a product that was checked */
     }
     status = open_parts(c, d, opts, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_hdf5_chunks_destroy(c);
         return status;
     }
@@ -200,7 +200,7 @@ static stk_status load_by_library(const stki_hdf5_chunks *c, int64_t number, voi
     first_element(&c->grid, number, element);
     stki_count((stki_counter *)(uintptr_t)&c->library, 1);
     status = stki_hdf5_dataset_chunk_bytes(c->dataset, element, &bytes, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (bytes < 0) {
         fill_with(to, c->fill, c->grid.item_bytes, c->grid.chunk_bytes / c->grid.item_bytes);
@@ -213,7 +213,7 @@ static stk_status load_by_library(const stki_hdf5_chunks *c, int64_t number, voi
                          STKI_TEXT("%s%" PRId64 " bytes", c->pipeline.count > 0 ? "at most " : "", expected)},
             "%s: chunk %" PRId64, c->name, number);
     status = stki_hdf5_dataset_chunk(c->dataset, element, stored, &mask, err);
-    if (status || c->pipeline.count == 0)
+    if (status != STK_OK || c->pipeline.count == 0)
         return status;
     return stki_hdf5_decode(&c->pipeline, mask, stored, bytes, to, room, c->path, -1, err);
 }
@@ -252,7 +252,7 @@ static stk_status load(const stki_hdf5_chunks *c, int64_t number, void *to, void
     if (c->dataset)
         return load_from_library(c, number, to, room, err);
     status = stki_hdf5_chunks_entry(c, number, &chunk, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (!chunk) {
         fill_with(to, c->fill, c->grid.item_bytes, c->grid.chunk_bytes / c->grid.item_bytes);
@@ -265,7 +265,7 @@ static stk_status load(const stki_hdf5_chunks *c, int64_t number, void *to, void
         stored = (char *)room + work_room(c);
         status = stki_file_read(c->file, chunk->address, (char *)room + work_room(c), chunk->bytes, err);
     }
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_hdf5_decode(&c->pipeline, chunk->mask, stored, chunk->bytes, to, room, c->path, chunk->address, err);
     if (status == STK_OK && !stki_file_known_changed(c->file))
@@ -390,7 +390,7 @@ static stk_status read_part(const struct box *b, bool cached, char *scratch, stk
         status = stki_hdf5_chunks_load(c, number, scratch, room, err);
         stki_count((stki_counter *)(uintptr_t)&c->direct, 1);
     }
-    if (status)
+    if (status != STK_OK)
         return status;
     copy_part(b, kept ? stk_storage_data(kept) : scratch, c->strides);
     stk_storage_release(kept);
@@ -415,7 +415,7 @@ stk_status stki_hdf5_chunks_read(const stki_hdf5_chunks *c, const int64_t *start
     do {
         stk_status status = read_part(&b, cached, scratch, err);
 
-        if (status)
+        if (status != STK_OK)
             return status;
         for (axis = c->grid.ndim - 1; axis >= 0; axis--) {
             if (++b.at[axis] <= b.last[axis])

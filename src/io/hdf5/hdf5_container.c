@@ -44,7 +44,7 @@ static stk_status open_member(const stki_container *base, int64_t member, stki_h
     stki_hdf5_file *file;
     stk_status status = file_of(hdf5_of(base), &file, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_hdf5_dataset_open(file, base->members[member].name, out, err);
     stki_hdf5_file_release(file);
@@ -118,7 +118,7 @@ static stk_status add_refused(struct hdf5 *h, const char *name, const stk_error 
     stki_member *member;
     stk_status status = stki_container_add(&h->base, name, 0, NULL, &member, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     member->kind = STKI_MEMBER_ARRAY;
     member->layout = "none";
@@ -159,7 +159,7 @@ static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, const cha
         return describe_values(h, d, alias_of, err);
     status = stki_container_add(&h->base, d->name, d->ndim, d->shape, &member, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     member->kind = STKI_MEMBER_ARRAY;
     member->dtype = d->type.dtype;
@@ -225,7 +225,7 @@ static stk_status add_named(struct hdf5 *h, const char *name, const char *alias_
         if (listed != STK_OK || fields.count > 0)
             return listed;
     }
-    if (status)
+    if (status != STK_OK)
         return add_refused(h, name, &why, err);
     status = describe(h, d, alias_of, err);
     stki_hdf5_dataset_release(d);
@@ -240,12 +240,12 @@ static stk_status add_pattern(struct hdf5 *h, const char *pattern, const stki_re
     stki_member *member;
     stk_status status = stki_hdf5_groups_reader(h->file, pattern, opts, &reader, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     for (int i = 0; i < reader->ndim; i++)
         shape[i] = reader->variable ? -1 : reader->shape[i];
     status = stki_container_add(&h->base, pattern, reader->ndim, shape, &member, err);
-    if (!status) {
+    if (status == STK_OK) {
         member->kind = STKI_MEMBER_RECORDS;
         member->dtype = reader->dtype;
         member->swapped = reader->swapped;
@@ -272,10 +272,10 @@ static stk_status hdf5_array(const stki_container *base, int64_t member, const s
     stki_hdf5_dataset *d;
     stk_status status = open_member(base, member, &d, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_hdf5_array_of(d, NULL, opts ? opts : &no_opts, out, err);
-    if (!status && opts && wants_cf(opts) && (status = stki_hdf5_cf_array(d, opts, out, err)) != STK_OK)
+    if (status == STK_OK && opts && wants_cf(opts) && (status = stki_hdf5_cf_array(d, opts, out, err)) != STK_OK)
         stki_array_release(out);
     stki_hdf5_dataset_release(d);
     return status;
@@ -299,7 +299,7 @@ static stk_status samples_of(stki_hdf5_dataset *d, const stki_reader_opts *opts,
     if (d->rank > 0 && needs_library(d))
         return stki_hdf5_library_reader(d, opts, out, err);
     status = stki_hdf5_array_of(d, NULL, opts, &array, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_array_reader(&array, "hdf5", d->path, opts, out, err);
     stki_array_release(&array);
@@ -312,10 +312,10 @@ static stk_status records_of(const stki_container *base, int64_t member, const s
     stki_hdf5_file *file = NULL;
     stk_status status = file_of(hdf5_of(base), &file, err);
 
-    if (!status && wants_cf(opts))
+    if (status == STK_OK && wants_cf(opts))
         status = stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){base->path, -1, -1, NULL, NULL},
                               "%s: cf is for one data set", base->members[member].name);
-    else if (!status)
+    else if (status == STK_OK)
         status = stki_hdf5_groups_reader(file, base->members[member].name, opts, out, err);
     stki_hdf5_file_release(file);
     return status;
@@ -332,13 +332,13 @@ static stk_status hdf5_reader(const stki_container *base, int64_t member, const 
     if (base->members[member].kind == STKI_MEMBER_RECORDS && !strcmp(base->members[member].layout, "records"))
         return records_of(base, member, opts, out, err);
     status = open_member(base, member, &d, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = samples_of(d, opts, &reader, err);
-    if (!status && wants_cf(opts) && d->type.varying == STKI_HDF5_SAME)
+    if (status == STK_OK && wants_cf(opts) && d->type.varying == STKI_HDF5_SAME)
         status = stki_hdf5_cf_reader(d, reader, &reader, err);
     stki_hdf5_dataset_release(d);
-    if (!status)
+    if (status == STK_OK)
         *out = reader;
     return status;
 }
@@ -389,7 +389,7 @@ static stk_status add_members(struct hdf5 *h, const stki_reader_opts *opts, stk_
         return stki_hdf5_list(h->file, NULL, on_found, h, err);
     status = add_named(h, opts->name, NULL, false, err);
     h->base.partial = true;
-    if (status || h->base.members[0].status != STK_E_NOT_FOUND)
+    if (status != STK_OK || h->base.members[0].status != STK_E_NOT_FOUND)
         return status;
     stki_container_clear(&h->base);
     if (stki_hdf5_is_pattern(opts->name))
@@ -405,10 +405,10 @@ stk_status stki_hdf5_container_open(const char *path, const stki_reader_opts *op
     stki_hdf5_file *file;
     stk_status status = stki_hdf5_file_open(path, opts ? opts : &no_opts, &file, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_container_create(sizeof *h, &hdf5_ops, path, &h, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_hdf5_file_release(file);
         return status;
     }
@@ -421,7 +421,7 @@ stk_status stki_hdf5_container_open(const char *path, const stki_reader_opts *op
         stki_container_warn(&h->base, "somebody has the file open for writing, or did not close it: it is read through "
                                       "libhdf5");
     status = add_members(h, opts ? opts : &no_opts, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_container_release(&h->base);
         return status;
     }

@@ -202,9 +202,9 @@ static stk_status read_layout(stki_hdf5_dataset *d, hid_t plist, const hsize_t *
     case H5D_CHUNKED:
         d->layout = STKI_HDF5_CHUNKED;
         status = read_chunks(d, plist, largest, err);
-        if (!status)
+        if (status == STK_OK)
             status = read_filters(d, plist, err);
-        if (!status)
+        if (status == STK_OK)
             check_filters(d);
         return status;
     case H5D_VIRTUAL:
@@ -264,13 +264,13 @@ static stk_status read_facts(stki_hdf5_dataset *d, stk_error *err)
     if (status == STK_OK)
         status = read_type(d, type, err);
 
-    if (!status) {
+    if (status == STK_OK) {
         status = d->memory_type < 0 ? stki_hdf5_fail(err, STK_E_MEMORY, d->path, d->name, "its type cannot be copied")
                                     : read_space(d, largest, err);
     }
-    if (!status)
+    if (status == STK_OK)
         status = read_layout(d, plist, largest, err);
-    if (!status)
+    if (status == STK_OK)
         status = read_fill(d, plist, type, err);
     if (type >= 0)
         (void)H5Tclose(type);
@@ -299,7 +299,7 @@ stk_status stki_hdf5_dataset_open(stki_hdf5_file *file, const char *name, stki_h
     stki_hdf5_dataset *d;
     stk_status status = stki_hdf5_check_fork(file->generation, file->path, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     d = stki_zalloc(sizeof *d);
     if (!d)
@@ -310,7 +310,7 @@ stk_status stki_hdf5_dataset_open(stki_hdf5_file *file, const char *name, stki_h
     d->path = stki_strdup(file->path);
     d->name = stki_strdup(name);
     status = d->path && d->name ? open_locked(d, err) : stki_fail_memory(err, (int64_t)strlen(name) + 1, name);
-    if (status) {
+    if (status != STK_OK) {
         stki_hdf5_dataset_release(d);
         return status;
     }

@@ -30,7 +30,7 @@ static void read_head(const stki_file *file, int64_t at, struct head *head)
 {
     unsigned char block[12];
 
-    if (!stki_inside(at, sizeof block, file->size) || stki_file_read(file, at, block, sizeof block, NULL))
+    if (!stki_inside(at, sizeof block, file->size) || stki_file_read(file, at, block, sizeof block, NULL) != STK_OK)
         return;
     head->version = block[8];
     head->writing = block[8] >= 3 && (block[11] & 1);
@@ -46,17 +46,17 @@ static stk_status check_signature(const char *path, struct head *head, stk_error
     stk_status status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);
 
     *head = (struct head){.version = -1};
-    if (status)
+    if (status != STK_OK)
         return status;
     size = file->size;
-    for (int64_t at = 0; at <= size - 8 && !found && !status; at = at ? at * 2 : 512) {
+    for (int64_t at = 0; at <= size - 8 && !found && status == STK_OK; at = at ? at * 2 : 512) {
         status = stki_file_read(file, at, mark, 8, err);
         found = !memcmp(mark, "\x89HDF\r\n\x1a\n", 8);
         if (found)
             read_head(file, at, head);
     }
     stki_file_close(file);
-    if (status || found)
+    if (status != STK_OK || found)
         return status;
     return stki_fail_at(err, size < 8 ? STK_E_TRUNCATED : STK_E_CORRUPT,
                         (stki_place){path, -1, 0, size < 8 ? STKI_TEXT("%d bytes", (int)size) : "something else",

@@ -287,7 +287,7 @@ static stk_status decode(const stki_hdf5_pipeline *pipeline, uint32_t mask, cons
     stk_status status = STK_OK;
 
     plan(&d);
-    for (int k = pipeline->count - 1; k >= 0 && !status; k--) {
+    for (int k = pipeline->count - 1; k >= 0 && status == STK_OK; k--) {
         int id = pipeline->filters[k].id;
 
         if (skipped(&d, k))
@@ -304,7 +304,7 @@ static stk_status decode(const stki_hdf5_pipeline *pipeline, uint32_t mask, cons
             unshuffle(&d, k);
         }
     }
-    if (status)
+    if (status != STK_OK)
         return status;
     if (d.count != pipeline->chunk_bytes)
         return fail(&d, d.count, pipeline->chunk_bytes, "filters", "the bytes that come out are not those of the chunk",

@@ -74,22 +74,22 @@ static stk_status unpack(const struct groups *g, const struct item *item, char *
     stk_tensor t, packed;
     stk_status status = stki_hdf5_dataset_open(g->file, item->name, &d, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_hdf5_array_of(d, strcmp(d->path, g->map->path) ? NULL : g->map, &g->opts, &array, err);
-    if (!status) {
+    if (status == STK_OK) {
         status = stki_array_tensor(&array, d->path, &t, err);
         stki_array_release(&array);
     }
     stki_hdf5_dataset_release(d);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = describe_sample(g, item, &packed, err);
-    if (!status && (t.dtype != packed.dtype || t.ndim != packed.ndim ||
-                    memcmp(t.shape, packed.shape, (size_t)t.ndim * sizeof *t.shape)))
+    if (status == STK_OK && (t.dtype != packed.dtype || t.ndim != packed.ndim ||
+                             memcmp(t.shape, packed.shape, (size_t)t.ndim * sizeof *t.shape)))
         status = stki_fail_at(err, STK_E_MISMATCH, (stki_place){g->base.path, -1, -1, NULL, NULL},
                               "%s: it is not what it was at open", item->name);
-    if (!status)
+    if (status == STK_OK)
         stki_copy_strided(to, t.dtype, packed.strides, t.data, t.dtype, t.strides, false, t.ndim, t.shape);
     stk_tensor_release(&t);
     return status;
@@ -105,22 +105,22 @@ static stk_status groups_read(const stki_reader *base, int64_t index, const stki
     stk_status status = stki_reader_check_index(base, index, err);
 
     (void)want;
-    if (status)
+    if (status != STK_OK)
         return status;
     item = &g->items[index];
     bytes = bytes_of(g, item);
     status = describe_sample(g, item, &sample, err);
-    if (!status && item->offset >= 0 && g->map->map) {
+    if (status == STK_OK && item->offset >= 0 && g->map->map) {
         sample.data = (char *)(uintptr_t)g->map->map + item->offset;
         *out = sample;
         return STK_OK;
     }
-    if (!status)
+    if (status == STK_OK)
         status = stki_scratch_reserve(scratch, bytes > 0 ? bytes : 1, err);
-    if (!status)
+    if (status == STK_OK)
         status = item->offset >= 0 ? stki_file_read(g->map, item->offset, scratch->data, bytes, err)
                                    : unpack(g, item, scratch->data, err);
-    if (status)
+    if (status != STK_OK)
         return stki_fail_record(err, status, index);
     sample.data = scratch->data;
     *out = sample;
@@ -141,7 +141,7 @@ static stk_status groups_shape(const stki_reader *base, int64_t index, int64_t *
 {
     stk_status status = stki_reader_check_index(base, index, err);
 
-    if (!status && base->ndim > 0)
+    if (status == STK_OK && base->ndim > 0)
         memcpy(shape, groups_of(base)->items[index].shape, (size_t)base->ndim * sizeof *shape);
     return status;
 }
@@ -197,7 +197,7 @@ static stk_status on_found(void *context, const char *name, const char *alias_of
         return trouble->status;
     }
     status = room_for_one(g, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     copy = stki_strdup(name);
     if (!copy)
@@ -267,11 +267,11 @@ static stk_status open_items(struct groups *g, stk_error *err)
 {
     stk_status status = STK_OK;
 
-    for (int64_t i = 0; i < g->base.count && !status; i++) {
+    for (int64_t i = 0; i < g->base.count && status == STK_OK; i++) {
         stki_hdf5_dataset *d;
 
         status = stki_hdf5_dataset_open(g->file, g->items[i].name, &d, err);
-        if (status)
+        if (status != STK_OK)
             break;
         status = take_facts(g, &g->items[i], d, err);
         stki_hdf5_dataset_release(d);
@@ -344,12 +344,12 @@ static stk_status open_groups(struct groups *g, const char *path, const char *pa
         return stki_fail_memory(err, (int64_t)strlen(path) + 1, path);
     status = stki_file_open(path, g->opts.access, g->opts.pattern, &g->map, err);
     g->pattern = pattern;
-    if (!status)
+    if (status == STK_OK)
         status = stki_hdf5_list(g->file, pattern, on_found, g, err);
-    if (!status && g->base.count == 0)
+    if (status == STK_OK && g->base.count == 0)
         status = stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){path, -1, -1, NULL, NULL},
                               "no data set fits the pattern %s", pattern);
-    if (status)
+    if (status != STK_OK)
         return status;
     qsort(g->items, (size_t)g->base.count, sizeof *g->items, by_name);
     if ((status = open_items(g, err)) != STK_OK || (status = find_groups(g, err)) != STK_OK)
@@ -373,7 +373,7 @@ stk_status stki_hdf5_groups_reader(stki_hdf5_file *file, const char *pattern, co
     status = opts->axis ? stki_fail_at(err, STK_E_CONFIG, (stki_place){file->path, -1, -1, NULL, NULL},
                                        "%s: data sets that are samples have no axis of samples", pattern)
                         : open_groups(g, file->path, pattern, err);
-    if (status) {
+    if (status != STK_OK) {
         groups_destroy(&g->base);
         return status;
     }

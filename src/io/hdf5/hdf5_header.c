@@ -50,7 +50,7 @@ static stk_status find_signature(const stki_file *file, int64_t *at, stk_error *
     for (*at = 0; *at <= file->size - 8; *at = *at ? *at * 2 : 512) {
         stk_status status = stki_file_read(file, *at, head, 8, err);
 
-        if (status)
+        if (status != STK_OK)
             return status;
         if (!memcmp(head, "\x89HDF\r\n\x1a\n", 8))
             return STK_OK;
@@ -65,9 +65,9 @@ static stk_status read_base(const stki_file *file, int64_t *base, stk_error *err
     int sizes, place;
     stk_status status = find_signature(file, &at, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_file_read(file, at, block, file->size - at < 36 ? file->size - at : 36, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (block[8] > 3)
         return unsupported(file, at + 8, "a superblock of another version than 0 to 3", err);
@@ -106,7 +106,7 @@ static stk_status add_block(struct header *h, uint64_t address, uint64_t bytes, 
     if (bytes > INT64_MAX || (int64_t)bytes < head + tail)
         return corrupt(h->file, -1, "an object header's block has no room for itself", err);
     status = stki_hdf5_place(h->file, h->base, address, (int64_t)bytes, "an object header's block", &at, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (h->blocks == MAX_BLOCKS)
         return unsupported(h->file, at, "an object header of more than 256 blocks", err);
@@ -119,7 +119,7 @@ static stk_status begin_first(struct header *h, uint64_t address, int64_t at, st
     unsigned char head[16];
     stk_status status = stki_file_read(h->file, at, head, 16, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     h->second = false;
     h->prefix = 8;
@@ -134,7 +134,7 @@ static stk_status begin_second(struct header *h, uint64_t address, int64_t at, s
     stk_status status = stki_file_read(h->file, at, head, room, err);
     int flags = head[5];
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (head[4] != 2)
         return unsupported(h->file, at + 4, "an object header of another version than 1 and 2", err);
@@ -152,9 +152,9 @@ static stk_status begin(struct header *h, uint64_t address, stk_error *err)
     int64_t at;
     stk_status status = stki_hdf5_place(h->file, h->base, address, 16, "an object header", &at, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_file_read(h->file, at, head, 16, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (!memcmp(head, "OHDR", 4))
         return begin_second(h, address, at, err);
@@ -171,13 +171,13 @@ static stk_status go_on(struct header *h, int64_t at, int64_t bytes, stk_error *
     if (bytes < 16)
         return corrupt(h->file, at, "a continuation of an object header is cut", err);
     status = stki_file_read(h->file, at, data, 16, err);
-    if (!status)
+    if (status == STK_OK)
         status = add_block(h, stki_hdf5_number(data, 8), stki_hdf5_number(data + 8, 8), h->second ? 4 : 0,
                            h->second ? 4 : 0, err);
-    if (status || !h->second)
+    if (status != STK_OK || !h->second)
         return status;
     status = stki_file_read(h->file, h->block[h->blocks - 1].at - 4, mark, 4, err);
-    if (!status && memcmp(mark, "OCHK", 4))
+    if (status == STK_OK && memcmp(mark, "OCHK", 4))
         status = corrupt(h->file, h->block[h->blocks - 1].at - 4, "no continuation of an object header", err);
     return status;
 }
@@ -192,7 +192,7 @@ static stk_status scan(struct header *h, struct block block, stki_hdf5_layout *o
         int64_t bytes, data = block.at + h->prefix;
         stk_status status = stki_file_read(h->file, block.at, head, h->prefix, err);
 
-        if (status)
+        if (status != STK_OK)
             return status;
         type = h->second ? head[0] : (int)stki_hdf5_number(head, 2);
         bytes = (int64_t)stki_hdf5_number(head + (h->second ? 1 : 2), 2);
@@ -205,11 +205,11 @@ static stk_status scan(struct header *h, struct block block, stki_hdf5_layout *o
             out->length = (int)(bytes < STKI_HDF5_LAYOUT_ROOM ? bytes : STKI_HDF5_LAYOUT_ROOM);
             out->place = data;
             status = stki_file_read(h->file, data, out->bytes, out->length, err);
-            return status ? status : STK_END;
+            return status != STK_OK ? status : STK_END;
         }
         if (type == CONTINUATION)
             status = go_on(h, data, bytes, err);
-        if (status)
+        if (status != STK_OK)
             return status;
         block.at = data + bytes;
         block.bytes -= h->prefix + bytes;
@@ -222,12 +222,12 @@ stk_status stki_hdf5_layout_read(const stki_file *file, uint64_t header, stki_hd
     struct header h = {.file = file};
     stk_status status = read_base(file, &h.base, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = begin(&h, header, err);
-    while (!status && h.done < h.blocks)
+    while (status == STK_OK && h.done < h.blocks)
         status = scan(&h, h.block[h.done++], out, err);
     out->base = h.base;
-    if (!status)
+    if (status == STK_OK)
         return corrupt(file, -1, "an object header without a layout", err);
     return status == STK_END ? STK_OK : status;
 }

@@ -117,7 +117,7 @@ static stk_status add(struct walk *w, int64_t number, uint64_t address, uint64_t
 
     if (table->count == table->capacity) {
         stk_status status = make_room(w, err);
-        if (status)
+        if (status != STK_OK)
             return status;
     }
     chunk = &table->chunks[table->count++];
@@ -212,11 +212,11 @@ static stk_status open_node(struct walk *w, uint64_t address, int level, struct 
     int64_t at;
     stk_status status = stki_hdf5_place(w->file, w->base, address, 24, "chunk index: a B-tree node", &at, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_file_read(w->file, at, head, 24, err);
-    if (!status)
+    if (status == STK_OK)
         status = count_entry(w, at, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (memcmp(head, "TREE", 4) || head[4] != 1)
         return corrupt(w, at, "no B-tree node of chunks", err);
@@ -235,7 +235,7 @@ static stk_status add_leaf(struct walk *w, const unsigned char *entry, int64_t o
     int64_t number = number_of(w, entry + 8);
     stk_status status = count_entry(w, offset, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (number == -2)
         return corrupt(w, offset + 8, "no chunk begins at this element", err);
@@ -253,7 +253,7 @@ static stk_status walk_tree(struct walk *w, uint64_t root, stk_error *err)
     int depth = 1, entry_bytes = 8 + 8 * (w->grid->ndim + 1) + 8;
     stk_status status = open_node(w, root, -1, &stack[0], err);
 
-    while (!status && depth > 0) {
+    while (status == STK_OK && depth > 0) {
         struct node *node = &stack[depth - 1];
         int many = node->level > 0 ? 1 : BUFFER / entry_bytes;
         int64_t at = node->at + (int64_t)node->next * entry_bytes;
@@ -265,14 +265,14 @@ static stk_status walk_tree(struct walk *w, uint64_t root, stk_error *err)
         }
         node->next += many;
         status = look(w, at, (int64_t)many * entry_bytes, buffer, &entries, err);
-        if (status)
+        if (status != STK_OK)
             break;
         if (node->level > 0) { /* levels fall strictly, so there is room */
             status = open_node(w, stki_hdf5_number(entries + entry_bytes - 8, 8), node->level - 1, &stack[depth], err);
             depth++;
             continue;
         }
-        for (int i = 0; i < many && !status; i++)
+        for (int i = 0; i < many && status == STK_OK; i++)
             status = add_leaf(w, entries + i * entry_bytes, at + (int64_t)i * entry_bytes, err);
     }
     return status;
@@ -317,12 +317,12 @@ static stk_status walk_implicit(struct walk *w, uint64_t address, stk_error *err
     int64_t total, bytes, at;
     stk_status status = measure_largest(w, &total, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (w->grid->filtered || !stki_mul(total, w->grid->chunk_bytes, &bytes))
         return corrupt(w, -1, "an implicit index of filtered chunks, or of too many", err);
     status = stki_hdf5_place(w->file, w->base, address, bytes, "chunk index: chunks without an index", &at, err);
-    for (int64_t i = 0; i < total && !status; i++) {
+    for (int64_t i = 0; i < total && status == STK_OK; i++) {
         int64_t number = current_number(w, i);
         if (number >= 0)
             status =
@@ -343,9 +343,9 @@ static stk_status open_array(struct walk *w, uint64_t address, struct array *out
     uint64_t entries;
     stk_status status = stki_hdf5_place(w->file, w->base, address, 28, "chunk index: a fixed array", &at, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_file_read(w->file, at, head, 28, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (memcmp(head, "FAHD", 4) || head[4] != 0 || head[5] > 1 || head[7] > 40)
         return corrupt(w, at, "no fixed array of chunks", err);
@@ -362,9 +362,9 @@ static stk_status open_array(struct walk *w, uint64_t address, struct array *out
         return corrupt(w, at + 8, "a fixed array of more entries than the file has room for", err);
     status = stki_hdf5_place(w->file, w->base, stki_hdf5_number(head + 16, 8), 14,
                              "chunk index: the block of a fixed array", &at, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_file_read(w->file, at, mark, 4, err);
-    if (!status && memcmp(mark, "FADB", 4))
+    if (status == STK_OK && memcmp(mark, "FADB", 4))
         status = corrupt(w, at, "no block of a fixed array", err);
     out->at = at + 14;
     return status;
@@ -377,10 +377,10 @@ static stk_status add_entries(struct walk *w, const struct array *a, int64_t fir
     const unsigned char *entries;
     stk_status status = STK_OK;
 
-    for (int64_t done = 0, many; done < count && !status; done += many) {
+    for (int64_t done = 0, many; done < count && status == STK_OK; done += many) {
         many = BUFFER / a->entry_bytes < count - done ? BUFFER / a->entry_bytes : count - done;
         status = look(w, at + done * a->entry_bytes, many * a->entry_bytes, buffer, &entries, err);
-        for (int64_t i = 0; i < many && !status; i++) {
+        for (int64_t i = 0; i < many && status == STK_OK; i++) {
             const unsigned char *entry = entries + i * a->entry_bytes;
             uint64_t address = stki_hdf5_number(entry, 8);
             int64_t number = address == STKI_HDF5_UNDEFINED ? -1 : current_number(w, first + done + i);
@@ -403,13 +403,13 @@ static stk_status walk_pages(struct walk *w, const struct array *a, stk_error *e
     int64_t page_bytes = a->page_entries * a->entry_bytes + 4, at = a->at + (pages + 7) / 8 + 4;
     stk_status status = STK_OK;
 
-    for (int64_t page = 0; page < pages && !status; page++, at += page_bytes) {
+    for (int64_t page = 0; page < pages && status == STK_OK; page++, at += page_bytes) {
         int64_t first = page * a->page_entries, many = a->entries - first;
         unsigned char used;
 
         many = many < a->page_entries ? many : a->page_entries;
         status = stki_file_read(w->file, a->at + page / 8, &used, 1, err);
-        if (!status && (used & (0x80 >> page % 8))) /* else nothing in it was ever written */
+        if (status == STK_OK && (used & (0x80 >> page % 8))) /* else nothing in it was ever written */
             status = add_entries(w, a, first, many, at, err);
     }
     return status;
@@ -422,9 +422,9 @@ static stk_status walk_array(struct walk *w, uint64_t address, stk_error *err)
     bool empty = false;
     stk_status status = measure_largest(w, &total, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = open_array(w, address, &a, &empty, err);
-    if (status || empty)
+    if (status != STK_OK || empty)
         return status;
     if (a.entries != total)
         return corrupt(w, a.at, "a fixed array of another length than there are chunks", err);
@@ -468,7 +468,7 @@ static stk_status walk_third(struct walk *w, const stki_hdf5_layout *layout, stk
     uint64_t address = stki_hdf5_number(layout->bytes + 3, 8);
     stk_status status = check_dimensions(w, layout, layout->bytes[2], 11, 4, err);
 
-    if (status || address == STKI_HDF5_UNDEFINED)
+    if (status != STK_OK || address == STKI_HDF5_UNDEFINED)
         return status;
     return walk_tree(w, address, err);
 }
@@ -479,7 +479,7 @@ static stk_status walk_fourth(struct walk *w, const stki_hdf5_layout *layout, st
     const unsigned char *from;
     stk_status status = check_dimensions(w, layout, dims, 5, each, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     from = layout->bytes + at + 1; /* at most 33 dimensions of 8 bytes */
     kind = layout->bytes[at];
@@ -514,7 +514,7 @@ stk_status stki_hdf5_index_read(const stki_file *file, uint64_t header, const st
     stk_status status = stki_hdf5_layout_read(file, header, &layout, err);
 
     *table = (stki_hdf5_table){0};
-    if (status)
+    if (status != STK_OK)
         return status;
     w.base = layout.base;
     if (layout.length < 12 || layout.bytes[1] != 2)
@@ -522,9 +522,9 @@ stk_status stki_hdf5_index_read(const stki_file *file, uint64_t header, const st
     status = layout.bytes[0] == 3   ? walk_third(&w, &layout, err)
              : layout.bytes[0] == 4 ? walk_fourth(&w, &layout, err)
                                     : unsupported(&w, layout.place, "a layout of another version than 3 and 4", err);
-    if (!status)
+    if (status == STK_OK)
         status = sort(&w, err);
-    if (status)
+    if (status != STK_OK)
         stki_hdf5_table_fini(table);
     else
         trim(table);

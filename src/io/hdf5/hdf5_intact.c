@@ -18,7 +18,7 @@ stk_status stki_hdf5_dataset_add_beside(stki_hdf5_dataset *d, const char *path, 
     if (!is_watched(d))
         return STK_OK;
     status = stki_stamp_path(path, &one.path, err);
-    if (status || !one.path)
+    if (status != STK_OK || !one.path)
         return status;
     for (int64_t i = -1; i < d->beside_count; i++) {
         const char *known = i < 0 ? d->file->place : d->beside[i].path;
@@ -28,7 +28,7 @@ stk_status stki_hdf5_dataset_add_beside(stki_hdf5_dataset *d, const char *path, 
             return STK_OK;
         }
     }
-    if (stki_stamp_take(one.path, &one.stamp, NULL)) { /* the library knows it by a name of another folder */
+    if (stki_stamp_take(one.path, &one.stamp, NULL) != STK_OK) { /* the library knows it by a name of another folder */
         stki_free(one.path);
         return STK_OK;
     }

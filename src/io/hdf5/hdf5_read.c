@@ -56,7 +56,7 @@ stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *sta
     stk_error changed;
     stk_status status = stki_hdf5_check_fork(d->file->generation, d->path, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (d->filter_missing[0])
         return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, d->filter_missing, NULL},
@@ -104,7 +104,7 @@ stk_status stki_hdf5_dataset_chunk_bytes(const stki_hdf5_dataset *d, const int64
     hsize_t at[H5S_MAX_RANK], stored = 0;
     stk_status status = stki_hdf5_check_fork(d->file->generation, d->path, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     element_of(d, element, at);
     stki_hdf5_enter(&guard, false);
@@ -122,7 +122,7 @@ stk_status stki_hdf5_dataset_chunk(const stki_hdf5_dataset *d, const int64_t *el
     hsize_t at[H5S_MAX_RANK];
     stk_status status = stki_hdf5_check_fork(d->file->generation, d->path, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     element_of(d, element, at);
     *mask = 0;

@@ -32,7 +32,7 @@ stk_status stki_hdf5_samples_of(const stki_hdf5_dataset *d, const stki_reader_op
     stk_status status = check_axis(d, opts, err);
     int64_t along;
 
-    if (status)
+    if (status != STK_OK)
         return status;
     *out = (stki_hdf5_samples){
         .axis = opts->axis, .window = opts->window_length > 0 && opts->window_dilation <= 1, .step = 1};
@@ -78,13 +78,13 @@ static stk_status library_read(const stki_reader *base, int64_t index, const stk
     stk_status status = stki_reader_check_index(base, index, err);
 
     (void)want;
-    if (status)
+    if (status != STK_OK)
         return status;
     start[r->samples.axis] = index * r->samples.step;
     status = stki_scratch_reserve(scratch, base->max_bytes > 0 ? base->max_bytes : 1, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_hdf5_dataset_read(r->dataset, start, r->samples.length, scratch->data, base->max_bytes, err);
-    if (status)
+    if (status != STK_OK)
         return stki_fail_record(err, status, index);
     *out = (stk_tensor){.data = scratch->data,
                         .dtype = base->dtype,
@@ -122,9 +122,9 @@ stk_status stki_hdf5_library_reader(stki_hdf5_dataset *d, const stki_reader_opts
     struct library_reader *r;
     stk_status status = stki_hdf5_dataset_check_sources(d, err);
 
-    if (!status && d->filter_missing[0]) /* say so now, not at the first sample */
+    if (status == STK_OK && d->filter_missing[0]) /* say so now, not at the first sample */
         status = stki_hdf5_dataset_read(d, NULL, NULL, NULL, 0, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     r = stki_zalloc(sizeof *r);
     if (!r)
@@ -134,7 +134,7 @@ stk_status stki_hdf5_library_reader(stki_hdf5_dataset *d, const stki_reader_opts
     r->base.path = stki_strdup(d->path);
     status = r->base.path ? stki_hdf5_samples_of(d, opts, &r->samples, &r->base, err)
                           : stki_fail_memory(err, (int64_t)strlen(d->path) + 1, d->path);
-    if (status) {
+    if (status != STK_OK) {
         library_destroy(&r->base);
         return status;
     }

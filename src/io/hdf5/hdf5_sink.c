@@ -78,7 +78,7 @@ stk_status stki_hdf5_sink_write(stki_hdf5_sink *sink, int64_t offset, const void
 {
     stk_status status = stki_output_write_at(sink->output, offset, bytes, count, err);
 
-    if (!status && offset + count > sink->end)
+    if (status == STK_OK && offset + count > sink->end)
         sink->end = offset + count;
     return status;
 }
@@ -88,7 +88,7 @@ static herr_t sink_write(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t 
     stki_hdf5_sink *sink = sink_of(file);
 
     (void)type, (void)transfer;
-    if (!sink->status)
+    if (sink->status == STK_OK)
         sink->status = stki_hdf5_sink_write(sink, (int64_t)at, from, (int64_t)count, &sink->err);
     return 0;
 }
@@ -99,7 +99,7 @@ static herr_t sink_truncate(H5FD_t *file, hid_t transfer, hbool_t closing)
     stki_hdf5_sink *sink = sink_of(file);
 
     (void)transfer, (void)closing;
-    if (!sink->status && sink->allocated > (haddr_t)sink->end)
+    if (sink->status == STK_OK && sink->allocated > (haddr_t)sink->end)
         sink->status = stki_hdf5_sink_write(sink, (int64_t)sink->allocated - 1, "", 1, &sink->err);
     return 0;
 }

@@ -251,7 +251,7 @@ stk_status stki_hdf5_type_read(hid_t type, const char *path, const char *name, s
         *out = (stki_hdf5_type){.dtype = STK_U8, .raw = true, .inner_ndim = 1, .inner = {(int64_t)H5Tget_size(type)}};
     } else if (class == H5T_ARRAY) {
         stk_status status = read_array(type, path, name, out, err);
-        if (status)
+        if (status != STK_OK)
             return status;
     } else {
         read_simple(type, class, out);

@@ -56,7 +56,7 @@ static const char *path_of(const struct hdf5_writer *w)
 /* After calls of the library: what it was not told. */
 static stk_status check_sink(const struct hdf5_writer *w, stk_status status, stk_error *err)
 {
-    if (!w->sink.status)
+    if (w->sink.status == STK_OK)
         return status;
     if (err)
         *err = w->sink.err;
@@ -65,7 +65,7 @@ static stk_status check_sink(const struct hdf5_writer *w, stk_status status, stk
 
 static stk_status note_failure(struct hdf5_writer *w, stk_status status)
 {
-    if (status && !w->failed)
+    if (status != STK_OK && w->failed == STK_OK)
         w->failed = status;
     return status;
 }
@@ -77,7 +77,7 @@ static stk_status misuse(const struct hdf5_writer *w, const char *what, stk_erro
 
 static stk_status check_usable(const struct hdf5_writer *w, bool in_array, stk_error *err)
 {
-    if (w->failed)
+    if (w->failed != STK_OK)
         return stki_fail_at(err, w->failed, (stki_place){path_of(w), -1, -1, NULL, NULL}, "an earlier write failed");
     if (in_array != (w->dataset >= 0))
         return misuse(w, in_array ? "no array is begun" : "an array is not ended yet", err);
@@ -207,7 +207,7 @@ static stk_status make_room(struct hdf5_writer *w, stk_error *err)
         return STK_OK;
     if (w->deflated) {
         status = stki_hdf5_packer_create(w->chunk_bytes, w->item_bytes, w->opts.level, threads, &w->packer, err);
-        if (!status)
+        if (status == STK_OK)
             w->room = stki_hdf5_packer_room(w->packer);
         return status;
     }
@@ -245,16 +245,16 @@ static stk_status hdf5_begin(stki_writer *base, const char *name, stk_dtype dtyp
     struct hdf5_writer *w = writer_of(base);
     stk_status status = check_usable(w, false, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     w->name = stki_strdup(name);
     status = w->name ? measure(w, dtype, row_ndim, row_shape, row_ndim < 0 ? 1 : rows, err)
                      : stki_fail_memory(err, (int64_t)strlen(name) + 1, name);
-    if (!status)
+    if (status == STK_OK)
         status = create_dataset(w, dtype, err);
-    if (!status)
+    if (status == STK_OK)
         status = make_room(w, err);
-    if (status)
+    if (status != STK_OK)
         (void)close_array(w, NULL);
     return note_failure(w, status);
 }
@@ -295,7 +295,7 @@ static stk_status write_packed(struct hdf5_writer *w, stk_error *err)
     stk_status status = stki_hdf5_packer_take(w->packer, &packed, err);
     uint32_t deflate_bit = w->item_bytes > 1 ? 2 : 1;
 
-    if (status)
+    if (status != STK_OK)
         return status;
     return write_chunk(w, packed.bytes, packed.count, packed.deflated ? 0 : deflate_bit,
                        rows_with(w, w->written_chunks + 1), err);
@@ -310,7 +310,7 @@ static stk_status finish_chunk(struct hdf5_writer *w, stk_error *err)
     if (!w->deflated)
         return write_chunk(w, w->room, w->chunk_bytes, 0, rows_with(w, w->written_chunks + 1), err);
     status = stki_hdf5_packer_submit(w->packer, err);
-    while (!status && !(w->room = stki_hdf5_packer_room(w->packer)))
+    while (status == STK_OK && !(w->room = stki_hdf5_packer_room(w->packer)))
         status = write_packed(w, err);
     return status;
 }
@@ -323,7 +323,7 @@ static stk_status append_chunked(struct hdf5_writer *w, const char *rows, int64_
         w->rows += count;
         return STK_OK;
     }
-    while (count > 0 && !status) {
+    while (count > 0 && status == STK_OK) {
         int64_t many = (int64_t)w->chunk[0] - w->in_room;
 
         many = many < count ? many : count;
@@ -354,7 +354,7 @@ static stk_status append_contiguous(struct hdf5_writer *w, const void *rows, int
 {
     stk_status status = bytes > HELD_BYTES - w->held ? place_held(w, err) : STK_OK;
 
-    if (status || bytes == 0)
+    if (status != STK_OK || bytes == 0)
         return status;
     if (bytes <= HELD_BYTES) {
         memcpy(w->plain + w->held, rows, (size_t)bytes);
@@ -372,7 +372,7 @@ static stk_status hdf5_append(stki_writer *base, const void *rows, int64_t count
     stk_status status = check_usable(w, true, err);
     int64_t bytes;
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (count < 0 || (w->expected >= 0 && count > w->expected - w->rows))
         return note_failure(w, stki_fail_at(err, STK_E_RANGE,
@@ -407,26 +407,26 @@ static stk_status hdf5_end(stki_writer *base, stk_error *err)
     struct hdf5_writer *w = writer_of(base);
     stk_status status = check_usable(w, true, err), closed;
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (w->expected >= 0 && w->rows != w->expected)
         status = stki_fail_at(
             err, STK_E_RANGE,
             (stki_place){path_of(w), -1, -1, STKI_TEXT("%" PRId64, w->rows), STKI_TEXT("%" PRId64, w->expected)},
             "%s: rows", w->name);
-    if (!status && w->in_room > 0) { /* the rest of the last chunk is zeros */
+    if (status == STK_OK && w->in_room > 0) { /* the rest of the last chunk is zeros */
         memset(w->room + w->in_room * w->row_bytes, 0, (size_t)(w->chunk_bytes - w->in_room * w->row_bytes));
         status = finish_chunk(w, err);
     }
-    if (!status && !w->chunked)
+    if (status == STK_OK && !w->chunked)
         status = place_held(w, err);
-    while (!status && w->packer && (status = write_packed(w, err)) == STK_OK)
+    while (status == STK_OK && w->packer && (status = write_packed(w, err)) == STK_OK)
         ;
     status = status == STK_END ? STK_OK : status;
-    if (!status)
+    if (status == STK_OK)
         status = set_rows(w, err);
-    closed = close_array(w, status ? NULL : err);
-    return note_failure(w, status ? status : closed);
+    closed = close_array(w, status != STK_OK ? NULL : err);
+    return note_failure(w, status != STK_OK ? status : closed);
 }
 
 /* ---- the file ---- */
@@ -439,9 +439,9 @@ static stk_status close_file(struct hdf5_writer *w, bool flush, stk_error *err)
     if (w->file < 0)
         return STK_OK;
     stki_hdf5_enter(&guard, false);
-    if (flush && !w->sink.status && H5Fflush(w->file, H5F_SCOPE_GLOBAL) < 0)
+    if (flush && w->sink.status == STK_OK && H5Fflush(w->file, H5F_SCOPE_GLOBAL) < 0)
         status = stki_hdf5_fail(err, STK_E_IO, path_of(w), NULL, "cannot be written");
-    if (H5Fclose(w->file) < 0 && !status && flush)
+    if (H5Fclose(w->file) < 0 && status == STK_OK && flush)
         status = stki_hdf5_fail(err, STK_E_IO, path_of(w), NULL, "cannot be closed");
     stki_hdf5_leave(&guard);
     w->file = -1;
@@ -465,9 +465,9 @@ static stk_status hdf5_commit(stki_writer *base, stk_error *err)
     struct hdf5_writer *w = writer_of(base);
     stk_status status = check_usable(w, false, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = close_file(w, true, err);
-    if (status) {
+    if (status != STK_OK) {
         hdf5_abort(base);
         return status;
     }
@@ -527,9 +527,9 @@ stk_status stki_hdf5_writer(const char *path, const stki_writer_opts *opts, stki
                  ? stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, STKI_TEXT("%d", w->opts.level), "0 to 9"},
                                 "level of compression")
                  : stki_output_begin(path, w->opts.temporary, &w->sink.output, err);
-    if (!status)
+    if (status == STK_OK)
         status = create_file(w, err);
-    if (status) {
+    if (status != STK_OK) {
         hdf5_abort(&w->base);
         return status;
     }

@@ -112,7 +112,7 @@ static stk_status info_of_jpeg(const void *bytes, int64_t count, stki_image_info
     stki_jpeg_header header;
     stk_status status = stki_jpeg_read_header(bytes, count, &header, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     *out = (stki_image_info){
         .format = "jpeg",
@@ -135,7 +135,7 @@ static stk_status info_of_png(const void *bytes, int64_t count, stki_image_info 
     stki_png_header header;
     stk_status status = stki_png_read_header(bytes, count, &header, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     *out = (stki_image_info){
         .format = "png",
@@ -202,9 +202,9 @@ stk_status stki_image_info_of(const void *bytes, int64_t count, const stki_decod
     status = kind == STKI_KIND_JPEG ? info_of_jpeg(bytes, count, &info, err) : info_of_png(bytes, count, &info, err);
     if (status == STK_OK && opts->index)
         status = check_index(bytes, count, kind, err);
-    if (!status)
+    if (status == STK_OK)
         status = check_limit(&info, opts, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     info.swapped = opts->upright && stki_exif_turn(info.orientation).swap;
     info.height = info.swapped ? info.stored_width : info.stored_height;
@@ -272,11 +272,11 @@ static stk_status decode_jpeg(stki_decoder *decoder, const void *bytes, int64_t 
 
     if (status == STK_OK && info->restarts && !begins_whole(&how))
         status = cut_jpeg(decoder, &bytes, &count, info->margin, &how, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_jpeg_decode(bytes, count, &how, to, part->stored_width * part->channels, decoder->rows.data,
                               &warnings, err);
-    decoder->warned = !status && warnings > 0;
+    decoder->warned = status == STK_OK && warnings > 0;
     return status;
 }
 
@@ -288,9 +288,9 @@ static stk_status decode_png(stki_decoder *decoder, const void *bytes, int64_t c
     stki_png_header header;
     stk_status status = stki_png_read_header(bytes, count, &header, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = room_reserve(&decoder->rows, stki_png_room(&header, &how), err);
-    return status ? status : stki_png_decode(bytes, count, &header, &how, to, decoder->rows.data, err);
+    return status != STK_OK ? status : stki_png_decode(bytes, count, &header, &how, to, decoder->rows.data, err);
 }
 
 stk_status stki_image_check(const stki_image_info *info, int64_t count, stk_error *err)
@@ -311,7 +311,7 @@ stk_status stki_image_decode(stki_decoder *decoder, const void *bytes, int64_t c
     int64_t began;
 
     decoder->warned = false;
-    if (status)
+    if (status != STK_OK)
         return status;
     began = stki_read_work_begin(STKI_READ_DECODE, true);
     status = info->whole_rows ? decode_png(decoder, bytes, count, opts, part, to, err)

@@ -22,10 +22,10 @@ static stk_status file_reader(const stki_container *base, int64_t member, const 
     stk_status status = stki_image_reader_open(base, &file->set, &decode, out, err);
 
     (void)member;
-    if (status || decode.none)
+    if (status != STK_OK || decode.none)
         return status;
     status = stki_image_reader_settle(*out, err);
-    if (status)
+    if (status != STK_OK)
         stki_reader_destroy(*out);
     return status;
 }
@@ -62,11 +62,11 @@ static stk_status read_info(const char *path, enum stki_image_kind kind, const s
     void *bytes;
     stk_status status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_SEQUENTIAL, &file, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     bytes = stki_zalloc(file->size + 1);
     status = bytes ? stki_file_read(file, 0, bytes, file->size, err) : stki_fail_memory(err, file->size, path);
-    if (!status)
+    if (status == STK_OK)
         status = stki_fail_place(err, info_of(file, bytes, kind, opts, out, err), path, -1, NULL);
     stki_free(bytes);
     stki_file_close(file);
@@ -81,7 +81,7 @@ static stk_status describe(struct image_file *file, const stki_image_info *info,
     stki_member *member;
     stk_status status = stki_container_add(&file->base, "image", whole ? 1 : 3, whole ? varying : shape, &member, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     member->kind = STKI_MEMBER_RECORDS;
     member->dtype = STK_U8;
@@ -101,17 +101,17 @@ static stk_status open_image(const char *path, enum stki_image_kind kind, const 
     stk_status status =
         stki_container_create(sizeof *file, kind == STKI_KIND_PNG ? &png_ops : &jpeg_ops, path, &file, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     file->set.root = stki_strdup("");
     status = file->set.root ? STK_OK : stki_fail_memory(err, 1, path);
-    if (!status && !decode.none)
+    if (status == STK_OK && !decode.none)
         status = read_info(path, kind, &decode, &info, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_image_set_add(&file->set, "", path, 0, err);
-    if (!status)
+    if (status == STK_OK)
         status = describe(file, &info, &decode, err);
-    if (status) {
+    if (status != STK_OK) {
         file_destroy(&file->base);
         return status;
     }

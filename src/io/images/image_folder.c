@@ -51,7 +51,7 @@ static stk_status folder_reader(const stki_container *base, int64_t member, cons
     if (member == PATH)
         return stki_image_path_reader_open(base, &folder->set, out, err);
     status = folder_array(base, member, opts, &labels, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_array_reader(&labels, base->ops->format, base->path, opts, out, err);
     stki_array_release(&labels);
@@ -185,7 +185,7 @@ static stk_status add_records(struct folder *folder, const char *name, int ndim,
     stki_member *member;
     stk_status status = stki_container_add(&folder->base, name, ndim, shape, &member, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     member->kind = STKI_MEMBER_RECORDS;
     member->dtype = STK_U8;
@@ -201,13 +201,13 @@ static stk_status add_labels(struct folder *folder, stk_error *err)
     stki_member *member;
     stk_status status = stk_storage_create(NULL, count * 8, &folder->labels, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     memcpy(stk_storage_data(folder->labels), folder->set.labels, (size_t)count * 8);
     stki_free(folder->set.labels);
     folder->set.labels = NULL;
     status = stki_container_add(&folder->base, "label", 1, &count, &member, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     member->kind = STKI_MEMBER_ARRAY;
     member->dtype = STK_I64;
@@ -233,11 +233,11 @@ static stk_status describe(struct folder *folder, const stki_reader_opts *opts, 
     const bool whole = decode.none;
     stk_status status = add_records(folder, "image", whole ? 1 : 3, whole ? path : image, image_groups, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = add_records(folder, "path", 1, path, no_groups, err);
-    if (!status && folder->set.labels)
+    if (status == STK_OK && folder->set.labels)
         status = add_labels(folder, err);
-    if (!status)
+    if (status == STK_OK)
         status = add_details(folder, err);
     return status;
 }
@@ -249,12 +249,12 @@ static stk_status open_set(const char *path, const stki_container_ops *ops,
     struct folder *folder;
     stk_status status = stki_container_create(sizeof *folder, ops, path, &folder, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = make(path, &folder->set, err);
-    if (!status)
+    if (status == STK_OK)
         status = describe(folder, opts, err);
-    if (status) {
+    if (status != STK_OK) {
         folder_destroy(&folder->base);
         return status;
     }

@@ -62,7 +62,7 @@ static stk_status take_named(stki_image_set *set, char *line, int64_t number, co
     if (strlen(line) >= MOST_PATH)
         return fail_line(path, number, STKI_TEXT("%zu bytes", strlen(line)), "fewer than 4096", "path", err);
     status = stki_classes_add(&set->classes, name, &label, err);
-    return status ? status : stki_image_set_add(set, "", line, label, err);
+    return status != STK_OK ? status : stki_image_set_add(set, "", line, label, err);
 }
 
 static stk_status take_line(stki_image_set *set, char *line, int64_t number, const char *path, bool *labelled,
@@ -126,7 +126,7 @@ static stk_status take_lines(stki_image_set *set, char *text, int64_t length, co
     char *end = text + length, *next;
     stk_status status = find_names(set, text, length, err);
 
-    for (char *line = text; line < end && !status; line = next, number++) {
+    for (char *line = text; line < end && status == STK_OK; line = next, number++) {
         const size_t bytes = end_line(line, end, &next);
 
         if (memchr(line, '\0', bytes))
@@ -135,7 +135,7 @@ static stk_status take_lines(stki_image_set *set, char *text, int64_t length, co
         if (bytes > 0)
             status = take_line(set, line, number, path, &labelled, err);
     }
-    if (!status && !labelled) {
+    if (status == STK_OK && !labelled) {
         stki_free(set->labels);
         set->labels = NULL;
     }
@@ -155,12 +155,12 @@ static stk_status read_list(stki_file *file, stki_image_set *set, stk_error *err
     char *text = stki_zalloc(file->size + 1);
     stk_status status = text ? STK_OK : stki_fail_memory(err, file->size + 1, "a list of images");
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_file_read(file, 0, text, file->size, err);
-    if (!status)
+    if (status == STK_OK)
         status = take_lines(set, text, file->size, file->path, err);
     stki_free(text);
-    if (!status && set->count == 0)
+    if (status == STK_OK && set->count == 0)
         status = stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){file->path, -1, -1, "no line", "lines of PATH LABEL"},
                               "no image in the list");
     return status;
@@ -173,12 +173,12 @@ stk_status stki_image_set_list(const char *path, stki_image_set *out, stk_error 
 
     *out = (stki_image_set){0};
     status = set_root(out, path, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_SEQUENTIAL, &file, err);
-    if (!status)
+    if (status == STK_OK)
         status = read_list(file, out, err);
     stki_file_close(file);
-    if (status)
+    if (status != STK_OK)
         stki_image_set_fini(out);
     return status;
 }

@@ -87,9 +87,9 @@ stk_status stki_image_load(stki_decoder *decoder, const char *path, int64_t reco
     void *room = NULL;
     stk_status status = open_source(&source);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_decoder_room(decoder, source.size, &room, err);
-    if (!status)
+    if (status == STK_OK)
         status = read_source(&source, room, source.size);
     close_source(&source);
     *bytes = room;
@@ -124,9 +124,9 @@ static stk_status shape_from_all(const struct source *source, const stki_decode_
     void *all = stki_zalloc(source->size);
     stk_status status = all ? STK_OK : stki_fail_memory(source->err, source->size, "an image");
 
-    if (!status)
+    if (status == STK_OK)
         status = read_source(source, all, source->size);
-    if (!status)
+    if (status == STK_OK)
         status = shape_of(source, all, source->size, opts, shape);
     stki_free(all);
     return status;
@@ -140,9 +140,9 @@ stk_status stki_image_load_shape(const char *path, int64_t record, const stki_de
     stk_status status = open_source(&source);
     int64_t count = source.size < HEAD_BYTES ? source.size : HEAD_BYTES;
 
-    if (!status)
+    if (status == STK_OK)
         status = read_source(&source, head, count);
-    if (!status)
+    if (status == STK_OK)
         status = shape_of(&source, head, count, opts, shape);
     if (status == STK_E_TRUNCATED && count < source.size)
         status = shape_from_all(&source, opts, shape);

@@ -142,7 +142,7 @@ stk_status stki_image_plan(const stki_image_info *info, const stki_decode_opts *
         part = &all;
     }
     status = check_part(info, part, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     box = to_stored((struct box){{part->top, part->height}, {part->left, part->width}}, turn, info->stored_height,
                     info->stored_width);

@@ -31,7 +31,7 @@ static stk_status find_path(const stki_reader *base, const stki_image_set *set, 
 {
     stk_status status = stki_reader_check_index(base, index, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (!stki_image_set_path(set, index, path, MOST_PATH))
         return stki_fail_at(err, STK_E_LIMIT, (stki_place){base->path, index, -1, "a longer one", "4095 bytes"},
@@ -52,7 +52,7 @@ static stk_status images_shape(const stki_reader *base, int64_t index, int64_t *
     int64_t known;
     stk_status status = find_path(base, images->set, index, path, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     known = stki_counted(&images->sizes[index]);
     if (known) {
@@ -62,7 +62,7 @@ static stk_status images_shape(const stki_reader *base, int64_t index, int64_t *
         return STK_OK;
     }
     status = stki_image_load_shape(path, index, &images->decode, shape, err);
-    if (!status)
+    if (status == STK_OK)
         remember(images, index, shape[0], shape[1]);
     return status;
 }
@@ -90,11 +90,11 @@ static stk_status images_read(const stki_reader *base, int64_t index, const stki
     int64_t count;
     stk_status status = find_path(base, images->set, index, path, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_scratch_decoder(scratch, &decoder, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_image_load(decoder, path, index, &bytes, &count, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_image_sample(bytes, count, &images->decode, want, scratch, path, index, out, err);
     if (status != STK_OK || (want && (!want->given || want->given->scale != 0)))
         return status;
@@ -111,7 +111,7 @@ static stk_status bytes_shape(const stki_reader *base, int64_t index, int64_t *s
     int64_t known;
     stk_status status = find_path(base, images->set, index, path, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     known = stki_counted(&images->sizes[index]);
     if (known) {
@@ -119,7 +119,7 @@ static stk_status bytes_shape(const stki_reader *base, int64_t index, int64_t *s
         return STK_OK;
     }
     status = stki_image_load_size(path, index, shape, err);
-    if (!status)
+    if (status == STK_OK)
         stki_count_set(&images->sizes[index], shape[0] + 1);
     return status;
 }
@@ -134,11 +134,11 @@ static stk_status bytes_read(const stki_reader *base, int64_t index, const stki_
     stk_status status = find_path(base, images_of(base)->set, index, path, err);
 
     (void)want;
-    if (!status)
+    if (status == STK_OK)
         status = stki_scratch_decoder(scratch, &decoder, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_image_load(decoder, path, index, &bytes, &count, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     *out = (stk_tensor){.data = (void *)(uintptr_t)bytes,
                         .dtype = STK_U8,
@@ -155,7 +155,7 @@ static int64_t largest_file(const stki_reader *base)
     int64_t largest = 0, size;
 
     for (int64_t i = 0; i < base->count; i++)
-        if (!bytes_shape(base, i, &size, NULL) && size > largest)
+        if (bytes_shape(base, i, &size, NULL) == STK_OK && size > largest)
             largest = size;
     return largest;
 }
@@ -250,7 +250,7 @@ static void estimate(stki_reader *base)
     int64_t shape[3];
 
     for (int64_t i = 0; i < PROBES && i < base->count; i++)
-        if (!images_shape(base, i, shape, NULL)) {
+        if (images_shape(base, i, shape, NULL) == STK_OK) {
             base->max_bytes = shape[0] * shape[1] * shape[2];
             return;
         }
@@ -332,7 +332,7 @@ static stk_status paths_shape(const stki_reader *base, int64_t index, int64_t *s
     char path[MOST_PATH];
     stk_status status = find_path(base, paths_of(base)->set, index, path, err);
 
-    if (!status)
+    if (status == STK_OK)
         shape[0] = (int64_t)strlen(stki_image_set_name(paths_of(base)->set, index));
     return status;
 }
@@ -344,7 +344,7 @@ static stk_status paths_read(const stki_reader *base, int64_t index, const stki_
     stk_status status = paths_shape(base, index, &length, err);
 
     (void)want, (void)scratch;
-    if (status)
+    if (status != STK_OK)
         return status;
     *out = (stk_tensor){.data = (char *)(uintptr_t)stki_image_set_name(paths_of(base)->set, index),
                         .dtype = STK_U8,

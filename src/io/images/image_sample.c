@@ -11,7 +11,7 @@ stk_status stki_image_shape(const void *bytes, int64_t count, const stki_decode_
     stki_image_info info;
     stk_status status = stki_image_info_of(bytes, count, opts, &info, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     shape[0] = info.height;
     shape[1] = info.width;
@@ -43,9 +43,9 @@ static stk_status decode_in_place(stki_decoder *decoder, const void *bytes, int6
 {
     stk_status status = stki_scratch_reserve(scratch, pixels->bytes, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_image_decode(decoder, bytes, count, info, opts, pixels, scratch->data, err);
-    if (!status)
+    if (status == STK_OK)
         *out = view_of((uint8_t *)scratch->data + pixels->offset, pixels, pixels->row_stride);
     return status;
 }
@@ -59,11 +59,11 @@ static stk_status decode_turned(stki_decoder *decoder, const void *bytes, int64_
     void *stored;
     stk_status status = stki_scratch_reserve(scratch, pixels->height * row, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_decoder_turning(decoder, pixels->bytes, &stored, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_image_decode(decoder, bytes, count, info, opts, pixels, stored, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     *out = view_of(scratch->data, pixels, row);
     stki_copy_strided(scratch->data, STK_U8, to, (uint8_t *)stored + pixels->offset, STK_U8, from, false, 3,
@@ -79,13 +79,13 @@ static stk_status decode_sample(const void *bytes, int64_t count, const stki_dec
     stki_image_info info;
     stk_status status = stki_scratch_decoder(scratch, &decoder, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_image_info_of(bytes, count, opts, &info, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_image_check(&info, count, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_image_plan(&info, opts, &part, pixels, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     return pixels->column_stride == pixels->channels && pixels->row_stride > 0
                ? decode_in_place(decoder, bytes, count, &info, opts, pixels, scratch, out, err)
@@ -103,7 +103,7 @@ stk_status stki_image_sample(const void *bytes, int64_t count, const stki_decode
     stki_image_pixels pixels;
     stk_status status = decode_sample(bytes, count, opts, want, scratch, &pixels, out, err);
 
-    if (status)
+    if (status != STK_OK)
         return stki_fail_place(err, status, path, record, NULL);
     stki_count(&scratch->warnings, stki_decoder_warned(scratch->decoder));
     if (want && want->given && !is_whole(&pixels))

@@ -188,7 +188,7 @@ static stk_status read_entries(struct scan *scan, int64_t number, DIR *dir)
 {
     stk_status status = STK_OK;
 
-    while (!status) {
+    while (status == STK_OK) {
         const struct dirent *entry;
 
         errno = 0;
@@ -319,37 +319,37 @@ static stk_status scan_folder(struct scan *scan, int64_t number)
     DIR *dir;
     stk_status status = open_folder(scan, number, &dir);
 
-    if (status || !dir)
+    if (status != STK_OK || !dir)
         return status;
     status = read_entries(scan, number, dir);
     closedir(dir);
-    if (!status && number == 0)
+    if (status == STK_OK && number == 0)
         status = make_classes(scan);
-    if (status)
+    if (status != STK_OK)
         return status;
     qsort(scan->folders + first, (size_t)(scan->count - first), sizeof *scan->folders, by_path);
     status = push_folders(scan, first);
-    return status ? status : sort_names(scan->set, first_name, scan->err);
+    return status != STK_OK ? status : sort_names(scan->set, first_name, scan->err);
 }
 
 static stk_status scan_all(struct scan *scan)
 {
     stk_status status = add_folder(scan, -1, "");
 
-    if (!status)
+    if (status == STK_OK)
         status = push_folders(scan, 0);
-    while (!status && scan->waiting > 0)
+    while (status == STK_OK && scan->waiting > 0)
         status = scan_folder(scan, scan->stack[--scan->waiting]);
-    if (!status)
+    if (status == STK_OK)
         status = sort_names(scan->set, 0, scan->err);
-    return status ? status : settle_classes(scan->set, scan->err);
+    return status != STK_OK ? status : settle_classes(scan->set, scan->err);
 }
 
 static stk_status scan_root(struct scan *scan)
 {
     const stk_status status = add_folder(scan, -1, "");
 
-    return status ? status : scan_folder(scan, 0);
+    return status != STK_OK ? status : scan_folder(scan, 0);
 }
 
 static stk_status run_scan(const char *folder, stk_status (*scan_some)(struct scan *scan), stki_image_set *out,
@@ -373,11 +373,11 @@ stk_status stki_image_set_classes(const char *folder, stki_classes *out, stk_err
     stki_image_set set;
     stk_status status = run_scan(folder, scan_root, &set, err);
 
-    if (!status && set.classes.count == 0)
+    if (status == STK_OK && set.classes.count == 0)
         status = stki_fail_at(err, STK_E_NOT_FOUND,
                               (stki_place){folder, -1, -1, "no folder inside it", "a folder of class folders"},
                               "names of classes");
-    if (!status)
+    if (status == STK_OK)
         status = stki_classes_add_all(out, &set.classes, err);
     stki_image_set_fini(&set);
     return status;
@@ -387,7 +387,7 @@ stk_status stki_image_set_scan(const char *folder, stki_image_set *out, stk_erro
 {
     stk_status status = run_scan(folder, scan_all, out, err);
 
-    if (!status && out->count == 0)
+    if (status == STK_OK && out->count == 0)
         status = stki_fail_at(
             err, STK_E_NOT_FOUND,
             (stki_place){folder, -1, -1,
@@ -395,7 +395,7 @@ stk_status stki_image_set_scan(const char *folder, stki_image_set *out, stk_erro
                                    out->others, out->hidden, out->broken),
                          ".jpg, .jpeg or .png files"},
             "no image in the folder");
-    if (status)
+    if (status != STK_OK)
         stki_image_set_fini(out);
     return status;
 }

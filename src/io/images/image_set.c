@@ -60,7 +60,7 @@ stk_status stki_image_set_add(stki_image_set *set, const char *folder, const cha
 {
     int64_t at = set->names.length;
 
-    if (set->count == set->room && grow(set, err))
+    if (set->count == set->room && grow(set, err) != STK_OK)
         return STK_E_MEMORY;
     stki_put(&set->names, folder);
     stki_put(&set->names, name);

@@ -190,7 +190,7 @@ stk_status stki_jpeg_look(const void *bytes, int64_t count, stki_jpeg_header *ou
                     "start of a JPEG image");
     for (;;) {
         status = next_marker(&walk, &marker);
-        if (status)
+        if (status != STK_OK)
             return status;
         if (marker == SOS)
             break;
@@ -200,7 +200,7 @@ stk_status stki_jpeg_look(const void *bytes, int64_t count, stki_jpeg_header *ou
         if (marker == TEM || (marker >= RST0 && marker <= RST7))
             continue; /* these have no length */
         status = read_segment(&walk, marker);
-        if (status)
+        if (status != STK_OK)
             return status;
     }
     if (!walk.framed)

@@ -97,7 +97,7 @@ stk_status stki_png_read_header(const void *bytes, int64_t count, stki_png_heade
                         "the image ends in its header");
         if (at == SIGNATURE) {
             status = read_ihdr(head + at + 8, out, err);
-            if (status)
+            if (status != STK_OK)
                 return status;
         } else if (!has_exif && !memcmp(head + at + 4, "eXIf", 4)) {
             has_exif = true;

@@ -48,12 +48,12 @@ static stk_status beton_reader(const stki_container *base, int64_t member, const
     if (!is_number(&beton->fields[member]))
         return stki_beton_reader(beton, (int)member, opts, out, err);
     status = stki_beton_check_type(&beton->fields[member], opts->alias_dtype, base->path, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = beton_array(base, member, opts, &array, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_array_check(&array, base->path, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_array_reader(&array, "beton", base->path, opts, out, err);
     stki_array_release(&array);
     return status;
@@ -118,7 +118,7 @@ static stk_status add_member(stki_beton *beton, int index, stk_status refused, c
     stki_member *member;
     stk_status status = stki_container_add(&beton->base, name, ndim, shape, &member, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (name == buffer)
         stki_container_warn(&beton->base, "field %d has the name '%s' of an earlier one: it is called '%s' here", index,
@@ -131,7 +131,7 @@ static stk_status add_member(stki_beton *beton, int index, stk_status refused, c
     member->layout = is_number(field) ? "strided" : "records";
     member->details = json_pack("{s:s, s:I}", "field", stki_beton_kind_name(field->kind), "row_offset",
                                 (json_int_t)field->row_offset);
-    if (refused)
+    if (refused != STK_OK)
         stki_member_refuse(member, why);
     if (!is_number(field))
         return STK_OK;
@@ -146,10 +146,10 @@ static stk_status read_fields(stki_beton *beton, stk_error *err)
     unsigned char descriptor[STKI_BETON_FIELD];
     stk_status status = STK_OK;
 
-    for (int i = 0; i < beton->layout.field_count && !status; i++) {
+    for (int i = 0; i < beton->layout.field_count && status == STK_OK; i++) {
         status = stki_file_read(beton->file, STKI_BETON_HEADER + (int64_t)i * STKI_BETON_FIELD, descriptor,
                                 sizeof descriptor, err);
-        if (status)
+        if (status != STK_OK)
             break;
         status = stki_beton_read_field(descriptor, i, beton->file->path, &beton->fields[i], err);
         if ((status == STK_E_UNSUPPORTED || status == STK_E_UNSAFE) && beton->fields[i].kind != STKI_BETON_CUSTOM)
@@ -163,14 +163,14 @@ static stk_status add_members(stki_beton *beton, stk_error *err)
     unsigned char descriptor[STKI_BETON_FIELD];
     stk_status status = STK_OK;
 
-    for (int i = 0; i < beton->layout.field_count && !status; i++) {
+    for (int i = 0; i < beton->layout.field_count && status == STK_OK; i++) {
         stki_beton_field again;
         stk_error why;
         stk_status refused;
 
         status = stki_file_read(beton->file, STKI_BETON_HEADER + (int64_t)i * STKI_BETON_FIELD, descriptor,
                                 sizeof descriptor, err);
-        if (status)
+        if (status != STK_OK)
             break;
         refused = stki_beton_read_field(descriptor, i, beton->file->path, &again, &why);
         status = add_member(beton, i, refused, &why, err);
@@ -185,19 +185,19 @@ static stk_status read_file(stki_beton *beton, stk_error *err)
     int64_t size = beton->file->size;
     stk_status status = stki_file_read(beton->file, 0, head, size < STKI_BETON_HEADER ? size : STKI_BETON_HEADER, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_beton_read_header(head, size, path, &beton->layout, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     beton->fields = stki_zalloc_array(beton->layout.field_count, sizeof *beton->fields);
     if (!beton->fields)
         return stki_fail_memory(err, beton->layout.field_count * (int64_t)sizeof *beton->fields, path);
     status = read_fields(beton, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_beton_lay_out(&beton->layout, beton->fields, size, path, err);
-    if (!status)
+    if (status == STK_OK)
         status = add_members(beton, err);
-    if (!status)
+    if (status == STK_OK)
         beton->base.details = json_pack(
             "{s:i, s:I, s:I, s:I, s:I, s:I}", "version", 2, "samples", (json_int_t)beton->layout.sample_count,
             "page_bytes", (json_int_t)beton->layout.page_bytes, "pages", (json_int_t)beton->layout.page_count,
@@ -211,7 +211,7 @@ stk_status stki_beton_of_file(stki_file *file, const stki_reader_opts *opts, stk
     stk_status status = stki_container_create(sizeof *beton, &ops, file->path, &beton, err);
 
     (void)opts; /* fields ask for theirs */
-    if (status) {
+    if (status != STK_OK) {
         stki_file_close(file);
         return status;
     }
@@ -220,7 +220,7 @@ stk_status stki_beton_of_file(stki_file *file, const stki_reader_opts *opts, stk
     if (beton->lazy)
         stki_mutex_init(&beton->lazy->lock);
     status = beton->lazy ? read_file(beton, err) : stki_fail_memory(err, sizeof *beton->lazy, file->path);
-    if (status)
+    if (status != STK_OK)
         beton_destroy(&beton->base);
     else
         *out = &beton->base;
@@ -232,7 +232,7 @@ stk_status stki_beton_open(const char *path, const stki_reader_opts *opts, stki_
     stki_file *file;
     stk_status status = stki_file_open(path, opts->access, opts->pattern, &file, err);
 
-    return status ? status : stki_beton_of_file(file, opts, out, err);
+    return status != STK_OK ? status : stki_beton_of_file(file, opts, out, err);
 }
 
 /* Version 2, a page size that is a power of two, and a first field of a known type with a name. */

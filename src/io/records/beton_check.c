@@ -73,7 +73,7 @@ static stk_status take_array(const char *path, const stk_beton_field *field, int
     out->dtype = field->dtype;
     out->ndim = field->ndim;
     memcpy(out->shape, field->shape, (size_t)field->ndim * sizeof *field->shape);
-    if (stki_row_major(out->dtype, out->ndim, out->shape, strides, &out->bytes, NULL))
+    if (stki_row_major(out->dtype, out->ndim, out->shape, strides, &out->bytes, NULL) != STK_OK)
         return fail_field(path, index, STKI_SHAPE(out->ndim, out->shape), "sizes that fit in memory", "shape", err);
     if (out->shape[out->ndim - 1] == 0)
         return fail_field(path, index, STKI_SHAPE(out->ndim, out->shape), "a last axis that is not 0", "shape", err);
@@ -92,7 +92,7 @@ stk_status stki_beton_check_field(const char *path, const stk_beton_field *field
 {
     stk_status status = take_name(path, fields, index, out->name, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (fields[index].kind < STK_BETON_FLOAT || fields[index].kind > STK_BETON_TENSOR)
         return fail_field(path, index, STKI_TEXT("%d", (int)fields[index].kind), "0 to 6", "kind", err);
@@ -132,7 +132,7 @@ static stk_status check_jpeg(const stki_beton_place *place, const stki_beton_fie
     int64_t shape[3];
     stk_status status = stki_image_shape(value->bytes ? value->bytes : "", value->size, &as_stored, shape, err);
 
-    if (status)
+    if (status != STK_OK)
         return stki_fail_place(err, status, place->path, place->record, NULL);
     if (((const unsigned char *)value->bytes)[0] != 0xff)
         return fail_value(place, field, "another kind of image", "a JPEG image", "bytes", err);

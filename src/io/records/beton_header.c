@@ -58,7 +58,7 @@ stk_status stki_beton_read_header(const void *head, int64_t file_bytes, const ch
     if (file_bytes < STKI_BETON_HEADER)
         return fail_cut(path, file_bytes, 0, "header", STKI_BETON_HEADER, err);
     status = check_version((int64_t)load(h, 2), path, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     out->field_count = (int)load(h + 2, 2);
     out->page_bytes = (int64_t)load(h + 4, 4);
@@ -118,7 +118,7 @@ static stk_status read_shape(const char *arguments, const char *path, int64_t at
                                 "field '%s': size of axis %d", out->name, i);
         out->shape[i] = (int64_t)size;
     }
-    if (stki_row_major(out->dtype, out->ndim, out->shape, strides, &bytes, NULL))
+    if (stki_row_major(out->dtype, out->ndim, out->shape, strides, &bytes, NULL) != STK_OK)
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){path, -1, at, STKI_SHAPE(out->ndim, out->shape), "fewer than 2^63 bytes"},
                             "field '%s': shape", out->name);
@@ -181,7 +181,7 @@ static stk_status read_descr(const char *arguments, const char *path, int64_t at
     out->descr_at = at + TEXT_AT;
     status = plain_descr(list, path, out->descr_at, out, err);
     json_decref(list);
-    if (!status)
+    if (status == STK_OK)
         status = stki_npy_read_descr(out->descr, STK_DTYPE_NONE, path, out->descr_at, &out->dtype, &out->swapped, err);
     return status;
 }
@@ -195,7 +195,7 @@ stk_status stki_beton_read_field(const void *descriptor, int index, const char *
 
     *out = (stki_beton_field){.kind = (enum stki_beton_kind)d[0]};
     status = read_name((const char *)d + NAME_AT, index, path, out->name, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     switch (d[0]) {
     case STKI_BETON_FLOAT:
@@ -212,7 +212,8 @@ stk_status stki_beton_read_field(const void *descriptor, int index, const char *
     case STKI_BETON_NDARRAY:
     case STKI_BETON_TENSOR:
         status = read_descr((const char *)d + ARGUMENTS_AT, path, at + ARGUMENTS_AT, out, err);
-        return status ? status : read_shape((const char *)d + ARGUMENTS_AT, path, at + ARGUMENTS_AT, out, err);
+        return status != STK_OK ? status
+                                : read_shape((const char *)d + ARGUMENTS_AT, path, at + ARGUMENTS_AT, out, err);
     case STKI_BETON_CUSTOM:
         return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, at, "type 255", NULL},
                             "field '%s' has a custom type, whose place in a row is not in the file: no row can be read",
@@ -283,7 +284,7 @@ stk_status stki_beton_lay_out(stki_beton_layout *layout, stki_beton_field *field
     if (layout->rows_end > file_bytes)
         return fail_cut(path, file_bytes, layout->rows, "rows", layout->rows_end, err);
     status = check_table(layout, file_bytes, path, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     layout->data_start = stki_round_up(layout->rows_end, layout->page_bytes); /* a file's size and less than 2^32 */
     if (layout->table > layout->data_start)

@@ -76,11 +76,11 @@ static stk_status each_entry(stki_beton_table *table,
     int64_t count, number = 0;
     stk_status status = stki_pieces_init(&pieces, table->file, l->table, STKI_BETON_ENTRY, l->entry_count, err);
 
-    while (!status) {
+    while (status == STK_OK) {
         status = stki_pieces_next(&pieces, &bytes, &count, err);
-        if (status || count == 0)
+        if (status != STK_OK || count == 0)
             break;
-        for (int64_t at = 0; at < count && !status; at += STKI_BETON_ENTRY, number++) {
+        for (int64_t at = 0; at < count && status == STK_OK; at += STKI_BETON_ENTRY, number++) {
             struct entry e = load((const char *)bytes + at);
 
             status = visit(context, number, &e, err);
@@ -106,7 +106,7 @@ static stk_status look_at(struct first_look *first, const char *bytes, int64_t c
     struct first_look now = *first;
     stk_status status = STK_OK;
 
-    for (int64_t at = 0; at < count && !status; at += STKI_BETON_ENTRY, now.number++) {
+    for (int64_t at = 0; at < count && status == STK_OK; at += STKI_BETON_ENTRY, now.number++) {
         struct entry e = load(bytes + at);
 
         status = check_entry(now.table, now.number, &e, err);
@@ -130,9 +130,9 @@ static stk_status look_at_all(stki_beton_table *table, bool *regular, stk_error 
     stk_status status = stki_pieces_init(&pieces, table->file, l->table, STKI_BETON_ENTRY, l->entry_count, err);
 
     first.regular = l->sample_count > 0 && l->entry_count % l->sample_count == 0;
-    while (!status) {
+    while (status == STK_OK) {
         status = stki_pieces_next(&pieces, &bytes, &count, err);
-        if (status || count == 0)
+        if (status != STK_OK || count == 0)
             break;
         status = look_at(&first, bytes, count, err);
     }
@@ -191,7 +191,7 @@ static stk_status sort_entries(stki_beton_table *table, stk_error *err)
         return stki_fail_memory(err, table->layout->entry_count * (int64_t)sizeof *table->order, "an index");
     memset(table->first, 0, (size_t)(samples + 1) * sizeof *table->first);
     status = each_entry(table, count_one, table, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     for (int64_t i = 0; i < samples; i++)
         table->first[i + 1] += table->first[i];
@@ -219,7 +219,7 @@ static stk_status index_samples(stki_beton_table *table, stk_error *err)
         return stki_fail_memory(err, (l->sample_count + 1) * (int64_t)sizeof *table->first, "an index");
     memset(table->first, 0xff, (size_t)(l->sample_count + 1) * sizeof *table->first);
     status = each_entry(table, note_run, &runs, err);
-    return status || !runs.apart ? status : sort_entries(table, err);
+    return status != STK_OK || !runs.apart ? status : sort_entries(table, err);
 }
 
 static stk_status build(const stki_file *file, const stki_beton_layout *layout, stki_beton_table *out, stk_error *err)
@@ -231,9 +231,9 @@ static stk_status build(const stki_file *file, const stki_beton_layout *layout, 
     if (layout->sample_count > 0)
         out->per_sample = layout->entry_count / layout->sample_count;
     status = look_at_all(out, &regular, err);
-    if (!status && layout->entry_count > 0 && !regular)
+    if (status == STK_OK && layout->entry_count > 0 && !regular)
         status = index_samples(out, err);
-    if (status)
+    if (status != STK_OK)
         stki_beton_table_fini(out);
     return status;
 }
@@ -286,7 +286,7 @@ stk_status stki_beton_table_find(const stki_beton_table *table, int64_t sample, 
         struct entry e;
         stk_status status = entry_at(table, table->order ? table->order[i] : i, &e, err);
 
-        if (status)
+        if (status != STK_OK)
             return status;
         if (e.sample != (uint64_t)sample)
             break; /* the end of its run */
@@ -304,7 +304,7 @@ stk_status stki_beton_table_of(const stki_beton *beton, const stki_beton_table *
     stki_lock(&lazy->lock);
     if (!lazy->made)
         status = build(beton->file, &beton->layout, &lazy->table, err);
-    lazy->made = lazy->made || !status;
+    lazy->made = lazy->made || status == STK_OK;
     stki_unlock(&lazy->lock);
     *out = &lazy->table;
     return status;

@@ -159,15 +159,15 @@ static stk_status locate(const struct records *r, int64_t index, struct row *row
         stki_beton_row_size(r->field->kind, &size, &alignment);
         status = stki_file_read(file, row_offset(r, index), bytes, size, err);
     }
-    if (status)
+    if (status != STK_OK)
         return status;
     if (!parse_row(r->field, r->beton->layout.page_bytes, at, row, &why))
         return fail_parse(r, index, at, why, err);
     status = check_limit(r, index, row, err);
-    if (status || row->bytes == 0) /* the pointer of an empty region means nothing */
+    if (status != STK_OK || row->bytes == 0) /* the pointer of an empty region means nothing */
         return status;
     status = stki_beton_table_find(r->table, index, row->pointer, &allocated, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (allocated < 0 || (row->jpeg ? allocated < 2 : allocated != row->bytes) || row->pointer > INT64_MAX ||
         !stki_inside((int64_t)row->pointer, allocated, file->size))
@@ -213,13 +213,13 @@ static stk_status region(const struct records *r, int64_t index, const struct ro
     }
     if (row->jpeg) {
         status = stki_scratch_decoder(scratch, &decoder, err);
-        if (!status)
+        if (status == STK_OK)
             status = stki_decoder_room(decoder, row->bytes, &to, err);
     } else {
         status = stki_scratch_reserve(scratch, row->bytes > 0 ? row->bytes : 1, err);
         to = scratch->data;
     }
-    if (!status && row->bytes > 0)
+    if (status == STK_OK && row->bytes > 0)
         status = stki_file_read(file, (int64_t)row->pointer, to, row->bytes, err);
     *out = to;
     return stki_fail_record(err, status, index);
@@ -235,7 +235,7 @@ static stk_status read_jpeg(const struct records *r, int64_t index, const struct
     if (b[0] != 0xff || b[1] != 0xd8)
         return fail_row(r, index, STKI_TEXT("bytes %02x %02x", b[0], b[1]), "ff d8", "beginning of a JPEG image", err);
     status = stki_image_shape(bytes, row->bytes, &r->decode, shape, err);
-    if (status)
+    if (status != STK_OK)
         return stki_fail_place(err, status, r->base.path, index, NULL);
     if (shape[0] != row->height || shape[1] != row->width)
         return fail_row(r, index, STKI_TEXT("a JPEG image of %" PRId64 " x %" PRId64 " pixels", shape[0], shape[1]),
@@ -253,9 +253,9 @@ static stk_status records_read(const stki_reader *base, int64_t index, const stk
     int64_t stride = stk_dtype_size(base->dtype);
     stk_status status = locate(r, index, &row, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = region(r, index, &row, scratch, &bytes, err);
-    if (status)
+    if (status != STK_OK)
         return stki_fail_record(err, status, index);
     if (row.jpeg && !r->encoded)
         return read_jpeg(r, index, &row, bytes, want, scratch, out, err);
@@ -283,7 +283,7 @@ static stk_status records_shape(const stki_reader *base, int64_t index, int64_t 
     struct row row;
     stk_status status = locate(r, index, &row, err);
 
-    if (!status)
+    if (status == STK_OK)
         shape_of(r, &row, shape);
     return stki_fail_record(err, status, index);
 }
@@ -299,7 +299,7 @@ static void records_will_need(const stki_reader *base, const int64_t *indices, i
     for (int64_t i = 0; i < count; i++) {
         struct row row;
 
-        if (!locate(r, indices[i], &row, NULL) && row.bytes > 0)
+        if (locate(r, indices[i], &row, NULL) == STK_OK && row.bytes > 0)
             ranges[n++] = (stki_range){(int64_t)row.pointer, row.bytes};
         if (n == ADVISE_AT_ONCE || i == count - 1) {
             stki_file_will_need_ranges(r->beton->file, ranges, n);
@@ -408,15 +408,15 @@ static stk_status survey_rows(struct records *r, struct survey *s, stk_error *er
     stk_status status = stki_pieces_init(&pieces, r->beton->file, l->rows, l->row_bytes, l->sample_count, err);
 
     s->page = -1;
-    while (!status) {
+    while (status == STK_OK) {
         status = stki_pieces_next(&pieces, &bytes, &count, err);
-        if (status || count == 0)
+        if (status != STK_OK || count == 0)
             break;
-        for (int64_t at = r->field->row_offset; at < count && !status; at += l->row_bytes, index++)
+        for (int64_t at = r->field->row_offset; at < count && status == STK_OK; at += l->row_bytes, index++)
             status = survey_row(r, s, index, (const unsigned char *)bytes + at, err);
     }
     stki_pieces_fini(&pieces);
-    if (!status && s->unit_count > 0)
+    if (status == STK_OK && s->unit_count > 0)
         r->units[s->unit_count] = l->sample_count;
     return status;
 }
@@ -448,7 +448,7 @@ static int64_t longest_region(const struct records *r)
     struct row row;
 
     for (int64_t i = 0; i < r->base.count; i++)
-        if (!locate(r, i, &row, NULL) && row.bytes > longest)
+        if (locate(r, i, &row, NULL) == STK_OK && row.bytes > longest)
             longest = row.bytes;
     return longest;
 }
@@ -539,13 +539,13 @@ stk_status stki_beton_reader(const stki_beton *beton, int field, const stki_read
     r->base.path = stki_strdup(beton->base.path);
     status = r->base.path ? set_type(r, opts, err)
                           : stki_fail_memory(err, (int64_t)strlen(beton->base.path) + 1, beton->base.path);
-    if (!status)
+    if (status == STK_OK)
         status = stki_beton_table_of(beton, &r->table, err);
-    if (!status)
+    if (status == STK_OK)
         status = survey_rows(r, &survey, err);
-    if (!status)
+    if (status == STK_OK)
         status = check_options(r, &survey, err);
-    if (status) {
+    if (status != STK_OK) {
         records_destroy(&r->base);
         return status;
     }

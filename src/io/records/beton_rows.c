@@ -57,7 +57,7 @@ static stk_status begin_page(stk_beton_writer *w, stk_error *err)
     if (!w->pages) /* where it is already, but before the first page */
         return w->cursor.page > 0 ? STK_OK : stki_output_seek(w->output, w->layout.data_start, err);
     status = stki_page_take(w->pages, &page, err);
-    if (!status)
+    if (status == STK_OK)
         w->page = page;
     return status;
 }
@@ -70,14 +70,14 @@ static stk_status make_room(stk_beton_writer *w, const stk_beton_value *values, 
     int64_t total, size, wanted = 0;
     stk_status status = STK_OK;
 
-    for (int i = 0, region = 0; i < w->layout.field_count && !status; i++) {
+    for (int i = 0, region = 0; i < w->layout.field_count && status == STK_OK; i++) {
         if (!stki_beton_has_region(w->fields[i].kind))
             continue;
         status = stki_beton_check_value(&place, &w->fields[i], &values[i], &size, err);
         w->sizes[region++] = (uint32_t)size; /* at most a page and one */
         wanted += values[i].size > INT64_MAX - wanted - 1 ? 0 : values[i].size + (w->fields[i].kind == STKI_BETON_JSON);
     }
-    if (status)
+    if (status != STK_OK)
         return status;
     if (!stki_beton_place_sample(&w->cursor, w->layout.page_bytes, w->sizes, w->regions, &total))
         return stki_fail_at(err, STK_E_LIMIT,
@@ -88,7 +88,7 @@ static stk_status make_room(stk_beton_writer *w, const stk_beton_value *values, 
     if (w->cursor.page == before.page)
         return STK_OK;
     status = stki_beton_end_page(w, &before, err);
-    return status ? status : begin_page(w, err);
+    return status != STK_OK ? status : begin_page(w, err);
 }
 
 /* ---- regions ---- */
@@ -109,7 +109,7 @@ static stk_status put_region(stk_beton_writer *w, const stk_beton_value *value, 
     }
     if (value->size > 0)
         status = stki_output_lend(w->output, value->bytes, value->size, err);
-    return status || !nul ? status : stki_output_append(w->output, "", 1, err);
+    return status != STK_OK || !nul ? status : stki_output_append(w->output, "", 1, err);
 }
 
 static void fill_row(const stki_beton_field *field, const stk_beton_value *value, int64_t pointer, uint32_t size,
@@ -157,7 +157,7 @@ static stk_status put_fields(stk_beton_writer *w, const stk_beton_value *values,
     int region = 0;
     stk_status status = STK_OK;
 
-    for (int i = 0; i < w->layout.field_count && !status; i++) {
+    for (int i = 0; i < w->layout.field_count && status == STK_OK; i++) {
         const stki_beton_field *field = &w->fields[i];
 
         if (field->kind == STKI_BETON_FLOAT) {
@@ -186,11 +186,11 @@ stk_status stki_beton_append_one(stk_beton_writer *w, const stk_beton_value *val
                             "number of samples");
     if (w->regions > 0)
         status = make_room(w, values, err);
-    if (!status && w->regions > 0)
+    if (status == STK_OK && w->regions > 0)
         status = stki_spill_append(w->spill, w->sizes, w->regions * (int64_t)sizeof *w->sizes, err);
-    if (!status)
+    if (status == STK_OK)
         status = put_fields(w, values, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     w->done++;
     w->rows_held++;

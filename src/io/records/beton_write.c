@@ -28,11 +28,11 @@ static stk_status check_given(const char *path, const stk_beton_field *fields, c
 {
     stk_status status = stki_check_given(path, "path", err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_check_given(fields, "fields", err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_check_given(out, "out", err);
-    if (!status && opts && opts->struct_size < sizeof opts->struct_size)
+    if (status == STK_OK && opts && opts->struct_size < sizeof opts->struct_size)
         status = stki_fail_at(
             err, STK_E_BAD_ARG,
             (stki_place){path, -1, -1, STKI_TEXT("%" PRIu32, opts->struct_size), "that of STK_BETON_OPTS_INIT"},
@@ -83,7 +83,7 @@ static stk_status write_front(stk_beton_writer *w, stk_error *err)
     char descriptor[STKI_BETON_FIELD];
     stk_status status = write_header(w, 0, err);
 
-    for (int i = 0; i < w->layout.field_count && !status; i++) {
+    for (int i = 0; i < w->layout.field_count && status == STK_OK; i++) {
         stki_beton_write_descriptor(&w->fields[i], descriptor);
         status = stki_output_write_at(w->output, STKI_BETON_HEADER + (int64_t)i * STKI_BETON_FIELD, descriptor,
                                       sizeof descriptor, err);
@@ -114,16 +114,16 @@ static stk_status prepare(stk_beton_writer *w, const char *path, const stk_beton
     w->fields = stki_zalloc_array(w->layout.field_count, sizeof *w->fields);
     if (!w->fields)
         return stki_fail_memory(err, w->layout.field_count * (int64_t)sizeof *w->fields, path);
-    for (int i = 0; i < w->layout.field_count && !status; i++)
+    for (int i = 0; i < w->layout.field_count && status == STK_OK; i++)
         status = stki_beton_check_field(path, fields, i, w->layout.page_bytes, &w->fields[i], err);
-    for (int i = 0; i < w->layout.field_count && !status; i++)
+    for (int i = 0; i < w->layout.field_count && status == STK_OK; i++)
         w->regions += stki_beton_has_region(w->fields[i].kind);
-    if (status)
+    if (status != STK_OK)
         return status;
     w->layout.rows = STKI_BETON_HEADER + (int64_t)w->layout.field_count * STKI_BETON_FIELD;
     w->layout.table = INT64_MAX / 2; /* it comes last */
     status = stki_beton_lay_out(&w->layout, w->fields, INT64_MAX / 2, path, err);
-    return status ? status : reserve(w, path, err);
+    return status != STK_OK ? status : reserve(w, path, err);
 }
 
 static stk_status make(const char *path, const stk_beton_field *fields, int field_count, int64_t sample_count,
@@ -134,7 +134,7 @@ static stk_status make(const char *path, const stk_beton_field *fields, int fiel
 
     page_bytes = page_bytes ? page_bytes : PAGE_DEFAULT;
     status = check_numbers(path, field_count, sample_count, page_bytes, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     w = stki_zalloc(sizeof *w);
     if (!w)
@@ -144,7 +144,7 @@ static stk_status make(const char *path, const stk_beton_field *fields, int fiel
     w->layout.sample_count = sample_count;
     w->cursor = (stki_beton_cursor){-1, page_bytes};
     status = prepare(w, path, fields, err);
-    if (status)
+    if (status != STK_OK)
         stk_beton_abort(w);
     else
         *out = w;
@@ -155,11 +155,11 @@ static stk_status start(stk_beton_writer *w, const char *path, int threads, stk_
 {
     stk_status status = stki_output_create(path, &w->output, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = write_front(w, err);
-    if (!status && w->regions > 0)
+    if (status == STK_OK && w->regions > 0)
         status = stki_spill_create(path, &w->spill, err);
-    if (!status && w->regions > 0 && threads > 1)
+    if (status == STK_OK && w->regions > 0 && threads > 1)
         status = stki_page_writer_create(w->output, w->layout.page_bytes, threads, &w->pages, err);
     return status;
 }
@@ -171,17 +171,17 @@ stk_status stk_beton_create(const char *path, const stk_beton_field *fields, int
     stk_beton_writer *w;
     stk_status status = check_given(path, fields, opts, out, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (opts)
         memcpy(&effective, opts, opts->struct_size < sizeof effective ? opts->struct_size : sizeof effective);
     if (effective.threads == 0)
         effective.threads = (uint32_t)stki_cpu_count();
     status = make(path, fields, field_count, sample_count, effective.page_bytes, &w, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = start(w, path, effective.threads > INT32_MAX ? INT32_MAX : (int)effective.threads, err);
-    if (status)
+    if (status != STK_OK)
         stk_beton_abort(w);
     else
         *out = w;
@@ -212,15 +212,15 @@ static stk_status go_on(stk_beton_writer *w, const char *path, const stki_beton_
     int64_t keep = w->layout.rows + mark->samples * w->layout.row_bytes;
     stk_status status = check_mark(w, path, mark, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (w->regions > 0 && mark->samples > 0) /* below 2^62: check_mark */
         keep = w->layout.data_start + mark->cursor.page * w->layout.page_bytes + mark->cursor.used;
     status = stki_output_hold(path, making->temporary, keep, &w->output, err);
-    if (!status && w->regions > 0) /* rows from behind the mark, which may not come again */
+    if (status == STK_OK && w->regions > 0) /* rows from behind the mark, which may not come again */
         status = stki_output_clear(w->output, w->layout.rows + mark->samples * w->layout.row_bytes,
                                    (w->layout.sample_count - mark->samples) * w->layout.row_bytes, err);
-    if (!status && w->regions > 0)
+    if (status == STK_OK && w->regions > 0)
         status = stki_spill_hold(making->sizes, mark->samples * w->regions * (int64_t)sizeof *w->sizes, &w->spill, err);
     w->done = mark->samples;
     w->cursor = mark->cursor;
@@ -233,18 +233,18 @@ stk_status stki_beton_hold(const char *path, const stki_beton_making *making, co
     stk_beton_writer *w;
     stk_status status = make(path, fields, field_count, most, page_bytes, &w, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (making->mark) {
         status = go_on(w, path, making, err);
     } else {
         status = stki_output_hold(path, making->temporary, -1, &w->output, err);
-        if (!status && w->regions > 0)
+        if (status == STK_OK && w->regions > 0)
             status = stki_spill_hold(making->sizes, -1, &w->spill, err);
     }
-    if (!status)
+    if (status == STK_OK)
         status = write_front(w, err);
-    if (status)
+    if (status != STK_OK)
         stk_beton_abort(w);
     else
         *out = w;
@@ -268,7 +268,7 @@ stk_status stki_beton_sync(stk_beton_writer *w, stk_error *err)
 {
     stk_status status = w->spill ? stki_spill_sync(w->spill, err) : STK_OK;
 
-    return status ? status : stki_output_sync(w->output, err);
+    return status != STK_OK ? status : stki_output_sync(w->output, err);
 }
 
 /* ---- samples ---- */
@@ -277,7 +277,7 @@ stk_status stk_beton_append(stk_beton_writer *w, const stk_beton_value *values, 
 {
     stk_status status = stki_check_given(w, "writer", err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (w->failed)
         return fail_earlier(w, err);
@@ -311,15 +311,15 @@ static stk_status write_table(stk_beton_writer *w, uint32_t *sizes, int64_t at_o
     int64_t total;
     stk_status status = STK_OK;
 
-    for (int64_t i = 0; i < w->done && !status; i++) {
+    for (int64_t i = 0; i < w->done && status == STK_OK; i++) {
         const uint32_t *own = sizes + i % at_once * w->regions;
 
         if (i % at_once == 0)
             status = read_sizes(w, i, at_once < w->done - i ? at_once : w->done - i, sizes, err);
-        if (status)
+        if (status != STK_OK)
             break;
         (void)stki_beton_place_sample(&cursor, w->layout.page_bytes, own, w->regions, &total);
-        for (int region = 0; region < w->regions && !status; region++) {
+        for (int region = 0; region < w->regions && status == STK_OK; region++) {
             uint64_t entry[3] = {(uint64_t)i, (uint64_t)stki_beton_place_region(&cursor, &w->layout, own[region]),
                                  own[region]};
 
@@ -335,11 +335,11 @@ static stk_status end_pages(stk_beton_writer *w, int64_t table, stk_error *err)
     uint32_t *sizes;
     stk_status status = stki_beton_end_page(w, &w->cursor, err);
 
-    if (!status && w->pages)
+    if (status == STK_OK && w->pages)
         status = stki_page_writer_finish(w->pages, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_output_seek(w->output, table, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     sizes = stki_zalloc_array(at_once * w->regions, sizeof *sizes);
     if (!sizes)
@@ -355,12 +355,12 @@ static stk_status finish(stk_beton_writer *w, stk_error *err)
     stk_status status = stki_beton_flush_rows(w, err);
 
     w->layout.sample_count = w->done;
-    if (!status && w->regions == 0)
+    if (status == STK_OK && w->regions == 0)
         return write_header(w, table, err);
     table = w->layout.data_start + (w->cursor.page + 1) * w->layout.page_bytes;
-    if (!status)
+    if (status == STK_OK)
         status = end_pages(w, table, err);
-    return status ? status : write_header(w, table, err);
+    return status != STK_OK ? status : write_header(w, table, err);
 }
 
 static stk_status check_finish(const stk_beton_writer *w, bool fewer, stk_error *err)
@@ -391,9 +391,9 @@ static stk_status commit(stk_beton_writer *w, bool fewer, int64_t *bytes, stk_er
 {
     stk_status status = check_finish(w, fewer, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = finish(w, err);
-    if (!status) {
+    if (status == STK_OK) {
         *bytes = w->regions > 0 ? stki_output_position(w->output) : w->layout.rows + w->done * w->layout.row_bytes;
         stki_page_writer_destroy(w->pages); /* its threads are done */
         w->pages = NULL;
@@ -414,7 +414,7 @@ stk_status stk_beton_commit(stk_beton_writer *w, stk_error *err)
     int64_t bytes;
     stk_status status = stki_check_given(w, "writer", err);
 
-    return status ? status : commit(w, false, &bytes, err);
+    return status != STK_OK ? status : commit(w, false, &bytes, err);
 }
 
 void stk_beton_abort(stk_beton_writer *w)

@@ -158,5 +158,5 @@ stk_status stki_csv_open(const char *path, const stki_reader_opts *opts, stki_co
     stki_file *file;
     stk_status status = stki_file_open(path, opts->access, opts->pattern, &file, err);
 
-    return status ? status : stki_csv_of_file(file, opts, out, err);
+    return status != STK_OK ? status : stki_csv_of_file(file, opts, out, err);
 }

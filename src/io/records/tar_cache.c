@@ -133,12 +133,12 @@ bool stki_tar_cache_load(const char *path, const stki_file *archive, stki_tar_in
     const void *bytes;
 
     *out = (stki_tar_index){0};
-    if (stki_file_open(path, STKI_ACCESS_AUTO, STKI_PATTERN_RANDOM, &out->kept, NULL))
+    if (stki_file_open(path, STKI_ACCESS_AUTO, STKI_PATTERN_RANDOM, &out->kept, NULL) != STK_OK)
         return false;
     bytes = out->kept->map;
     if (!bytes && out->kept->size > 0) {
         out->blocks[0] = stki_zalloc(out->kept->size);
-        if (!out->blocks[0] || stki_file_read(out->kept, 0, out->blocks[0], out->kept->size, NULL)) {
+        if (!out->blocks[0] || stki_file_read(out->kept, 0, out->blocks[0], out->kept->size, NULL) != STK_OK) {
             stki_tar_index_fini(out);
             return false;
         }
@@ -176,20 +176,20 @@ static stk_status write_parts(stki_output *output, const struct header *h, const
 {
     stk_status status = stki_output_append(output, h, sizeof *h, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_output_append(output, index->entries, h->entries * (int64_t)sizeof *index->entries, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_output_append(output, index->runs, h->runs * (int64_t)sizeof *index->runs, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_output_append(output, index->key_at, (h->samples + 1) * (int64_t)sizeof *index->key_at, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_output_append(output, index->first, (h->samples + 1) * (int64_t)sizeof *index->first, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_output_pad(output, 8, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_output_append(output, index->extensions,
                                     index->extension_count * (int64_t)sizeof *index->extensions, err);
-    return status ? status : stki_output_append(output, index->keys, h->key_bytes, err);
+    return status != STK_OK ? status : stki_output_append(output, index->keys, h->key_bytes, err);
 }
 
 stk_status stki_tar_cache_store(const char *path, const stki_file *archive, const stki_tar_index *index, stk_error *err)
@@ -209,13 +209,13 @@ stk_status stki_tar_cache_store(const char *path, const stki_file *archive, cons
     stki_output *output;
     stk_status status = set_sum(&h, index, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_output_create(path, &output, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = write_parts(output, &h, index, err);
-    if (!status)
+    if (status == STK_OK)
         return stki_output_commit(output, err);
     stki_output_abort(output);
     return status;

@@ -56,11 +56,11 @@ static stk_status begin_sample(struct builder *b, const char *key, int64_t bytes
 {
     stk_status status = stki_tar_reserve(&b->first, 2, sizeof(uint32_t), err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_tar_reserve(&b->key_at, 2, sizeof(int64_t), err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_tar_reserve(&b->keys, bytes, 1, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     ((uint32_t *)b->first.data)[b->first.count++] = (uint32_t)b->entries.count;
     ((int64_t *)b->key_at.data)[b->key_at.count++] = b->keys.count;
@@ -130,11 +130,11 @@ static stk_status note_size(struct builder *b, stki_tar_entry *entry, stk_error 
             return stki_fail_memory(err, IMAGE_HEAD, "the beginning of an image");
         count = count < IMAGE_HEAD ? count : IMAGE_HEAD;
         status = stki_tar_runs_read(b->runs.data, b->runs.count, b->file, entry, 0, b->head, count, err);
-        if (status)
+        if (status != STK_OK)
             return status;
         bytes = b->head;
     }
-    if (stki_image_info_of(bytes, count, &as_stored, &info, NULL))
+    if (stki_image_info_of(bytes, count, &as_stored, &info, NULL) != STK_OK)
         return STK_OK;
     entry->height = (uint32_t)info.stored_height;
     entry->width = (uint32_t)info.stored_width;
@@ -176,15 +176,15 @@ static stk_status add_file(struct builder *b, stki_tar_text name, int64_t header
         key = current_key(b, &current);
     if (current != key_bytes || memcmp(key, name.text, (size_t)key_bytes) != 0)
         status = begin_sample(b, name.text, key_bytes, err);
-    if (!status)
+    if (status == STK_OK)
         status = extension_number(b, name.text + extension_at, name.bytes - extension_at, &entry.extension, err);
-    if (!status)
+    if (status == STK_OK)
         status = check_twice(b, entry.extension, header, err);
-    if (!status && stki_tar_kind_of(b->extensions[entry.extension].name) == STKI_TAR_IMAGE)
+    if (status == STK_OK && stki_tar_kind_of(b->extensions[entry.extension].name) == STKI_TAR_IMAGE)
         status = note_size(b, &entry, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_tar_reserve(&b->entries, 1, sizeof entry, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     ((stki_tar_entry *)b->entries.data)[b->entries.count++] = entry;
     count_file(&b->extensions[entry.extension], entry.size);
@@ -208,7 +208,7 @@ static stk_status read_extra(struct builder *b, int64_t offset, int64_t size, ch
     if (!text)
         return stki_fail_memory(err, size + 1, "a long name");
     status = stki_file_read(b->file, offset, text, size, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_free(text);
         return status;
     }
@@ -232,12 +232,14 @@ static stk_status take_extra(struct builder *b, const stki_tar_header *header, i
         b->pax_bytes = header->size;
         b->pax_offset = offset;
         status = read_extra(b, offset, header->size, &b->pax_text, err);
-        return status ? status : stki_tar_read_pax(b->pax_text, header->size, offset, b->file->path, &b->pax, err);
+        return status != STK_OK ? status
+                                : stki_tar_read_pax(b->pax_text, header->size, offset, b->file->path, &b->pax, err);
     default:
         b->global = STKI_TAR_NO_PAX; /* its text goes */
         status = read_extra(b, offset, header->size, &b->global_text, err);
-        return status ? status
-                      : stki_tar_read_pax(b->global_text, header->size, offset, b->file->path, &b->global, err);
+        return status != STK_OK
+                   ? status
+                   : stki_tar_read_pax(b->global_text, header->size, offset, b->file->path, &b->global, err);
     }
 }
 
@@ -425,9 +427,9 @@ static stk_status take_member(struct builder *b, int64_t *offset, bool *end, stk
     int64_t header_at = *offset, data = header_at + STKI_TAR_BLOCK, size;
     stk_status status = stki_file_read(b->file, header_at, block, sizeof block, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_tar_read_header(block, header_at, b->file->path, &header, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     *end = header.what == STKI_TAR_END;
     if (*end)
@@ -470,12 +472,12 @@ static stk_status take_all(struct builder *b, stk_error *err)
     if (size == 0)
         return stki_fail_at(err, STK_E_TRUNCATED, (stki_place){b->file->path, -1, 0, "an empty file", NULL},
                             "not a tar archive");
-    while (!status && !end && offset < size) {
+    while (status == STK_OK && !end && offset < size) {
         if (size - offset < STKI_TAR_BLOCK)
             return fail_cut(b, offset, STKI_TAR_BLOCK, err);
         status = take_member(b, &offset, &end, err);
     }
-    if (!status && b->pending)
+    if (status == STK_OK && b->pending)
         return stki_fail_at(err, STK_E_TRUNCATED, (stki_place){b->file->path, -1, offset, NULL, NULL},
                             "the archive ends behind a header that names its next member");
     return status;
@@ -487,9 +489,9 @@ static stk_status finish(struct builder *b, stki_tar_index *out, stk_error *err)
 {
     stk_status status = stki_tar_reserve(&b->first, 1, sizeof(uint32_t), err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_tar_reserve(&b->key_at, 1, sizeof(int64_t), err);
-    if (status)
+    if (status != STK_OK)
         return status;
     ((uint32_t *)b->first.data)[b->first.count] = (uint32_t)b->entries.count;
     ((int64_t *)b->key_at.data)[b->first.count] = b->keys.count;
@@ -531,7 +533,7 @@ static stk_status build(const stki_file *file, bool names, int64_t *hard_links, 
     stki_free(b.head);
     stki_free(b.named.data);
     json_decref(b.names);
-    if (status) {
+    if (status != STK_OK) {
         stki_tar_index half = {
             .blocks = {b.first.data, b.entries.data, b.key_at.data, b.keys.data, b.extensions, b.runs.data}};
 

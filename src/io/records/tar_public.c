@@ -18,15 +18,15 @@ stk_status stk_tar_create(const char *path, stk_tar_writer **out, stk_error *err
     stk_tar_writer *w;
     stk_status status = stki_check_given(path, "path", err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_check_given(out, "out", err);
-    if (status)
+    if (status != STK_OK)
         return status;
     w = stki_zalloc(sizeof *w);
     if (!w)
         return stki_fail_memory(err, sizeof *w, path);
     status = stki_output_create(path, &w->output, err);
-    if (status)
+    if (status != STK_OK)
         stki_free(w);
     else
         *out = w;
@@ -39,15 +39,15 @@ static stk_status check_file(const stk_tar_writer *w, const stk_tar_file *files,
     const stk_tar_file *file = &files[index];
     stk_status status = stki_check_given(file->extension, "extension", err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_tar_check_extension(file->extension, path, err);
-    if (!status && file->size < 0)
+    if (status == STK_OK && file->size < 0)
         status = stki_fail_at(err, STK_E_BAD_ARG,
                               (stki_place){path, w->done, -1, STKI_TEXT("%" PRId64, file->size), "at least 0"},
                               "size of .%s", file->extension);
-    if (!status && file->size > 0)
+    if (status == STK_OK && file->size > 0)
         status = stki_check_given(file->bytes, "bytes", err);
-    for (int i = 0; i < index && !status; i++)
+    for (int i = 0; i < index && status == STK_OK; i++)
         if (!strcmp(files[i].extension, file->extension))
             status = stki_fail_at(err, STK_E_BAD_ARG, (stki_place){path, w->done, -1, NULL, NULL},
                                   "two files of the sample have the extension .%s", file->extension);
@@ -60,18 +60,18 @@ static stk_status check_sample(const stk_tar_writer *w, const char *key, const s
     const char *path = stki_output_path(w->output);
     stk_status status = stki_check_given(key, "key", err);
 
-    if (!status && file_count < 1)
+    if (status == STK_OK && file_count < 1)
         status =
             stki_fail_at(err, STK_E_BAD_ARG, (stki_place){path, w->done, -1, STKI_TEXT("%d", file_count), "at least 1"},
                          "files of a sample");
-    if (!status)
+    if (status == STK_OK)
         status = stki_check_given(files, "files", err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_tar_check_key(key, path, w->done, err);
-    if (!status && w->last && !strcmp(w->last, key))
+    if (status == STK_OK && w->last && !strcmp(w->last, key))
         status = stki_fail_at(err, STK_E_BAD_ARG, (stki_place){path, w->done, -1, key, "another key"},
                               "two samples that follow each other would be read as one");
-    for (int i = 0; i < file_count && !status; i++)
+    for (int i = 0; i < file_count && status == STK_OK; i++)
         status = check_file(w, files, i, err);
     return status;
 }
@@ -81,22 +81,22 @@ static stk_status append(stk_tar_writer *w, const char *key, const stk_tar_file 
     stk_status status = check_sample(w, key, files, file_count, err);
     char *last;
 
-    if (status)
+    if (status != STK_OK)
         return status;
     last = stki_strdup(key);
     if (!last)
         return stki_fail_memory(err, (int64_t)strlen(key) + 1, "a key");
     stki_free(w->last);
     w->last = last;
-    for (int i = 0; i < file_count && !status; i++) {
+    for (int i = 0; i < file_count && status == STK_OK; i++) {
         status = stki_tar_put_header(w->output, key, files[i].extension, files[i].size, err);
-        if (!status)
+        if (status == STK_OK)
             status = stki_output_lend(w->output, files[i].bytes, files[i].size, err);
-        if (!status)
+        if (status == STK_OK)
             status = stki_tar_put_tail(w->output, err);
     }
     w->done++;
-    return status ? status : stki_output_settle(w->output, err);
+    return status != STK_OK ? status : stki_output_settle(w->output, err);
 }
 
 static stk_status fail_earlier(const stk_tar_writer *w, stk_error *err)
@@ -109,19 +109,19 @@ stk_status stk_tar_append(stk_tar_writer *w, const char *key, const stk_tar_file
 {
     stk_status status = stki_check_given(w, "writer", err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
-    return w->failed ? fail_earlier(w, err) : (w->failed = append(w, key, files, file_count, err));
+    return w->failed != STK_OK ? fail_earlier(w, err) : (w->failed = append(w, key, files, file_count, err));
 }
 
 stk_status stk_tar_commit(stk_tar_writer *w, stk_error *err)
 {
     stk_status status = stki_check_given(w, "writer", err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
-    status = w->failed ? fail_earlier(w, err) : stki_tar_put_end(w->output, err);
-    if (!status) {
+    status = w->failed != STK_OK ? fail_earlier(w, err) : stki_tar_put_end(w->output, err);
+    if (status == STK_OK) {
         status = stki_output_commit(w->output, err);
         w->output = NULL;
     }

@@ -320,7 +320,8 @@ stk_status stki_tar_runs_read(const stki_tar_run *runs, int64_t run_count, const
     if (!entry->sparse)
         return stki_file_read(file, entry->offset + at, to, count, err);
     memset(to, 0, (size_t)count);
-    for (int64_t i = find_run(runs, run_count, entry->offset); i < run_count && runs[i].bytes > 0 && !status; i++) {
+    for (int64_t i = find_run(runs, run_count, entry->offset); i < run_count && runs[i].bytes > 0 && status == STK_OK;
+         i++) {
         int64_t from = runs[i].at > at ? runs[i].at : at, end;
 
         if (!stki_inside(runs[i].at, runs[i].bytes, entry->size) ||

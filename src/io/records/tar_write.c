@@ -132,9 +132,9 @@ static stk_status put_record(stki_output *output, const char *key, const char *v
     int length = snprintf(front, sizeof front, "%" PRId64 " %s=", record_bytes(key, value_bytes), key);
     stk_status status = stki_output_append(output, front, length, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_output_append(output, value, value_bytes, err);
-    return status ? status : stki_output_append(output, "\n", 1, err);
+    return status != STK_OK ? status : stki_output_append(output, "\n", 1, err);
 }
 
 static stk_status put_pax(stki_output *output, const char *name, const char *size, stk_error *err)
@@ -145,11 +145,11 @@ static stk_status put_pax(stki_output *output, const char *name, const char *siz
 
     bytes += size ? record_bytes("size", (int64_t)strlen(size)) : 0;
     status = put_block(output, 'x', header, sizeof header - 1, 0, bytes, err);
-    if (!status && name)
+    if (status == STK_OK && name)
         status = put_record(output, "path", name, err);
-    if (!status && size)
+    if (status == STK_OK && size)
         status = put_record(output, "size", size, err);
-    return status ? status : stki_tar_put_tail(output, err);
+    return status != STK_OK ? status : stki_tar_put_tail(output, err);
 }
 
 /* In place: each character that is no ASCII becomes a question mark, as in the headers of Python. Returns the length.
@@ -181,7 +181,7 @@ static stk_status put_long(stki_output *output, char *name, int64_t size, stk_er
 
     snprintf(digits, sizeof digits, "%" PRId64, size);
     status = put_pax(output, special ? name : NULL, wide ? digits : NULL, err);
-    return status ? status : put_block(output, '0', name, make_ascii(name), 0644, wide ? 0 : size, err);
+    return status != STK_OK ? status : put_block(output, '0', name, make_ascii(name), 0644, wide ? 0 : size, err);
 }
 
 stk_status stki_tar_put_header(stki_output *output, const char *key, const char *extension, int64_t size,
@@ -217,7 +217,7 @@ stk_status stki_tar_put_end(stki_output *output, stk_error *err)
     stk_status status = stki_output_append(output, zeros, sizeof zeros, err);
 
     missing = (RECORD - stki_output_position(output) % RECORD) % RECORD;
-    for (; missing > 0 && !status; missing -= STKI_TAR_BLOCK)
+    for (; missing > 0 && status == STK_OK; missing -= STKI_TAR_BLOCK)
         status = stki_output_append(output, zeros, STKI_TAR_BLOCK, err);
     return status;
 }

@@ -58,7 +58,8 @@ static void keep_index(stki_webdataset *set, const char *path, const char *where
 {
     stki_tar_index kept;
 
-    if ((!where && set->index.entry_count < KEPT_FROM) || stki_tar_cache_store(path, set->file, &set->index, NULL) ||
+    if ((!where && set->index.entry_count < KEPT_FROM) ||
+        stki_tar_cache_store(path, set->file, &set->index, NULL) != STK_OK ||
         !stki_tar_cache_load(path, set->file, &kept))
         return;
     stki_tar_index_fini(&set->index);
@@ -82,7 +83,7 @@ static stk_status get_index(stki_webdataset *set, const stki_reader_opts *opts, 
         return stki_fail_memory(err, (int64_t)strlen(set->base.path), "a path");
     if (!stki_tar_cache_load(path, set->file, &set->index)) {
         status = stki_tar_index_build(set->file, &set->index, err);
-        if (!status)
+        if (status == STK_OK)
             keep_index(set, path, where);
     }
     stki_free(path);
@@ -120,7 +121,7 @@ static stk_status add_member(stki_webdataset *set, const stki_tar_extension *ext
     stk_status status =
         stki_container_add(&set->base, extension->name, ndim, kind == STKI_TAR_NPY ? NULL : varying, &member, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     member->kind = STKI_MEMBER_RECORDS;
     member->dtype = kind == STKI_TAR_CLASS ? STK_I64 : kind == STKI_TAR_NPY ? STK_DTYPE_NONE : STK_U8;
@@ -140,7 +141,7 @@ static stk_status add_members(stki_webdataset *set, const stki_decode_opts *deco
     const stki_tar_index *index = &set->index;
     stk_status status = STK_OK;
 
-    for (int i = 0; i < index->extension_count && !status; i++)
+    for (int i = 0; i < index->extension_count && status == STK_OK; i++)
         status = add_member(set, &index->extensions[i], decode, err);
     if (index->skipped > 0)
         stki_container_warn(&set->base, "%" PRId64 " files belong to no sample (no extension, or a hidden name)",
@@ -165,18 +166,18 @@ stk_status stki_webdataset_of_file(stki_file *file, const stki_reader_opts *opts
     stki_webdataset *set;
     stk_status status = stki_container_create(sizeof *set, &ops, file->path, &set, err);
 
-    if (status) {
+    if (status != STK_OK) {
         stki_file_close(file);
         return status;
     }
     set->file = file;
     status = get_index(set, opts, err);
-    if (!status) {
+    if (status == STK_OK) {
         const stki_decode_opts decode = stki_image_opts(opts);
 
         status = add_members(set, &decode, err);
     }
-    if (status)
+    if (status != STK_OK)
         set_destroy(&set->base);
     else
         *out = &set->base;
@@ -188,7 +189,7 @@ stk_status stki_webdataset_open(const char *path, const stki_reader_opts *opts, 
     stki_file *file;
     stk_status status = stki_file_open(path, opts->access, opts->pattern, &file, err);
 
-    return status ? status : stki_webdataset_of_file(file, opts, out, err);
+    return status != STK_OK ? status : stki_webdataset_of_file(file, opts, out, err);
 }
 
 bool stki_webdataset_matches(const char *head, int64_t length)

@@ -52,10 +52,10 @@ static stk_status find(const struct files *f, int64_t index, const stki_tar_entr
     stk_status status;
 
     status = stki_reader_check_index(&f->base, index, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_tar_index_find(&f->set->index, f->set->file, index, f->extension, out, err);
-    if (status || (f->kind != STKI_TAR_BYTES && !(*out)->sparse) || (*out)->size <= most_bytes(f, *out))
+    if (status != STK_OK || (f->kind != STKI_TAR_BYTES && !(*out)->sparse) || (*out)->size <= most_bytes(f, *out))
         return status;
     return stki_fail_at(err, STK_E_LIMIT,
                         (stki_place){f->base.path, index, (*out)->offset, STKI_TEXT("%" PRId64 " bytes", (*out)->size),
@@ -79,7 +79,7 @@ static stk_status bytes_of(const struct files *f, int64_t index, const stki_tar_
     if (*out)
         return STK_OK;
     status = stki_scratch_reserve(scratch, entry->size > 0 ? entry->size : 1, err);
-    if (!status)
+    if (status == STK_OK)
         status = read_part(f, entry, scratch->data, entry->size, err);
     *out = scratch->data;
     return stki_fail_record(err, status, index);
@@ -117,11 +117,11 @@ static stk_status read_image(const struct files *f, int64_t index, const stki_ta
     bytes = stki_tar_index_mapped(f->set->file, entry);
     if (!bytes) {
         status = stki_scratch_decoder(scratch, &decoder, err);
-        if (!status)
+        if (status == STK_OK)
             status = stki_decoder_room(decoder, entry->size > 0 ? entry->size : 1, &room, err);
-        if (!status)
+        if (status == STK_OK)
             status = read_part(f, entry, room, entry->size, err);
-        if (status)
+        if (status != STK_OK)
             return stki_fail_record(err, status, index);
         bytes = room;
     }
@@ -154,7 +154,7 @@ static stk_status ask_shape(const struct files *f, int64_t index, const stki_tar
         status = head ? read_part(f, entry, head, count, err)
                       : stki_fail_memory(err, count + 1, "the beginning of an image");
     }
-    if (!status)
+    if (status == STK_OK)
         status =
             stki_fail_place(err, stki_image_shape(bytes, count, &f->decode, shape, err), f->base.path, index, NULL);
     stki_free(head);
@@ -198,14 +198,14 @@ static stk_status read_class(const struct files *f, int64_t index, const stki_ta
     int64_t value, count = entry->size < CLASS_MOST ? entry->size : CLASS_MOST;
     stk_status status = read_part(f, entry, text, count, err);
 
-    if (!status && (entry->size > CLASS_MOST || !parse_class(text, count, &value)))
+    if (status == STK_OK && (entry->size > CLASS_MOST || !parse_class(text, count, &value)))
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){f->base.path, index, entry->offset,
                                          stki_npy_printable(shown, sizeof shown, text, count), "a whole number"},
                             "its .%s", name_of(f));
-    if (!status)
+    if (status == STK_OK)
         status = stki_scratch_reserve(scratch, sizeof value, err);
-    if (status)
+    if (status != STK_OK)
         return stki_fail_record(err, status, index);
     memcpy(scratch->data, &value, sizeof value);
     set_tensor(f, scratch->data, out);
@@ -222,9 +222,9 @@ static stk_status parse_npy(const struct files *f, const void *bytes, int64_t si
     stki_npy_prefix prefix;
     stk_status status = stki_npy_read_prefix(bytes, size, f->header_limit, path, &prefix, err);
 
-    return status ? status
-                  : stki_npy_read_header(&prefix, (const char *)bytes + prefix.text_offset, size, f->alias, path, out,
-                                         err);
+    return status != STK_OK ? status
+                            : stki_npy_read_header(&prefix, (const char *)bytes + prefix.text_offset, size, f->alias,
+                                                   path, out, err);
 }
 
 /* The same, with messages that name archive and sample; only a failure needs the name. */
@@ -233,7 +233,7 @@ static stk_status npy_header(const struct files *f, int64_t index, const void *b
 {
     char path[256], shown[160];
 
-    if (!parse_npy(f, bytes, size, f->base.path, out, NULL))
+    if (parse_npy(f, bytes, size, f->base.path, out, NULL) == STK_OK)
         return STK_OK;
     stki_text(path, sizeof path, "%s: the .%s of sample %" PRId64, stki_text_end(shown, sizeof shown, f->base.path),
               name_of(f), index);
@@ -276,9 +276,9 @@ static stk_status read_npy(const struct files *f, int64_t index, const stki_tar_
     const void *bytes;
     stk_status status = bytes_of(f, index, entry, scratch, &bytes, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = npy_header(f, index, bytes, entry->size, &h, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (!same_array(f, &h))
         return fail_shape(f, index, &h, err);
@@ -307,15 +307,15 @@ static stk_status peek_npy(const struct files *f, int64_t index, const stki_tar_
     if (mapped)
         return npy_header(f, index, mapped, entry->size, out, err);
     status = read_part(f, entry, prefix_bytes, known, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_npy_read_prefix(prefix_bytes, entry->size, f->header_limit, f->base.path, &prefix, err);
-    if (status)
+    if (status != STK_OK)
         return stki_fail_record(err, status, index);
     head = stki_zalloc(prefix.text_offset + prefix.text_bytes + STKI_NPY_PREFIX);
     if (!head)
         return stki_fail_memory(err, prefix.text_bytes, "an npy header");
     status = read_part(f, entry, head, prefix.text_offset + prefix.text_bytes, err);
-    if (!status)
+    if (status == STK_OK)
         status = npy_header(f, index, head, entry->size, out, err);
     stki_free(head);
     return status;
@@ -348,7 +348,7 @@ static stk_status read_any(const struct files *f, int64_t index, const stki_want
     const void *bytes;
     stk_status status = find(f, index, &entry, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     switch (f->kind) {
     case STKI_TAR_IMAGE:
@@ -359,7 +359,7 @@ static stk_status read_any(const struct files *f, int64_t index, const stki_want
         return read_class(f, index, entry, scratch, out, err);
     default:
         status = bytes_of(f, index, entry, scratch, &bytes, err);
-        if (status)
+        if (status != STK_OK)
             return status;
         set_tensor(f, bytes, out);
         out->shape[0] = entry->size;
@@ -382,7 +382,7 @@ static stk_status shape_any(const struct files *f, int64_t index, int64_t *shape
     stki_npy_header h;
     stk_status status = find(f, index, &entry, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (f->kind == STKI_TAR_IMAGE)
         return known_shape(f, entry, shape) ? STK_OK : ask_shape(f, index, entry, shape, err);
@@ -391,9 +391,9 @@ static stk_status shape_any(const struct files *f, int64_t index, int64_t *shape
         return STK_OK;
     }
     status = peek_npy(f, index, entry, &h, err);
-    if (!status && !same_array(f, &h))
+    if (status == STK_OK && !same_array(f, &h))
         status = fail_shape(f, index, &h, err);
-    if (!status)
+    if (status == STK_OK)
         memcpy(shape, h.shape, (size_t)h.ndim * sizeof *shape);
     return status;
 }
@@ -416,7 +416,7 @@ static void files_will_need(const stki_reader *base, const int64_t *indices, int
     for (int64_t i = 0; i < count; i++) {
         const stki_tar_entry *entry;
 
-        if (!find(f, indices[i], &entry, NULL) && !entry->sparse)
+        if (find(f, indices[i], &entry, NULL) == STK_OK && !entry->sparse)
             ranges[n++] = (stki_range){entry->offset, entry->size};
         if (n == ADVISE_AT_ONCE || i == count - 1) {
             stki_file_will_need_ranges(f->set->file, ranges, n);
@@ -519,14 +519,14 @@ static stk_status survey_npy(struct files *f, stk_error *err)
     for (int64_t i = 0; i < f->base.count && (first || all); i++) {
         const stki_tar_entry *entry;
         stki_npy_header h;
-        stk_error *why = failed ? NULL : err;
+        stk_error *why = failed != STK_OK ? NULL : err;
         stk_status status = find(f, i, &entry, why);
 
-        if (!status)
+        if (status == STK_OK)
             status = peek_npy(f, i, entry, &h, why);
         status = name_member(f, i, status, why);
-        failed = failed ? failed : status;
-        if (status)
+        failed = failed != STK_OK ? failed : status;
+        if (status != STK_OK)
             continue;
         if (first) {
             f->base.dtype = h.dtype;
@@ -539,7 +539,7 @@ static stk_status survey_npy(struct files *f, stk_error *err)
         take_shape(&f->base, h.shape, h.ndim, first);
         first = false;
     }
-    return first && failed ? failed : STK_OK;
+    return first && failed != STK_OK ? failed : STK_OK;
 }
 
 /* Bytes of the largest sample; and the strides, which of arrays are those of the first. */
@@ -548,7 +548,7 @@ static stk_status measure(struct files *f)
     int64_t strides[STK_MAX_DIMS];
     stk_status status = stki_row_major(f->base.dtype, f->base.ndim, f->base.shape, strides, &f->base.max_bytes, NULL);
 
-    if (!status && (f->kind != STKI_TAR_NPY || f->base.variable))
+    if (status == STK_OK && (f->kind != STKI_TAR_NPY || f->base.variable))
         memcpy(f->base.strides, strides, (size_t)f->base.ndim * sizeof *strides);
     return status;
 }
@@ -603,12 +603,12 @@ static stk_status describe(struct files *f, stk_error *err)
         break;
     }
     base->ops = base->variable ? &variable_ops : &fixed_ops;
-    if (!status && measure(f))
+    if (status == STK_OK && measure(f) != STK_OK)
         status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){base->path, -1, -1, NULL, NULL},
                               "the largest .%s has more than 2^63 bytes", name_of(f));
-    if (!status && f->kind == STKI_TAR_NPY)
+    if (status == STK_OK && f->kind == STKI_TAR_NPY)
         status = stki_reader_check_size(base, f->max_bytes, err);
-    if (!status && f->kind != STKI_TAR_NPY && f->alias != STK_DTYPE_NONE && f->alias != base->dtype)
+    if (status == STK_OK && f->kind != STKI_TAR_NPY && f->alias != STK_DTYPE_NONE && f->alias != base->dtype)
         status = stki_fail_at(err, STK_E_MISMATCH,
                               (stki_place){base->path, -1, -1, stk_dtype_long_name(base->dtype),
                                            STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(f->alias))},
@@ -636,9 +636,9 @@ stk_status stki_webdataset_reader(const stki_webdataset *set, int extension, con
     f->base.path = stki_strdup(set->base.path);
     status =
         f->base.path ? describe(f, err) : stki_fail_memory(err, (int64_t)strlen(set->base.path) + 1, set->base.path);
-    if (!status)
+    if (status == STK_OK)
         status = make_units(f, err);
-    if (status)
+    if (status != STK_OK)
         files_destroy(&f->base);
     else
         *out = &f->base;
