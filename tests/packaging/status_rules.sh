@@ -4,12 +4,12 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 status='(\w+(\[\w+\])?(->|\.))*status\b' last='(, |\()&?err\)'
-rules="!\(?$status(?! *\()"                                              # !status
-rules+="|\b(if|while) \($status\)"                                        # if (status)
-rules+="|(&&|\|\||(?<![=!<>])=|return|,|\() ?$status (&&|\|\||\?)"        # x = status ? ...
-rules+="|(&&|\|\|) $status *(\)|;|\?)"                                    # ready && status
-rules+="|\b(if|while) \(.*$last\)( \{)?\$|$last (&&|\|\||\?)"                 # if (call(err))
-rules+="|![\w>.-]+\([^()]*(\([^()]*\)[^()]*)*$last"                      # !call(err)
+rules="!\(?$status(?! *\()"                                                  # !status
+rules+="|\b(if|while) \($status\)"                                           # if (status)
+rules+="|(&&|\|\||(?<![=!<>])=|return|,|\() ?$status (&&|\|\||\?)"           # x = status ? ...
+rules+="|(&&|\|\|) $status *(\)|;|\?)"                                       # ready && status
+rules+="|\b(if|while) \(.*$last\)( \{)?\$|$last (&&|\|\||\?)"                # if (call(err))
+rules+="|![\w>.-]+\([^()]*(\([^()]*\)[^()]*)*$last"                          # !call(err)
 
 for bad in 'if (!status)' '    if (!p->status && ready)' 'if (status)' 'while (w->status)' 'return status ? status : next(err);' \
     'if (ready && status)' '(status || x)' 'if (status && x)' 'if (open_it(path, err))' 'if (open_it(path, err)) {' \
