@@ -4,6 +4,8 @@ find_program(BASH_PROGRAM bash REQUIRED)
 add_executable(train_images ${PROJECT_SOURCE_DIR}/examples/train_images.c) # docs/guides/imagenet.md runs it
 set_target_properties(train_images PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 target_link_libraries(train_images PRIVATE stoker_flags stoker_static)
+add_library(bad_hdf5 MODULE ${PROJECT_SOURCE_DIR}/tests/cli/bad_hdf5.c) # preloaded by damaged_hdf5.test
+target_link_libraries(bad_hdf5 PRIVATE stoker_flags PkgConfig::HDF5)
 file(GLOB cli_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.test)
 foreach(script ${cli_tests})
   get_filename_component(name ${script} NAME_WE)
@@ -14,5 +16,5 @@ foreach(script ${cli_tests})
     list(APPEND labels long)
   endif()
   set_tests_properties(cli_${name} PROPERTIES LABELS "${labels}" SKIP_RETURN_CODE 77 TIMEOUT ${STOKER_TEST_TIMEOUT}
-      ENVIRONMENT "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/libhdf5.supp:print_suppressions=0;LOADBENCH=$<TARGET_FILE:loadbench>;STOKER=$<TARGET_FILE:stoker>;TRAIN_IMAGES=$<TARGET_FILE:train_images>;SOURCE=${PROJECT_SOURCE_DIR}")
+      ENVIRONMENT "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/libhdf5.supp:print_suppressions=0;LOADBENCH=$<TARGET_FILE:loadbench>;STOKER=$<TARGET_FILE:stoker>;BAD_HDF5=$<TARGET_FILE:bad_hdf5>;TRAIN_IMAGES=$<TARGET_FILE:train_images>;SOURCE=${PROJECT_SOURCE_DIR}")
 endforeach()

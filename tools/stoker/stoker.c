@@ -21,6 +21,13 @@ static const struct subcommand {
 
 enum { SUBCOMMANDS = sizeof subcommands / sizeof *subcommands };
 
+static char **main_argv;
+
+void stoker_begin_apart(stki_apart_report *report, void *context)
+{
+    stki_apart_begin(main_argv, report, context);
+}
+
 int stoker_complain(const char *name, const stk_error *err, int code)
 {
     fprintf(stderr, "stoker%s%s: %s\n", *name ? " " : "", name, err->message);
@@ -71,6 +78,7 @@ int main(int argc, char **argv)
 {
     stk_error err;
 
+    main_argv = argv;
     if (argc < 2) {
         stki_fail(&err, STK_E_CONFIG, "no command named; see --help");
         return stoker_complain("", &err, STOKER_USE);

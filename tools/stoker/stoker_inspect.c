@@ -233,8 +233,10 @@ static void show_text(struct inspect *in, const stki_container *c, int64_t only)
             member_text(in, c, i);
 }
 
-static int refuse(const struct inspect *in, const stk_error *err)
+static int refuse(void *context, const stk_error *err)
 {
+    const struct inspect *in = context;
+
     if (in->json) {
         json_t *root = json_pack("{s:o}", "error", st_error_json(err->status, err->message));
 
@@ -329,6 +331,7 @@ int stoker_inspect(int argc, char **argv)
     }
     if (in.word_count > 1)
         in.opts.name = in.words[1];
+    stoker_begin_apart(refuse, &in);
     code = st_is_manifest(in.words[0]) ? st_manifest_inspect(in.words[0], in.json) : inspect(&in);
     stki_document_destroy(document);
     return code;

@@ -75,6 +75,12 @@ static int help_options(void)
     return print_text(stk_prep_options_help(), STOKER_FINE);
 }
 
+static int refuse_damaged(void *context, const stk_error *err)
+{
+    (void)context;
+    return stoker_complain("prep", err, STOKER_FAILED);
+}
+
 static int dry_run(stk_prep *job, const struct st_prep_args *args, const stki_task *task)
 {
     stk_error err;
@@ -125,6 +131,8 @@ static int open_and_act(const struct st_prep_args *args, const stki_task *task)
     opts.force = args->force;
     opts.restart = args->restart;
     opts.no_space_check = args->no_space_check;
+    if (args->dry_run)
+        stoker_begin_apart(refuse_damaged, NULL);
     if (!args->dry_run && !args->quiet) {
         opts.progress = st_prep_show_progress;
         opts.progress_context = &show;

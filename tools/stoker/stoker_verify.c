@@ -194,8 +194,10 @@ static void show_text(const struct verify *v, const struct st_check *check)
     stki_free(text);
 }
 
-static int refuse(const struct verify *v, const stk_error *err)
+static int refuse(void *context, const stk_error *err)
 {
+    const struct verify *v = context;
+
     if (v->json)
         st_json_print(json_pack("{s:o}", "error", st_error_json(err->status, err->message)));
     return stoker_finish_output("verify", stoker_complain("verify", err, STOKER_FAILED));
@@ -383,6 +385,7 @@ int stoker_verify(int argc, char **argv)
         stki_document_destroy(document);
         return stoker_complain("verify", &err, STOKER_USE);
     }
+    stoker_begin_apart(refuse, &v);
     if (st_is_manifest(v.words[0])) {
         stki_document_destroy(document);
         return st_manifest_verify(v.words[0], v.inputs, threads, v.json);

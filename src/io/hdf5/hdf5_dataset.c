@@ -285,6 +285,7 @@ static stk_status open_locked(stki_hdf5_dataset *d, stk_error *err)
     stk_status status;
 
     stki_hdf5_enter(&guard, d->file->plugins);
+    stki_apart_note(d->path, d->name, "opening a data set", 0);
     status = open_object(d, err);
     if (status == STK_OK && strcmp(d->path, d->file->path) != 0)
         status = stki_hdf5_dataset_add_beside(d, d->path, err);
@@ -362,6 +363,7 @@ static char **field_names(stki_hdf5_file *file, const char *name)
     hid_t type = -1;
 
     stki_hdf5_enter(&guard, false);
+    stki_apart_note(file->path, name, "reading the fields of its type", 0);
     if (stki_hdf5_object_open(file, name, &object, NULL) == STK_OK) {
         type = H5Iget_type(object.id) == H5I_DATASET ? H5Dget_type(object.id) : -1;
         if (type >= 0 && H5Tget_class(type) == H5T_COMPOUND) {

@@ -155,6 +155,7 @@ static stk_status open_locked(stki_hdf5_file *file, bool plugins, const struct h
     stk_status status;
 
     stki_hdf5_enter(&guard, plugins);
+    stki_apart_note(file->path, NULL, "opening the file", 0);
     status = stki_hdf5_driver_open_elsewhere(file->path) ? open_again(file, head, err) : open_id(file, head, err);
     stki_hdf5_leave(&guard);
     return status;
@@ -222,6 +223,7 @@ stk_status stki_hdf5_file_open(const char *path, const stki_reader_opts *opts, s
 
     if (!file)
         return stki_fail_memory(err, sizeof *file, path);
+    stki_apart_need(path, "libhdf5");
     stki_source_values(opts, &stki_hdf5_source, &options);
     file->plugins = options.allow_plugins;
     file->watched = stki_access_watches(opts->access);

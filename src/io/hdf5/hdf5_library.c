@@ -45,6 +45,8 @@ void stk_hdf5_unlock(void)
 void stki_hdf5_enter(stki_hdf5_guard *guard, bool plugins)
 {
     stk_hdf5_lock();
+    if (depth == 1)
+        stki_apart_enter();
     *guard = (stki_hdf5_guard){0};
     (void)H5Eget_auto2(H5E_DEFAULT, &guard->print, &guard->print_context);
     (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
@@ -58,6 +60,8 @@ void stki_hdf5_leave(const stki_hdf5_guard *guard)
     (void)H5PLset_loading_state(guard->plugins);
     (void)H5Eclear2(H5E_DEFAULT);
     (void)H5Eset_auto2(H5E_DEFAULT, guard->print, guard->print_context);
+    if (depth == 1)
+        stki_apart_leave();
     stk_hdf5_unlock();
 }
 

@@ -1,11 +1,12 @@
 /* hdf5_library.h: the only way to libhdf5. Everybody who calls it includes this header and does so between
  * stki_hdf5_enter and stki_hdf5_leave: that holds the one process-wide lock, keeps the library from printing, and keeps
- * it from loading filter plugins unless they are allowed. Ids of the library never cross a fork: who holds some
- * remembers stki_fork_generation and asks nothing in a child.
+ * it from loading filter plugins unless they are allowed. What is done there with a file is noted (apart.h). Ids of the
+ * library never cross a fork: who holds some remembers stki_fork_generation and asks nothing in a child.
  */
 #ifndef STKI_HDF5_LIBRARY_H
 #define STKI_HDF5_LIBRARY_H
 
+#include "apart.h"
 #include <hdf5.h>
 #if H5_VERSION_GE(1, 13, 0)
 #include <H5FDdevelop.h>

@@ -277,6 +277,7 @@ static stk_status list_group(struct listing *l, int64_t node, stk_error *err)
     stk_status status, opened;
 
     stki_hdf5_enter(&guard, false);
+    stki_apart_note(l->file->path, path, "listing a group", 0);
     opened = stki_hdf5_object_open(l->file, path, &group, &trouble);
     if (opened == STK_OK)
         opened = gather_links(&group, path, &gather, &trouble);
@@ -301,6 +302,7 @@ static stk_status list_group(struct listing *l, int64_t node, stk_error *err)
                                "a path of more than %d bytes: %.100s…", MAX_PATH, name);
         } else {
             stki_hdf5_enter(&guard, false);
+            stki_apart_note(l->file->path, name, "following a link", 0);
             look(&group, gather.names.names[i], name, &child);
             stki_hdf5_leave(&guard);
         }
@@ -325,6 +327,7 @@ static stk_status push_root(struct listing *l, stk_error *err)
     stk_status status;
 
     stki_hdf5_enter(&guard, false);
+    stki_apart_note(l->file->path, "/", "opening a group", 0);
     status = stki_hdf5_object_open(l->file, "/", &root, &child.trouble);
     if (status == STK_OK) {
         classify(&root, "/", &child);

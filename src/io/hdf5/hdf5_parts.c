@@ -557,6 +557,7 @@ stk_status stki_hdf5_dataset_check_sources(stki_hdf5_dataset *d, stk_error *err)
         return stki_fail_memory(err, sizeof *d->parts, d->name);
     d->parts->generation = d->file->generation;
     stki_hdf5_enter(&guard, false);
+    stki_apart_note(d->path, d->name, "looking for its sources", 0);
     plist = H5Dget_create_plist(d->id);
     if (plist < 0)
         status = fail_library(d, "its description cannot be read", err);

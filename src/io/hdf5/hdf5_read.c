@@ -66,6 +66,7 @@ stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *sta
         return STK_OK;
     memset(to, 0, (size_t)bytes);
     stki_hdf5_enter(&guard, d->file->plugins);
+    stki_apart_note(d->path, d->name, "reading elements", bytes);
     status = d->parts ? stki_hdf5_parts_read(d, start, length, to, bytes, err) : read_locked(d, start, length, to, err);
     stki_hdf5_leave(&guard);
     if (stki_hdf5_dataset_intact(d, &changed) == STK_OK)
@@ -108,6 +109,7 @@ stk_status stki_hdf5_dataset_chunk_bytes(const stki_hdf5_dataset *d, const int64
         return status;
     element_of(d, element, at);
     stki_hdf5_enter(&guard, false);
+    stki_apart_note(d->path, d->name, "finding a chunk", 0);
     if (H5Dget_chunk_storage_size(d->id, at, &stored) < 0)
         status = size_unknown(d, &stored, err);
     stki_hdf5_leave(&guard);
@@ -127,6 +129,7 @@ stk_status stki_hdf5_dataset_chunk(const stki_hdf5_dataset *d, const int64_t *el
     element_of(d, element, at);
     *mask = 0;
     stki_hdf5_enter(&guard, false);
+    stki_apart_note(d->path, d->name, "reading a chunk", d->grid.chunk_bytes);
     if (H5Dread_chunk(d->id, H5P_DEFAULT, at, mask, to) < 0)
         status = fail_read(d, "a chunk cannot be read", err);
     stki_hdf5_leave(&guard);

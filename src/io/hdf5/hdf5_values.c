@@ -102,6 +102,7 @@ static stk_status read_one(const struct values *v, int64_t index, stki_scratch *
         return status;
     }
     stki_hdf5_enter(&guard, d->file->plugins);
+    stki_apart_note(d->path, d->name, "reading elements", 0);
     status = read_elements(d, index, 1, one, &memory, err);
     if (status == STK_OK) {
         from = element(d, one, 0, bytes);
@@ -184,6 +185,7 @@ static stk_status find_longest(const stki_hdf5_dataset *d, int64_t *longest, stk
         hid_t memory = -1;
 
         stki_hdf5_enter(&guard, d->file->plugins);
+        stki_apart_note(d->path, d->name, "reading elements", 0);
         memset(some, 0, AT_ONCE * sizeof *some);
         if (read_elements(d, at, count, some, &memory, NULL) == STK_OK)
             for (int64_t i = 0; i < count; i++) {

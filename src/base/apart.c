@@ -1,0 +1,221 @@
+/* apart.c: see apart.h. The notes lie in a page of memory that both processes map (memfd); the environment tells the
+ * second process its descriptor. Time is that of the thread's own processor clock (timer_create), so that a slow disk
+ * is no reason to give up, and its signal ends the process. */
+#include "apart.h"
+#include "error.h"
+#include "thread.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    SECONDS = 4,                  /* of a call */
+    BYTES_A_SECOND = 8 * 1000000, /* and this much more for data that is unpacked or converted */
+    TOO_LONG = SIGVTALRM
+};
+
+static const char variable[] = "STOKER_APART";
+
+struct notes {
+    char path[1024], name[1024], doing[64];
+};
+
+static struct {
+    char **argv;
+    stki_apart_report *report;
+    void *context;
+    struct notes *notes; /* of the second process; NULL: this is not it */
+    stki_mutex lock;     /* held by the thread that waits for the second process */
+} apart = {.lock = {PTHREAD_MUTEX_INITIALIZER}};
+
+static _Thread_local timer_t timer;
+static _Thread_local bool timed;
+
+/* ---- the second process ---- */
+
+/* NULL: they cannot be found, and this process runs as it would without the first one. */
+static struct notes *find_notes(void)
+{
+    const int fd = atoi(getenv(variable));
+    struct stat about;
+    struct notes *notes = MAP_FAILED;
+
+    if (!fstat(fd, &about) && about.st_size == (off_t)sizeof *notes) {
+        notes = mmap(NULL, sizeof *notes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        (void)close(fd);
+    }
+    (void)unsetenv(variable);
+    return notes == MAP_FAILED ? NULL : notes;
+}
+
+static void set_timer(int64_t bytes)
+{
+    const struct itimerspec end = {.it_value = {.tv_sec = SECONDS + bytes / BYTES_A_SECOND}};
+
+    (void)timer_settime(timer, 0, &end, NULL);
+}
+
+void stki_apart_enter(void)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = TOO_LONG};
+
+    if (!apart.notes)
+        return;
+    timed = timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) == 0;
+    if (timed)
+        set_timer(0);
+}
+
+void stki_apart_leave(void)
+{
+    if (timed)
+        (void)timer_delete(timer);
+    timed = false;
+}
+
+void stki_apart_note(const char *path, const char *name, const char *doing, int64_t bytes)
+{
+    if (!apart.notes)
+        return;
+    stki_text(apart.notes->path, sizeof apart.notes->path, "%s", path);
+    stki_text(apart.notes->name, sizeof apart.notes->name, "%s", name ? name : "");
+    stki_text(apart.notes->doing, sizeof apart.notes->doing, "%s", doing);
+    if (timed)
+        set_timer(bytes);
+}
+
+/* ---- the first process ---- */
+
+void stki_apart_begin(char **argv, stki_apart_report *report, void *context)
+{
+    if (getenv(variable)) {
+        apart.notes = find_notes();
+        (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0UL, 0UL, 0UL); /* nobody would be there to be told */
+        return;
+    }
+    apart.argv = argv;
+    apart.report = report;
+    apart.context = context;
+}
+
+/* This process's environment and one more variable; an array to free. */
+static char **environment_with(char *one)
+{
+    int64_t count = 0;
+    char **all;
+
+    while (environ[count])
+        count++;
+    all = calloc((size_t)count + 2, sizeof *all);
+    if (all) {
+        memcpy(all, environ, (size_t)count * sizeof *all);
+        all[count] = one;
+    }
+    return all;
+}
+
+/* 0, or why not. The threads of this process block signals, the new one shall not. */
+static int start(int fd, pid_t *pid)
+{
+    char assignment[32];
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    char **environment;
+    int error = posix_spawn_file_actions_init(&actions);
+
+    if (error)
+        return error;
+    error = posix_spawnattr_init(&attributes);
+    if (error) {
+        (void)posix_spawn_file_actions_destroy(&actions);
+        return error;
+    }
+    sigemptyset(&none);
+    stki_text(assignment, sizeof assignment, "%s=%d", variable, fd);
+    environment = environment_with(assignment);
+    if (!environment)
+        error = ENOMEM;
+    if (!error)
+        error = posix_spawn_file_actions_adddup2(&actions, fd, fd); /* which lets the new program have it */
+    if (!error)
+        error = posix_spawnattr_setsigmask(&attributes, &none);
+    if (!error)
+        error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    if (!error)
+        error = posix_spawn(pid, "/proc/self/exe", &actions, &attributes, apart.argv, environment);
+    free(environment);
+    (void)posix_spawnattr_destroy(&attributes);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+static bool is_for_the_program(int signal_number)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (signal_number == numbers[i])
+            return true;
+    return false;
+}
+
+/* Ends as the second process did. */
+static int end_by(const struct notes *notes, const char *path, const char *library, int signal_number)
+{
+    stk_error err;
+
+    if (is_for_the_program(signal_number)) {
+        (void)signal(signal_number, SIG_DFL);
+        (void)raise(signal_number); /* blocked in this thread: the exit status says the same to a shell */
+        return 128 + signal_number;
+    }
+    (void)stki_fail_at(&err, STK_E_CORRUPT, (stki_place){notes->path[0] ? notes->path : path, -1, -1, NULL, NULL},
+                       "%.300s%s%s %s (%s) while %s: the file is damaged", notes->name, notes->name[0] ? ": " : "",
+                       library, signal_number == TOO_LONG ? "did not come to an end" : "crashed",
+                       signal_number == TOO_LONG ? "seconds of processor time" : strsignal(signal_number),
+                       notes->doing[0] ? notes->doing : "opening it");
+    return apart.report(apart.context, &err);
+}
+
+static int run_apart(const char *path, const char *library)
+{
+    const int fd = memfd_create("stoker", MFD_CLOEXEC);
+    struct notes *notes = MAP_FAILED;
+    stk_error err;
+    pid_t pid = -1;
+    int state = 0, error = fd < 0 || ftruncate(fd, sizeof *notes) ? errno : 0;
+
+    if (!error) {
+        notes = mmap(NULL, sizeof *notes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        error = notes == MAP_FAILED ? errno : start(fd, &pid);
+    }
+    if (error) {
+        (void)stki_fail_errno(&err, error, path, "a process to read it in cannot be started");
+        return apart.report(apart.context, &err);
+    }
+    while (waitpid(pid, &state, 0) < 0 && errno == EINTR)
+        ;
+    return WIFSIGNALED(state) ? end_by(notes, path, library, WTERMSIG(state)) : WEXITSTATUS(state);
+}
+
+void stki_apart_need(const char *path, const char *library)
+{
+    int code;
+
+    if (!apart.argv)
+        return;
+    stki_lock(&apart.lock); /* never let go: other threads wait until the process ends */
+    code = run_apart(path, library);
+    _exit(code);
+}
