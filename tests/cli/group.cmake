@@ -6,6 +6,11 @@ set_target_properties(train_images PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT
 target_link_libraries(train_images PRIVATE stoker_flags stoker_static)
 add_library(bad_hdf5 MODULE ${PROJECT_SOURCE_DIR}/tests/cli/bad_hdf5.c) # preloaded by damaged_hdf5.test
 target_link_libraries(bad_hdf5 PRIVATE stoker_flags PkgConfig::HDF5)
+# The command that compiles a program of the documentation against this build.
+set(stoker_compile "${CMAKE_C_COMPILER} program.c -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_BINARY_DIR}/include -Wall -Werror $<TARGET_FILE:stoker_shared> -Wl,-rpath,$<TARGET_FILE_DIR:stoker_shared>")
+if(STOKER_SANITIZE)
+  string(APPEND stoker_compile " -fsanitize=${STOKER_SANITIZE}")
+endif()
 file(GLOB cli_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.test)
 foreach(script ${cli_tests})
   get_filename_component(name ${script} NAME_WE)
@@ -17,4 +22,5 @@ foreach(script ${cli_tests})
   endif()
   set_tests_properties(cli_${name} PROPERTIES LABELS "${labels}" SKIP_RETURN_CODE 77 TIMEOUT ${STOKER_TEST_TIMEOUT}
       ENVIRONMENT "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/libhdf5.supp:print_suppressions=0;LOADBENCH=$<TARGET_FILE:loadbench>;STOKER=$<TARGET_FILE:stoker>;BAD_HDF5=$<TARGET_FILE:bad_hdf5>;TRAIN_IMAGES=$<TARGET_FILE:train_images>;SOURCE=${PROJECT_SOURCE_DIR}")
+      ENVIRONMENT "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/libhdf5.supp:print_suppressions=0;LOADBENCH=$<TARGET_FILE:loadbench>;STOKER=$<TARGET_FILE:stoker>;TRAIN_IMAGES=$<TARGET_FILE:train_images>;SOURCE=${PROJECT_SOURCE_DIR};COMPILE=${stoker_compile}")
 endforeach()
