@@ -95,7 +95,7 @@ static stk_status run_copy(void *context, stk_error *err)
 static stk_status host_copy(stk_device *device, void *dst, bool dst_on_device, const void *src, bool src_on_device,
                             int64_t bytes, stk_stream *stream, stk_error *err)
 {
-    stki_host_work work = {.run = run_copy, .moved_bytes = bytes, .operation = true};
+    static const stki_host_work work = {.run = run_copy};
     copy_job job = {dst, src, bytes};
 
     (void)dst_on_device, (void)src_on_device;
@@ -120,7 +120,7 @@ static stk_status run_fill(void *context, stk_error *err)
 static stk_status host_fill(stk_device *device, void *dst, const void *pattern, int64_t pattern_bytes, int64_t count,
                             stk_stream *stream, stk_error *err)
 {
-    stki_host_work work = {.run = run_fill, .moved_bytes = pattern_bytes * count, .operation = true};
+    static const stki_host_work work = {.run = run_fill};
     fill_job job = {.dst = dst, .pattern_bytes = pattern_bytes, .count = count};
 
     if (count <= 0)
@@ -143,7 +143,7 @@ static stk_status run_launch(void *context, stk_error *err)
 
 static stk_status submit_launch(stk_device *device, const stki_launch *launch, stk_stream *stream, stk_error *err)
 {
-    stki_host_work work = {.run = run_launch, .moved_bytes = launch->moved_bytes, .operation = true};
+    static const stki_host_work work = {.run = run_launch};
 
     return stki_host_submit(device, stream, &work, launch, sizeof *launch, NULL, err);
 }
@@ -162,7 +162,7 @@ static stk_status run_spin(void *context, stk_error *err)
 
 static stk_status host_spin(stk_device *device, int64_t ns, stk_stream *stream, stk_error *err)
 {
-    stki_host_work work = {.run = run_spin, .operation = true};
+    static const stki_host_work work = {.run = run_spin};
 
     return stki_host_submit(device, stream, &work, &ns, sizeof ns, NULL, err);
 }
@@ -192,8 +192,7 @@ static stk_status host_convert(stk_device *device, const struct stki_convert *co
     if (atomic_load(&all_twins))
         return kernel_convert(device, convert, dst, dst_stride, src, src_stride, count, stream, err);
 
-    int64_t moved = (stki_convert_bytes_read(convert) + stki_convert_bytes_written(convert)) * count;
-    stki_host_work work = {.run = run_convert, .moved_bytes = moved, .operation = true};
+    static const stki_host_work work = {.run = run_convert};
     convert_job job = {convert, dst, src, dst_stride, src_stride, count};
 
     return count > 0 ? stki_host_submit(device, stream, &work, &job, sizeof job, NULL, err) : STK_OK;
@@ -226,7 +225,7 @@ static stk_status host_copy_strided(stk_device *device, const stk_tensor *dst, c
     if (atomic_load(&all_twins))
         return kernel_copy_strided(device, dst, src, stream, err);
 
-    stki_host_work work = {.run = run_strided, .moved_bytes = stk_tensor_nbytes(dst), .operation = true};
+    static const stki_host_work work = {.run = run_strided};
     strided_job job = {.dst = dst->data,
                        .src = src->data,
                        .dst_dtype = dst->dtype,

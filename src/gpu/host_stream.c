@@ -22,11 +22,8 @@ _Static_assert(sizeof(header) % UNIT == 0, "jobs lie behind their header, aligne
 
 /* Of all host devices. A fork holds the lock, so that the child can use the list; it skips its parent's streams. */
 static stki_mutex list_lock = {PTHREAD_MUTEX_INITIALIZER};
-static stki_host_stream *list;                            /* guarded by list_lock */
-static int64_t numbers;                                   /* guarded by list_lock */
-static stki_host_faults device_faults[STKI_HOST_DEVICES]; /* guarded by list_lock; for streams to come and for none */
-static stki_counter device_fail_at[STKI_HOST_DEVICES];
-static stki_counter faulty; /* devices that have faults: looked at before the lock is taken */
+static stki_host_stream *list; /* guarded by list_lock */
+static int64_t numbers;        /* guarded by list_lock */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void before_fork(void)
@@ -48,7 +45,6 @@ static void list_add(stki_host_stream *stream)
 {
     stki_lock(&list_lock);
     stream->number = ++numbers;
-    stream->faults = device_faults[stream->device->index];
     stream->next = list;
     list = stream;
     stki_unlock(&list_lock);
@@ -166,74 +162,6 @@ static stk_status grow(stki_host_stream *stream, int64_t bytes, stk_error *err)
     return STK_OK;
 }
 
-/* ---- injected faults ---- */
-
-static bool fails_now(int64_t *left)
-{
-    return *left > 0 && --*left == 0;
-}
-
-static bool device_fails_now(const stk_device *device)
-{
-    stki_counter *left = &device_fail_at[device->index];
-
-    return stki_counted(left) > 0 && atomic_fetch_sub_explicit(left, 1, memory_order_relaxed) == 1;
-}
-
-static stk_status made_to_fail(const stk_device *device, stk_error *err)
-{
-    return stki_fail(err, STK_E_DEVICE, "%s: this operation was made to fail by a test", device->name);
-}
-
-static int64_t delay_of(const stki_host_faults *faults, const stki_host_work *work)
-{
-    if (faults->delay_ns == STKI_HOST_HOLD)
-        return STKI_HOST_HOLD;
-    return faults->delay_ns + (int64_t)((double)faults->delay_ns_per_mib * ((double)work->moved_bytes / (1 << 20)));
-}
-
-/* With the stream's lock held, which is let go of meanwhile. New faults count from the same start. */
-static void wait_out_delay(stki_host_stream *stream, const stki_host_work *work)
-{
-    int64_t start = stki_now_ns(), delay;
-
-    while ((delay = delay_of(&stream->faults, work)) > 0) {
-        int64_t end = delay == STKI_HOST_HOLD ? INT64_MAX : start + delay;
-        if (stki_now_ns() >= end)
-            break;
-        (void)stki_wait(&stream->changed, &stream->lock, end);
-    }
-}
-
-static void set_faults(stki_host_stream *stream, stki_host_faults faults)
-{
-    stki_lock(&stream->lock);
-    stream->faults = faults;
-    stki_wake_all(&stream->changed);
-    stki_unlock(&stream->lock);
-}
-
-void stki_host_set_faults(stk_device *device, stk_stream *stream, const stki_host_faults *faults)
-{
-    stki_host_faults set = faults ? *faults : (stki_host_faults){0}, *kept = &device_faults[device->index];
-    bool before;
-
-    if (stream) {
-        set_faults(stki_host_stream_of(stream), set);
-        return;
-    }
-    stki_count_set(&device_fail_at[device->index], set.fail_at);
-    set.fail_at = 0; /* counted for the device as a whole */
-    stki_lock(&list_lock);
-    before = kept->delay_ns || kept->delay_ns_per_mib;
-    *kept = set;
-    stki_count(&faulty, (set.delay_ns || set.delay_ns_per_mib) - before);
-    for (stki_host_stream *at = list; at; at = at->next)
-        if (at->device == device && at->generation == stki_fork_generation())
-            set_faults(at, set);
-    stki_unlock(&list_lock);
-}
-
 /* ---- the thread ---- */
 
 /* The next piece: its header and job copied out of the ring. Waits for one; false: the stream is closed and empty. */
@@ -255,20 +183,16 @@ static bool take(stki_host_stream *stream, header *piece, void *job)
 
 static stk_status run_piece(stki_host_stream *stream, const header *piece, void *job, stk_error *err)
 {
-    bool skip, fail = false;
+    bool skip;
 
     stki_lock(&stream->lock);
-    if (piece->work.operation)
-        wait_out_delay(stream, &piece->work);
     skip = stream->failed_at != 0;
-    if (piece->work.operation && !skip)
-        fail = fails_now(&stream->faults.fail_at) || device_fails_now(stream->device);
     stki_unlock(&stream->lock);
-    if (!skip && !fail)
+    if (!skip)
         return piece->work.run(job, err);
     if (piece->work.drop)
         piece->work.drop(job);
-    return fail ? made_to_fail(stream->device, err) : STK_OK;
+    return STK_OK;
 }
 
 static void settle(stki_host_stream *stream, stk_status status, const stk_error *error)
@@ -395,21 +319,10 @@ stk_status stki_host_stream_query(stk_device *device, stk_stream *handle, stk_er
 
 /* ---- queuing ---- */
 
-static stk_status run_inline(stk_device *device, const stki_host_work *work, const void *job, int64_t job_bytes,
-                             stk_error *err)
+static stk_status run_inline(const stki_host_work *work, const void *job, int64_t job_bytes, stk_error *err)
 {
     _Alignas(UNIT) char copy[STKI_HOST_JOB_MAX];
 
-    if (work->operation && stki_counted(&faulty) > 0) {
-        int64_t delay;
-        stki_lock(&list_lock);
-        delay = delay_of(&device_faults[device->index], work);
-        stki_unlock(&list_lock);
-        if (delay > 0 && delay != STKI_HOST_HOLD)
-            stki_sleep_ns(delay);
-    }
-    if (work->operation && device_fails_now(device))
-        return made_to_fail(device, err);
     memcpy(copy, job, (size_t)job_bytes);
     return work->run(copy, err);
 }
@@ -447,7 +360,7 @@ stk_status stki_host_submit(stk_device *device, stk_stream *handle, const stki_h
         return stki_fail(err, STK_E_LIMIT, "%s: a job of %" PRId64 " bytes, at most %d fit", device->name, job_bytes,
                          STKI_HOST_JOB_MAX);
     if (!handle)
-        return run_inline(device, work, job, job_bytes, err);
+        return run_inline(work, job, job_bytes, err);
     if (handle->device != device)
         return stki_fail(err, STK_E_BAD_DEVICE, "work of %s in a stream of %s", device->name, handle->device->name);
     if (inherited(stream))

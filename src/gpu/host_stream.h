@@ -20,8 +20,6 @@ typedef struct stki_host_work {
     /* In the stream's thread, or the caller's where the stream is NULL. */
     stk_status (*run)(void *job, stk_error *err);
     void (*drop)(void *job); /* instead of run, in a stream that has failed; NULL: nothing to let go of */
-    int64_t moved_bytes;     /* for injected delays */
-    bool operation;          /* counted, delayed and failed by injected faults; waits and time stamps are none */
 } stki_host_work;
 
 /* Queues work; `job` is copied. A NULL stream: it is done before the call returns. After a failure nothing is queued;
@@ -49,7 +47,6 @@ typedef struct stki_host_stream {
     stk_error error;
     int waiting; /* threads that wait for `passed` */
     bool closing;
-    stki_host_faults faults;
 } stki_host_stream;
 
 /* What the caller has. It is gone as soon as it is destroyed, whatever the stream still holds, so that a later use

@@ -2,7 +2,7 @@
  * summary, who holds what; and what of that is seen from outside.
  */
 #include "faults.h"
-#include "host_device.h"
+#include "host_faults.h"
 #include "pool_fixture.h"
 #include "profile_scope.h"
 #include "test_device.h"
@@ -305,13 +305,13 @@ static void test_host_device(void **unused)
     assert_ptr_equal(a.data, first);
     /* Made for the NULL stream, written in another one, let go of: not to be had before that has passed. */
     make_zeros(device, 5000, &b);
-    stki_host_set_faults(device, stream, &(stki_host_faults){.delay_ns = STKI_HOST_HOLD});
+    stkt_host_set_faults(device, stream, &(stkt_host_faults){.delay_ns = STKT_HOST_HOLD});
     assert_ok(stk_tensor_copy_on(&a, &b, stream, true, &err));
     stk_tensor_release(&a);
     make_zeros(device, 5000, &c);
     assert_ptr_not_equal(c.data, first);
     stk_tensor_release(&c);
-    stki_host_set_faults(device, stream, NULL);
+    stkt_host_set_faults(device, stream, NULL);
     assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
     make_zeros(device, 5000, &c);
     assert_ptr_equal(c.data, first);

@@ -6,7 +6,7 @@
 #include "clock.h"
 #include "device_table.h"
 #include "faults.h"
-#include "host_device.h"
+#include "host_faults.h"
 #include "leak_check.h"
 #include "test_device.h"
 #include "test_random.h"
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const stki_host_faults held = {.delay_ns = STKI_HOST_HOLD};
+static const stkt_host_faults held = {.delay_ns = STKT_HOST_HOLD};
 
 static stk_device *find(const char *name)
 {
@@ -179,19 +179,19 @@ static void from_pinned_memory_the_caller_does_not_wait(void **state)
     assert_ok(stk_tensor_pin(&plain, device, &pinned, &err));
     assert_ok(stk_tensor_to_device(&plain, device, &there, &err));
     assert_ok(stk_tensor_zero(&there, &err));
-    stki_host_set_faults(device, stream, &held);
+    stkt_host_set_faults(device, stream, &held);
     assert_ok(stk_tensor_copy_on(&there, &pinned, stream, true, &err));
     assert_int_equal(stk_stream_query(stream, &err), STK_AGAIN); /* and yet we are here */
-    stki_host_set_faults(device, stream, NULL);
+    stkt_host_set_faults(device, stream, NULL);
     assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
     assert_same(&there, &plain);
 
     assert_ok(stk_tensor_empty_pinned(STK_F32, 2, plain.shape, device, &back, &err));
     assert_ok(stk_tensor_zero(&back, &err));
-    stki_host_set_faults(device, stream, &held);
+    stkt_host_set_faults(device, stream, &held);
     assert_ok(stk_tensor_copy_on(&back, &there, stream, true, &err));
     assert_int_equal(((float *)back.data)[1], 0);
-    stki_host_set_faults(device, stream, NULL);
+    stkt_host_set_faults(device, stream, NULL);
     assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
     assert_same(&back, &plain);
     stk_tensor_release(&back);
@@ -213,7 +213,7 @@ static void pinned_memory_outlives_its_tensor_until_the_copy_is_done(void **stat
 
     (void)state;
     if (is_host())
-        stki_host_set_faults(device, stream, &(stki_host_faults){.delay_ns = 20000});
+        stkt_host_set_faults(device, stream, &(stkt_host_faults){.delay_ns = 20000});
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < 4; i++) {
             stk_tensor pinned;
@@ -245,7 +245,7 @@ static void pageable_memory_may_be_used_again_at_once(void **state)
 
     (void)state;
     if (is_host())
-        stki_host_set_faults(device, stream, &(stki_host_faults){.delay_ns = 3000000});
+        stkt_host_set_faults(device, stream, &(stkt_host_faults){.delay_ns = 3000000});
     assert_ok(stk_tensor_clone(&plain, &kept, &err));
     assert_ok(stk_tensor_to_device_on(&plain, device, stream, true, &there, &err));
     assert_ok(stk_tensor_zero(&plain, &err));
@@ -271,8 +271,7 @@ static void pageable_memory_may_be_used_again_at_once(void **state)
 static void what_a_given_stream_uses_is_not_given_to_others(void **state)
 {
     stk_device *device = device_under_test();
-    stk_tensor plain, pinned, turned, dst, made, next, back, expected,
-               others[4];
+    stk_tensor plain, pinned, turned, dst, made, next, back, expected, others[4];
     stk_stream *stream;
     void *address;
     stk_error err;
@@ -285,25 +284,25 @@ static void what_a_given_stream_uses_is_not_given_to_others(void **state)
     assert_ok(stk_tensor_pin(&plain, device, &pinned, &err));
     assert_ok(stk_tensor_empty(STK_I16, 2, plain.shape, device, &made, &err));
     address = made.data;
-    stki_host_set_faults(device, stream, &held);
+    stkt_host_set_faults(device, stream, &held);
     assert_ok(stk_tensor_copy_on(&made, &pinned, stream, true, &err));
     stk_tensor_release(&made);
     assert_ok(stk_tensor_empty(STK_I16, 2, plain.shape, device, &next, &err));
     assert_ptr_not_equal(next.data, address);
-    stki_host_set_faults(device, stream, NULL);
+    stkt_host_set_faults(device, stream, NULL);
     assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
 
     /* read by the stream, and let go of */
     assert_ok(stk_tensor_copy(&next, &plain, &err));
     address = next.data;
-    stki_host_set_faults(device, stream, &held);
+    stkt_host_set_faults(device, stream, &held);
     assert_ok(stk_tensor_to_device_on(&next, NULL, stream, true, &back, &err));
     stk_tensor_release(&next);
     for (int i = 0; i < 4; i++) {
         assert_ok(stk_tensor_zeros(STK_I16, 2, plain.shape, device, &others[i], &err));
         assert_ptr_not_equal(others[i].data, address);
     }
-    stki_host_set_faults(device, stream, NULL);
+    stkt_host_set_faults(device, stream, NULL);
     assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
     assert_same(&back, &plain);
     for (int i = 0; i < 4; i++)
@@ -313,13 +312,13 @@ static void what_a_given_stream_uses_is_not_given_to_others(void **state)
     /* rearranged on the device, by way of a block that is released at once */
     assert_ok(stk_tensor_transpose(&pinned, 0, 1, &turned, &err));
     assert_ok(stk_tensor_empty(STK_F32, 2, turned.shape, device, &dst, &err));
-    stki_host_set_faults(device, stream, &held);
+    stkt_host_set_faults(device, stream, &held);
     assert_ok(stk_tensor_copy_on(&dst, &turned, stream, true, &err));
     for (int i = 0; i < 4; i++) {
         assert_ok(stk_tensor_full(STK_I16, 2, plain.shape, stk_int(-1), device, &next, &err));
         stk_tensor_release(&next);
     }
-    stki_host_set_faults(device, stream, NULL);
+    stkt_host_set_faults(device, stream, NULL);
     assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
     assert_ok(stk_tensor_to(&turned, STK_F32, &expected, &err));
     assert_same(&dst, &expected);
@@ -344,7 +343,7 @@ static void operations_are_in_order_with_the_current_stream(void **state)
 
     (void)state;
     if (is_host())
-        stki_host_set_faults(device, stream, &(stki_host_faults){.delay_ns = 1000000});
+        stkt_host_set_faults(device, stream, &(stkt_host_faults){.delay_ns = 1000000});
     assert_ok(stk_tensor_pin(&plain, device, &pinned, &err));
     assert_null(stk_stream_set_current(device, stream));
     assert_ok(stk_tensor_to_device_on(&pinned, device, NULL, true, &there, &err)); /* in the current one */
@@ -383,7 +382,7 @@ static void zeros_and_data_wait_for_nobody_else(void **state)
     busy = stream_of(device);
     stream = stream_of(device);
     assert_ok(stk_tensor_zeros(STK_F32, 1, (int64_t[]){3}, device, &t, &err));
-    stki_host_set_faults(device, busy, &held);
+    stkt_host_set_faults(device, busy, &held);
     assert_ok(device->ops->fill(device, t.data, "", 1, 12, busy, &err));
     stk_stream_set_current(device, stream);
     assert_ok(stk_tensor_from_array(STK_F32, data, sizeof data, 1, (int64_t[]){3}, device, &there, &err));
@@ -392,7 +391,7 @@ static void zeros_and_data_wait_for_nobody_else(void **state)
     assert_true(((float *)back.data)[0] == 1);
     assert_int_equal(stk_stream_query(busy, &err), STK_AGAIN);
     stk_stream_set_current(device, NULL);
-    stki_host_set_faults(device, busy, NULL);
+    stkt_host_set_faults(device, busy, NULL);
     assert_ok(stk_stream_synchronize(busy, STK_WAIT_FOREVER, &err)); /* it writes into t, which does not know of it */
     stk_tensor_release(&back);
     stk_tensor_release(&there);
@@ -405,14 +404,14 @@ static void a_copy_to_another_device_is_in_order_with_both(void **state)
 {
     stk_device *device = device_under_test(), *other = find("host:1");
     stk_stream *stream = stream_of(device), *elsewhere = stream_of(other);
-    stki_host_faults slow = {.delay_ns = 2000000};
+    stkt_host_faults slow = {.delay_ns = 2000000};
     stk_tensor src, dst;
     stk_scalar value;
     stk_error err;
 
     (void)state;
     if (is_host())
-        stki_host_set_faults(device, stream, &slow);
+        stkt_host_set_faults(device, stream, &slow);
     stk_stream_set_current(device, stream);
     stk_stream_set_current(other, elsewhere);
     assert_ok(stk_tensor_full(STK_F32, 1, (int64_t[]){9}, stk_real(1.5), device, &src, &err));
@@ -421,8 +420,8 @@ static void a_copy_to_another_device_is_in_order_with_both(void **state)
     assert_ok(stk_tensor_get(&dst, 1, (int64_t[]){8}, &value, &err));
     assert_true(value.as.f == 1.5);
     if (is_host())
-        stki_host_set_faults(device, stream, NULL);
-    stki_host_set_faults(other, elsewhere, &slow);
+        stkt_host_set_faults(device, stream, NULL);
+    stkt_host_set_faults(other, elsewhere, &slow);
     assert_ok(stk_tensor_copy(&dst, &src, &err));
     assert_ok(stk_tensor_fill(&src, stk_real(7), &err)); /* the sender may write on at once */
     assert_ok(stk_tensor_get(&src, 1, (int64_t[]){8}, &value, &err));
@@ -479,7 +478,7 @@ static void an_error_of_the_stream_comes_out_of_the_copy_that_waits(void **state
         skip();
     plain = counting(STK_F32, 1, (int64_t[]){1000});
     stream = stream_of(device);
-    stki_host_set_faults(device, stream, &(stki_host_faults){.fail_at = 1});
+    stkt_host_set_faults(device, stream, &(stkt_host_faults){.fail_at = 1});
     assert_status(stk_tensor_to_device_on(&plain, device, stream, true, &out, &err), STK_E_DEVICE);
     assert_says("made to fail");
     assert_null(out.storage);
@@ -535,7 +534,7 @@ static void a_child_works_on_beside_what_its_parent_left(void **state)
     assert_ok(stk_tensor_full(STK_F32, 1, (int64_t[]){300000}, stk_real(2), device, &kept, &err));
     assert_ok(stk_tensor_zeros(STK_F32, 1, (int64_t[]){300000}, device, &t, &err));
     assert_ok(stk_stream_synchronize(own, STK_WAIT_FOREVER, &err));
-    stki_host_set_faults(device, other, &held);
+    stkt_host_set_faults(device, other, &held);
     assert_ok(device->ops->fill(device, t.data, "", 1, 1200000, other, &err));
     assert_ok(stk_tensor_record_stream(&t, other, &err));
     stk_tensor_release(&t); /* waits for `other` in the cache */
@@ -547,7 +546,7 @@ static void a_child_works_on_beside_what_its_parent_left(void **state)
         _exit(work_in_child(device, &kept));
     }
     assert_int_equal(waitpid(child, &how, 0), child);
-    stki_host_set_faults(device, other, NULL);
+    stkt_host_set_faults(device, other, NULL);
     assert_true(WIFEXITED(how));
     assert_int_equal(WEXITSTATUS(how), 0);
     stk_tensor_release(&kept);

@@ -3,6 +3,7 @@
 #include "convert.h"
 #include "faults.h"
 #include "host_device.h"
+#include "host_faults.h"
 #include "stk_test.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
@@ -190,7 +191,7 @@ static void memory_let_go_of_stays_with_its_stream(void **state)
     stk_stream_set_current(device, stream);
     assert_ok(stk_tensor_empty(STK_U8, 1, (int64_t[]){sizeof src}, device, &t, &err));
     address = t.data;
-    stki_host_set_faults(device, stream, &(stki_host_faults){.delay_ns = STKI_HOST_HOLD});
+    stkt_host_set_faults(device, stream, &(stkt_host_faults){.delay_ns = STKT_HOST_HOLD});
     assert_ok(device->ops->copy(device, t.data, true, src, false, sizeof src, stream, &err));
     stk_tensor_release(&t);
     stk_stream_set_current(device, NULL);
@@ -198,7 +199,7 @@ static void memory_let_go_of_stays_with_its_stream(void **state)
     assert_ok(stk_tensor_empty(STK_U8, 1, (int64_t[]){sizeof src}, device, &other, &err));
     assert_ptr_not_equal(other.data, address);
     stk_tensor_release(&other);
-    stki_host_set_faults(device, stream, NULL);
+    stkt_host_set_faults(device, stream, NULL);
     assert_ok(
         stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err)); /* AddressSanitizer sees a write into freed memory */
     stk_stream_destroy(stream);

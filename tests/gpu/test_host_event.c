@@ -1,6 +1,7 @@
 /* test_host_event.c, stki-threads: events of the host device: waits across streams and devices, events that are used
  * again or destroyed while somebody waits, and the time between two. Streams are held where the order of things
  * matters. */
+#include "host_faults.h"
 #include "host_stream.h"
 #include "host_streams.h"
 #include "test_random.h"
@@ -94,7 +95,7 @@ static void an_event_and_its_stream_can_be_destroyed_while_waited_for(void **sta
         char a = 0, b = 0;
         stk_error err;
 
-        stki_host_set_faults(host(0), NULL, &(stki_host_faults){.delay_ns = STKI_HOST_HOLD});
+        stkt_host_set_faults(host(0), NULL, &(stkt_host_faults){.delay_ns = STKT_HOST_HOLD});
         copy(first, &a, "a", 1);
         assert_ok(stk_event_record(event, first, &err));
         assert_ok(stk_stream_wait(second, event, &err));
@@ -102,7 +103,7 @@ static void an_event_and_its_stream_can_be_destroyed_while_waited_for(void **sta
         stk_event_destroy(event);
         stk_stream_destroy(first);
         assert_int_equal(stk_stream_query(second, &err), STK_AGAIN);
-        stki_host_set_faults(host(0), NULL, NULL);
+        stkt_host_set_faults(host(0), NULL, NULL);
         finish(second);
         assert_int_equal(b, 'a');
         stk_stream_destroy(second);
@@ -161,7 +162,7 @@ static stk_status add_one(void *context, stk_error *err)
 
 static void a_ring_of_streams_hands_a_block_on(void **state)
 {
-    static const stki_host_work work = {.run = add_one, .operation = true};
+    static const stki_host_work work = {.run = add_one};
     stk_stream *streams[RELAYS];
     stk_event *events[RELAYS];
     static int block[CELLS];

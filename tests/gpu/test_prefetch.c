@@ -1,16 +1,17 @@
 /* stki-threads: the prefetcher over a made-up upstream, on the host device, whose streams are threads that can be held,
  * slowed down and made to fail. */
 #include "faults.h"
+#include "host_faults.h"
 #include "prefetch_fake.h"
 
-static void set_faults(stk_stream *stream, stki_host_faults faults)
+static void set_faults(stk_stream *stream, stkt_host_faults faults)
 {
-    stki_host_set_faults(host_device(), stream, &faults);
+    stkt_host_set_faults(host_device(), stream, &faults);
 }
 
 static void no_faults(void)
 {
-    stki_host_set_faults(host_device(), NULL, NULL);
+    stkt_host_set_faults(host_device(), NULL, NULL);
 }
 
 static stk_stream *new_stream(void)
@@ -119,7 +120,7 @@ static void g01_host_memory_outlives_its_copy(void **state)
     (void)state;
     fake_init(&f, 1000, 2, 4096);
     prefetch = fake_start(&f, 4);
-    set_faults(prefetch->copy_stream, (stki_host_faults){.delay_ns = 100000});
+    set_faults(prefetch->copy_stream, (stkt_host_faults){.delay_ns = 100000});
     for (int64_t i = 0; i < 1000; i++)
         take(prefetch, &f, i);
     finish(prefetch, &f);
@@ -135,13 +136,13 @@ static void host_memory_is_kept_while_the_copy_is_held(void **state)
     fake_init(&f, 6, 2, 1000);
     f.stall_at = 0;
     prefetch = fake_start(&f, 4);
-    set_faults(prefetch->copy_stream, (stki_host_faults){.delay_ns = STKI_HOST_HOLD});
+    set_faults(prefetch->copy_stream, (stkt_host_faults){.delay_ns = STKT_HOST_HOLD});
     fake_wake(&f);
     wait_until_copying(prefetch);
     stki_lock(&f.lock);
     assert_int_equal(f.released, 0);
     stki_unlock(&f.lock);
-    set_faults(prefetch->copy_stream, (stki_host_faults){0});
+    set_faults(prefetch->copy_stream, (stkt_host_faults){0});
     for (int64_t i = 0; i < 6; i++)
         take(prefetch, &f, i);
     finish(prefetch, &f);
@@ -160,11 +161,11 @@ static void g02_the_consumers_stream_waits_for_the_copy(void **state)
     fake_init(&f, 1, 1, 1 << 20);
     f.stall_at = 0;
     prefetch = fake_start(&f, 2);
-    set_faults(prefetch->copy_stream, (stki_host_faults){.delay_ns = STKI_HOST_HOLD});
+    set_faults(prefetch->copy_stream, (stkt_host_faults){.delay_ns = STKT_HOST_HOLD});
     fake_wake(&f);
     read_next(prefetch, &f, stream, &r); /* returns although nothing has been copied */
     assert_int_equal(stk_stream_query(stream, &err), STK_AGAIN);
-    set_faults(prefetch->copy_stream, (stki_host_faults){0});
+    set_faults(prefetch->copy_stream, (stkt_host_faults){0});
     stki_prefetch_release(prefetch, r.slot, stream);
     assert_ok(stk_stream_synchronize(stream, 60 * STKI_SECOND, &err));
     check_reading(&f, 0, &r);
@@ -187,7 +188,7 @@ static void g03_a_slot_waits_for_the_stream_that_released_it(void **state)
 
         fake_init(&f, BATCHES, BATCHES, 1 << 14);
         prefetch = fake_start(&f, depth);
-        set_faults(stream, (stki_host_faults){.delay_ns = 1000000});
+        set_faults(stream, (stkt_host_faults){.delay_ns = 1000000});
         for (int64_t i = 0; i < BATCHES; i++) {
             read_next(prefetch, &f, stream, &readings[i]);
             stki_prefetch_release(prefetch, readings[i].slot, stream);
@@ -212,7 +213,7 @@ static void a_slot_waits_for_the_other_stream_too(void **state)
     (void)state;
     fake_init(&f, 3, 3, 1 << 14);
     prefetch = fake_start(&f, 1);
-    set_faults(stream, (stki_host_faults){.delay_ns = 20000000});
+    set_faults(stream, (stkt_host_faults){.delay_ns = 20000000});
     read_next(prefetch, &f, stream, &r);
     stki_prefetch_guard(prefetch, r.slot, stream);
     stki_prefetch_release(prefetch, r.slot, NULL);
@@ -326,7 +327,7 @@ static void p04_a_failed_copy_is_an_error(void **state)
                 fake_init(&f, BATCHES, 2, 5000);
                 f.stall_at = 0;
                 prefetch = fake_start(&f, depth);
-                set_faults(prefetch->copy_stream, (stki_host_faults){.fail_at = bad, .delay_ns = 50000});
+                set_faults(prefetch->copy_stream, (stkt_host_faults){.fail_at = bad, .delay_ns = 50000});
                 fake_wake(&f);
                 while ((status = stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err)) == STK_OK) {
                     if (!stream)
@@ -358,7 +359,7 @@ static void the_end_waits_for_the_last_copy(void **state)
     fake_init(&f, 1, 1, 5000);
     f.stall_at = 0;
     prefetch = fake_start(&f, 2);
-    set_faults(prefetch->copy_stream, (stki_host_faults){.fail_at = 1, .delay_ns = 20000000});
+    set_faults(prefetch->copy_stream, (stkt_host_faults){.fail_at = 1, .delay_ns = 20000000});
     fake_wake(&f);
     assert_ok(stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err));
     stki_prefetch_release(prefetch, slot, stream);
@@ -382,7 +383,7 @@ static void settling_waits_for_the_copies(void **state)
         f.stall_at = 0;
         prefetch = fake_start(&f, 2);
         assert_ok(stki_prefetch_settle(prefetch, 0, &err));
-        set_faults(prefetch->copy_stream, (stki_host_faults){.delay_ns = STKI_HOST_HOLD});
+        set_faults(prefetch->copy_stream, (stkt_host_faults){.delay_ns = STKT_HOST_HOLD});
         stki_lock(&f.lock);
         f.stall_at = 1;
         stki_wake_all(&f.cond);
@@ -390,7 +391,7 @@ static void settling_waits_for_the_copies(void **state)
         assert_ok(stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err));
         stki_prefetch_release(prefetch, slot, stream);
         assert_status(stki_prefetch_settle(prefetch, 1000000, &err), STK_E_TIMEOUT);
-        set_faults(prefetch->copy_stream, (stki_host_faults){.fail_at = fails});
+        set_faults(prefetch->copy_stream, (stkt_host_faults){.fail_at = fails});
         if (fails)
             assert_status(stki_prefetch_settle(prefetch, 60 * STKI_SECOND, &err), STK_E_DEVICE);
         else
@@ -458,7 +459,7 @@ static void timeouts_name_copies_that_do_not_end(void **state)
     (void)state;
     fake_init(&f, 5, 5, 100);
     prefetch = fake_start(&f, 1);
-    set_faults(stream, (stki_host_faults){.delay_ns = STKI_HOST_HOLD});
+    set_faults(stream, (stkt_host_faults){.delay_ns = STKT_HOST_HOLD});
     for (int i = 0; i < 3; i++) { /* the second one's copy waits for what the stream does with the first, and so on */
         assert_ok(stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err));
         assert_ok(stk_stream_spin(stream, 1000, &err));
@@ -466,7 +467,7 @@ static void timeouts_name_copies_that_do_not_end(void **state)
     }
     assert_status(stki_prefetch_next(prefetch, stream, 20000000, &slot, &err), STK_E_TIMEOUT);
     assert_says("2 copies to host are not done");
-    set_faults(stream, (stki_host_faults){0});
+    set_faults(stream, (stkt_host_faults){0});
     for (int i = 3; i < 5; i++)
         take(prefetch, &f, i);
     finish(prefetch, &f);
@@ -520,13 +521,13 @@ static void closing_does_not_wait_for_ever(void **state)
     f.stall_at = 0;
     prefetch = fake_start(&f, 2);
     copies = prefetch->copy_stream;
-    set_faults(copies, (stki_host_faults){.delay_ns = STKI_HOST_HOLD});
+    set_faults(copies, (stkt_host_faults){.delay_ns = STKT_HOST_HOLD});
     fake_wake(&f);
     wait_until_copying(prefetch);
     assert_status(stki_prefetch_close(prefetch, 20000000, &err), STK_E_TIMEOUT);
     assert_false(f.ended);
     assert_int_equal(f.released, 0);
-    set_faults(copies, (stki_host_faults){0}); /* the thread still has its reference */
+    set_faults(copies, (stkt_host_faults){0}); /* the thread still has its reference */
     stki_prefetch_destroy(prefetch);
     fake_wait_ended(&f);
     assert_int_equal(f.released, f.next);
@@ -608,7 +609,7 @@ static void rows_are_converted_on_the_device(void **state)
             f.stall_at = 0;
             assert_ok(stki_prefetch_create(&opts, &prefetch, &err));
             if (fail_at)
-                set_faults(prefetch->convert_stream, (stki_host_faults){.fail_at = fail_at});
+                set_faults(prefetch->convert_stream, (stkt_host_faults){.fail_at = fail_at});
             fake_wake(&f);
             while ((status = stki_prefetch_next(prefetch, NULL, 60 * STKI_SECOND, &slot, &err)) == STK_OK) {
                 const float *rows = stki_prefetch_place(prefetch, slot, 0);
@@ -737,7 +738,7 @@ static void exposed_time_is_what_the_consumer_waited_for(void **state)
         fake_init(&f, 1, 1, 5000);
         f.stall_at = 0;
         prefetch = fake_start(&f, 2);
-        set_faults(prefetch->copy_stream, (stki_host_faults){.delay_ns = early ? STKI_HOST_HOLD : 1000000});
+        set_faults(prefetch->copy_stream, (stkt_host_faults){.delay_ns = early ? STKT_HOST_HOLD : 1000000});
         fake_wake(&f);
         if (!early)
             do { /* until it has been copied and looked at */
@@ -746,7 +747,7 @@ static void exposed_time_is_what_the_consumer_waited_for(void **state)
             } while (stats.batches == 0);
         assert_ok(stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err));
         assert_ok(stk_event_synchronize(stki_prefetch_newest(&prefetch->slots[slot])->reached, 60 * STKI_SECOND, &err));
-        set_faults(prefetch->copy_stream, (stki_host_faults){0});
+        set_faults(prefetch->copy_stream, (stkt_host_faults){0});
         stki_prefetch_release(prefetch, slot, stream);
         assert_int_equal(stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err), STK_END);
         stki_prefetch_read_stats(prefetch, &stats);

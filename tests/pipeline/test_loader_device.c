@@ -6,7 +6,7 @@
 #include "faults.h"
 #include "faulty.h"
 #include "feed.h"
-#include "host_device.h"
+#include "host_faults.h"
 #include "loader_test.h"
 #include "test_device.h"
 #include <dlpack/dlpack.h>
@@ -361,13 +361,13 @@ static void p04_a_failed_copy_is_an_error(void **state)
 
         if (bad % 2)
             assert_ok(stk_stream_create(host_device(), &stream, &err));
-        stki_host_set_faults(host_device(), NULL, &(stki_host_faults){.fail_at = bad / 2, .delay_ns = 200000});
+        stkt_host_set_faults(host_device(), NULL, &(stkt_host_faults){.fail_at = bad / 2, .delay_ns = 200000});
         assert_ok(stkt_open(&loader, COUNTED, 1, "timeout: 60s"));
         while ((status = stk_loader_next_on(loader, stream, 60 * STKI_SECOND, &batch, &err)) == STK_OK) {
             batches++;
             stk_batch_release_on(batch, stream);
         }
-        stki_host_set_faults(host_device(), NULL, NULL);
+        stkt_host_set_faults(host_device(), NULL, NULL);
         assert_int_equal(status, STK_E_DEVICE);
         assert_true(stream ? batches <= 5 : batches == bad / 2 - 1);
         stk_stream_destroy(stream);
@@ -536,8 +536,8 @@ static void slots_wait_for_release_and_export(void **state)
     (void)state;
     assert_ok(stk_stream_create(host_device(), &stream, &err));
     assert_ok(stk_stream_create(host_device(), &other, &err));
-    stki_host_set_faults(host_device(), stream, &(stki_host_faults){.delay_ns = 2000000});
-    stki_host_set_faults(host_device(), other, &(stki_host_faults){.delay_ns = 1000000});
+    stkt_host_set_faults(host_device(), stream, &(stkt_host_faults){.delay_ns = 2000000});
+    stkt_host_set_faults(host_device(), other, &(stkt_host_faults){.delay_ns = 1000000});
     assert_ok(stkt_open(&loader, COUNTED, 2, "num_epochs: 2, device_prefetch: 2, timeout: 60s"));
     for (int i = 0; i < 10; i++) {
         DLManagedTensor *managed;
@@ -596,7 +596,7 @@ static void a_deleter_may_outlive_the_stream(void **state)
     assert_ok(stk_batch_tensor(batch, "x", &x, &err));
     assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
     memcpy(expected, x.data, sizeof expected);
-    stki_host_set_faults(host_device(), stream, &(stki_host_faults){.delay_ns = 50000000});
+    stkt_host_set_faults(host_device(), stream, &(stkt_host_faults){.delay_ns = 50000000});
     assert_ok(ops->copy(host_device(), got, false, x.data, true, sizeof got, stream, &err));
     assert_ok(stk_batch_dlpack(batch, "x", &exported, &err));
     stk_batch_release(batch);
@@ -623,7 +623,7 @@ static void copy_from_slots(int workers, int prefetch)
     stk_error err;
 
     assert_ok(stk_stream_create(host_device(), &stream, &err));
-    stki_host_set_faults(host_device(), stream, &(stki_host_faults){.delay_ns = STKI_HOST_HOLD});
+    stkt_host_set_faults(host_device(), stream, &(stkt_host_faults){.delay_ns = STKT_HOST_HOLD});
     assert_ok(stkt_open(&loader,
                         "{dataset: {fields: {x: {synthetic: {count: 80, shape: [6], dtype: u8}}}}, loader: "
                         "{batch_size: 8, prefetch: %d, num_workers: %d, close_timeout: 30s}}",
@@ -641,12 +641,12 @@ static void copy_from_slots(int workers, int prefetch)
     if (prefetch == 1)
         assert_status(stk_loader_next_timeout(loader, 50 * STKI_SECOND / 1000, &batch, &err), STK_E_TIMEOUT);
     if (prefetch == 1 && workers < 2) {
-        stki_host_set_faults(host_device(), stream, NULL);
+        stkt_host_set_faults(host_device(), stream, NULL);
         assert_ok(stk_loader_next_timeout(loader, 60 * STKI_SECOND, &batch, &err));
         stk_batch_release(batch);
     }
     assert_ok(stk_loader_close(loader, &err)); /* no worker is stuck */
-    stki_host_set_faults(host_device(), stream, NULL);
+    stkt_host_set_faults(host_device(), stream, NULL);
     stk_loader_destroy(loader);
     assert_ok(stk_stream_synchronize(stream, 60 * STKI_SECOND, &err));
     assert_memory_equal(got, expected, sizeof got);

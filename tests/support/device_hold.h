@@ -7,7 +7,7 @@
 
 #include "cuda_provider.h"
 #include "device_table.h"
-#include "host_device.h"
+#include "host_faults.h"
 #include "stk_test.h"
 
 #define STKT_A_WHILE INT64_C(60000000000) /* ns; what waits for a test that died goes on then */
@@ -32,13 +32,13 @@ typedef struct stkt_hold {
 static inline stkt_hold stkt_hold_stream(stk_stream *stream)
 {
     stk_device *device = stk_stream_device(stream);
-    const stki_host_faults held = {.delay_ns = STKI_HOST_HOLD};
+    const stkt_host_faults held = {.delay_ns = STKT_HOST_HOLD};
     stkt_hold hold = {.stream = stream};
     void *flag;
     stk_error err;
 
     if (stk_device_get_kind(device) == STK_DEVICE_HOST) {
-        stki_host_set_faults(device, stream, &held);
+        stkt_host_set_faults(device, stream, &held);
         return hold;
     }
     assert_ok(device->ops->alloc_pinned(device, sizeof *hold.flag, &flag, &err));
@@ -55,7 +55,7 @@ static inline void stkt_let_go(stkt_hold *hold)
     stk_error err;
 
     if (!hold->flag) {
-        stki_host_set_faults(device, hold->stream, NULL);
+        stkt_host_set_faults(device, hold->stream, NULL);
         return;
     }
     __atomic_store_n(hold->flag, 1, __ATOMIC_RELEASE);

@@ -3,7 +3,7 @@
 #define STKT_HOST_STREAMS_H
 
 #include "clock.h"
-#include "host_device.h"
+#include "host_faults.h"
 #include "stk_test.h"
 #include <stoker/device.h>
 
@@ -40,12 +40,12 @@ static inline stk_event *event_of(stk_device *device, bool timing)
 
 static inline void hold(stk_stream *stream)
 {
-    stki_host_set_faults(stk_stream_device(stream), stream, &(stki_host_faults){.delay_ns = STKI_HOST_HOLD});
+    stkt_host_set_faults(stk_stream_device(stream), stream, &(stkt_host_faults){.delay_ns = STKT_HOST_HOLD});
 }
 
 static inline void let_run(stk_stream *stream)
 {
-    stki_host_set_faults(stk_stream_device(stream), stream, NULL);
+    stkt_host_set_faults(stk_stream_device(stream), stream, NULL);
 }
 
 /* The bytes must stay until the stream has passed. */

@@ -5,7 +5,7 @@
  * what is not named is measured anew with all of them twice as long, until what the machine does beside is little.
  * Times and sizes that grow so are written with a star. */
 #include "hdf5_type.h"
-#include "host_device.h"
+#include "host_faults.h"
 #include "io_files.h"
 #include "jpeg_make.h"
 #include "loadbench_predict.h"
@@ -167,12 +167,12 @@ static void make_packed(void)
 
 static void slow_copies(int64_t delay_ns)
 {
-    const stki_host_faults faults = {.delay_ns = delay_ns};
+    const stkt_host_faults faults = {.delay_ns = delay_ns};
     stk_device *device = NULL;
     stk_error err;
 
     must(stk_device_find("host", &device, &err), &err);
-    stki_host_set_faults(device, NULL, &faults);
+    stkt_host_set_faults(device, NULL, &faults);
 }
 
 static void the_slow_stage_is_named(void **state)
