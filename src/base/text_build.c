@@ -1,6 +1,7 @@
 /* text_build.c: see text_build.h. */
 #include "text_build.h"
 #include "allocate.h"
+#include "error.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -131,4 +132,12 @@ char *stki_text_take(stki_text_build *build)
         stki_free(build->text);
     *build = (stki_text_build){0};
     return text;
+}
+
+stk_status stki_text_finish(stki_text_build *build, const char *what, char **out, stk_error *err)
+{
+    int64_t room = build->room;
+
+    *out = stki_text_take(build);
+    return *out ? STK_OK : stki_fail_memory(err, room, what);
 }

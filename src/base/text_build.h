@@ -22,5 +22,7 @@ void stki_put_json(stki_text_build *build, const char *text);
 void stki_put_size(stki_text_build *build, int64_t bytes);
 /* The text, which stki_free or stk_text_free ends, or NULL and nothing is left over. Starts anew. */
 char *stki_text_take(stki_text_build *build);
+/* The same for functions that return a text; `what` it is, for the error. */
+stk_status stki_text_finish(stki_text_build *build, const char *what, char **out, stk_error *err);
 
 #endif

@@ -192,11 +192,49 @@ void stki_thread_abandon(stki_thread *thread)
     }
 }
 
-static stki_counter fork_generation;
+/* ---- forks ---- */
 
-static void count_fork(void)
+static stki_counter fork_generation;
+static stki_mutex holds_lock = {PTHREAD_MUTEX_INITIALIZER};
+static stki_fork_hold *holds; /* guarded by holds_lock */
+
+static void before_fork(void)
 {
+    stki_lock(&holds_lock);
+    for (const stki_fork_hold *hold = holds; hold; hold = hold->next)
+        stki_lock(hold->lock);
+}
+
+static void after_fork(void)
+{
+    for (const stki_fork_hold *hold = holds; hold; hold = hold->next)
+        stki_unlock(hold->lock);
+    stki_unlock(&holds_lock);
+}
+
+static void after_fork_in_child(void)
+{
+    after_fork();
     stki_count(&fork_generation, 1);
+}
+
+void stki_fork_hold_add(stki_fork_hold *hold, stki_mutex *lock)
+{
+    stki_lock(&holds_lock);
+    *hold = (stki_fork_hold){.next = holds, .lock = lock};
+    holds = hold;
+    stki_unlock(&holds_lock);
+}
+
+void stki_fork_hold_remove(stki_fork_hold *hold)
+{
+    stki_fork_hold **at = &holds;
+
+    stki_lock(&holds_lock);
+    while (*at != hold)
+        at = &(*at)->next;
+    *at = hold->next;
+    stki_unlock(&holds_lock);
 }
 
 void stki_thread_wake_promptly(void)
@@ -211,7 +249,7 @@ int64_t stki_fork_generation(void)
 
 __attribute__((constructor)) static void watch_forks(void)
 {
-    pthread_atfork(NULL, NULL, count_fork);
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
 int stki_cpu_count(void)

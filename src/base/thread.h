@@ -45,6 +45,15 @@ void stki_sleep_ns(int64_t ns);
  * run over by 50 otherwise. For threads that look again and again. */
 void stki_thread_wake_promptly(void);
 
+/* A lock that a fork takes before and releases behind it, in parent and child, so that the child finds what it guards
+ * whole. Locks added later are taken earlier: add an inner lock before the locks that are held around it. */
+typedef struct stki_fork_hold {
+    struct stki_fork_hold *next;
+    stki_mutex *lock;
+} stki_fork_hold;
+void stki_fork_hold_add(stki_fork_hold *hold, stki_mutex *lock);
+void stki_fork_hold_remove(stki_fork_hold *hold);
+
 /* Grows by one in every fork of the process; a handle that remembers an older value belongs to a parent. */
 int64_t stki_fork_generation(void);
 

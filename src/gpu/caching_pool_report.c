@@ -1,12 +1,14 @@
-/* caching_pool_report.c: what a pool knows, for programs (stats, JSON) and for people (a table, the message of an
- * allocation that failed). Counts are kept as things happen; what depends on the shape of the free blocks is looked for
- * when somebody asks.
+/* caching_pool_report.c: what a pool knows, for programs (statistics, JSON) and for people (a table, the message of an
+ * allocation that failed). Blocks in use are counted by tag: that of the thread that allocated them (stk_tag_push), or
+ * else the operation (known while profile or recording are on).
  */
 #include "allocate.h"
 #include "caching_pool_internal.h"
 #include "error.h"
+#include "record.h"
 #include "text_build.h"
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,117 +17,190 @@ enum { MOST_TAGS = 12 };
 static const char *const class_names[STKI_POOL_CLASSES] = {"small", "medium", "large", "exact"};
 static const char *const state_names[] = {"free", "used", "waiting"};
 
-static const char *kind_name(const stki_caching_pool *pool)
+/* ---- tags ---- */
+
+static stki_pool_tag *tag_of(stki_caching_pool *pool, const char *text)
 {
-    return pool->base.kind == STK_MEMORY_PINNED ? "pinned" : "device";
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    stki_pool_tag **chain, *tag, *vacant = NULL;
+
+    for (const char *at = text; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * 16777619u;
+    chain = &pool->tags[(hash >> 16 ^ hash) % STKI_POOL_TAG_CHAINS];
+    for (tag = *chain; tag && strcmp(tag->text, text) != 0; tag = tag->next)
+        vacant = tag->blocks == 0 ? tag : vacant;
+    if (tag)
+        return tag;
+    if (!vacant) {
+        vacant = stki_zalloc(sizeof *vacant);
+        if (!vacant)
+            return &pool->untagged;
+        vacant->next = *chain;
+        *chain = vacant;
+    }
+    snprintf(vacant->text, sizeof vacant->text, "%s", text);
+    return vacant;
+}
+
+void stki_pool_tag_add(stki_caching_pool *pool, stki_pool_block *block)
+{
+    const char *name = *stki_record_tag() ? stki_record_tag() : stki_profile_operation();
+    char text[sizeof block->tag->text];
+
+    snprintf(text, sizeof text, "%s", name);
+    block->tag = *text ? tag_of(pool, text) : &pool->untagged;
+    block->tag->bytes += block->asked_bytes;
+    block->tag->blocks++;
+}
+
+static void add_top(const stki_pool_tag **top, int *count, int max, const stki_pool_tag *tag)
+{
+    int at = *count;
+
+    if (tag->blocks == 0)
+        return;
+    while (at > 0 && (tag->bytes != top[at - 1]->bytes ? tag->bytes > top[at - 1]->bytes
+                                                       : strcmp(tag->text, top[at - 1]->text) < 0))
+        at--;
+    if (at == max)
+        return;
+    *count += *count < max;
+    memmove(top + at + 1, top + at, (size_t)(*count - at - 1) * sizeof *top);
+    top[at] = tag;
+}
+
+int stki_pool_tags_top(const stki_caching_pool *pool, const stki_pool_tag **top, int max)
+{
+    int count = 0;
+
+    add_top(top, &count, max, &pool->untagged);
+    for (int i = 0; i < STKI_POOL_TAG_CHAINS; i++)
+        for (const stki_pool_tag *tag = pool->tags[i]; tag; tag = tag->next)
+            add_top(top, &count, max, tag);
+    return count;
+}
+
+void stki_pool_tags_fini(stki_caching_pool *pool)
+{
+    for (int i = 0; i < STKI_POOL_TAG_CHAINS; i++) {
+        for (stki_pool_tag *tag = pool->tags[i], *next; tag; tag = next) {
+            next = tag->next;
+            stki_free(tag);
+        }
+    }
+}
+
+static const char *tag_text(const stki_pool_tag *tag)
+{
+    return *tag->text ? tag->text : "(no tag)";
 }
 
 /* ---- statistics ---- */
 
-static void look_at_free(const stki_caching_pool *pool, stk_device_memory_stats *out)
-{
-    int64_t free_bytes = out->reserved_bytes - out->active_bytes;
+typedef struct totals {
+    int64_t segments[STKI_POOL_CLASSES], bytes[STKI_POOL_CLASSES][3]; /* by state */
+} totals;
 
-    for (const stki_pool_segment *segment = pool->first; segment; segment = segment->next) {
-        for (const stki_pool_block *block = segment->first; block; block = block->after) {
-            if (block->state != STKI_POOL_FREE)
-                continue;
-            out->largest_free = block->bytes > out->largest_free ? block->bytes : out->largest_free;
-            out->split_bytes += stki_pool_whole(segment) ? 0 : block->bytes;
-        }
-    }
-    out->fragmentation = free_bytes > 0 ? 1.0 - (double)out->largest_free / (double)free_bytes : 0;
-}
-
-static stk_device_memory_stats stats_of(const stki_caching_pool *pool)
+static stk_device_memory_stats stats_of(const stki_caching_pool *pool, totals *sums)
 {
     stk_device_memory_stats stats = pool->stats;
+    int64_t free_bytes = stats.reserved_bytes - stats.active_bytes;
 
-    look_at_free(pool, &stats);
+    memset(sums, 0, sizeof *sums);
+    for (const stki_pool_segment *segment = pool->segments; segment; segment = segment->next) {
+        sums->segments[segment->class]++;
+        for (const stki_pool_block *block = &segment->first; block; block = block->after) {
+            sums->bytes[segment->class][block->state] += block->bytes;
+            if (block->state != STKI_POOL_FREE)
+                continue;
+            stats.largest_free = block->bytes > stats.largest_free ? block->bytes : stats.largest_free;
+            stats.split_bytes += stki_pool_whole(segment) ? 0 : block->bytes;
+        }
+    }
+    stats.fragmentation = free_bytes > 0 ? 1.0 - (double)stats.largest_free / (double)free_bytes : 0;
     return stats;
 }
 
 void stki_pool_stats_read(stki_pool *base, stk_device_memory_stats *out)
 {
     stki_caching_pool *pool = stki_caching_pool_of(base);
+    totals sums;
 
     stki_lock(&pool->lock);
-    *out = stats_of(pool);
+    *out = stats_of(pool, &sums);
     stki_unlock(&pool->lock);
 }
 
-static stk_status take(stki_text_build *text, char **out, stk_error *err)
+static const char *kind_name(const stki_caching_pool *pool)
 {
-    int64_t room = text->room;
-
-    *out = stki_text_take(text);
-    return *out ? STK_OK : stki_fail_memory(err, room, "a report on a memory pool");
+    return pool->base.kind == STK_MEMORY_PINNED ? "pinned" : "device";
 }
 
 /* ---- JSON ---- */
 
-static void put_stats_json(stki_text_build *text, const stk_device_memory_stats *stats)
-{
-    const struct {
-        const char *name;
-        int64_t value;
-    } rows[] = {
-        {"allocated_bytes", stats->allocated_bytes},
-        {"allocated_peak_bytes", stats->allocated_peak},
-        {"active_bytes", stats->active_bytes},
-        {"active_peak_bytes", stats->active_peak},
-        {"reserved_bytes", stats->reserved_bytes},
-        {"reserved_peak_bytes", stats->reserved_peak},
-        {"split_bytes", stats->split_bytes},
-        {"largest_free_bytes", stats->largest_free},
-        {"largest_bytes", stats->largest_bytes},
-        {"blocks", stats->blocks},
-        {"segments", stats->segments},
-        {"allocations", stats->allocations},
-        {"driver_allocations", stats->driver_allocations},
-        {"driver_frees", stats->driver_frees},
-        {"retries", stats->retries},
-        {"out_of_memory", stats->out_of_memory},
-    };
-
-    stki_put(text, "{");
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        stki_putf(text, "\"%s\": %" PRId64 ", ", rows[i].name, rows[i].value);
-    stki_putf(text, "\"fragmentation\": %.6f}", stats->fragmentation);
-}
+#define ROW(name, member)                               \
+    {                                                   \
+        name, offsetof(stk_device_memory_stats, member) \
+    }
+static const struct {
+    const char *name;
+    size_t offset;
+} rows[] = {
+    ROW("allocated_bytes", allocated_bytes),
+    ROW("allocated_peak_bytes", allocated_peak),
+    ROW("active_bytes", active_bytes),
+    ROW("active_peak_bytes", active_peak),
+    ROW("reserved_bytes", reserved_bytes),
+    ROW("reserved_peak_bytes", reserved_peak),
+    ROW("split_bytes", split_bytes),
+    ROW("largest_free_bytes", largest_free),
+    ROW("largest_bytes", largest_bytes),
+    ROW("blocks", blocks),
+    ROW("segments", segments),
+    ROW("allocations", allocations),
+    ROW("driver_allocations", driver_allocations),
+    ROW("driver_frees", driver_frees),
+    ROW("retries", retries),
+    ROW("out_of_memory", out_of_memory),
+};
 
 static void put_block_json(stki_text_build *text, const stki_pool_block *block)
 {
+    int streams = 0;
+
     stki_putf(text, "{\"offset_bytes\": %" PRId64 ", \"bytes\": %" PRId64 ", \"state\": \"%s\"",
               (int64_t)(block->address - block->segment->address), block->bytes, state_names[block->state]);
     if (block->state == STKI_POOL_USED) {
-        int64_t streams = 0;
         for (const stki_pool_use *use = block->uses; use; use = use->next)
             streams++;
-        stki_putf(text, ", \"asked_bytes\": %" PRId64 ", \"other_streams\": %" PRId64 ", \"tag\": ", block->asked_bytes,
+        stki_putf(text, ", \"asked_bytes\": %" PRId64 ", \"other_streams\": %d, \"tag\": ", block->asked_bytes,
                   streams);
         stki_put_json(text, block->tag->text);
     } else if (block->state == STKI_POOL_WAITING) {
         stki_putf(text, ", \"events\": %" PRId64, block->waits);
     }
-    stki_put(text, "}");
+    stki_put(text, block->after ? "}, " : "}");
 }
 
-static void put_segment_json(stki_text_build *text, const stki_pool_segment *segment)
+static void put_segment_json(stki_text_build *text, const stki_caching_pool *pool, const stki_pool_segment *segment)
 {
-    stki_putf(text, "{\"number\": %" PRId64 ", \"address\": \"%p\", \"bytes\": %" PRId64 ", \"class\": \"%s\"",
+    const stki_pool_queue *queue = pool->queues;
+
+    stki_putf(text,
+              "{\"number\": %" PRId64 ", \"address\": \"%p\", \"bytes\": %" PRId64 ", \"class\": \"%s\", \"stream\": ",
               segment->number, (void *)segment->address, segment->bytes, class_names[segment->class]);
-    if (segment->owner == &stki_pool_nobody)
-        stki_put(text, ", \"stream\": \"nobody\"");
+    while (queue && queue != segment->owner)
+        queue = queue->next;
+    if (queue || segment->owner == &stki_pool_nobody)
+        stki_put(text, "\"nobody\"");
     else if (segment->owner)
-        stki_putf(text, ", \"stream\": \"%p\"", segment->owner);
+        stki_putf(text, "\"%p\"", segment->owner);
     else
-        stki_put(text, ", \"stream\": null");
+        stki_put(text, "null");
     stki_put(text, ", \"blocks\": [");
-    for (const stki_pool_block *block = segment->first; block; block = block->after) {
+    for (const stki_pool_block *block = &segment->first; block; block = block->after)
         put_block_json(text, block);
-        stki_put(text, block->after ? ", " : "]}");
-    }
+    stki_put(text, segment->next ? "]},\n  " : "]}");
 }
 
 stk_status stki_pool_snapshot(stki_pool *base, char **out, stk_error *err)
@@ -133,26 +208,28 @@ stk_status stki_pool_snapshot(stki_pool *base, char **out, stk_error *err)
     stki_caching_pool *pool = stki_caching_pool_of(base);
     stk_device_memory_stats stats;
     stki_text_build text = {0};
+    totals sums;
 
     stki_put(&text, "{\"device\": ");
     stki_put_json(&text, base->device->name);
-    stki_putf(&text, ", \"kind\": \"%s\", \"stats\": ", kind_name(pool));
+    stki_putf(&text, ", \"kind\": \"%s\", \"stats\": {", kind_name(pool));
     stki_lock(&pool->lock);
-    stats = stats_of(pool);
-    put_stats_json(&text, &stats);
-    stki_putf(&text, ", \"errors\": %" PRId64 ", \"last_error\": ", pool->errors);
+    stats = stats_of(pool, &sums);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        stki_putf(&text, "\"%s\": %" PRId64 ", ", rows[i].name,
+                  *(const int64_t *)(const void *)((const char *)&stats + rows[i].offset));
+    stki_putf(&text, "\"fragmentation\": %.6f}, \"errors\": %" PRId64 ", \"last_error\": ", stats.fragmentation,
+              pool->errors);
     stki_put_json(&text, pool->last_error);
     stki_put(&text, ", \"segments\": [");
-    for (const stki_pool_segment *segment = pool->first; segment; segment = segment->next) {
-        put_segment_json(&text, segment);
-        stki_put(&text, segment->next ? ",\n  " : "");
-    }
+    for (const stki_pool_segment *segment = pool->segments; segment; segment = segment->next)
+        put_segment_json(&text, pool, segment);
     stki_unlock(&pool->lock);
     stki_put(&text, "]}");
-    return take(&text, out, err);
+    return stki_text_finish(&text, "a report on a memory pool", out, err);
 }
 
-/* ---- a table for people ---- */
+/* ---- for people ---- */
 
 typedef char cell[32];
 
@@ -170,42 +247,29 @@ static const char *size_text(cell to, int64_t bytes)
 
 static void put_row(stki_text_build *text, const char *name, int64_t now, int64_t peak, const char *note)
 {
-    cell a, b;
+    cell a, b = "";
 
-    stki_putf(text, "%-18s %12s %12s  %s\n", name, size_text(a, now), size_text(b, peak), note);
+    if (peak >= 0)
+        size_text(b, peak);
+    stki_putf(text, "%-18s %12s %12s  %s\n", name, size_text(a, now), b, note);
 }
 
-static void put_classes(stki_text_build *text, const stki_caching_pool *pool)
-{
-    struct {
-        int64_t segments, bytes[3];
-    } sums[STKI_POOL_CLASSES] = {{0}};
-    cell a, b, c;
-
-    for (const stki_pool_segment *segment = pool->first; segment; segment = segment->next) {
-        sums[segment->class].segments++;
-        for (const stki_pool_block *block = segment->first; block; block = block->after)
-            sums[segment->class].bytes[block->state] += block->bytes;
-    }
-    stki_putf(text, "\n%-18s %12s %12s %12s %12s\n", "segments", "number", "used", "waiting", "free");
-    for (int i = 0; i < STKI_POOL_CLASSES; i++)
-        if (sums[i].segments > 0)
-            stki_putf(text, "%-18s %12" PRId64 " %12s %12s %12s\n", class_names[i], sums[i].segments,
-                      size_text(a, sums[i].bytes[STKI_POOL_USED]), size_text(b, sums[i].bytes[STKI_POOL_WAITING]),
-                      size_text(c, sums[i].bytes[STKI_POOL_FREE]));
-}
-
-static void put_tags(stki_text_build *text, const stki_caching_pool *pool)
+static void put_parts(stki_text_build *text, const stki_caching_pool *pool, const totals *sums)
 {
     const stki_pool_tag *top[MOST_TAGS];
     int count = stki_pool_tags_top(pool, top, MOST_TAGS);
-    cell size;
+    cell a, b, c;
 
+    stki_putf(text, "\n%-18s %12s %12s %12s %12s\n", "segments", "number", "used", "waiting", "free");
+    for (int i = 0; i < STKI_POOL_CLASSES; i++)
+        if (sums->segments[i] > 0)
+            stki_putf(text, "%-18s %12" PRId64 " %12s %12s %12s\n", class_names[i], sums->segments[i],
+                      size_text(a, sums->bytes[i][STKI_POOL_USED]), size_text(b, sums->bytes[i][STKI_POOL_WAITING]),
+                      size_text(c, sums->bytes[i][STKI_POOL_FREE]));
     if (count > 0)
         stki_putf(text, "\n%-18s %12s %12s\n", "held by", "bytes", "blocks");
     for (int i = 0; i < count; i++)
-        stki_putf(text, "%-18s %12s %12" PRId64 "\n", *top[i]->text ? top[i]->text : "(no tag)",
-                  size_text(size, top[i]->bytes), top[i]->blocks);
+        stki_putf(text, "%-18s %12s %12" PRId64 "\n", tag_text(top[i]), size_text(a, top[i]->bytes), top[i]->blocks);
 }
 
 stk_status stki_pool_summary(stki_pool *base, char **out, stk_error *err)
@@ -213,21 +277,20 @@ stk_status stki_pool_summary(stki_pool *base, char **out, stk_error *err)
     stki_caching_pool *pool = stki_caching_pool_of(base);
     stki_text_build text = {0};
     stk_device_memory_stats stats;
-    char title[48];
-    cell size;
+    char line[80];
+    totals sums;
 
     stki_lock(&pool->lock);
-    stats = stats_of(pool);
-    snprintf(title, sizeof title, "%.20s, %s memory", base->device->name, kind_name(pool));
-    stki_putf(&text, "%-22s %8s %12s\n", title, "now", "peak");
+    stats = stats_of(pool, &sums);
+    snprintf(line, sizeof line, "%.20s, %s memory", base->device->name, kind_name(pool));
+    stki_putf(&text, "%-22s %8s %12s\n", line, "now", "peak");
     put_row(&text, "allocated", stats.allocated_bytes, stats.allocated_peak, "asked for and in use");
     put_row(&text, "active", stats.active_bytes, stats.active_peak,
             "their blocks, and freed ones that wait for streams");
     put_row(&text, "reserved", stats.reserved_bytes, stats.reserved_peak, "taken from the driver");
-    stki_putf(&text, "%-18s %12s %12s  %.1f %% of it outside the largest block\n", "free in the cache",
-              size_text(size, stats.reserved_bytes - stats.active_bytes), "", 100 * stats.fragmentation);
-    stki_putf(&text, "%-18s %12s %12s  free beside blocks in use: cannot be given back\n", "split",
-              size_text(size, stats.split_bytes), "");
+    snprintf(line, sizeof line, "%.1f %% of it outside the largest block", 100 * stats.fragmentation);
+    put_row(&text, "free in the cache", stats.reserved_bytes - stats.active_bytes, -1, line);
+    put_row(&text, "split", stats.split_bytes, -1, "free beside blocks in use: cannot be given back");
     stki_putf(&text,
               "%" PRId64 " blocks in %" PRId64 " segments; of %" PRId64 " allocations %" PRId64
               " went to the driver, which got %" PRId64 " back; %" PRId64 " retries, %" PRId64 " failures\n",
@@ -236,61 +299,45 @@ stk_status stki_pool_summary(stki_pool *base, char **out, stk_error *err)
     if (pool->errors > 0)
         stki_putf(&text, "%" PRId64 " errors while giving memory back, the last one: %s\n", pool->errors,
                   pool->last_error);
-    put_classes(&text, pool);
-    put_tags(&text, pool);
+    put_parts(&text, pool, &sums);
     stki_unlock(&pool->lock);
-    return take(&text, out, err);
-}
-
-/* ---- the message ---- */
-
-static void say_holders(char *to, size_t room, const stki_caching_pool *pool)
-{
-    const stki_pool_tag *top[3];
-    int count = stki_pool_tags_top(pool, top, 3);
-    size_t used = 0;
-    cell size;
-
-    to[0] = '\0';
-    for (int i = 0; i < count && used < room; i++)
-        used += (size_t)snprintf(to + used, room - used, "%s%s by %s",
-                                 i ? ", " : "; held: ", size_text(size, top[i]->bytes),
-                                 *top[i]->text ? top[i]->text : "(no tag)");
-}
-
-static const char *advice(const stk_device_memory_stats *stats, const stki_pool_request *request)
-{
-    if (stats->reserved_bytes - stats->active_bytes < request->block_bytes)
-        return "";
-    return "; enough is free, but in pieces or of other streams: release large tensors before small ones, or ask for "
-           "fewer different sizes";
+    return stki_text_finish(&text, "a report on a memory pool", out, err);
 }
 
 stk_status stki_pool_fail_memory(stki_caching_pool *pool, const stki_pool_request *request, const char *driver_said,
                                  stk_error *err)
 {
     stk_device_memory_stats stats;
-    cell asked, allocated, reserved, free_bytes, largest, split, waiting = "";
-    char holders[280], waits[64] = "";
-    int64_t waiting_bytes = 0;
+    cell asked, allocated, reserved, free_bytes, largest, split;
+    const stki_pool_tag *top[3];
+    int64_t left, waiting = 0;
+    char more[400];
+    int count, used = 0;
+    totals sums;
 
     stki_lock(&pool->lock);
     pool->stats.out_of_memory++;
-    stats = stats_of(pool);
-    say_holders(holders, sizeof holders, pool);
-    for (const stki_pool_segment *segment = pool->first; segment; segment = segment->next)
-        for (const stki_pool_block *block = segment->first; block; block = block->after)
-            waiting_bytes += block->state == STKI_POOL_WAITING ? block->bytes : 0;
+    stats = stats_of(pool, &sums);
+    count = stki_pool_tags_top(pool, top, 3);
+    for (int i = 0; i < count; i++)
+        used += snprintf(more + used, sizeof more - (size_t)used, "%s%s by %s",
+                         i ? ", " : "; held: ", size_text(asked, top[i]->bytes), tag_text(top[i]));
     stki_unlock(&pool->lock);
-    if (waiting_bytes > 0)
-        snprintf(waits, sizeof waits, ", waiting for streams %s", size_text(waiting, waiting_bytes));
+    for (int i = 0; i < STKI_POOL_CLASSES; i++)
+        waiting += sums.bytes[i][STKI_POOL_WAITING];
+    if (waiting > 0)
+        used +=
+            snprintf(more + used, sizeof more - (size_t)used, "; waiting for streams: %s", size_text(asked, waiting));
+    left = stats.reserved_bytes - stats.active_bytes;
+    snprintf(more + used, sizeof more - (size_t)used, "%s",
+             left < request->block_bytes ? ""
+                                         : "; enough is free, but in pieces or of other streams: release large tensors "
+                                           "before small ones, or ask for fewer different sizes");
     return stki_fail(err, STK_E_MEMORY,
                      "%s: out of %s memory: asked %s%s; allocated %s, reserved %s, free in the cache %s (largest block "
-                     "%s), %s of it beside blocks in use%s; the driver: %.120s%s%s",
+                     "%s), %s of it beside blocks in use; the driver: %.120s%s",
                      pool->base.device->name, kind_name(pool), size_text(asked, request->asked_bytes),
                      request->class == STKI_POOL_EXACT ? " exactly" : "", size_text(allocated, stats.allocated_bytes),
-                     size_text(reserved, stats.reserved_bytes),
-                     size_text(free_bytes, stats.reserved_bytes - stats.active_bytes),
-                     size_text(largest, stats.largest_free), size_text(split, stats.split_bytes), waits, driver_said,
-                     holders, advice(&stats, request));
+                     size_text(reserved, stats.reserved_bytes), size_text(free_bytes, left),
+                     size_text(largest, stats.largest_free), size_text(split, stats.split_bytes), driver_said, more);
 }

@@ -296,6 +296,7 @@ static stk_status make(int index, stk_error *err)
         else
             snprintf(names[index], sizeof names[index], "host");
         *device = (stk_device){.ops = &host_ops, .kind = STK_DEVICE_HOST, .index = index, .name = names[index]};
+        stki_host_streams_init(); /* before the pools, whose locks are held around that of the streams */
         status = stki_caching_pools_attach(device, err);
         status = status != STK_OK ? status : stki_device_register(device, err);
         if (status != STK_OK) {

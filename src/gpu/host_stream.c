@@ -24,21 +24,19 @@ _Static_assert(sizeof(header) % UNIT == 0, "jobs lie behind their header, aligne
 static stki_mutex list_lock = {PTHREAD_MUTEX_INITIALIZER};
 static stki_host_stream *list; /* guarded by list_lock */
 static int64_t numbers;        /* guarded by list_lock */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void before_fork(void)
+static void hold_over_forks(void)
 {
-    stki_lock(&list_lock);
+    static stki_fork_hold hold;
+
+    stki_fork_hold_add(&hold, &list_lock);
 }
 
-static void after_fork(void)
+void stki_host_streams_init(void)
 {
-    stki_unlock(&list_lock);
-}
+    static stki_once once = STKI_ONCE;
 
-static void watch_forks(void)
-{
-    pthread_atfork(before_fork, after_fork, after_fork);
+    stki_run_once(&once, hold_over_forks);
 }
 
 static void list_add(stki_host_stream *stream)
@@ -245,7 +243,6 @@ stk_status stki_host_stream_create(stk_device *device, bool urgent, stk_stream *
         stki_free(stream);
         return stki_fail_memory(err, sizeof *stream, "a stream");
     }
-    pthread_once(&once, watch_forks);
     handle->stream.device = stream->device = device;
     handle->queue = stream;
     stream->generation = stki_fork_generation();

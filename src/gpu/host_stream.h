@@ -61,6 +61,8 @@ static inline stki_host_stream *stki_host_stream_of(stk_stream *stream) /* NULL:
     return stream ? ((stki_host_handle *)(void *)stream)->queue : NULL;
 }
 
+/* Before the first stream. */
+void stki_host_streams_init(void);
 stk_status stki_host_stream_create(stk_device *device, bool urgent, stk_stream **out, stk_error *err);
 void stki_host_stream_destroy(stk_device *device, stk_stream *stream);
 stk_status stki_host_stream_query(stk_device *device, stk_stream *stream, stk_error *err);

@@ -104,14 +104,6 @@ stk_status stk_device_empty_cache(stk_device *device, stk_error *err)
     return status;
 }
 
-static stk_status take(stki_text_build *text, char **out, stk_error *err)
-{
-    int64_t room = text->room;
-
-    *out = stki_text_take(text);
-    return *out ? STK_OK : stki_fail_memory(err, room, "a report");
-}
-
 static stk_status no_pool(const stk_device *device, stk_error *err)
 {
     return stki_fail(err, STK_E_UNSUPPORTED, "%s keeps no cache of memory", device->name);
@@ -141,7 +133,7 @@ stk_status stk_device_memory_snapshot(stk_device *device, char **out, stk_error 
         stki_free(part);
     }
     stki_put(&text, "}\n");
-    return take(&text, out, err);
+    return stki_text_finish(&text, "a report", out, err);
 }
 
 stk_status stk_device_memory_summary(stk_device *device, char **out, stk_error *err)
@@ -162,5 +154,5 @@ stk_status stk_device_memory_summary(stk_device *device, char **out, stk_error *
         stki_putf(&text, "%s%s", text.length ? "\n" : "", part ? part : "");
         stki_free(part);
     }
-    return take(&text, out, err);
+    return stki_text_finish(&text, "a report", out, err);
 }

@@ -11,14 +11,6 @@
 
 enum { MOST_ROWS = 512, MOST_MEMORY_ROWS = STKI_MEM_KINDS + 2 * 64 };
 
-static stk_status take(stki_text_build *text, char **out, stk_error *err)
-{
-    int64_t room = text->room;
-
-    *out = stki_text_take(text);
-    return *out ? STK_OK : stki_fail_memory(err, room, "a report");
-}
-
 /* ---- accounting ---- */
 
 struct memory_rows {
@@ -135,7 +127,7 @@ stk_status stk_memory_summary(char **out, stk_error *err)
         put_size_cell(&text, 13, rows[i].largest_bytes);
         stki_putf(&text, " %12" PRId64 "\n", rows[i].allocations);
     }
-    return take(&text, out, err);
+    return stki_text_finish(&text, "a report", out, err);
 }
 
 /* ---- profile ---- */
@@ -160,7 +152,7 @@ stk_status stk_profile_summary(stk_profile_order order, char **out, stk_error *e
         put_size_cell(&text, 14, row->allocated_bytes);
         stki_put(&text, "\n");
     }
-    return take(&text, out, err);
+    return stki_text_finish(&text, "a report", out, err);
 }
 
 /* ---- recording ---- */
@@ -218,7 +210,7 @@ stk_status stk_memory_leaks(char **out, int64_t *out_count, stk_error *err)
 
     if (lost > 0)
         stki_putf(&text, "%" PRId64 " more found no memory to be recorded in\n", lost);
-    status = take(&text, out, err);
+    status = stki_text_finish(&text, "a report", out, err);
     if (status == STK_OK)
         *out_count = listing.count + lost;
     return status;
@@ -312,5 +304,5 @@ stk_status stk_memory_snapshot(char **out, stk_error *err)
     stki_putf(&text, "  \"recording\": %s,\n  \"storages\": [", stki_recording() ? "true" : "false");
     lost = stki_record_each(put_storage_json, &listing);
     stki_putf(&text, "%s],\n  \"lost_records\": %" PRId64 "\n}\n", listing.count ? "\n  " : "", lost);
-    return take(&text, out, err);
+    return stki_text_finish(&text, "a report", out, err);
 }

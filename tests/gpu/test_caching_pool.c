@@ -341,7 +341,7 @@ static void test_events_make_room(void **unused)
     pool->ops->record_stream(pool, block, other);
     put(block, 30 * MIB);
     assert_status(pool->ops->alloc(pool, 30 * MIB, owner, &out, &err), STK_E_MEMORY);
-    assert_says("waiting for streams 30.00 MiB");
+    assert_says("waiting for streams: 30.00 MiB");
     fake_finish(other);
     assert_ptr_equal(get(30 * MIB, owner), block);
     assert_int_equal(stats_of(pool).driver_frees, 0);
@@ -485,14 +485,14 @@ static void test_destroy_without_records(void **unused)
     pool->ops->record_stream(pool, block, gone);
     put(cached, 1000);
     fake_queue(gone, 1);
-    stki_count_set(&fake.fail_records, 2);
+    stki_count_set(&fake.fail_records, 1);
     assert_ok(stki_thread_start(&thread, "finish", finish_soon, engine, &err));
     stk_stream_destroy(gone);
     assert_int_equal(stki_counted(&engine->done), 1);
     assert_true(stki_thread_join(thread, INT64_MAX));
     put(block, 1000);
     assert_ptr_equal(get(1000, owner), block);
-    assert_int_equal(stki_caching_pool_of(pool)->errors, 2);
+    assert_int_equal(stki_caching_pool_of(pool)->errors, 1);
 }
 
 /* ---- forks ---- */

@@ -106,10 +106,10 @@ static char *expected_block(model *m, int64_t bytes, stk_stream *stream)
     int64_t need = (bytes ? bytes + 511 : 512) / 512 * 512;
     const stki_pool_block *best = NULL;
 
-    stki_pool_process(pool);
+    (void)stki_pool_process(pool);
     for (int i = 0; i < 2 && !best; i++)
-        for (const stki_pool_segment *segment = pool->first; segment; segment = segment->next)
-            for (const stki_pool_block *block = segment->first; block; block = block->after)
+        for (const stki_pool_segment *segment = pool->segments; segment; segment = segment->next)
+            for (const stki_pool_block *block = &segment->first; block; block = block->after)
                 if (block->state == STKI_POOL_FREE && segment->owner == owners[i] && block->bytes >= need &&
                     (segment->class == STKI_POOL_SMALL) == (need <= MIB) &&
                     (!best || block->bytes < best->bytes ||
@@ -263,11 +263,11 @@ static void run_model(stk_device_memory kind, uint64_t seed, int64_t limit)
     while (m->live_count > 0)
         drop(m, m->live_count - 1);
     assert_ok(fake_synchronize(&fake_memory.base, &err));
-    stki_pool_process(stki_caching_pool_of(m->pool));
+    (void)stki_pool_process(stki_caching_pool_of(m->pool));
     m->pool->ops->record_stream(m->pool, m, m->streams[0]); /* opens the lock again: exact ones leave */
     check_sums(m);
     /* Everything has merged: segments are whole. */
-    for (const stki_pool_segment *at = stki_caching_pool_of(m->pool)->first; at; at = at->next)
+    for (const stki_pool_segment *at = stki_caching_pool_of(m->pool)->segments; at; at = at->next)
         assert_true(stki_pool_whole(at));
     assert_ok(m->pool->ops->empty(m->pool, &err));
     m->pool->ops->stats(m->pool, &stats);
@@ -324,7 +324,7 @@ static void test_repeatable(void **unused)
         for (int i = 0; i < 400; i++) {
             sizes[i] = stkt_random_in(&random, 1, 4000);
             assert_ok(pool->ops->alloc(pool, sizes[i], NULL, &blocks[i], &err));
-            places[run][i] = (char *)blocks[i] - stki_caching_pool_of(pool)->first->address;
+            places[run][i] = (char *)blocks[i] - stki_caching_pool_of(pool)->segments->address;
             if (i > 20)
                 pool->ops->free(pool, blocks[i - 20], sizes[i - 20]);
         }

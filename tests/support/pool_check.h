@@ -8,41 +8,42 @@
 #include "stk_test.h"
 
 /* Counts the blocks of a tree; order and heap are right. */
-static int64_t pool_check_tree(const stki_pool_block *root, const stki_pool_block **last)
+static int64_t pool_check_tree(const stki_pool_block *root, const stki_pool_block **last, stki_pool_state state)
 {
-    int64_t count = 0;
+    int64_t count = 1;
 
     if (!root)
         return 0;
-    count += pool_check_tree(root->left, last);
+    count += pool_check_tree(root->left, last, state);
     if (*last) {
         const stki_pool_block *a = *last;
-        bool before = a->segment->owner != root->segment->owner
-                          ? (uintptr_t)a->segment->owner < (uintptr_t)root->segment->owner
-                      : a->bytes != root->bytes ? a->bytes < root->bytes
-                                                : a->address < root->address;
-        assert_true(before);
+        bool by_address = state == STKI_POOL_USED;
+        assert_true(!by_address && a->segment->owner != root->segment->owner
+                        ? (uintptr_t)a->segment->owner < (uintptr_t)root->segment->owner
+                    : !by_address && a->bytes != root->bytes ? a->bytes < root->bytes
+                                                             : a->address < root->address);
     }
     *last = root;
-    assert_int_equal(root->state, STKI_POOL_FREE);
+    assert_int_equal(root->state, state);
     assert_true(!root->left || root->left->priority <= root->priority);
     assert_true(!root->right || root->right->priority <= root->priority);
-    return count + 1 + pool_check_tree(root->right, last);
+    return count + pool_check_tree(root->right, last, state);
 }
 
 static inline void pool_check(stki_pool *base)
 {
     stki_caching_pool *pool = stki_caching_pool_of(base);
-    int64_t segments = 0, reserved = 0, allocated = 0, active = 0, used = 0, free_blocks = 0, waiting = 0,
-            tag_bytes = 0, tag_blocks = pool->untold.blocks, in_trees = 0;
+    int64_t segments = 0, reserved = 0, allocated = 0, active = 0, used = 0, free_blocks = 0,
+            tag_bytes = pool->untagged.bytes, tag_blocks = pool->untagged.blocks;
+    const stki_pool_block *last[3] = {NULL};
 
-    for (const stki_pool_segment *segment = pool->first; segment; segment = segment->next) {
+    for (const stki_pool_segment *segment = pool->segments; segment; segment = segment->next) {
         char *at = segment->address;
         segments++;
         reserved += segment->bytes;
-        assert_null(segment->first->before);
-        assert_true(segment->next ? segment->next->before == segment : pool->last == segment);
-        for (const stki_pool_block *block = segment->first; block; block = block->after) {
+        assert_null(segment->first.before);
+        assert_true(!segment->next || segment->next->before == segment);
+        for (const stki_pool_block *block = &segment->first; block; block = block->after) {
             assert_ptr_equal(block->address, at);
             assert_ptr_equal(block->segment, segment);
             assert_true(block->bytes > 0);
@@ -52,10 +53,9 @@ static inline void pool_check(stki_pool *base)
             assert_true((block->state == STKI_POOL_WAITING) == (block->waits > 0));
             assert_true((block->state == STKI_POOL_USED) == (block->tag != NULL));
             free_blocks += block->state == STKI_POOL_FREE;
-            waiting += block->state == STKI_POOL_WAITING;
             active += block->state == STKI_POOL_FREE ? 0 : block->bytes;
             if (block->state == STKI_POOL_USED) {
-                assert_ptr_equal(stki_pool_table_find(&pool->used, block->address), block);
+                assert_ptr_equal(stki_pool_find(pool, block->address), block);
                 assert_true(block->asked_bytes <= block->bytes);
                 allocated += block->asked_bytes;
                 used++;
@@ -63,21 +63,17 @@ static inline void pool_check(stki_pool *base)
         }
         assert_ptr_equal(at, segment->address + segment->bytes);
     }
-    for (int i = 0; i < 2; i++) {
-        const stki_pool_block *last = NULL;
-        in_trees += pool_check_tree(pool->tree[i], &last);
-    }
-    tag_bytes = pool->untold.bytes;
     for (int i = 0; i < STKI_POOL_TAG_CHAINS; i++) {
         for (const stki_pool_tag *tag = pool->tags[i]; tag; tag = tag->next) {
-            assert_true(tag->blocks > 0);
+            assert_true(tag->blocks > 0 || tag->bytes == 0);
             tag_bytes += tag->bytes;
             tag_blocks += tag->blocks;
         }
     }
-    assert_int_equal(in_trees, free_blocks);
-    assert_int_equal(pool->used.used, used);
-    assert_int_equal(pool->waiting_blocks, waiting);
+    assert_int_equal(pool_check_tree(pool->free[0], &last[0], STKI_POOL_FREE) +
+                         pool_check_tree(pool->free[1], &last[1], STKI_POOL_FREE),
+                     free_blocks);
+    assert_int_equal(pool_check_tree(pool->used, &last[2], STKI_POOL_USED), used);
     assert_int_equal(pool->stats.segments, segments);
     assert_int_equal(pool->stats.reserved_bytes, reserved);
     assert_int_equal(pool->stats.allocated_bytes, allocated);
