@@ -209,6 +209,113 @@ static void compare_with_whole(const stki_sink_file *files, int count)
     }
 }
 
+/* ---- how large it gets ---- */
+
+/* All files of one data set. */
+static int64_t write_and_weigh(const struct setting *s)
+{
+    stki_sink_file files[STKT_SINK_FILES];
+    stki_sink *sink;
+    int64_t bytes = 0;
+
+    open_sink(s, NULL, &sink);
+    assert_ok(s->ops->append(sink, s->rows.values, s->come, &err));
+    for (int i = finish_files(sink, files) - 1; i >= 0; i--)
+        bytes += files[i].bytes;
+    s->ops->destroy(sink);
+    return bytes;
+}
+
+/* What the files have on the disk, after any number of rows, is what was measured before there were any. */
+static void test_measured(void **state)
+{
+    (void)state;
+    for (int c = 0; c < CASES; c++) {
+        const bool beton = !strcmp(cases[c].format, "beton");
+
+        for (int64_t come = beton; come <= cases[c].rows; come++) { /* no .beton is empty */
+            stki_sink_size size = {0};
+            struct setting s;
+            int64_t bytes, measured;
+
+            set_up(&s, &cases[c], "measured");
+            s.come = come;
+            s.opts.most_rows = come + (s.opts.may_skip && come % 2);
+            for (int64_t row = 0; row < come; row++)
+                (void)s.ops->measure(&s.opts, stkt_value(&s.rows, 0, row), 1, &size);
+            measured = s.ops->measure(&s.opts, NULL, 0, &size);
+            assert_int_equal(size.rows, come);
+            bytes = write_and_weigh(&s);
+            if (s.ops->resumes)
+                assert_int_equal(measured, bytes);
+            else if (!strcmp(cases[c].format, "hdf5")) /* each of 11 arrays: an index, and a chunk that is not full */
+                assert_in_range(measured, bytes, bytes + 11 * ((9 << 10) + (512 << 10)) + 1024);
+            else if (!strcmp(cases[c].name, "npz, deflated"))
+                assert_true(measured >= bytes);
+            else
+                assert_in_range(measured, bytes, bytes + 11 * 1024 + 1024);
+            tear_down(&s);
+        }
+    }
+}
+
+/* Many rows of one size are as many calls for one of them; and there is no overflow. */
+static void test_measured_together(void **state)
+{
+    (void)state;
+    for (int c = 0; c < CASES; c++)
+        for (int64_t before = 0; before < 7; before += 3) {
+            stki_sink_size one = {0}, all = {0};
+            struct setting s;
+            int64_t each = 0, together;
+
+            set_up(&s, &cases[c], "measured");
+            s.opts.most_rows = INT64_MAX / 1024;
+            for (int64_t row = 0; row < before; row++) {
+                (void)s.ops->measure(&s.opts, stkt_value(&s.rows, 0, row), 1, &one);
+                (void)s.ops->measure(&s.opts, stkt_value(&s.rows, 0, row), 1, &all);
+            }
+            for (int i = 0; i < 1000; i++)
+                each = s.ops->measure(&s.opts, stkt_value(&s.rows, 0, 5), 1, &one);
+            together = s.ops->measure(&s.opts, stkt_value(&s.rows, 0, 5), 1000, &all);
+            assert_int_equal(each, together);
+            assert_int_equal(one.rows, all.rows);
+            assert_int_equal(one.bytes, all.bytes);
+            each = s.ops->measure(&s.opts, stkt_value(&s.rows, 0, 5), INT64_MAX / 1024, &all);
+            assert_in_range(each, together, INT64_MAX / 2 + (1 << 20));
+            tear_down(&s);
+        }
+}
+
+/* Zeros take next to nothing in a compressed file, noise all it has; other files have no opinion. */
+static void test_packed(void **state)
+{
+    enum { BYTES = 1 << 16 };
+    char *bytes = calloc(1, BYTES);
+
+    (void)state;
+    for (int c = 0; c < CASES; c++) {
+        const bool packs = strstr(cases[c].name, "deflated") != NULL;
+        uint64_t random = 3;
+        struct setting s;
+
+        set_up(&s, &cases[c], "packed");
+        if (s.ops->packed && packs) {
+            memset(bytes, 0, BYTES);
+            assert_in_range(s.ops->packed(&s.opts, 0, bytes, BYTES), 1, BYTES / 100);
+            for (int i = 0; i < BYTES; i++)
+                bytes[i] = (char)stkt_random(&random);
+            assert_in_range(s.ops->packed(&s.opts, 0, bytes, BYTES), BYTES * 99 / 100, BYTES + 1000);
+            assert_int_equal(s.ops->packed(&s.opts, 0, bytes, 0), 0);
+        } else {
+            assert_false(packs);
+            assert_true(!s.ops->packed || s.ops->packed(&s.opts, 0, bytes, BYTES) == -1);
+        }
+        tear_down(&s);
+    }
+    free(bytes);
+}
+
 /* ---- however it is cut ---- */
 
 static void test_any_calls_any_threads(void **state)
@@ -980,6 +1087,9 @@ static void test_values_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_measured_together),
+        cmocka_unit_test(test_packed),
         cmocka_unit_test(test_any_calls_any_threads),
         cmocka_unit_test(test_interrupted_anywhere),
         cmocka_unit_test(test_arrays_come_back),

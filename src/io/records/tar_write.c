@@ -6,6 +6,7 @@
  * A pax header is a member of type x before the one that it speaks of; its data are records "LENGTH key=value\n". */
 #include "tar_write.h"
 #include "allocate.h"
+#include "checked.h"
 #include "error.h"
 #include "tar.h"
 #include "text_check.h"
@@ -182,6 +183,21 @@ static stk_status put_long(stki_output *output, char *name, int64_t size, stk_er
     snprintf(digits, sizeof digits, "%" PRId64, size);
     status = put_pax(output, special ? name : NULL, wide ? digits : NULL, err);
     return status != STK_OK ? status : put_block(output, '0', name, make_ascii(name), 0644, wide ? 0 : size, err);
+}
+
+int64_t stki_tar_member_bytes(int64_t name_bytes, bool ascii, int64_t size)
+{
+    const bool special = name_bytes > NAME_BYTES || !ascii, wide = size >= OCTAL_LIMIT;
+    int64_t records = special ? record_bytes("path", name_bytes) : 0, bytes;
+
+    records += wide ? record_bytes("size", snprintf(NULL, 0, "%" PRId64, size)) : 0;
+    bytes = STKI_TAR_BLOCK + stki_round_up(size, STKI_TAR_BLOCK);
+    return records > 0 ? bytes + STKI_TAR_BLOCK + stki_round_up(records, STKI_TAR_BLOCK) : bytes;
+}
+
+int64_t stki_tar_archive_bytes(int64_t members)
+{
+    return (members + 2 * STKI_TAR_BLOCK + RECORD - 1) / RECORD * RECORD;
 }
 
 stk_status stki_tar_put_header(stki_output *output, const char *key, const char *extension, int64_t size,

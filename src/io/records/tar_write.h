@@ -13,6 +13,11 @@ stk_status stki_tar_check_key(const char *key, const char *path, int64_t record,
 /* An extension that readers give back as it is: lower case, no slash, at most 231 bytes. */
 stk_status stki_tar_check_extension(const char *extension, const char *path, stk_error *err);
 
+/* Bytes of a member in the archive, what stands before and behind its `size` bytes among them. `name_bytes`: of
+ * KEY.EXTENSION. */
+int64_t stki_tar_member_bytes(int64_t name_bytes, bool ascii, int64_t size);
+/* The bytes of an archive whose members have so many together. */
+int64_t stki_tar_archive_bytes(int64_t members);
 /* What stands before the `size` bytes of member KEY.EXTENSION. */
 stk_status stki_tar_put_header(stki_output *output, const char *key, const char *extension, int64_t size,
                                stk_error *err);

@@ -85,6 +85,24 @@ int64_t stki_field_array_rows(const stki_sink_array *array, int64_t rows)
     return array->kind == STKI_ARRAY_VALUES ? -1 : array->kind == STKI_ARRAY_OFFSETS ? rows + 1 : rows;
 }
 
+int64_t stki_field_arrays_measure(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count,
+                                  stki_sink_size *size)
+{
+    int64_t row = 0, begin = 0;
+
+    for (int i = 0; i < opts->field_count; i++) {
+        const enum stki_sink_kind kind = opts->fields[i].kind;
+
+        begin += kind == STKI_SINK_ARRAY ? 0 : 8;
+        if (count > 0)
+            row = stki_sink_times(row + (kind == STKI_SINK_ARRAY ? 0 : 8) + (kind == STKI_SINK_IMAGE ? 24 : 0), 1,
+                                  values[i].size);
+    }
+    size->rows += count;
+    size->bytes = stki_sink_times(size->bytes, count, row);
+    return stki_sink_times(begin, 1, size->bytes);
+}
+
 /* ---- rows ---- */
 
 struct target {

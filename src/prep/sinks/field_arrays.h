@@ -34,6 +34,11 @@ void stki_field_arrays_fini(stki_field_arrays *arrays);
 /* The rows of the array that will be there when `rows` samples are; -1: that is not known before. */
 int64_t stki_field_array_rows(const stki_sink_array *array, int64_t rows);
 
+/* As measure of sink.h, of arrays alone: the bytes of all of them. Arrays that are not rows of one shape begin with an
+ * offset. */
+int64_t stki_field_arrays_measure(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count,
+                                  stki_sink_size *size);
+
 /* Takes rows of array number `array`, one behind the other. `lasting`: they stay until the append ends; else they are
  * good for this call alone. */
 typedef stk_status (*stki_field_array_put)(void *context, int array, const void *bytes, int64_t rows, bool lasting,

@@ -71,6 +71,12 @@ typedef struct stki_sink_opts {
     int threads;         /* that the sink may use beside the caller's; 0: none */
 } stki_sink_opts;
 
+/* What some rows take in the files of a data set. Zeroed: no rows. Both numbers may be scaled to those of more rows. */
+typedef struct stki_sink_size {
+    int64_t rows, bytes; /* bytes: the rows alone, without what every file has */
+    int64_t fixed;       /* of the fields alone, which `measure` computes once; 0: not yet */
+} stki_sink_size;
+
 /* A file that a sink has made. Both texts live as long as the sink. Further files in the folder, which marks need until
  * the sink is finished, have names of their own (NAME.sizes, NAME.lengths) and go with the folder. */
 typedef struct stki_sink_file {
@@ -94,6 +100,14 @@ typedef struct stki_sink_ops {
      * own value or size. STK_E_UNSUPPORTED names the field and what would do. NULL: any. `count`, and most_rows of
      * `opts`, are known; folder is not. */
     stk_status (*check)(const stki_sink_opts *opts, stk_error *err);
+    /* Adds `count` rows of the sizes of the one row in `values` (0: none; texts and pixels may be NULL) and returns the
+     * bytes of the finished files that hold all rows added so far, most_rows being those that were announced to them.
+     * Exact for formats that resume; for the others at most that much, before compression. Saturates. Touches no file;
+     * `opts` as for check. */
+    int64_t (*measure)(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count, stki_sink_size *size);
+    /* The bytes that `size` bytes of a field's values take in the file once they are compressed, about; -1: they are
+     * not compressed. NULL: never. */
+    int64_t (*packed)(const stki_sink_opts *opts, int field, const void *bytes, int64_t size);
     /* mark NULL: from the beginning, over whatever files of the same temporary names are there. Else: cut them back to
      * what they were at this mark, and go on. STK_E_CORRUPT, STK_E_TRUNCATED: the files are not what they were. */
     stk_status (*open)(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err);

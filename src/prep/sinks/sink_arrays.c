@@ -5,14 +5,16 @@
 #include "allocate.h"
 #include "error.h"
 #include "field_arrays.h"
+#include "hdf5_pack.h"
 #include "npy_form.h"
 #include "output.h"
 #include "spill.h"
 #include "writers.h"
 #include <inttypes.h>
+#include <string.h>
 #include <sys/stat.h>
 
-enum { PIECE = 1 << 20 };
+enum { PIECE = 1 << 20, FILE_MOST = 1 << 10 /* of a file without arrays */ };
 
 struct arrays {
     stki_sink_common common; /* first member */
@@ -60,6 +62,44 @@ stk_status stki_arrays_check(const stki_sink_opts *opts, bool npy, stk_dtype exc
         status = check_part(opts, &arrays.items[i], npy, except, err);
     stki_field_arrays_fini(&arrays);
     return status;
+}
+
+/* ---- sizes ---- */
+
+int64_t stki_arrays_measure(const stki_sink_opts *opts, int64_t each, const stki_sink_value *values, int64_t count,
+                            stki_sink_size *size)
+{
+    const int64_t bytes = stki_field_arrays_measure(opts, values, count, size);
+
+    if (size->fixed == 0) {
+        size->fixed = FILE_MOST;
+        for (int i = 0; i < opts->field_count; i++) {
+            const enum stki_sink_kind kind = opts->fields[i].kind;
+            const int arrays = kind == STKI_SINK_ARRAY ? 1 : kind == STKI_SINK_IMAGE ? 3 : 2;
+
+            size->fixed += arrays * (each + 2 * ((int64_t)strlen(opts->fields[i].name) + 16));
+        }
+    }
+    return stki_sink_times(size->fixed, 1, bytes);
+}
+
+int64_t stki_arrays_packed(int level, bool shuffled, const stki_sink_field *field, const void *bytes, int64_t size)
+{
+    const int64_t item = shuffled && field->dtype != STK_DTYPE_NONE ? stk_dtype_size(field->dtype) : 1;
+    stki_hdf5_packer *packer;
+    stki_hdf5_packed packed = {.count = size};
+    void *room;
+
+    if (level == 0)
+        return -1;
+    if (size == 0 || stki_hdf5_packer_create(size, item, level, 1, &packer, NULL) != STK_OK)
+        return size;
+    room = stki_hdf5_packer_room(packer);
+    memcpy(room, bytes, (size_t)size);
+    if (stki_hdf5_packer_submit(packer, NULL) != STK_OK || stki_hdf5_packer_take(packer, &packed, NULL) != STK_OK)
+        packed.count = size;
+    stki_hdf5_packer_destroy(packer);
+    return packed.count;
 }
 
 /* ---- opening ---- */

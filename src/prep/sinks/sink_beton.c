@@ -5,6 +5,7 @@
 #include "allocate.h"
 #include "beton_write.h"
 #include "cast.h"
+#include "checked.h"
 #include "error.h"
 #include "sink_common.h"
 #include "sinks.h"
@@ -49,6 +50,11 @@ static struct beton_options options_of(const stki_sink_opts *opts)
     if (opts->options)
         options = *(const struct beton_options *)opts->options;
     return options;
+}
+
+static int64_t page_of(const stki_sink_opts *opts)
+{
+    return options_of(opts).page_bytes ? options_of(opts).page_bytes : 8 << 20;
 }
 
 /* ---- fields ---- */
@@ -146,7 +152,7 @@ static int64_t least_bytes(const stki_sink_opts *opts, const stk_beton_field *fi
 
 static stk_status choose_all(const stki_sink_opts *opts, stk_beton_field **out, stk_error *err)
 {
-    int64_t page_bytes = options_of(opts).page_bytes ? options_of(opts).page_bytes : 8 << 20;
+    int64_t page_bytes = page_of(opts);
     stk_beton_field *fields = stki_zalloc_array(opts->field_count + 1, sizeof *fields);
     stki_beton_field checked;
     stk_status status = fields ? STK_OK : stki_fail_memory(err, (int64_t)sizeof *fields, opts->path);
@@ -186,6 +192,65 @@ static stk_status beton_check(const stki_sink_opts *opts, stk_error *err)
     if (status == STK_OK)
         stki_free(fields);
     return status;
+}
+
+/* ---- sizes ---- */
+
+/* Of a sample in the table of all; 0: the fields cannot be written. */
+static int64_t row_bytes(const stki_sink_opts *opts)
+{
+    stki_beton_layout layout = {.field_count = opts->field_count, .page_bytes = page_of(opts), .table = INT64_MAX / 2};
+    stki_beton_field *checked = stki_zalloc_array(opts->field_count + 1, sizeof *checked);
+    stk_beton_field *fields = NULL;
+    bool fine = checked && choose_all(opts, &fields, NULL) == STK_OK;
+
+    for (int i = 0; fine && i < opts->field_count; i++)
+        fine = stki_beton_check_field(opts->path, fields, i, layout.page_bytes, &checked[i], NULL) == STK_OK;
+    fine = fine && stki_beton_lay_out(&layout, checked, INT64_MAX / 2, opts->path, NULL) == STK_OK;
+    stki_free(fields);
+    stki_free(checked);
+    return fine ? layout.row_bytes : 0;
+}
+
+/* Where the regions of `count` samples end, each `each` bytes in one page, `at` bytes into the pages. */
+static int64_t place(int64_t at, int64_t count, int64_t each, int64_t page)
+{
+    const int64_t rest = at % page ? page - at % page : 0, fit = rest / each, whole = page / each;
+
+    if (count <= fit)
+        return at + count * each;
+    count -= fit;
+    return stki_sink_times(at + rest, (count - 1) / whole, page) + ((count - 1) % whole + 1) * each;
+}
+
+/* Its bytes are the pages'. */
+static int64_t beton_measure(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count,
+                             stki_sink_size *size)
+{
+    const int64_t page = page_of(opts), front = STKI_BETON_HEADER + (int64_t)opts->field_count * STKI_BETON_FIELD;
+    int64_t each = 0, regions = 0, table;
+
+    if (size->fixed == 0)
+        size->fixed = row_bytes(opts);
+    for (int i = 0; i < opts->field_count; i++) {
+        const stki_sink_field *field = &opts->fields[i];
+
+        if (field->kind == STKI_SINK_ARRAY && field->ndim == 0)
+            continue; /* a number */
+        regions++;
+        if (count > 0) /* an empty region has a byte, a JSON text a NUL */
+            each = stki_sink_times(
+                each, 1, values[i].size + ((field->kind == STKI_SINK_BYTES && is_json(field)) || values[i].size == 0));
+    }
+    size->rows += count;
+    if (regions == 0)
+        return stki_sink_times(front, size->rows, size->fixed);
+    if (count > 0)
+        size->bytes = place(size->bytes, count, each < page ? each : page, page);
+    table = stki_sink_times(0, size->rows, regions * STKI_BETON_ENTRY);
+    return stki_sink_times(stki_round_up(stki_sink_times(front, opts->most_rows, size->fixed), page) +
+                               stki_round_up(size->bytes, page),
+                           1, table);
 }
 
 /* ---- opening ---- */
@@ -403,6 +468,7 @@ const stki_sink_ops stki_sink_beton = {
     .table = &option_table,
     .options_bytes = sizeof(struct beton_options),
     .check = beton_check,
+    .measure = beton_measure,
     .open = beton_open,
     .append = beton_append,
     .mark = beton_mark,

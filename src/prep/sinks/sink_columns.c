@@ -63,6 +63,30 @@ stk_status stki_columns_check(const stki_sink_opts *opts, bool header, stk_error
     return status;
 }
 
+static int64_t header_bytes(const stki_sink_opts *opts)
+{
+    stki_field_arrays arrays;
+    stki_npy_form form;
+    int64_t bytes = 0;
+
+    if (stki_field_arrays_init(&arrays, opts->fields, opts->field_count, NULL) != STK_OK)
+        return 0;
+    for (int i = 0; i < arrays.count; i++)
+        bytes += make_form(opts, &arrays.items[i], &form, NULL) == STK_OK ? form.header_bytes : 0;
+    stki_field_arrays_fini(&arrays);
+    return bytes;
+}
+
+int64_t stki_columns_measure(const stki_sink_opts *opts, bool header, const stki_sink_value *values, int64_t count,
+                             stki_sink_size *size)
+{
+    const int64_t bytes = stki_field_arrays_measure(opts, values, count, size);
+
+    if (header && size->fixed == 0)
+        size->fixed = header_bytes(opts);
+    return stki_sink_times(size->fixed, 1, bytes);
+}
+
 /* ---- opening ---- */
 
 static stk_status write_header(struct column *column, int64_t rows, stk_error *err)

@@ -135,6 +135,15 @@ stk_status stki_sink_check_finish(const stki_sink_common *c, stk_error *err)
                         "number of rows");
 }
 
+/* ---- sizes ---- */
+
+int64_t stki_sink_times(int64_t size, int64_t count, int64_t each)
+{
+    int64_t all;
+
+    return stki_mul(count, each, &all) && stki_add(size, all, &all) && all < INT64_MAX / 2 ? all : INT64_MAX / 2;
+}
+
 /* ---- messages ---- */
 
 static const char *kind_text(const stki_sink_field *field, char *buffer, int size)

@@ -32,6 +32,9 @@ stk_status stki_sink_check_usable(const stki_sink_common *common, stk_error *err
 stk_status stki_sink_refuse(const stki_sink_opts *opts, const stki_sink_field *field, const char *found,
                             const char *expected, stk_error *err);
 
+/* size + count * each, at most INT64_MAX / 2. All at least 0. */
+int64_t stki_sink_times(int64_t size, int64_t count, int64_t each);
+
 /* DIR/STEM.PART.ENDING of DIR/STEM.ENDING; part NULL: the path itself. New; NULL: no memory. */
 char *stki_sink_array_path(const char *path, const char *part);
 /* The name in the job's folder of a file that will be `final`; `more` behind it, or "". */

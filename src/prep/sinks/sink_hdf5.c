@@ -8,6 +8,12 @@
 #include "tensor_internal.h"
 #include <inttypes.h>
 
+enum {
+    DATASET_MOST = 1024,    /* bytes of what the file says of an array */
+    CHUNK_ENTRY = 128,      /* of a chunk's place in the index, which is half empty, and of the space between chunks */
+    INDEX_MOST = 8 << 10,   /* of an index of few chunks */
+    CHUNK_BYTES = 512 << 10 /* of chunks whose rows are not stated */
+};
 #define CHUNK_MOST ((int64_t)UINT32_MAX - 4096)
 
 struct hdf5_options {
@@ -52,14 +58,53 @@ static stk_status hdf5_check(const stki_sink_opts *opts, stk_error *err)
     return status != STK_OK ? status : check_chunks(opts, err);
 }
 
+static int hdf5_level(const stki_sink_opts *opts)
+{
+    const struct hdf5_options *options = opts->options;
+
+    return options ? (int)options->level : 0;
+}
+
+/* What the last chunk of a field's arrays has behind their rows, and the index of their chunks. */
+static int64_t chunk_bytes(const stki_sink_opts *opts, const stki_sink_field *field, const stki_sink_size *size)
+{
+    const struct hdf5_options *options = opts->options;
+    const bool whole = field->kind == STKI_SINK_ARRAY, known = whole && !opts->may_skip;
+    int64_t strides[STK_MAX_DIMS], row = 1, rows = options ? options->chunk_rows : 0, chunk, rest;
+
+    if (known && rows == 0 && hdf5_level(opts) == 0)
+        return 0; /* contiguous */
+    if (whole)
+        (void)stki_row_major(field->dtype, field->ndim, field->shape, strides, &row, NULL);
+    row = row > 0 ? row : 1;
+    rows = whole && rows > 0 ? rows : row < CHUNK_BYTES ? CHUNK_BYTES / row : 1;
+    rows = known && rows > opts->most_rows && opts->most_rows > 0 ? opts->most_rows : rows;
+    rest = known ? (rows - size->rows % rows) % rows : rows - 1;
+    chunk = stki_sink_times(0, rows, row);
+    return stki_sink_times(stki_sink_times(INDEX_MOST, rest, row), size->bytes / chunk + 1, CHUNK_ENTRY);
+}
+
+static int64_t hdf5_measure(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count,
+                            stki_sink_size *size)
+{
+    int64_t bytes = stki_arrays_measure(opts, DATASET_MOST, values, count, size);
+
+    for (int i = 0; i < opts->field_count; i++)
+        bytes = stki_sink_times(bytes, 1, chunk_bytes(opts, &opts->fields[i], size));
+    return bytes;
+}
+
+static int64_t hdf5_packed(const stki_sink_opts *opts, int field, const void *bytes, int64_t size)
+{
+    return stki_arrays_packed(hdf5_level(opts), true, &opts->fields[field], bytes, size);
+}
+
 static stk_status hdf5_open(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err)
 {
     const struct hdf5_options *options = opts->options;
-    stki_arrays_opts own = {0};
+    const stki_arrays_opts own = {hdf5_level(opts), options ? options->chunk_rows : 0};
 
     (void)mark;
-    if (options)
-        own = (stki_arrays_opts){(int)options->level, options->chunk_rows};
     return stki_arrays_open(&stki_sink_hdf5, opts, &own, out, err);
 }
 
@@ -71,6 +116,8 @@ const stki_sink_ops stki_sink_hdf5 = {
     .table = &option_table,
     .options_bytes = sizeof(struct hdf5_options),
     .check = hdf5_check,
+    .measure = hdf5_measure,
+    .packed = hdf5_packed,
     .open = hdf5_open,
     .append = stki_arrays_append,
     .finish = stki_arrays_finish,

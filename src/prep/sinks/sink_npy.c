@@ -8,6 +8,12 @@ static stk_status npy_check(const stki_sink_opts *opts, stk_error *err)
     return stki_columns_check(opts, true, err);
 }
 
+static int64_t npy_measure(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count,
+                           stki_sink_size *size)
+{
+    return stki_columns_measure(opts, true, values, count, size);
+}
+
 static stk_status npy_open(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err)
 {
     return stki_columns_open(&stki_sink_npy, opts, true, mark, out, err);
@@ -21,6 +27,7 @@ const stki_sink_ops stki_sink_npy = {
     .aliases = true,
     .resumes = true,
     .check = npy_check,
+    .measure = npy_measure,
     .open = npy_open,
     .append = stki_columns_append,
     .mark = stki_columns_mark,

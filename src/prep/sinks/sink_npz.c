@@ -3,6 +3,8 @@
 #include "sink_arrays.h"
 #include "sinks.h"
 
+enum { ARRAY_MOST = 512 /* bytes of an array's entries */ };
+
 struct npz_options {
     int64_t level;
 };
@@ -17,14 +19,29 @@ static stk_status npz_check(const stki_sink_opts *opts, stk_error *err)
     return stki_arrays_check(opts, true, STK_DTYPE_NONE, err);
 }
 
-static stk_status npz_open(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err)
+static int64_t npz_measure(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count,
+                           stki_sink_size *size)
+{
+    return stki_arrays_measure(opts, ARRAY_MOST, values, count, size);
+}
+
+static int npz_level(const stki_sink_opts *opts)
 {
     const struct npz_options *options = opts->options;
-    stki_arrays_opts own = {0};
+
+    return options ? (int)options->level : 0;
+}
+
+static int64_t npz_packed(const stki_sink_opts *opts, int field, const void *bytes, int64_t size)
+{
+    return stki_arrays_packed(npz_level(opts), false, &opts->fields[field], bytes, size);
+}
+
+static stk_status npz_open(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err)
+{
+    const stki_arrays_opts own = {.level = npz_level(opts)};
 
     (void)mark;
-    if (options)
-        own.level = (int)options->level;
     return stki_arrays_open(&stki_sink_npz, opts, &own, out, err);
 }
 
@@ -37,6 +54,8 @@ const stki_sink_ops stki_sink_npz = {
     .table = &option_table,
     .options_bytes = sizeof(struct npz_options),
     .check = npz_check,
+    .measure = npz_measure,
+    .packed = npz_packed,
     .open = npz_open,
     .append = stki_arrays_append,
     .finish = stki_arrays_finish,

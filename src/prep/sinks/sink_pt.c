@@ -2,9 +2,17 @@
 #include "sink_arrays.h"
 #include "sinks.h"
 
+enum { ARRAY_MOST = 768 /* bytes of an array's entries */ };
+
 static stk_status pt_check(const stki_sink_opts *opts, stk_error *err)
 {
     return stki_arrays_check(opts, false, STK_DTYPE_NONE, err);
+}
+
+static int64_t pt_measure(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count,
+                          stki_sink_size *size)
+{
+    return stki_arrays_measure(opts, ARRAY_MOST, values, count, size);
 }
 
 static stk_status pt_open(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err)
@@ -21,6 +29,7 @@ const stki_sink_ops stki_sink_pt = {
     .format = "pt",
     .endings = endings,
     .check = pt_check,
+    .measure = pt_measure,
     .open = pt_open,
     .append = stki_arrays_append,
     .finish = stki_arrays_finish,

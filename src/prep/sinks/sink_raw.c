@@ -7,6 +7,12 @@ static stk_status raw_check(const stki_sink_opts *opts, stk_error *err)
     return stki_columns_check(opts, false, err);
 }
 
+static int64_t raw_measure(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count,
+                           stki_sink_size *size)
+{
+    return stki_columns_measure(opts, false, values, count, size);
+}
+
 static stk_status raw_open(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err)
 {
     return stki_columns_open(&stki_sink_raw, opts, false, mark, out, err);
@@ -19,6 +25,7 @@ const stki_sink_ops stki_sink_raw = {
     .endings = endings,
     .resumes = true,
     .check = raw_check,
+    .measure = raw_measure,
     .open = raw_open,
     .append = stki_columns_append,
     .mark = stki_columns_mark,

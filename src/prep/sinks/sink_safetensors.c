@@ -2,6 +2,8 @@
 #include "sink_arrays.h"
 #include "sink_common.h"
 #include "sinks.h"
+
+enum { ARRAY_MOST = 512 /* bytes of an array's entries */ };
 #include <string.h>
 
 static stk_status safetensors_check(const stki_sink_opts *opts, stk_error *err)
@@ -10,6 +12,12 @@ static stk_status safetensors_check(const stki_sink_opts *opts, stk_error *err)
         if (strcmp(opts->fields[i].name, "__metadata__") == 0)
             return stki_sink_refuse(opts, &opts->fields[i], "a name that the format uses itself", "another name", err);
     return stki_arrays_check(opts, false, STK_C128, err);
+}
+
+static int64_t safetensors_measure(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count,
+                                   stki_sink_size *size)
+{
+    return stki_arrays_measure(opts, ARRAY_MOST, values, count, size);
 }
 
 static stk_status safetensors_open(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err)
@@ -26,6 +34,7 @@ const stki_sink_ops stki_sink_safetensors = {
     .format = "safetensors",
     .endings = endings,
     .check = safetensors_check,
+    .measure = safetensors_measure,
     .open = safetensors_open,
     .append = stki_arrays_append,
     .finish = stki_arrays_finish,

@@ -259,6 +259,105 @@ static stk_status tar_check(const stki_sink_opts *opts, stk_error *err)
     return status;
 }
 
+/* ---- one value ---- */
+
+static void shape_of(const stki_sink_field *field, const stki_sink_value *v, int64_t shape[STK_MAX_DIMS])
+{
+    memcpy(shape, field->shape, STK_MAX_DIMS * sizeof *shape);
+    if (field->kind == STKI_SINK_RAGGED)
+        shape[0] = v->length;
+    if (field->kind == STKI_SINK_IMAGE) {
+        shape[0] = v->height;
+        shape[1] = v->width;
+        shape[2] = v->channels;
+    }
+}
+
+static stk_status npy_form(const stki_sink_opts *opts, const stki_sink_field *field, const int64_t *shape,
+                           stki_npy_form *form, stk_error *err)
+{
+    return stki_npy_form_init(form, opts->path, field->dtype == STK_DTYPE_NONE ? STK_U8 : field->dtype, field->ndim - 1,
+                              shape + 1, field->alias, err);
+}
+
+/* FFCV ends a JSON text with a NUL, a file does not. */
+static int64_t bytes_of(const stki_sink_value *v, const char *extension)
+{
+    const bool nul =
+        !strcmp(last_part(extension), "json") && v->size > 0 && ((const char *)v->bytes)[v->size - 1] == '\0';
+
+    return v->size - nul;
+}
+
+/* ---- sizes ---- */
+
+static bool is_ascii(const char *text)
+{
+    while (*text && (unsigned char)*text < 128)
+        text++;
+    return !*text;
+}
+
+static int64_t digits(int64_t number)
+{
+    int64_t count = 1;
+
+    for (; number >= 10; number /= 10)
+        count++;
+    return count < 9 ? 9 : count;
+}
+
+/* The name of a field's member: the key of row `row`, a dot, the extension, with the field's name before it where that
+ * is shared. */
+static int64_t name_bytes(const stki_sink_opts *opts, int index, const char *extension, int64_t row, bool *ascii)
+{
+    const stki_sink_field *field = &opts->fields[index];
+    int64_t bytes = digits(opts->first_row + row) + 1 + (int64_t)strlen(extension);
+
+    *ascii = is_ascii(extension) && is_ascii(field->name);
+    if (!field->extension && (!*ascii || bytes + (int64_t)strlen(field->name) + 1 > 99) && is_shared(opts, index))
+        return bytes + (int64_t)strlen(field->name) + 1;
+    *ascii = is_ascii(extension);
+    return bytes;
+}
+
+static int64_t member_bytes(const stki_sink_opts *opts, int index, const stki_sink_value *v, int64_t row)
+{
+    const stki_sink_field *field = &opts->fields[index];
+    const char *extension = field->extension ? field->extension : usual_extension(field);
+    stki_npy_form form = {0};
+    int64_t size = v->size, shape[STK_MAX_DIMS];
+    bool ascii;
+
+    extension = extension ? extension : image_extension(v->encoding);
+    switch (form_of(field, extension)) {
+    case FORM_NPY:
+        shape_of(field, v, shape);
+        (void)npy_form(opts, field, shape, &form, NULL);
+        size = stki_sink_times(form.header_bytes, 1, size);
+        break;
+    case FORM_BYTES:
+        size = v->bytes ? bytes_of(v, extension) : size;
+        break;
+    default:
+        size = 1; /* digits of a number: a block */
+    }
+    row = name_bytes(opts, index, extension, row, &ascii);
+    return stki_tar_member_bytes(row, ascii, size < INT64_MAX / 4 ? size : INT64_MAX / 4);
+}
+
+static int64_t tar_measure(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count,
+                           stki_sink_size *size)
+{
+    int64_t row = 0;
+
+    for (int i = 0; i < opts->field_count && count > 0; i++)
+        row = stki_sink_times(row, 1, member_bytes(opts, i, &values[i], size->rows));
+    size->rows += count;
+    size->bytes = stki_sink_times(size->bytes, count, row);
+    return stki_tar_archive_bytes(size->bytes);
+}
+
 /* ---- rows ---- */
 
 static stk_status put_file(struct tar_sink *t, const char *key, const char *extension, const char *head,
@@ -298,16 +397,8 @@ static stk_status put_npy(struct tar_sink *t, const char *key, const char *exten
     stki_npy_form form;
     stk_status status;
 
-    memcpy(shape, field->shape, sizeof shape);
-    if (field->kind == STKI_SINK_RAGGED)
-        shape[0] = v->length;
-    if (field->kind == STKI_SINK_IMAGE) {
-        shape[0] = v->height;
-        shape[1] = v->width;
-        shape[2] = v->channels;
-    }
-    status = stki_npy_form_init(&form, t->common.opts.path, field->dtype == STK_DTYPE_NONE ? STK_U8 : field->dtype,
-                                field->ndim - 1, shape + 1, field->alias, err);
+    shape_of(field, v, shape);
+    status = npy_form(&t->common.opts, field, shape, &form, err);
     if (status != STK_OK)
         return status;
     stki_npy_form_write(&form, shape[0], header);
@@ -326,15 +417,6 @@ static stk_status check_image_of_row(const struct tar_sink *t, int64_t row, cons
                      encoding == STKI_PLAIN ? "pixels" : STKI_TEXT("a %s image", image_extension(encoding)),
                      STKI_TEXT("what .%s says (output.fields.%s)", extension, field->name)},
         "field %s", field->name);
-}
-
-/* FFCV ends a JSON text with a NUL, a file does not. */
-static int64_t bytes_of(const stki_sink_value *v, const char *extension)
-{
-    const bool nul =
-        !strcmp(last_part(extension), "json") && v->size > 0 && ((const char *)v->bytes)[v->size - 1] == '\0';
-
-    return v->size - nul;
 }
 
 static stk_status put_value(struct tar_sink *t, const char *key, int index, const stki_sink_value *v, stk_error *err)
@@ -493,6 +575,7 @@ const stki_sink_ops stki_sink_tar = {
     .aliases = true,
     .resumes = true,
     .check = tar_check,
+    .measure = tar_measure,
     .open = tar_open,
     .append = tar_append,
     .mark = tar_mark,

@@ -4,6 +4,7 @@
 #include "error.h"
 #include "sink_common.h"
 #include "sinks.h"
+#include "tokens.h"
 #include "tokens_write.h"
 #include <string.h>
 
@@ -53,6 +54,21 @@ static stk_status tokens_check(const stki_sink_opts *opts, stk_error *err)
     if (field->kind == STKI_SINK_IMAGE || field->kind == STKI_SINK_BYTES || field->ndim > 1)
         return stki_sink_refuse(opts, field, NULL, "rows of tokens (encode: tokens makes them of text)", err);
     return stki_tokens_check(opts->path, format_of(opts), field->dtype, err);
+}
+
+/* A document of Megatron's has its length, its place and its number in the index. */
+static int64_t tokens_measure(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count,
+                              stki_sink_size *size)
+{
+    const bool megatron = format_of(opts) == STK_TOKENS_MEGATRON;
+
+    size->rows += count;
+    if (count > 0)
+        size->bytes = stki_sink_times(size->bytes, count, values->size + (megatron ? 4 + 8 + 8 : 0));
+    return stki_sink_times(megatron                             ? STKI_MEGATRON_HEADER + 8
+                           : format_of(opts) == STK_TOKENS_LLMC ? STKI_LLMC_HEADER
+                                                                : 0,
+                           1, size->bytes);
 }
 
 /* ---- opening ---- */
@@ -198,6 +214,7 @@ const stki_sink_ops stki_sink_tokens = {
     .table = &option_table,
     .options_bytes = sizeof(struct tokens_options),
     .check = tokens_check,
+    .measure = tokens_measure,
     .open = tokens_open,
     .append = tokens_append,
     .mark = tokens_mark,
