@@ -35,7 +35,9 @@ static const stki_option prep_rows[] = {
                 "on_error: skip: more than this share of the samples end the job", .effect = STKI_ON_NOTHING,
                 .need = &needs_skip),
     STKI_SIZE(stki_prep_section, piece_bytes, 64MiB, 4096, INT64_C(1) << 40,
-              "About so much is made between two points that an interrupted job goes on from", .need = &needs_output),
+              "Approximate size of the part of the output files that an interrupted job loses at most; rows to be "
+              "encoded count unencoded",
+              .need = &needs_output),
     STKI_ENUM(stki_prep_section, inputs, sizes, inputs_words,
               "What the manifest says of each input: its size, or its XXH3 too, which reads everything once more",
               .need = &needs_output),
@@ -85,7 +87,8 @@ static const stki_option output_rows[] = {
               .flags = STKI_NAMED, .inner = &stki_finish_table),
     STKI_INT(stki_output_section, shard_rows, 0, 0, MOST, "rows",
              "Files of so many positions each, NAME-00000, …; 0: one"),
-    STKI_SIZE(stki_output_section, shard_bytes, 0, 0, INT64_MAX, "Files of about so many bytes each instead; 0: one",
+    STKI_SIZE(stki_output_section, shard_bytes, 0, 0, INT64_MAX,
+              "Starts the next file before the current one would exceed this size; 0: one file",
               .instead_of = "shard_rows"),
 };
 static const stki_option_table output_table =

@@ -128,10 +128,15 @@ struct stki_outlet {
     stki_sink *sink;
     stki_running_sums *sums;         /* of its files, the flusher\'s; NULL: they are read at the end */
     char *path;                      /* of the sink's data set */
-    int64_t shard, rows, bytes;      /* of the sink */
+    int64_t shard;                   /* the sink's */
+    stki_sink_opts sink_opts;        /* those, too */
+    stki_sink_size size;             /* of its rows */
+    int64_t bytes, closed_bytes;     /* of its files as they would be; of those of shards before it */
+    int64_t found_bytes;             /* of what was there when the outlet was opened */
     int64_t done_rows;               /* of shards before it */
     struct closing closing[CLOSING]; /* full, not yet handed to the flusher */
     int closing_count;
+    bool alike;   /* all rows have the same sizes */
     json_t *line; /* of the only piece, where the format is written in one go: nothing is safe before its end */
 };
 
@@ -271,17 +276,23 @@ static stk_status open_sink(stki_outlet *outlet, const json_t *mark, stk_error *
 {
     const stki_outlet_opts *o = &outlet->opts;
     const stki_sink_ops *ops = o->job->format;
-    const stki_sink_opts opts = {.path = outlet->path,
-                                 .folder = o->making,
-                                 .fields = o->fields,
-                                 .field_count = o->field_count,
-                                 .most_rows = o->most_rows - outlet->done_rows,
-                                 .may_skip = o->may_skip || o->shard_bytes > 0,
-                                 .first_row = o->first_row + outlet->done_rows,
-                                 .options = o->job->format_options,
-                                 .threads = o->threads};
-    stk_status status = ops->open(&opts, mark, &outlet->sink, err);
+    const int64_t left = o->most_rows - outlet->done_rows;
+    stk_status status;
 
+    outlet->sink_opts = (stki_sink_opts){.path = outlet->path,
+                                         .folder = o->making,
+                                         .fields = o->fields,
+                                         .field_count = o->field_count,
+                                         .most_rows = o->shard_bytes > 0 && o->shard_most < left ? o->shard_most : left,
+                                         .may_skip = o->may_skip || o->shard_bytes > 0,
+                                         .first_row = o->first_row + outlet->done_rows,
+                                         .options = o->job->format_options,
+                                         .threads = o->threads};
+    status = ops->open(&outlet->sink_opts, mark, &outlet->sink, err);
+    if (status == STK_OK) {
+        outlet->bytes = ops->measure(&outlet->sink_opts, NULL, 0, &outlet->size);
+        outlet->found_bytes = mark ? outlet->bytes : outlet->found_bytes;
+    }
     if (status == STK_OK)
         status = check_final_names(outlet, err);
     return status == STK_OK ? stki_running_sums_create(outlet->sink, &outlet->sums, err) : status;
@@ -315,8 +326,8 @@ static stk_status go_on(stki_outlet *outlet, const json_t *line, stk_error *err)
     stk_error cause;
     stk_status status;
 
-    outlet->rows = json_integer_value(json_object_get(line, "shard_rows"));
-    outlet->bytes = json_integer_value(json_object_get(line, "shard_bytes"));
+    outlet->size.rows = json_integer_value(json_object_get(line, "shard_rows"));
+    outlet->size.bytes = json_integer_value(json_object_get(line, "shard_bytes"));
     outlet->done_rows = json_integer_value(json_object_get(line, "done_rows"));
     status =
         begin_shard(outlet, json_integer_value(json_object_get(line, "shard")), json_object_get(line, "mark"), &cause);
@@ -357,6 +368,9 @@ stk_status stki_outlet_open(const stki_outlet_opts *opts, bool anew, stki_flushe
         return stki_fail_memory(err, sizeof *outlet, "an output");
     outlet->opts = *opts;
     outlet->flusher = flusher;
+    outlet->alike = true;
+    for (int i = 0; i < opts->field_count; i++)
+        outlet->alike = outlet->alike && opts->fields[i].kind == STKI_SINK_ARRAY;
     status = stki_journal_open(opts->journal, &outlet->journal, lines, err);
     if (status != STK_OK)
         *lines = NULL;
@@ -412,14 +426,14 @@ static struct flush *new_flush(stki_outlet *outlet, json_t *line, stk_error *err
 /* The sink is full: the next shard begins. */
 static stk_status roll(stki_outlet *outlet, stk_error *err)
 {
-
     outlet->closing[outlet->closing_count++] =
         (struct closing){outlet->sink, outlet->sums, outlet->shard, outlet->path};
     outlet->sink = NULL;
     outlet->sums = NULL;
     outlet->path = NULL;
-    outlet->done_rows += outlet->rows;
-    outlet->rows = outlet->bytes = 0;
+    outlet->done_rows += outlet->size.rows;
+    outlet->closed_bytes += outlet->bytes;
+    outlet->size = (stki_sink_size){0};
     if (outlet->closing_count == CLOSING - 1) { /* one place is the last shard's */
         struct flush *flush = new_flush(outlet, NULL, err);
         stk_status status = flush ? stki_flusher_put(outlet->flusher, &flush->flush, err) : STK_E_MEMORY;
@@ -430,40 +444,42 @@ static stk_status roll(stki_outlet *outlet, stk_error *err)
     return begin_shard(outlet, outlet->shard + 1, NULL, err);
 }
 
-static int64_t bytes_of_row(const stki_outlet *outlet, const stki_sink_value *values)
+/* How many of the rows fit into the shard: all, where it has no end; one at least of an empty one. Counts them. */
+static int64_t take_rows(stki_outlet *outlet, const stki_sink_value *values, int64_t rows)
 {
-    int64_t bytes = 0;
+    const stki_outlet_opts *o = &outlet->opts;
+    int64_t taken = 0;
 
-    for (int f = 0; f < outlet->opts.field_count; f++)
-        bytes += values[f].size;
-    return bytes;
-}
+    for (int64_t n; taken < rows; taken += n) {
+        const stki_sink_value *row = values + taken * o->field_count;
+        stki_sink_size size = outlet->size;
+        int64_t bytes;
 
-static stk_status append(stki_outlet *outlet, const stki_sink_value *values, int64_t rows, stk_error *err)
-{
-    outlet->rows += rows;
-    return rows > 0 ? outlet->sink->ops->append(outlet->sink, values, rows, err) : STK_OK;
+        n = outlet->alike && o->shard_bytes == 0 ? rows - taken : 1;
+        bytes = o->job->format->measure(&outlet->sink_opts, row, n, &size);
+        if (o->shard_bytes > 0 && outlet->size.rows > 0 &&
+            (bytes > o->shard_bytes || size.rows > outlet->sink_opts.most_rows))
+            break;
+        outlet->size = size;
+        outlet->bytes = bytes;
+    }
+    return taken;
 }
 
 stk_status stki_outlet_append(stki_outlet *outlet, const stki_sink_value *values, int64_t rows, stk_error *err)
 {
-    const int n = outlet->opts.field_count;
-    const int64_t most = outlet->opts.shard_bytes;
-    int64_t first = 0;
     stk_status status = STK_OK;
 
-    for (int64_t r = 0; most > 0 && r < rows && status == STK_OK; r++) {
-        int64_t bytes = bytes_of_row(outlet, values + r * n);
-
-        if (outlet->bytes + bytes > most && outlet->rows + (r - first) > 0) {
-            status = append(outlet, values + first * n, r - first, err);
-            if (status == STK_OK)
-                status = roll(outlet, err);
-            first = r;
-        }
-        outlet->bytes += bytes;
+    for (int64_t n; rows > 0 && status == STK_OK; rows -= n, values += n * outlet->opts.field_count) {
+        n = take_rows(outlet, values, rows);
+        status = n > 0 ? outlet->sink->ops->append(outlet->sink, values, n, err) : roll(outlet, err);
     }
-    return status == STK_OK ? append(outlet, values + first * n, rows - first, err) : status;
+    return status;
+}
+
+int64_t stki_outlet_written(const stki_outlet *outlet)
+{
+    return outlet->closed_bytes + outlet->bytes - outlet->found_bytes;
 }
 
 static stk_status add_state(stki_outlet *outlet, json_t *line, stk_error *err)
@@ -476,8 +492,8 @@ static stk_status add_state(stki_outlet *outlet, json_t *line, stk_error *err)
     if (status == STK_OK && mark)
         json_object_set_new(line, "mark", mark);
     json_object_set_new(line, "shard", json_integer(outlet->shard));
-    json_object_set_new(line, "shard_rows", json_integer(outlet->rows));
-    json_object_set_new(line, "shard_bytes", json_integer(outlet->bytes));
+    json_object_set_new(line, "shard_rows", json_integer(outlet->size.rows));
+    json_object_set_new(line, "shard_bytes", json_integer(outlet->size.bytes));
     json_object_set_new(line, "done_rows", json_integer(outlet->done_rows));
     return status;
 }

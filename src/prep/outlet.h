@@ -35,7 +35,8 @@ typedef struct stki_outlet_opts {
     int field_count;
     const char *making;  /* where files in the making lie */
     int64_t shard;       /* its number; -1: the one data set, whose name has none */
-    int64_t shard_bytes; /* > 0: further shards follow this one where it is full */
+    int64_t shard_bytes; /* > 0: further shards follow this one where its files would have more bytes … */
+    int64_t shard_most;  /* … or it would have more rows */
     int64_t most_rows, first_row;
     bool may_skip, force;
     int threads;
@@ -50,6 +51,8 @@ typedef struct stki_outlet stki_outlet;
 stk_status stki_outlet_open(const stki_outlet_opts *opts, bool anew, stki_flusher *flusher, stki_outlet **out,
                             json_t **lines, stk_error *err);
 stk_status stki_outlet_append(stki_outlet *outlet, const stki_sink_value *values, int64_t rows, stk_error *err);
+/* Bytes that came to the files since the outlet was opened, with what ends them. */
+int64_t stki_outlet_written(const stki_outlet *outlet);
 /* A piece is complete: `line` (taken over), with the sink's mark, goes to the journal once everything is on the disk.
  */
 stk_status stki_outlet_mark(stki_outlet *outlet, json_t *line, stk_error *err);

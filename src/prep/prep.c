@@ -255,7 +255,7 @@ static stk_status make(stki_prep_run *run, stk_error *err)
     status = stki_prep_count_missing(run, first, end, &missing, &left, err);
     run->progress.rows = run->progress.resumed_rows = run->progress.row_total - left;
     if (status == STK_OK && missing.count > 0)
-        status = stki_work_space(run, left, err);
+        status = stki_prep_space(run, err);
     return status == STK_OK && missing.count > 0 ? stki_prep_make(run, first, end, err) : status;
 }
 
@@ -568,8 +568,9 @@ static stk_status fill_plan(stk_prep *prep, stki_prep_run *run, bool pretended, 
     plan->pieces = run->cuts.pieces;
     plan->piece_rows = run->cuts.piece_rows;
     plan->shards = prep->job.output.shard_bytes > 0 ? -1 : run->cuts.shards;
-    plan->output_bytes = stki_prep_output_bytes(run, &plan->output_exact);
-    plan->work_bytes = plan->spooled ? plan->output_bytes : 0;
+    plan->output_bytes = stki_prep_files_bytes(run, &run->typical);
+    plan->output_exact = stki_prep_is_exact(run);
+    plan->work_bytes = stki_prep_spool_bytes(run);
     plan->output_exists = stki_prep_exists(prep->manifest_path);
     return status;
 }

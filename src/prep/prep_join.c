@@ -24,8 +24,7 @@ static stk_status join_piece(stki_prep_run *run, stki_outlet *outlet, int64_t pi
         status = stki_spool_next(spool, values, n, err);
         if (status == STK_OK)
             status = stki_outlet_append(outlet, values, n, err);
-        for (int64_t i = 0; i < n * run->field_count && status == STK_OK; i++)
-            run->progress.bytes_out += values[i].size;
+        run->progress.bytes_out = stki_outlet_written(outlet);
         run->progress.rows += n;
         left -= n;
         if (status == STK_OK)
@@ -87,6 +86,7 @@ stk_status stki_prep_join(stki_prep_run *run, stk_error *err)
                                                       .making = run->making,
                                                       .shard = -1,
                                                       .shard_bytes = run->job->output.shard_bytes,
+                                                      .shard_most = stki_prep_shard_most(run),
                                                       .most_rows = goes_on ? run->cuts.positions : rows,
                                                       .may_skip = goes_on && run->job->prep.on_error == STKI_JOB_SKIP,
                                                       .first_row = 0,

@@ -37,7 +37,7 @@ struct maker {
     int64_t piece, position, piece_end, unit_end, unit_end_piece;
     bool unit_open;
 
-    int64_t open_unit; /* being written; -1: none */
+    int64_t open_unit, written; /* being written, -1: none; bytes of it */
     stki_outlet *outlet;
     stki_spool_writer *spool;
     stki_seen **seen;              /* of the piece */
@@ -106,6 +106,7 @@ static stk_status open_outlet(struct maker *m, int64_t unit, stk_error *err)
                                                             .making = run->making,
                                                             .shard = run->mode == STKI_PREP_SHARDS ? unit : -1,
                                                             .shard_bytes = run->job->output.shard_bytes,
+                                                            .shard_most = stki_prep_shard_most(run),
                                                             .most_rows = end - first,
                                                             .first_row = first,
                                                             .may_skip = run->job->prep.on_error == STKI_JOB_SKIP,
@@ -134,6 +135,7 @@ static stk_status open_unit(struct maker *m, int64_t unit, stk_error *err)
     stk_status status = m->run->mode == STKI_PREP_SPOOLED ? open_spool(m, unit, err) : open_outlet(m, unit, err);
 
     m->open_unit = status == STK_OK ? unit : -1;
+    m->written = 0;
     return status;
 }
 
@@ -247,12 +249,12 @@ static stk_status end_unit(struct maker *m, stk_error *err)
 static stk_status append(struct maker *m, const stki_finished *finished, stk_error *err)
 {
     stki_prep_run *run = m->run;
-    const int64_t begin = stki_now_ns(), waited = sync_wait(run);
+    const int64_t begin = stki_now_ns(), waited = sync_wait(run), before = m->written;
     stk_status status = m->spool ? stki_spool_append(m->spool, finished->values, finished->rows, err)
                                  : stki_outlet_append(m->outlet, finished->values, finished->rows, err);
 
-    for (int64_t i = 0; i < finished->rows * run->field_count; i++)
-        run->progress.bytes_out += finished->values[i].size;
+    m->written = m->spool ? stki_spool_written(m->spool) : stki_outlet_written(m->outlet);
+    run->progress.bytes_out += m->written - before;
     run->progress.write_ns += stki_now_ns() - begin - (sync_wait(run) - waited);
     m->rows += finished->rows;
     if (status == STK_OK)

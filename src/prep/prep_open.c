@@ -12,33 +12,9 @@
 
 #define BATCH_BYTES (INT64_C(2) << 20) /* of the largest rows */
 #define SLOTS_BYTES (INT64_C(24) << 20)
-enum { BATCH_MOST = 1024, SAMPLED = 256, SLOTS_LEAST = 6, SLOTS_MOST = 32 };
+enum { BATCH_MOST = 1024, SLOTS_LEAST = 6, SLOTS_MOST = 32 };
 
 /* ---- sizes ---- */
-
-/* About the mean bytes of a field's rows: of those of varying length, from some spread over the data set. */
-static int64_t mean_bytes(const stki_field *field, const stki_field_plan *plan)
-{
-    const int64_t count = stki_field_count(field) - field->ahead, step = count > SAMPLED ? count / SAMPLED : 1;
-    int64_t sum = 0, seen = 0;
-
-    if (!plan->rows->measured || count == 0)
-        return plan->row_bytes;
-    for (int64_t i = 0; i < count && seen < SAMPLED; i += step) {
-        int64_t shape[STK_MAX_DIMS], within, bytes;
-        const stki_reader *shard = stki_field_locate(field, i, &within);
-        stk_error ignored;
-
-        if (stki_reader_shape(shard, within, shape, &ignored) != STK_OK)
-            continue;
-        bytes = shape[0] * plan->strides[0];
-        for (int d = 1; plan->rows->has_shapes && d < shard->ndim; d++)
-            bytes *= shape[d];
-        sum += bytes < plan->row_bytes ? bytes : plan->row_bytes;
-        seen++;
-    }
-    return seen > 0 ? sum / seen + 1 : plan->row_bytes;
-}
 
 /* Bytes that a row of the field may take once it is encoded; 0: it is lent on as it is. */
 static int64_t encoded_bytes(const stki_prep_run *run, const stki_field_plan *plan)
@@ -68,7 +44,7 @@ static stk_status arrange(void *context, struct stki_core *core, stk_error *err)
 {
     stki_prep_run *run = context;
     stki_loader_config *config = core->config;
-    int64_t largest = 0, mean = 0, encoded = 0, slots;
+    int64_t largest = 0, encoded = 0, slots;
     stk_status status = stki_filter_apply(run->job->prep.filter, core, run->cancelled, &run->filter, err);
 
     for (int i = 0; i < run->filter.rule_count && status == STK_OK; i++) {
@@ -87,13 +63,11 @@ static stk_status arrange(void *context, struct stki_core *core, stk_error *err)
         if (status == STK_OK) {
             largest += plan.row_bytes;
             encoded += encoded_bytes(run, &plan);
-            mean += mean_bytes(&core->dataset->fields[i], &plan);
         }
         stki_plan_fini(&plan);
         if (status != STK_OK)
             return status;
     }
-    run->row_bytes = mean > 0 ? mean : 1;
     run->batch_rows = largest > 0 ? BATCH_BYTES / largest : BATCH_MOST;
     run->batch_rows = run->batch_rows < 1 ? 1 : run->batch_rows > BATCH_MOST ? BATCH_MOST : run->batch_rows;
     config->batch_size = run->batch_rows;
@@ -314,23 +288,22 @@ static stk_status make_observers(stki_prep_run *run, stk_error *err)
     return status;
 }
 
-/* Positions of a piece: about piece_bytes of the loader's rows; whole batches where a piece is longer than one. */
+/* Positions of a piece: about piece_bytes of a file; whole batches where a piece is longer than one. */
 static int64_t piece_rows(const stki_prep_run *run)
 {
-    int64_t rows = run->job->prep.piece_bytes / run->row_bytes, batch = run->batch_rows;
+    int64_t rows = run->job->prep.piece_bytes / stki_prep_row_bytes(run), batch = run->batch_rows;
 
     if (rows < 1)
         return 1;
     return rows > batch ? rows / batch * batch : rows;
 }
 
-static stk_status cut(stki_prep_run *run, stk_error *err)
+static void cut(stki_prep_run *run)
 {
     const stki_job *job = run->job;
     const int64_t positions = stk_loader_samples(run->loader), shard_rows = job->output.shard_rows;
     const bool resumes = job->format->resumes;
 
-    (void)err;
     if (shard_rows > 0 && !resumes) /* a shard that is written in one go is made again as a whole */
         run->cuts = stki_cuts_of(positions, shard_rows, shard_rows);
     else
@@ -341,7 +314,6 @@ static stk_status cut(stki_prep_run *run, stk_error *err)
     run->units = run->mode == STKI_PREP_SHARDS    ? run->cuts.shards
                  : run->mode == STKI_PREP_SPOOLED ? run->cuts.pieces
                                                   : 1;
-    return STK_OK;
 }
 
 /* Where a file does not say which rows are pixels, nobody could read them. */
@@ -379,13 +351,9 @@ static stk_status check_said(const stki_prep_run *run, stk_error *err)
 
 static stk_status check_format(const stki_prep_run *run, stk_error *err)
 {
-    const stki_sink_opts opts = {.path = run->job->path,
-                                 .fields = run->sink_fields,
-                                 .field_count = run->field_count,
-                                 .most_rows = run->cuts.shard_rows,
-                                 .may_skip = run->job->prep.on_error == STKI_JOB_SKIP,
-                                 .options = run->job->format_options};
-
+    const int64_t positions = stk_loader_samples(run->loader), each = run->job->output.shard_rows;
+    const int64_t rows = each > 0 && each < positions ? each : positions;
+    const stki_sink_opts opts = stki_prep_sink_opts(run, rows > 0 ? rows : 1);
     stk_status status = check_mixed(run, err);
 
     if (status == STK_OK)
@@ -430,8 +398,10 @@ stk_status stki_prep_open(stki_prep_run *run, stk_error *err)
     run->rows.cancelled = run->cancelled;
     if ((status = open_loader(run, err)) != STK_OK || (status = make_fields(run, err)) != STK_OK ||
         (status = check_scratch(run, err)) != STK_OK || (status = make_observers(run, err)) != STK_OK ||
-        (status = cut(run, err)) != STK_OK || (status = check_format(run, err)) != STK_OK ||
-        (status = identify(run, err)) != STK_OK)
+        (status = check_format(run, err)) != STK_OK || (status = stki_prep_find_sizes(run, err)) != STK_OK)
+        return status;
+    cut(run);
+    if ((status = identify(run, err)) != STK_OK)
         return status;
     run->threads = run->core->worker_count;
     run->rows.core = run->core;

@@ -1,6 +1,7 @@
 /* prep_run.h: a job that is open: its loader, fields and pieces, and what its files share. In the order of a run:
  *
  *     prep_open.c     the loader, fields, finishers, observers, pieces; which work folder
+ *     prep_size.c     bytes of rows and files before they are made; free space
  *     prep_name.c     the lock of the output's name
  *     prep_work.c     the work folder: whose it is, locks, what is made already
  *     prep_make.c     rows → finishers and observers → outlet or spool, piece by piece
@@ -23,7 +24,7 @@
 #include "outlet.h"
 #include "row_feed.h"
 
-enum { STKI_PREP_IDENTITY = 2 }; /* version of job.json in a work folder; raised as STKI_STATE_VERSION is */
+enum { STKI_PREP_IDENTITY = 3 }; /* version of job.json in a work folder; raised as STKI_STATE_VERSION is */
 
 enum stki_prep_mode {
     STKI_PREP_WHOLE,  /* one unit, one data set, or shards by bytes */
@@ -62,8 +63,12 @@ typedef struct stki_prep_run {
     stki_sink_field *sink_fields; /* the fields' `out` */
     stki_observer **observers;
     int observer_count;
-    int64_t batch_rows, row_bytes; /* row_bytes: of the loader's rows of one position, about (see prep_open.c) */
-    stki_filter_counts filter;     /* what prep.filter left out */
+    int64_t batch_rows;
+    /* prep_size.c: many rows in the files, about: with encoded ones as large as before, and as small as they may
+     * become; and one row in a spooled piece, as large as before. */
+    stki_sink_size typical, least;
+    int64_t spooled_row;
+    stki_filter_counts filter; /* what prep.filter left out */
     stki_cuts cuts;
     enum stki_prep_mode mode;
     int64_t units;
@@ -89,8 +94,28 @@ void stki_prep_close(stki_prep_run *run); /* fine on a half open one */
 void stki_prep_close_loader(stki_prep_run *run);
 /* A loader's field as a field of a sink. */
 void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out);
-/* About so many bytes of output; *exact: all rows have one size. */
-int64_t stki_prep_output_bytes(const stki_prep_run *run, bool *exact);
+
+/* prep_size.c */
+/* Behind check of the format and before rows are cut into pieces. */
+stk_status stki_prep_find_sizes(stki_prep_run *run, stk_error *err);
+/* All rows have one size, in the files too. */
+bool stki_prep_is_exact(const stki_prep_run *run);
+/* The files are compressed. */
+bool stki_prep_is_packed(const stki_prep_run *run);
+/* Of a file for so many rows of the job, without its folder. */
+stki_sink_opts stki_prep_sink_opts(const stki_prep_run *run, int64_t rows);
+/* Bytes of all files when they are complete, if the rows are like those of `like`. */
+int64_t stki_prep_files_bytes(const stki_prep_run *run, const stki_sink_size *like);
+/* Bytes of all spooled pieces; 0: there are none. */
+int64_t stki_prep_spool_bytes(const stki_prep_run *run);
+/* Of one row, in what a piece of it goes to; 1 at least. */
+int64_t stki_prep_row_bytes(const stki_prep_run *run);
+/* output.shard_bytes: more rows are never put into a shard, since a file has room for them from its beginning. */
+int64_t stki_prep_shard_most(const stki_prep_run *run);
+/* What `to` come to if `of` come to `sum`; 0 where there are none. */
+int64_t stki_prep_scale(int64_t sum, int64_t of, int64_t to);
+/* STK_E_LIMIT: the disks have less free space than what is still to be written takes. */
+stk_status stki_prep_space(const stki_prep_run *run, stk_error *err);
 
 /* prep_name.c */
 /* Takes NAME.prep.lock beside the output, which the processes of one job share. STK_E_BUSY names it and a process of
@@ -120,8 +145,6 @@ char *stki_work_file(const stki_prep_run *run, const char *name);
 char *stki_beside_output(const stki_job *job, const char *ending);
 /* STK_E_CONFIG: the file is one that the job reads. */
 stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, stk_error *err);
-/* Enough space on the disks for what is still to be made? */
-stk_status stki_work_space(const stki_prep_run *run, int64_t rows_left, stk_error *err);
 /* Is the unit complete? *rows: positions that are done. */
 stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *done, int64_t *rows, stk_error *err);
 /* The lines of pieces, in order, of a complete unit: appended to `pieces`. */

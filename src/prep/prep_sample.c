@@ -1,19 +1,39 @@
 /* prep_sample.c: how long does a job take, and how large does its output become? Some batches at a few places of the
  * job are made and finished as all will be, and thrown away. The first batch of a place is waited for until the loader
- * is on its way; its rows count for the size, and for the time only where no other comes. */
+ * is on its way; its rows count for the size, and for the time only where no other comes.
+ *
+ * The size is what the sink says of the rows (sink.h), each standing for many, so that what every file has does not
+ * count. Where the format compresses, some bytes of each field are compressed as it does. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
 #include "prep_run.h"
+#include <string.h>
 
-enum { PLACES = 4, MOST_BATCHES = 64 };
+enum {
+    PLACES = 4,
+    MOST_BATCHES = 64,
+    STANDS_FOR = 1024,     /* rows, each sampled one */
+    PACKED_ONCE = 1 << 19, /* bytes of a field that are compressed together … */
+    PACKED_TIMES = 4       /* … and how often */
+};
+
+/* Of a field that is compressed. */
+struct packing {
+    char *bytes;
+    int64_t used, times;
+    int64_t plain, packed; /* bytes before and after */
+    int64_t all;           /* bytes of all rows */
+};
 
 struct sampler {
     stki_prep_run *run;
     stki_finish_pool *pool;
     stki_finish_source *sources;
     stk_prep_estimate *sum;
-    int64_t bytes;                /* of the rows */
+    stki_sink_opts opts;
+    stki_sink_size size;          /* each row STANDS_FOR times */
+    struct packing *packing;      /* by field; NULL: the format does not compress */
     int64_t timed_rows, timed_ns; /* behind the first batch of a place */
     int64_t first_rows, first_ns; /* those */
 };
@@ -26,6 +46,50 @@ static stk_status make_pool(struct sampler *s, stk_error *err)
     if (!s->sources)
         return stki_fail_memory(err, run->field_count * (int64_t)sizeof *s->sources, "fields");
     return stki_prep_finish_pool(run, 1, false, NULL, &s->pool, err);
+}
+
+static stk_status begin_packing(struct sampler *s, stk_error *err)
+{
+    const stki_prep_run *run = s->run;
+
+    s->opts = stki_prep_sink_opts(run, INT64_MAX / STANDS_FOR);
+    if (!stki_prep_is_packed(run))
+        return STK_OK;
+    s->packing = stki_zalloc_array(run->field_count, sizeof *s->packing);
+    for (int f = 0; s->packing && f < run->field_count; f++)
+        if (!(s->packing[f].bytes = stki_zalloc(PACKED_ONCE)))
+            return stki_fail_memory(err, PACKED_ONCE, "a sample");
+    return s->packing ? STK_OK : stki_fail_memory(err, run->field_count * (int64_t)sizeof *s->packing, "a sample");
+}
+
+static void pack(struct sampler *s, int field)
+{
+    struct packing *p = &s->packing[field];
+
+    if (p->used == 0)
+        return;
+    p->packed += s->run->job->format->packed(&s->opts, field, p->bytes, p->used);
+    p->plain += p->used;
+    p->used = 0;
+    p->times++;
+}
+
+static void measure(struct sampler *s, const stki_sink_value *row)
+{
+    (void)s->run->job->format->measure(&s->opts, row, STANDS_FOR, &s->size);
+    for (int f = 0; s->packing && f < s->run->field_count; f++) {
+        struct packing *p = &s->packing[f];
+        const int64_t left = PACKED_ONCE - p->used, size = row[f].size < left ? row[f].size : left;
+
+        p->all += row[f].size;
+        if (p->times == PACKED_TIMES)
+            continue;
+        if (size > 0)
+            memcpy(p->bytes + p->used, row[f].bytes, (size_t)size);
+        p->used += size;
+        if (p->used == PACKED_ONCE)
+            pack(s, f);
+    }
 }
 
 static stk_status finish(struct sampler *s, const stki_run_of_rows *rows, stk_error *err)
@@ -45,8 +109,8 @@ static stk_status finish(struct sampler *s, const stki_run_of_rows *rows, stk_er
         status = stki_finish_pool_pop(s->pool, INT64_MAX, &finished, err);
     if (status != STK_OK)
         return status;
-    for (int64_t i = 0; i < finished.rows * run->field_count; i++)
-        s->bytes += finished.values[i].size;
+    for (int64_t i = 0; i < finished.rows; i++)
+        measure(s, finished.values + i * run->field_count);
     s->sum->sampled_rows += finished.rows;
     s->sum->failed_rows += finished.failed;
     if (finished.failed > 0 && run->job->prep.on_error != STKI_JOB_SKIP) {
@@ -103,12 +167,28 @@ static stk_status look_at_place(struct sampler *s, int64_t position, int64_t unt
     return status == STK_OK ? stki_prep_tick(s->run, false, err) : status;
 }
 
-/* Counted rows times what one comes to, without overflow. */
-static int64_t scale(int64_t sum, int64_t of, int64_t to)
+/* Of what the files of all rows have before compression, that what the sample's bytes have not behind it. */
+static int64_t output_bytes(struct sampler *s)
 {
-    const double value = of > 0 ? (double)sum / (double)of * (double)to : -1;
+    stki_prep_run *run = s->run;
+    int64_t bytes = stki_prep_files_bytes(run, &s->size);
 
-    return value > 9e18 ? INT64_MAX : (int64_t)value;
+    for (int f = 0; s->packing && f < run->field_count; f++) {
+        struct packing *p = &s->packing[f];
+
+        pack(s, f);
+        if (p->plain > 0 && p->packed < p->plain)
+            bytes -= stki_prep_scale(stki_prep_scale(p->all, s->sum->sampled_rows, run->cuts.positions), p->plain,
+                                     p->plain - p->packed);
+    }
+    return bytes > 0 ? bytes : 0;
+}
+
+static void drop_packing(struct sampler *s)
+{
+    for (int f = 0; s->packing && f < s->run->field_count; f++)
+        stki_free(s->packing[f].bytes);
+    stki_free(s->packing);
 }
 
 stk_status stki_prep_sample(stki_prep_run *run, int64_t most_ns, stk_prep_estimate *out, stk_error *err)
@@ -118,14 +198,19 @@ stk_status stki_prep_sample(stki_prep_run *run, int64_t most_ns, stk_prep_estima
     const int64_t places = batches < PLACES ? batches : PLACES;
     stk_status status = make_pool(&s, err);
 
+    if (status == STK_OK)
+        status = begin_packing(&s, err);
     for (int64_t i = 0; i < places && status == STK_OK && stki_now_ns() - begin < most_ns; i++)
         status = look_at_place(&s, batches * i / places * run->batch_rows,
                                i + 1 < places ? batches * (i + 1) / places * run->batch_rows : run->cuts.positions,
                                most_ns / places, err);
-    out->output_bytes = scale(s.bytes, out->sampled_rows, run->cuts.positions);
-    out->total_ns = s.timed_rows >= run->batch_rows
-                        ? scale(s.timed_ns, s.timed_rows, run->cuts.positions)
-                        : scale(s.first_ns + s.timed_ns, s.first_rows + s.timed_rows, run->cuts.positions);
+    if (status == STK_OK && out->sampled_rows > 0)
+        out->output_bytes = output_bytes(&s);
+    if (s.timed_rows >= run->batch_rows)
+        out->total_ns = stki_prep_scale(s.timed_ns, s.timed_rows, run->cuts.positions);
+    else if (s.first_rows + s.timed_rows > 0)
+        out->total_ns = stki_prep_scale(s.first_ns + s.timed_ns, s.first_rows + s.timed_rows, run->cuts.positions);
+    drop_packing(&s);
     stki_finish_pool_destroy(s.pool);
     stki_free(s.sources);
     return status;

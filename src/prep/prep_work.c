@@ -25,7 +25,6 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define LOCK_NS (10 * STKI_SECOND)
@@ -394,51 +393,7 @@ void stki_work_close(stki_prep_run *run)
     run->work = run->making = NULL;
 }
 
-/* ---- space ---- */
-
-static int64_t free_bytes(const char *folder)
-{
-    struct statvfs fs;
-
-    return statvfs(folder, &fs) == 0 ? (int64_t)(fs.f_bavail * fs.f_frsize) : INT64_MAX;
-}
-
-static stk_status check_space(const char *folder, int64_t needed, stk_error *err)
-{
-    const int64_t left = free_bytes(folder);
-
-    if (needed <= left)
-        return STK_OK;
-    return stki_fail_at(
-        err, STK_E_LIMIT,
-        (stki_place){folder, -1, -1, STKI_TEXT("%" PRId64 " free bytes", left), STKI_TEXT("about %" PRId64, needed)},
-        "the disk is too small for what is still to be written; make room, or --no-space-check");
-}
-
-int64_t stki_prep_output_bytes(const stki_prep_run *run, bool *exact)
-{
-    *exact = true;
-    for (int i = 0; i < run->field_count; i++)
-        *exact = *exact && !run->fields[i].finisher && run->fields[i].out.kind == STKI_SINK_ARRAY;
-    return run->row_bytes > INT64_MAX / (run->cuts.positions + 1) ? INT64_MAX : run->row_bytes * run->cuts.positions;
-}
-
-stk_status stki_work_space(const stki_prep_run *run, int64_t rows_left, stk_error *err)
-{
-    const bool spooled = run->mode == STKI_PREP_SPOOLED, apart = device_of(run->work) != device_of(run->making);
-    bool exact;
-    int64_t all = stki_prep_output_bytes(run, &exact), rest = rows_left > 0 ? run->row_bytes * rows_left : 0;
-    stk_status status;
-
-    if (run->opts->no_space_check)
-        return STK_OK;
-    if (!exact) /* what is encoded is smaller than its pixels; nobody knows by how much */
-        all /= 20, rest /= 20;
-    if (!spooled)
-        return check_space(run->making, rest, err);
-    status = check_space(run->work, apart ? rest : rest + all, err);
-    return status == STK_OK && apart ? check_space(run->making, all, err) : status;
-}
+/* ---- what is made ---- */
 
 static stk_status read_journal(const stki_prep_run *run, int64_t unit, json_t **lines, stk_error *err)
 {

@@ -26,6 +26,16 @@ struct stki_spool_writer {
     int64_t rows;
 };
 
+int64_t stki_spool_value_bytes(int64_t size)
+{
+    return (int64_t)sizeof(struct head) + stki_round_up(size, MARK);
+}
+
+int64_t stki_spool_written(const stki_spool_writer *spool)
+{
+    return stki_output_position(spool->output);
+}
+
 static stk_status put(stki_spool_writer *spool, const void *bytes, int64_t count, stk_error *err)
 {
     XXH3_64bits_update(spool->sum, bytes, (size_t)count);

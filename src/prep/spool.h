@@ -15,8 +15,13 @@
 
 typedef struct stki_spool_writer stki_spool_writer;
 
+/* What a value of `size` bytes takes in a piece. */
+int64_t stki_spool_value_bytes(int64_t size);
+
 stk_status stki_spool_create(const char *path, int field_count, stki_spool_writer **out, stk_error *err);
 stk_status stki_spool_append(stki_spool_writer *spool, const stki_sink_value *values, int64_t rows, stk_error *err);
+/* Bytes so far. */
+int64_t stki_spool_written(const stki_spool_writer *spool);
 /* `known` says what is known of the piece. Frees. Any thread. */
 stk_status stki_spool_commit(stki_spool_writer *spool, const json_t *known, stk_error *err);
 void stki_spool_abort(stki_spool_writer *spool); /* NULL is fine */

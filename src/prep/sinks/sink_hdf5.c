@@ -9,8 +9,9 @@
 #include <inttypes.h>
 
 enum {
-    DATASET_MOST = 1024,    /* bytes of what the file says of an array */
-    CHUNK_ENTRY = 128,      /* of a chunk's place in the index, which is half empty, and of the space between chunks */
+    DATASET_MOST = 5 << 10, /* bytes of what the file says of an array, and up to the page that its rows begin at */
+    CHUNK_ENTRY = 128,      /* of a chunk's place in the index, which is half empty */
+    PAGE = 4096,            /* chunks of as much and more begin at multiples of it, unless they are compressed */
     INDEX_MOST = 8 << 10,   /* of an index of few chunks */
     CHUNK_BYTES = 512 << 10 /* of chunks whose rows are not stated */
 };
@@ -65,12 +66,13 @@ static int hdf5_level(const stki_sink_opts *opts)
     return options ? (int)options->level : 0;
 }
 
-/* What the last chunk of a field's arrays has behind their rows, and the index of their chunks. */
+/* What the last chunk of a field's arrays has behind their rows, which are zeros and compress to nothing, and the index
+ * of their chunks. */
 static int64_t chunk_bytes(const stki_sink_opts *opts, const stki_sink_field *field, const stki_sink_size *size)
 {
     const struct hdf5_options *options = opts->options;
     const bool whole = field->kind == STKI_SINK_ARRAY, known = whole && !opts->may_skip;
-    int64_t strides[STK_MAX_DIMS], row = 1, rows = options ? options->chunk_rows : 0, chunk, rest;
+    int64_t strides[STK_MAX_DIMS], row = 1, rows = options ? options->chunk_rows : 0, chunk, chunks, rest, gap;
 
     if (known && rows == 0 && hdf5_level(opts) == 0)
         return 0; /* contiguous */
@@ -79,9 +81,11 @@ static int64_t chunk_bytes(const stki_sink_opts *opts, const stki_sink_field *fi
     row = row > 0 ? row : 1;
     rows = whole && rows > 0 ? rows : row < CHUNK_BYTES ? CHUNK_BYTES / row : 1;
     rows = known && rows > opts->most_rows && opts->most_rows > 0 ? opts->most_rows : rows;
-    rest = known ? (rows - size->rows % rows) % rows : rows - 1;
+    rest = hdf5_level(opts) > 0 ? 0 : known ? (rows - size->rows % rows) % rows : rows - 1;
     chunk = stki_sink_times(0, rows, row);
-    return stki_sink_times(stki_sink_times(INDEX_MOST, rest, row), size->bytes / chunk + 1, CHUNK_ENTRY);
+    chunks = (whole ? size->rows / rows : size->bytes / chunk) + 1;
+    gap = hdf5_level(opts) == 0 && chunk >= PAGE ? PAGE - 1 - (chunk + PAGE - 1) % PAGE : 0;
+    return stki_sink_times(stki_sink_times(INDEX_MOST, rest, row), chunks, CHUNK_ENTRY + gap);
 }
 
 static int64_t hdf5_measure(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count,
