@@ -7,19 +7,18 @@ typedef struct limit_options {
 
 static const stki_option dtype_rows[] = {
     STKI_STRING(stki_dtype_options, dtype, NULL,
-                "The type that the file can't name: bfloat16, float8_e4m3fn, float8_e5m2; of raw data any",
+                "A dtype that the format cannot state: bfloat16, float8_e4m3fn, float8_e5m2; for raw data, any",
                 .examples = STKI_EXAMPLES("bfloat16", "float8_e4m3fn")),
 };
 static const stki_option header_rows[] = {
-    STKI_SIZE(limit_options, header_limit, 1MiB, 64, INT64_MAX, "Largest header that is read",
-              .effect = STKI_ON_FAILURES),
+    STKI_SIZE(limit_options, header_limit, 1MiB, 64, INT64_MAX, "Maximum size of a header", .effect = STKI_ON_FAILURES),
 };
 static const stki_option memory_rows[] = {
-    STKI_SIZE(limit_options, memory_limit, 4GiB, 0, INT64_MAX,
-              "A compressed member may take this much memory when it is unpacked", .effect = STKI_ON_FAILURES),
+    STKI_SIZE(limit_options, memory_limit, 4GiB, 0, INT64_MAX, "Maximum size of a decompressed member",
+              .effect = STKI_ON_FAILURES),
 };
 static const stki_option verify_rows[] = {
-    STKI_BOOL(stki_verify_options, verify, false, "Check the sums that the file carries, also where data is mapped",
+    STKI_BOOL(stki_verify_options, verify, false, "Check the checksums stored in the file, even if the data is mapped",
               .effect = STKI_ON_FAILURES),
 };
 static const stki_option_table dtype_table = STKI_SOURCE_TABLE("dtype", dtype_rows),

@@ -14,8 +14,8 @@ static const char *const words[] = {"sorted", NULL}; /* instead of a path */
 
 static const stki_option rows[] = {
     STKI_NODE(classes_options, from,
-              "A folder of class folders, a list of images, a CSV or JSON lines (names sorted bytewise; of several all "
-              "names together), a text file of one name a line, or the manifest of a preparation job",
+              "A folder of class folders, a list of images, a CSV or JSON lines (all their names in bytewise order), a "
+              "text file with one name per line, or the manifest of a preparation job",
               .words = words, .flags = STKI_PATH, .examples = STKI_EXAMPLES("train", "[train-a, train-b]")),
 };
 const stki_option_table stki_classes_table =

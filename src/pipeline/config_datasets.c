@@ -14,19 +14,19 @@ typedef struct dataset_options {
 } dataset_options;
 
 static const stki_option rows[] = {
-    STKI_STRING(dataset_options, name, NULL, "Names it in messages and reports; by default its number",
+    STKI_STRING(dataset_options, name, NULL, "Name in messages and reports; by default its number",
                 .effect = STKI_ON_NOTHING, .examples = STKI_EXAMPLES("photos", "drawings"),
                 STKI_C(stk_dataset_opts, name)),
-    STKI_DOUBLE(dataset_options, weight, 1, 0, 1e15, "", "Its share of the samples of an epoch, beside the others'",
-                .flags = STKI_BY_VALUE),
-    STKI_NODE(dataset_options, fields, "As dataset.fields: the same names in every data set", .flags = STKI_NAMED,
+    STKI_DOUBLE(dataset_options, weight, 1, 0, 1e15, "",
+                "Share of the samples of an epoch, relative to the other data sets", .flags = STKI_BY_VALUE),
+    STKI_NODE(dataset_options, fields, "As dataset.fields, with the same names in every data set", .flags = STKI_NAMED,
               .inner = &stki_field_table),
     STKI_STRING(dataset_options, manifest, NULL, "As dataset.manifest", .effect = STKI_ON_NOTHING, .flags = STKI_PATH,
                 STKI_C(stk_dataset_opts, manifest)),
     STKI_NODE(dataset_options, pair, "As dataset.pair", .flags = STKI_BY_VALUE, .inner = &stki_pair_table,
               .examples = STKI_PAIR_EXAMPLES, STKI_C_PARSED(stk_dataset_opts, pair)),
-    STKI_NODE(dataset_options, indices, "A list of its sample numbers: only these", .flags = STKI_BY_VALUE,
-              .examples = STKI_EXAMPLES("[0, 1, 2, 3]", "[3, 1, 0, 2]")),
+    STKI_NODE(dataset_options, indices, "A list of sample numbers of this data set: use only these",
+              .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("[0, 1, 2, 3]", "[3, 1, 0, 2]")),
     STKI_NODE(dataset_options, on_error, "fail, skip or substitute, instead of loader.on_error",
               .effect = STKI_ON_FAILURES, .examples = STKI_EXAMPLES("skip", "substitute")),
 };

@@ -25,17 +25,18 @@ typedef struct synthetic_options {
 
 static const stki_option synthetic_rows[] = {
     STKI_INT(synthetic_options, count, 65536, 1, MOST, "samples", "Number of samples", .flags = STKI_BY_VALUE),
-    STKI_NODE(synthetic_options, shape, "Shape of a sample, a list; [] is one number",
+    STKI_NODE(synthetic_options, shape, "Shape of a sample, a list; []: one number",
               .examples = STKI_EXAMPLES("[4]", "[2, 2]"), .flags = STKI_BY_VALUE),
     STKI_STRING(synthetic_options, dtype, "u8", "Dtype of a sample", .examples = STKI_EXAMPLES("uint8", "float32"),
                 .flags = STKI_BY_VALUE),
-    STKI_INT(synthetic_options, seed, 0, 0, MOST, "", "Picks the values"),
+    STKI_INT(synthetic_options, seed, 0, 0, MOST, "", "Seed of the values"),
     STKI_ENUM(synthetic_options, form, memory, form_words,
-              "What kind of reader to play: mapped, copying, or handing out blocks"),
+              "The kind of reader to emulate: mapped memory, copies, or reference-counted blocks"),
     STKI_INT(synthetic_options, min_length, -1, -1, MOST, "",
-             "The first axis varies from this to its length in shape; -1: fixed"),
-    STKI_INT(synthetic_options, distinct, 0, 0, MOST, "samples", "Samples held in memory; 0: at most 64 MiB"),
-    STKI_TIME(synthetic_options, read_time, 0s, 0, INT64_MAX, "Every read takes this long", .effect = STKI_ON_NOTHING),
+             "Minimum length of the first axis, which varies up to its length in shape; -1: fixed"),
+    STKI_INT(synthetic_options, distinct, 0, 0, MOST, "samples",
+             "Number of different samples in memory; 0: as many as fit into 64 MiB"),
+    STKI_TIME(synthetic_options, read_time, 0s, 0, INT64_MAX, "Duration of every read", .effect = STKI_ON_NOTHING),
 };
 static const stki_option_table synthetic_table = STKI_OPTION_TABLE("dataset.fields.NAME.synthetic", synthetic_rows);
 
@@ -46,31 +47,32 @@ typedef struct field_options {
 
 static const stki_option field_rows[] = {
     STKI_NODE(field_options, path,
-              "The file or folder, a pattern such as data/*.npy, or a list of them: shards that follow each other",
+              "A file, a folder, a pattern such as data/*.npy, or a list of them, whose samples are concatenated",
               .flags = STKI_PATH),
-    STKI_NODE(field_options, synthetic, "A made-up source instead of a file: {count, shape, dtype, …}",
+    STKI_NODE(field_options, synthetic, "Generated data instead of a file: {count, shape, dtype, …}",
               .flags = STKI_GIVEN, .inner = &synthetic_table, .instead_of = "path",
               STKI_C_PARSED(stk_field_opts, synthetic)),
-    STKI_NODE(field_options, source, "What the file does not say, and how it is read: {name: image, layout: nhwc}",
+    STKI_NODE(field_options, source,
+              "Facts that the file does not state, and how it is read: {name: image, layout: nhwc}",
               .inner = &stki_source_table, STKI_C_PARSED(stk_field_opts, source)),
-    STKI_STRING(field_options, dtype, NULL, "Dtype of the batch; by default what the transforms leave",
+    STKI_STRING(field_options, dtype, NULL, "Dtype of the batch; by default that of the transforms' result",
                 .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("float32", "float16")),
     STKI_STRING(field_options, layout, NULL,
                 "Layout of the batch: nchw, nhwc or channels_last (NCHW shape over NHWC memory)",
                 .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("nhwc", "nchw"), STKI_C(stk_field_opts, layout)),
     STKI_NODE(field_options, transforms,
-              "A list of steps: those that move pixels (crop, resize, random_horizontal_flip, …), then arithmetic "
+              "A list of steps: geometry (crop, resize, random_horizontal_flip, …), then colors, then arithmetic "
               "(normalize, quantize, …); docs/reference/transforms.md",
               .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("[{normalize: imagenet}]", "[{scale: 0.5}]"),
               .path_in = stki_transforms_path, STKI_C_PARSED(stk_field_opts, transforms)),
     STKI_NODE(field_options, pad,
-              "Rows of varying length become one length and a mask: batch, a number, or {to, value, truncate}",
+              "Pad ragged rows to one length and add a mask: batch, a number, or {to, value, truncate}",
               .flags = STKI_GIVEN, .inner = &stki_pad_table, STKI_C_PARSED(stk_field_opts, pad)),
     STKI_NODE(field_options, ragged,
-              "Images keep shapes of their own, as values, offsets and shapes: true, or {max_bytes}",
+              "Deliver images of different shapes as values, offsets and shapes: true, or {max_bytes}",
               .flags = STKI_GIVEN, .inner = &stki_ragged_table, STKI_C_PARSED(stk_field_opts, ragged)),
     STKI_NODE(field_options, views,
-              "Further names for parts of its rows, ranges of their first axis: {inputs: [0, -1], targets: [1, null]}",
+              "Additional tensors that are ranges of each row's first axis: {inputs: [0, -1], targets: [1, null]}",
               .examples = STKI_EXAMPLES("{first: [0, 1]}", "{first: [1, 2]}"), STKI_C_PARSED(stk_field_opts, views)),
 };
 const stki_option_table stki_field_table = STKI_OPTION_TABLE("dataset.fields.NAME", field_rows);

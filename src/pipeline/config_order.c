@@ -18,24 +18,22 @@ static const stki_need needs_hash = {.key = "method", .words = &stki_split_metho
 static const stki_need needs_contiguous = {.key = "method", .words = contiguous_words};
 
 static const stki_option split_rows[] = {
-    STKI_ENUM(stki_split_config, part, train, part_words, "Which part is loaded"),
-    STKI_DOUBLE(stki_split_config, fraction, 0.1, 0, 1, "", "The share of the samples that is val; the rest is train"),
+    STKI_ENUM(stki_split_config, part, train, part_words, "The part to load"),
+    STKI_DOUBLE(stki_split_config, fraction, 0.1, 0, 1, "",
+                "The fraction of the samples that is val; the rest is train"),
     STKI_ENUM(
         stki_split_config, method, exact, stki_split_methods,
-        "exact: that many samples, drawn at random; contiguous: the last ones of each group of windows, or of the "
-        "data set where there are no windows; hash: each sample by the hash of its key, so that samples added "
-        "later leave the others in their part"),
-    STKI_INT(stki_split_config, seed, 0, 0, INT64_MAX, "", "Another one gives another split", .need = &needs_drawn),
-    STKI_STRING(
-        stki_split_config, key, "index",
-        "What method: hash looks at: index, path (the name of the sample's file), or a field whose equal values "
-        "stay in one part",
-        .need = &needs_hash, .examples = STKI_EXAMPLES("index", "path")),
-    STKI_INT_WORDS(
-        stki_split_config, gap, auto, 0, INT64_C(1) << 40, gap_words, -1, "samples",
-        "Windows that begin so many samples before the first one of val, or fewer, are not in train; auto: so "
-        "many that no sample is in windows of both",
-        .need = &needs_contiguous),
+        "exact: that fraction, drawn at random; contiguous: the last samples of each group of windows, or of the data "
+        "set without windows; hash: each sample by the hash of its key, so that adding samples does not move others"),
+    STKI_INT(stki_split_config, seed, 0, 0, INT64_MAX, "", "Seed of the split", .need = &needs_drawn),
+    STKI_STRING(stki_split_config, key, "index",
+                "What method: hash hashes: index, path (the name of the sample's file), or a field, whose equal values "
+                "stay in one part",
+                .need = &needs_hash, .examples = STKI_EXAMPLES("index", "path")),
+    STKI_INT_WORDS(stki_split_config, gap, auto, 0, INT64_C(1) << 40, gap_words, -1, "samples",
+                   "With contiguous, windows that begin within this many samples before val are not in train; auto: "
+                   "just enough that no sample is in windows of both",
+                   .need = &needs_contiguous),
 };
 const stki_option_table stki_split_table = STKI_OPTION_TABLE_WITH("loader.split", split_rows, .shorthand = "part");
 
@@ -46,10 +44,10 @@ typedef struct weights_options {
 static const stki_need needs_path = {.key = "path"};
 
 static const stki_option weights_rows[] = {
-    STKI_STRING(weights_options, path, NULL, "A file of one number a sample", .flags = STKI_PATH),
-    STKI_STRING(weights_options, name, NULL, "Which member of the file", .need = &needs_path,
+    STKI_STRING(weights_options, path, NULL, "A file with one number per sample", .flags = STKI_PATH),
+    STKI_STRING(weights_options, name, NULL, "The member of the file", .need = &needs_path,
                 .examples = STKI_EXAMPLES("a", "b")),
-    STKI_STRING(weights_options, field, NULL, "Instead of a file: the field of one number a sample",
+    STKI_STRING(weights_options, field, NULL, "Instead of a file, a field with one number per sample",
                 .instead_of = "path", .examples = STKI_EXAMPLES("x", "y")),
 };
 const stki_option_table stki_weights_table =

@@ -41,81 +41,80 @@ static const char *const group_examples[] = {"none", "video", NULL};
 static int64_t span_of(const stki_node *window);
 
 static const stki_option window_rows[] = {
-    STKI_INT(stki_window, length, 1, 1, MOST, "samples", "Samples of a window"),
+    STKI_INT(stki_window, length, 1, 1, MOST, "samples", "Samples in a window"),
     STKI_INT(stki_window, stride, 0, 0, MOST, "samples",
-             "From one window to the next; 0: its span, so that none overlap", .implied = span_of),
-    STKI_INT(stki_window, dilation, 1, 1, MOST, "samples", "From one sample of a window to the next"),
+             "Distance from one window to the next; 0: the span of a window, so that windows do not overlap",
+             .implied = span_of),
+    STKI_INT(stki_window, dilation, 1, 1, MOST, "samples", "Distance from one sample of a window to the next"),
     STKI_ENUM(stki_window, offsets, fixed, offset_words,
-              "Where windows begin: every stride; every stride from another offset each epoch; or anywhere, as many of "
-              "them in an epoch (docs/internals/order.md)"),
+              "Where windows begin: at multiples of stride, at multiples of stride from an offset that changes per "
+              "epoch, or at random places, as many per epoch (docs/internals/order.md)"),
     STKI_STRING(stki_window, group_by, "files",
-                "files: windows do not leave a file, or the folder of files that are samples; a field: nor do they go "
-                "beyond a change of its value; none: they cross files and folders",
+                "files: a window does not cross files, or folders if each file is a sample; a field: nor a change of "
+                "that field's value; none: windows may cross files and folders",
                 .examples = group_examples),
     STKI_ENUM(stki_window, take, first, take_words,
-              "Of fields without a window: the value of the window's first sample, its last, or all of them"),
+              "For fields without a window, deliver the value of the window's first sample, of its last one, or all"),
 };
 static const stki_option_table window_table = STKI_OPTION_TABLE("dataset.fields.NAME.source.window", window_rows);
 
 static const stki_option documents_rows[] = {
     STKI_INT_WORDS(documents_options, begin, none, 0, INT64_MAX, none_words, -1, "",
-                   "The token that begins a document, and is of it"),
+                   "The token that begins a document and belongs to it"),
     STKI_INT_WORDS(documents_options, end, none, 0, INT64_MAX, none_words, -1, "",
-                   "The token that ends one, and is of it"),
+                   "The token that ends a document and belongs to it"),
 };
 static const stki_option_table documents_table =
     STKI_OPTION_TABLE("dataset.fields.NAME.source.documents", documents_rows);
 
 static const stki_option pack_rows[] = {
-    STKI_INT(pack_options, length, 1, 1, 1 << 24, "", "Elements of a window"),
-    STKI_INT(
-        pack_options, overlap, 0, 0, 1 << 24, "",
-        "Pieces of a document that is longer than a window begin so many elements before the end of the one before"),
+    STKI_INT(pack_options, length, 1, 1, 1 << 24, "", "Elements in a window"),
+    STKI_INT(pack_options, overlap, 0, 0, 1 << 24, "",
+             "If a document is longer than a window, the number of elements by which its pieces overlap"),
     STKI_ENUM(pack_options, fit, best, fit_words,
-              "best: what is left of documents shares windows, by best fit; apart: each has a window of its own"),
-    STKI_INT(pack_options, value, 0, INT64_MIN, INT64_MAX, "", "What stands where a window is empty"),
-    STKI_BOOL(pack_options, segments, true, "Whether NAME.segments and NAME.positions are made"),
+              "best: remainders of documents share windows, by best fit; apart: each document has its own windows"),
+    STKI_INT(pack_options, value, 0, INT64_MIN, INT64_MAX, "", "Value of the empty elements of a window"),
+    STKI_BOOL(pack_options, segments, true, "Whether to deliver NAME.segments and NAME.positions"),
 };
 static const stki_option_table pack_table =
     STKI_OPTION_TABLE_WITH("dataset.fields.NAME.source.pack", pack_rows, .shorthand = "length");
 
 static const stki_option source_rows[] = {
-    STKI_STRING(source_options, format, NULL, "The file format; by default what the file's content and name say",
+    STKI_STRING(source_options, format, NULL, "File format; by default detected from content and name",
                 .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("npy", "csv")),
     STKI_STRING(source_options, name, NULL,
-                "Which member, data set or field of the file; by default the one named like the field, or the only one",
+                "Member, data set or field of the file; by default the one with the name of the field, or the only one",
                 .examples = STKI_EXAMPLES("a", "b")),
-    STKI_STRING(source_options, layout, NULL, "How the file holds an image: nhwc or nchw",
+    STKI_STRING(source_options, layout, NULL, "Layout of the stored images: nhwc or nchw",
                 .examples = STKI_EXAMPLES("nhwc", "nchw"), STKI_C(stk_field_opts, source_layout)),
-    STKI_INT(source_options, axis, 0, 0, STK_MAX_DIMS - 1, "", "The axis of an array along which the samples lie"),
-    STKI_NODE(
-        source_options, window,
-        "Rows are windows over neighboring samples, clips of a video or pieces of a series: {length, stride, dilation, "
-        "offsets, group_by, take} (docs/internals/order.md)",
-        .flags = STKI_GIVEN, .inner = &window_table),
+    STKI_INT(source_options, axis, 0, 0, STK_MAX_DIMS - 1, "", "The array axis that counts samples"),
+    STKI_NODE(source_options, window,
+              "Rows are windows of neighboring samples, such as video clips or parts of a time series: {length, "
+              "stride, dilation, offsets, group_by, take} (docs/internals/order.md)",
+              .flags = STKI_GIVEN, .inner = &window_table),
     STKI_NODE(source_options, documents,
-              "A stream of tokens is cut into documents, samples of varying length: {begin: TOKEN} or {end: TOKEN}",
+              "Split a stream of tokens into documents, which are ragged samples: {begin: TOKEN} or {end: TOKEN}",
               .flags = STKI_GIVEN, .inner = &documents_table),
     STKI_NODE(source_options, pack,
-              "Documents are packed into windows of one length, with NAME.segments and NAME.positions beside them: a "
-              "length, or {length, overlap, fit, value, segments}",
+              "Pack documents into windows of one length, with the tensors NAME.segments and NAME.positions: a length, "
+              "or {length, overlap, fit, value, segments}",
               .flags = STKI_GIVEN, .inner = &pack_table),
-    STKI_BOOL(source_options, sample_per_file, false, "Each file is one sample instead of a shard of many"),
+    STKI_BOOL(source_options, sample_per_file, false, "Each file is one sample instead of a shard"),
     STKI_NODE(source_options, classes,
-              "Class folders, lists, CSV, JSON lines and texts: names of classes become numbers from 0 on, the same in "
-              "all files and data sets of the field: a list of the names, a file of one name a line, sorted (all that "
-              "occur, bytewise; the default of class folders), or {from: PATH}",
+              "Number the class names of class folders, lists, CSV, JSON lines and texts from 0, consistently over all "
+              "files and data sets of the field: a list of names, a file with one name per line, sorted (all names "
+              "that occur, in bytewise order; the default for class folders), or {from: PATH}",
               .flags = STKI_BY_VALUE, .inner = &stki_classes_table, .examples = STKI_EXAMPLES("sorted", "[dog, cat]")),
     STKI_ALIAS(labels, classes, STKI_OPT_NODE, "The earlier name of classes"),
-    STKI_INT_WORDS(
-        source_options, unknown_class, error, -MOST, MOST, unknown_words, STKI_UNKNOWN_ERROR, "",
-        "What becomes of a sample whose class is none of classes: an error, it is left out of all fields, or "
-        "it gets this number",
-        .need = &needs_classes),
+    STKI_INT_WORDS(source_options, unknown_class, error, -MOST, MOST, unknown_words, STKI_UNKNOWN_ERROR, "",
+                   "What to do with a sample whose class is not in classes: report an error, skip the sample, or "
+                   "deliver this number",
+                   .need = &needs_classes),
     STKI_SIZE_WORDS(source_options, max_bytes, file, 1, INT64_MAX, file_words, 0,
-                    "Room for one sample of varying size; file: the largest in the files", .effect = STKI_ON_FAILURES),
+                    "Maximum size of a ragged sample; file: that of the largest one in the files",
+                    .effect = STKI_ON_FAILURES),
     STKI_BOOL(source_options, sums, false,
-              "Check every record that is read against FILE.sums, which stoker verify --write-sums writes",
+              "Check every record against its checksum in FILE.sums, which stoker verify --write-sums writes",
               .effect = STKI_ON_FAILURES),
 };
 const stki_option_table stki_source_table =

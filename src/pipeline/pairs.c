@@ -20,9 +20,9 @@ static const char *const by_words[] = {"auto", "name", "position", NULL};
 static const stki_option pair_rows[] = {
     STKI_ENUM(pair_options, by, auto, by_words,
               "auto: files of folders and patterns by name, lists and arrays by position; name: lists by name too; "
-              "position: nothing is compared"),
+              "position: without comparing names"),
     STKI_NODE(pair_options, strip,
-              "A text or a list of texts: a name that ends with one of them, before its ending, is compared without it",
+              "A text or a list of texts: suffixes, before the extension, that are ignored in comparisons",
               .examples = STKI_EXAMPLES("[_image, _mask]", "_mask")),
 };
 const stki_option_table stki_pair_table = STKI_OPTION_TABLE_WITH("dataset.pair", pair_rows, .shorthand = "by");

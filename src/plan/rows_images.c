@@ -26,8 +26,8 @@ static const char *const largest_words[] = {"largest", NULL};
 
 static const stki_option options[] = {
     STKI_SIZE_WORDS(ragged_options, max_bytes, largest, 1, INT64_MAX, largest_words, 0,
-                    "Room for one row; largest: what the transforms come to, or the header of every sample says when "
-                    "the loader opens",
+                    "Maximum size of a row; largest: as the transforms state, or the largest size in the headers of "
+                    "all samples, read at open",
                     .effect = STKI_ON_FAILURES),
 };
 const stki_option_table stki_ragged_table = STKI_OPTION_TABLE("dataset.fields.NAME.ragged", options);

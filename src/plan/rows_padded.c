@@ -19,9 +19,9 @@ static const stki_need needs_length = {.key = "to", .when = (const char *const[]
 
 static const stki_option options[] = {
     STKI_INT_WORDS(pad_options, to, batch, 1, MOST, batch_words, 0, "",
-                   "Length of every row: that of the longest in its batch, or a number"),
-    STKI_DOUBLE(pad_options, value, 0, -1e300, 1e300, "", "What stands behind a sample's own elements"),
-    STKI_BOOL(pad_options, truncate, false, "What is longer than `to` is cut; else it is an error of its sample",
+                   "Length of every row: that of the longest one in its batch, or a number"),
+    STKI_DOUBLE(pad_options, value, 0, -1e300, 1e300, "", "Value of the padding"),
+    STKI_BOOL(pad_options, truncate, false, "Truncate rows longer than `to`; false: they are errors of their samples",
               .need = &needs_length),
 };
 const stki_option_table stki_pad_table = STKI_OPTION_TABLE_WITH("dataset.fields.NAME.pad", options, .shorthand = "to");

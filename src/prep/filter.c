@@ -45,11 +45,11 @@ enum stki_filter_answer { STKI_FILTER_STAYS, STKI_FILTER_GOES, STKI_FILTER_UNKNO
 static const char *const any_words[] = {"any", NULL};
 
 static const stki_option label_rows[] = {
-    STKI_STRING(stki_label_rule, field, "label", "The field, one whole number a sample, or a text",
+    STKI_STRING(stki_label_rule, field, "label", "The field, with one integer or one text per sample",
                 .examples = STKI_EXAMPLES("label", "other")),
-    STKI_NODE(stki_label_rule, keep, "Samples with one of these stay: numbers, or names of classes",
+    STKI_NODE(stki_label_rule, keep, "Keep samples with one of these labels: numbers, or names of classes",
               .examples = STKI_EXAMPLES("[1, 2]", "[3]")),
-    STKI_NODE(stki_label_rule, drop, "Samples with one of these go", .instead_of = "keep",
+    STKI_NODE(stki_label_rule, drop, "Remove samples with one of these labels", .instead_of = "keep",
               .examples = STKI_EXAMPLES("[1, 2]", "[3]")),
 };
 static const stki_option_table label_table = STKI_OPTION_TABLE("prep.filter.label", label_rows);
@@ -60,14 +60,14 @@ static const stki_option_table label_table = STKI_OPTION_TABLE("prep.filter.labe
 static const stki_option size_rows[] = {
     STKI_STRING(stki_size_rule, field, "image", "The field whose samples are measured",
                 .examples = STKI_EXAMPLES("image", "other")),
-    LIMIT(min_height, "pixels", "Images: lower ones go"),
-    LIMIT(max_height, "pixels", "Images: higher ones go"),
-    LIMIT(min_width, "pixels", "Images: narrower ones go"),
-    LIMIT(max_width, "pixels", "Images: wider ones go"),
-    LIMIT_BYTES(min_bytes, "Samples of fewer bytes go: of the file with decode: none, else of the decoded values"),
-    LIMIT_BYTES(max_bytes, "Samples of more bytes go"),
-    LIMIT(min_length, "", "Samples of varying length: shorter ones go"),
-    LIMIT(max_length, "", "Samples of varying length: longer ones go"),
+    LIMIT(min_height, "pixels", "Minimum height of an image"),
+    LIMIT(max_height, "pixels", "Maximum height of an image"),
+    LIMIT(min_width, "pixels", "Minimum width of an image"),
+    LIMIT(max_width, "pixels", "Maximum width of an image"),
+    LIMIT_BYTES(min_bytes, "Minimum bytes of a sample: of the file with decode: none, else of the decoded values"),
+    LIMIT_BYTES(max_bytes, "Maximum bytes of a sample"),
+    LIMIT(min_length, "", "Minimum length of a ragged sample"),
+    LIMIT(max_length, "", "Maximum length of a ragged sample"),
 };
 static const stki_option_table size_table = STKI_OPTION_TABLE("prep.filter.size", size_rows);
 
@@ -76,10 +76,9 @@ typedef struct filter_section {
 } filter_section;
 
 static const stki_option filter_rows[] = {
-    STKI_NODE(filter_section, label, "By a field of labels: {field, keep} or {field, drop}, or a list of them",
-              .flags = STKI_GIVEN, .inner = &label_table),
-    STKI_NODE(filter_section, size,
-              "By the size of a field's samples: {field, min_height, …}, or a list of them; read from headers alone",
+    STKI_NODE(filter_section, label, "By label: {field, keep} or {field, drop}, or a list of them", .flags = STKI_GIVEN,
+              .inner = &label_table),
+    STKI_NODE(filter_section, size, "By size, read from headers: {field, min_height, …}, or a list of them",
               .flags = STKI_GIVEN, .inner = &size_table),
 };
 const stki_option_table stki_filter_table = STKI_OPTION_TABLE("prep.filter", filter_rows);

@@ -24,22 +24,23 @@ static const stki_need needs_skip = {.key = "on_error", .words = &on_error_words
 static const stki_need needs_output = {.key = "/output"};
 
 static const stki_option prep_rows[] = {
-    STKI_NODE(stki_prep_section, filter, "Which samples are used, by their labels or sizes (docs/reference/encode.md)",
+    STKI_NODE(stki_prep_section, filter, "Select samples by label or size (docs/reference/encode.md)",
               .inner = &stki_filter_table),
     STKI_ENUM(stki_prep_section, on_error, fail, on_error_words,
-              "What becomes of a sample that cannot be read or made: the job ends, or it is left out and listed"),
+              "What to do if a sample cannot be read or converted: end the job, or skip and list the sample"),
     STKI_INT_WORDS(stki_prep_section, max_errors, unlimited, 0, MOST, unlimited_words, -1, "samples",
-                   "on_error: skip: more failed samples than that end the job", .effect = STKI_ON_NOTHING,
+                   "With on_error: skip, the job ends if more samples than this fail", .effect = STKI_ON_NOTHING,
                    .need = &needs_skip),
     STKI_DOUBLE(stki_prep_section, max_error_fraction, 0.01, 0, 1, "",
-                "on_error: skip: more than this share of the samples end the job", .effect = STKI_ON_NOTHING,
-                .need = &needs_skip),
+                "With on_error: skip, the job ends if more than this fraction of the samples fails",
+                .effect = STKI_ON_NOTHING, .need = &needs_skip),
     STKI_SIZE(stki_prep_section, piece_bytes, 64MiB, 4096, INT64_C(1) << 40,
               "Approximate size of the part of the output files that an interrupted job loses at most; rows to be "
               "encoded count unencoded",
               .need = &needs_output),
     STKI_ENUM(stki_prep_section, inputs, sizes, inputs_words,
-              "What the manifest says of each input: its size, or its XXH3 too, which reads everything once more",
+              "What the manifest records of each input: its size, or its XXH3 checksum as well, which reads all inputs "
+              "once more",
               .need = &needs_output),
     STKI_STRING(stki_prep_section, temporary, NULL, "The work folder; by default OUTPUT.prep beside the output",
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
@@ -78,15 +79,13 @@ static const stki_option_table *loader_rows_of(int index)
 static const stki_option_table prep_table = STKI_OPTION_TABLE_WITH("prep", prep_rows, .choice = loader_rows_of);
 
 static const stki_option output_rows[] = {
-    STKI_STRING(stki_output_section, path, NULL, "The file, or what the names of several files are made of",
+    STKI_STRING(stki_output_section, path, NULL, "The file, or the stem of the names of several files",
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
-    STKI_STRING(stki_output_section, format, NULL, "Its format; by default what the ending of the path says",
+    STKI_STRING(stki_output_section, format, NULL, "File format; by default from the extension of the path",
                 .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("npy", "raw")),
-    STKI_NODE(stki_output_section, fields,
-              "What becomes of a field beyond the loader's transforms: {NAME: {encode: jpeg, quality: 90}}",
+    STKI_NODE(stki_output_section, fields, "How fields are encoded: {NAME: {encode: jpeg, quality: 90}}",
               .flags = STKI_NAMED, .inner = &stki_finish_table),
-    STKI_INT(stki_output_section, shard_rows, 0, 0, MOST, "rows",
-             "Files of so many positions each, NAME-00000, …; 0: one"),
+    STKI_INT(stki_output_section, shard_rows, 0, 0, MOST, "rows", "Rows per shard (NAME-00000, …); 0: one file"),
     STKI_SIZE(stki_output_section, shard_bytes, 0, 0, INT64_MAX,
               "Starts the next file before the current one would exceed this size; 0: one file",
               .instead_of = "shard_rows"),

@@ -11,7 +11,7 @@
  *     measure/   one repeat, and its config         study/     sweeps, tuning, accelerators, comparisons
  *     result/    all repeats, what binds            make/      --make
  *
- * Exit status: 0 fine, 1 the data or the run failed, 2 the command or the config is wrong. */
+ * Exit status: 0 success, 1 the data or the run failed, 2 the command or the config is wrong. */
 #include "allocate.h"
 #include "error.h"
 #include "loadbench_accelerators.h"

@@ -73,48 +73,48 @@ static void options_of(struct lb_args *a, struct arg_option *options)
 {
     int *const action = &a->action;
     const struct arg_option table[OPTIONS] = {
-        {"--set", "KEY=VALUE", "change one key of the config, --set loader.num_workers=2; may be repeated",
+        {"--set", "KEY=VALUE", "change one key of the config, as in --set loader.num_workers=2; may be repeated",
          .text = a->sets, .count = &a->set_count},
-        {"--format", "text|json", "how the result is printed (text)", .take = take_format},
-        {"--show-config", NULL, "print the config with includes, variables and --set applied, and stop",
-         .action = action, .as = LB_SHOW_CONFIG},
-        {"--parse-only", NULL, "check the config without opening any data, and stop", .action = action,
+        {"--format", "text|json", "output format (text)", .take = take_format},
+        {"--show-config", NULL, "print the config after includes, variables and --set, and exit", .action = action,
+         .as = LB_SHOW_CONFIG},
+        {"--parse-only", NULL, "check the config without opening data, and exit", .action = action,
          .as = LB_PARSE_ONLY},
-        {"--explain", NULL, "print what the loader is going to do, without reading a sample, and stop",
-         .action = action, .as = LB_EXPLAIN},
-        {"--preview", "OUT.png", "write the images of the first batch, as the model will see them, and stop",
+        {"--explain", NULL, "print what the loader will do, without reading samples, and exit", .action = action,
+         .as = LB_EXPLAIN},
+        {"--preview", "OUT.png", "write the images of the first batch, as the model will see them, and exit",
          .text = &a->picture, .take = take_picture, .action = action, .as = LB_PREVIEW},
-        {"--make", NULL, "make the data that SPEC.yaml describes, unless it is there already; nothing is written over",
+        {"--make", NULL, "generate the data that SPEC.yaml describes; existing files are not overwritten",
          .action = action, .as = LB_MAKE},
-        {"--force", NULL, "with --make: write all files, also over those that are there and hold something else",
-         .flag = &a->force},
-        {"--transfer", "DEVICE", "measure copies to a device by size: cuda:0, host", .text = &a->device,
+        {"--force", NULL, "with --make: overwrite existing files", .flag = &a->force},
+        {"--transfer", "DEVICE", "measure copies to a device (cuda:0, host) by size", .text = &a->device,
          .action = action, .as = LB_TRANSFER},
         {"--digest", NULL,
-         "print a digest of what was delivered: num_epochs, else one epoch, however long (loader.digest: order)",
+         "print a digest of what was delivered, over num_epochs or one epoch, however long (loader.digest: order)",
          .flag = &a->digest, .take = take_digest},
         {"--cache", "as-is|warm|cold",
-         "the page cache before each repeat: as it is, all of the data in it, or none of it", .take = take_cache,
+         "the page cache before each repeat: unchanged, with all data in it, or without the data", .take = take_cache,
          .repeats = true},
-        {"--intervals", "FILE", "write what happened in each interval as a line of JSON", .text = &a->intervals},
-        {"--accelerators", "N|search", "feed so many emulated accelerators at once, or find out how many pass",
+        {"--intervals", "FILE", "write the figures of each interval as JSON Lines", .text = &a->intervals},
+        {"--accelerators", "N|search", "feed N emulated accelerators at once, or search for the largest N that passes",
          .take = take_accelerators, .action = action, .as = LB_ACCELERATORS},
-        {"--check-prediction", NULL, "run what the verdict predicts, and print what comes beside it",
+        {"--check-prediction", NULL, "also measure the settings that the verdict predicts, and compare",
          .flag = &a->check_prediction},
-        {"--sweep", "KEY=VALUES", "run every value: 1,2,4 or 64..1024*2 or 2..8+2; several keys: all combinations",
-         .text = a->sweeps, .count = &a->sweep_count},
-        {"--tune", NULL, "search for the workers, slots, tiles and access that give the most samples/s",
+        {"--sweep", "KEY=VALUES",
+         "measure every value: 1,2,4 or 64..1024*2 or 2..8+2; with several keys, all combinations", .text = a->sweeps,
+         .count = &a->sweep_count},
+        {"--tune", NULL, "search for the workers, slots, tiles and access with the highest samples/s",
          .flag = &a->tune},
-        {"--budget", "cpus=N,memory=SIZE", "with --tune: what the settings may use", .text = &a->budget},
-        {"--compare", "OLD.json", "put the result beside one that was kept with --format=json", .text = &a->compare},
-        {"--require", "NAME>=NUMBER", "exit with 1 unless this holds, wait.p99<=5ms; may be repeated",
+        {"--budget", "cpus=N,memory=SIZE", "with --tune: limits for the settings", .text = &a->budget},
+        {"--compare", "OLD.json", "compare the result with one that was saved with --format=json", .text = &a->compare},
+        {"--require", "NAME>=NUMBER", "exit with status 1 unless this holds, as in wait.p99<=5ms; may be repeated",
          .text = a->required, .count = &a->require_count},
-        {"--report", "OUT.html", "write the result, or a sweep, as one page with plots", .text = &a->report,
+        {"--report", "OUT.html", "write the result or sweep as an HTML page with plots", .text = &a->report,
          .take = take_report},
-        {"--debug", "TOPIC[,TOPIC]", "debug messages on stderr", .text = &a->debug},
-        {"--help", NULL, "this text", .action = action, .as = LB_HELP},
-        {"--help-options", NULL, "every key of the config files", .action = action, .as = LB_HELP_OPTIONS},
-        {"--version", NULL, "the version", .action = action, .as = LB_VERSION},
+        {"--debug", "TOPIC[,TOPIC]", "print debug messages on stderr", .text = &a->debug},
+        {"--help", NULL, "print this text", .action = action, .as = LB_HELP},
+        {"--help-options", NULL, "print every key of the config files", .action = action, .as = LB_HELP_OPTIONS},
+        {"--version", NULL, "print the version", .action = action, .as = LB_VERSION},
     };
 
     memcpy(options, table, sizeof table);
@@ -131,16 +131,17 @@ void lb_args_help(FILE *to)
           "       loadbench RESULT.json [--compare=OLD.json] [--require=NAME>=NUMBER]... [--report=OUT.html]\n"
           "       loadbench --transfer=DEVICE [--format=text|json]\n"
           "\n"
-          "Runs the loader that CONFIG.yaml describes and measures what it delivers: samples/s,\n"
-          "waiting times, work of each stage, and its share of this machine's limits.\n"
+          "Runs the loader that CONFIG.yaml describes and measures its throughput in samples/s,\n"
+          "waiting times, the work of each stage, and its share of this machine's limits.\n"
           "\n",
           to);
     options_of(&none, options);
     arg_help(options, OPTIONS, 28, to);
-    fputs("\n"
-          "Ctrl-C ends the run and prints what was measured until then; so does SIGTERM, with exit status 1.\n"
-          "Exit status: 0 fine, 1 the data or the run failed, 2 the command or the config is wrong.\n",
-          to);
+    fputs(
+        "\n"
+        "Ctrl-C and SIGTERM end the run and print what was measured so far; the exit status is then 1 after SIGTERM.\n"
+        "Exit status: 0 success, 1 the data or the run failed, 2 the command or the config is wrong.\n",
+        to);
 }
 
 /* An option that makes something of the result of a run. NULL: none was given. --accelerators has results of its own to

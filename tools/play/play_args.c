@@ -80,7 +80,7 @@ static void options_of(struct pl_args *a, struct arg_option *options)
         {"--precision", "A", "a sine of amplitude A in each dtype and in int8", .take = take_precision,
          .action = &a->action, .as = PL_PRECISION},
         {"--range", "R", "with --precision: int8 also for a fixed range of -R to R (1)", .take = take_range},
-        {"--help", NULL, "this text", .action = &a->action, .as = PL_HELP},
+        {"--help", NULL, "print this text", .action = &a->action, .as = PL_HELP},
     };
 
     memcpy(options, table, sizeof table);
@@ -104,7 +104,7 @@ void pl_args_help(FILE *to)
           to);
     options_of(&none, options);
     arg_help(options, OPTIONS, 20, to);
-    fputs("\nExit status: 0 fine, 1 an operation failed, 2 the command is wrong.\n", to);
+    fputs("\nExit status: 0 success, 1 an operation failed, 2 the command is wrong.\n", to);
 }
 
 /* The words are one chain. */

@@ -1,6 +1,6 @@
 /* stoker.c: the program. Finds the subcommand and hands over to it.
  *
- * Exit status: 0 fine, 1 the data or an operation failed, 2 the command is wrong. */
+ * Exit status: 0 success, 1 the data or an operation failed, 2 the command is wrong. */
 #include "document.h"
 #include "error.h"
 #include "stoker_tool.h"
@@ -13,9 +13,9 @@ static const struct subcommand {
     int (*run)(int argc, char **argv);
     const char *help;
 } subcommands[] = {
-    {"inspect", stoker_inspect, "what a file holds: members, dtypes, shapes, layouts, checksums"},
-    {"play", stoker_play, "a playground: chains of tensor operations, each step shown and drawn"},
-    {"prep", stoker_prep, "makes a data set as a job describes it: reads, transforms, encodes, writes"},
+    {"inspect", stoker_inspect, "shows what a file holds: members, dtypes, shapes, layouts, checksums"},
+    {"play", stoker_play, "runs chains of tensor operations and draws each step"},
+    {"prep", stoker_prep, "runs a preparation job: reads, transforms, encodes and writes a data set"},
     {"verify", stoker_verify, "reads and checks every record of a file; writes checksums"},
 };
 
@@ -51,7 +51,7 @@ static int help(void)
           stdout);
     for (int i = 0; i < SUBCOMMANDS; i++)
         printf("  %-10s %s\n", subcommands[i].name, subcommands[i].help);
-    fputs("\nExit status: 0 fine, 1 the data or an operation failed, 2 the command is wrong.\n", stdout);
+    fputs("\nExit status: 0 success, 1 the data or an operation failed, 2 the command is wrong.\n", stdout);
     return stoker_finish_output("--help", STOKER_FINE);
 }
 

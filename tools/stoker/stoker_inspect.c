@@ -30,12 +30,13 @@ enum { OPTIONS = 5 };
 static void options_of(struct inspect *in, struct arg_option *options)
 {
     const struct arg_option table[OPTIONS] = {
-        {"--json", NULL, "one JSON object instead of a table", &in->json, NULL, NULL},
-        {"--sha256", NULL, "read all values: the SHA-256 of their C-order little-endian bytes", &in->sha256, NULL,
+        {"--json", NULL, "print one JSON object instead of a table", &in->json, NULL, NULL},
+        {"--sha256", NULL, "read all values, and print the SHA-256 of their C-order little-endian bytes", &in->sha256,
+         NULL, NULL},
+        {"--image", "OUT.png", "write the first images of NAME as one image file", NULL, &in->image, NULL},
+        {"--source", "{...}", "facts that the file does not state, as under `source` in a config", NULL, &in->source,
          NULL},
-        {"--image", "OUT.png", "write the first images of NAME as one picture", NULL, &in->image, NULL},
-        {"--source", "{...}", "what the file does not say, as under `source` in a config", NULL, &in->source, NULL},
-        {"--help", NULL, "this text", &in->help, NULL, NULL},
+        {"--help", NULL, "print this text", &in->help, NULL, NULL},
     };
 
     memcpy(options, table, sizeof table);
@@ -49,8 +50,8 @@ static int help(void)
     options_of(&none, options);
     fputs("Usage: stoker inspect FILE [NAME] [OPTIONS]\n"
           "\n"
-          "Shows what a file or an image folder holds: members with dtype, shape, strides, layout and place.\n"
-          "NAME picks one member.\n"
+          "Shows what a file or an image folder holds: members with dtype, shape, strides, layout and offset.\n"
+          "NAME selects one member.\n"
           "\n"
           "  stoker inspect weights.safetensors\n"
           "  stoker inspect train.h5 /images --json --sha256\n"
@@ -58,7 +59,7 @@ static int help(void)
           "\n",
           stdout);
     arg_help(options, OPTIONS, 20, stdout);
-    fputs("\nExit status: 0 fine, 1 the file or a member asked for cannot be read, 2 the command is wrong.\n", stdout);
+    fputs("\nExit status: 0 success, 1 the file or the member cannot be read, 2 the command is wrong.\n", stdout);
     return stoker_finish_output("inspect", STOKER_FINE);
 }
 

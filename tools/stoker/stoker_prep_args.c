@@ -16,27 +16,26 @@ struct texts {
 static void options_of(struct st_prep_args *a, struct texts *t, struct arg_option *options)
 {
     const struct arg_option table[OPTIONS] = {
-        {"--set", "KEY=VALUE", "change one key of the job, --set output.path=b.beton; may be repeated", NULL, a->sets,
-         &a->set_count},
-        {"--dry-run", NULL, "say what would be done, how large it becomes and how long it takes, and stop", &a->dry_run,
-         NULL, NULL},
-        {"--show-config", NULL, "print the job with includes, variables and --set applied, and stop", &a->show_config,
-         NULL, NULL},
-        {"--force", NULL, "replace an output that is there already, once the new one is complete", &a->force, NULL,
+        {"--set", "KEY=VALUE", "change one key of the job, as in --set output.path=b.beton; may be repeated", NULL,
+         a->sets, &a->set_count},
+        {"--dry-run", NULL, "print what would be done, with the predicted size and time, and exit", &a->dry_run, NULL,
          NULL},
-        {"--restart", NULL, "throw away what an earlier, unfinished run has made", &a->restart, NULL, NULL},
-        {"--task", "i/N", "make only this share of the job, i from 0 to N - 1", NULL, &a->task, NULL},
-        {"--tasks", "N", "of how many tasks this is one, where the launcher says only which", NULL, &t->tasks, NULL},
-        {"--launcher", "auto|none", "whether launchers and schedulers are asked for the task (auto)", NULL,
-         &t->launcher, NULL},
-        {"--merge", NULL, "only put together what the tasks have made", &a->merge, NULL, NULL},
-        {"--workers", "N", "worker threads, as prep.num_workers in the job", NULL, &t->workers, NULL},
+        {"--show-config", NULL, "print the job after includes, variables and --set, and exit", &a->show_config, NULL,
+         NULL},
+        {"--force", NULL, "replace existing output once the new one is complete", &a->force, NULL, NULL},
+        {"--restart", NULL, "discard the pieces of an earlier, unfinished run", &a->restart, NULL, NULL},
+        {"--task", "i/N", "run only this task of the job, i from 0 to N - 1", NULL, &a->task, NULL},
+        {"--tasks", "N", "the number of tasks, if the launcher only gives the task's index", NULL, &t->tasks, NULL},
+        {"--launcher", "auto|none", "whether to take the task from the environment of launchers and schedulers (auto)",
+         NULL, &t->launcher, NULL},
+        {"--merge", NULL, "only join the pieces that the tasks have made", &a->merge, NULL, NULL},
+        {"--workers", "N", "number of worker threads, as prep.num_workers in the job", NULL, &t->workers, NULL},
         {"--jobs", "N", "the same", NULL, &t->jobs, NULL},
-        {"--no-space-check", NULL, "begin although the disk seems too small", &a->no_space_check, NULL, NULL},
-        {"--json-progress", NULL, "progress and result on stdout as JSON Lines", &a->json_progress, NULL, NULL},
-        {"--quiet", NULL, "no progress and no result, only errors", &a->quiet, NULL, NULL},
-        {"--help", NULL, "this text", &a->help, NULL, NULL},
-        {"--help-options", NULL, "every key of a job", &a->help_options, NULL, NULL},
+        {"--no-space-check", NULL, "start even if the disk seems too small", &a->no_space_check, NULL, NULL},
+        {"--json-progress", NULL, "print progress and result on stdout as JSON Lines", &a->json_progress, NULL, NULL},
+        {"--quiet", NULL, "print errors only", &a->quiet, NULL, NULL},
+        {"--help", NULL, "print this text", &a->help, NULL, NULL},
+        {"--help-options", NULL, "print every key of a job", &a->help_options, NULL, NULL},
     };
 
     memcpy(options, table, sizeof table);
@@ -51,9 +50,9 @@ void st_prep_args_help(void)
     options_of(&none, &texts, options);
     fputs("Usage: stoker prep JOB.yaml [--set KEY=VALUE]... [OPTIONS]\n"
           "\n"
-          "Makes a data set as JOB.yaml describes it: reads, transforms, encodes, and writes one file or many shards.\n"
-          "Nothing stands under its final name before all of it is complete. A run that was interrupted goes on where\n"
-          "it stopped when the same command is given again.\n"
+          "Runs the preparation job of JOB.yaml: reads, transforms, encodes, and writes one file or many shards.\n"
+          "Files get their final names only when all of them are complete. To resume an interrupted run, repeat the\n"
+          "same command.\n"
           "\n"
           "  stoker prep train.yaml --dry-run\n"
           "  stoker prep train.yaml --workers=16\n"
@@ -62,8 +61,9 @@ void st_prep_args_help(void)
           "\n",
           stdout);
     arg_help(options, OPTIONS, 20, stdout);
-    fputs("\nExit status: 0 done (or this task's share is), 1 the data or the run failed, 2 the command or the job is\n"
-          "wrong, 130 or 143 stopped by Ctrl-C or SIGTERM: the same command goes on.\n",
+    fputs("\nExit status: 0 success (of the job, or of this task's share), 1 the data or the run failed, 2 the command "
+          "or\n"
+          "the job is wrong, 130 or 143 stopped by Ctrl-C or SIGTERM: the same command resumes.\n",
           stdout);
 }
 

@@ -36,12 +36,13 @@ struct verify {
 static void options_of(struct verify *v, struct arg_option *options)
 {
     const struct arg_option table[OPTIONS] = {
-        {"--threads", "N", "that read and check; by default as many as there are processors", NULL, &v->threads, NULL},
-        {"--json", NULL, "one JSON object with every bad record", &v->json, NULL, NULL},
-        {"--write-sums", NULL, "write the XXH3 sum of each record to FILE.sums", &v->write_sums, NULL, NULL},
-        {"--inputs", NULL, "of a manifest: check the files that the job has read, too", &v->inputs, NULL, NULL},
-        {"--source", "{...}", "what the file does not say, as under `source` in a config", NULL, &v->source, NULL},
-        {"--help", NULL, "this text", &v->help, NULL, NULL},
+        {"--threads", "N", "number of reading threads; by default one per processor", NULL, &v->threads, NULL},
+        {"--json", NULL, "print one JSON object with every bad record", &v->json, NULL, NULL},
+        {"--write-sums", NULL, "write the XXH3 checksum of each record to FILE.sums", &v->write_sums, NULL, NULL},
+        {"--inputs", NULL, "with a manifest: also check the files that the job read", &v->inputs, NULL, NULL},
+        {"--source", "{...}", "facts that the file does not state, as under `source` in a config", NULL, &v->source,
+         NULL},
+        {"--help", NULL, "print this text", &v->help, NULL, NULL},
     };
 
     memcpy(options, table, sizeof table);
@@ -56,9 +57,9 @@ static int help(void)
     fputs("Usage: stoker verify FILE [NAME] [OPTIONS]\n"
           "       stoker verify NAME.manifest.json [--inputs] [OPTIONS]\n"
           "\n"
-          "Reads and checks every record of every member, or of NAME: the sums that the format carries, decoding,\n"
-          "bounds, and the sums in FILE.sums if there are some. Of a preparation job's manifest: that all files are\n"
-          "there and as they were written.\n"
+          "Reads and checks every record of every member, or of NAME: checksums of the format, decoding,\n"
+          "bounds, and the checksums in FILE.sums if it exists. With a preparation job's manifest, checks that all\n"
+          "files exist and are as they were written.\n"
           "\n"
           "  stoker verify train.beton\n"
           "  stoker verify train.npy --write-sums\n"
@@ -67,8 +68,9 @@ static int help(void)
           "\n",
           stdout);
     arg_help(options, OPTIONS, 20, stdout);
-    fputs("\nExit status: 0 all records are good, 1 some are not or the file cannot be read, 2 the command is wrong.\n",
-          stdout);
+    fputs(
+        "\nExit status: 0 all records are good, 1 some are not, or the file cannot be read, 2 the command is wrong.\n",
+        stdout);
     return stoker_finish_output("verify", STOKER_FINE);
 }
 

@@ -22,10 +22,10 @@ static const char *const byte_order_words[] = {"little", "big", NULL};
 #define MOST (INT64_C(1) << 40)
 
 static const stki_option raw_rows[] = {
-    STKI_NODE(raw_options, shape, "Shape of one sample, a list; [] is one number",
+    STKI_NODE(raw_options, shape, "Shape of one sample, a list; []: one number",
               .examples = STKI_EXAMPLES("[4]", "[2, 2]")),
-    STKI_INT(raw_options, count, 0, 0, MOST, "samples", "Number of samples; 0: as many as the file's size allows"),
-    STKI_SIZE(raw_options, offset, 0, 0, INT64_MAX, "Where the first sample begins"),
+    STKI_INT(raw_options, count, 0, 0, MOST, "samples", "Number of samples; 0: derived from the size of the file"),
+    STKI_SIZE(raw_options, offset, 0, 0, INT64_MAX, "Offset of the first sample"),
     STKI_ENUM(raw_options, byte_order, little, byte_order_words, "Byte order of the values"),
 };
 static const stki_option_table raw_table = STKI_SOURCE_TABLE("raw data", raw_rows);

@@ -176,11 +176,10 @@ static stk_status find_folder(stki_hdf5_file *file, const char *path, stk_error 
 }
 
 static const stki_option rows[] = {
-    STKI_BOOL(stki_hdf5_options, cf, false,
-              "scale_factor, add_offset, _FillValue and _Unsigned of NetCDF files are applied first"),
-    STKI_BOOL(stki_hdf5_options, allow_external, false, "External links may leave the file's own folder",
+    STKI_BOOL(stki_hdf5_options, cf, false, "Apply scale_factor, add_offset, _FillValue and _Unsigned of NetCDF files"),
+    STKI_BOOL(stki_hdf5_options, allow_external, false, "Allow external links outside the file's folder",
               .effect = STKI_ON_FAILURES),
-    STKI_BOOL(stki_hdf5_options, allow_plugins, false, "Filter plugins may be loaded", .effect = STKI_ON_FAILURES),
+    STKI_BOOL(stki_hdf5_options, allow_plugins, false, "Allow loading filter plugins", .effect = STKI_ON_FAILURES),
 };
 static const stki_option_table table = STKI_SOURCE_TABLE("HDF5", rows);
 

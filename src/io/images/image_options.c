@@ -25,24 +25,23 @@ static const char *const warning_words[] = {"fail", "accept", NULL};
 
 static const stki_option image_rows[] = {
     STKI_ENUM(image_options, decode, exact, decode_words,
-              "fast allows scaling while decoding, fast upsampling and a fast DCT, with other bits; none: samples are "
-              "the bytes as they stand in the file, of varying length"),
-    STKI_ENUM(image_options, color, rgb, color_words,
-              "Channels that images are decoded to; index: the numbers of the palette's colors in PNG images with one, "
-              "or the "
-              "samples of gray ones as they are stored"),
+              "exact: the same pixels as Pillow; fast: scaled decoding, fast upsampling and DCT, with slightly "
+              "different pixels; none: the bytes of the file, as ragged rows"),
+    STKI_ENUM(
+        image_options, color, rgb, color_words,
+        "Channels of decoded images; index: the palette indices of PNG images, or the stored values of gray ones"),
 };
 static const stki_option_table image_table = STKI_SOURCE_TABLE("images", image_rows);
 
 static const stki_option exif_rows[] = {
-    STKI_ENUM(exif_options, orientation, stored, orientation_words, "upright turns images as EXIF says"),
+    STKI_ENUM(exif_options, orientation, stored, orientation_words,
+              "upright: rotate images as their EXIF orientation says"),
 };
 static const stki_option_table exif_table = STKI_SOURCE_TABLE("EXIF", exif_rows);
 
 static const stki_option jpeg_rows[] = {
     STKI_ENUM(jpeg_options, on_warning, fail, warning_words,
-              "What the decoder only warns of, such as missing data at the end, is an error or accepted",
-              .effect = STKI_ON_FAILURES),
+              "Whether decoder warnings, such as missing data at the end, are errors", .effect = STKI_ON_FAILURES),
 };
 static const stki_option_table jpeg_table = STKI_SOURCE_TABLE("JPEG", jpeg_rows);
 

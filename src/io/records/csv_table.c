@@ -418,22 +418,22 @@ static const char *const files_words[] = {"none", "images", "arrays", "bytes", N
 
 static const stki_option csv_rows[] = {
     STKI_ENUM(csv_options, files, none, files_words,
-              "The column names files, relative to the table's folder, which are the samples: images, arrays (.npy and "
-              "the like, one each) or any file's bytes"),
-    STKI_STRING(csv_options, delimiter, NULL, "The character between cells; by default a comma, of .tsv files a tab",
+              "The column holds file names, relative to the table's folder, and the files are the samples: images, "
+              "arrays (one per .npy file, for example) or raw bytes"),
+    STKI_STRING(csv_options, delimiter, NULL,
+                "The character between cells; by default a comma, or a tab for .tsv files",
                 .examples = STKI_EXAMPLES(",", ";")),
     STKI_BOOL(csv_options, header, true,
-              "The first line has the names of the columns; false: their names are their numbers, from 0 on"),
+              "Whether the first line names the columns; false: columns are named by their number, from 0"),
     STKI_NODE(csv_options, columns,
-              "Names and patterns (*, ?) of columns of numbers that are one tensor, in this order; those that fit a "
-              "pattern, in the order of the file",
+              "Names or patterns (*, ?) of numeric columns that form one tensor, in this order; columns that match a "
+              "pattern are in the order of the file",
               .examples = STKI_EXAMPLES("[n]", "[n, 'm*']")),
     STKI_NODE(csv_options, missing,
-              "The number that stands for missing cells; by default they are NaN, and a column of whole numbers with "
-              "missing cells is one of real numbers",
+              "Value of missing cells; by default NaN, which makes a column of integers one of floats",
               .examples = STKI_EXAMPLES("0", "-1")),
     STKI_NODE(csv_options, missing_words,
-              "What a missing cell holds; by default nothing, NA, NaN, null and the like, as in pandas",
+              "Texts that mark a cell as missing; by default those of pandas: the empty text, NA, NaN, null and others",
               .examples = STKI_EXAMPLES("['']", "['?', '-']")),
 };
 static const stki_option_table csv_table = STKI_SOURCE_TABLE("tables of text", csv_rows);

@@ -68,8 +68,8 @@ static const char *const unit_words[] = {"line", "paragraph", "file", NULL}; /* 
 
 static const stki_option text_rows[] = {
     STKI_ENUM(text_options, unit, line, unit_words,
-              "What one sample is: a line, lines up to a blank one, or the whole file"),
-    STKI_STRING(text_options, separator, NULL, "Samples are documents, with this text between them: \"<|endoftext|>\"",
+              "What a sample is: a line, a paragraph that ends at a blank line, or the whole file"),
+    STKI_STRING(text_options, separator, NULL, "Samples are documents separated by this text: \"<|endoftext|>\"",
                 .instead_of = "unit", .examples = STKI_EXAMPLES("--", "<|endoftext|>")),
 };
 static const stki_option_table text_table = STKI_SOURCE_TABLE("text", text_rows);
@@ -91,7 +91,7 @@ typedef struct jsonl_options {
 
 static const stki_option jsonl_rows[] = {
     STKI_STRING(jsonl_options, key, NULL,
-                "The key whose value is the sample, a.b inside the object a; by default the field's name if the first "
+                "The key of the sample's value, a.b for nested objects; by default the name of the field if the first "
                 "record has it, else text",
                 .examples = STKI_EXAMPLES("text", "title")),
 };

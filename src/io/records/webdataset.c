@@ -40,11 +40,11 @@ typedef struct tar_options {
 static const char *const cache_words[] = {"none", NULL};
 
 static const stki_option tar_rows[] = {
-    STKI_STRING(tar_options, index_cache, NULL,
-                "The folder that the index of an archive is kept in, or none; by default beside the archive, from "
-                "10,000 files on",
-                .effect = STKI_ON_NOTHING, .flags = STKI_PATH, .words = cache_words,
-                .examples = STKI_EXAMPLES("none", "cache")),
+    STKI_STRING(
+        tar_options, index_cache, NULL,
+        "Folder for the index of an archive, or none; by default beside the archive, if it has at least 10,000 files",
+        .effect = STKI_ON_NOTHING, .flags = STKI_PATH, .words = cache_words,
+        .examples = STKI_EXAMPLES("none", "cache")),
 };
 static const stki_option_table tar_table = STKI_SOURCE_TABLE("tar", tar_rows);
 

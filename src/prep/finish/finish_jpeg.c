@@ -21,26 +21,24 @@ typedef struct jpeg_options {
 } jpeg_options;
 
 static const stki_option jpeg_rows[] = {
-    STKI_STRING(jpeg_options, encode, "jpeg", "jpeg: images become JPEG files (docs/reference/encode.md)",
+    STKI_STRING(jpeg_options, encode, "jpeg", "jpeg: encode images as JPEG (docs/reference/encode.md)",
                 .flags = STKI_GIVEN, .examples = STKI_EXAMPLES("jpeg", "png")),
-    STKI_STRING(jpeg_options, extension, NULL, "Of files in archives, without the dot; by default jpg",
+    STKI_STRING(jpeg_options, extension, NULL, "Extension of files in archives, without the dot; by default jpg",
                 .examples = STKI_EXAMPLES("jpg", "jpeg")),
-    STKI_INT(jpeg_options, quality, 90, 1, 100, "", "Of the images, on libjpeg's scale"),
-    STKI_ENUM(
-        jpeg_options, subsampling, 420, subsampling_words,
-        "How much of the colour is kept: at every pixel, at every second of a row, or of every second row as well"),
-    STKI_BOOL(jpeg_options, optimize, false, "Huffman tables of each image's own: somewhat smaller, slower to write"),
-    STKI_BOOL(jpeg_options, progressive, false, "Progressive images: smaller again, much slower to write and to read"),
-    STKI_INT(
-        jpeg_options, restart, 0, 0, STKI_JPEG_MOST_RESTART, "MCUs",
-        "Between restart markers, at which loaders enter images to decode parts of them, at most: as many of them as "
-        "divide a row of the image; 0: no markers"),
+    STKI_INT(jpeg_options, quality, 90, 1, 100, "", "Quality on libjpeg's scale"),
+    STKI_ENUM(jpeg_options, subsampling, 420, subsampling_words,
+              "Chroma subsampling: none (444), of columns (422), or of columns and rows (420)"),
+    STKI_BOOL(jpeg_options, optimize, false, "Optimize Huffman tables per image: slightly smaller, slower to write"),
+    STKI_BOOL(jpeg_options, progressive, false, "Progressive JPEG: smaller still, much slower to write and to read"),
+    STKI_INT(jpeg_options, restart, 0, 0, STKI_JPEG_MOST_RESTART, "MCUs",
+             "Maximum number of MCUs between restart markers, rounded down to a divisor of a row's MCUs, so that "
+             "loaders can decode crops only; 0: no markers"),
     STKI_DOUBLE(jpeg_options, proportion, 1, 0, 1, "of 1",
-                "Share of the images that become JPEG, drawn by their position; the others stay pixels"),
-    STKI_INT(jpeg_options, seed, 0, 0, INT64_MAX, "", "Of the draw"),
+                "Fraction of the images that are encoded as JPEG, drawn at random; the others are stored as pixels"),
+    STKI_INT(jpeg_options, seed, 0, 0, INT64_MAX, "", "Seed of the draw"),
     STKI_INT(jpeg_options, above_pixels, 0, 0, INT64_MAX, "pixels",
-             "Only images of more pixels become JPEG; the others stay pixels"),
-    STKI_SIZE(jpeg_options, above_bytes, 0, 0, INT64_MAX, "The same by the bytes of the pixels"),
+             "Encode only images with more pixels as JPEG; the others are stored as pixels"),
+    STKI_SIZE(jpeg_options, above_bytes, 0, 0, INT64_MAX, "Encode only images with more bytes of pixels as JPEG"),
 };
 static const stki_option_table jpeg_table = STKI_OPTION_TABLE("output.fields.NAME (encode: jpeg)", jpeg_rows);
 

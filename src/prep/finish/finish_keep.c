@@ -12,10 +12,10 @@ typedef struct keep_options {
 } keep_options;
 
 static const stki_option keep_rows[] = {
-    STKI_STRING(keep_options, encode, "keep", "keep: images stay the files they were (docs/reference/encode.md)",
+    STKI_STRING(keep_options, encode, "keep", "keep: copy the image files (docs/reference/encode.md)",
                 .flags = STKI_GIVEN, .examples = STKI_EXAMPLES("keep", "jpeg")),
     STKI_STRING(keep_options, extension, NULL,
-                "Of files in archives, without the dot; by default what each image is: jpg or png",
+                "Extension of files in archives, without the dot; by default jpg or png, by content",
                 .examples = STKI_EXAMPLES("jpg", "jpeg")),
 };
 static const stki_option_table keep_table = STKI_OPTION_TABLE("output.fields.NAME (encode: keep)", keep_rows);

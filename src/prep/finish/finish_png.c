@@ -11,11 +11,11 @@ typedef struct png_options {
 } png_options;
 
 static const stki_option png_rows[] = {
-    STKI_STRING(png_options, encode, "png", "png: images become PNG files, without a loss (docs/reference/encode.md)",
+    STKI_STRING(png_options, encode, "png", "png: encode images as PNG, without loss (docs/reference/encode.md)",
                 .flags = STKI_GIVEN, .examples = STKI_EXAMPLES("png", "jpeg")),
-    STKI_STRING(png_options, extension, "png", "Of files in archives, without the dot",
+    STKI_STRING(png_options, extension, "png", "Extension of files in archives, without the dot",
                 .examples = STKI_EXAMPLES("png", "PNG")),
-    STKI_INT(png_options, level, 6, 0, 9, "", "Of compression; 0: none"),
+    STKI_INT(png_options, level, 6, 0, 9, "", "Compression level; 0: none"),
 };
 static const stki_option_table png_table = STKI_OPTION_TABLE("output.fields.NAME (encode: png)", png_rows);
 

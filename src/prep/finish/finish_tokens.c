@@ -16,29 +16,27 @@ typedef struct token_options {
 } token_options;
 
 static const stki_option token_rows[] = {
-    STKI_STRING(token_options, encode, "tokens",
-                "tokens: texts become the ids of their tokens (docs/reference/encode.md)", .flags = STKI_GIVEN,
-                .examples = STKI_EXAMPLES("tokens", "keep")),
+    STKI_STRING(token_options, encode, "tokens", "tokens: encode texts as token ids (docs/reference/encode.md)",
+                .flags = STKI_GIVEN, .examples = STKI_EXAMPLES("tokens", "keep")),
     STKI_STRING(
         token_options, vocabulary, NULL,
-        "A file: .tiktoken, tokenizer.json, or a vocab.json (with merges); by default each byte is a token, 0 to "
-        "255",
+        "A file: .tiktoken, tokenizer.json, or vocab.json (with merges); by default each byte is a token, 0 to 255",
         .flags = STKI_PATH),
     STKI_STRING(token_options, merges, NULL, "The merges.txt that belongs to a vocab.json", .flags = STKI_PATH),
     STKI_STRING(token_options, split, NULL,
-                "How text is cut before it is encoded: gpt2, cl100k, o200k, none; by default as the vocabulary says",
+                "How text is split before encoding: gpt2, cl100k, o200k, none; by default as the vocabulary states",
                 .examples = STKI_EXAMPLES("gpt2", "none")),
-    STKI_STRING(token_options, pattern, NULL, "Instead: a regular expression, whose matches are the pieces",
+    STKI_STRING(token_options, pattern, NULL, "A regular expression whose matches are the pieces, instead of split",
                 .instead_of = "split", .examples = STKI_EXAMPLES("\\w+|\\W", ".")),
     STKI_STRING(token_options, begin, NULL,
-                "A token before each document: its id, or its name where the vocabulary has one",
+                "A token before each document: its id, or its name if the vocabulary has one",
                 .examples = STKI_EXAMPLES("256", "1")),
-    STKI_STRING(token_options, end, NULL, "A token behind each document: its id, or its name",
+    STKI_STRING(token_options, end, NULL, "A token after each document: its id, or its name if the vocabulary has one",
                 .examples = STKI_EXAMPLES("256", "1")),
     STKI_STRING(token_options, dtype, NULL,
-                "Of the ids: uint16 or uint32; by default the smaller one that holds them all",
+                "Dtype of the ids: uint16 or uint32; by default the smaller one that holds all ids",
                 .examples = STKI_EXAMPLES("uint16", "uint32")),
-    STKI_STRING(token_options, extension, NULL, "Of files in archives, without the dot",
+    STKI_STRING(token_options, extension, NULL, "Extension of files in archives, without the dot",
                 .examples = STKI_EXAMPLES("tok", "bin")),
 };
 static const stki_option_table token_table = STKI_OPTION_TABLE("output.fields.NAME (encode: tokens)", token_rows);

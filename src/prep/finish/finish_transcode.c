@@ -19,11 +19,11 @@ static const char *const transcode_words[] = {"jpeg", NULL};
 
 static const stki_option how_rows[] = {
     STKI_ENUM(transcode_how, transcode, jpeg, transcode_words,
-              "jpeg: JPEG images become baseline ones with restart markers; pixels and metadata stay "
+              "jpeg: rewrite JPEG images as baseline JPEG with restart markers, keeping pixels and metadata "
               "(docs/reference/encode.md)",
               .flags = STKI_GIVEN),
     STKI_INT(transcode_how, restart, 2, 1, STKI_JPEG_MOST_RESTART, "MCUs",
-             "Between restart markers, at most: as many of them as divide a row of the image"),
+             "Maximum number of MCUs between restart markers, rounded down to a divisor of a row's MCUs"),
 };
 const stki_option_table stki_transcode_table = STKI_OPTION_TABLE("output.fields.NAME.encode", how_rows);
 
@@ -33,10 +33,10 @@ typedef struct transcode_options {
 } transcode_options;
 
 static const stki_option transcode_rows[] = {
-    STKI_NODE(transcode_options, encode, "How images are stored in another way", .flags = STKI_GIVEN,
-              .inner = &stki_transcode_table),
+    STKI_NODE(transcode_options, encode, "How encoded images are rewritten: {transcode: jpeg, restart: 2}",
+              .flags = STKI_GIVEN, .inner = &stki_transcode_table),
     STKI_STRING(transcode_options, extension, NULL,
-                "Of files in archives, without the dot; by default what each image is: jpg or png",
+                "Extension of files in archives, without the dot; by default jpg or png, by content",
                 .examples = STKI_EXAMPLES("jpg", "jpeg")),
 };
 static const stki_option_table transcode_table =

@@ -16,9 +16,9 @@ static const stki_option rows[] = {
     STKI_STRING(stki_finish_options, encode, NULL,
                 "The encoder of the rows, by name, or a map such as {transcode: jpeg}", .flags = STKI_GIVEN,
                 .inner = &stki_transcode_table, .examples = STKI_EXAMPLES("jpeg", "png")),
-    STKI_STRING(stki_finish_options, extension, NULL, "Of the field's files in archives, without the dot",
+    STKI_STRING(stki_finish_options, extension, NULL, "Extension of the field's files in archives, without the dot",
                 .examples = STKI_EXAMPLES("bin", "raw")),
-    STKI_BOOL(stki_finish_options, alias, false, "Dtypes that the format cannot name are written as raw bytes"),
+    STKI_BOOL(stki_finish_options, alias, false, "Write dtypes that the format cannot name as raw bytes"),
 };
 bool stki_finish_about(const stki_option_table *table, FILE *to)
 {

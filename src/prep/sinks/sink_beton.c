@@ -22,9 +22,9 @@ struct beton_options {
 
 static const stki_option option_rows[] = {
     STKI_SIZE(struct beton_options, page_bytes, 8MiB, 2 << 20, INT64_C(2) << 30,
-              "A page of the file, a power of two; no sample may be larger"),
+              "Bytes per page of the file, a power of two; no sample may be larger"),
     STKI_BOOL(struct beton_options, tensors, false,
-              "Arrays are those that FFCV gives as torch tensors, images of one size too"),
+              "Store arrays so that FFCV returns torch tensors, including images of one size"),
 };
 static const stki_option_table option_table = STKI_OPTION_TABLE("output (beton)", option_rows);
 

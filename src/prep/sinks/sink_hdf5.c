@@ -22,9 +22,9 @@ struct hdf5_options {
 };
 
 static const stki_option option_rows[] = {
-    STKI_INT(struct hdf5_options, level, 0, 0, 9, "", "Of compression; 0: none"),
+    STKI_INT(struct hdf5_options, level, 0, 0, 9, "", "Compression level; 0: none"),
     STKI_INT(struct hdf5_options, chunk_rows, 0, 0, INT64_MAX, "rows",
-             "Rows a chunk; 0: contiguous without compression, chunks of about half a megabyte with it"),
+             "Rows per chunk; 0: contiguous without compression, chunks of about half a megabyte with it"),
 };
 static const stki_option_table option_table = STKI_OPTION_TABLE("output (hdf5)", option_rows);
 

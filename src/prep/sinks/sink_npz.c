@@ -10,7 +10,7 @@ struct npz_options {
 };
 
 static const stki_option option_rows[] = {
-    STKI_INT(struct npz_options, level, 0, 0, 9, "", "Of compression; 0: none, so that the arrays can be mapped"),
+    STKI_INT(struct npz_options, level, 0, 0, 9, "", "Compression level; 0: none, so that the arrays can be mapped"),
 };
 static const stki_option_table option_table = STKI_OPTION_TABLE("output (npz)", option_rows);
 

@@ -15,10 +15,9 @@ struct tokens_options {
 static const char *const format_words[] = {"llmc", "raw", "megatron", NULL};
 
 static const stki_option option_rows[] = {
-    STKI_ENUM(
-        struct tokens_options, token_format, llmc, format_words,
-        "llmc: a header of 1024 bytes, u16 or u32; raw: tokens alone, as nanoGPT has them; megatron: NAME.bin and "
-        "NAME.idx, where each row is a sequence and a document"),
+    STKI_ENUM(struct tokens_options, token_format, llmc, format_words,
+              "llmc: a header of 1024 bytes, u16 or u32; raw: only tokens, as in nanoGPT; megatron: NAME.bin and "
+              "NAME.idx, where each row is a sequence and a document"),
 };
 static const stki_option_table option_table = STKI_OPTION_TABLE("output (tokens)", option_rows);
 

@@ -15,28 +15,29 @@ static const stki_need needs_calibrate = {.key = "calibrate", .words = stki_cali
 
 static const stki_option field_rows[] = {
     STKI_ENUM(stki_stats_opts, per, auto, per_words,
-              "One result for all elements, or one for each channel; auto: by channel where the field has a layout"),
-    STKI_INT_WORDS(
-        stki_stats_opts, histogram, auto, 0, 4096, histogram_words, -1, "bins",
-        "Bins from the smallest to the largest element; 0: none; auto: the 256 values of 8-bit whole numbers, "
-        "none of others"),
-    STKI_BOOL(stki_stats_opts, classes, false, "How often each value occurs: for labels"),
-    STKI_NODE(stki_stats_opts, calibrate,
-              "Parameters of quantisation: minmax, percentile or mse, or a list of them (docs/reference/statistics.md)",
-              .examples = STKI_EXAMPLES("minmax", "[percentile, mse]")),
+              "One result for all elements, or one per channel; auto: per channel if the field has a layout"),
+    STKI_INT_WORDS(stki_stats_opts, histogram, auto, 0, 4096, histogram_words, -1, "bins",
+                   "Number of bins from the smallest to the largest element; 0: none; auto: the 256 values of 8-bit "
+                   "integers, none otherwise"),
+    STKI_BOOL(stki_stats_opts, classes, false, "Count how often each value occurs, for labels"),
+    STKI_NODE(
+        stki_stats_opts, calibrate,
+        "Compute quantization parameters: minmax, percentile or mse, or a list of them (docs/reference/statistics.md)",
+        .examples = STKI_EXAMPLES("minmax", "[percentile, mse]")),
     STKI_DOUBLE(stki_stats_opts, percentile, 99.99, 50, 100, "percent",
-                "calibrate: percentile: so many of the elements are inside the range", .need = &needs_percentile),
-    STKI_ENUM(stki_stats_opts, dtype, int8, dtype_words, "What calibration is for", .need = &needs_calibrate),
+                "With calibrate: percentile, the percentage of the elements inside the range",
+                .need = &needs_percentile),
+    STKI_ENUM(stki_stats_opts, dtype, int8, dtype_words, "Target dtype of the calibration", .need = &needs_calibrate),
     STKI_ENUM(stki_stats_opts, symmetric, auto, symmetric_words,
-              "Zero in the middle of the range; auto: for int8, not for uint8", .need = &needs_calibrate),
+              "Symmetric range around zero; auto: for int8, not for uint8", .need = &needs_calibrate),
 };
 const stki_option_table stki_stats_field_table = STKI_OPTION_TABLE("stats.fields.NAME", field_rows);
 
 static const stki_option rows[] = {
     STKI_STRING(stki_stats_section, path, NULL,
-                "The file of a job without output; with output it is NAME.stats.json beside the data",
+                "The file, in a job without output; with output, it is NAME.stats.json beside the data",
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
-    STKI_NODE(stki_stats_section, fields, "Of which fields, and what: {NAME: {…}}; by default all, with defaults",
+    STKI_NODE(stki_stats_section, fields, "Fields and their statistics: {NAME: {…}}; by default all fields",
               .flags = STKI_NAMED | STKI_GIVEN, .inner = &stki_stats_field_table),
 };
 const stki_option_table stki_stats_table = STKI_OPTION_TABLE("stats", rows);

@@ -31,7 +31,7 @@ struct make {
 
 static const stki_option make_rows[] = {
     STKI_INT(struct make, seed, 0, 0, INT64_C(1) << 62, "",
-             "Seed of the first field of the first file; the next one has the next"),
+             "Seed of the first field of the first file; each further field has the next one"),
     STKI_NODE(struct make, files, "A list of files to make", .inner = &lb_make_file_table),
 };
 const stki_option_table lb_make_table = STKI_OPTION_TABLE("make", make_rows);
@@ -81,47 +81,50 @@ static const stki_need drawn_labels = {.key = "draw", .words = &draw_words[LB_DR
 /* The rows of a field stand in the table of fields and, for files of one field, in that of files; there they lie in the
  * first member of the struct. */
 #define FIELD(kind, member, ...) kind(struct lb_made_field, member, __VA_ARGS__)
-#define FIELD_TABLE                                                                                                   \
-    [SHAPE] = FIELD(STKI_NODE, shape, "Of one sample, [224, 224, 3]; none: one number"),                              \
-    [DTYPE] = FIELD(STKI_STRING, dtype, "u8", "Of the elements"),                                                     \
-    [SEED] = FIELD(STKI_INT, seed, 0, 0, INT64_C(1) << 62, "",                                                        \
-                   "Of this field alone; by default make.seed and the field's place", .need = &drawn_values),         \
-    [VALUES] = FIELD(STKI_ENUM, values, bytes, value_words,                                                           \
-                     "Random bytes, uniform or normal numbers, labels, a constant, or pictures: smooth, with noise"), \
-    [LOW] = FIELD(STKI_DOUBLE, low, 0, -1e300, 1e300, "", "Least value of uniform", OF("uniform")),                   \
-    [HIGH] = FIELD(STKI_DOUBLE, high, 1, -1e300, 1e300, "", "First value above those of uniform", OF("uniform")),     \
-    [MEAN] = FIELD(STKI_DOUBLE, mean, 0, -1e300, 1e300, "", "Of normal", OF("normal")),                               \
-    [STD] = FIELD(STKI_DOUBLE, std, 1, 0, 1e300, "", "Of normal", OF("normal")),                                      \
-    [VALUE] = FIELD(STKI_DOUBLE, value, 0, -1e300, 1e300, "", "Of constant", OF("constant")),                         \
-    [CLASSES] = FIELD(STKI_INT, classes, 10, 1, 1e15, "", "Of labels", OF("labels")),                                 \
-    [DRAW] = FIELD(STKI_ENUM, draw, turns, draw_words,                                                                \
-                   "Of labels: the row modulo classes, any class by chance, or class k 1/(k+1) times as often as 0",  \
-                   OF("labels")),                                                                                     \
-    [COMPRESSIBILITY] =                                                                                               \
-        FIELD(STKI_DOUBLE, compressibility, 0, 0, 1, "",                                                              \
-              "Of bytes: the part of every 4 KiB that is zeros, so that it packs to the rest", OF("bytes")),          \
-    [DETAIL] = FIELD(STKI_DOUBLE, detail, 0.1, 0, 1, "", "Of pictures: how much of them is noise", OF("pictures")),   \
-    [SPREAD] = FIELD(STKI_DOUBLE, spread, 0, 0, 1, "",                                                                \
-                     "Samples of sizes of their own: the standard deviation of the sides of an image, or of the "     \
-                     "length of a record, as a part of shape"),                                                       \
-    [ENCODE] = FIELD(STKI_ENUM, encode, none, encode_words, "Images as they are, or as JPEG"),                        \
-    [QUALITY] = FIELD(STKI_INT, quality, 90, 1, 100, "", "Of JPEG", .need = &needs_jpeg)
+#define FIELD_TABLE                                                                                                    \
+    [SHAPE] = FIELD(STKI_NODE, shape, "Shape of one sample, [224, 224, 3]; by default one number"),                    \
+    [DTYPE] = FIELD(STKI_STRING, dtype, "u8", "Dtype of the elements"),                                                \
+    [SEED] =                                                                                                           \
+        FIELD(STKI_INT, seed, 0, 0, INT64_C(1) << 62, "",                                                              \
+              "Seed of this field; by default from make.seed and the position of the field", .need = &drawn_values),   \
+    [VALUES] = FIELD(                                                                                                  \
+        STKI_ENUM, values, bytes, value_words,                                                                         \
+        "Values: random bytes, uniform or normal numbers, labels, a constant, or pictures (smooth, with noise)"),      \
+    [LOW] = FIELD(STKI_DOUBLE, low, 0, -1e300, 1e300, "", "Minimum of uniform", OF("uniform")),                        \
+    [HIGH] = FIELD(STKI_DOUBLE, high, 1, -1e300, 1e300, "", "Exclusive maximum of uniform", OF("uniform")),            \
+    [MEAN] = FIELD(STKI_DOUBLE, mean, 0, -1e300, 1e300, "", "Mean of normal", OF("normal")),                           \
+    [STD] = FIELD(STKI_DOUBLE, std, 1, 0, 1e300, "", "Standard deviation of normal", OF("normal")),                    \
+    [VALUE] = FIELD(STKI_DOUBLE, value, 0, -1e300, 1e300, "", "Value of constant", OF("constant")),                    \
+    [CLASSES] = FIELD(STKI_INT, classes, 10, 1, 1e15, "", "Number of classes of labels", OF("labels")),                \
+    [DRAW] =                                                                                                           \
+        FIELD(STKI_ENUM, draw, turns, draw_words,                                                                      \
+              "How labels are drawn: the row modulo classes, uniformly, or class k 1/(k+1) times as often as class 0", \
+              OF("labels")),                                                                                           \
+    [COMPRESSIBILITY] =                                                                                                \
+        FIELD(STKI_DOUBLE, compressibility, 0, 0, 1, "",                                                               \
+              "Fraction of every 4 KiB of bytes that is zeros, so that compression removes it", OF("bytes")),          \
+    [DETAIL] = FIELD(STKI_DOUBLE, detail, 0.1, 0, 1, "", "Amount of noise in pictures", OF("pictures")),               \
+    [SPREAD] =                                                                                                         \
+        FIELD(STKI_DOUBLE, spread, 0, 0, 1, "",                                                                        \
+              "Vary the sizes of samples: the standard deviation of an image's sides, or of a record's length, as a "  \
+              "fraction of shape"),                                                                                    \
+    [ENCODE] = FIELD(STKI_ENUM, encode, none, encode_words, "Store images as pixels or as JPEG"),                      \
+    [QUALITY] = FIELD(STKI_INT, quality, 90, 1, 100, "", "JPEG quality", .need = &needs_jpeg)
 
 static const stki_option field_rows[FIELD_ROWS] = {FIELD_TABLE};
 const stki_option_table lb_make_field_table = STKI_OPTION_TABLE("make.files.fields.NAME", field_rows);
 
 static const stki_option file_rows[FILE_ROWS] = {
     FIELD_TABLE,
-    [PATH] = STKI_STRING(struct lb_made_file, path, NULL, "The file, beside the specification unless absolute",
+    [PATH] = STKI_STRING(struct lb_made_file, path, NULL, "The file, relative to the specification's folder",
                          .flags = STKI_PATH),
-    [COUNT] = STKI_INT(struct lb_made_file, count, 1000, 0, 1e15, "rows", "Samples"),
-    [FORMAT] =
-        STKI_ENUM(struct lb_made_file, format, auto, lb_format_words,
-                  "By the ending of path (.npy .npz .h5 .pt .safetensors .raw .beton .tar), or named; images is a "
-                  "folder of JPEG files"),
-    [LEVEL] = STKI_INT(struct lb_made_file, level, 0, 0, 9, "", "npz and HDF5: deflate 1 to 9; 0: none"),
+    [COUNT] = STKI_INT(struct lb_made_file, count, 1000, 0, 1e15, "rows", "Number of samples"),
+    [FORMAT] = STKI_ENUM(struct lb_made_file, format, auto, lb_format_words,
+                         "File format; auto: from the extension of path (.npy .npz .h5 .pt .safetensors .raw .beton "
+                         ".tar); images: a folder of JPEG files"),
+    [LEVEL] = STKI_INT(struct lb_made_file, level, 0, 0, 9, "", "Compression level of npz and HDF5; 0: none"),
     [CHUNK_ROWS] = STKI_INT(struct lb_made_file, chunk_rows, 0, 0, 1e12, "rows",
-                            "HDF5: samples a chunk; 0: contiguous without level, else chosen"),
+                            "Samples per chunk of HDF5; 0: contiguous without level, else automatic"),
     [FIELDS] = STKI_NODE(struct lb_made_file, fields,
                          "A map of names to fields, instead of the keys of one field; not for npy and raw",
                          .flags = STKI_NAMED, .inner = &lb_make_field_table),

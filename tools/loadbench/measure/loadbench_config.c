@@ -37,44 +37,45 @@ enum {
 static const char *const auto_words[] = {"auto", NULL};
 
 static const stki_option rows[ROW_COUNT] = {
-    [CONSUMER] = STKI_ENUM(struct lb_bench, consumer, null, lb_consumer_words,
-                           "Who takes the batches: null counts them, touch reads every byte, device keeps a stream of "
-                           "loader.device busy for a step each, step waits for the time of a step, as the processor "
-                           "does for an accelerator"),
+    [CONSUMER] = STKI_ENUM(
+        struct lb_bench, consumer, null, lb_consumer_words,
+        "What consumes the batches: null counts them, touch reads every byte, device keeps a stream of loader.device "
+        "busy for a step, step sleeps for a step, as the processor does while an accelerator computes"),
     [PRESET] = STKI_ENUM(struct lb_bench, preset, none, lb_preset_words,
-                         "A workload of MLPerf Storage: its step, its batch size where the config has none, and the "
-                         "accelerator utilisation that passes"),
+                         "A workload of MLPerf Storage: its step, its batch size unless the config sets one, and its "
+                         "required accelerator utilization"),
     [STEP_TIME] =
-        STKI_TIME(struct lb_bench, step_time, 1ms, 0, DAY, "Consumers device and step: how long a step takes"),
-    [STEP] = STKI_ALIAS(step, step_time, STKI_OPT_TIME, "The same; without a consumer it means consumer: step"),
+        STKI_TIME(struct lb_bench, step_time, 1ms, 0, DAY, "Duration of a step, for the consumers device and step"),
+    [STEP] = STKI_ALIAS(step, step_time, STKI_OPT_TIME,
+                        "Duration of a step; sets consumer: step unless a consumer is given"),
     [AU] = STKI_DOUBLE(struct lb_bench, au_required, 0.9, 0, 1, "",
-                       "Consumer step: the least accelerator utilisation that passes"),
-    [RAMP] = STKI_TIME(struct lb_bench, ramp, 0.5s, 0, DAY,
-                       "Time before the measurement begins; 0 where epochs, batches or samples is given, and with "
-                       "cache: cold"),
+                       "Required accelerator utilization, for the consumer step"),
+    [RAMP] =
+        STKI_TIME(struct lb_bench, ramp, 0.5s, 0, DAY,
+                  "Time before the measurement begins; 0 if epochs, batches or samples is given, and with cache: cold"),
     [RUN_TIME] = STKI_TIME(struct lb_bench, run_time, 3s, 0, 365 * DAY,
-                           "Time of each measurement, 0 for no limit; no limit where epochs, batches or samples is "
+                           "Duration of each measurement, 0 for no limit; no limit if epochs, batches or samples is "
                            "given, and with cache: cold"),
-    [EPOCHS] = STKI_INT(struct lb_bench, epochs, 0, 0, 1000000000, "epochs", "Whole epochs to measure, 0 for no limit"),
-    [BATCHES] =
-        STKI_INT(struct lb_bench, batches, 0, 0, 1000000000000, "batches", "Batches to measure, 0 for no limit"),
+    [EPOCHS] =
+        STKI_INT(struct lb_bench, epochs, 0, 0, 1000000000, "epochs", "Number of epochs to measure, 0 for no limit"),
+    [BATCHES] = STKI_INT(struct lb_bench, batches, 0, 0, 1000000000000, "batches",
+                         "Number of batches to measure, 0 for no limit"),
     [SAMPLES] = STKI_INT(struct lb_bench, samples, 0, 0, 1000000000000, "samples",
-                         "Samples to measure, in whole batches, 0 for no limit"),
+                         "Number of samples to measure, in whole batches, 0 for no limit"),
     [REPEATS] = STKI_INT(struct lb_bench, repeats, 3, 1, LB_REPEATS, "repeats",
-                         "Measurements, each with a loader of its own; the result is their median"),
+                         "Number of measurements, each with a new loader; the result is their median"),
     [CACHE] = {.name = "cache",
                .type = STKI_OPT_ENUM,
                .offset = offsetof(struct lb_bench, cache), /* its '-' is no minus */
                .fallback = "as-is",
                .words = lb_cache_words,
                .unit = "",
-               .help = "The page cache before each measurement: as it is, with all files in it, or with none of them "
+               .help = "The page cache before each measurement: unchanged, with all files in it, or without them "
                        "(cold; at most one epoch)"},
     [INTERVAL] = STKI_TIME_WORDS(struct lb_bench, interval, auto, 1e6, 3600e9, auto_words, -1,
-                                 "Length of the intervals that throughput over time is recorded in"),
-    [LIMIT] =
-        STKI_BOOL(struct lb_bench, limit, true, "Measure this machine's memory beside the loader, after each repeat"),
-    [LIMIT_TIME] = STKI_TIME(struct lb_bench, limit_time, 0.1s, 1e6, 60e9, "Time of each of the memory measurements"),
+                                 "Length of the intervals in which throughput over time is recorded"),
+    [LIMIT] = STKI_BOOL(struct lb_bench, limit, true, "Measure this machine's limits as well"),
+    [LIMIT_TIME] = STKI_TIME(struct lb_bench, limit_time, 0.1s, 1e6, 60e9, "Duration of each measurement of a limit"),
 };
 const stki_option_table lb_bench_table = STKI_OPTION_TABLE("bench", rows);
 
