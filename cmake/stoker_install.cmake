@@ -5,7 +5,6 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/stoker)
 
 install(DIRECTORY include/stoker DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-install(FILES python/stoker.py DESTINATION ${CMAKE_INSTALL_DATADIR}/stoker/python)
 install(FILES ${PROJECT_BINARY_DIR}/include/stoker/version.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stoker)
 
 # Two export sets: only users of the static library need the libraries behind it.

@@ -246,7 +246,7 @@ typedef struct stk_loader_opts {
 
 STK_API stk_status stk_loader_open(const stk_loader_opts *opts, stk_loader **out, stk_error *err);
 /* Opens a config file (docs/reference/config.md). `sets` are assignments such as "loader.batch_size=256" that override
- * it. */
+ * it, or "loader.num_epochs?=0" for an option that it does not set. */
 STK_API stk_status stk_loader_open_file(const char *path, const char *const *sets, int set_count, stk_loader **out,
                                         stk_error *err);
 /* Opens a config text. Relative paths in it are relative to `base_dir` (NULL: the working directory). */
@@ -286,6 +286,12 @@ STK_API void stk_batch_release_on(stk_batch *batch, stk_stream *stream);
 /* Releases the batch; its tensors must not be used any more. Several batches may be held at once and released in any
  * order, also after close. NULL is allowed. */
 STK_API void stk_batch_release(stk_batch *batch);
+/* Counts the batch as used for stk_loader_save, as its release would. Its tensors stay valid. NULL is allowed. */
+STK_API void stk_batch_mark_used(stk_batch *batch);
+/* Holds the batch once more: its tensors stay valid until it has been released once more, by stk_batch_release or
+ * stk_batch_release_on. On a device, work queued later in `stream` runs after the copy (NULL: no work is queued). Any
+ * thread. */
+STK_API stk_status stk_batch_retain(stk_batch *batch, stk_stream *stream, stk_error *err);
 
 /* Returns the tensor of a field, [rows, …], on the loader's device. It is borrowed and valid until the batch is
  * released. A field of varying length has two tensors, "NAME.values" [total, …] and "NAME.offsets" i64 [rows + 1]. With

@@ -64,7 +64,8 @@ void stki_document_destroy(stki_document *document);
 const stki_node *stki_document_root(const stki_document *document);
 
 /* "loader.batch_size=256": the value is read as YAML (`a={b: [1, 2]}`; nothing after the = is null). Replaces what is
- * there; missing maps on the way are made. In a list a number addresses an item, and the number of items appends one
+ * there, or with ?= instead of = keeps it unless it is null; missing maps on the way are made. In a list a number
+ * addresses an item, and the number of items appends one
  * ("a.list.0=x"); where there is nothing yet, 0 begins a list. On failure the document is as it was. */
 stk_status stki_document_set(stki_document *document, const char *assignment, stk_error *err);
 /* The same in two parts; `origin` stands in messages. */

@@ -1,5 +1,5 @@
-/* document_set.c: `--set a.b=c`. The new branch is built beside the tree and hung in at the end, so that a failure
- * leaves the document as it was. */
+/* document_set.c: `--set a.b=c`, and `a.b?=c` where the document has no a.b. The new branch is built beside the tree
+ * and hung in at the end, so that a failure leaves the document as it was. */
 #include "allocate.h"
 #include "document_build.h"
 #include "error.h"
@@ -87,8 +87,9 @@ static stk_status wrap(stki_document *document, const struct path *path, int fro
     return STK_OK;
 }
 
+/* `keep`: a value that is there stays. */
 static stk_status hang(stki_document *document, const struct path *path, const stki_node_seat *seat, stki_node *value,
-                       stk_error *err)
+                       bool keep, stk_error *err)
 {
     stki_node *parent = document->root;
     int depth = 0, index = 0;
@@ -113,6 +114,8 @@ static stk_status hang(stki_document *document, const struct path *path, const s
     value->key = parent->kind == STKI_NODE_MAP ? path->parts[depth] : NULL;
     if (index == parent->count)
         return stki_node_append(document, parent, value, err);
+    if (keep && depth + 1 == path->count && !stki_node_is_null(parent->items[index]))
+        return STK_OK;
     value->parent = parent;
     parent->items[index] = value;
     return STK_OK;
@@ -136,7 +139,7 @@ static stk_status make(stki_document *document, const char *value, enum as as, c
 }
 
 static stk_status set(stki_document *document, const char *path_text, int64_t path_length, const char *value,
-                      enum as as, const char *origin, stk_error *err)
+                      enum as as, bool keep, const char *origin, stk_error *err)
 {
     stki_node_seat seat = {.file = origin, .depth = 1}, below;
     struct path path;
@@ -152,26 +155,26 @@ static stk_status set(stki_document *document, const char *path_text, int64_t pa
     below = seat;
     below.depth = path.count + 1;
     status = make(document, value, as, &below, &node, err);
-    return status == STK_OK ? hang(document, &path, &seat, node, err) : status;
+    return status == STK_OK ? hang(document, &path, &seat, node, keep, err) : status;
 }
 
 stk_status stki_document_set_value(stki_document *document, const char *path, const char *value, const char *origin,
                                    stk_error *err)
 {
-    return set(document, path, (int64_t)strlen(path), value, AS_YAML, origin, err);
+    return set(document, path, (int64_t)strlen(path), value, AS_YAML, false, origin, err);
 }
 
 stk_status stki_document_set_text(stki_document *document, const char *path, const char *text, bool quoted,
                                   const char *origin, stk_error *err)
 {
-    return set(document, path, (int64_t)strlen(path), text, quoted ? AS_QUOTED : AS_PLAIN, origin, err);
+    return set(document, path, (int64_t)strlen(path), text, quoted ? AS_QUOTED : AS_PLAIN, false, origin, err);
 }
 
 stk_status stki_document_set(stki_document *document, const char *assignment, stk_error *err)
 {
     const char *equals = strchr(assignment, '=');
     char origin[128];
-    stk_status status;
+    bool keep;
 
     snprintf(origin, sizeof origin, "--set %.80s%s", assignment, strlen(assignment) > 80 ? "..." : "");
     if (!equals)
@@ -179,6 +182,6 @@ stk_status stki_document_set(stki_document *document, const char *assignment, st
     if (!document->assigned) /* over all that was said before */
         document->root->layer = document->layer = document->root->layer + 1;
     document->assigned = true;
-    status = set(document, assignment, equals - assignment, equals + 1, AS_YAML, origin, err);
-    return status;
+    keep = equals > assignment && equals[-1] == '?';
+    return set(document, assignment, equals - assignment - keep, equals + 1, AS_YAML, keep, origin, err);
 }

@@ -48,13 +48,19 @@ static void guard(stk_batch *batch, stk_stream *stream)
         (void)stki_guards_add(&batch->guards, stream, NULL);
 }
 
+void stk_batch_mark_used(stk_batch *batch)
+{
+    if (batch && !belongs_to_parent(batch) && !atomic_exchange_explicit(&batch->used, true, memory_order_relaxed))
+        stki_progress_release(batch->core->progress, batch->lease);
+}
+
 void stk_batch_release_on(stk_batch *batch, stk_stream *stream)
 {
     if (!batch || belongs_to_parent(batch))
         return;
     if (stream)
         guard(batch, stream);
-    stki_progress_release(batch->core->progress, batch->lease);
+    stk_batch_mark_used(batch);
     let_go(batch);
 }
 
@@ -194,6 +200,21 @@ static stk_status await(const stk_batch *batch, stk_stream *stream, stk_error *e
         return stki_fail(err, STK_E_BAD_DEVICE, "the batch is on %s, found a stream of %s", batch->core->device->name,
                          stk_device_name(stk_stream_device(stream)));
     return stki_feed_await(batch, stream, err);
+}
+
+stk_status stk_batch_retain(stk_batch *batch, stk_stream *stream, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    if (!batch)
+        return stki_fail(err, STK_E_BAD_ARG, "batch: found NULL");
+    if (belongs_to_parent(batch))
+        return stki_fail(err, STK_E_FORKED, "this batch belongs to the parent process");
+    if (stream && stream != batch->stream)
+        status = await(batch, stream, err);
+    if (status == STK_OK)
+        stki_ref(&batch->holds);
+    return status;
 }
 
 stk_status stk_batch_dlpack_on(stk_batch *batch, const char *name, stk_stream *stream, struct DLManagedTensor **out,

@@ -303,6 +303,7 @@ static void deliver(stk_loader *loader, stk_batch *batch, const stki_totals *aft
 
     batch->lease = stki_progress_deliver(core->progress, batch->ring.step, after);
     stki_count_set(&batch->holds, 1);
+    atomic_store_explicit(&batch->used, false, memory_order_relaxed);
     stki_core_retain(core);
     if (stki_counted(&loader->batches) == 0)
         stki_count_set(&loader->first_batch_ns, stki_now_ns() - core->opened_ns);

@@ -62,6 +62,7 @@ struct stk_batch {
     stk_stream *stream;            /* on a device: the one that asked for the batch; held */
     stki_u128 digest;              /* of the rows, where it is asked for */
     int lease;                     /* in the core's progress */
+    _Atomic bool used;             /* the lease has ended there */
     int64_t left_out;              /* samples that failed and are not in it */
     struct stki_failure *failures; /* by row (failed.h); guarded by error_lock while tiles run */
 

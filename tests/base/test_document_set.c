@@ -52,6 +52,20 @@ static void values_are_replaced_and_added(void **state)
     stki_document_destroy(document);
 }
 
+static void a_value_that_is_there_may_stay(void **state)
+{
+    stki_document *document = parse_fine("loader:\n  seed: 2\n  order:\n");
+
+    (void)state;
+    assert_set(document, "loader.seed?=3");
+    assert_set(document, "loader.order?=random"); /* null is nothing */
+    assert_set(document, "loader.num_epochs?=0");
+    assert_set(document, "a.b?={c: 1}");
+    assert_set(document, "a.b.c?=2");
+    assert_written(document, "loader:\n  seed: 2\n  order: random\n  num_epochs: 0\na:\n  b:\n    c: 1\n");
+    stki_document_destroy(document);
+}
+
 static void an_empty_document_takes_assignments(void **state)
 {
     stki_document *document = parse_fine("");
@@ -243,6 +257,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_replaced_and_added),
+        cmocka_unit_test(a_value_that_is_there_may_stay),
         cmocka_unit_test(an_empty_document_takes_assignments),
         cmocka_unit_test(items_of_lists),
         cmocka_unit_test(where_a_value_came_from),

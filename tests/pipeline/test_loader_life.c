@@ -138,6 +138,25 @@ static void run_deleter(void *context)
     managed->deleter(managed);
 }
 
+/* The step that a saved position goes on with. */
+static int64_t position(stk_loader *loader)
+{
+    char state[STK_STATE_MAX], *json;
+    long long step = -1;
+    int64_t bytes;
+    stk_error err;
+    const char *at;
+
+    assert_ok(stk_loader_save(loader, state, sizeof state, &bytes, &err));
+    json = stk_state_json(state, bytes, &err);
+    assert_non_null(json);
+    at = strstr(json, "\"step\"");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "\"step\": %lld", &step), 1);
+    stk_text_free(json);
+    return step;
+}
+
 /* The slot is free when the release and all deleters have run, in any order, on any thread, also after destroy. */
 static void dlpack_holds_the_slot(void **state)
 {
@@ -178,6 +197,41 @@ static void dlpack_holds_the_slot(void **state)
     assert_true(stki_thread_join(thread, INT64_MAX));
     stki_memory_read(STKI_MEM_SLOT, &after);
     assert_int_equal(after.bytes, before.bytes);
+}
+
+/* A batch that counts as used keeps its slot until each hold has been released; the position goes on at once, by one
+ * step only. */
+static void retained_and_used(void **state)
+{
+    stk_loader *loader;
+    stk_batch *batch, *none;
+    stk_tensor x;
+    stk_error err;
+    stk_batch *null = NULL;
+
+    (void)state;
+    assert_status(stk_batch_retain(null, NULL, &err), STK_E_BAD_ARG);
+    stk_batch_mark_used(NULL);
+    assert_int_equal(stkt_open(&loader, CONFIG, 1, 1), STK_OK);
+    for (int64_t step = 0; step < 3; step++) {
+        const bool marks = step != 1;
+
+        assert_ok(stk_loader_next_timeout(loader, 60 * STKI_SECOND, &batch, &err));
+        assert_int_equal(position(loader), step);
+        if (marks)
+            stk_batch_mark_used(batch);
+        stk_batch_mark_used(marks ? batch : NULL);
+        assert_int_equal(position(loader), step + marks);
+        assert_ok(stk_batch_retain(batch, NULL, &err));
+        stk_batch_release(batch);
+        assert_int_equal(position(loader), step + 1);
+        assert_status(stk_loader_next(loader, &none, &err), STK_E_TIMEOUT);
+        assert_ok(stk_batch_tensor(batch, "x", &x, &err));
+        check_rows(x.data, step * 10);
+        stk_batch_release(batch);
+        assert_int_equal(position(loader), step + 1);
+    }
+    stk_loader_destroy(loader);
 }
 
 /* TSan knows no threads in a child of a process with threads: the child then works inline. */
@@ -295,6 +349,7 @@ int main(void)
         cmocka_unit_test(p05_exit_without_close),
         cmocka_unit_test(a_batch_outlives_its_loader),
         cmocka_unit_test(dlpack_holds_the_slot),
+        cmocka_unit_test(retained_and_used),
         cmocka_unit_test(p19_fork),
         cmocka_unit_test(early_breaks_leave_nothing),
         cmocka_unit_test(unknown_names_are_listed),

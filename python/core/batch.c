@@ -1,0 +1,415 @@
+/* batch.c: a batch as a mapping. Its tensors are made when they are first asked for and kept with it. The slot is free
+ * when the batch and all that was made of it without a copy are gone. */
+#include "core.h"
+
+core_batch *core_batch_new(core_loader *loader)
+{
+    PyTypeObject *type = core_hooks.batch_type ? (PyTypeObject *)core_hooks.batch_type : core_batch_type;
+    core_batch *self = (core_batch *)PyType_GenericAlloc(type, 0);
+
+    if (!self)
+        return NULL;
+    self->loader = loader;
+    self->names = loader->names;
+    Py_INCREF((PyObject *)loader);
+    Py_INCREF(self->names);
+    self->device_slot = -1;
+    if ((self->values = PyDict_New()))
+        return self;
+    Py_DECREF((PyObject *)self);
+    return NULL;
+}
+
+void core_batch_set(core_batch *self, stk_batch *batch)
+{
+    self->batch = batch;
+    self->rows = stk_batch_rows(batch);
+    self->valid_rows = stk_batch_valid_rows(batch);
+    self->epoch = stk_batch_epoch(batch);
+    self->step = stk_batch_step(batch);
+    self->global_step = stk_batch_global_step(batch);
+    self->last_of_epoch = stk_batch_last_of_epoch(batch);
+    self->device_slot = stk_batch_device_slot(batch);
+}
+
+/* Ends the batch's own hold, behind what torch's current streams hold. */
+static void end_hold(core_batch *self)
+{
+    stk_stream *streams[CORE_MOST_STREAMS];
+    stk_batch *batch = self->batch;
+    PyObject *type, *value, *trace;
+    int count;
+
+    self->batch = NULL;
+    if (!batch)
+        return;
+    PyErr_Fetch(&type, &value, &trace);
+    count = core_current_streams(self->loader, streams);
+    if (count < 0) {
+        PyErr_WriteUnraisable((PyObject *)self);
+        count = 0;
+    }
+    PyErr_Restore(type, value, trace);
+    for (int i = 1; i < count; i++)
+        if (stk_batch_retain(batch, NULL, NULL) == STK_OK)
+            stk_batch_release_on(batch, streams[i]);
+    stk_batch_release_on(batch, count ? streams[0] : NULL);
+}
+
+static void dealloc(PyObject *object)
+{
+    core_batch *self = (core_batch *)object;
+
+    Py_XDECREF(self->values);
+    Py_XDECREF(self->more);
+    Py_XDECREF(self->tensors);
+    end_hold(self);
+    Py_XDECREF(self->names);
+    Py_XDECREF((PyObject *)self->loader);
+    core_free(object);
+}
+
+static bool check(const core_batch *self)
+{
+    if (!self->released)
+        return true;
+    PyErr_SetString(PyExc_ValueError, "the batch has been released");
+    return false;
+}
+
+/* ---- tensors ---- */
+
+/* What the loader's user has asked for. Takes the tensor over. */
+static PyObject *convert(const core_batch *self, core_tensor *tensor)
+{
+    const int to = self->loader ? self->loader->to : CORE_TO_NONE;
+    PyObject *out;
+
+    if (!tensor || to == CORE_TO_NONE)
+        return (PyObject *)tensor;
+    if (to == CORE_TO_TORCH && core_hooks.to_torch && tensor->tensor.dtype != STK_F8_E4M3FN &&
+        tensor->tensor.dtype != STK_F8_E5M2) { /* the short way */
+        stk_stream *streams[CORE_MOST_STREAMS];
+        const int count = tensor->place == CORE_ORDINARY ? 0 : core_current_streams(tensor->loader, streams);
+        PyObject *capsule = count < 0 ? NULL : core_capsule(tensor, false, false, streams, count);
+
+        out = capsule ? PyObject_CallFunctionObjArgs(core_hooks.to_torch, capsule, NULL) : NULL;
+        Py_XDECREF(capsule);
+    } else {
+        out = PyObject_CallFunctionObjArgs(core_hooks.convert[to], (PyObject *)tensor, NULL);
+    }
+    Py_DECREF((PyObject *)tensor);
+    return out;
+}
+
+static core_tensor *tensor_of(const core_batch *self, PyObject *name)
+{
+    stk_tensor tensor;
+    stk_error err;
+    PyObject *bytes = PyUnicode_AsUTF8String(name);
+
+    if (!bytes)
+        return NULL;
+    if (stk_batch_tensor(self->batch, PyBytes_AsString(bytes), &tensor, &err) != STK_OK) {
+        Py_DECREF(bytes);
+        core_raise(&err);
+        return NULL;
+    }
+    Py_DECREF(bytes);
+    return core_tensor_new(&tensor, self->batch, self->loader, self->loader->place);
+}
+
+static PyObject *unknown(const core_batch *self, PyObject *name)
+{
+    PyObject *hint = self->loader && self->loader->ragged && PyUnicode_Check(name)
+                         ? PyDict_GetItemWithError(self->loader->ragged, name)
+                         : NULL;
+
+    if (hint)
+        PyErr_SetObject(PyExc_KeyError, hint);
+    else if (!PyErr_Occurred())
+        PyErr_SetObject(PyExc_KeyError, name);
+    return NULL;
+}
+
+static PyObject *subscript(PyObject *object, PyObject *name)
+{
+    core_batch *self = (core_batch *)object;
+    PyObject *value = PyDict_GetItemWithError(self->values, name);
+    int known;
+
+    if (value)
+        return Py_NewRef(value);
+    if (PyErr_Occurred() || !check(self))
+        return NULL;
+    known = PyUnicode_Check(name) ? PySequence_Contains(self->names, name) : 0;
+    if (known <= 0)
+        return known < 0 ? NULL : unknown(self, name);
+    if (self->tensors) {
+        PyObject *tensor = PyDict_GetItemWithError(self->tensors, name);
+
+        value = tensor ? convert(self, (core_tensor *)Py_NewRef(tensor)) : NULL;
+    } else {
+        value = convert(self, tensor_of(self, name));
+    }
+    if (value && PyDict_SetItem(self->values, name, value) < 0)
+        Py_CLEAR(value);
+    return value;
+}
+
+static Py_ssize_t length(PyObject *object)
+{
+    return PyTuple_Size(((core_batch *)object)->names);
+}
+
+static int contains(PyObject *object, PyObject *name)
+{
+    return PySequence_Contains(((core_batch *)object)->names, name);
+}
+
+static PyObject *iterate(PyObject *object)
+{
+    return PyObject_GetIter(((core_batch *)object)->names);
+}
+
+/* ---- numbers of the rows ---- */
+
+/* `data` has a number a row. */
+static core_tensor *rows_of(const core_batch *self, const void *data, stk_dtype dtype)
+{
+    stk_tensor tensor;
+    stk_error err;
+    const int64_t rows = self->rows;
+
+    if (stk_tensor_borrow((void *)(uintptr_t)data, dtype, 1, &rows, NULL, &tensor, &err) == STK_OK)
+        return core_tensor_new(&tensor, self->batch, self->loader, CORE_ORDINARY);
+    core_raise(&err);
+    return NULL;
+}
+
+static core_tensor *make_more(const core_batch *self, const char *name)
+{
+    if (strcmp(name, "indices") == 0)
+        return rows_of(self, stk_batch_indices(self->batch), STK_I64);
+    if (strcmp(name, "sources") == 0)
+        return rows_of(self, stk_batch_sources(self->batch), STK_I32);
+    return rows_of(self, stk_batch_mask(self->batch), STK_BOOL);
+}
+
+static const char *const more_names[] = {"indices", "mask", "sources"};
+
+static PyObject *get_more(PyObject *object, void *name)
+{
+    core_batch *self = (core_batch *)object;
+    PyObject *value = self->more ? PyDict_GetItemString(self->more, name) : NULL;
+
+    if (value)
+        return Py_NewRef(value);
+    if (!check(self) || (!self->more && !(self->more = PyDict_New())))
+        return NULL;
+    if (!self->batch)
+        return PyErr_Format(PyExc_AttributeError, "this batch has no %s", (const char *)name);
+    value = convert(self, make_more(self, name));
+    if (value && PyDict_SetItemString(self->more, name, value) < 0)
+        Py_CLEAR(value);
+    return value;
+}
+
+/* ---- copies ---- */
+
+static bool add_copy(PyObject *to, PyObject *name, core_tensor *tensor)
+{
+    PyObject *copy = tensor ? PyObject_CallMethod((PyObject *)tensor, "clone", NULL) : NULL;
+    const bool done = copy && PyDict_SetItem(to, name, copy) == 0;
+
+    Py_XDECREF((PyObject *)tensor);
+    Py_XDECREF(copy);
+    return done;
+}
+
+/* Copies of all tensors, and of the numbers of the rows, converted. */
+static bool copy_all(const core_batch *self, PyObject *tensors, PyObject *more)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_Size(self->names); i++) {
+        PyObject *name = PyTuple_GetItem(self->names, i);
+        PyObject *kept = self->tensors ? PyDict_GetItemWithError(self->tensors, name) : NULL;
+
+        if (!add_copy(tensors, name, kept ? (core_tensor *)Py_NewRef(kept) : tensor_of(self, name)))
+            return false;
+    }
+    for (size_t i = 0; i < 3; i++) {
+        core_tensor *rows = self->batch ? make_more(self, more_names[i]) : NULL;
+        PyObject *copy = rows ? PyObject_CallMethod((PyObject *)rows, "clone", NULL) : NULL;
+        PyObject *value = copy               ? convert(self, (core_tensor *)copy)
+                          : PyErr_Occurred() ? NULL
+                                             : get_more((PyObject *)(uintptr_t)self, (void *)(uintptr_t)more_names[i]);
+
+        Py_XDECREF((PyObject *)rows);
+        if (!value || PyDict_SetItemString(more, more_names[i], value) < 0) {
+            Py_XDECREF(value);
+            return false;
+        }
+        Py_DECREF(value);
+    }
+    return true;
+}
+
+bool core_batch_detach(core_batch *self)
+{
+    PyObject *tensors = PyDict_New(), *more = PyDict_New();
+
+    if (!tensors || !more || !copy_all(self, tensors, more)) {
+        Py_XDECREF(tensors);
+        Py_XDECREF(more);
+        return false;
+    }
+    PyDict_Clear(self->values);
+    Py_XDECREF(self->more);
+    self->more = more;
+    self->tensors = tensors;
+    self->device_slot = -1;
+    end_hold(self);
+    return true;
+}
+
+/* A batch like this one without tensors. */
+static core_batch *twin(const core_batch *self)
+{
+    core_batch *out = core_batch_new(self->loader);
+
+    if (!out)
+        return NULL;
+    out->rows = self->rows, out->valid_rows = self->valid_rows;
+    out->epoch = self->epoch, out->step = self->step, out->global_step = self->global_step;
+    out->last_of_epoch = self->last_of_epoch;
+    return out;
+}
+
+static PyObject *clone(PyObject *object, PyObject *unused)
+{
+    const core_batch *self = (core_batch *)object;
+    core_batch *out;
+
+    (void)unused;
+    if (!check(self) || !(out = twin(self)))
+        return NULL;
+    if ((out->tensors = PyDict_New()) && (out->more = PyDict_New()) && copy_all(self, out->tensors, out->more))
+        return (PyObject *)out;
+    Py_DECREF((PyObject *)out);
+    return NULL;
+}
+
+/* The same rows with other tensors: (values, more), dicts. */
+static PyObject *with_values(PyObject *object, PyObject *args)
+{
+    const core_batch *self = (core_batch *)object;
+    PyObject *values, *more;
+    core_batch *out;
+
+    if (!PyArg_ParseTuple(args, "O!O!", &PyDict_Type, &values, &PyDict_Type, &more) || !(out = twin(self)))
+        return NULL;
+    Py_XDECREF(out->values);
+    out->values = Py_NewRef(values);
+    out->more = Py_NewRef(more);
+    return (PyObject *)out;
+}
+
+static PyObject *release(PyObject *object, PyObject *unused)
+{
+    core_batch *self = (core_batch *)object;
+
+    (void)unused;
+    self->released = true;
+    PyDict_Clear(self->values);
+    Py_CLEAR(self->more);
+    Py_CLEAR(self->tensors);
+    end_hold(self);
+    Py_RETURN_NONE;
+}
+
+static PyObject *tensor(PyObject *object, PyObject *name)
+{
+    core_batch *self = (core_batch *)object;
+    PyObject *kept;
+    int known;
+
+    if (!check(self) || (known = PySequence_Contains(self->names, name)) < 0)
+        return NULL;
+    if (!known)
+        return unknown(self, name);
+    if (self->tensors && (kept = PyDict_GetItemWithError(self->tensors, name)))
+        return Py_NewRef(kept);
+    if (self->batch)
+        return (PyObject *)tensor_of(self, name);
+    return PyErr_Format(PyExc_ValueError, "the batch was moved by batch.to(): its tensors are no longer stoker's");
+}
+
+static PyObject *refuse_copies(PyObject *object, PyObject *args)
+{
+    (void)object, (void)args;
+    return PyErr_Format(PyExc_TypeError,
+                        "a stoker.Batch cannot be pickled or copied: its tensors are memory of the loader; use "
+                        "batch.clone() for a copy in memory of its own, or dict(batch) and copies of its tensors");
+}
+
+static PyObject *keys(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return Py_NewRef(((core_batch *)object)->names);
+}
+
+static PyMethodDef methods[] = {
+    {"keys", keys, METH_NOARGS, "keys()\n--\n\nThe names of its tensors, a tuple."},
+    {"clone", clone, METH_NOARGS, "clone()\n--\n\nA copy in memory of its own, which keeps no slot of the loader."},
+    {"release", release, METH_NOARGS,
+     "release()\n--\n\nGives the slot back before the batch is deleted. Tensors that were made of it stay valid and "
+     "keep the slot."},
+    {"tensor", tensor, METH_O, "tensor(name)\n--\n\nThe tensor as a stoker.Tensor, whatever `to` is."},
+    {"_with_values", with_values, METH_VARARGS, NULL},
+    {"__reduce_ex__", refuse_copies, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+#define NUMBER(name, doc)                                                        \
+    {                                                                            \
+#name, T_LONGLONG, (Py_ssize_t)offsetof(core_batch, name), READONLY, doc \
+    }
+
+static PyMemberDef members[] = {
+    NUMBER(rows, "Rows, including padding; can be 0 on a rank of several."),
+    NUMBER(valid_rows, "Rows that are samples and no padding."),
+    NUMBER(epoch, "The epoch, from 0."),
+    NUMBER(step, "The step in its epoch, from 0."),
+    NUMBER(global_step, "The step over all epochs, from 0."),
+    NUMBER(device_slot, "Which of the device_prefetch places on the device it lies in; -1: in ordinary memory."),
+    {"last_of_epoch", T_BOOL, (Py_ssize_t)offsetof(core_batch, last_of_epoch), READONLY,
+     "Whether the epoch ends with it."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyGetSetDef getters[] = {
+    {"indices", get_more, NULL, "int64 [rows]: the number of each row's sample, or of its window.", "indices"},
+    {"mask", get_more, NULL, "bool [rows]: false for rows of padding.", "mask"},
+    {"sources", get_more, NULL, "int32 [rows]: the number of each row's data set.", "sources"},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "A mapping of names to tensors."},
+    {Py_tp_dealloc, (void *)dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_members, members},
+    {Py_tp_getset, getters},
+    {Py_tp_iter, (void *)iterate},
+    {Py_mp_subscript, (void *)subscript},
+    {Py_mp_length, (void *)length},
+    {Py_sq_contains, (void *)contains},
+    {0, NULL},
+};
+
+PyType_Spec core_batch_spec = {
+    .name = "stoker._core.Batch",
+    .basicsize = sizeof(core_batch),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};

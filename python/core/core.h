@@ -1,0 +1,143 @@
+/* core.h: the extension module stoker._core, which the files of this folder make up. It is compiled against Python's
+ * limited API of 3.11, so that one binary serves all later versions.
+ *
+ * module.c     the module: its types, and the hooks into the package's Python code
+ * loader.c     stoker._core.Loader and the iterator over an epoch
+ * queries.c    what a loader can be asked
+ * batch.c      stoker._core.Batch
+ * tensor.c     stoker._core.Tensor: attributes, the buffer protocol
+ * dlpack.c     DLPack, both versions
+ * streams.c    streams of other libraries, as handles of stoker's
+ *
+ * The module holds its global state (hooks, types) for one interpreter and refuses to be imported by a second one. It
+ * is read and written under the GIL, the streams are under a lock of their own. Deleters of exported tensors run
+ * without the GIL, on any thread, also after the interpreter has ended, and so touch no Python object.
+ */
+#ifndef STOKER_CORE_H
+#define STOKER_CORE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+#include <stoker/stoker.h>
+#include <string.h>
+#include <structmember.h>
+
+/* What a tensor of a batch becomes when it is first asked for. */
+enum core_to { CORE_TO_NONE, CORE_TO_TORCH, CORE_TO_NUMPY, CORE_TO_JAX, CORE_TO_END };
+
+/* Where the batches of a loader are. */
+enum core_place { CORE_ORDINARY, CORE_PINNED, CORE_CUDA };
+
+enum { CORE_MOST_STREAMS = 16 };
+
+/* Set by the package (stoker/_hooks.py) when it is imported. */
+struct core_hooks {
+    PyObject *error;    /* (status, message, file, record, offset, found, expected) -> exception */
+    PyObject *streams;  /* (index or -1) -> [(index, native), …]: torch's current ones; -1: of all devices it uses */
+    PyObject *to_torch; /* (capsule) -> tensor; NULL: torch has not been asked for */
+    PyObject *convert[CORE_TO_END]; /* (Tensor) -> tensor of that library */
+    PyObject *batch_type;           /* subclasses, whose instances are handed out */
+};
+extern struct core_hooks core_hooks;
+extern PyTypeObject *core_questions_type, *core_loader_type, *core_epoch_type, *core_batch_type, *core_tensor_type;
+
+typedef struct core_loader {
+    PyObject ob_base;
+    stk_loader *loader;      /* NULL: not opened */
+    PyThread_type_lock turn; /* of the one thread that may be in next, seek, restore or close */
+    PyObject *names;         /* tuple of str */
+    PyObject *ragged;        /* dict: name of a field without a tensor of that name -> what to ask for */
+    int64_t timeout_ns;
+    int to; /* enum core_to */
+    enum core_place place;
+    stk_device *device; /* where the batches are; NULL: in ordinary memory */
+    struct core_known *streams;
+    bool copy, closed, on_device; /* on_device: also the host device, whose memory is ordinary */
+    int64_t generation;           /* of forks, when it was made */
+} core_loader;
+
+typedef struct core_batch {
+    PyObject ob_base;
+    core_loader *loader; /* NULL: made by Python code, of `values` */
+    stk_batch *batch;    /* held; NULL: released, or a copy */
+    PyObject *names;     /* tuple of str */
+    PyObject *tensors;   /* of a copy: dict name -> Tensor; else NULL */
+    PyObject *values;    /* dict name -> what batch[name] has given */
+    PyObject *more;      /* dict: indices, mask, sources */
+    bool released;
+    long long rows, valid_rows, epoch, step, global_step, device_slot;
+    char last_of_epoch;
+} core_batch;
+
+typedef struct core_tensor {
+    PyObject ob_base;
+    stk_tensor tensor;   /* has a reference to its storage; or borrowed of `batch`, or of `keep`, or for a call */
+    stk_batch *batch;    /* held, or NULL */
+    core_loader *loader; /* whose batch it is or was; NULL: of none */
+    stk_stream *made_in; /* a copy on a device: work in other streams must come behind this one; held */
+    PyObject *keep;      /* what owns the memory, or NULL */
+    enum core_place place;
+    Py_ssize_t exports; /* buffers handed out */
+    bool ended;         /* the call that it was borrowed for has ended */
+} core_tensor;
+
+/* ---- module.c ---- */
+
+/* Raises what the package makes of the error. Always NULL. */
+PyObject *core_raise(const stk_error *err);
+PyObject *core_text(const char *text); /* UTF-8, other bytes escaped as Python does for paths */
+PyObject *core_own_text(char *text);   /* and frees it; NULL: MemoryError */
+/* Frees an object of a heap type. */
+void core_free(PyObject *self);
+
+/* ---- streams.c ---- */
+
+/* The numbering of DLPack: -1 none (*out is NULL), None and 1 the legacy default stream, 2 the thread's own, else a
+ * cudaStream_t, of the loader's device. False: an exception is set. */
+bool core_stream_from(PyObject *number, core_loader *loader, stk_stream **out);
+/* torch's current streams that may work on the loader's batches (NULL: on none); their number, or -1 with an exception.
+ */
+int core_current_streams(core_loader *loader, stk_stream *out[CORE_MOST_STREAMS]);
+void core_streams_close(core_loader *loader);
+
+/* ---- tensor.c ---- */
+
+/* A tensor over `tensor`: it holds the storage and the batch (may be NULL) once more. */
+core_tensor *core_tensor_new(const stk_tensor *tensor, stk_batch *batch, core_loader *loader, enum core_place place);
+/* A copy in memory of its own; on a device it is made in `stream` (NULL: it is complete). */
+core_tensor *core_tensor_copy(const core_tensor *tensor, stk_stream *stream);
+extern PyType_Spec core_tensor_spec;
+
+/* ---- dlpack.c ---- */
+
+/* A capsule of the tensor whose deleter leaves a mark in each stream. */
+PyObject *core_capsule(core_tensor *tensor, bool versioned, bool copied, stk_stream *const *streams, int count);
+PyObject *core_tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *core_tensor_dlpack_device(PyObject *self, PyObject *unused);
+
+/* ---- batch.c ---- */
+
+/* An empty batch of the loader. */
+core_batch *core_batch_new(core_loader *loader);
+/* Takes the hold of `batch` over. */
+void core_batch_set(core_batch *self, stk_batch *batch);
+/* Copies all tensors and lets the slot go. False: an exception is set. */
+bool core_batch_detach(core_batch *self);
+extern PyType_Spec core_batch_spec;
+
+/* ---- loader.c ---- */
+
+/* The loader's handle, for questions. NULL: an exception is set. */
+stk_loader *core_loader_get(PyObject *self);
+/* Waits for other threads in next, seek, restore or close. False: an exception is set, perhaps that of Ctrl-C. */
+bool core_loader_enter(core_loader *self);
+void core_loader_leave(core_loader *self);
+extern PyType_Spec core_loader_spec, core_epoch_spec;
+
+/* ---- queries.c ---- */
+
+/* Methods and attributes of stoker._core.Questions, the base of its loaders. */
+extern PyType_Spec core_questions_spec;
+
+#endif

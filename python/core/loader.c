@@ -1,0 +1,523 @@
+/* loader.c: a loader and its epochs. Every call that may block gives the GIL up, and looks for signals ten times a
+ * second. A batch is marked as used in the moment it is taken, and nothing can fail between that and the return of
+ * next, so that a saved position is always the one behind the batch that was returned last: Ctrl-C is noticed either
+ * before a batch is taken or by the code that has got it. */
+#include "core.h"
+#include "thread.h"
+#include <time.h>
+
+#define SLICE_NS 100000000LL      /* how late Ctrl-C may be noticed */
+#define FIRST_SLICE_NS 20000000LL /* then it is looked whether all slots are held */
+
+stk_loader *core_loader_get(PyObject *self)
+{
+    stk_loader *loader = ((core_loader *)self)->loader;
+
+    if (!loader)
+        PyErr_SetString(PyExc_ValueError, "the loader has not been opened");
+    return loader;
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+bool core_loader_enter(core_loader *self)
+{
+    PyLockStatus got = PyThread_acquire_lock(self->turn, 0) ? PY_LOCK_ACQUIRED : PY_LOCK_FAILURE;
+
+    while (got != PY_LOCK_ACQUIRED) {
+        Py_BEGIN_ALLOW_THREADS
+        got = PyThread_acquire_lock_timed(self->turn, SLICE_NS / 1000, 1);
+        Py_END_ALLOW_THREADS
+        if (got != PY_LOCK_ACQUIRED && PyErr_CheckSignals() < 0)
+            return false;
+    }
+    return true;
+}
+
+void core_loader_leave(core_loader *self)
+{
+    PyThread_release_lock(self->turn);
+}
+
+/* ---- open and close ---- */
+
+static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    core_loader *self = (core_loader *)PyType_GenericAlloc(type, 0);
+
+    (void)args, (void)kwargs;
+    if (self)
+        self->generation = stki_fork_generation();
+    return (PyObject *)self;
+}
+
+static bool open_it(core_loader *self, PyObject *path, PyObject *text, PyObject *base, char **sets, int set_count)
+{
+    const char *file = path != Py_None ? PyBytes_AsString(path) : NULL;
+    const char *config = text != Py_None ? PyBytes_AsString(text) : NULL;
+    const char *folder = base != Py_None ? PyBytes_AsString(base) : NULL;
+    stk_error err;
+    stk_status status;
+
+    if (PyErr_Occurred())
+        return false;
+    Py_BEGIN_ALLOW_THREADS
+    status = file ? stk_loader_open_file(file, (const char *const *)sets, set_count, &self->loader, &err)
+                  : stk_loader_open_text(config, folder, (const char *const *)sets, set_count, &self->loader, &err);
+    Py_END_ALLOW_THREADS
+    if (status == STK_OK)
+        return true;
+    core_raise(&err);
+    return false;
+}
+
+static bool read_names(core_loader *self)
+{
+    const int count = stk_loader_tensor_count(self->loader);
+    char name[512];
+    stk_error err;
+
+    self->names = PyTuple_New(count);
+    for (int i = 0; self->names && i < count; i++) {
+        PyObject *text;
+
+        if (stk_loader_tensor_name(self->loader, i, name, sizeof name, &err) != STK_OK) {
+            core_raise(&err);
+            return false;
+        }
+        if (!(text = core_text(name)))
+            return false;
+        PyUnicode_InternInPlace(&text);
+        if (PyTuple_SetItem(self->names, i, text) < 0)
+            return false;
+    }
+    return self->names != NULL;
+}
+
+/* (path or None, text or None, folder or None, sets): all bytes. */
+static int init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    core_loader *self = (core_loader *)object;
+    PyObject *path, *text, *base, *sets;
+    char *texts[256];
+    Py_ssize_t count;
+
+    if (self->loader)
+        return PyErr_SetString(PyExc_RuntimeError, "the loader is open"), -1;
+    if ((kwargs && PyDict_Size(kwargs) > 0) ||
+        !PyArg_ParseTuple(args, "OOOO!", &path, &text, &base, &PyTuple_Type, &sets))
+        return -1;
+    if ((count = PyTuple_Size(sets)) > 256)
+        return PyErr_SetString(PyExc_ValueError, "more than 256 options"), -1;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!(texts[i] = PyBytes_AsString(PyTuple_GetItem(sets, i))))
+            return -1;
+    if (!(self->turn = PyThread_allocate_lock()))
+        return PyErr_NoMemory(), -1;
+    return open_it(self, path, text, base, texts, (int)count) && read_names(self) ? 0 : -1;
+}
+
+/* What is known from the options: (timeout in ns, to, copy, device or None, pinned, ragged). The host device is waited
+ * for in next, since its memory is taken for the processor's by everybody else. */
+static PyObject *configure(PyObject *object, PyObject *args)
+{
+    core_loader *self = (core_loader *)object;
+    long long timeout;
+    int to, copy, pinned;
+    const char *device;
+    PyObject *ragged;
+    stk_error err;
+
+    if (!PyArg_ParseTuple(args, "LipzpO!", &timeout, &to, &copy, &device, &pinned, &PyDict_Type, &ragged))
+        return NULL;
+    if (to < 0 || to >= CORE_TO_END)
+        return PyErr_Format(PyExc_ValueError, "to: found %d", to);
+    self->timeout_ns = timeout;
+    self->to = to;
+    self->copy = copy != 0;
+    if (device && stk_device_find(device, &self->device, &err) != STK_OK)
+        return core_raise(&err);
+    self->on_device = device != NULL;
+    self->place = device && stk_device_get_kind(self->device) == STK_DEVICE_CUDA ? CORE_CUDA
+                  : pinned && !device                                            ? CORE_PINNED
+                                                                                 : CORE_ORDINARY;
+    Py_XDECREF(self->ragged);
+    self->ragged = Py_NewRef(ragged);
+    Py_RETURN_NONE;
+}
+
+static void dealloc(PyObject *object)
+{
+    core_loader *self = (core_loader *)object;
+
+    if (self->loader) {
+        Py_BEGIN_ALLOW_THREADS
+        stk_loader_destroy(self->loader);
+        Py_END_ALLOW_THREADS
+    }
+    core_streams_close(self);
+    if (self->turn)
+        PyThread_free_lock(self->turn);
+    Py_XDECREF(self->names);
+    Py_XDECREF(self->ragged);
+    core_free(object);
+}
+
+static PyObject *close_it(PyObject *object, PyObject *unused)
+{
+    core_loader *self = (core_loader *)object;
+    stk_error err;
+    stk_status status;
+
+    (void)unused;
+    if (!self->loader || self->closed)
+        Py_RETURN_NONE;
+    stk_loader_cancel(self->loader); /* ends the wait of another thread */
+    if (stki_fork_generation() == self->generation && !core_loader_enter(self))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = stk_loader_close(self->loader, &err);
+    Py_END_ALLOW_THREADS
+    self->closed = true;
+    core_streams_close(self);
+    if (stki_fork_generation() == self->generation)
+        core_loader_leave(self);
+    if (status != STK_OK && status != STK_E_FORKED)
+        return core_raise(&err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *cancel(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    stk_loader_cancel(((core_loader *)object)->loader);
+    Py_RETURN_NONE;
+}
+
+/* ---- next ---- */
+
+/* Are all slots with the caller, so that no batch can come? */
+static bool all_held(const core_loader *self, int64_t *slots)
+{
+    stk_loader_stats stats = {.struct_size = sizeof stats};
+
+    if (stk_loader_get_stats(self->loader, &stats, NULL) != STK_OK)
+        return false;
+    *slots = self->on_device ? stats.device_slots : stats.slots;
+    return *slots > 0 && (self->on_device ? stats.device_slots_held : stats.slots_leased) == *slots;
+}
+
+static PyObject *raise_all_held(const core_loader *self, int64_t slots)
+{
+    stk_error err = {.status = STK_E_BUSY, .record = -1, .offset = -1};
+    const char *option = self->on_device ? "device_prefetch" : "prefetch";
+
+    PyOS_snprintf(
+        err.message, sizeof err.message,
+        "all %lld slots (loader.%s) are held by batches or tensors that still exist, so that no batch can come: "
+        "keep batch.clone() instead of the batch, open the loader with copy=True, or with a larger %s",
+        (long long)slots, option, option);
+    return core_raise(&err);
+}
+
+static stk_status ask(core_loader *self, stk_stream *stream, int64_t ns, stk_batch **out, stk_error *err)
+{
+    stk_status status;
+
+    Py_BEGIN_ALLOW_THREADS
+    status = stk_loader_next_on(self->loader, stream, ns, out, err);
+    Py_END_ALLOW_THREADS
+    return status;
+}
+
+/* STK_OK: *out is a batch that counts as used. STK_END. Else an exception is set. */
+static stk_status wait_for_batch(core_loader *self, stk_stream *stream, int64_t limit, stk_batch **out)
+{
+    const int64_t start = now_ns();
+    int64_t slice = FIRST_SLICE_NS, slots;
+    int held = 0;
+    stk_error err;
+
+    for (;;) {
+        const int64_t left = limit < 0 ? INT64_MAX : limit - (now_ns() - start);
+        const bool last = left <= slice;
+        const stk_status status = ask(self, stream, left < 0 ? 0 : last ? left : slice, out, &err);
+
+        if (status == STK_OK)
+            stk_batch_mark_used(*out);
+        if (status >= 0)
+            return status;
+        if (status != STK_E_TIMEOUT) {
+            core_raise(&err);
+            return status;
+        }
+        if (PyErr_CheckSignals() < 0)
+            return status;
+        held = all_held(self, &slots) ? held + 1 : 0;
+        if (held == 2) {
+            raise_all_held(self, slots);
+            return status;
+        }
+        if (last) {
+            core_raise(&err);
+            return status;
+        }
+        slice = held ? FIRST_SLICE_NS : SLICE_NS;
+    }
+}
+
+static stk_status take_in_turn(core_loader *self, int64_t limit, core_batch *batch)
+{
+    stk_stream *streams[CORE_MOST_STREAMS] = {NULL};
+    stk_batch *taken;
+    stk_status status;
+
+    if (self->place == CORE_CUDA && core_current_streams(self, streams) < 0)
+        return STK_E_DEVICE;
+    status = wait_for_batch(self, streams[0], limit, &taken);
+    if (status == STK_OK)
+        core_batch_set(batch, taken);
+    return status;
+}
+
+/* The next batch. NULL without an exception: the end. */
+static core_batch *take(core_loader *self, int64_t limit)
+{
+    const bool forked = stki_fork_generation() != self->generation; /* the lock may be another thread's of the parent */
+    core_batch *batch;
+    stk_status status = STK_E_CLOSED;
+
+    if (self->closed)
+        PyErr_SetString(PyExc_ValueError, "the loader is closed");
+    if (!self->loader || self->closed || !(batch = core_batch_new(self)))
+        return core_loader_get((PyObject *)self), NULL;
+    if (forked || core_loader_enter(self)) {
+        status = take_in_turn(self, limit, batch);
+        if (!forked)
+            core_loader_leave(self);
+    }
+    if (status == STK_OK && (!self->copy || core_batch_detach(batch)))
+        return batch;
+    Py_DECREF((PyObject *)batch);
+    return NULL;
+}
+
+static PyObject *next(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"timeout", NULL};
+    core_loader *self = (core_loader *)object;
+    PyObject *timeout = Py_None;
+    int64_t limit = self->timeout_ns;
+    core_batch *batch;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:next", keywords, &timeout))
+        return NULL;
+    if (timeout != Py_None) {
+        const double seconds = PyFloat_AsDouble(timeout);
+
+        if (PyErr_Occurred())
+            return NULL;
+        if (!(seconds >= 0))
+            return PyErr_Format(PyExc_ValueError, "timeout: found a negative number of seconds");
+        limit = seconds < 9e9 ? (int64_t)(seconds * 1e9) : -1;
+    }
+    batch = take(self, limit);
+    if (!batch && !PyErr_Occurred())
+        Py_RETURN_NONE;
+    return (PyObject *)batch;
+}
+
+/* ---- an epoch ---- */
+
+typedef struct core_epoch {
+    PyObject ob_base;
+    core_loader *loader;
+    bool ended, any;
+} core_epoch;
+
+static PyObject *iterate(PyObject *object)
+{
+    core_epoch *self;
+
+    if (!core_loader_get(object))
+        return NULL;
+    if (!(self = (core_epoch *)PyType_GenericAlloc(core_epoch_type, 0)))
+        return NULL;
+    self->loader = (core_loader *)Py_NewRef(object);
+    return (PyObject *)self;
+}
+
+static void epoch_dealloc(PyObject *object)
+{
+    Py_XDECREF((PyObject *)((core_epoch *)object)->loader);
+    core_free(object);
+}
+
+static PyObject *epoch_iterate(PyObject *object)
+{
+    return Py_NewRef(object);
+}
+
+static PyObject *epoch_next(PyObject *object)
+{
+    core_epoch *self = (core_epoch *)object;
+    core_batch *batch;
+    stk_error err = {.status = STK_END, .record = -1, .offset = -1};
+
+    if (self->ended || !(batch = take(self->loader, self->loader->timeout_ns))) {
+        if (self->ended || PyErr_Occurred())
+            return NULL;
+        self->ended = true;
+        if (self->any || stk_loader_steps_per_epoch(self->loader->loader) == 0)
+            return NULL;
+        PyOS_snprintf(
+            err.message, sizeof err.message,
+            "the loader has delivered all of its epochs (loader.num_epochs): leave num_epochs out for an endless "
+            "one, or go back with loader.seek(epoch)");
+        return core_raise(&err);
+    }
+    self->any = true;
+    self->ended = batch->last_of_epoch;
+    return (PyObject *)batch;
+}
+
+static PyType_Slot epoch_slots[] = {
+    {Py_tp_doc, "The rest of an epoch."},
+    {Py_tp_dealloc, (void *)epoch_dealloc},
+    {Py_tp_iter, (void *)epoch_iterate},
+    {Py_tp_iternext, (void *)epoch_next},
+    {0, NULL},
+};
+
+PyType_Spec core_epoch_spec = {
+    .name = "stoker._core.Epoch",
+    .basicsize = sizeof(core_epoch),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = epoch_slots,
+};
+
+/* ---- positions ---- */
+
+static PyObject *state(PyObject *object, PyObject *unused)
+{
+    stk_loader *loader = core_loader_get(object);
+    char saved[STK_STATE_MAX];
+    int64_t bytes;
+    stk_error err;
+
+    (void)unused;
+    if (!loader)
+        return NULL;
+    if (stk_loader_save(loader, saved, sizeof saved, &bytes, &err) != STK_OK)
+        return core_raise(&err);
+    return core_own_text(stk_state_json(saved, bytes, NULL));
+}
+
+/* Goes to a saved position, or to a step of an epoch. */
+static PyObject *move(PyObject *object, const char *text, Py_ssize_t bytes, int64_t epoch, int64_t step)
+{
+    core_loader *self = (core_loader *)object;
+    const bool forked = stki_fork_generation() != self->generation;
+    stk_error err;
+    stk_status status;
+
+    if (!core_loader_get(object) || (!forked && !core_loader_enter(self)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status =
+        text ? stk_loader_restore(self->loader, text, bytes, &err) : stk_loader_seek(self->loader, epoch, step, &err);
+    Py_END_ALLOW_THREADS
+    if (!forked)
+        core_loader_leave(self);
+    if (status != STK_OK)
+        return core_raise(&err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *restore(PyObject *object, PyObject *args)
+{
+    const char *text;
+    Py_ssize_t bytes;
+
+    return PyArg_ParseTuple(args, "y#", &text, &bytes) ? move(object, text, bytes, 0, 0) : NULL;
+}
+
+static PyObject *seek(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"epoch", "step", NULL};
+    long long epoch, step = 0;
+
+    return PyArg_ParseTupleAndKeywords(args, kwargs, "L|L:seek", keywords, &epoch, &step)
+               ? move(object, NULL, 0, epoch, step)
+               : NULL;
+}
+
+static PyObject *refuse_copies(PyObject *object, PyObject *args)
+{
+    (void)object, (void)args;
+    return PyErr_Format(PyExc_TypeError,
+                        "a stoker.Loader cannot be pickled or copied, since it has threads and memory of this process: "
+                        "send loader.config(), and open stoker.Loader(config) in the other process");
+}
+
+/* ---- the type ---- */
+
+static PyMethodDef methods[] = {
+    {"_configure", configure, METH_VARARGS, NULL},
+    {"_state", state, METH_NOARGS, NULL},
+    {"_restore", restore, METH_VARARGS, NULL},
+    {"next", (PyCFunction)(void (*)(void))next, METH_VARARGS | METH_KEYWORDS,
+     "next(timeout=None)\n--\n\n"
+     "The next batch, of this epoch or the following one; None at the end of the last of num_epochs.\n\n"
+     "timeout: seconds; None: loader.timeout. Raises TimeoutError if no batch came in that time; call it again."},
+    {"seek", (PyCFunction)(void (*)(void))seek, METH_VARARGS | METH_KEYWORDS,
+     "seek(epoch, step=0)\n--\n\nGoes to a step of an epoch; prefetched batches are dropped."},
+    {"cancel", cancel, METH_NOARGS,
+     "cancel()\n--\n\nAsks the loader to stop: a waiting next raises. For other threads and handlers of signals."},
+    {"close", close_it, METH_NOARGS,
+     "close()\n--\n\nStops the workers. Batches and tensors that exist stay valid. May be called again."},
+    {"__reduce_ex__", refuse_copies, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyObject *get_names(PyObject *object, void *unused)
+{
+    (void)unused;
+    return core_loader_get(object) ? Py_NewRef(((core_loader *)object)->names) : NULL;
+}
+
+static PyObject *get_closed(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((core_loader *)object)->closed);
+}
+
+static PyGetSetDef getters[] = {
+    {"names", get_names, NULL, "The names of a batch's tensors: those of the fields, then the views. A tuple.", NULL},
+    {"closed", get_closed, NULL, "Whether close has been called.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "A loader; use stoker.Loader."},
+    {Py_tp_new, (void *)create},
+    {Py_tp_init, (void *)init},
+    {Py_tp_dealloc, (void *)dealloc},
+    {Py_tp_iter, (void *)iterate},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getters},
+    {0, NULL},
+};
+
+PyType_Spec core_loader_spec = {
+    .name = "stoker._core.Loader",
+    .basicsize = sizeof(core_loader),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = slots,
+};

@@ -1,0 +1,401 @@
+/* tensor.c: one tensor: shape, dtype, strides, and the buffer protocol (PEP 3118), by which NumPy and memoryview take
+ * it without a copy. */
+#include "core.h"
+#include "stream.h"
+
+core_tensor *core_tensor_new(const stk_tensor *tensor, stk_batch *batch, core_loader *loader, enum core_place place)
+{
+    core_tensor *self = (core_tensor *)PyType_GenericAlloc(core_tensor_type, 0);
+    stk_error err;
+
+    if (!self)
+        return NULL;
+    if (batch && stk_batch_retain(batch, NULL, &err) != STK_OK) {
+        Py_DECREF((PyObject *)self);
+        core_raise(&err);
+        return NULL;
+    }
+    self->tensor = *tensor;
+    stk_tensor_retain(&self->tensor);
+    self->batch = batch;
+    self->place = place;
+    self->loader = loader;
+    Py_XINCREF((PyObject *)loader);
+    return self;
+}
+
+core_tensor *core_tensor_copy(const core_tensor *self, stk_stream *stream)
+{
+    stk_tensor copy;
+    stk_stream *before = stream ? stk_stream_set_current(self->tensor.device, stream) : NULL;
+    stk_error err;
+    stk_status status;
+    core_tensor *out;
+
+    Py_BEGIN_ALLOW_THREADS
+    status = stk_tensor_clone_as(&self->tensor, STK_LAYOUT_KEEP, &copy, &err);
+    Py_END_ALLOW_THREADS
+    if (stream)
+        stk_stream_set_current(self->tensor.device, before);
+    if (status != STK_OK) {
+        core_raise(&err);
+        return NULL;
+    }
+    out = core_tensor_new(&copy, NULL, self->loader, self->place == CORE_CUDA ? CORE_CUDA : CORE_ORDINARY);
+    stk_tensor_release(&copy);
+    if (out)
+        stki_stream_retain(out->made_in = stream);
+    return out;
+}
+
+static void dealloc(PyObject *object)
+{
+    core_tensor *self = (core_tensor *)object;
+
+    stk_batch_release(self->batch);
+    stk_tensor_release(&self->tensor);
+    stki_stream_release(self->made_in);
+    Py_XDECREF((PyObject *)self->loader);
+    Py_XDECREF(self->keep);
+    core_free(object);
+}
+
+/* ---- attributes ---- */
+
+static PyObject *axes(const int64_t *numbers, int count)
+{
+    PyObject *out = PyTuple_New(count);
+
+    for (int i = 0; out && i < count; i++) {
+        PyObject *number = PyLong_FromLongLong(numbers[i]);
+
+        if (!number || PyTuple_SetItem(out, i, number) < 0)
+            Py_CLEAR(out);
+    }
+    return out;
+}
+
+static PyObject *get_shape(PyObject *object, void *unused)
+{
+    const core_tensor *self = (core_tensor *)object;
+
+    (void)unused;
+    return axes(self->tensor.shape, self->tensor.ndim);
+}
+
+static PyObject *get_strides(PyObject *object, void *unused)
+{
+    const core_tensor *self = (core_tensor *)object;
+
+    (void)unused;
+    return axes(self->tensor.strides, self->tensor.ndim);
+}
+
+static PyObject *get_dtype(PyObject *object, void *unused)
+{
+    (void)unused;
+    return core_text(stk_dtype_long_name(((core_tensor *)object)->tensor.dtype));
+}
+
+static PyObject *get_device(PyObject *object, void *unused)
+{
+    const core_tensor *self = (core_tensor *)object;
+
+    (void)unused;
+    return core_text(self->place == CORE_CUDA ? stk_device_name(self->tensor.device) : "cpu");
+}
+
+static PyObject *get_ndim(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong(((core_tensor *)object)->tensor.ndim);
+}
+
+static PyObject *get_nbytes(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(stk_tensor_nbytes(&((core_tensor *)object)->tensor));
+}
+
+static PyObject *get_size(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(stk_tensor_numel(&((core_tensor *)object)->tensor));
+}
+
+static PyObject *get_readonly(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong((((core_tensor *)object)->tensor.flags & STK_TENSOR_READONLY) != 0);
+}
+
+static PyObject *get_pinned(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((core_tensor *)object)->place == CORE_PINNED);
+}
+
+/* NumPy's and PEP 3118's names of dtypes. */
+static const struct format {
+    stk_dtype dtype;
+    const char *buffer, *array;
+} formats[] = {
+    {STK_BOOL, "?", "|b1"}, {STK_U8, "B", "|u1"},     {STK_I8, "b", "|i1"},  {STK_U16, "H", "<u2"},
+    {STK_I16, "h", "<i2"},  {STK_U32, "I", "<u4"},    {STK_I32, "i", "<i4"}, {STK_U64, "Q", "<u8"},
+    {STK_I64, "q", "<i8"},  {STK_F16, "e", "<f2"},    {STK_F32, "f", "<f4"}, {STK_F64, "d", "<f8"},
+    {STK_C64, "Zf", "<c8"}, {STK_C128, "Zd", "<c16"},
+};
+
+static const struct format *format_of(stk_dtype dtype)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (formats[i].dtype == dtype)
+            return &formats[i];
+    return NULL;
+}
+
+static PyObject *get_cuda_interface(PyObject *object, void *unused)
+{
+    const core_tensor *self = (core_tensor *)object;
+    const struct format *format = format_of(self->tensor.dtype);
+
+    (void)unused;
+    if (self->place != CORE_CUDA || !format)
+        return PyErr_Format(PyExc_AttributeError,
+                            self->place != CORE_CUDA
+                                ? "__cuda_array_interface__: the tensor is in ordinary memory"
+                                : "__cuda_array_interface__ has no name for its dtype; use DLPack");
+    /* No stream: the consumer's current one is the one that the batch was asked for in, and is behind the copy. */
+    return Py_BuildValue("{sNsss(KO)sNsisO}", "shape", axes(self->tensor.shape, self->tensor.ndim), "typestr",
+                         format->array, "data", (unsigned long long)(uintptr_t)self->tensor.data,
+                         self->tensor.flags & STK_TENSOR_READONLY ? Py_True : Py_False, "strides",
+                         axes(self->tensor.strides, self->tensor.ndim), "version", 3, "stream", Py_None);
+}
+
+static PyGetSetDef getters[] = {
+    {"shape", get_shape, NULL, "The lengths of its axes.", NULL},
+    {"strides", get_strides, NULL, "In bytes.", NULL},
+    {"dtype", get_dtype, NULL, "The name of its dtype: \"float32\", \"bfloat16\", \"bool\", …", NULL},
+    {"device", get_device, NULL, "\"cpu\" or \"cuda:N\".", NULL},
+    {"ndim", get_ndim, NULL, "The number of axes.", NULL},
+    {"nbytes", get_nbytes, NULL, "Bytes of its elements.", NULL},
+    {"size", get_size, NULL, "The number of elements.", NULL},
+    {"readonly", get_readonly, NULL, "Whether its memory must not be written, as that of a mapped file.", NULL},
+    {"is_pinned", get_pinned, NULL, "Whether it is in page-locked memory, from which a GPU copies by itself.", NULL},
+    {"__cuda_array_interface__", get_cuda_interface, NULL, "Of a tensor on a GPU whose dtype NumPy has.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+/* ---- the buffer protocol ---- */
+
+static const char *bits_format(int64_t size)
+{
+    return size == 1 ? "B" : "H"; /* bf16 and the 8-bit floats */
+}
+
+static int refuse(Py_buffer *view, const char *why)
+{
+    view->obj = NULL;
+    PyErr_SetString(PyExc_BufferError, why);
+    return -1;
+}
+
+static bool is_fortran(const stk_tensor *tensor)
+{
+    return stk_tensor_has_layout(tensor, STK_LAYOUT_COLUMN_MAJOR);
+}
+
+static int get_buffer(PyObject *object, Py_buffer *view, int flags)
+{
+    core_tensor *self = (core_tensor *)object;
+    const stk_tensor *tensor = &self->tensor;
+    const struct format *format = format_of(tensor->dtype);
+    const bool row_major = stk_tensor_is_contiguous(tensor);
+
+    if (self->ended)
+        return refuse(view, "the tensor was valid during the call of a transform only");
+    if (self->place == CORE_CUDA)
+        return refuse(view, "the tensor is on a GPU: copy it to the CPU first");
+    if (!format)
+        return refuse(view,
+                      "a buffer has no format for its dtype: use DLPack, or Tensor.numpy(), which takes ml_dtypes'");
+    if (tensor->flags & STK_TENSOR_SWAPPED)
+        return refuse(view, "the tensor is in the opposite byte order: copy it first");
+    if ((flags & PyBUF_WRITABLE) && (tensor->flags & STK_TENSOR_READONLY))
+        return refuse(view, "the tensor is read-only");
+    if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !row_major)
+        return refuse(view, "the tensor is not contiguous, and the consumer takes no strides");
+    if (((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS && !row_major) ||
+        ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !is_fortran(tensor)) ||
+        ((flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS && !row_major && !is_fortran(tensor)))
+        return refuse(view, "the tensor is not contiguous as the consumer asks");
+    *view = (Py_buffer){
+        .buf = tensor->data,
+        .obj = Py_NewRef(object),
+        .len = (Py_ssize_t)stk_tensor_nbytes(tensor),
+        .itemsize = (Py_ssize_t)stk_dtype_size(tensor->dtype),
+        .readonly = (tensor->flags & STK_TENSOR_READONLY) != 0,
+        .ndim = tensor->ndim,
+        .format = flags & PyBUF_FORMAT ? (char *)(uintptr_t)format->buffer : NULL,
+        .shape = flags & PyBUF_ND ? (Py_ssize_t *)self->tensor.shape : NULL,
+        .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? (Py_ssize_t *)self->tensor.strides : NULL,
+    };
+    self->exports++;
+    return 0;
+}
+
+static void release_buffer(PyObject *object, Py_buffer *view)
+{
+    (void)view;
+    ((core_tensor *)object)->exports--;
+}
+
+/* ---- methods ---- */
+
+/* The same memory with another dtype of that size. */
+static PyObject *bits(PyObject *object, PyObject *unused)
+{
+    core_tensor *self = (core_tensor *)object, *out;
+    stk_tensor tensor = self->tensor;
+
+    (void)unused;
+    if (!format_of(tensor.dtype))
+        tensor.dtype = stk_dtype_find(*bits_format(stk_dtype_size(tensor.dtype)) == 'B' ? "u8" : "u16");
+    out = core_tensor_new(&tensor, self->batch, self->loader, self->place);
+    if (out && !self->batch && !tensor.storage)
+        out->keep = Py_NewRef(object);
+    return (PyObject *)out;
+}
+
+static PyObject *clone(PyObject *object, PyObject *unused)
+{
+    const core_tensor *self = (core_tensor *)object;
+    stk_stream *streams[CORE_MOST_STREAMS] = {NULL};
+
+    (void)unused;
+    if (self->place == CORE_CUDA && core_current_streams(self->loader, streams) < 0)
+        return NULL;
+    return (PyObject *)core_tensor_copy(self, streams[0]);
+}
+
+static PyObject *convert(PyObject *object, enum core_to to)
+{
+    PyObject *hook = core_hooks.convert[to];
+
+    return hook ? PyObject_CallFunctionObjArgs(hook, object, NULL)
+                : PyErr_Format(PyExc_RuntimeError, "the package stoker has been unloaded");
+}
+
+static PyObject *as_numpy(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return convert(object, CORE_TO_NUMPY);
+}
+
+static PyObject *as_torch(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return convert(object, CORE_TO_TORCH);
+}
+
+static PyObject *as_jax(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return convert(object, CORE_TO_JAX);
+}
+
+static PyObject *as_array(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"dtype", "copy", NULL};
+    PyObject *dtype = Py_None, *copy = Py_None, *array, *out;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", keywords, &dtype, &copy) ||
+        !(array = convert(object, CORE_TO_NUMPY)))
+        return NULL;
+    if (dtype == Py_None && copy != Py_True)
+        return array;
+    out = copy == Py_True
+              ? PyObject_CallMethod(array, "astype", "O",
+                                    dtype == Py_None ? PyObject_GetAttrString(array, "dtype") : Py_NewRef(dtype))
+              : NULL;
+    Py_DECREF(array);
+    return out;
+}
+
+static PyObject *capsule(PyObject *object, PyObject *args)
+{
+    core_tensor *self = (core_tensor *)object;
+    stk_stream *streams[CORE_MOST_STREAMS];
+    int versioned, count;
+
+    if (!PyArg_ParseTuple(args, "p", &versioned) || (count = core_current_streams(self->loader, streams)) < 0)
+        return NULL;
+    return core_capsule(self, versioned != 0, false, streams, count);
+}
+
+static PyObject *refuse_copies(PyObject *object, PyObject *args)
+{
+    (void)object, (void)args;
+    return PyErr_Format(PyExc_TypeError, "a stoker.Tensor cannot be pickled or copied: it is memory of a loader; use "
+                                         "tensor.clone(), tensor.numpy().copy() or tensor.torch().clone()");
+}
+
+static Py_ssize_t length(PyObject *object)
+{
+    const core_tensor *self = (core_tensor *)object;
+
+    if (self->tensor.ndim > 0)
+        return (Py_ssize_t)self->tensor.shape[0];
+    PyErr_SetString(PyExc_TypeError, "len() of a tensor without axes");
+    return -1;
+}
+
+static PyObject *repr(PyObject *object)
+{
+    PyObject *shape = get_shape(object, NULL), *dtype = get_dtype(object, NULL), *device = get_device(object, NULL);
+    PyObject *out =
+        shape && dtype && device ? PyUnicode_FromFormat("<stoker.Tensor %U %S on %U>", dtype, shape, device) : NULL;
+
+    Py_XDECREF(shape);
+    Py_XDECREF(dtype);
+    Py_XDECREF(device);
+    return out;
+}
+
+static PyMethodDef methods[] = {
+    {"__dlpack__", (PyCFunction)(void (*)(void))core_tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
+     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nAs in the Python array API "
+     "standard."},
+    {"__dlpack_device__", core_tensor_dlpack_device, METH_NOARGS, "(device type, device id) as in DLPack."},
+    {"__array__", (PyCFunction)(void (*)(void))as_array, METH_VARARGS | METH_KEYWORDS,
+     "__array__(dtype=None, copy=None)\n--\n\nA NumPy array over the same memory, or a copy."},
+    {"__reduce_ex__", refuse_copies, METH_VARARGS, NULL},
+    {"numpy", as_numpy, METH_NOARGS,
+     "numpy()\n--\n\nA NumPy array over the same memory; bfloat16 and float8 have the dtypes of ml_dtypes."},
+    {"torch", as_torch, METH_NOARGS, "torch()\n--\n\nA torch tensor over the same memory."},
+    {"jax", as_jax, METH_NOARGS, "jax()\n--\n\nA JAX array; over the same memory where JAX allows it."},
+    {"clone", clone, METH_NOARGS, "clone()\n--\n\nA copy in memory of its own."},
+    {"_bits", bits, METH_NOARGS, "The same memory as unsigned integers, of a dtype that buffers cannot name."},
+    {"_capsule", capsule, METH_VARARGS, "A capsule for torch's current streams; versioned or not."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "A tensor of a batch or a file, for NumPy, torch, JAX and whatever takes DLPack or buffers.\n\n"
+                "Its memory stays valid as long as it, or anything made of it without a copy, lives."},
+    {Py_tp_dealloc, (void *)dealloc},
+    {Py_tp_getset, getters},
+    {Py_tp_methods, methods},
+    {Py_tp_repr, (void *)repr},
+    {Py_sq_length, (void *)length},
+    {Py_bf_getbuffer, (void *)get_buffer},
+    {Py_bf_releasebuffer, (void *)release_buffer},
+    {0, NULL},
+};
+
+PyType_Spec core_tensor_spec = {
+    .name = "stoker._core.Tensor",
+    .basicsize = sizeof(core_tensor),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};

@@ -1,0 +1,24 @@
+"""stoker feeds training loops: files on disk become batches of tensors.
+
+    import stoker
+
+    loader = stoker.Loader("train.yaml", batch_size=256, to="torch")
+    for epoch in range(90):
+        for batch in loader:                       # an epoch
+            loss = model(batch["image"], batch["label"])
+"""
+
+from . import _core
+from ._batch import Batch
+from ._config import Dataset, Field, Transform
+from ._core import Tensor
+from ._errors import (StokerError, StokerFileNotFoundError, StokerMemoryError, StokerOSError, StokerRuntimeError,
+                      StokerTimeoutError, StokerValueError)
+from ._loader import DatasetInfo, FieldInfo, Loader
+from ._transforms import *  # noqa: F403
+from . import _transforms
+
+__version__: str = _core.version
+__all__ = ["Batch", "Dataset", "DatasetInfo", "Field", "FieldInfo", "Loader", "StokerError", "StokerFileNotFoundError",
+           "StokerMemoryError", "StokerOSError", "StokerRuntimeError", "StokerTimeoutError", "StokerValueError", "Tensor",
+           "Transform", *_transforms.__all__]

@@ -1,0 +1,72 @@
+"""Batches as users see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Batch(_core.Batch, Mapping[str, Any]):
+    """A mapping of names to tensors of the library that the loader's `to` names; `names` of the loader lists them.
+
+    A field of varying length `text` is the two tensors `text.values` and `text.offsets`. The tensors lie in a slot of the loader
+    and are the user's to write. The slot is filled again when the batch and all tensors made of it are gone.
+
+    Attributes:
+        indices: int64 [rows], the number of each row's sample (or window).
+        mask: bool [rows], false for padding.
+        sources: int32 [rows], the data set of each row.
+        rows, valid_rows, epoch, step, global_step, last_of_epoch
+    """
+
+    __slots__ = ()
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def to(self, device: Any, non_blocking: bool = False, **options: Any) -> Batch:
+        """The batch on another device of torch, as Tensor.to of each of its tensors."""
+        return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking, **options))
+
+    def pin_memory(self, device: Any = None) -> Batch:
+        """The batch in page-locked memory; itself if it is there already (pin_memory=True of the loader)."""
+        names = self.keys()
+        if not names or self._pinned():
+            return self
+        return self._map(lambda tensor: tensor.pin_memory(*(() if device is None else (device,))))
+
+    def _pinned(self) -> bool:
+        try:
+            return bool(self.tensor(self.keys()[0]).is_pinned)
+        except ValueError:  # made by to()
+            return False
+
+    def _map(self, function: Any) -> Batch:
+        values = {name: function(self._torch(name)) for name in self.keys()}
+        more = {name: _own(getattr(self, name)) for name in ("indices", "mask", "sources")}
+        return self._with_values(values, more)  # type: ignore[no-any-return]
+
+    def _torch(self, name: str) -> torch.Tensor:
+        value = self[name]
+        if hasattr(value, "to"):
+            return value  # type: ignore[no-any-return]
+        return self.tensor(name).torch()  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.keys())
+        return f"<stoker.Batch epoch {self.epoch} step {self.step}: {self.rows} rows of {names}>"
+
+
+def _own(value: Any) -> Any:
+    """A copy that keeps no slot."""
+    return value.clone() if hasattr(value, "clone") else value.copy()
+
+
+_core.set_hook("batch", Batch)

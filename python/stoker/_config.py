@@ -1,0 +1,165 @@
+"""Configs as Python objects: everything becomes the text that a config file would be, so that one parser checks it all."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from . import _options
+from ._options import DatasetOptions, FieldOptions
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+Step = Mapping[str, Any]
+"""A transform as a config has it: {"resize": 256}."""
+
+
+class Transform(dict[str, Any]):
+    """A step of a field's list of transforms, as a config has it: {"random_crop": {"size": 224, "padding": 8}}."""
+
+
+def make(name: str, first: str, value: tuple[Any, ...], parameters: dict[str, Any]) -> Transform:
+    if len(value) > 1:
+        raise TypeError(f"{name}() takes one positional argument, found {len(value)}")
+    if value and parameters:
+        if not first or first in parameters:
+            raise TypeError(f"{name}() takes either a positional argument or keyword arguments")
+        return Transform({name: {first: value[0], **parameters}})
+    return Transform({name: value[0] if value else parameters})
+
+
+def _refuse(name: str, known: Iterable[str], what: str) -> TypeError:
+    near = difflib.get_close_matches(name, known, 1)
+    return TypeError(f"{what} has no option '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
+
+
+class Field:
+    """A field of a data set, for `Loader({"image": Field("train", layout="nchw")})`.
+
+    path: a file, a folder, a pattern, or a list of them, one after the other. Relative paths start from the working directory.
+    options: those of a field (dtype, layout, transforms, pad, ragged, views, …), and directly those of its `source`, which say how
+    the files are read (name, window, classes, …). Where both have one (dtype, layout), it is the batch's;
+    `source={"layout": "nchw"}` says the file's.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
+                 **options: Unpack[FieldOptions]) -> None:
+        given: dict[str, Any] = dict(options)
+        if path is not None:
+            given["path"] = path
+        self.options: dict[str, Any] = {}
+        source: dict[str, Any] = {}
+        for name, value in given.items():
+            if name in _options.FIELD:
+                self.options[name] = value
+            elif name in _options.SOURCE:
+                source[name] = value
+            else:
+                raise _refuse(name, _options.FIELD | _options.SOURCE, "a field")
+        if source:
+            self.options["source"] = {**source, **self.options.get("source", {})}
+
+    def __repr__(self) -> str:
+        return f"Field({', '.join(f'{name}={value!r}' for name, value in self.options.items())})"
+
+
+class Dataset:
+    """One of several data sets that a loader mixes: `Loader([Dataset({...}, name="a", weight=2), Dataset({...})])`.
+
+    fields: as of a Loader; the same names in all of them. options: name, weight, indices, manifest, pair, …
+    """
+
+    def __init__(self, fields: Mapping[str, Field | str | os.PathLike[str]], **options: Any) -> None:
+        self.fields, self.options = fields, options
+
+
+def _numbers(value: Any) -> Any:
+    """What NumPy, torch and other libraries have for numbers and lists of them; None: it is nothing of that kind."""
+    if isinstance(value, type):
+        return None
+    if hasattr(value, "tolist") and hasattr(value, "dtype"):
+        return value.tolist()
+    if hasattr(value, "__index__"):
+        return int(value)
+    if hasattr(value, "__float__"):
+        return float(value)
+    return None
+
+
+def _dtype(value: Any) -> str | None:
+    """The name of a dtype of NumPy, ml_dtypes, torch or JAX."""
+    if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
+        return str(value).removeprefix("torch.")
+    if isinstance(value, type) or type(value).__name__.endswith(("DType", "dtype")) or hasattr(value, "itemsize"):
+        try:
+            import numpy
+            return str(numpy.dtype(value).name)
+        except (ImportError, TypeError):
+            return None
+    return None
+
+
+def plain(value: Any) -> Any:
+    """As JSON has it."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value if not isinstance(value, str) else str(value)
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else {"inf": ".inf", "-inf": "-.inf"}.get(str(value), ".nan")
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds()!r}s"
+    if isinstance(value, Field):
+        return plain(value.options)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if (numbers := _numbers(value)) is not None:
+        return numbers
+    if (dtype := _dtype(value)) is not None:
+        return dtype
+    if isinstance(value, (Iterable, Sequence)) and not isinstance(value, (bytes, bytearray)):
+        return [plain(item) for item in value]
+    if callable(value):
+        from ._calls import name_of
+        return {"call": name_of(value)}
+    raise TypeError(f"a config holds texts, numbers, lists and mappings; found {type(value).__name__}")
+
+
+def text_of(value: Any) -> str:
+    """In the language of configs, where a dollar sign begins a variable."""
+    return json.dumps(plain(value), ensure_ascii=False).replace("$", "$$")
+
+
+def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: plain(field if isinstance(field, (Field, Mapping)) else Field(field)) for name, field in fields.items()}
+
+
+def is_config(config: Mapping[str, Any]) -> bool:
+    """The sections of a config, not fields."""
+    return any(isinstance(config.get(section), (Mapping, list)) for section in ("dataset", "datasets"))
+
+
+def config_of(config: Any) -> str:
+    """The text of a dict with the sections of a config, of fields, or of data sets."""
+    if isinstance(config, Mapping) and is_config(config):
+        return text_of(config)
+    if isinstance(config, Mapping):
+        return text_of({"dataset": {"fields": _fields(config)}})
+    datasets = []
+    for dataset in config:
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"expected a path, a text, a mapping or a list of stoker.Dataset, found {type(dataset).__name__} in the list")
+        datasets.append({**plain(dataset.options), "fields": _fields(dataset.fields)})
+    return text_of({"datasets": datasets})
+
+
+def sets_of(section: str, options: Mapping[str, Any], known: frozenset[str]) -> list[str]:
+    for name in options:
+        if name not in known:
+            raise _refuse(name, known, f"a {section}")
+    return [f"{section}.{name}={text_of(value)}" for name, value in options.items()]

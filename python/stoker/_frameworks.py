@@ -1,0 +1,79 @@
+"""What batches become: tensors of torch, NumPy and JAX. Each library is imported when it is first asked for."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from . import _core
+
+NAMES = {None: 0, "torch": 1, "numpy": 2, "jax": 3}
+
+#: Dtypes that buffers cannot name; NumPy has them from ml_dtypes.
+_BITS = frozenset(("bfloat16", "float8_e4m3fn", "float8_e5m2"))
+
+
+def current_streams(index: int) -> list[tuple[int, int]]:
+    """torch's current stream on a GPU; -1: on every GPU that torch uses. Empty: torch is not in use."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return []
+    if index >= 0:
+        return [(index, torch.cuda.current_stream(index).cuda_stream)]
+    has_context = getattr(getattr(torch, "_C", None), "_cuda_hasPrimaryContext", None)
+    used = (range(torch.cuda.device_count()) if has_context is None else
+            [i for i in range(torch.cuda.device_count()) if has_context(i)])
+    return [(i, torch.cuda.current_stream(i).cuda_stream) for i in used]
+
+
+def _torch_import() -> Any:
+    """torch's function from a capsule to a tensor."""
+    import torch
+    import torch.utils.dlpack
+    return getattr(torch._C, "_from_dlpack", torch.utils.dlpack.from_dlpack)
+
+
+def to_torch(tensor: Any) -> Any:
+    import torch
+    if tensor.readonly:  # torch has no such tensors
+        tensor = tensor.clone()
+    if tensor.dtype.startswith("float8"):  # not every torch takes these by DLPack
+        return _torch_import()(tensor._bits()._capsule(False)).view(getattr(torch, tensor.dtype))
+    return _torch_import()(tensor._capsule(False))
+
+
+def to_numpy(tensor: Any) -> Any:
+    import numpy
+    if tensor.dtype not in _BITS:
+        return numpy.asarray(memoryview(tensor))
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        raise ImportError(f"NumPy has no {tensor.dtype} of its own: pip install ml_dtypes") from error
+    return numpy.asarray(memoryview(tensor._bits())).view(numpy.dtype(getattr(ml_dtypes, tensor.dtype)))
+
+
+def to_jax(tensor: Any) -> Any:
+    import jax
+    if tensor.readonly:
+        tensor = tensor.clone()
+    return jax.dlpack.from_dlpack(tensor)
+
+
+def prepare(to: str | None) -> int:
+    """Imports the library, so that it is missing now and not at the first batch. The number that _core has for it."""
+    if to not in NAMES:
+        raise ValueError(f"to: found {to!r}, expected 'torch', 'numpy', 'jax' or None")
+    if to == "torch":
+        _core.set_hook("to_torch", _torch_import())
+    elif to is not None:
+        __import__(to)
+        if to == "jax":
+            import jax.dlpack  # noqa: F401
+    return NAMES[to]
+
+
+_core.set_hook("streams", current_streams)
+_core.set_hook("torch", to_torch)
+_core.set_hook("numpy", to_numpy)
+_core.set_hook("jax", to_jax)

@@ -1,0 +1,217 @@
+"""The loader."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _config, _core, _errors, _frameworks, _options
+from ._batch import Batch
+from ._options import LoaderOptions
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+_core.set_hook("error", _errors.make)
+_open: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+
+class FieldInfo(NamedTuple):
+    """A field of a loader. shape: of a full batch, None for an axis that varies. kernel: how rows are converted."""
+
+    name: str
+    source_dtype: str
+    dtype: str
+    shape: tuple[int | None, ...]
+    layout: str
+    kernel: str
+    access: str
+
+
+class DatasetInfo(NamedTuple):
+    """A data set of a loader. first: the number of its first sample in batch.indices; positions: its positions in an epoch."""
+
+    name: str
+    weight: float
+    samples: int
+    first: int
+    positions: int
+
+
+def _source(config: Any) -> tuple[bytes | None, bytes | None]:
+    """The path of a config file, or the text of a config."""
+    if isinstance(config, str) and ("\n" in config or "{" in config):
+        return None, config.encode()
+    if isinstance(config, (str, os.PathLike)):
+        return os.fsencode(config), None
+    return None, _config.config_of(config).encode("utf-8", "surrogateescape")
+
+
+class Loader(_core.Loader):
+    """Delivers batches of a data set, in a defined order, made ahead by threads.
+
+    config: one of
+        - the path of a YAML file, or the text of one (a str with a line break or a brace);
+        - a dict with the sections `dataset` and `loader`, as in the file;
+        - a mapping of names to `Field` (or paths), or a list of `Dataset`, which are mixed.
+    to: what the tensors of batches are: "torch", "numpy", "jax"; None: `stoker.Tensor`.
+    copy: batches are copies, which keep no slot of the loader.
+    sets: assignments on top of the config, "loader.batch_size=256".
+    base_dir: where relative paths of a text or dict start; None: the working directory.
+    options: every option of the section `loader`, over those of the config: batch_size=256, shuffle=True, num_workers=8.
+
+    `for batch in loader` runs to the end of the epoch, and after a `break` goes on where it was; `len(loader)` is the number of
+    batches of an epoch. Without `num_epochs` there are as many epochs as are asked for.
+
+    Threads: next may be called from several threads, which take turns. After a fork the child cannot use it.
+
+    Raises: StokerError and the built-in exception that fits: ValueError, FileNotFoundError, MemoryError, OSError.
+    """
+
+    def __init__(self, config: str | os.PathLike[str] | Mapping[str, Any] | Sequence[_config.Dataset], *, to: str | None = None,
+                 copy: bool = False, sets: Sequence[str] = (), base_dir: str | os.PathLike[str] | None = None,
+                 **options: Unpack[LoaderOptions]) -> None:
+        number = _frameworks.prepare(to)
+        path, text = _source(config)
+        every = ["loader.num_epochs?=0", *_config.sets_of("loader", options, _options.LOADER), *sets]
+        super().__init__(path, text, None if base_dir is None else os.fsencode(base_dir),
+                         tuple(one.encode("utf-8", "surrogateescape") for one in every))
+        self._options: dict[str, Any] | None = None
+        self._arguments = {"config": os.fsdecode(path) if path else text.decode("utf-8", "surrogateescape"),  # type: ignore[union-attr]
+                           "sets": every[1:], "base_dir": None if base_dir is None else os.fsdecode(base_dir), "to": to, "copy": copy}
+        known = self.options
+        plan = known["plan"]
+        device = plan.get("device")
+        timeout = known["loader"]["timeout_ns"]
+        self._configure(-1 if timeout == "infinite" else timeout, number, copy, device, device is None and plan["pinned_slots"] > 0,
+                        self._hints())
+        _open.add(self)
+
+    def _hints(self) -> dict[str, str]:
+        """What to ask for instead of a field that is several tensors."""
+        hints: dict[str, list[str]] = {}
+        for name in self.names:
+            field, _, part = name.rpartition(".")
+            if field and part in ("values", "offsets", "shapes") and field not in self.names:
+                hints.setdefault(field, []).append(name)
+        return {field: f"{field}: its rows vary in length; ask for " + ", ".join(f'"{name}"' for name in names)
+                for field, names in hints.items()}
+
+    # ---- batches ----
+
+    if TYPE_CHECKING:
+        def next(self, timeout: float | None = None) -> Batch | None: ...
+
+        def __iter__(self) -> Iterator[Batch]: ...
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return self.steps_per_epoch
+
+    # ---- positions ----
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position behind the batch that was handed out last: a dict of texts and numbers for torch.save, JSON or pickle."""
+        state: dict[str, Any] = json.loads(self._state())
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes to a position that state_dict gave, perhaps in another process with other workers, ranks or prefetch.
+
+        Raises ValueError (status "mismatch") if data, order, seed, batch or transforms differ (resume="force" accepts that)."""
+        self._restore(json.dumps(_config.plain(state)).encode())
+
+    @property
+    def epoch(self) -> int:
+        """Of the next batch, from 0."""
+        return int(self.state_dict()["epoch"])
+
+    def config(self) -> dict[str, Any]:
+        """The arguments of this loader, which can be pickled: `Loader(**config)` opens another one, also in another process."""
+        return dict(self._arguments)
+
+    # ---- questions ----
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """All effective options and what was made of them, as `loadbench --json` shows them."""
+        if self._options is None:
+            self._options = json.loads(self._options_json())
+        return self._options
+
+    def option(self, name: str) -> Any:
+        """One effective option: option("loader.prefetch"); sizes in bytes, times in ns."""
+        return json.loads(self._option(name))
+
+    @property
+    def notes(self) -> list[str]:
+        """What differs from the request ("prefetch lowered from 8 to 5: …") and other facts worth knowing, a sentence each."""
+        notes: list[str] = self._notes()
+        return notes
+
+    @property
+    def fields(self) -> list[FieldInfo]:
+        """Dtypes, shapes and layouts of the fields."""
+        return [FieldInfo(*field) for field in self._fields()]
+
+    @property
+    def datasets(self) -> list[DatasetInfo]:
+        """The data sets that are mixed, or the only one."""
+        return [DatasetInfo(*dataset) for dataset in self._datasets()]
+
+    def classes(self, field: str = "label") -> list[str] | None:
+        """The names of the classes of a field of labels, in the order of their numbers. None: they have no names."""
+        names = [info.name for info in self.fields]
+        if field not in names:
+            raise KeyError(f"there is no field '{field}': {', '.join(names)}")
+        classes: list[str] | None = self._classes(names.index(field))
+        return classes
+
+    @property
+    def class_to_idx(self) -> dict[str, int]:
+        """As torchvision's ImageFolder has it: names of the classes of the field `label`, or of the only one that has them."""
+        named = {info.name: names for info in self.fields if (names := self.classes(info.name)) is not None}
+        if "label" in named:
+            chosen = named["label"]
+        elif len(named) == 1:
+            chosen = next(iter(named.values()))
+        else:
+            raise AttributeError(f"{len(named)} fields have names of classes: use classes(field)")
+        return {name: i for i, name in enumerate(chosen)}
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """Counters since open: times in ns summed over the workers, bytes, batches (stk_loader_stats in loader.h)."""
+        stats: dict[str, int] = self._stats()
+        return stats
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """How many samples were skipped or replaced, by reason: {"corrupt": 3}."""
+        failures: dict[str, int] = self._failures()
+        return failures
+
+    # ---- the end ----
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<stoker.Loader of {', '.join(self.names)}: {self.samples} samples, {len(self)} batches an epoch>"
+
+
+@atexit.register
+def _close_all() -> None:
+    """Before the interpreter goes, which workers may call."""
+    for loader in list(_open):
+        try:
+            loader.close()
+        except _errors.StokerError:
+            pass

@@ -1,0 +1,50 @@
+"""Ctrl-C at random times: a saved position is always the one behind the batch that next returned last, and no slot is lost."""
+
+import collections
+import itertools
+import operator
+import random
+import signal
+import unittest
+
+import stoker
+from support import SLOW, Case
+
+STEP = operator.attrgetter("global_step")
+
+
+class Interrupts(Case):
+    def setUp(self):
+        before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+
+    def test_next_is_interrupted(self):
+        loader = stoker.Loader(SLOW)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        self.assertRaises(KeyboardInterrupt, loader.next)
+        self.assertEqual(loader.state_dict()["step"], 0)
+        self.fails(TimeoutError, "timeout", loader.close)
+
+    def test_nothing_is_lost(self):
+        """Everything between the loader and the list runs in C, where no signal is looked at but in next."""
+        field = stoker.Field(synthetic={"count": 4096, "shape": [16], "dtype": "i32", "read_time": "40us"})
+        seen, interrupts, draw = collections.deque(), 0, random.Random(5)
+        with stoker.Loader({"x": field}, batch_size=8, num_workers=2, prefetch=4) as loader:
+            steps = len(loader)
+            while interrupts < 1000:
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, draw.uniform(1e-5, 2e-3))
+                    while True:
+                        seen.extend(map(STEP, itertools.islice(iter(loader), 7)))
+                except KeyboardInterrupt:
+                    interrupts += 1
+                state = loader.state_dict()
+                self.assertEqual(state["epoch"] * steps + state["step"], len(seen))
+                if interrupts % 50 == 0:
+                    self.assertEqual(loader.stats["slots_leased"], 0)
+            self.assertEqual(list(seen), list(range(len(seen))))
+            self.assertGreater(len(seen), 1000)
+
+
+if __name__ == "__main__":
+    unittest.main()
