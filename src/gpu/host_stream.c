@@ -179,14 +179,9 @@ static bool take(stki_host_stream *stream, header *piece, void *job)
     return true;
 }
 
-static stk_status run_piece(stki_host_stream *stream, const header *piece, void *job, stk_error *err)
+static stk_status run_piece(const header *piece, void *job, bool has_failed, stk_error *err)
 {
-    bool skip;
-
-    stki_lock(&stream->lock);
-    skip = stream->failed_at != 0;
-    stki_unlock(&stream->lock);
-    if (!skip)
+    if (!has_failed)
         return piece->work.run(job, err);
     if (piece->work.drop)
         piece->work.drop(job);
@@ -216,10 +211,11 @@ static void stream_main(void *context)
 
     stki_lock(&stream->lock);
     while (take(stream, &piece, job)) {
+        const bool has_failed = stream->failed_at != 0;
         stk_status status;
         stki_unlock(&stream->lock);
         error.status = STK_OK;
-        status = run_piece(stream, &piece, job, &error);
+        status = run_piece(&piece, job, has_failed, &error);
         stki_lock(&stream->lock);
         settle(stream, status, &error);
     }

@@ -6,12 +6,18 @@
 #include "kernel_plan.h"
 #include "strided.h"
 
+/* Indices of the kernels have 31 bits unless a nest is wide. */
+#define STKI_NARROW (INT64_C(1) << 31)
+
 /* For indices below 2^31. */
 stki_divisor stki_divisor_of(int64_t n);
 /* The axes of the plan without the `inner` last ones; at least one, of length 1 where none is left. */
 void stki_nest_of(stki_nest *nest, const stki_strided *plan, int inner, int operands);
 /* Elements of the axes without the `inner` last ones. */
 int64_t stki_nest_count(const stki_strided *plan, int inner);
+
+/* Do base and strides (but those of the `inner` last axes) of an operand divide by `alignment`? */
+bool stki_nest_aligned(const stki_strided *plan, int inner, int operand, const void *base, int64_t alignment);
 
 /* STK_E_UNSUPPORTED: more blocks than a launch has. */
 stk_status stki_launch_blocks(stki_launch *launch, uint64_t threads, uint64_t a_thread, stk_error *err);
@@ -29,10 +35,20 @@ typedef struct stki_map_plan {
 bool stki_same_bits(stk_dtype dst, stk_dtype src);
 /* Fills a launch whose table and levels are set already, if the kind needs them. */
 stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_launch *out, stk_error *err);
-/* The conversion with arithmetic where elements lie side by side. False: they don't. Sets all but the table and the
- * levels; `channels`: pairs that there are. */
-bool stki_plan_runs(const stki_map_plan *map, const stki_strided *plan, int64_t channels, stki_launch *out);
 
-bool stki_kernels_general(void);
+/* ---- kernels for common cases (kernel_plan_fast.c) ----
+ *
+ * False: the case is another one, and a general kernel does the work. */
+
+/* The source's neighbours lie along another axis than the destination's. Moves that axis beside the last one. */
+bool stki_plan_tiles(stki_strided *plan, stki_launch *out);
+/* A conversion with arithmetic where elements lie side by side. Sets all but the table and the levels; `channels`:
+ * pairs that there are. */
+bool stki_plan_runs(const stki_map_plan *map, const stki_strided *plan, int64_t channels, stki_launch *out);
+/* Interleaved bytes to planes. */
+bool stki_plan_pixels(const stki_map_plan *map, const stki_convert *convert, const stki_strided *plan,
+                      stki_levels levels, stki_launch *out);
+/* All of one real dtype, side by side from addresses that divide by 16, or numbers. */
+bool stki_plan_is_binary_runs(const stki_elementwise_job *job, const stki_strided *plan);
 
 #endif

@@ -16,84 +16,6 @@ _Static_assert((int)STKI_BINARY_ADD == (int)STKI_LOOP_ADD && (int)STKI_BINARY_DI
                    (int)STKI_BINARY_CLAMP == (int)STKI_LOOP_CLAMP && (int)STKI_BINARY_KINDS == (int)STKI_LOOPS,
                "the kernels number operations as the loops do");
 
-static _Thread_local bool only_general;
-
-void stki_kernel_plan_general(bool general)
-{
-    only_general = general;
-}
-
-bool stki_kernels_general(void)
-{
-    return only_general;
-}
-
-/* ---- nests ---- */
-
-enum { MOST_BLOCKS = INT32_MAX };
-
-/* Indices of the kernels have 31 bits unless a nest is wide. */
-static const int64_t narrow = INT64_C(1) << 31;
-
-stki_divisor stki_divisor_of(int64_t n)
-{
-    stki_divisor by = {1, 0};
-    uint64_t divisor = (uint64_t)n;
-
-    if (n < 1 || n >= narrow)
-        return by;
-    while ((UINT64_C(1) << by.shift) < divisor)
-        by.shift++;
-    by.multiplier = (uint32_t)((((UINT64_C(1) << by.shift) - divisor) << 32) / divisor + 1);
-    return by;
-}
-
-int64_t stki_nest_count(const stki_strided *plan, int inner)
-{
-    int64_t count = 1;
-
-    for (int i = 0; i < plan->ndim - inner; i++)
-        count *= plan->shape[i];
-    return count;
-}
-
-void stki_nest_of(stki_nest *nest, const stki_strided *plan, int inner, int operands)
-{
-    nest->count = 0;
-    for (int i = plan->ndim - 1 - inner; i >= 0; i--) {
-        stki_axis_of *axis = &nest->axes[nest->count++];
-        axis->n = plan->shape[i];
-        axis->by = stki_divisor_of(axis->n);
-        for (int k = 0; k < operands; k++)
-            axis->stride[k] = plan->strides[k][i];
-    }
-    if (nest->count == 0)
-        nest->axes[nest->count++] = (stki_axis_of){.n = 1, .by = {1, 0}};
-    nest->wide = stki_nest_count(plan, inner) >= narrow;
-}
-
-/* Do base and strides (but those of the `inner` last axes) of an operand divide by `alignment`? */
-static bool nest_aligned(const stki_strided *plan, int inner, int operand, const void *base, int64_t alignment)
-{
-    if (((intptr_t)base + plan->offsets[operand]) % alignment != 0)
-        return false;
-    for (int i = 0; i < plan->ndim - inner; i++)
-        if (plan->strides[operand][i] % alignment != 0)
-            return false;
-    return true;
-}
-
-stk_status stki_launch_blocks(stki_launch *launch, uint64_t threads, uint64_t a_thread, stk_error *err)
-{
-    const uint64_t block = STKI_BLOCK_THREADS * a_thread, blocks = threads / block + (threads % block != 0);
-
-    if (blocks > MOST_BLOCKS)
-        return stki_fail(err, STK_E_UNSUPPORTED, "%" PRIu64 " elements are more than one launch of a kernel takes",
-                         threads);
-    launch->blocks = (uint32_t)blocks;
-    return STK_OK;
-}
-
 /* ---- maps ---- */
 
 /* A copy of neighbours is one of larger elements, up to 16 bytes, where addresses, strides and lengths allow. */
@@ -104,55 +26,14 @@ static void widen(const stki_map_plan *map, stki_strided *plan, int64_t *size)
 
     if (plan->strides[0][last] != *size || plan->strides[1][last] != *size)
         return;
-    while (bytes > *size && (plan->shape[last] * *size % bytes != 0 || !nest_aligned(plan, 1, 0, map->dst, bytes) ||
-                             !nest_aligned(plan, 1, 1, map->src, bytes)))
+    while (bytes > *size &&
+           (plan->shape[last] * *size % bytes != 0 || !stki_nest_aligned(plan, 1, 0, map->dst, bytes) ||
+            !stki_nest_aligned(plan, 1, 1, map->src, bytes)))
         bytes /= 2;
     plan->shape[last] = plan->shape[last] * *size / bytes;
     plan->strides[0][last] = plan->strides[1][last] = bytes;
     plan->count = stki_nest_count(plan, 0);
     *size = bytes;
-}
-
-/* Moves the source's nearest axis beside the last, if another one than that and both are long enough for tiles. */
-static bool choose_tiles(stki_strided *plan)
-{
-    enum { SHORTEST = 12 };
-    const int last = plan->ndim - 1;
-    int near = last;
-
-    for (int i = 0; i < last; i++)
-        if (plan->strides[1][i] != 0 && llabs(plan->strides[1][i]) < llabs(plan->strides[1][near]))
-            near = i;
-    if (only_general || near == last || plan->shape[near] < SHORTEST || plan->shape[last] < SHORTEST)
-        return false;
-    for (; near < last - 1; near++) {
-        int64_t length = plan->shape[near];
-        plan->shape[near] = plan->shape[near + 1];
-        plan->shape[near + 1] = length;
-        for (int k = 0; k < 3; k++) {
-            int64_t stride = plan->strides[k][near];
-            plan->strides[k][near] = plan->strides[k][near + 1];
-            plan->strides[k][near + 1] = stride;
-        }
-    }
-    return true;
-}
-
-static bool tiled_blocks(const stki_strided *plan, stki_launch *out)
-{
-    stki_map_args *args = &out->args.map;
-    const int64_t columns = (plan->shape[plan->ndim - 1] + STKI_MAP_TILE - 1) / STKI_MAP_TILE,
-                  rows = (plan->shape[plan->ndim - 2] + STKI_MAP_TILE - 1) / STKI_MAP_TILE,
-                  outer = stki_nest_count(plan, 2);
-
-    if (columns >= narrow || rows >= narrow || outer >= narrow || (double)columns * (double)rows * (double)outer >= 2e9)
-        return false;
-    args->tile_columns = (uint32_t)columns;
-    args->tile_rows = (uint32_t)rows;
-    args->by_tile_columns = stki_divisor_of(columns);
-    args->by_tile_rows = stki_divisor_of(rows);
-    out->blocks = (uint32_t)(columns * rows * outer);
-    return true;
 }
 
 stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_launch *out, stk_error *err)
@@ -175,7 +56,7 @@ stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_laun
     args->dst_size = (int32_t)dst_size;
     args->src_size = (int32_t)src_size;
     args->swapped = map->swapped;
-    if (choose_tiles(plan) && tiled_blocks(plan, out)) {
+    if (stki_plan_tiles(plan, out)) {
         out->kernel = STKI_KERNEL_MAP_TILED;
         stki_nest_of(&args->nest, plan, 0, 3);
         args->nest.wide = false; /* the outer axes alone are counted through */
@@ -183,69 +64,6 @@ stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_laun
     }
     stki_nest_of(&args->nest, plan, 0, 3);
     return stki_launch_blocks(out, args->count, STKI_MAP_EACH, err);
-}
-
-/* ---- runs ---- */
-
-/* What kernels_convert.cu has been made for. */
-static bool runs_pair(stk_dtype dst, stk_dtype src, bool pattern)
-{
-    bool from = src == STK_U8 || src == STK_F16 || src == STK_BF16 || src == STK_F32;
-    bool to = dst == STK_U8 || dst == STK_I8 || dst == STK_F16 || dst == STK_BF16 || dst == STK_F32;
-
-    return from && to && (!pattern || src == STK_U8 || src == STK_F32);
-}
-
-/* Channels along the row, and rows that follow on from each other: one long row in which the pairs repeat. */
-static void join_rows(stki_strided *plan)
-{
-    const int last = plan->ndim - 1;
-
-    if (last == 0 || plan->strides[2][last - 1] != 0)
-        return;
-    for (int k = 0; k < 2; k++)
-        if (plan->strides[k][last - 1] != plan->strides[k][last] * plan->shape[last])
-            return;
-    plan->shape[last - 1] *= plan->shape[last];
-    for (int k = 0; k < 3; k++)
-        plan->strides[k][last - 1] = plan->strides[k][last];
-    plan->ndim--;
-}
-
-bool stki_plan_runs(const stki_map_plan *map, const stki_strided *given, int64_t channels, stki_launch *out)
-{
-    stki_runs_args *args = &out->args.runs;
-    stki_strided plan = *given;
-    const int64_t dst_size = stk_dtype_size(map->dst_dtype), src_size = stk_dtype_size(map->src_dtype);
-    const int64_t strip = 16 / (dst_size > src_size ? dst_size : src_size);
-    int last = plan.ndim - 1;
-    const bool pattern = plan.strides[2][last] == 1;
-
-    if (only_general || !runs_pair(map->dst_dtype, map->src_dtype, pattern) || map->swapped ||
-        plan.strides[2][last] < 0 || (pattern && (plan.shape[last] != channels || plan.offsets[2] != 0)))
-        return false;
-    if (pattern)
-        join_rows(&plan);
-    last = plan.ndim - 1;
-    const int64_t row = plan.shape[last], row_strips = (row + strip - 1) / strip, rows = stki_nest_count(&plan, 1);
-    if (plan.strides[0][last] != dst_size || plan.strides[1][last] != src_size || row < 2 * strip ||
-        !nest_aligned(&plan, 1, 0, map->dst, strip * dst_size) ||
-        !nest_aligned(&plan, 1, 1, map->src, strip * src_size) || row_strips >= narrow / rows)
-        return false;
-    out->kernel = STKI_KERNEL_RUNS;
-    out->dst_dtype = (int32_t)map->dst_dtype;
-    out->src_dtype = (int32_t)map->src_dtype;
-    out->pattern = pattern;
-    args->dst = map->dst + plan.offsets[0];
-    args->src = map->src + plan.offsets[1];
-    args->first_channel = plan.offsets[2];
-    args->row = row;
-    args->period = pattern ? channels : 0;
-    args->row_strips = (uint32_t)row_strips;
-    args->by_row_strips = stki_divisor_of(row_strips);
-    args->strips = (uint32_t)(row_strips * rows);
-    stki_nest_of(&args->nest, &plan, 1, 3);
-    return stki_launch_blocks(out, args->strips, 1, NULL) == STK_OK;
 }
 
 /* ---- copies ---- */
@@ -358,23 +176,6 @@ static void spread(const stk_tensor *out, const stk_tensor *in, int64_t *strides
         strides[i] = in && i >= lead && in->shape[i - lead] > 1 ? in->strides[i - lead] : 0;
 }
 
-/* All of one real dtype, side by side from addresses that divide by 16, or numbers. */
-static bool binary_is_runs(const stki_elementwise_job *job, const stki_strided *plan)
-{
-    const stk_dtype dtype = job->out->dtype;
-    const bool halves = dtype == STK_F16 || dtype == STK_BF16;
-
-    if (only_general || plan->ndim != 1 || (dtype != STK_F32 && !halves) || job->common != dtype ||
-        job->writes == STK_BOOL || plan->strides[0][0] != stk_dtype_size(dtype) ||
-        !nest_aligned(plan, 1, 0, job->out->data, 16))
-        return false;
-    for (int k = 0; k < 2; k++)
-        if (job->in[k] && (job->in[k]->dtype != dtype || plan->strides[k + 1][0] != stk_dtype_size(dtype) ||
-                           !nest_aligned(plan, 1, k + 1, job->in[k]->data, 16)))
-            return false;
-    return true;
-}
-
 static void binary_constants(const stki_elementwise_job *job, stki_binary_args *args)
 {
     const size_t size = (size_t)stk_dtype_size(job->compute);
@@ -414,7 +215,7 @@ stk_status stki_kernel_plan_elementwise(const stki_elementwise_job *job, stki_la
     args->writes = (int32_t)job->writes;
     args->result = (int32_t)job->result;
     args->out_dtype = (int32_t)job->out->dtype;
-    if (binary_is_runs(job, &plan)) {
+    if (stki_plan_is_binary_runs(job, &plan)) {
         out->kernel = STKI_KERNEL_BINARY_RUNS;
         out->dst_dtype = args->out_dtype;
         return stki_launch_blocks(out, args->count, (uint64_t)(16 / stk_dtype_size(job->out->dtype)), err);

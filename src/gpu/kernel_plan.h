@@ -34,7 +34,4 @@ stk_status stki_kernel_plan_sum(const stki_sum_job *job, stki_launch out[2], int
                                 stk_error *err);
 void stki_kernel_sum_scratch(stki_launch *launches, int count, void *scratch);
 
-/* For tests: without the fast forms (runs, pixels, tiles, binary runs), on this thread. */
-void stki_kernel_plan_general(bool general);
-
 #endif

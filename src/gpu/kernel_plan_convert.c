@@ -49,119 +49,6 @@ static stk_status plan_axes(const stki_convert *convert, int64_t dst_stride, int
     return STK_OK;
 }
 
-/* ---- pixels ---- */
-
-enum { FEWEST_PIXELS = 16, NO_PLANES = -1, NO_PIXELS = -2 };
-
-/* The axis that is the channels of interleaved pixels. */
-static int find_planes(const stki_strided *plan, stk_dtype dst, int *out_step)
-{
-    const int last = plan->ndim - 1;
-    const int64_t step = llabs(plan->strides[1][last]);
-    int coefficients = NO_PLANES;
-
-    if (plan->strides[0][last] != stk_dtype_size(dst) || (step != 3 && step != 4) || plan->strides[2][last] != 0 ||
-        plan->shape[last] < FEWEST_PIXELS)
-        return NO_PIXELS;
-    *out_step = (int)step;
-    for (int i = 0; i < last; i++)
-        if (plan->strides[2][i] != 0)
-            coefficients = i;
-    for (int i = 0; i < last; i++)
-        if (llabs(plan->strides[1][i]) == 1 && plan->shape[i] <= step && (coefficients < 0 || coefficients == i))
-            return i;
-    return coefficients < 0 ? NO_PLANES : NO_PIXELS;
-}
-
-/* Takes the planes out of the plan: channel c of a pixel's bytes goes to plane[c] with pair pairs[c]. */
-static void take_planes(stki_strided *plan, int planes, stki_pixels_args *args, int64_t *pairs)
-{
-    const int64_t n = planes < 0 ? 1 : plan->shape[planes], to = planes < 0 ? 0 : plan->strides[0][planes],
-                  pair = planes < 0 ? 0 : plan->strides[2][planes];
-    const bool down = planes >= 0 && plan->strides[1][planes] < 0;
-
-    args->channels = (int32_t)n;
-    for (int64_t c = 0; c < n; c++) {
-        int64_t index = down ? n - 1 - c : c;
-        args->plane[c] = index * to;
-        pairs[c] = plan->offsets[2] + index * pair;
-    }
-    if (down)
-        plan->offsets[1] -= n - 1;
-    if (planes < 0)
-        return;
-    for (int i = planes; i + 1 < plan->ndim; i++) {
-        plan->shape[i] = plan->shape[i + 1];
-        for (int k = 0; k < 3; k++)
-            plan->strides[k][i] = plan->strides[k][i + 1];
-    }
-    plan->ndim--;
-}
-
-/* How a block's tile lies over the rows. False: there are too many. */
-static bool cut_tiles(stki_pixels_args *args, int64_t row, int64_t rows, int size, stki_launch *out)
-{
-    const bool whole_rows = row <= STKI_PIXELS_TILE;
-    const int64_t segment = whole_rows ? row : STKI_PIXELS_TILE, segments = (row + segment - 1) / segment;
-    const int64_t pitch = (segment * args->step + 15 + 15) / 16 * 16 + 16, strip = 16 / size;
-    int64_t tile_rows = STKI_PIXELS_TILE / segment;
-
-    if (tile_rows > STKI_PIXELS_BYTES / pitch)
-        tile_rows = STKI_PIXELS_BYTES / pitch;
-    if (tile_rows > rows)
-        tile_rows = rows;
-    const int64_t groups = (rows + tile_rows - 1) / tile_rows;
-    if (row >= INT32_MAX / 8 || rows >= INT32_MAX / 2 || groups >= INT32_MAX / segments)
-        return false;
-    args->row = (uint32_t)row;
-    args->rows = (uint32_t)rows;
-    args->tile_rows = (uint32_t)tile_rows;
-    args->segment = (uint32_t)segment;
-    args->segments = (uint32_t)segments;
-    args->by_segments = stki_divisor_of(segments);
-    args->pitch = (uint32_t)pitch;
-    args->row_chunks = (uint32_t)((segment * args->step + 15 + 15) / 16);
-    args->by_row_chunks = stki_divisor_of(args->row_chunks);
-    args->row_strips = (uint32_t)((segment + strip - 1) / strip);
-    args->by_row_strips = stki_divisor_of(args->row_strips);
-    out->blocks = (uint32_t)(groups * segments);
-    return true;
-}
-
-static bool plan_pixels(const stki_map_plan *map, const stki_convert *convert, const stki_strided *given,
-                        stki_levels levels, stki_launch *out)
-{
-    const bool raw = map->kind == STKI_MAP_RAW, to_bytes = stk_dtype_size(map->dst_dtype) == 1;
-    const stki_convert_pairs *pairs = &convert->pairs;
-    stki_pixels_args *args = &out->args.pixels;
-    stki_strided plan = *given;
-    int64_t pair[STKI_PIXELS_CHANNELS];
-    int step;
-    const int planes = find_planes(&plan, map->dst_dtype, &step);
-
-    if (stki_kernels_general() || stk_dtype_size(map->src_dtype) != 1 || (!raw && map->src_dtype != STK_U8) ||
-        (!raw && to_bytes && !convert->lane.tame) || planes == NO_PIXELS)
-        return false;
-    *args = (stki_pixels_args){.step = step, .levels = levels};
-    take_planes(&plan, planes, args, pair);
-    const int64_t row = plan.shape[plan.ndim - 1], stride = plan.strides[1][plan.ndim - 1];
-    if (!cut_tiles(args, row, stki_nest_count(&plan, 1), (int)stk_dtype_size(map->dst_dtype), out))
-        return false;
-    out->kernel = STKI_KERNEL_PIXELS;
-    out->raw = raw;
-    out->dst_dtype = raw ? STK_U8 : (int32_t)map->dst_dtype;
-    out->step = step;
-    out->mirrored = stride < 0;
-    args->dst = map->dst + plan.offsets[0];
-    args->src = map->src + plan.offsets[1] + (stride < 0 ? (row - 1) * stride : 0);
-    for (int c = 0; c < args->channels; c++) {
-        args->a[c] = pairs->a[pair[c]];
-        args->b[c] = pairs->b[pair[c]];
-    }
-    stki_nest_of(&args->nest, &plan, 1, 2);
-    return true;
-}
-
 /* ---- convert ---- */
 
 static stki_map_table table_of(const stki_convert_pairs *pairs, const void *far)
@@ -210,7 +97,7 @@ stk_status stki_kernel_plan_convert(const stki_convert *convert, void *dst, int6
     status = plan_axes(convert, dst_stride, src_stride, count, &plan, err);
     if (status != STK_OK)
         return status;
-    if (map.kind != STKI_MAP_CAST && plan_pixels(&map, convert, &plan, levels, out))
+    if (map.kind != STKI_MAP_CAST && stki_plan_pixels(&map, convert, &plan, levels, out))
         return STK_OK;
     if (arithmetic && stki_plan_runs(&map, &plan, convert->pairs.count, out)) {
         out->args.runs.table = table_of(&convert->pairs, far);

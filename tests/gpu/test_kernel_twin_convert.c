@@ -9,6 +9,7 @@
 #include "kernel_check.h"
 #include "kernel_plan.h"
 #include "kernel_twin.h"
+#include "kernels_general.h"
 
 static int64_t met[STKI_KERNELS];
 
@@ -156,13 +157,13 @@ static void check_batch(struct batch *batch)
         memcpy(far, table.first, (size_t)table.count * 4);
         memcpy(far + table.count, table.second, (size_t)table.count * 4);
     }
-    stki_kernel_plan_general(check_one_in(4));
+    stkt_kernels_general(check_one_in(4));
     assert_int_equal(stki_kernel_plan_convert(convert, found.data, found.strides[0], batch->src.data,
                                               batch->src.strides[0], batch->count, outside ? far : NULL, &launch, &err),
                      STK_OK);
     if (tested)
         run_on_device(convert, batch, &also);
-    stki_kernel_plan_general(false);
+    stkt_kernels_general(false);
     if (launch.blocks > 0) {
         met[launch.kernel]++;
         stki_kernel_twin_run(&launch);

@@ -8,6 +8,7 @@
 #include "kernel_ops.h"
 #include "kernel_plan.h"
 #include "kernel_twin.h"
+#include "kernels_general.h"
 #include <stoker/ops.h>
 #include <stoker/quant.h>
 
@@ -156,10 +157,10 @@ static void test_copies(void **state)
                    din = on_device(&src);
         in.flags |= swapped ? STK_TENSOR_SWAPPED : 0;
         din.flags = in.flags;
-        stki_kernel_plan_general(check_one_in(3));
+        stkt_kernels_general(check_one_in(3));
         assert_int_equal(stk_tensor_copy(&here, &in, NULL), STK_OK);
         assert_int_equal(stk_tensor_copy(&there, &din, NULL), STK_OK);
-        stki_kernel_plan_general(false);
+        stkt_kernels_general(false);
         fetch();
         snprintf(what, sizeof what, "copy %d: %s to %s", i, stk_dtype_name(from), stk_dtype_name(to));
         check_view_same(&expected, &found, what);
@@ -241,9 +242,9 @@ static void check_binary(int round)
         here[left ? 0 : 1] = there[left ? 0 : 1] = stk_operand_scalar(scalar);
     stk_tensor out = check_tensor(&expected), device_out = on_device(&found);
     stk_status status = stk_tensor_binary_into(op, here[0], here[1], &out, NULL);
-    stki_kernel_plan_general(check_one_in(4));
+    stkt_kernels_general(check_one_in(4));
     stk_status found_status = stk_tensor_binary_into(op, there[0], there[1], &device_out, NULL);
-    stki_kernel_plan_general(false);
+    stkt_kernels_general(false);
     fetch();
     snprintf(what, sizeof what, "binary %d: op %d, %s, %s to %s", round, (int)op, stk_dtype_name(a.dtype),
              stk_dtype_name(b.dtype), stk_dtype_name(expected.dtype));

@@ -1,6 +1,7 @@
-# The calls of the library that faults.c and host_faults.c let fail, as options of the linker.
+# The calls of the library that pass through faults.c, host_faults.c and kernels_general.c in test programs, as options of the linker.
 set(STOKER_FAULT_OPTIONS)
 foreach(call stki_block_alloc stki_zalloc stki_zalloc_array stki_resize stki_strdup stki_format mmap pread pwrite pwritev
-             fsync fdatasync close rename stki_host_submit)
+             fsync fdatasync close rename stki_host_submit
+             stki_plan_tiles stki_plan_runs stki_plan_pixels stki_plan_is_binary_runs)
   list(APPEND STOKER_FAULT_OPTIONS -Wl,--wrap=${call})
 endforeach()
