@@ -24,15 +24,16 @@ static double largest(double a, double b, double c)
 
 bool stki_convert_pays(const stki_convert_costs *costs, char *text, int size)
 {
-    double host = largest(costs->host_convert, costs->rows_copy, 0),
-           device = largest(costs->host_copy, costs->samples_copy, costs->device_convert);
+    double host_workers = costs->host_read + costs->host_convert, workers = costs->host_read + costs->host_copy;
+    double host = largest(host_workers, costs->rows_copy, 0),
+           device = largest(workers, costs->samples_copy, costs->device_convert);
     bool pays = device < LEAST_GAIN * host;
 
     snprintf(text, (size_t)size,
              "a batch takes %.3g ms with the samples converted on the device (workers %.3g, bus %.3g, device %.3g) and "
              "%.3g ms with rows made by the workers (workers %.3g, bus %.3g)",
-             device * 1e-6, costs->host_copy * 1e-6, costs->samples_copy * 1e-6, costs->device_convert * 1e-6,
-             host * 1e-6, costs->host_convert * 1e-6, costs->rows_copy * 1e-6);
+             device * 1e-6, workers * 1e-6, costs->samples_copy * 1e-6, costs->device_convert * 1e-6, host * 1e-6,
+             host_workers * 1e-6, costs->rows_copy * 1e-6);
     return pays;
 }
 
@@ -114,6 +115,37 @@ static void time_host(const trial *t, const stki_convert *convert, stki_convert_
         memcpy(t->pinned, t->samples, (size_t)(t->count * t->sample_bytes));
         costs->host_copy = best_of(costs->host_copy, stki_now_ns() - between);
     }
+}
+
+/* Decoding one image, on average over the first ones, once they are in the page cache. What cannot be read counts as
+ * nothing here; the batch that it is in reports it. */
+static double time_reading(const stki_field_plan *plan)
+{
+    enum { IMAGES = 3 };
+    const int64_t count = stki_field_count(plan->field) < IMAGES ? stki_field_count(plan->field) : IMAGES;
+    stki_scratch scratch;
+    double sum = 0;
+
+    if (!plan->image.resample || count == 0)
+        return 0;
+    stki_scratch_init(&scratch);
+    for (int64_t i = 0; i < count; i++) {
+        double best = 0;
+
+        for (int round = 0; round < 2; round++) {
+            int64_t within, before = stki_now_ns();
+            const stki_reader *shard = stki_field_locate(plan->field, i, &within);
+            stk_tensor sample;
+
+            if (shard->ops->read(shard, within, NULL, &scratch, &sample, NULL) != STK_OK)
+                break;
+            best = best_of(best, stki_now_ns() - before);
+            stki_reader_done(shard, &sample);
+        }
+        sum += best;
+    }
+    stki_scratch_fini(&scratch);
+    return sum / (double)count;
 }
 
 enum job { COPY_SAMPLES, COPY_ROWS, CONVERT };
@@ -213,6 +245,7 @@ static stk_status find_candidates(stki_core *core, candidate *candidates, stki_c
         if (status == STK_OK) {
             (*count)++;
             status = measure(core, &row, &candidates[i].stored, candidates[i].convert, costs, err);
+            costs->host_read += (double)core->max_rows * time_reading(plan);
         }
     }
     return status;
@@ -246,6 +279,7 @@ static stk_status choose(stki_core *core, candidate *candidates, stk_error *err)
             *err = why;
         return status;
     }
+    costs.host_read /= workers > 1 ? workers : 1;
     costs.host_convert /= workers > 1 ? workers : 1;
     costs.host_copy /= workers > 1 ? workers : 1;
     by_device = config->convert == STK_CONVERT_DEVICE || (count > 0 && decide(core, &costs, status, &why));

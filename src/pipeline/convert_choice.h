@@ -8,11 +8,12 @@
  * Between resolve and compile. */
 stk_status stki_choose_convert(stki_core *core, stk_error *err);
 
-/* What one batch takes on each way, ns; the ways' stages overlap, so the slowest of them counts. */
+/* What one batch takes either way, ns. The stages overlap, so the slowest one counts. */
 typedef struct stki_convert_costs {
-    double host_convert, host_copy,
-        rows_copy;                       /* workers: making the rows, or copying the samples; the rows' transfer */
-    double samples_copy, device_convert; /* the samples' transfer; the device's work */
+    double host_read;               /* workers, either way: decoding images */
+    double host_convert, host_copy; /* workers: converting the samples, or copying them */
+    double rows_copy, samples_copy; /* the transfer of converted rows, or of samples */
+    double device_convert;          /* the device's work */
 } stki_convert_costs;
 
 /* True: the device; `text` says why in one sentence either way. */

@@ -1,5 +1,6 @@
-/* plan_split.c: a plan in two parts: the samples as they are stored go into the slots, with nothing done to them but
- * what picks their bytes (crops, byte order), and a device makes the rows of them. See plan.h.
+/* plan_split.c: a plan in two parts. The workers make rows of the stored dtype: they decode, crop, resize, pad and
+ * turn, which for images ends in rows of u8. A device makes the consumer's rows of them: arithmetic, cast, quantization
+ * and layout. See plan.h.
  */
 #include "allocate.h"
 #include "error.h"
@@ -7,14 +8,6 @@
 #include "tensor_internal.h"
 #include <stdio.h>
 #include <string.h>
-
-static bool holds_images(const stki_field *field)
-{
-    for (int i = 0; i < field->shard_count; i++)
-        if (field->shards[i]->image)
-            return true;
-    return false;
-}
 
 /* What is done to rows that are converted already; NULL: nothing. */
 static const char *late_step(const stki_field_plan *plan)
@@ -29,8 +22,6 @@ bool stki_plan_only_copies(const stki_field_plan *plan)
     int64_t strides[STK_MAX_DIMS], bytes;
 
     if (late_step(plan) || plan->fold->arithmetic || plan->image.colors || plan->dtype != plan->field->dtype ||
-        (plan->image.geometry && plan->image.geometry->resizes) || (plan->field->variable && !plan->rows->measured) ||
-        holds_images(plan->field) ||
         stki_row_major(plan->dtype, plan->ndim, plan->shape, strides, &bytes, NULL) != STK_OK)
         return false;
     for (int i = 0; i < plan->ndim; i++)
@@ -39,26 +30,14 @@ bool stki_plan_only_copies(const stki_field_plan *plan)
     return true;
 }
 
-/* Pixels are moved (cropped, padded, flipped, turned) on their way into the slot, which a worker does while it copies
- * them; what computes new ones, or finds them first, is not copying. */
 const char *stki_plan_device_obstacle(const stki_field_plan *plan)
 {
     if (plan->rows->measured)
         return "rows of different lengths";
-    for (int i = 0; plan->image.geometry && plan->image.geometry->resizes && i < plan->image.geometry->count; i++)
-        if (plan->image.geometry->steps[i].kind == STKI_RESIZE ||
-            plan->image.geometry->steps[i].kind == STKI_RANDOM_RESIZED_CROP)
-            return plan->image.geometry->steps[i].node->key;
-    if (plan->image.colors)
-        return plan->image.colors->steps[0].node->key;
-    if (late_step(plan))
-        return late_step(plan);
-    if (holds_images(plan->field))
-        return "decoding";
-    return plan->field->variable ? "images of different shapes" : NULL;
+    return plan->image.colors ? plan->image.colors->steps[0].node->key : late_step(plan);
 }
 
-/* The stored samples' side: row-major in the order of the sample's own axes. */
+/* The rows that the workers make: row-major in the order of the sample's own axes. */
 static stk_status stored_form(const stki_field_plan *plan, stki_row_form *out, stk_error *err)
 {
     *out = (stki_row_form){.dtype = plan->field->dtype, .layout = plan->source_layout};

@@ -7,6 +7,7 @@
 #include "loader_test.h"
 #include "sim_cuda.h"
 
+/* Stored images are 13 x 18; those of a resized form become rows of 10 x 12. */
 enum { SAMPLES = 17, BATCH = 5, EPOCHS = 2, BATCHES = 2 * ((SAMPLES + BATCH - 1) / BATCH), ROW = 13 * 18 * 3 };
 
 static stk_error err;
@@ -64,6 +65,9 @@ static const struct form {
     {"bf16", "{\"normalize\": \"imagenet\"}", true},
     {"u8", "", true}, /* the layout changes */
     {"i32", "", true},
+    {"f32", "{\"random_resized_crop\": [10, 12]}, {\"random_horizontal_flip\": 0.5}, {\"normalize\": \"imagenet\"}",
+     true},
+    {"u8", "{\"resize\": [10, 12]}", true},
     {"f64", "", false},
     {"i64", "", false},
 };

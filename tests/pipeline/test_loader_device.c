@@ -2,6 +2,7 @@
  * many batches are on the device, and have the same ends and errors. The device is the host device, or the test device
  * whose memory nobody may touch. */
 #include "clock.h"
+#include "convert_choice.h"
 #include "device_table.h"
 #include "faults.h"
 #include "faulty.h"
@@ -70,6 +71,28 @@ static const struct {
      "{synthetic: {count: 23, shape: [5, 6, 3], dtype: u8, distinct: 23}, source: {layout: nhwc}, transforms: [{pad: "
      "2}]}",
      false},
+    {"resized to planes",
+     "{synthetic: {count: 23, shape: [17, 14, 3], dtype: u8, distinct: 23}, source: {layout: nhwc}, layout: nchw, "
+     "transforms: [{resize: [6, 5]}, {normalize: imagenet}]}",
+     true},
+    {"resized pixels, moved only",
+     "{synthetic: {count: 23, shape: [17, 14, 3], dtype: u8, distinct: 23}, source: {layout: nhwc}, layout: nchw, "
+     "transforms: [{resize: [6, 5]}]}",
+     true},
+    {"resized alone",
+     "{synthetic: {count: 23, shape: [17, 14, 3], dtype: u8, distinct: 23}, source: {layout: nhwc}, transforms: "
+     "[{resize: [6, 5]}]}",
+     false},
+    {"random resized crops, flips and turns",
+     "{synthetic: {count: 23, shape: [40, 30, 3], dtype: u8, distinct: 23}, source: {layout: nhwc}, layout: nchw, "
+     "dtype: f16, transforms: [{random_resized_crop: 24}, {random_horizontal_flip: {p: 0.5}}, {random_rotate: "
+     "{angles: [0, 90, 180, 270]}}, {scale: unit}]}",
+     true},
+    {"resized and padded",
+     "{synthetic: {count: 23, shape: [17, 14, 3], dtype: u8, distinct: 23}, source: {layout: nhwc}, layout: "
+     "channels_last, transforms: [{resize: [6, 9]}, {pad: {padding: 2, fill: 7}}, {quantize: {scale: 0.5, zero_point: "
+     "-3}}]}",
+     true},
     {"int8",
      "{synthetic: {count: 23, shape: [40], dtype: f32, distinct: 23}, transforms: [{quantize: {scale: 0.01, "
      "zero_point: 3}}]}",
@@ -284,6 +307,49 @@ static void mixed_and_made_rows_are_the_same_there(void **state)
         stk_loader_destroy(loaders[0]);
         stk_loader_destroy(loaders[1]);
     }
+}
+
+/* JPEG files of two shapes: the workers decode and resize to u8, and the device does what follows. */
+static void decoded_images_are_the_same_there(void **state)
+{
+    static const char *const forms[] = {
+        "layout: nchw, transforms: [{random_resized_crop: 24}, {random_horizontal_flip: {p: 0.5}}, {normalize: "
+        "imagenet}]",
+        "layout: nhwc, dtype: bf16, transforms: [{center_crop: 20}, {scale: unit}]",
+        "transforms: [{resize: [20, 22]}]",
+    };
+
+    (void)state;
+    for (size_t form = 0; form < sizeof forms / sizeof *forms; form++)
+        for (int way = 0; way < 3; way++) {
+            static const char *const devices[] = {"host, convert: device", "test, convert: device",
+                                                  "host, convert: auto"};
+            stk_loader *loaders[2];
+            stk_batch *there, *here;
+            stk_field_info info;
+            stk_error err;
+            stk_status status;
+
+            for (int i = 0; i < 2; i++)
+                assert_ok(stkt_open(&loaders[i],
+                                    "{dataset: {fields: {x: {path: " STKT_TESTS_DIR
+                                    "/data/photos, source: {name: image}, %s}}}, loader: {batch_size: 2, order: "
+                                    "random, seed: 4, num_epochs: "
+                                    "4, device: %s}}",
+                                    forms[form], i ? devices[way] : "cpu"));
+            assert_ok(stk_loader_field(loaders[1], 0, &info, &err));
+            if (way < 2)
+                assert_int_equal(strstr(info.kernel, "u8>") == info.kernel + strlen(way ? "test " : "host "), form < 2);
+            while ((status = stk_loader_next(loaders[0], &here, &err)) == STK_OK) {
+                assert_ok(stk_loader_next(loaders[1], &there, &err));
+                compare_batches(there, here, "x", NULL);
+                stk_batch_release(here);
+                stk_batch_release(there);
+            }
+            assert_int_equal(status, STK_END);
+            stk_loader_destroy(loaders[0]);
+            stk_loader_destroy(loaders[1]);
+        }
 }
 
 /* A rank that gets no row of the last step has a batch of none, there as here. */
@@ -781,23 +847,23 @@ static void open_refused(stk_status expected, const char *says, const char *fiel
 static void what_a_device_cannot_do_is_refused_by_name(void **state)
 {
     static const char plain[] = "{synthetic: {count: 8, shape: [4], dtype: u8}}",
+                      erased[] = "{synthetic: {count: 8, shape: [9, 8, 3], dtype: u8}, source: {layout: nhwc}, "
+                                 "transforms: [{resize: 4}, {scale: unit}, {random_erasing: 0.5}]}",
                       ragged[] = "{synthetic: {count: 8, shape: [4], min_length: 1, dtype: u8}, dtype: i32}",
                       colored[] = "{synthetic: {count: 8, shape: [9, 8, 3], dtype: u8}, source: {layout: nhwc}, "
-                                  "transforms: [{brightness: 1.5}]}",
-                      resized[] = "{synthetic: {count: 8, shape: [9, 8, 3], dtype: u8}, source: {layout: nhwc}, "
-                                  "transforms: [{resize: 4}, {scale: unit}]}";
+                                  "transforms: [{brightness: 1.5}]}";
     stk_loader *loader;
     stk_error err;
 
     (void)state;
-    open_refused(STK_E_UNSUPPORTED, "resize", resized, "device: host, convert: device");
+    open_refused(STK_E_UNSUPPORTED, "random_erasing", erased, "device: host, convert: device");
     open_refused(STK_E_UNSUPPORTED, "different lengths", ragged, "device: host, convert: device");
     open_refused(STK_E_UNSUPPORTED, "brightness", colored, "device: host, convert: device");
     open_refused(STK_E_CONFIG, "loader.device is cpu", plain, "convert: device");
     open_refused(STK_E_CONFIG, "device_prefetch", plain, "device: host, device_prefetch: 0");
     open_refused(STK_E_DEVICE, "loader.device", plain, "device: hots");
-    assert_ok(stkt_open(&loader, "{dataset: {fields: {x: %s}}, loader: {device: host}}", resized));
-    assert_true(has_note(loader, "resize has no form on a device"));
+    assert_ok(stkt_open(&loader, "{dataset: {fields: {x: %s}}, loader: {device: host}}", colored));
+    assert_true(has_note(loader, "brightness has no form on a device"));
     stk_loader_destroy(loader);
 }
 
@@ -827,6 +893,25 @@ static void auto_says_why(void **state)
     options = stk_loader_options_json(loader);
     assert_non_null(strstr(options, "\"convert\": \"host\"") ? options : strstr(options, "\"convert\": \"device\""));
     stk_loader_destroy(loader);
+}
+
+/* A batch of 11 ms in the workers, or 10.2 with the device: less than a tenth. Without decoding it is 1 and 0.5. */
+static void decoding_counts_either_way(void **state)
+{
+    stki_convert_costs costs = {.host_read = 10e6,
+                                .host_convert = 1e6,
+                                .host_copy = 0.2e6,
+                                .rows_copy = 0.8e6,
+                                .samples_copy = 0.2e6,
+                                .device_convert = 0.5e6};
+    char text[320];
+
+    (void)state;
+    assert_false(stki_convert_pays(&costs, text, sizeof text));
+    assert_non_null(strstr(text, "a batch takes 10.2 ms"));
+    assert_non_null(strstr(text, "and 11 ms"));
+    costs.host_read = 0;
+    assert_true(stki_convert_pays(&costs, text, sizeof text));
 }
 
 static void slots_are_pinned_for_a_device(void **state)
@@ -893,6 +978,7 @@ int main(void)
         cmocka_unit_test(every_way_gives_the_same_bytes),
         cmocka_unit_test(nothing_touches_the_devices_memory),
         cmocka_unit_test(mixed_and_made_rows_are_the_same_there),
+        cmocka_unit_test(decoded_images_are_the_same_there),
         cmocka_unit_test(batches_without_rows_come_too),
         cmocka_unit_test(p04_a_failed_read_is_an_error_on_a_device_too),
         cmocka_unit_test(p04_a_failed_copy_is_an_error),
@@ -909,6 +995,7 @@ int main(void)
         cmocka_unit_test(what_a_device_cannot_do_is_refused_by_name),
         cmocka_unit_test(f12_a_device_that_is_not_there_is_an_error),
         cmocka_unit_test(auto_says_why),
+        cmocka_unit_test(decoding_counts_either_way),
         cmocka_unit_test(slots_are_pinned_for_a_device),
         cmocka_unit_test(open_survives_every_failed_allocation),
     };
