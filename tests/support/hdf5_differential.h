@@ -12,6 +12,7 @@
 
 typedef struct stkt_tally {
     int files, refused, walked, library, in_memory; /* how the samples came */
+    int alone;                                      /* files that the library did not open */
 } stkt_tally;
 
 /* Bytes of a tensor, row-major, in the file's byte order. */
@@ -129,6 +130,7 @@ static inline void stkt_differential(uint64_t seed, stkt_tally *tally)
 
         if (stki_container_open(path, &opts, &container, &err))
             fail_msg("%s: %s", h.about, err.message);
+        tally->alone += H5Fget_obj_count((hid_t)H5F_OBJ_ALL, H5F_OBJ_FILE) == 0;
         stkt_compare_whole(container, &opts, &h, expected);
         stkt_compare_samples(container, &opts, &h, expected, r, tally);
         opts.window_length = 1 + stkt_below(r, 4);

@@ -137,7 +137,9 @@ static stk_status read_packing(const stki_hdf5_dataset *d, struct packing *out, 
     *out = (struct packing){.scale = {false, 1}, .offset = {false, 0}};
     stki_hdf5_enter(&guard, false);
     stki_apart_note(d->path, d->name, "reading attributes", 0);
-    status = read_attribute(d, "scale_factor", &out->scale, err);
+    status = stki_hdf5_dataset_need(d, err);
+    if (status == STK_OK)
+        status = read_attribute(d, "scale_factor", &out->scale, err);
     if (status == STK_OK)
         status = read_attribute(d, "add_offset", &out->offset, err);
     if (status == STK_OK)

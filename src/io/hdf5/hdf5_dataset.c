@@ -41,31 +41,23 @@ static stk_status open_field(stki_hdf5_dataset *d, stki_hdf5_object *object, stk
     return status;
 }
 
-static stk_status open_object(stki_hdf5_dataset *d, stk_error *err)
+static stk_status open_object(stki_hdf5_dataset *d, stki_hdf5_object *object, stk_error *err)
 {
-    stki_hdf5_object object;
-    stki_hdf5_key key = {0};
-    H5O_type_t type = H5O_TYPE_UNKNOWN;
     char *path;
-    stk_status status = stki_hdf5_object_open(d->file, d->name, &object, err);
+    stk_status status = stki_hdf5_object_open(d->file, d->name, object, err);
 
     if (status == STK_E_NOT_FOUND && ends_in_field(d->name))
-        status = open_field(d, &object, err);
+        status = open_field(d, object, err);
     if (status != STK_OK)
         return status;
-    d->id = object.id; /* whatever it is */
-    d->home = object.file;
+    d->home = stki_hdf5_file_retain(object->file);
     path = stki_strdup(d->home->path);
     if (!path)
         return stki_fail_memory(err, (int64_t)strlen(d->home->path) + 1, "a path");
     stki_free(d->path);
     d->path = path;
     d->live = d->file->live || d->home->live;
-    if (!stki_hdf5_object_key(&object, &type, &key))
-        return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "what it is cannot be told");
-    d->header = key.header;
-    return type == H5O_TYPE_DATASET ? STK_OK
-                                    : fail(d, STK_E_UNSUPPORTED, "a group or a named type", "no data set", err);
+    return STK_OK;
 }
 
 static stk_status read_space(stki_hdf5_dataset *d, hsize_t *largest, stk_error *err)
@@ -279,20 +271,69 @@ static stk_status read_facts(stki_hdf5_dataset *d, stk_error *err)
     return status;
 }
 
-static stk_status open_locked(stki_hdf5_dataset *d, stk_error *err)
+/* All facts from the library. */
+static stk_status describe_by_library(stki_hdf5_dataset *d, stki_hdf5_object *object, stk_error *err)
 {
+    enum stki_hdf5_kind kind = STKI_HDF5_IS_OTHER;
+    stki_hdf5_key key;
     stki_hdf5_guard guard;
-    stk_status status;
+    stk_status status = stki_hdf5_object_key(object, d->name, &kind, &key, err);
 
+    if (status == STK_OK && kind != STKI_HDF5_IS_DATASET)
+        status = fail(d, STK_E_UNSUPPORTED, "a group or a named type", "no data set", err);
+    if (status != STK_OK)
+        return status;
+    d->header = key.header;
     stki_hdf5_enter(&guard, d->file->plugins);
+    status = stki_hdf5_object_need(object, d->name, err);
     stki_apart_note(d->path, d->name, "opening a data set", 0);
-    status = open_object(d, err);
-    if (status == STK_OK && strcmp(d->path, d->file->path) != 0)
-        status = stki_hdf5_dataset_add_beside(d, d->path, err);
-    if (status == STK_OK)
+    if (status == STK_OK) {
+        d->id = object->id; /* whatever it is */
+        object->id = -1;
         status = read_facts(d, err);
+    }
     stki_hdf5_leave(&guard);
     return status;
+}
+
+static stk_status open_dataset(stki_hdf5_dataset *d, stk_error *err)
+{
+    stki_hdf5_object object = STKI_HDF5_NO_OBJECT;
+    stk_status status = open_object(d, &object, err);
+
+    if (status == STK_OK && strcmp(d->path, d->file->path) != 0)
+        status = stki_hdf5_dataset_add_beside(d, d->path, err);
+    if (status == STK_OK && (d->field || object.header == STKI_HDF5_UNDEFINED || !stki_hdf5_file_parsed(object.file) ||
+                             stki_hdf5_describe(&object.file->super, object.header, d, NULL) != STK_OK))
+        status = describe_by_library(d, &object, err);
+    stki_hdf5_object_close(&object);
+    return status;
+}
+
+stk_status stki_hdf5_dataset_need(const stki_hdf5_dataset *dataset, stk_error *err)
+{
+    stki_hdf5_dataset *d =
+        (stki_hdf5_dataset *)(uintptr_t)dataset; /* what the library has open changes, under the lock */
+    stki_hdf5_object object = {d->home, d->header, -1};
+    hid_t type;
+    stk_status status = STK_OK;
+
+    if (d->id >= 0)
+        return STK_OK;
+    status = stki_hdf5_object_need(&object, d->name, err);
+    if (status != STK_OK)
+        return status;
+    type = H5Dget_type(object.id);
+    d->memory_type = type < 0 ? -1 : stki_hdf5_type_in_memory(type, &d->type);
+    if (type >= 0)
+        (void)H5Tclose(type);
+    if (d->memory_type < 0) {
+        status = stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "its description cannot be read");
+        (void)H5Oclose(object.id);
+        return status;
+    }
+    d->id = object.id;
+    return STK_OK;
 }
 
 stk_status stki_hdf5_dataset_open(stki_hdf5_file *file, const char *name, stki_hdf5_dataset **out, stk_error *err)
@@ -310,7 +351,7 @@ stk_status stki_hdf5_dataset_open(stki_hdf5_file *file, const char *name, stki_h
     d->id = d->memory_type = -1;
     d->path = stki_strdup(file->path);
     d->name = stki_strdup(name);
-    status = d->path && d->name ? open_locked(d, err) : stki_fail_memory(err, (int64_t)strlen(name) + 1, name);
+    status = d->path && d->name ? open_dataset(d, err) : stki_fail_memory(err, (int64_t)strlen(name) + 1, name);
     if (status != STK_OK) {
         stki_hdf5_dataset_release(d);
         return status;
@@ -349,6 +390,7 @@ void stki_hdf5_dataset_release(stki_hdf5_dataset *d)
     stki_free(d->name);
     stki_free(d->field);
     stki_free(d->fill);
+    stki_free(d->compact);
     stki_free(d);
 }
 
@@ -362,9 +404,11 @@ static char **field_names(stki_hdf5_file *file, const char *name)
     char **names = NULL;
     hid_t type = -1;
 
+    if (stki_hdf5_object_open(file, name, &object, NULL) != STK_OK)
+        return NULL;
     stki_hdf5_enter(&guard, false);
     stki_apart_note(file->path, name, "reading the fields of its type", 0);
-    if (stki_hdf5_object_open(file, name, &object, NULL) == STK_OK) {
+    if (stki_hdf5_object_need(&object, name, NULL) == STK_OK) {
         type = H5Iget_type(object.id) == H5I_DATASET ? H5Dget_type(object.id) : -1;
         if (type >= 0 && H5Tget_class(type) == H5T_COMPOUND) {
             const int count = H5Tget_nmembers(type);
@@ -382,9 +426,9 @@ static char **field_names(stki_hdf5_file *file, const char *name)
         }
         if (type >= 0)
             (void)H5Tclose(type);
-        stki_hdf5_object_close(&object);
     }
     stki_hdf5_leave(&guard);
+    stki_hdf5_object_close(&object);
     return names;
 }
 

@@ -1,5 +1,6 @@
-/* hdf5_dataset.h: one data set as the library describes it, and reading any box of it through the library, which is
- * right for everything and slow: one lock, one chunk at a time. Counted; any thread.
+/* hdf5_dataset.h: one data set as the file describes it (hdf5_describe.c), or, if that is not understood, the library;
+ * and reading any box of it through the library, which is right for everything and slow: one lock, one chunk at a time.
+ * Counted; any thread.
  */
 #ifndef STKI_HDF5_DATASET_H
 #define STKI_HDF5_DATASET_H
@@ -29,8 +30,8 @@ typedef struct stki_hdf5_dataset {
     stki_hdf5_file *home; /* that holds it: another one behind an external link; holds a reference */
     char *path;           /* of `home` */
     char *name;
-    char *field; /* of a compound type: its elements are those of this field; NULL: whole elements */
-    hid_t id, memory_type;
+    char *field;           /* of a compound type: its elements are those of this field; NULL: whole elements */
+    hid_t id, memory_type; /* -1: the library has not opened it; written by stki_hdf5_dataset_need */
     stki_hdf5_type type;
     int rank; /* axes of the data set; those of an array type come behind */
     int ndim;
@@ -42,6 +43,7 @@ typedef struct stki_hdf5_dataset {
     bool odd_edges;                /* chunks at the edge are stored without filters */
     bool live;                     /* somebody may be writing it */
     uint64_t header;               /* address of its object header */
+    void *compact;                 /* its elements, if they were found in the object header; or NULL */
     void *fill;                    /* type.bytes: what was never written reads as */
     char filter_missing[96];       /* not "": a filter that nobody here can undo */
     struct stki_hdf5_parts *parts; /* of virtual and external ones: hdf5_parts.h; made by check_sources */
@@ -58,6 +60,9 @@ stk_status stki_hdf5_dataset_fields(stki_hdf5_file *file, const char *name,
                                     void *context, stk_error *err);
 stki_hdf5_dataset *stki_hdf5_dataset_retain(stki_hdf5_dataset *dataset);
 void stki_hdf5_dataset_release(stki_hdf5_dataset *dataset); /* NULL is fine */
+
+/* Inside enter and leave: opens it by the library, if that has not been done. */
+stk_status stki_hdf5_dataset_need(const stki_hdf5_dataset *dataset, stk_error *err);
 
 /* Elements [start, start + length) of every axis of the data set (its rank, not the axes of an array type), row-major,
  * through H5Dread; in the file's own byte order where type.raw. `to` has room for them; what the library leaves as it

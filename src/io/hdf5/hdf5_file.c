@@ -37,29 +37,23 @@ static void read_head(const stki_file *file, int64_t at, struct head *head)
     head->swmr = head->writing && (block[11] & 4);
 }
 
-static stk_status check_signature(const char *path, struct head *head, stk_error *err)
+static stk_status check_signature(const stki_file *file, struct head *head, stk_error *err)
 {
-    stki_file *file;
     char mark[8] = {0};
     bool found = false;
-    int64_t size;
-    stk_status status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);
+    const int64_t size = file->size;
+    stk_status status = STK_OK;
 
-    *head = (struct head){.version = -1};
-    if (status != STK_OK)
-        return status;
-    size = file->size;
     for (int64_t at = 0; at <= size - 8 && !found && status == STK_OK; at = at ? at * 2 : 512) {
         status = stki_file_read(file, at, mark, 8, err);
         found = !memcmp(mark, "\x89HDF\r\n\x1a\n", 8);
         if (found)
             read_head(file, at, head);
     }
-    stki_file_close(file);
     if (status != STK_OK || found)
         return status;
     return stki_fail_at(err, size < 8 ? STK_E_TRUNCATED : STK_E_CORRUPT,
-                        (stki_place){path, -1, 0, size < 8 ? STKI_TEXT("%d bytes", (int)size) : "something else",
+                        (stki_place){file->path, -1, 0, size < 8 ? STKI_TEXT("%d bytes", (int)size) : "something else",
                                      "the signature of an HDF5 file at 0, 512, 1024, 2048, …"},
                         "no HDF5 file");
 }
@@ -99,6 +93,12 @@ static stk_status fail_open(const char *path, const struct head *head, stk_error
     return status;
 }
 
+/* The working directory may have changed since it was opened. */
+static const char *where(const stki_hdf5_file *file)
+{
+    return file->bytes && file->bytes->from_root ? file->bytes->from_root : file->path;
+}
+
 /* As another handle of this process has it open: the library then opens nothing and locks nothing. */
 static stk_status open_again(stki_hdf5_file *file, const struct head *head, stk_error *err)
 {
@@ -109,9 +109,9 @@ static stk_status open_again(stki_hdf5_file *file, const struct head *head, stk_
 #if H5_VERSION_GE(1, 10, 7)
     (void)H5Pset_file_locking(access, false, true);
 #endif
-    file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
+    file->id = H5Fopen(where(file), H5F_ACC_RDONLY, access);
     if (file->id < 0)
-        file->id = H5Fopen(file->path, H5F_ACC_RDONLY, H5P_DEFAULT);
+        file->id = H5Fopen(where(file), H5F_ACC_RDONLY, H5P_DEFAULT);
     if (file->id < 0)
         status = fail_open(file->path, head, err);
     else
@@ -136,8 +136,9 @@ static stk_status open_id(stki_hdf5_file *file, const struct head *head, stk_err
     access = stki_hdf5_driver_access();
     if (head->swmr && access >= 0)
         (void)H5Pset_metadata_read_attempts(access, SWMR_ATTEMPTS);
-    file->id =
-        access < 0 ? -1 : H5Fopen(file->path, head->swmr ? H5F_ACC_RDONLY | H5F_ACC_SWMR_READ : H5F_ACC_RDONLY, access);
+    file->id = access < 0
+                   ? -1
+                   : H5Fopen(where(file), head->swmr ? H5F_ACC_RDONLY | H5F_ACC_SWMR_READ : H5F_ACC_RDONLY, access);
     if (file->id < 0)
         status = fail_open(file->path, head, err);
     if (access >= 0)
@@ -149,16 +150,41 @@ static stk_status open_id(stki_hdf5_file *file, const struct head *head, stk_err
     return status;
 }
 
-static stk_status open_locked(stki_hdf5_file *file, bool plugins, const struct head *head, stk_error *err)
+static stk_status open_by_library(stki_hdf5_file *file, const struct head *head, stk_error *err)
+{
+    return stki_hdf5_driver_open_elsewhere(where(file)) ? open_again(file, head, err) : open_id(file, head, err);
+}
+
+/* Opens it by the library where that is needed at once. */
+static stk_status open_either(stki_hdf5_file *file, const struct head *head, stk_error *err)
 {
     stki_hdf5_guard guard;
-    stk_status status;
+    stk_status status = STK_OK;
+    bool parsed;
 
-    stki_hdf5_enter(&guard, plugins);
+    stki_hdf5_enter(&guard, file->plugins);
     stki_apart_note(file->path, NULL, "opening the file", 0);
-    status = stki_hdf5_driver_open_elsewhere(file->path) ? open_again(file, head, err) : open_id(file, head, err);
+    parsed = !head->writing && stki_hdf5_super_read(file->bytes, &file->super, NULL) == STK_OK && file->super.plain &&
+             !stki_hdf5_driver_open_elsewhere(file->path);
+    if (!parsed)
+        status = open_by_library(file, head, err);
     stki_hdf5_leave(&guard);
+    if (!parsed) {
+        stki_file_close(file->bytes);
+        file->bytes = NULL;
+    }
     return status;
+}
+
+stk_status stki_hdf5_file_need(stki_hdf5_file *file, stk_error *err)
+{
+    const struct head head = {.version = NEWEST_SUPERBLOCK}; /* and no writer: seen when it was opened */
+    stk_status status = stki_hdf5_check_fork(file->generation, file->path, err);
+
+    if (status != STK_OK || file->id >= 0)
+        return status;
+    stki_apart_note(file->path, NULL, "opening the file", 0);
+    return open_by_library(file, &head, err);
 }
 
 static stk_status find_folder(stki_hdf5_file *file, const char *path, stk_error *err)
@@ -188,13 +214,15 @@ const stki_source_group stki_hdf5_source = {&table, sizeof(stki_hdf5_options), N
 /* `file` has its options; it is released if that fails. */
 static stk_status open_file(stki_hdf5_file *file, const char *path, bool stamped, stki_hdf5_file **out, stk_error *err)
 {
-    struct head head;
+    struct head head = {.version = -1};
     struct stat about;
-    stk_status status = check_signature(path, &head, err);
+    stk_status status = stki_file_open(path, file->access, STKI_PATTERN_RANDOM, &file->bytes, err);
 
     file->id = -1;
     file->generation = stki_fork_generation();
     stki_count_set(&file->refs, 1);
+    if (status == STK_OK)
+        status = check_signature(file->bytes, &head, err);
     if (status == STK_OK && !(file->path = stki_strdup(path)))
         status = stki_fail_memory(err, (int64_t)strlen(path) + 1, path);
     if (status == STK_OK && stamped)
@@ -202,7 +230,7 @@ static stk_status open_file(stki_hdf5_file *file, const char *path, bool stamped
     if (status == STK_OK && file->place)
         status = stki_stamp_take(path, &file->stamp, err);
     if (status == STK_OK)
-        status = open_locked(file, file->plugins, &head, err);
+        status = open_either(file, &head, err);
     if (status == STK_OK && !stat(path, &about)) {
         file->device = about.st_dev;
         file->inode = about.st_ino;
@@ -225,6 +253,7 @@ stk_status stki_hdf5_file_open(const char *path, const stki_reader_opts *opts, s
     stki_apart_need(path, "libhdf5");
     stki_source_values(opts, &stki_hdf5_source, &options);
     file->plugins = options.allow_plugins;
+    file->access = opts->access;
     file->watched = stki_access_watches(opts->access);
     if (!options.allow_external && (status = find_folder(file, path, err)) != STK_OK) {
         stki_free(file);
@@ -252,6 +281,7 @@ void stki_hdf5_file_release(stki_hdf5_file *file)
             stki_hdf5_driver_closed();
         stki_hdf5_leave(&guard);
     }
+    stki_file_close(file->bytes);
     stki_free(file->path);
     stki_free(file->folder);
     stki_free(file->place);
@@ -323,6 +353,7 @@ stk_status stki_hdf5_file_open_beside(const stki_hdf5_file *from, const char *ta
     if (!file)
         return stki_fail_memory(err, sizeof *file, path);
     file->plugins = from->plugins;
+    file->access = from->access;
     file->watched = from->watched;
     file->folder = from->folder ? stki_strdup(from->folder) : NULL;
     if (from->folder && !file->folder) {

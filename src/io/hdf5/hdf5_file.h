@@ -1,8 +1,8 @@
-/* hdf5_file.h: HDF5 files opened through the library, and the rule which other files they may lead to. Counted; any
- * thread.
+/* hdf5_file.h: open HDF5 files, and the rule which other files they may lead to. Counted; any thread.
  *
- * Opened without file locks, whatever the environment says. A file that a SWMR writer has open, or that this process
- * has open for writing, is `live`: its bytes are asked from the library alone, as a writer may move them.
+ * An ordinary file is read past the library (hdf5_parse.h), which opens it when something in it is not understood
+ * there. Opened without file locks, whatever the environment says. A file that a SWMR writer has open, or that this
+ * process has open for writing, is `live`: its bytes are asked from the library alone, as a writer may move them.
  *
  * External links, external raw data and the sources of virtual data sets name other files, and the file that names them
  * may be hostile: only regular files inside the folder of the first file are opened, unless external ones are allowed.
@@ -13,7 +13,9 @@
 #define STKI_HDF5_FILE_H
 
 #include "counter.h"
+#include "file.h"
 #include "hdf5_library.h"
+#include "hdf5_parse.h"
 #include "reader.h"
 #include "source.h"
 #include "stamp.h"
@@ -21,7 +23,10 @@
 
 typedef struct stki_hdf5_file {
     stki_counter refs;
-    hid_t id;
+    hid_t id;              /* -1: the library has not opened it yet; read and written inside enter and leave */
+    stki_file *bytes;      /* the file without the library; NULL: everything is asked from the library */
+    stki_hdf5_super super; /* of `bytes` */
+    enum stki_access access;
     char *path;
     char *folder; /* of the file, without links; NULL: external files are allowed anywhere */
     dev_t device;
@@ -42,6 +47,14 @@ typedef struct stki_hdf5_options {
 /* STK_E_TRUNCATED, STK_E_CORRUPT: no HDF5 file, or not all of it. STK_E_UNSUPPORTED: of a newer version. STK_E_BUSY: it
  * is marked as open for writing. */
 stk_status stki_hdf5_file_open(const char *path, const stki_reader_opts *opts, stki_hdf5_file **out, stk_error *err);
+/* Inside enter and leave: opens it by the library, if that has not been done. Errors as above. STK_E_FORKED: it was
+ * opened by a parent of this process. */
+stk_status stki_hdf5_file_need(stki_hdf5_file *file, stk_error *err);
+/* Is it read past the library? */
+static inline bool stki_hdf5_file_parsed(const stki_hdf5_file *file)
+{
+    return file->bytes != NULL;
+}
 stki_hdf5_file *stki_hdf5_file_retain(stki_hdf5_file *file);
 void stki_hdf5_file_release(stki_hdf5_file *file); /* NULL is fine */
 

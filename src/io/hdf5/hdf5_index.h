@@ -8,7 +8,7 @@
 #ifndef STKI_HDF5_INDEX_H
 #define STKI_HDF5_INDEX_H
 
-#include "file.h"
+#include "hdf5_parse.h"
 
 /* A data set cut into chunks, as the library describes it. Chunks are numbered by their place in the grid, last axis
  * fastest. */
@@ -54,18 +54,6 @@ stk_status stki_hdf5_index_read(const stki_file *file, uint64_t header, const st
 
 /* ---- between the files of the walk ---- */
 
-/* Little-endian numbers in bytes that were read. */
-static inline uint64_t stki_hdf5_number(const unsigned char *at, int bytes)
-{
-    uint64_t value = 0;
-
-    for (int i = 0; i < bytes; i++)
-        value |= (uint64_t)at[i] << 8 * i;
-    return value;
-}
-
-#define STKI_HDF5_UNDEFINED UINT64_MAX /* an address that leads nowhere */
-
 /* hdf5_header.c: the message that says how a data set is laid out: its first bytes, as many as there are up to the
  * room. `base` is what the file's addresses are relative to. */
 enum { STKI_HDF5_LAYOUT_ROOM = 512 };
@@ -76,8 +64,5 @@ typedef struct stki_hdf5_layout {
 } stki_hdf5_layout;
 
 stk_status stki_hdf5_layout_read(const stki_file *file, uint64_t header, stki_hdf5_layout *out, stk_error *err);
-/* base + address as a place where `bytes` can be read. STK_E_CORRUPT names `what`. */
-stk_status stki_hdf5_place(const stki_file *file, int64_t base, uint64_t address, int64_t bytes, const char *what,
-                           int64_t *place, stk_error *err);
 
 #endif

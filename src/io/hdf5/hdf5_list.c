@@ -33,41 +33,6 @@ struct listing {
     json_t *seen; /* keys of objects: the first path to each; NULL with a pattern */
 };
 
-struct names {
-    char **names;
-    int64_t count, capacity;
-};
-
-static stk_status push_name(struct names *list, const char *name, stk_error *err)
-{
-    char *copy = stki_strdup(name);
-
-    if (copy && list->count == list->capacity) {
-        int64_t more = list->capacity ? list->capacity * 2 : 16;
-        char **names = stki_resize(list->names, more * (int64_t)sizeof *names);
-
-        if (!names) {
-            stki_free(copy);
-            copy = NULL;
-        } else {
-            list->names = names;
-            list->capacity = more;
-        }
-    }
-    if (!copy)
-        return stki_fail_memory(err, list->capacity * 2 * (int64_t)sizeof *list->names, "a list of names");
-    list->names[list->count++] = copy;
-    return STK_OK;
-}
-
-static void names_fini(struct names *list)
-{
-    for (int64_t i = 0; i < list->count; i++)
-        stki_free(list->names[i]);
-    stki_free(list->names);
-    *list = (struct names){0};
-}
-
 /* ---- patterns ---- */
 
 static int components(const char *path)
@@ -96,66 +61,21 @@ static bool fits_begin(const struct listing *l, const char *name, int depth)
     return fits;
 }
 
-/* ---- the library's side (inside enter and leave) ---- */
-
-struct gather {
-    struct names names;
-    stk_status status;
-    stk_error *err;
-};
-
-static herr_t on_link(hid_t group, const char *name, const H5L_info_t *info, void *context)
-{
-    struct gather *gather = context;
-
-    (void)group, (void)info;
-    gather->status = push_name(&gather->names, name, gather->err);
-    return gather->status != STK_OK ? -1 : 0;
-}
-
-static stk_status gather_links(const stki_hdf5_object *group, const char *name, struct gather *gather, stk_error *err)
-{
-    herr_t done = H5Literate(group->id, H5_INDEX_NAME, H5_ITER_INC, NULL, on_link, gather);
-
-    if (gather->status != STK_OK)
-        return gather->status;
-    return done < 0 ? stki_hdf5_fail(err, STK_E_CORRUPT, group->file->path, name, "a group cannot be listed") : STK_OK;
-}
-
-enum kind { KIND_DATASET, KIND_GROUP, KIND_OTHER, KIND_LOST };
-
 struct child {
-    enum kind kind;
+    bool lost; /* `trouble` says why */
+    enum stki_hdf5_kind kind;
     stki_hdf5_key key;
     stk_error trouble;
 };
 
-static enum kind kind_of(H5O_type_t type)
-{
-    return type == H5O_TYPE_DATASET ? KIND_DATASET : type == H5O_TYPE_GROUP ? KIND_GROUP : KIND_OTHER;
-}
-
-static void classify(const stki_hdf5_object *object, const char *name, struct child *child)
-{
-    H5O_type_t type;
-
-    if (stki_hdf5_object_key(object, &type, &child->key)) {
-        child->kind = kind_of(type);
-        return;
-    }
-    child->kind = KIND_LOST;
-    (void)stki_hdf5_fail(&child->trouble, STK_E_CORRUPT, object->file->path, name, "cannot be looked at");
-}
-
-static void look(const stki_hdf5_object *group, const char *name, const char *path, struct child *child)
+static void look(stki_hdf5_object *group, const stki_hdf5_link *link, const char *path, struct child *child)
 {
     stki_hdf5_object object;
 
-    if (stki_hdf5_object_step(group, name, path, &object, &child->trouble) != STK_OK) {
-        child->kind = KIND_LOST;
+    child->lost = stki_hdf5_object_follow(group, link, path, &object, &child->trouble) != STK_OK;
+    if (child->lost)
         return;
-    }
-    classify(&object, path, child);
+    child->lost = stki_hdf5_object_key(&object, path, &child->kind, &child->key, &child->trouble) != STK_OK;
     stki_hdf5_object_close(&object);
 }
 
@@ -251,99 +171,80 @@ static stk_status take_child(struct listing *l, int64_t parent, const char *name
     const char *first;
     stk_status status;
 
-    switch (child->kind) {
-    case KIND_LOST:
+    if (child->lost)
         return lost(l, name, &child->trouble, err);
-    case KIND_DATASET:
+    switch (child->kind) {
+    case STKI_HDF5_IS_DATASET:
         if (!leaf)
             return STK_OK;
         status = remember(l, &child->key, name, &first, err);
         return status != STK_OK ? status : l->found(l->context, name, first, NULL, err);
-    case KIND_GROUP:
+    case STKI_HDF5_IS_GROUP:
         return l->pattern && leaf ? STK_OK : enter_group(l, parent, name, &child->key, err);
     default:
         return STK_OK;
     }
 }
 
-/* The names in a group, and what is behind each that is wanted. `path` is the group's. */
+/* One link of the group at this node, whose path is `path`. */
+static stk_status list_link(struct listing *l, int64_t node, const char *path, stki_hdf5_object *group,
+                            const stki_hdf5_link *link, stk_error *err)
+{
+    char *name = stki_format("%s/%s", path[1] ? path : "", link->name);
+    struct child child = {.lost = true};
+    stk_status status = STK_OK;
+
+    if (!name)
+        return stki_fail_memory(err, (int64_t)strlen(path) + 2, "a path");
+    if (!l->pattern || fits_begin(l, name, components(name))) {
+        if (strlen(name) > MAX_PATH)
+            (void)stki_fail_at(&child.trouble, STK_E_LIMIT, (stki_place){l->file->path, -1, -1, NULL, NULL},
+                               "a path of more than %d bytes: %.100s…", MAX_PATH, name);
+        else
+            look(group, link, name, &child);
+        status = take_child(l, node, name, &child, err);
+    }
+    stki_free(name);
+    return status;
+}
+
 static stk_status list_group(struct listing *l, int64_t node, stk_error *err)
 {
     const char *path = l->nodes[node].name;
-    struct gather gather = {.err = err};
-    stki_hdf5_object group = {NULL, -1};
-    stki_hdf5_guard guard;
+    stki_hdf5_link_list list = {0};
+    stki_hdf5_object group = STKI_HDF5_NO_OBJECT;
     stk_error trouble;
-    stk_status status, opened;
+    stk_status status = stki_hdf5_object_open(l->file, path, &group, &trouble);
 
-    stki_hdf5_enter(&guard, false);
-    stki_apart_note(l->file->path, path, "listing a group", 0);
-    opened = stki_hdf5_object_open(l->file, path, &group, &trouble);
-    if (opened == STK_OK)
-        opened = gather_links(&group, path, &gather, &trouble);
-    stki_hdf5_leave(&guard);
-    status =
-        opened == STK_OK || gather.status != STK_OK ? gather.status : l->found(l->context, path, NULL, &trouble, err);
-    for (int64_t i = 0; i < gather.names.count && status == STK_OK; i++) {
-        char *name = stki_format("%s/%s", path[1] ? path : "", gather.names.names[i]);
-        struct child child = {.kind = KIND_OTHER};
-
-        if (!name) {
-            status = stki_fail_memory(err, (int64_t)strlen(path) + 2, "a path");
-            break;
-        }
-        if (l->pattern && !fits_begin(l, name, components(name))) {
-            stki_free(name);
-            continue;
-        }
-        if (strlen(name) > MAX_PATH) {
-            child.kind = KIND_LOST;
-            (void)stki_fail_at(&child.trouble, STK_E_LIMIT, (stki_place){l->file->path, -1, -1, NULL, NULL},
-                               "a path of more than %d bytes: %.100s…", MAX_PATH, name);
-        } else {
-            stki_hdf5_enter(&guard, false);
-            stki_apart_note(l->file->path, name, "following a link", 0);
-            look(&group, gather.names.names[i], name, &child);
-            stki_hdf5_leave(&guard);
-        }
-        status = take_child(l, node, name, &child, err);
-        stki_free(name);
-    }
-    if (group.file) {
-        stki_hdf5_enter(&guard, false);
-        stki_hdf5_object_close(&group);
-        stki_hdf5_leave(&guard);
-    }
-    names_fini(&gather.names);
+    if (status == STK_OK)
+        status = stki_hdf5_object_links(&group, path, &list, &trouble);
+    if (status != STK_OK)
+        status = lost(l, path, &trouble, err);
+    for (int64_t i = 0; i < list.count && status == STK_OK; i++)
+        status = list_link(l, node, path, &group, &list.links[i], err);
+    stki_hdf5_object_close(&group);
+    stki_hdf5_link_list_fini(&list);
     return status;
 }
 
 static stk_status push_root(struct listing *l, stk_error *err)
 {
-    stki_hdf5_object root;
-    struct child child;
+    stki_hdf5_object root = STKI_HDF5_NO_OBJECT;
+    enum stki_hdf5_kind kind = STKI_HDF5_IS_OTHER;
+    stki_hdf5_key key;
     const char *first;
-    stki_hdf5_guard guard;
-    stk_status status;
+    stk_status status = stki_hdf5_object_open(l->file, "/", &root, err);
 
-    stki_hdf5_enter(&guard, false);
-    stki_apart_note(l->file->path, "/", "opening a group", 0);
-    status = stki_hdf5_object_open(l->file, "/", &root, &child.trouble);
-    if (status == STK_OK) {
-        classify(&root, "/", &child);
-        stki_hdf5_object_close(&root);
-    }
-    stki_hdf5_leave(&guard);
-    if (status != STK_OK || child.kind == KIND_LOST) {
-        if (err)
-            *err = child.trouble;
-        return child.trouble.status;
-    }
-    if (child.kind != KIND_GROUP)
+    if (status == STK_OK)
+        status = stki_hdf5_object_key(&root, "/", &kind, &key, err);
+    stki_hdf5_object_close(&root);
+    if (status != STK_OK)
+        return status;
+    if (kind != STKI_HDF5_IS_GROUP)
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){l->file->path, -1, -1, NULL, NULL},
                             "the root group is no group");
-    status = remember(l, &child.key, "/", &first, err);
-    return status != STK_OK ? status : push_group(l, stki_strdup("/"), -1, &child.key, err);
+    status = remember(l, &key, "/", &first, err);
+    return status != STK_OK ? status : push_group(l, stki_strdup("/"), -1, &key, err);
 }
 
 stk_status stki_hdf5_list(stki_hdf5_file *file, const char *pattern, stki_hdf5_found found, void *context,

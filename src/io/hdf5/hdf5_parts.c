@@ -109,7 +109,7 @@ static stk_status read_mapping(stki_hdf5_dataset *d, hid_t plist, size_t index, 
 {
     stk_error why = {.status = STK_OK};
 
-    out->source = (stki_hdf5_object){NULL, -1};
+    out->source = STKI_HDF5_NO_OBJECT;
     out->here = H5Pget_virtual_vspace(plist, index);
     out->there = H5Pget_virtual_srcspace(plist, index);
     if (out->here < 0 || out->there < 0)
@@ -195,6 +195,10 @@ static stk_status open_source(stki_hdf5_dataset *d, struct mapping *m, stk_error
     stki_hdf5_file_release(file);
     if (status != STK_OK)
         return status;
+    if ((status = stki_hdf5_object_need(&m->source, m->name, err)) != STK_OK) {
+        stki_hdf5_object_close(&m->source);
+        return status;
+    }
     if (H5Iget_type(m->source.id) != H5I_DATASET)
         status = fail(d, STK_E_UNSUPPORTED, m->name, "a source is no data set", err);
     else if (!holds_its_elements(m->source.id))

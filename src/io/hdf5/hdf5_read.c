@@ -37,9 +37,12 @@ static hid_t select_box(const stki_hdf5_dataset *d, const int64_t *start, const 
 static stk_status read_locked(const stki_hdf5_dataset *d, const int64_t *start, const int64_t *length, void *to,
                               stk_error *err)
 {
-    hid_t memory, space = select_box(d, start, length, &memory);
-    stk_status status = STK_OK;
+    hid_t memory, space;
+    stk_status status = stki_hdf5_dataset_need(d, err);
 
+    if (status != STK_OK)
+        return status;
+    space = select_box(d, start, length, &memory);
     if (space < 0)
         return fail_read(d, "a part of it cannot be selected", err);
     if (H5Dread(d->id, d->memory_type, memory, space, H5P_DEFAULT, to) < 0)
@@ -47,6 +50,14 @@ static stk_status read_locked(const stki_hdf5_dataset *d, const int64_t *start, 
     (void)H5Sclose(space);
     (void)H5Sclose(memory);
     return status;
+}
+
+static bool is_whole(const stki_hdf5_dataset *d, const int64_t *start, const int64_t *length)
+{
+    for (int i = 0; i < d->rank; i++)
+        if (start[i] != 0 || length[i] != d->shape[i])
+            return false;
+    return true;
 }
 
 stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *start, const int64_t *length, void *to,
@@ -64,6 +75,10 @@ stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *sta
                             d->file->plugins ? "" : ", and plugins are not allowed");
     if (bytes == 0)
         return STK_OK;
+    if (d->compact && is_whole(d, start, length)) {
+        memcpy(to, d->compact, (size_t)bytes);
+        return STK_OK;
+    }
     memset(to, 0, (size_t)bytes);
     stki_hdf5_enter(&guard, d->file->plugins);
     stki_apart_note(d->path, d->name, "reading elements", bytes);
@@ -110,7 +125,8 @@ stk_status stki_hdf5_dataset_chunk_bytes(const stki_hdf5_dataset *d, const int64
     element_of(d, element, at);
     stki_hdf5_enter(&guard, false);
     stki_apart_note(d->path, d->name, "finding a chunk", 0);
-    if (H5Dget_chunk_storage_size(d->id, at, &stored) < 0)
+    status = stki_hdf5_dataset_need(d, err);
+    if (status == STK_OK && H5Dget_chunk_storage_size(d->id, at, &stored) < 0)
         status = size_unknown(d, &stored, err);
     stki_hdf5_leave(&guard);
     *bytes = stored == 0 ? -1 : stored > INT64_MAX ? INT64_MAX : (int64_t)stored;
@@ -130,7 +146,8 @@ stk_status stki_hdf5_dataset_chunk(const stki_hdf5_dataset *d, const int64_t *el
     *mask = 0;
     stki_hdf5_enter(&guard, false);
     stki_apart_note(d->path, d->name, "reading a chunk", d->grid.chunk_bytes);
-    if (H5Dread_chunk(d->id, H5P_DEFAULT, at, mask, to) < 0)
+    status = stki_hdf5_dataset_need(d, err);
+    if (status == STK_OK && H5Dread_chunk(d->id, H5P_DEFAULT, at, mask, to) < 0)
         status = fail_read(d, "a chunk cannot be read", err);
     stki_hdf5_leave(&guard);
     return status;

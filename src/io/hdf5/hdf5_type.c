@@ -16,11 +16,19 @@ static stk_status refuse(const char *path, const char *name, const char *what, s
 
 static const struct float_row {
     stk_dtype dtype;
-    size_t size, sign, exponent_at, exponent_bits, mantissa_bits, bias;
+    stki_hdf5_float is;
 } floats[] = {
-    {STK_F16, 2, 15, 10, 5, 10, 15},    {STK_BF16, 2, 15, 7, 8, 7, 127},   {STK_F32, 4, 31, 23, 8, 23, 127},
-    {STK_F64, 8, 63, 52, 11, 52, 1023}, {STK_F8_E4M3FN, 1, 7, 3, 4, 3, 7}, {STK_F8_E5M2, 1, 7, 2, 5, 2, 15},
+    {STK_F16, {2, 15, 10, 5, 10, 15}},    {STK_BF16, {2, 15, 7, 8, 7, 127}},   {STK_F32, {4, 31, 23, 8, 23, 127}},
+    {STK_F64, {8, 63, 52, 11, 52, 1023}}, {STK_F8_E4M3FN, {1, 7, 3, 4, 3, 7}}, {STK_F8_E5M2, {1, 7, 2, 5, 2, 15}},
 };
+
+stk_dtype stki_hdf5_float_dtype(const stki_hdf5_float *about)
+{
+    for (size_t i = 0; i < sizeof floats / sizeof floats[0]; i++)
+        if (!memcmp(about, &floats[i].is, sizeof *about)) /* six numbers of one size: no gaps */
+            return floats[i].dtype;
+    return STK_DTYPE_NONE;
+}
 
 static stk_dtype float_dtype(hid_t type)
 {
@@ -31,15 +39,9 @@ static stk_dtype float_dtype(hid_t type)
         (order != H5T_ORDER_LE && order != H5T_ORDER_BE) || H5Tget_norm(type) != H5T_NORM_IMPLIED ||
         H5Tget_offset(type) != 0 || H5Tget_precision(type) != 8 * size || mantissa_at != 0)
         return STK_DTYPE_NONE;
-    for (size_t i = 0; i < sizeof floats / sizeof floats[0]; i++) {
-        const struct float_row *row = &floats[i];
-
-        if (size == row->size && sign == row->sign && exponent_at == row->exponent_at &&
-            exponent_bits == row->exponent_bits && mantissa_bits == row->mantissa_bits &&
-            H5Tget_ebias(type) == row->bias)
-            return row->dtype;
-    }
-    return STK_DTYPE_NONE;
+    return stki_hdf5_float_dtype(&(stki_hdf5_float){(int64_t)size, (int64_t)sign, (int64_t)exponent_at,
+                                                    (int64_t)exponent_bits, (int64_t)mantissa_bits,
+                                                    (int64_t)H5Tget_ebias(type)});
 }
 
 static bool is_swapped(hid_t type)
@@ -49,7 +51,7 @@ static bool is_swapped(hid_t type)
 
 /* ---- whole numbers, bool, complex ---- */
 
-static stk_dtype whole_dtype(size_t size, bool is_signed)
+stk_dtype stki_hdf5_whole_dtype(int64_t size, bool is_signed)
 {
     switch (size) {
     case 1:
@@ -74,7 +76,7 @@ static void read_whole(hid_t type, stki_hdf5_type *out)
     out->raw = H5Tget_precision(type) == 8 * size && H5Tget_offset(type) == 0;
     out->swapped = out->raw && is_swapped(type);
     if ((sign == H5T_SGN_NONE || sign == H5T_SGN_2) && (order == H5T_ORDER_LE || order == H5T_ORDER_BE))
-        out->dtype = whole_dtype(size, sign == H5T_SGN_2);
+        out->dtype = stki_hdf5_whole_dtype((int64_t)size, sign == H5T_SGN_2);
 }
 
 static bool enum_value(hid_t type, unsigned member, const char *name, unsigned char value)
@@ -334,9 +336,10 @@ static hid_t make_float(stk_dtype dtype)
         row++;
     if (type < 0)
         return -1;
-    if (H5Tset_fields(type, row->sign, row->exponent_at, row->exponent_bits, 0, row->mantissa_bits) < 0 ||
-        H5Tset_precision(type, 8 * row->size) < 0 || H5Tset_size(type, row->size) < 0 ||
-        H5Tset_ebias(type, row->bias) < 0) {
+    if (H5Tset_fields(type, (size_t)row->is.sign, (size_t)row->is.exponent_at, (size_t)row->is.exponent_bits, 0,
+                      (size_t)row->is.mantissa_bits) < 0 ||
+        H5Tset_precision(type, 8 * (size_t)row->is.size) < 0 || H5Tset_size(type, (size_t)row->is.size) < 0 ||
+        H5Tset_ebias(type, (size_t)row->is.bias) < 0) {
         (void)H5Tclose(type);
         return -1;
     }

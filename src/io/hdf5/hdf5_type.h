@@ -25,6 +25,13 @@ typedef struct stki_hdf5_type {
     int64_t bytes; /* of one element of the data set, the inner axes included */
 } stki_hdf5_type;
 
+/* Of a float type without gaps: bits from the lowest one. STK_DTYPE_NONE: no such dtype. */
+typedef struct stki_hdf5_float {
+    int64_t size, sign, exponent_at, exponent_bits, mantissa_bits, bias;
+} stki_hdf5_float;
+stk_dtype stki_hdf5_float_dtype(const stki_hdf5_float *about);
+stk_dtype stki_hdf5_whole_dtype(int64_t size, bool is_signed);
+
 /* STK_E_UNSUPPORTED names the class of what has no dtype. */
 stk_status stki_hdf5_type_read(hid_t type, const char *path, const char *name, stki_hdf5_type *out, stk_error *err);
 /* What the library is to be asked for: the file's own type where that is raw, so that it converts nothing. An id to

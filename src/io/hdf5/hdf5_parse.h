@@ -1,0 +1,155 @@
+/* hdf5_parse.h: HDF5 files read without the library, from the structures that the HDF5 File Format Specification
+ * (version 3.0) describes; comments name its sections. libhdf5 can crash on a damaged file, and takes one lock; this
+ * reads ordinary files past it. What is not understood, or does not fit together, is refused with STK_E_UNSUPPORTED or
+ * STK_E_CORRUPT, and the caller asks the library.
+ *
+ * Every structure is copied out of the file once and then decoded from the copy. Offsets are checked against the end of
+ * the file, loops are bounded by what a file of its size can hold, and nothing recurses along addresses. Any thread.
+ */
+#ifndef STKI_HDF5_PARSE_H
+#define STKI_HDF5_PARSE_H
+
+#include "file.h"
+
+struct stki_hdf5_dataset;
+struct stki_hdf5_type;
+
+/* II.A "Disk Format: Level 0A - Format Signature and Superblock". */
+typedef struct stki_hdf5_super {
+    const stki_file *file;  /* borrowed */
+    int64_t base;           /* where the file begins: what addresses are relative to */
+    bool plain;             /* all of the superblock is understood, and no part of the file is missing */
+    bool unsummed;          /* for fuzzing: checksums are not compared */
+    uint64_t root;          /* of the root group's object header; if plain */
+    int leaf_k, internal_k; /* nodes of groups hold up to twice as many entries; if plain */
+} stki_hdf5_super;
+
+stk_status stki_hdf5_super_read(const stki_file *file, stki_hdf5_super *out, stk_error *err);
+
+/* ---- bytes ---- */
+
+#define STKI_HDF5_UNDEFINED UINT64_MAX /* an address that leads nowhere */
+
+/* Little-endian numbers in bytes that were read. */
+static inline uint64_t stki_hdf5_number(const unsigned char *at, int bytes)
+{
+    uint64_t value = 0;
+
+    for (int i = 0; i < bytes; i++)
+        value |= (uint64_t)at[i] << 8 * i;
+    return value;
+}
+
+/* Bytes that are decoded from their beginning. What is not there reads as zeros, and `bad` is set. */
+typedef struct stki_hdf5_cursor {
+    const unsigned char *at;
+    int64_t left;
+    bool bad;
+} stki_hdf5_cursor;
+
+static inline const unsigned char *stki_hdf5_skip(stki_hdf5_cursor *c, int64_t bytes)
+{
+    const unsigned char *at = c->at;
+
+    c->bad = c->bad || bytes < 0 || bytes > c->left;
+    if (c->bad)
+        return NULL;
+    c->at += bytes;
+    c->left -= bytes;
+    return at;
+}
+
+static inline uint64_t stki_hdf5_take(stki_hdf5_cursor *c, int bytes)
+{
+    const unsigned char *at = stki_hdf5_skip(c, bytes);
+
+    return at ? stki_hdf5_number(at, bytes) : 0;
+}
+
+/* base + address as a place where `bytes` can be read. STK_E_CORRUPT names `what`. */
+stk_status stki_hdf5_place(const stki_file *file, int64_t base, uint64_t address, int64_t bytes, const char *what,
+                           int64_t *place, stk_error *err);
+/* Copies them. */
+stk_status stki_hdf5_copy(const stki_hdf5_super *super, uint64_t address, void *to, int64_t bytes, const char *what,
+                          stk_error *err);
+stk_status stki_hdf5_corrupt(const stki_hdf5_super *super, uint64_t address, const char *what, stk_error *err);
+stk_status stki_hdf5_unsupported(const stki_hdf5_super *super, uint64_t address, const char *what, stk_error *err);
+/* The checksum of metadata: Jenkins' lookup3, starting at 0. */
+uint32_t stki_hdf5_sum(const void *bytes, int64_t count);
+/* Are the last 4 of these bytes the checksum of those before? */
+bool stki_hdf5_sum_fits(const stki_hdf5_super *super, const unsigned char *bytes, int64_t count);
+
+/* ---- object headers (IV.A) ---- */
+
+enum {
+    STKI_HDF5_DATASPACE = 0x01,
+    STKI_HDF5_LINK_INFO = 0x02,
+    STKI_HDF5_DATATYPE = 0x03,
+    STKI_HDF5_OLD_FILL = 0x04,
+    STKI_HDF5_FILL = 0x05,
+    STKI_HDF5_LINK = 0x06,
+    STKI_HDF5_EXTERNAL_FILES = 0x07,
+    STKI_HDF5_LAYOUT = 0x08,
+    STKI_HDF5_PIPELINE = 0x0B,
+    STKI_HDF5_ATTRIBUTE = 0x0C,
+    STKI_HDF5_ATTRIBUTE_INFO = 0x15,
+    STKI_HDF5_SYMBOL_TABLE = 0x11
+};
+
+typedef struct stki_hdf5_message {
+    int type;
+    bool shared;   /* it only says where the message is */
+    int64_t place; /* in the file */
+    stki_hdf5_cursor data;
+} stki_hdf5_message;
+
+typedef struct stki_hdf5_header {
+    struct stki_hdf5_block *blocks; /* what the messages' bytes lie in */
+    stki_hdf5_message *messages;
+    int64_t count, capacity;
+} stki_hdf5_header;
+
+/* `address`: relative to the base. On failure there is nothing to free. */
+stk_status stki_hdf5_header_read(const stki_hdf5_super *super, uint64_t address, stki_hdf5_header *out, stk_error *err);
+void stki_hdf5_header_fini(stki_hdf5_header *header);
+/* The only message of a type; NULL: there is none, or several (*several). */
+const stki_hdf5_message *stki_hdf5_header_find(const stki_hdf5_header *header, int type, bool *several);
+
+enum stki_hdf5_kind { STKI_HDF5_IS_DATASET, STKI_HDF5_IS_GROUP, STKI_HDF5_IS_OTHER };
+
+/* STK_E_UNSUPPORTED: it cannot be told. */
+stk_status stki_hdf5_header_kind(const stki_hdf5_super *super, const stki_hdf5_header *header, enum stki_hdf5_kind *out,
+                                 stk_error *err);
+
+/* ---- groups: hdf5_links.c ---- */
+
+typedef struct stki_hdf5_link {
+    const char *name;
+    enum { STKI_HDF5_HARD, STKI_HDF5_SOFT, STKI_HDF5_EXTERN, STKI_HDF5_BY_NAME } kind; /* BY_NAME: ask the library */
+    uint64_t header;                                                                   /* hard: of the object */
+    const char *target; /* soft: a path; extern: a file */
+    const char *path;   /* extern: in that file */
+} stki_hdf5_link;
+
+/* Calls `visit` with the links of a group, by name; or with the one called `only`, if there is such a one. What `visit`
+ * gets it copies. It stops at a status that is not STK_OK, and gives it back. */
+stk_status stki_hdf5_links_visit(const stki_hdf5_super *super, uint64_t group, const char *only,
+                                 stk_status (*visit)(void *context, const stki_hdf5_link *link, stk_error *err),
+                                 void *context, stk_error *err);
+
+/* ---- data sets: hdf5_describe.c ---- */
+
+typedef struct stki_hdf5_space {
+    int rank;
+    int64_t shape[STK_MAX_DIMS], largest[STK_MAX_DIMS]; /* largest: -1: without end */
+} stki_hdf5_space;
+
+/* Messages, decoded. False: they are not understood, or their values have no dtype. */
+bool stki_hdf5_space_parse(stki_hdf5_cursor data, stki_hdf5_space *out);
+bool stki_hdf5_type_parse(stki_hdf5_cursor data, struct stki_hdf5_type *out);
+
+/* Fills type, shape, layout, grid, pipeline, fill and the stored bytes of a compact one. On failure it is as it was. */
+stk_status stki_hdf5_describe(const stki_hdf5_super *super, uint64_t header, struct stki_hdf5_dataset *out,
+                              stk_error *err);
+
+#endif
