@@ -12,7 +12,7 @@
  * The disk's own cache, or that of a machine around a virtual one, is not dropped: the first run may be the only one
  * that is cold there. The order of runs is shuffled by repeat for that reason. */
 #include "clock.h"
-#include "npy.h"
+#include "format.h"
 #include "philox.h"
 #include "reader.h"
 #include "thread.h"
@@ -140,7 +140,7 @@ static stki_reader *open_reader(const char *path, const struct setting *s)
     stki_reader *reader;
     stk_error err;
 
-    if (stki_npy_open(path, &opts, &reader, &err))
+    if (stki_reader_open(path, &opts, &reader, &err))
         die(err.message);
     if (reader->base && (s->pattern == NORMAL || (!s->random && s->look_ahead)))
         (void)madvise((char *)(uintptr_t)reader->base - reader->data_offset, (size_t)reader->file_bytes,

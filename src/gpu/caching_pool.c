@@ -369,8 +369,3 @@ void stki_caching_pools_detach(stk_device *device)
     stki_caching_pool_destroy(device->pinned_pool);
     device->pool = device->pinned_pool = NULL;
 }
-
-void stki_caching_pool_set_patience(stki_pool *pool, int64_t patience_ns)
-{
-    stki_count_set(&stki_caching_pool_of(pool)->patience_ns, patience_ns);
-}

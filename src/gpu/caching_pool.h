@@ -46,7 +46,4 @@ stk_status stki_caching_pools_attach(stk_device *device, stk_error *err);
 /* Destroys its pools, if it has any. */
 void stki_caching_pools_detach(stk_device *device);
 
-/* How long an allocation waits for streams before it fails with STK_E_MEMORY. */
-void stki_caching_pool_set_patience(stki_pool *pool, int64_t patience_ns);
-
 #endif

@@ -95,7 +95,7 @@ typedef struct stki_caching_pool {
     stki_pool base;
     stki_fork_hold fork_hold;
     const stki_pool_rules *rules;
-    stki_counter patience_ns;
+    stki_counter patience_ns; /* an allocation waits that long for streams before it fails with STK_E_MEMORY */
 
     stki_mutex lock;
     /* guarded by lock */

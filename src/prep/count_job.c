@@ -309,7 +309,7 @@ static stk_status one_pass(const stki_job *job, stki_prep_run *run, const waitin
     if (status == STK_OK)
         status = stki_job_loader(job, cut_transforms, NULL, &config, err);
     if (status == STK_OK)
-        status = stki_count_pass(run, config, fields, count, text, reports, err);
+        status = stki_count_pass(run, config, fields, count, text, STKI_COUNT_UNIT_BYTES, reports, err);
     for (int i = 0; i < count && status == STK_OK; i++) {
         json_t *report = json_object_get(*reports, steps[i].field);
         char *of = stki_format("rows before step %d of the job's transforms, %s", steps[i].step + 1,
@@ -422,7 +422,7 @@ static stk_status count_fields(const stki_job *job, stki_prep_run *run, stki_cou
     if (status == STK_OK)
         status = stki_job_loader(job, leave_out, (void *)(uintptr_t)map, &config, err);
     if (status == STK_OK)
-        status = stki_count_pass(run, config, fields, count, text, reports, err);
+        status = stki_count_pass(run, config, fields, count, text, STKI_COUNT_UNIT_BYTES, reports, err);
     free(text);
     json_decref(document);
     return status;

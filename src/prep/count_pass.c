@@ -16,8 +16,6 @@
 #define LOOK_NS (STKI_SECOND / 10)
 enum { BATCH_MOST = 4096, SLOTS = 8 };
 
-int64_t stki_count_unit_bytes = INT64_C(512) << 20;
-
 typedef struct pass {
     stki_prep_run *run;
     stki_count_field *fields;
@@ -26,6 +24,7 @@ typedef struct pass {
     stki_tally **total, **unit;    /* one a field */
     int64_t batch_rows, row_bytes; /* of all the loader's rows of one position */
     int64_t steps, unit_steps, units;
+    int64_t unit_bytes;
     int64_t at;   /* the step that the loader comes to next */
     bool mapped;  /* rows are counted where they lie: the loader makes none */
     bool *merged; /* [units] */
@@ -37,8 +36,8 @@ typedef struct pass {
 /* Batches of a power of two rows that stay in the caches on their way from the loader's threads to those that count. */
 static stk_status arrange(void *context, struct stki_core *core, stk_error *err)
 {
-    const int64_t most = stki_count_unit_bytes / 4 < BATCH_BYTES ? stki_count_unit_bytes / 4 : BATCH_BYTES;
     pass *p = context;
+    const int64_t most = p->unit_bytes / 4 < BATCH_BYTES ? p->unit_bytes / 4 : BATCH_BYTES;
     stki_loader_config *config = core->config;
     stki_filter_counts ignored = {0};
     stk_status status = stki_filter_apply(p->run->job->prep.filter, core, p->run->cancelled, &ignored, err);
@@ -337,7 +336,7 @@ static stk_status prepare(pass *p, stki_loader_config *config, const char *text,
         return status;
     p->mapped = in_place(p);
     p->steps = stk_loader_steps_per_epoch(p->run->loader);
-    p->unit_steps = stki_count_unit_bytes / (p->batch_rows * (p->row_bytes > 0 ? p->row_bytes : 1)) + 1;
+    p->unit_steps = p->unit_bytes / (p->batch_rows * (p->row_bytes > 0 ? p->row_bytes : 1)) + 1;
     p->units = stki_ceil_div(p->steps, p->unit_steps);
     p->key = key_of(p, text);
     p->total = stki_zalloc_array(p->field_count, sizeof(stki_tally *));
@@ -378,9 +377,9 @@ static stk_status report(const pass *p, json_t **out, stk_error *err)
 }
 
 stk_status stki_count_pass(stki_prep_run *run, stki_loader_config *config, stki_count_field *fields, int field_count,
-                           const char *text, json_t **reports, stk_error *err)
+                           const char *text, int64_t unit_bytes, json_t **reports, stk_error *err)
 {
-    pass p = {.run = run, .fields = fields, .field_count = field_count};
+    pass p = {.run = run, .fields = fields, .field_count = field_count, .unit_bytes = unit_bytes};
     stk_status status = prepare(&p, config, text, err);
 
     if (status == STK_OK && (status = get_units(&p, err)) == STK_OK)

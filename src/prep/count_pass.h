@@ -13,12 +13,12 @@
 #include "count_pool.h"
 #include "prep_run.h"
 
-/* `run` has job, opts and cancelled; its loader and core are the pass's while it runs. The config is taken over.
- * `text`: what else decides the result, such as the transforms. *reports: what was found by field, new JSON. */
-stk_status stki_count_pass(stki_prep_run *run, stki_loader_config *config, stki_count_field *fields, int field_count,
-                           const char *text, json_t **reports, stk_error *err);
+#define STKI_COUNT_UNIT_BYTES (INT64_C(512) << 20)
 
-/* Of rows in a unit; tests make it small. */
-extern int64_t stki_count_unit_bytes;
+/* `run` has job, opts and cancelled; its loader and core are the pass's while it runs. The config is taken over.
+ * `text`: what else decides the result, such as the transforms. `unit_bytes`: of the rows in a unit. *reports: what was
+ * found by field, new JSON. */
+stk_status stki_count_pass(stki_prep_run *run, stki_loader_config *config, stki_count_field *fields, int field_count,
+                           const char *text, int64_t unit_bytes, json_t **reports, stk_error *err);
 
 #endif

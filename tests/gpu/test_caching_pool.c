@@ -363,7 +363,7 @@ static void test_patience(void **unused)
 
     (void)unused;
     stki_count_set(&fake.limit_bytes, 40 * MIB);
-    stki_caching_pool_set_patience(pool, 60 * INT64_C(1000000000));
+    pool_set_patience(pool, 60 * INT64_C(1000000000));
     fake_queue(other, 1);
     pool->ops->record_stream(pool, block, other);
     put(block, 30 * MIB);
@@ -399,7 +399,7 @@ static void test_failing_bookkeeping(void **unused)
         if (n % 8 == 0) {
             stki_caching_pool_destroy(pool); /* the next ones begin without anything to spare */
             assert_ok(stki_caching_pool_create(&fake.base, STK_MEMORY_DEVICE, &pool, &err));
-            stki_caching_pool_set_patience(pool, 0);
+            pool_set_patience(pool, 0);
             fake.base.pool = pool;
         }
     }

@@ -251,7 +251,7 @@ static void run_model(stk_device_memory kind, uint64_t seed, int64_t limit)
     fake_memory.context = m;
     assert_ok(stki_caching_pool_create(&fake_memory.base, kind, &m->pool, &err));
     *(kind == STK_MEMORY_PINNED ? &fake_memory.base.pinned_pool : &fake_memory.base.pool) = m->pool;
-    stki_caching_pool_set_patience(m->pool, 0);
+    pool_set_patience(m->pool, 0);
     for (int i = 0; i < STREAMS; i++)
         assert_ok(stk_stream_create(&fake_memory.base, &m->streams[i], &err));
     for (int i = 0; i < STEPS; i++) {
@@ -428,7 +428,7 @@ static void test_threads(void **unused)
     stki_count_set(&fake_memory.limit_bytes, 150 * MIB);
     assert_ok(stki_caching_pool_create(&fake_memory.base, STK_MEMORY_DEVICE, &pool, &err));
     fake_memory.base.pool = pool;
-    stki_caching_pool_set_patience(pool, 1000000);
+    pool_set_patience(pool, 1000000);
     for (int i = 0; i <= THREADS; i++) {
         workers[i] = (worker){.pool = pool, .number = i, .wrong = &wrong, .stop = &stop};
         assert_ok(stki_thread_start(i < THREADS ? &threads[i] : &asker, "pool", i < THREADS ? run_worker : run_asker,

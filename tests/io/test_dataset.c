@@ -3,7 +3,7 @@
 #include "dataset_internal.h"
 #include "faults.h"
 #include "io_files.h"
-#include "npy.h"
+#include "npy_open.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static stki_reader *npy(const char *name, const char *descr, const char *shape)
     stki_reader *reader;
 
     stkt_write_npy(stkt_path(name), descr, "False", shape, 64, zeros, sizeof zeros);
-    assert_int_equal(stki_npy_open(stkt_path(name), NULL, &reader, &err), STK_OK);
+    assert_int_equal(stkt_npy_reader(stkt_path(name), NULL, &reader, &err), STK_OK);
     return reader;
 }
 

@@ -4,7 +4,7 @@
 #include "faults.h"
 #include "file.h"
 #include "io_files.h"
-#include "npy.h"
+#include "npy_open.h"
 #include "source_opts.h"
 #include "tensor_internal.h"
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static stki_reader *open_ok(const char *path, enum stki_access access, stk_dtype
     stki_reader *reader = NULL;
     stki_reader_opts opts = {.access = access, .pattern = STKI_PATTERN_RANDOM, .alias_dtype = alias};
 
-    if (stki_npy_open(path, &opts, &reader, &err))
+    if (stkt_npy_reader(path, &opts, &reader, &err))
         fail_msg("%s", err.message);
     return reader;
 }
@@ -77,12 +77,12 @@ static void refused(const char *path, stk_status status, const char *says)
         stki_reader_opts opts = {.access = modes[m]};
         stki_reader *reader = NULL;
         stk_tensor array = {.ndim = 77};
-        assert_int_equal(stki_npy_open(path, &opts, &reader, &err), status);
+        assert_int_equal(stkt_npy_reader(path, &opts, &reader, &err), status);
         assert_null(reader);
         if (!strstr(err.message, says) || !strstr(err.message, path))
             fail_msg("message: %s, expected in it: %s", err.message, says);
         if (status != STK_E_UNSUPPORTED || !strstr(says, "samples")) {
-            assert_int_equal(stki_npy_open_array(path, &opts, &array, &err), status);
+            assert_int_equal(stkt_npy_tensor(path, &opts, &array, &err), status);
             assert_int_equal(array.ndim, 77);
         }
     }
@@ -126,7 +126,7 @@ static void test_n02_bool(void **state)
         stki_reader_opts opts = {.access = modes[m]};
         stk_tensor array, copy, flat, whole = {0};
         float as_float[8];
-        assert_int_equal(stki_npy_open_array(path, &opts, &array, &err), STK_OK);
+        assert_int_equal(stkt_npy_tensor(path, &opts, &array, &err), STK_OK);
         assert_int_equal(stk_tensor_clone(&array, &copy, &err), STK_OK);
         assert_memory_equal(copy.data, truth, 8);
         stk_tensor_release(&copy);
@@ -161,7 +161,7 @@ static void test_n05_fortran(void **state)
     (void)state;
     stkt_write_npy(path, "<i8", "True", "(2, 3)", 64, stored, sizeof stored);
     all_samples(path, STK_DTYPE_NONE, expected, 2, 24);
-    assert_int_equal(stki_npy_open_array(path, NULL, &array, &err), STK_OK);
+    assert_int_equal(stkt_npy_tensor(path, NULL, &array, &err), STK_OK);
     assert_int_equal(array.strides[0], 8);
     assert_int_equal(array.strides[1], 16);
     for (int64_t i = 0; i < 2; i++)
@@ -212,7 +212,7 @@ static void test_n07_scalar(void **state)
         stki_reader_opts opts = {.access = modes[m]};
         stk_tensor array;
         double got;
-        assert_int_equal(stki_npy_open_array(path, &opts, &array, &err), STK_OK);
+        assert_int_equal(stkt_npy_tensor(path, &opts, &array, &err), STK_OK);
         assert_int_equal(array.ndim, 0);
         assert_int_equal(stk_tensor_numel(&array), 1);
         memcpy(&got, array.data, sizeof got);
@@ -456,7 +456,7 @@ static void test_n26_no_mapping(void **state)
     stkt_fail_maps(1);
     reads_without_a_mapping(path, data);
     stkt_fail_maps(1);
-    assert_int_equal(stki_npy_open_array(path, NULL, &array, &err), STK_OK);
+    assert_int_equal(stkt_npy_tensor(path, NULL, &array, &err), STK_OK);
     assert_memory_equal(array.data, data, sizeof data);
     stk_tensor_release(&array);
 }
@@ -494,7 +494,7 @@ static void test_n28_read_only(void **state)
 
     (void)state;
     stkt_write_npy(path, "<i4", "False", "(2, 2)", 64, data, sizeof data);
-    assert_int_equal(stki_npy_open_array(path, NULL, &array, &err), STK_OK);
+    assert_int_equal(stkt_npy_tensor(path, NULL, &array, &err), STK_OK);
     assert_int_equal(stk_tensor_borrow(other, STK_I32, 2, shape, NULL, &plain, &err), STK_OK);
     assert_int_not_equal(stk_tensor_copy(&array, &plain, &err), STK_OK);
     assert_int_equal(stk_tensor_select(&array, 0, 1, &view, &err), STK_OK);
@@ -525,7 +525,7 @@ static void test_big_endian(void **state)
     stkt_write_npy(path, ">c8", "False", "(1,)", 64, c8, sizeof c8);
     all_samples(path, STK_DTYPE_NONE, one, 1, 8);
     stkt_write_npy(path, ">u1", "False", "(8,)", 64, u4, sizeof u4);
-    assert_int_equal(stki_npy_open_array(path, NULL, &array, &err), STK_OK);
+    assert_int_equal(stkt_npy_tensor(path, NULL, &array, &err), STK_OK);
     assert_false(array.flags & STK_TENSOR_SWAPPED);
     stk_tensor_release(&array);
 }
@@ -550,7 +550,7 @@ static void test_empty_arrays(void **state)
                 if (counts[i])
                     reader->ops->will_need(reader, indices, 3);
                 stki_reader_destroy(reader);
-                assert_int_equal(stki_npy_open_array(path, &opts, &array, &err), STK_OK);
+                assert_int_equal(stkt_npy_tensor(path, &opts, &array, &err), STK_OK);
                 assert_int_equal(stk_tensor_numel(&array), 0);
                 stk_tensor_release(&array);
             }
@@ -628,11 +628,11 @@ static void test_header_limit(void **state)
 
     (void)state;
     stkt_write_npy(path, "|u1", "False", "(1,)", 2048, "x", 1);
-    assert_int_equal(stki_npy_open(path, &opts, &reader, &err), STK_E_LIMIT);
+    assert_int_equal(stkt_npy_reader(path, &opts, &reader, &err), STK_E_LIMIT);
     assert_string_equal(err.found, "2038 bytes");
     assert_string_equal(err.expected, "at most 1000 (header_limit)");
     opts = *stkt_source("{header_limit: 2038}");
-    assert_int_equal(stki_npy_open(path, &opts, &reader, &err), STK_OK);
+    assert_int_equal(stkt_npy_reader(path, &opts, &reader, &err), STK_OK);
     stki_reader_destroy(reader);
 }
 
@@ -658,7 +658,7 @@ static stk_status open_and_read(const char *path, enum stki_access access)
     stki_reader *reader = NULL;
     stki_scratch scratch;
     stk_tensor t;
-    stk_status status = stki_npy_open(path, &opts, &reader, &err);
+    stk_status status = stkt_npy_reader(path, &opts, &reader, &err);
 
     if (status) {
         assert_null(reader);
@@ -677,7 +677,7 @@ static stk_status open_array(const char *path, enum stki_access access)
 {
     stki_reader_opts opts = {.access = access};
     stk_tensor array;
-    stk_status status = stki_npy_open_array(path, &opts, &array, &err);
+    stk_status status = stkt_npy_tensor(path, &opts, &array, &err);
 
     if (!status)
         stk_tensor_release(&array);

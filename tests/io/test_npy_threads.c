@@ -1,7 +1,7 @@
 /* test_npy_threads.c: stki-threads: eight threads read one reader at once, mapped and positional, in both orders. */
 #include "allocate.h"
 #include "io_files.h"
-#include "npy.h"
+#include "npy_open.h"
 #include "thread.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static void read_from_all_threads(const char *path, enum stki_access access)
     stki_thread *threads[THREADS];
     stki_reader *reader;
 
-    assert_int_equal(stki_npy_open(path, &opts, &reader, &err), STK_OK);
+    assert_int_equal(stkt_npy_reader(path, &opts, &reader, &err), STK_OK);
     for (int i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){reader, i, 0};
         assert_int_equal(stki_thread_start(&threads[i], "reader", read_samples, &workers[i], &err), STK_OK);
@@ -110,7 +110,7 @@ static void test_the_last_view_closes_the_file(void **state)
     memset(data, 3, sizeof data);
     stkt_write_npy(path, "|u1", "False", "(64,)", 64, data, sizeof data);
     stki_memory_read(STKI_MEM_HOST, &before);
-    assert_int_equal(stki_npy_open_array(path, NULL, &array, &err), STK_OK);
+    assert_int_equal(stkt_npy_tensor(path, NULL, &array, &err), STK_OK);
     for (int i = 0; i < THREADS; i++) {
         holders[i].sum = 0;
         assert_int_equal(stk_tensor_narrow(&array, 0, i * 8, 8, &holders[i].tensor, &err), STK_OK);

@@ -3,7 +3,7 @@
 #include "array_writers.h"
 #include "faults.h"
 #include "io_files.h"
-#include "npy.h"
+#include "npy_open.h"
 #include "npy_write.h"
 #include "output.h"
 #include <dirent.h>
@@ -128,7 +128,7 @@ static void test_every_dtype(void **state)
         assert_int_equal(stki_npy_commit(w, &err), STK_OK);
         snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (3,), }", types[i].descr);
         file_is(path, text, data, 3 * (size_t)stk_dtype_size(types[i].dtype));
-        assert_int_equal(stki_npy_open(path, &opts, &reader, &err), STK_OK);
+        assert_int_equal(stkt_npy_reader(path, &opts, &reader, &err), STK_OK);
         assert_int_equal(reader->dtype, types[i].dtype);
         stki_reader_destroy(reader);
     }
@@ -330,7 +330,7 @@ static void test_most_axes(void **state)
         shape[i] = i == 7 ? INT64_C(1000000000000000000) : i == 9 ? 0 : 1;
     assert_int_equal(stki_npy_create(path, STK_U8, 31, shape, false, &w, &err), STK_OK);
     assert_int_equal(stki_npy_commit(w, &err), STK_OK);
-    assert_int_equal(stki_npy_open(path, NULL, &reader, &err), STK_OK);
+    assert_int_equal(stkt_npy_reader(path, NULL, &reader, &err), STK_OK);
     assert_int_equal(reader->ndim, 31);
     assert_int_equal(reader->shape[7], shape[7]);
     stki_reader_destroy(reader);
@@ -364,7 +364,7 @@ static void test_tensors_of_any_strides(void **state)
     assert_int_equal(stk_tensor_borrow(data + 5, STK_I16, 0, NULL, NULL, &scalar, &err), STK_OK);
     assert_int_equal(write_tensor(path, &scalar, &err), STK_OK);
     file_is(path, "{'descr': '<i2', 'fortran_order': False, 'shape': (), }", data + 5, 2);
-    assert_int_equal(stki_npy_open_array(path, NULL, &back, &err), STK_OK);
+    assert_int_equal(stkt_npy_tensor(path, NULL, &back, &err), STK_OK);
     assert_int_equal(back.ndim, 0);
     stk_tensor_release(&back);
     t.dtype = STK_BF16;
@@ -384,17 +384,17 @@ static void test_tensors_of_other_files(void **state)
 
     (void)state;
     stkt_write_npy(from, ">u2", "False", "(2,)", 64, big, 4);
-    assert_int_equal(stki_npy_open_array(from, NULL, &t, &err), STK_OK);
+    assert_int_equal(stkt_npy_tensor(from, NULL, &t, &err), STK_OK);
     assert_int_equal(write_tensor(to, &t, &err), STK_OK);
     stk_tensor_release(&t);
     file_is(to, "{'descr': '<u2', 'fortran_order': False, 'shape': (2,), }", little, 4);
     stkt_write_npy(from, "|b1", "False", "(4,)", 64, odd, 4);
-    assert_int_equal(stki_npy_open_array(from, NULL, &t, &err), STK_OK);
+    assert_int_equal(stkt_npy_tensor(from, NULL, &t, &err), STK_OK);
     assert_int_equal(write_tensor(to, &t, &err), STK_OK);
     stk_tensor_release(&t);
     file_is(to, "{'descr': '|b1', 'fortran_order': False, 'shape': (4,), }", truth, 4);
     stkt_write_npy(from, "<f4", "False", "(2, 0, 3)", 64, "", 0);
-    assert_int_equal(stki_npy_open_array(from, NULL, &t, &err), STK_OK);
+    assert_int_equal(stkt_npy_tensor(from, NULL, &t, &err), STK_OK);
     assert_int_equal(write_tensor(to, &t, &err), STK_OK);
     stk_tensor_release(&t);
     file_is(to, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0, 3), }", NULL, 0);

@@ -30,8 +30,22 @@ static int setup(void **state)
         assert_int_equal(
             mkdir(stkt_path((const char *const[]){"q0", "q1", "q2", "tasks", "stopped", "damaged", "look"}[i]), 0777),
             0);
-    stki_count_unit_bytes = 30000; /* ten units */
     return 0;
+}
+
+/* The program is linked with --wrap=stki_count_pass: ten units. */
+stk_status __real_stki_count_pass(stki_prep_run *run, stki_loader_config *config, stki_count_field *fields,
+                                  int field_count, const char *text, int64_t unit_bytes, json_t **reports,
+                                  stk_error *err);
+stk_status __wrap_stki_count_pass(stki_prep_run *run, stki_loader_config *config, stki_count_field *fields,
+                                  int field_count, const char *text, int64_t unit_bytes, json_t **reports,
+                                  stk_error *err);
+stk_status __wrap_stki_count_pass(stki_prep_run *run, stki_loader_config *config, stki_count_field *fields,
+                                  int field_count, const char *text, int64_t unit_bytes, json_t **reports,
+                                  stk_error *err)
+{
+    assert_int_equal(unit_bytes, STKI_COUNT_UNIT_BYTES);
+    return __real_stki_count_pass(run, config, fields, field_count, text, 30000, reports, err);
 }
 
 /* {x with these transforms, label} */

@@ -7,6 +7,12 @@
 #include "caching_pool_internal.h"
 #include "stk_test.h"
 
+/* How long an allocation waits for streams before it fails. */
+static inline void pool_set_patience(stki_pool *pool, int64_t patience_ns)
+{
+    stki_count_set(&stki_caching_pool_of(pool)->patience_ns, patience_ns);
+}
+
 /* Counts the blocks of a tree; order and heap are right. */
 static int64_t pool_check_tree(const stki_pool_block *root, const stki_pool_block **last, stki_pool_state state)
 {

@@ -24,8 +24,8 @@ static inline int setup(void **unused)
     assert_ok(stki_caching_pools_attach(&fake.base, &err));
     pool = fake.base.pool;
     pinned = fake.base.pinned_pool;
-    stki_caching_pool_set_patience(pool, 0);
-    stki_caching_pool_set_patience(pinned, 0);
+    pool_set_patience(pool, 0);
+    pool_set_patience(pinned, 0);
     return 0;
 }
 

@@ -6,7 +6,7 @@
 #include "faults.h"
 #include "io_files.h"
 #include "leak_check.h"
-#include "npy.h"
+#include "npy_open.h"
 #include "reader.h"
 #include "stk_test.h"
 #include "storage.h"
@@ -278,7 +278,7 @@ static void test_mapping_stays(void **unused)
 
     (void)unused;
     stkt_write_npy(path, "<i4", "False", "(3,)", 64, values, sizeof values);
-    assert_ok(stki_npy_open_array(path, &opts, &array, &err));
+    assert_ok(stkt_npy_tensor(path, &opts, &array, &err));
     assert_ok(stk_tensor_slice(&array, 0, 1, 3, 1, &view, &err));
     assert_status(stk_tensor_to_dlpack_versioned(&view, &out, &err), STK_E_UNSUPPORTED);
     assert_says("mapping");

@@ -7,8 +7,6 @@
 #include "source_common.h"
 #include <string.h>
 
-static const stki_reader_opts defaults;
-
 static stk_status read_header(const stki_file *file, const stki_reader_opts *opts, stki_npy_header *out, stk_error *err)
 {
     char head[STKI_NPY_PREFIX] = {0}, *text;
@@ -55,34 +53,6 @@ static stk_status open_array(const char *path, const stki_reader_opts *opts, stk
     *fortran = header.fortran;
     return STK_OK;
 }
-
-stk_status stki_npy_open(const char *path, const stki_reader_opts *opts, stki_reader **out, stk_error *err)
-{
-    stki_array array;
-    bool fortran;
-    stk_status status = open_array(path, opts ? opts : &defaults, &array, &fortran, err);
-
-    if (status != STK_OK)
-        return status;
-    status = stki_array_reader(&array, "npy", path, opts, out, err);
-    stki_array_release(&array);
-    return status;
-}
-
-stk_status stki_npy_open_array(const char *path, const stki_reader_opts *opts, stk_tensor *out, stk_error *err)
-{
-    stki_array array;
-    bool fortran;
-    stk_status status = open_array(path, opts ? opts : &defaults, &array, &fortran, err);
-
-    if (status != STK_OK)
-        return status;
-    status = stki_array_tensor(&array, path, out, err);
-    stki_array_release(&array);
-    return status;
-}
-
-/* ---- as a container of one member ---- */
 
 struct npy {
     stki_container base; /* first member */
