@@ -26,6 +26,8 @@ static void check_accepted(const stki_vocabulary *v, const uint8_t *text, int64_
     for (int64_t i = 0; i < v->count; i++)
         DEMAND(v->tokens[i].id <= v->largest && v->tokens[i].length <= v->longest &&
                stki_vocabulary_find(v, v->bytes + v->tokens[i].at, v->tokens[i].length) == &v->tokens[i]);
+    if (v->utf8_only)
+        return;
     DEMAND(stki_token_join(v, &joiner, text, length, &ids, &count, &err) == STK_OK);
     for (int64_t i = 0; i < count; i++) {
         const stki_token *token = of_id(v, ids[i]);

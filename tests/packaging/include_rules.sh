@@ -32,7 +32,7 @@ may[tools/loadbench]="tools/loadbench tools/loadbench/make tools/loadbench/repor
 declare -A only_in=(
     [hdf5.h]="src/io/hdf5/hdf5_library.h" [cuda.h]="src/gpu/cuda_calls.h" [cuda_runtime_api.h]="src/gpu/cuda_calls.h" [cuda_runtime.h]="src/gpu/*.cu" [yaml.h]="src/base/*"
     [jpeglib.h]="src/io/images/jpeg_library.h tools/codec/codec_jpeg.c" [jerror.h]="src/io/images/jpeg_library.h" [spng.h]="src/io/images/png_*code.c tools/sheet/sheet.c"
-    [libdeflate.h]="src/io/* tools/codec/codec_inflate.c" [pcre2.h]="src/prep/finish/token_split.c"
+    [libdeflate.h]="src/io/* tools/codec/codec_inflate.c" [pcre2.h]="src/prep/finish/token_split.c" [utf8proc.h]="src/prep/finish/token_normalize.c src/prep/finish/added_tokens.c"
     [editline/readline.h]="tools/play/play_prompt.c"
     [jansson.h]="src/base/* src/io/* src/plan/* src/pipeline/* src/prep/* tools/*" [openssl/evp.h]="tools/stoker/*" [Random123/philox.h]="src/base/philox.c"
     [zlib.h]="src/io/*"

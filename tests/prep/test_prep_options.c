@@ -83,6 +83,11 @@ static const fixture fixtures[] = {
      "dataset: {fields: {text: {path: '%D/lines.txt'}}}\n"
      "prep: {" RUN "}\noutput: {path: '%O/out.tar', fields: {text: {encode: tokens, pattern: '.', vocabulary: "
      "'%D/letters.tiktoken'}}}\n"},
+    {"output.fields.NAME=output.fields.text",
+     "dataset: {fields: {text: {path: '%D/special.txt'}}}\n"
+     "prep: {" RUN
+     "}\noutput: {path: '%O/out.tar', fields: {text: {encode: tokens, special_tokens: tokens, vocabulary: "
+     "'%D/tokenizer.json'}}}\n"},
     {"stats=stats stats.fields.NAME=stats.fields.x",
      DATA "prep: {" RUN "}\noutput: {path: '%O/out.npy'}\nstats: {fields: {x: {calibrate: percentile}}}\n"},
     {"stats.fields.NAME=stats.fields.image",
@@ -412,6 +417,9 @@ static void make_files(void)
     for (int i = 0; i < 400; i++)
         fprintf(lines, i % 5 == 4 ? "%.*s\n" : "%.*s ab-- a%d b-%100d\n", 1 + i % 9, "abcdefghi", i, i);
     fclose(lines);
+    stkt_write_file(stkt_text("%s/special.txt", inputs), "a<|endoftext|>\nb\n", 17);
+    assert_int_equal(symlink(STKT_TESTS_DIR "/prep/goldens/tokens_gpt2.json", stkt_text("%s/tokenizer.json", inputs)),
+                     0);
     make_vocabulary();
 }
 

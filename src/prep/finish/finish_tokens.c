@@ -13,7 +13,11 @@
 typedef struct token_options {
     const char *encode, *split, *pattern, *begin, *end, *dtype, *extension;
     const char *vocabulary, *merges;
+    int special_tokens;
 } token_options;
+
+static const char *const special_words[] = {"text", "tokens", NULL};
+static const stki_need needs_vocabulary = {.key = "vocabulary"};
 
 static const stki_option token_rows[] = {
     STKI_STRING(token_options, encode, "tokens", "tokens: encode texts as token ids (docs/reference/encode.md)",
@@ -28,10 +32,12 @@ static const stki_option token_rows[] = {
                 .examples = STKI_EXAMPLES("gpt2", "none")),
     STKI_STRING(token_options, pattern, NULL, "A regular expression whose matches are the pieces, instead of split",
                 .instead_of = "split", .examples = STKI_EXAMPLES("\\w+|\\W", ".")),
-    STKI_STRING(token_options, begin, NULL,
-                "A token before each document: its id, or its name if the vocabulary has one",
+    STKI_ENUM(token_options, special_tokens, text, special_words,
+              "What the name of a special token in a text is encoded as: the tokens of its characters, or that token",
+              .need = &needs_vocabulary),
+    STKI_STRING(token_options, begin, NULL, "A token before each document: its id, or its text",
                 .examples = STKI_EXAMPLES("256", "1")),
-    STKI_STRING(token_options, end, NULL, "A token after each document: its id, or its name if the vocabulary has one",
+    STKI_STRING(token_options, end, NULL, "A token after each document: its id, or its text",
                 .examples = STKI_EXAMPLES("256", "1")),
     STKI_STRING(token_options, dtype, NULL,
                 "Dtype of the ids: uint16 or uint32; by default the smaller one that holds all ids",
@@ -59,9 +65,6 @@ static stk_status find_token(const stki_node *options, const char *key, const ch
     *out = -1;
     if (!text)
         return STK_OK;
-    *out = stki_vocabulary_special(v, text);
-    if (*out >= 0)
-        return STK_OK;
     if (*text && strspn(text, "0123456789") == strlen(text) && !node->quoted) {
         stk_status status = stki_node_int(node, out, err);
 
@@ -70,10 +73,8 @@ static stk_status find_token(const stki_node *options, const char *key, const ch
         return *out <= STKI_TOKEN_LARGEST ? STK_OK
                                           : stki_fail_value(err, node, "an id of at most %d", STKI_TOKEN_LARGEST);
     }
-    return stki_fail_value(err, node,
-                           v->special_count ? "the id of a token, or the name of a special one in %s"
-                                            : "the id of a token (%s names no special ones)",
-                           v->path);
+    *out = stki_vocabulary_named(v, text);
+    return *out >= 0 ? STK_OK : stki_fail_value(err, node, "the id of a token, or the text of one in %s", v->path);
 }
 
 static stk_status choose_dtype(token_finisher *tokens, const stki_node *options, const token_options *o, stk_error *err)
@@ -111,10 +112,12 @@ static void token_destroy(stki_finisher *finisher)
 static stk_status prepare(token_finisher *tokens, const stki_node *options, const token_options *o, stk_error *err)
 {
     const stki_vocabulary *v;
-    stk_status status = stki_tokenizer_open(
-        &(stki_tokenizer_opts){
-            .vocabulary = o->vocabulary, .merges = o->merges, .split = o->split, .pattern = o->pattern},
-        &tokens->tokenizer, err);
+    stk_status status = stki_tokenizer_open(&(stki_tokenizer_opts){.vocabulary = o->vocabulary,
+                                                                   .merges = o->merges,
+                                                                   .split = o->split,
+                                                                   .pattern = o->pattern,
+                                                                   .special = o->special_tokens == 1},
+                                            &tokens->tokenizer, err);
 
     if (status != STK_OK)
         return status;
@@ -236,12 +239,15 @@ static json_t *token_describe(const stki_finisher *finisher)
 {
     const token_finisher *tokens = (const token_finisher *)(const void *)finisher;
     const stki_vocabulary *v = stki_tokenizer_vocabulary(tokens->tokenizer);
-    const char *pattern = stki_tokenizer_pattern(tokens->tokenizer);
+    const stki_token_steps *steps = stki_tokenizer_steps(tokens->tokenizer);
+    const char *pattern = NULL;
     char version[64], digest[24];
 
     snprintf(digest, sizeof digest, "%016" PRIx64, v->digest);
     if (v->count == 256 && !v->digest)
         return json_pack("{s:s}", "vocabulary", "bytes");
+    for (int i = 0; i < steps->count && !pattern; i++)
+        pattern = steps->step[i].kind == STKI_TOKEN_SPLIT ? steps->step[i].text : NULL;
     return json_pack("{s:s, s:s, s:I, s:I, s:s?, s:s}", "vocabulary", v->path, "vocabulary_xxh3", digest, "tokens",
                      (json_int_t)v->count, "largest_id", (json_int_t)v->largest, "pattern", pattern, "pcre2",
                      stki_token_split_version(version));

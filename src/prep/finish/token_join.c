@@ -32,6 +32,19 @@ void stki_token_joiner_fini(stki_token_joiner *joiner)
     *joiner = (stki_token_joiner){0};
 }
 
+/* The end of the part that a piece begins with at `at`, and its token: a byte, or a character that is one. */
+static int32_t first_part(const stki_vocabulary *v, const uint8_t *bytes, int32_t length, int32_t at, uint32_t *id)
+{
+    const uint8_t lead = bytes[at];
+    const int32_t step = lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    const stki_token *token = NULL;
+
+    if (v->by_characters && (lead & 0xc0) != 0x80 && step <= length - at)
+        token = stki_vocabulary_find(v, bytes + at, (uint32_t)step);
+    *id = token ? token->id : v->of_byte[lead];
+    return at + (token ? step : 1);
+}
+
 /* ---- short pieces ---- */
 
 /* Parts one after the other: where they begin, what they are, and the rank of joining each with the next. */
@@ -51,14 +64,23 @@ static uint32_t rank_of(const stki_vocabulary *v, const uint8_t *bytes, const pa
 static int64_t join_short(const stki_vocabulary *v, const uint8_t *bytes, int length, uint32_t *ids)
 {
     parts p;
-    int count = length;
+    int count = v->by_characters ? 0 : length;
 
-    for (int i = 0; i < length; i++) {
+    for (int i = 0; i < count; i++) {
         p.start[i] = i;
         ids[i] = v->of_byte[bytes[i]];
         p.rank[i] = i + 1 < length ? v->two_bytes[bytes[i] << 8 | bytes[i + 1]] : STKI_NO_TOKEN;
     }
-    p.start[length] = length;
+    if (v->by_characters) {
+        for (int at = 0; at < length; count++) {
+            p.start[count] = at;
+            at = first_part(v, bytes, length, at, &ids[count]);
+        }
+        p.start[count] = length;
+        for (int i = 0; i < count; i++)
+            p.rank[i] = rank_of(v, bytes, &p, ids, i, count);
+    }
+    p.start[count] = length;
     for (;;) {
         uint32_t lowest = STKI_NO_TOKEN;
         int at = 0;
@@ -170,12 +192,11 @@ static int64_t join_long(chain *c)
 {
     int64_t count = 0;
 
-    for (int32_t i = 0; i < c->length; i++) {
-        c->next[i] = i + 1;
-        c->previous[i] = i - 1;
-        c->id[i] = c->v->of_byte[c->bytes[i]];
+    for (int32_t i = 0, before = -1; i < c->length; before = i, i = c->next[i]) {
+        c->next[i] = first_part(c->v, c->bytes, c->length, i, &c->id[i]);
+        c->previous[i] = before;
     }
-    for (int32_t i = 0; i < c->length; i++)
+    for (int32_t i = 0; i < c->length; i = c->next[i])
         look(c, i);
     while (c->heap_count > 0) {
         const uint64_t entry = heap_pop(c);
@@ -237,7 +258,7 @@ stk_status stki_token_join(const stki_vocabulary *v, stki_token_joiner *joiner, 
 stk_status stki_vocabulary_settle(stki_vocabulary *v, bool all_alone, stk_error *err)
 {
     stki_token_joiner joiner = {0};
-    stk_status status = stki_vocabulary_two_bytes(v, err);
+    stk_status status = v->by_characters ? STK_OK : stki_vocabulary_two_bytes(v, err);
 
     for (int64_t i = 0; i < v->count && status == STK_OK && !all_alone; i++) {
         stki_token *token = &v->tokens[i];

@@ -1,8 +1,9 @@
 /* token_split.c: see token_split.h. By PCRE2, compiled to machine code where the system allows that. What is left
  * between two matches is a piece too, so that no byte of a text can be lost.
  *
- * Patterns are written for other libraries, in which \s is Unicode's White_Space property. PCRE2's \s has one character
- * more (U+180E), so \s and \S are replaced before the pattern is compiled. */
+ * Patterns are written for other libraries. In these \s is Unicode's White_Space property; PCRE2's \s has one character
+ * more (U+180E). Their \w has marks and connector punctuation; PCRE2's has not, up to version 10.42. So \s, \S, \w and
+ * \W are replaced before the pattern is compiled. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "token_split.h"
 #include "allocate.h"
@@ -10,13 +11,17 @@
 #include "text_build.h"
 #include <inttypes.h>
 #include <pcre2.h>
-#include <stdbool.h>
 #include <string.h>
 
 enum { MACHINE_STACK = 32 << 10, MOST_MACHINE_STACK = 8 << 20, MOST_PATTERN = 64 << 10 };
 
 #define SPACES \
     "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
+
+/* Letters and other alphabetic characters, marks, decimal digits, connectors. */
+#define WORDS                                                                                                       \
+    "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{" \
+    "1f189}"
 
 /* What the models of these names were trained with: contractions, words with the space before them, numbers, the rest,
  * white space. `++` and `?+` never give back what they took, which saves time and changes nothing here. */
@@ -75,18 +80,24 @@ static void give(void *block, void *unused)
 
 /* ---- patterns ---- */
 
-/* Replaces \s and \S; stki_free(*out). */
-static stk_status translate(const char *pattern, char **out, stk_error *err)
+/* Replaces \s, \S, \w and \W; stki_free(*out). A set inside a set means something else to PCRE2. */
+static stk_status translate(const char *pattern, bool ruby, char **out, stk_error *err)
 {
     stki_text_build build = {0};
     bool inside = false; /* of brackets */
 
     for (const char *at = pattern; *at; at++) {
         if (at[0] == '\\' && at[1]) {
-            if (at[1] == 's' || (at[1] == 'S' && !inside))
-                stki_put(&build, at[1] == 'S' ? "[^" SPACES "]" : inside ? SPACES : "[" SPACES "]");
-            else
+            const char kind = (char)(at[1] | 32);
+            const bool is_not = at[1] != kind; /* \S, \W */
+
+            if ((kind != 's' && kind != 'w') || (is_not && inside))
                 stki_put_bytes(&build, at, 2);
+            else {
+                stki_put(&build, inside ? "" : is_not ? "[^" : "[");
+                stki_put(&build, kind == 's' ? SPACES : WORDS);
+                stki_put(&build, inside ? "" : "]");
+            }
             at++;
             continue;
         }
@@ -97,6 +108,20 @@ static stk_status translate(const char *pattern, char **out, stk_error *err)
             at += at[1] == '^' ? (at[2] == ']' ? 2 : 1) : at[1] == ']' ? 1 : 0;
             continue;
         }
+        if (ruby && inside && ((at[0] == '[' && at[1] != ':') || (at[0] == '&' && at[1] == '&'))) {
+            stki_free(stki_text_take(&build));
+            return stki_fail(err, STK_E_UNSUPPORTED,
+                             "pattern: found %.2s inside a set, at byte %" PRId64
+                             " of %s, expected sets without others inside them",
+                             at, (int64_t)(at - pattern), pattern);
+        }
+        if (inside && at[0] == '[' && at[1] == ':' && strstr(at, ":]")) { /* [:alpha:] */
+            const char *end = strstr(at, ":]") + 2;
+
+            stki_put_bytes(&build, at, end - at);
+            at = end - 1;
+            continue;
+        }
         inside = inside && *at != ']';
         stki_put_bytes(&build, at, 1);
     }
@@ -105,7 +130,7 @@ static stk_status translate(const char *pattern, char **out, stk_error *err)
     return *out ? STK_OK : stki_fail_memory(err, (int64_t)strlen(pattern), "a pattern");
 }
 
-static stk_status compile(stki_token_split *split, const char *pattern, stk_error *err)
+static stk_status compile(stki_token_split *split, const char *pattern, bool ruby, stk_error *err)
 {
     pcre2_compile_context *context = pcre2_compile_context_create(split->memory);
     PCRE2_SIZE where = 0;
@@ -115,7 +140,8 @@ static stk_status compile(stki_token_split *split, const char *pattern, stk_erro
         return stki_fail_memory(err, 0, "a pattern");
     split->code =
         pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
-                      PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C, &code, &where, context);
+                      PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | (ruby ? PCRE2_MULTILINE : PCRE2_DOLLAR_ENDONLY),
+                      &code, &where, context);
     pcre2_compile_context_free(context);
     if (!split->code) {
         char text[160] = "";
@@ -131,7 +157,7 @@ static stk_status compile(stki_token_split *split, const char *pattern, stk_erro
     return STK_OK;
 }
 
-stk_status stki_token_split_create(const char *pattern, stki_token_split **out, stk_error *err)
+stk_status stki_token_split_create(const char *pattern, bool ruby, stki_token_split **out, stk_error *err)
 {
     stki_token_split *split;
     char *translated;
@@ -144,9 +170,9 @@ stk_status stki_token_split_create(const char *pattern, stki_token_split **out, 
     if (!split)
         return stki_fail_memory(err, (int64_t)sizeof *split, "a pattern");
     split->memory = pcre2_general_context_create(take, give, NULL);
-    status = split->memory ? translate(pattern, &translated, err) : stki_fail_memory(err, 0, "a pattern");
+    status = split->memory ? translate(pattern, ruby, &translated, err) : stki_fail_memory(err, 0, "a pattern");
     if (status == STK_OK) {
-        status = compile(split, translated, err);
+        status = compile(split, translated, ruby, err);
         stki_free(translated);
     }
     if (status == STK_OK)
@@ -216,7 +242,7 @@ static int64_t next_character(const uint8_t *text, int64_t length, int64_t at)
 }
 
 stk_status stki_token_split_next(const stki_token_split *split, stki_token_finder *finder, const uint8_t *text,
-                                 int64_t length, int64_t at, int64_t *end, stk_error *err)
+                                 int64_t length, int64_t at, int64_t *end, bool *matched, stk_error *err)
 {
     const PCRE2_SIZE *where = pcre2_get_ovector_pointer(finder->found);
     int code = split->machine ? pcre2_jit_match(split->code, text, (PCRE2_SIZE)length, (PCRE2_SIZE)at, 0, finder->found,
@@ -226,6 +252,7 @@ stk_status stki_token_split_next(const stki_token_split *split, stki_token_finde
     if (code == PCRE2_ERROR_JIT_STACKLIMIT)
         code = pcre2_match(split->code, text, (PCRE2_SIZE)length, (PCRE2_SIZE)at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
                            finder->found, finder->context);
+    *matched = false;
     if (code == PCRE2_ERROR_NOMATCH) {
         *end = length;
         return STK_OK;
@@ -234,9 +261,10 @@ stk_status stki_token_split_next(const stki_token_split *split, stki_token_finde
         return failed(code, at, err);
     if ((int64_t)where[0] > at)
         *end = (int64_t)where[0];
-    else if ((int64_t)where[1] > at)
+    else if ((int64_t)where[1] > at) {
         *end = (int64_t)where[1];
-    else /* an empty match */
+        *matched = true;
+    } else /* an empty match */
         *end = next_character(text, length, at);
     return STK_OK;
 }

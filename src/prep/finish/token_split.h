@@ -3,6 +3,7 @@
 #ifndef STKI_TOKEN_SPLIT_H
 #define STKI_TOKEN_SPLIT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stoker/status.h>
 
@@ -14,16 +15,18 @@ const char *stki_token_pattern(const char *name);
 extern const char *const stki_token_pattern_names[]; /* ended by NULL */
 
 /* \s in it means the characters of Unicode's White_Space property, as in the libraries these patterns were written for.
- * STK_E_CONFIG: it is no regular expression; the message says where. */
-stk_status stki_token_split_create(const char *pattern, stki_token_split **out, stk_error *err);
+ * `ruby`: it is written for Oniguruma with the syntax of Ruby, as those of a tokenizer.json are: ^ and $ are the ends
+ * of lines. STK_E_CONFIG: it is no regular expression; the message says where. STK_E_UNSUPPORTED: `ruby`, and it has a
+ * set inside another one. */
+stk_status stki_token_split_create(const char *pattern, bool ruby, stki_token_split **out, stk_error *err);
 void stki_token_split_destroy(stki_token_split *split); /* NULL is fine */
 stk_status stki_token_finder_create(const stki_token_split *split, stki_token_finder **out, stk_error *err);
 void stki_token_finder_destroy(stki_token_finder *finder); /* NULL is fine */
 
-/* The end of the piece that begins at `at`, which is below length: of the match there, or of the text before the next
- * match. The text is valid UTF-8. STK_E_LIMIT: the expression takes too long, or too much memory. */
+/* The end of the piece that begins at `at`, which is below length: of the match there (*matched), or of the text before
+ * the next match. The text is valid UTF-8. STK_E_LIMIT: the expression takes too long, or too much memory. */
 stk_status stki_token_split_next(const stki_token_split *split, stki_token_finder *finder, const uint8_t *text,
-                                 int64_t length, int64_t at, int64_t *end, stk_error *err);
+                                 int64_t length, int64_t at, int64_t *end, bool *matched, stk_error *err);
 
 /* "10.42 2022-12-11": of PCRE2, which is running. */
 const char *stki_token_split_version(char buffer[64]);

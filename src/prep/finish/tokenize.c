@@ -1,5 +1,6 @@
-/* tokenize.c: see tokenize.h. A text is cut into pieces (token_split.c); a piece that is a token is looked up, others
- * are joined from their bytes (token_join.c). Most pieces of most texts are tokens. */
+/* tokenize.c: see tokenize.h. Added tokens are found in the text, and again in the normalized text between them; what
+ * is left is cut into pieces (token_steps.c). A piece that is a token is looked up, others are joined from their bytes
+ * (token_join.c). Most pieces of most texts are tokens. */
 #include "tokenize.h"
 #include "allocate.h"
 #include "error.h"
@@ -12,14 +13,17 @@
 
 struct stki_tokenizer {
     stki_vocabulary *vocabulary;
-    bool bytes;              /* there is no vocabulary */
-    char *pattern;           /* NULL: not cut */
-    stki_token_split *split; /* NULL: not cut */
+    bool bytes;                          /* there is no vocabulary */
+    stki_token_steps own;                /* in place of the vocabulary's */
+    const stki_token_steps *steps;       /* one of the two */
+    stki_token_program *first, *then;    /* of the normalizer and of `steps`; NULL: it has none */
+    stki_added_finder *raw, *normalized; /* NULL: there are none to find */
+    char **names;                        /* of added tokens, as they are found in normalized texts */
 };
 
 struct stki_token_scratch {
     stki_token_joiner joiner;
-    stki_token_finder *finder;
+    stki_token_run *first, *then;
     uint32_t *ids;
     int64_t count, room;
 };
@@ -41,46 +45,100 @@ static stk_status no_such_split(const char *found, stk_error *err)
                      stki_word_list(all, count, words, sizeof words));
 }
 
-/* The expression in effect; *out stays NULL where text is not cut. */
-static stk_status choose_pattern(const stki_tokenizer_opts *opts, const stki_vocabulary *v, const char **out,
-                                 stk_error *err)
+/* The expression that replaces what the file says; *out stays NULL where text is not cut. */
+static stk_status choose_pattern(const stki_tokenizer_opts *opts, const char **out, stk_error *err)
 {
     *out = NULL;
     if (opts->pattern && opts->split)
         return stki_fail(err, STK_E_CONFIG, "found both split and pattern, expected one of them");
-    if (opts->pattern) {
+    if (opts->pattern)
         *out = opts->pattern;
-        return STK_OK;
-    }
-    if (opts->split && strcmp(opts->split, "none") == 0)
-        return STK_OK;
-    if (opts->split) {
-        *out = stki_token_pattern(opts->split);
-        return *out ? STK_OK : no_such_split(opts->split, err);
-    }
-    if (v->pattern)
-        *out = v->pattern;
-    else if (v->by_pairs && opts->merges)
-        *out = stki_token_pattern("gpt2");
-    else if (!v->by_pairs)
-        return stki_fail(err, STK_E_CONFIG,
-                         "%s does not say how text is cut before it is encoded: give split: gpt2, cl100k, o200k or "
-                         "none, or a pattern",
-                         v->path);
+    else if (strcmp(opts->split, "none") != 0 && !(*out = stki_token_pattern(opts->split)))
+        return no_such_split(opts->split, err);
     return STK_OK;
 }
 
-static stk_status open_split(stki_tokenizer *t, const stki_tokenizer_opts *opts, stk_error *err)
+static stk_status choose_steps(stki_tokenizer *t, const stki_tokenizer_opts *opts, stk_error *err)
 {
+    const stki_vocabulary *v = t->vocabulary;
     const char *pattern;
-    stk_status status = choose_pattern(opts, t->vocabulary, &pattern, err);
+    stk_status status;
 
-    if (status != STK_OK || !pattern)
+    t->steps = &v->then;
+    if (!opts->split && !opts->pattern)
+        return v->by_pairs
+                   ? STK_OK
+                   : stki_fail(err, STK_E_CONFIG,
+                               "%s does not say how text is cut before it is encoded: give split: gpt2, cl100k, o200k "
+                               "or none, or a pattern",
+                               v->path);
+    if (v->by_characters)
+        return stki_fail(
+            err, STK_E_CONFIG,
+            "%s: found %s, which a vocabulary of characters does not take: its spaces are marked by its own "
+            "steps; leave it out",
+            opts->split ? "split" : "pattern", v->path);
+    t->steps = &t->own;
+    if ((status = choose_pattern(opts, &pattern, err)) != STK_OK || !pattern)
         return status;
-    t->pattern = stki_strdup(pattern);
-    if (!t->pattern)
-        return stki_fail_memory(err, (int64_t)strlen(pattern), "a pattern");
-    return stki_token_split_create(pattern, &t->split, err);
+    return stki_token_steps_add(&t->own, &(stki_token_step){.kind = STKI_TOKEN_SPLIT, .text = pattern}, err);
+}
+
+/* A name as it stands in normalized texts. */
+static stk_status keep_name(void *context, const uint8_t *piece, int64_t length, bool starts, stk_error *err)
+{
+    char **name = context;
+
+    (void)starts;
+    stki_free(*name);
+    *name = stki_zalloc(length + 1);
+    if (!*name)
+        return stki_fail_memory(err, length + 1, "added tokens");
+    memcpy(*name, piece, (size_t)length);
+    return STK_OK;
+}
+
+static stk_status normalize_names(stki_tokenizer *t, stk_error *err)
+{
+    const stki_vocabulary *v = t->vocabulary;
+    stki_token_run *run = NULL;
+    stk_status status = STK_OK;
+
+    t->names = stki_zalloc_array(v->added_count ? v->added_count : 1, sizeof *t->names);
+    if (!t->names)
+        return stki_fail_memory(err, v->added_count * (int64_t)sizeof *t->names, "added tokens");
+    if (t->first)
+        status = stki_token_run_create(t->first, &run, err);
+    for (int i = 0; i < v->added_count && status == STK_OK; i++) {
+        const uint8_t *name = (const uint8_t *)v->added[i].name;
+
+        t->names[i] = stki_strdup(v->added[i].name);
+        if (!t->names[i])
+            status = stki_fail_memory(err, (int64_t)strlen(v->added[i].name), "added tokens");
+        else if (t->first && v->added[i].normalized)
+            status = stki_token_program_run(t->first, run, name, (int64_t)strlen(v->added[i].name), true, keep_name,
+                                            &t->names[i], err);
+    }
+    stki_token_run_destroy(run);
+    return status;
+}
+
+static stk_status open_steps(stki_tokenizer *t, const stki_tokenizer_opts *opts, stk_error *err)
+{
+    const stki_vocabulary *v = t->vocabulary;
+    stk_status status = choose_steps(t, opts, err);
+
+    if (status == STK_OK && v->first.count)
+        status = stki_token_program_create(&v->first, &t->first, err);
+    if (status == STK_OK && t->steps->count)
+        status = stki_token_program_create(t->steps, &t->then, err);
+    if (status == STK_OK)
+        status = normalize_names(t, err);
+    if (status == STK_OK)
+        status = stki_added_finder_create(v->added, v->added_count, t->names, false, opts->special, &t->raw, err);
+    if (status == STK_OK)
+        status = stki_added_finder_create(v->added, v->added_count, t->names, true, opts->special, &t->normalized, err);
+    return status;
 }
 
 stk_status stki_tokenizer_open(const stki_tokenizer_opts *opts, stki_tokenizer **out, stk_error *err)
@@ -100,7 +158,7 @@ stk_status stki_tokenizer_open(const stki_tokenizer_opts *opts, stki_tokenizer *
     status = t->bytes ? stki_vocabulary_bytes(&t->vocabulary, err)
                       : stki_vocabulary_open(opts->vocabulary, opts->merges, &t->vocabulary, err);
     if (status == STK_OK && !t->bytes)
-        status = open_split(t, opts, err);
+        status = open_steps(t, opts, err);
     if (status == STK_OK)
         *out = t;
     else
@@ -112,9 +170,15 @@ void stki_tokenizer_destroy(stki_tokenizer *t)
 {
     if (!t)
         return;
-    stki_token_split_destroy(t->split);
+    stki_token_program_destroy(t->first);
+    stki_token_program_destroy(t->then);
+    stki_added_finder_destroy(t->raw);
+    stki_added_finder_destroy(t->normalized);
+    for (int i = 0; t->names && i < t->vocabulary->added_count; i++)
+        stki_free(t->names[i]);
+    stki_free(t->names);
+    stki_token_steps_fini(&t->own);
     stki_vocabulary_destroy(t->vocabulary);
-    stki_free(t->pattern);
     stki_free(t);
 }
 
@@ -123,16 +187,30 @@ const stki_vocabulary *stki_tokenizer_vocabulary(const stki_tokenizer *t)
     return t->vocabulary;
 }
 
-const char *stki_tokenizer_pattern(const stki_tokenizer *t)
+const stki_token_steps *stki_tokenizer_steps(const stki_tokenizer *t)
 {
-    return t->pattern;
+    return t->steps;
+}
+
+/* Whether some step cuts texts into words, or something like them. */
+static bool cuts(const stki_tokenizer *t)
+{
+    for (int i = 0; t->steps && i < t->steps->count; i++)
+        if (t->steps->step[i].kind == STKI_TOKEN_SPLIT)
+            return true;
+    return t->bytes;
 }
 
 int64_t stki_token_scratch_bytes(const stki_tokenizer *t, int64_t length)
 {
-    if (length > INT64_MAX / 64)
+    const int first = stki_token_steps_growth(&t->vocabulary->first);
+    const int then = t->steps ? stki_token_steps_growth(t->steps) : 1;
+
+    if (length > INT64_MAX / (64 * first * then))
         return INT64_MAX;
-    return t->bytes || t->split ? length * (int64_t)sizeof(uint32_t) : stki_token_join_bytes(length);
+    /* The text as each step leaves it (utf8proc makes four bytes of one before it puts them together), and its ids. */
+    return (t->vocabulary->first.count ? 4 * length * first : 0) + (then > 1 ? length * first * then : 0) +
+           (cuts(t) ? length * (int64_t)sizeof(uint32_t) : stki_token_join_bytes(length * first * then));
 }
 
 stk_status stki_token_scratch_create(const stki_tokenizer *t, stki_token_scratch **out, stk_error *err)
@@ -140,8 +218,10 @@ stk_status stki_token_scratch_create(const stki_tokenizer *t, stki_token_scratch
     stki_token_scratch *scratch = stki_zalloc(sizeof *scratch);
     stk_status status = scratch ? STK_OK : stki_fail_memory(err, (int64_t)sizeof *scratch, "a tokenizer");
 
-    if (status == STK_OK && t->split)
-        status = stki_token_finder_create(t->split, &scratch->finder, err);
+    if (status == STK_OK && t->first)
+        status = stki_token_run_create(t->first, &scratch->first, err);
+    if (status == STK_OK && t->then)
+        status = stki_token_run_create(t->then, &scratch->then, err);
     if (status == STK_OK)
         *out = scratch;
     else
@@ -153,7 +233,8 @@ void stki_token_scratch_destroy(stki_token_scratch *scratch)
 {
     if (!scratch)
         return;
-    stki_token_finder_destroy(scratch->finder);
+    stki_token_run_destroy(scratch->first);
+    stki_token_run_destroy(scratch->then);
     stki_token_joiner_fini(&scratch->joiner);
     stki_free(scratch->ids);
     stki_free(scratch);
@@ -225,23 +306,78 @@ static int64_t first_wrong_byte(const uint8_t *text, int64_t length)
     return -1;
 }
 
+/* One text being encoded. */
+typedef struct encoding {
+    const stki_tokenizer *t;
+    stki_token_scratch *scratch;
+} encoding;
+
+static stk_status join_piece(void *context, const uint8_t *piece, int64_t length, bool starts, stk_error *err)
+{
+    encoding *e = context;
+
+    (void)starts;
+    return add_piece(e->t, e->scratch, piece, length, err);
+}
+
+/* The pieces of `text` between the added tokens that `finder` finds in it go to `each`. */
+static stk_status between_added(encoding *e, const stki_added_finder *finder, const uint8_t *text, int64_t length,
+                                bool starts, stki_token_piece_fn *each, stk_error *err)
+{
+    int64_t at = 0, begin = length, end = length;
+    uint32_t id = 0;
+    stk_status status = STK_OK;
+
+    while (at < length && status == STK_OK) {
+        const bool found = finder && stki_added_finder_next(finder, text, length, at, &begin, &end, &id);
+
+        if (!found)
+            begin = end = length;
+        if (begin > at)
+            status = each(e, text + at, begin - at, starts && at == 0, err);
+        if (status == STK_OK && found && (status = reserve(e->scratch, 1, err)) == STK_OK)
+            e->scratch->ids[e->scratch->count++] = id;
+        at = end;
+    }
+    return status;
+}
+
+static stk_status cut_text(void *context, const uint8_t *text, int64_t length, bool starts, stk_error *err)
+{
+    encoding *e = context;
+
+    return e->t->then ? stki_token_program_run(e->t->then, e->scratch->then, text, length, starts, join_piece, e, err)
+                      : join_piece(e, text, length, starts, err);
+}
+
+static stk_status cut_normalized(void *context, const uint8_t *text, int64_t length, bool starts, stk_error *err)
+{
+    encoding *e = context;
+
+    return between_added(e, e->t->normalized, text, length, starts, cut_text, err);
+}
+
+static stk_status normalize(void *context, const uint8_t *text, int64_t length, bool starts, stk_error *err)
+{
+    encoding *e = context;
+
+    return e->t->first
+               ? stki_token_program_run(e->t->first, e->scratch->first, text, length, starts, cut_normalized, e, err)
+               : cut_normalized(e, text, length, starts, err);
+}
+
 static stk_status by_pieces(const stki_tokenizer *t, stki_token_scratch *scratch, const uint8_t *text, int64_t length,
                             stk_error *err)
 {
+    encoding e = {t, scratch};
     const int64_t wrong = first_wrong_byte(text, length);
-    stk_status status = STK_OK;
 
     if (wrong >= 0)
         return stki_fail(err, STK_E_CORRUPT,
                          "the text is not UTF-8: found 0x%02x at byte %" PRId64
-                         "; convert the text, or use split: none or no vocabulary, which take any bytes",
+                         "; convert the text, or use no vocabulary, which takes any bytes",
                          text[wrong], wrong);
-    for (int64_t at = 0, end; at < length && status == STK_OK; at = end) {
-        status = stki_token_split_next(t->split, scratch->finder, text, length, at, &end, err);
-        if (status == STK_OK)
-            status = add_piece(t, scratch, text + at, end - at, err);
-    }
-    return status;
+    return between_added(&e, t->raw, text, length, true, normalize, err);
 }
 
 /* A text that is one piece is long: its ids stay where they were joined. */
@@ -278,7 +414,7 @@ stk_status stki_tokenize(const stki_tokenizer *t, stki_token_scratch *scratch, c
     scratch->count = 0;
     if (t->bytes)
         status = by_bytes(scratch, text, length, err);
-    else if (t->split)
+    else if (t->then || t->first || t->raw || t->normalized || t->vocabulary->utf8_only)
         status = by_pieces(t, scratch, text, length, err);
     else if (length > 0)
         return as_one(t, scratch, text, length, ids, count, err);

@@ -55,9 +55,9 @@ static const stki_token_pair *find_pair(const stki_vocabulary *v, uint32_t left,
 uint32_t stki_vocabulary_rank(const stki_vocabulary *v, const uint8_t *bytes, uint32_t length, uint32_t left,
                               uint32_t right)
 {
-    if (length > v->longest)
+    if (!v->by_characters && length > v->longest)
         return STKI_NO_TOKEN;
-    if (length == 2)
+    if (!v->by_characters && length == 2)
         return v->two_bytes[bytes[0] << 8 | bytes[1]];
     if (v->by_pairs) {
         const stki_token_pair *pair = find_pair(v, left, right);
@@ -69,12 +69,15 @@ uint32_t stki_vocabulary_rank(const stki_vocabulary *v, const uint8_t *bytes, ui
     return token ? token->id : STKI_NO_TOKEN;
 }
 
-int64_t stki_vocabulary_special(const stki_vocabulary *v, const char *name)
+int64_t stki_vocabulary_named(const stki_vocabulary *v, const char *name)
 {
-    for (int i = 0; i < v->special_count; i++)
-        if (strcmp(v->special[i].name, name) == 0)
-            return v->special[i].id;
-    return -1;
+    const stki_token *token;
+
+    for (int i = 0; i < v->added_count; i++)
+        if (strcmp(v->added[i].name, name) == 0)
+            return v->added[i].id;
+    token = strlen(name) <= v->longest ? stki_vocabulary_find(v, (const uint8_t *)name, (uint32_t)strlen(name)) : NULL;
+    return token ? (int64_t)token->id : -1;
 }
 
 /* ---- tokens ---- */
@@ -137,22 +140,40 @@ stk_status stki_vocabulary_add(stki_vocabulary *v, const uint8_t *bytes, int64_t
     return STK_OK;
 }
 
-stk_status stki_vocabulary_add_special(stki_vocabulary *v, const char *name, int64_t id, stk_error *err)
+stk_status stki_vocabulary_reserve_id(stki_vocabulary *v, int64_t id, stk_error *err)
 {
-    stki_special_token *grown;
-    stk_status status = check_id(v, id, err);
+    const stk_status status = check_id(v, id, err);
+
+    if (status == STK_OK)
+        v->largest = (uint32_t)id > v->largest ? (uint32_t)id : v->largest;
+    return status;
+}
+
+stk_status stki_vocabulary_add_byte(stki_vocabulary *v, uint8_t byte, int64_t id, stk_error *err)
+{
+    const stk_status status = stki_vocabulary_reserve_id(v, id, err);
+
+    if (status == STK_OK)
+        v->of_byte[byte] = (uint32_t)id;
+    return status;
+}
+
+stk_status stki_vocabulary_add_added(stki_vocabulary *v, const stki_added_token *token, stk_error *err)
+{
+    stki_added_token *grown;
+    stk_status status = stki_vocabulary_reserve_id(v, token->id, err);
 
     if (status != STK_OK)
         return status;
-    grown = stki_resize(v->special, (v->special_count + 1) * (int64_t)sizeof *grown);
+    grown = stki_resize(v->added, (v->added_count + 1) * (int64_t)sizeof *grown);
     if (!grown)
-        return stki_fail_memory(err, (v->special_count + 1) * (int64_t)sizeof *grown, "special tokens");
-    v->special = grown;
-    v->special[v->special_count] = (stki_special_token){stki_strdup(name), (uint32_t)id};
-    if (!v->special[v->special_count].name)
-        return stki_fail_memory(err, (int64_t)strlen(name), "special tokens");
-    v->special_count++;
-    v->largest = (uint32_t)id > v->largest ? (uint32_t)id : v->largest;
+        return stki_fail_memory(err, (v->added_count + 1) * (int64_t)sizeof *grown, "added tokens");
+    v->added = grown;
+    v->added[v->added_count] = *token;
+    v->added[v->added_count].name = stki_strdup(token->name);
+    if (!v->added[v->added_count].name)
+        return stki_fail_memory(err, (int64_t)strlen(token->name), "added tokens");
+    v->added_count++;
     return STK_OK;
 }
 
@@ -220,14 +241,18 @@ stk_status stki_vocabulary_finish(stki_vocabulary *v, stk_error *err)
         status = check_ids_differ(v, err);
     for (int b = 0; b < 256 && status == STK_OK; b++) {
         const uint8_t byte = (uint8_t)b;
-        const stki_token *token = stki_vocabulary_find(v, &byte, 1);
+        const stki_token *token = v->by_characters ? NULL : stki_vocabulary_find(v, &byte, 1);
 
-        if (!token)
+        if (token)
+            v->of_byte[b] = token->id;
+        if (v->of_byte[b] != STKI_NO_TOKEN)
+            continue;
+        v->utf8_only = true;
+        if (b != 0xc0 && b != 0xc1 && b < 0xf5)
             return stki_fail_at(err, STK_E_UNSUPPORTED,
                                 (stki_place){v->path, -1, -1, STKI_TEXT("no token for byte 0x%02x", b),
-                                             "a byte-level vocabulary, in which each of the 256 bytes is a token"},
+                                             "a byte-level vocabulary, in which each byte of UTF-8 is a token"},
                                 "vocabulary");
-        v->of_byte[b] = token->id;
     }
     return status;
 }
@@ -321,6 +346,7 @@ stk_status stki_vocabulary_create(const char *path, stki_vocabulary **out, stk_e
         stki_free(v);
         return stki_fail_memory(err, (int64_t)strlen(path), "a vocabulary");
     }
+    memset(v->of_byte, 0xff, sizeof v->of_byte);
     *out = v;
     return STK_OK;
 }
@@ -329,9 +355,11 @@ void stki_vocabulary_destroy(stki_vocabulary *v)
 {
     if (!v)
         return;
-    for (int i = 0; i < v->special_count; i++)
-        stki_free(v->special[i].name);
-    stki_free(v->special);
+    for (int i = 0; i < v->added_count; i++)
+        stki_free((void *)(uintptr_t)v->added[i].name);
+    stki_free(v->added);
+    stki_token_steps_fini(&v->first);
+    stki_token_steps_fini(&v->then);
     stki_free(v->path);
     stki_free(v->bytes);
     stki_free(v->tokens);
@@ -339,6 +367,5 @@ void stki_vocabulary_destroy(stki_vocabulary *v)
     stki_free(v->two_bytes);
     stki_free(v->pairs);
     stki_free(v->joined);
-    stki_free(v->pattern);
     stki_free(v);
 }

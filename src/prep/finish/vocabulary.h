@@ -1,5 +1,5 @@
-/* vocabulary.h: the tokens of a byte-pair encoding: which bytes each id stands for, and which neighbours are joined
- * first. Read from a file once, then immutable; any thread.
+/* vocabulary.h: the tokens of a byte-pair encoding: which bytes each id stands for, which neighbours are joined first,
+ * and what happens to a text before that. Read from a file once, then immutable; any thread.
  *
  * Two kinds of files say the second in two ways:
  *
@@ -10,9 +10,9 @@
 #ifndef STKI_VOCABULARY_H
 #define STKI_VOCABULARY_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stoker/status.h>
+#include "added_tokens.h"
+#include "token_steps.h"
+#include <jansson.h>
 
 enum {
     STKI_TOKEN_LARGEST = INT32_MAX - 1, /* id */
@@ -32,11 +32,6 @@ typedef struct stki_token_pair {
     uint32_t rank, id;
 } stki_token_pair;
 
-typedef struct stki_special_token {
-    char *name; /* "<|endoftext|>"; owned */
-    uint32_t id;
-} stki_special_token;
-
 typedef struct stki_vocabulary {
     char *path;
     uint8_t *bytes; /* of all tokens, one after the other */
@@ -49,6 +44,10 @@ typedef struct stki_vocabulary {
         uint32_t tag, token; /* token: its place in `tokens` + 1; 0: free */
     } * table;
     uint32_t mask;
+    /* Joining begins with the characters of a text, as in vocabularies of SentencePiece, not with its bytes. A
+     * character that is no token becomes its bytes. */
+    bool by_characters;
+    bool utf8_only;        /* bytes that no text in UTF-8 has (0xc0, 0xc1, 0xf5 to 0xff) may be no token */
     uint32_t of_byte[256]; /* id of each single byte */
     uint32_t *two_bytes;   /* 65536: the rank of joining bytes a and b, by a << 8 | b; STKI_NO_TOKEN: never */
     /* By pairs alone. */
@@ -57,10 +56,11 @@ typedef struct stki_vocabulary {
     uint64_t pair_mask;
     uint32_t *joined; /* by rank: the token that comes of it */
     int64_t pair_count;
-    int special_count;
-    stki_special_token *special; /* never found in a text; for `begin` and `end` */
-    char *pattern;               /* how text is cut into pieces, where the file says it; owned, or NULL */
-    uint64_t digest;             /* XXH3-64 of the file, or files */
+    int added_count;
+    stki_added_token *added;
+    /* What the file says of texts before joining; `first` happens before added tokens are looked for in its result. */
+    stki_token_steps first, then;
+    uint64_t digest; /* XXH3-64 of the file, or files */
 } stki_vocabulary;
 
 /* By the file's name and content: lines of base64 and a rank (.tiktoken), a tokenizer.json, or a vocab.json with the
@@ -83,20 +83,24 @@ static inline uint32_t stki_vocabulary_joined(const stki_vocabulary *vocabulary,
 {
     return vocabulary->by_pairs ? vocabulary->joined[rank] : rank;
 }
-/* The id of a special token; -1: there is none of that name. */
-int64_t stki_vocabulary_special(const stki_vocabulary *vocabulary, const char *name);
+/* The id of an added token of that name, or of the token that is this text; -1: there is none. */
+int64_t stki_vocabulary_named(const stki_vocabulary *vocabulary, const char *name);
 
-/* ---- for those who make one: vocabulary_open.c, vocabulary_tiktoken.c, vocabulary_json.c
- * ----------------------------------------------
- */
+/* ---- for those who make one: vocabulary_open.c, vocabulary_tiktoken.c, vocabulary_json.c ---- */
 
 stk_status stki_vocabulary_create(const char *path, stki_vocabulary **out, stk_error *err);
 /* Further tokens; their order is that in which they are added. STK_E_CORRUPT: the bytes or the id are there already
  * (checked at the end by stki_vocabulary_finish). `bytes` NULL: room for `length` bytes, which the caller fills in. */
 stk_status stki_vocabulary_add(stki_vocabulary *vocabulary, const uint8_t *bytes, int64_t length, int64_t id,
                                stk_error *err);
-stk_status stki_vocabulary_add_special(stki_vocabulary *vocabulary, const char *name, int64_t id, stk_error *err);
-/* Makes the tables for tokens, once all are added. STK_E_CORRUPT: one of the 256 bytes is no token; twice the same. */
+/* An id that no text comes to. */
+stk_status stki_vocabulary_reserve_id(stki_vocabulary *vocabulary, int64_t id, stk_error *err);
+/* The token of a byte that is of no other one; by characters alone. */
+stk_status stki_vocabulary_add_byte(stki_vocabulary *vocabulary, uint8_t byte, int64_t id, stk_error *err);
+/* Copies the name. */
+stk_status stki_vocabulary_add_added(stki_vocabulary *vocabulary, const stki_added_token *token, stk_error *err);
+/* Makes the tables for tokens, once all are added. STK_E_UNSUPPORTED: one of the 256 bytes is no token; STK_E_CORRUPT:
+ * twice the same. */
 stk_status stki_vocabulary_finish(stki_vocabulary *vocabulary, stk_error *err);
 /* Then, by pairs: room for the list, each pair, and the end of it. */
 stk_status stki_vocabulary_pairs(stki_vocabulary *vocabulary, int64_t count, stk_error *err);
@@ -110,5 +114,8 @@ stk_status stki_vocabulary_settle(stki_vocabulary *vocabulary, bool all_alone, s
 stk_status stki_vocabulary_tiktoken(const char *text, int64_t length, stki_vocabulary *vocabulary, stk_error *err);
 stk_status stki_vocabulary_json(const char *text, int64_t length, const char *merges, int64_t merges_length,
                                 stki_vocabulary *vocabulary, stk_error *err);
+/* In vocabulary_steps.c: `first` and `then` of a tokenizer.json's normalizer and pre_tokenizer. `bytes`: a step turns
+ * bytes into the characters that stand for them. */
+stk_status stki_vocabulary_steps(const json_t *root, stki_vocabulary *vocabulary, bool *bytes, stk_error *err);
 
 #endif

@@ -1,11 +1,14 @@
-/* vocabulary_json.c: tokenizer.json of the tokenizers library, and vocab.json with merges.txt: byte-level BPE.
+/* vocabulary_json.c: tokenizer.json of the tokenizers library, and vocab.json with merges.txt: BPE over bytes, or over
+ * characters with bytes as the fallback.
  *
- * Tokens are written there as texts in which every byte is one character: the printable ones of Latin-1 are themselves,
- * the other 68 are U+0100, U+0101, … in the order of the bytes. Of a tokenizer.json everything is looked at that has a
- * say in the ids of plain text; what is not known is refused by its name, never left aside. */
+ * Byte-level vocabularies write tokens as texts in which every byte is one character: the printable ones of Latin-1 are
+ * themselves, the other 68 are U+0100, U+0101, … in the order of the bytes. In the others tokens are the texts
+ * themselves, and "<0x0A>" is the byte of a character that is no token. Everything in a tokenizer.json that affects the
+ * ids of a text is read; what is not known is refused by its name, never ignored. */
 #include "allocate.h"
 #include "error.h"
 #include "text_check.h"
+#include "token_split.h"
 #include "vocabulary.h"
 #include <inttypes.h>
 #include <jansson.h>
@@ -16,6 +19,7 @@ enum { MOST_CODE = 0x144 }; /* characters that stand for bytes are below */
 typedef struct reading {
     stki_vocabulary *v;
     stk_error *err;
+    json_t *special;            /* the names of special tokens, as keys; or NULL */
     int16_t byte_of[MOST_CODE]; /* by character; -1: none */
     uint8_t left[STKI_TOKEN_MOST_BYTES], right[STKI_TOKEN_MOST_BYTES];
 } reading;
@@ -39,6 +43,11 @@ static int64_t bytes_of(const reading *r, const char *text, int64_t length, uint
 {
     int64_t n = 0;
 
+    if (r->v->by_characters) {
+        if (length <= STKI_TOKEN_MOST_BYTES)
+            memcpy(to, text, (size_t)length);
+        return length <= STKI_TOKEN_MOST_BYTES ? length : -2;
+    }
     for (int64_t at = 0; at < length; n++) {
         uint32_t code;
         const int step = stki_utf8_next(text + at, length - at, &code);
@@ -66,9 +75,31 @@ static stk_status wrong(const reading *r, const char *what, const char *expected
 
 /* ---- tokens and merges ---- */
 
-static bool is_special(const stki_vocabulary *v, const char *name)
+/* The byte of "<0x0A>"; -1: it is another text. */
+static int byte_named(const char *text)
 {
-    return stki_vocabulary_special(v, name) >= 0;
+    static const char digits[] = "0123456789ABCDEF";
+    const char *high, *low;
+
+    if (strlen(text) != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>')
+        return -1;
+    high = strchr(digits, text[3]);
+    low = strchr(digits, text[4]);
+    return high && low ? (int)(high - digits) << 4 | (int)(low - digits) : -1;
+}
+
+static stk_status add_token(reading *r, const char *text, int64_t id)
+{
+    const int byte = r->v->by_characters ? byte_named(text) : -1;
+    int64_t count;
+
+    if (byte >= 0)
+        return stki_vocabulary_add_byte(r->v, (uint8_t)byte, id, r->err);
+    count = json_object_get(r->special, text) ? 0 : bytes_of(r, text, (int64_t)strlen(text), r->left);
+    if (count == -2)
+        return refuse(r, "vocab", "a token that is too long", STKI_TEXT("at most %d bytes", STKI_TOKEN_MOST_BYTES));
+    return count > 0 ? stki_vocabulary_add(r->v, r->left, count, id, r->err)
+                     : stki_vocabulary_reserve_id(r->v, id, r->err);
 }
 
 static stk_status read_vocabulary(reading *r, json_t *vocabulary)
@@ -81,20 +112,9 @@ static stk_status read_vocabulary(reading *r, json_t *vocabulary)
         return wrong(r, "vocab", "a map from tokens to ids");
     json_object_foreach(vocabulary, text, id)
     {
-        int64_t count;
-
         if (!json_is_integer(id))
             return wrong(r, "vocab", "whole numbers as ids");
-        count = is_special(r->v, text) ? 0 : bytes_of(r, text, (int64_t)strlen(text), r->left);
-        if (count == -2)
-            return refuse(r, "vocab", "a token that is too long", STKI_TEXT("at most %d bytes", STKI_TOKEN_MOST_BYTES));
-        if (count <= 0) /* what stands for no bytes never comes of a text, but its id must fit */
-            status = is_special(r->v, text) || count == 0
-                         ? STK_OK
-                         : stki_vocabulary_add_special(r->v, text, json_integer_value(id), r->err);
-        else
-            status = stki_vocabulary_add(r->v, r->left, count, json_integer_value(id), r->err);
-        if (status != STK_OK)
+        if ((status = add_token(r, text, json_integer_value(id))) != STK_OK)
             return status;
     }
     return stki_vocabulary_finish(r->v, r->err);
@@ -168,21 +188,53 @@ static stk_status read_merge_lines(reading *r, const char *text, int64_t length)
 
 /* ---- what else a tokenizer.json says ---- */
 
-static stk_status read_added(reading *r, const json_t *added)
+/* The tokenizers library goes by the model's vocabulary where a name is in it, and numbers the others in their order
+ * behind it. `next`: the number of the next one. */
+static stk_status check_added_id(const reading *r, const char *name, const json_t *id, const json_t *vocabulary,
+                                 int64_t *next)
 {
+    const json_t *known = json_object_get(vocabulary, name);
+    const int64_t expected = json_is_integer(known) ? json_integer_value(known) : *next;
+
+    if (json_integer_value(id) != expected)
+        return stki_fail_at(r->err, STK_E_CORRUPT,
+                            (stki_place){r->v->path, -1, -1, STKI_TEXT("id %" PRId64, (int64_t)json_integer_value(id)),
+                                         STKI_TEXT("%" PRId64 ", which is what the tokenizers library takes it for "
+                                                   "whatever the file says",
+                                                   expected)},
+                            "added_tokens: \"%.60s\"", name);
+    if (expected >= *next)
+        *next = expected + 1;
+    return STK_OK;
+}
+
+static stk_status read_added(reading *r, const json_t *added, const json_t *vocabulary)
+{
+    int64_t next = (int64_t)json_object_size(vocabulary);
     stk_status status = STK_OK;
 
     for (size_t i = 0; i < json_array_size(added) && status == STK_OK; i++) {
         const json_t *token = json_array_get(added, i), *id = json_object_get(token, "id");
         const char *content = json_string_value(json_object_get(token, "content"));
+        stki_added_token found;
 
-        if (!content || !json_is_integer(id))
+        if (!content || !json_is_integer(id) || json_integer_value(id) < 0 ||
+            json_integer_value(id) > STKI_TOKEN_LARGEST)
             return wrong(r, "added_tokens", "maps of id, content and special");
-        if (!json_is_true(json_object_get(token, "special")))
-            return refuse(r, "added_tokens",
-                          STKI_TEXT("\"%.60s\", which is not special and would be found in texts", content),
-                          "special ones alone");
-        status = stki_vocabulary_add_special(r->v, content, json_integer_value(id), r->err);
+        if (!*content)
+            continue; /* as the tokenizers library does */
+        if ((status = check_added_id(r, content, id, vocabulary, &next)) != STK_OK)
+            return status;
+        found = (stki_added_token){.name = content,
+                                   .id = (uint32_t)json_integer_value(id),
+                                   .special = json_is_true(json_object_get(token, "special")),
+                                   .normalized = json_is_true(json_object_get(token, "normalized")),
+                                   .single_word = json_is_true(json_object_get(token, "single_word")),
+                                   .strips_before = json_is_true(json_object_get(token, "lstrip")),
+                                   .strips_behind = json_is_true(json_object_get(token, "rstrip"))};
+        if (found.special && json_object_set_new(r->special, content, json_true()) != 0)
+            return stki_fail_memory(r->err, 0, "added tokens");
+        status = stki_vocabulary_add_added(r->v, &found, r->err);
     }
     return status;
 }
@@ -195,76 +247,39 @@ static bool is_off(const json_t *value) /* not there, null, false or "" */
 
 static stk_status check_model(reading *r, const json_t *model)
 {
-    static const char *const not_known[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
-                                            "byte_fallback"};
+    static const char *const not_known[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix"};
     const char *type = json_string_value(json_object_get(model, "type"));
 
-    if (!type || strcmp(type, "BPE") != 0)
+    if (type ? strcmp(type, "BPE") != 0 : !json_object_get(model, "merges"))
         return refuse(r, "model.type", type ? STKI_TEXT("%.40s", type) : "none", "BPE");
     for (size_t i = 0; i < sizeof not_known / sizeof not_known[0]; i++)
         if (!is_off(json_object_get(model, not_known[i])))
             return refuse(r, STKI_TEXT("model.%s", not_known[i]), "a value", "null");
+    if (r->v->by_characters && !json_is_true(json_object_get(model, "byte_fallback")))
+        return refuse(r, "model", "neither a ByteLevel pre-tokenizer nor byte_fallback: characters would be lost",
+                      "one of the two");
     return STK_OK;
-}
-
-static const char GPT2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
-
-static stk_status keep_pattern(reading *r, const char *pattern)
-{
-    if (r->v->pattern)
-        return refuse(r, "pre_tokenizer", "two steps that split", "one");
-    r->v->pattern = stki_strdup(pattern);
-    return r->v->pattern ? STK_OK : stki_fail_memory(r->err, (int64_t)strlen(pattern), "a pattern");
-}
-
-static stk_status read_step(reading *r, const json_t *step)
-{
-    const char *type = json_string_value(json_object_get(step, "type")), *pattern;
-
-    if (type && strcmp(type, "ByteLevel") == 0) {
-        if (json_is_true(json_object_get(step, "add_prefix_space")))
-            return refuse(r, "pre_tokenizer", "add_prefix_space: true", "false");
-        return json_is_false(json_object_get(step, "use_regex")) ? STK_OK : keep_pattern(r, GPT2);
-    }
-    if (type && strcmp(type, "Split") == 0) {
-        const char *behavior = json_string_value(json_object_get(step, "behavior"));
-
-        pattern = json_string_value(json_object_get(json_object_get(step, "pattern"), "Regex"));
-        if (!pattern || !behavior || strcmp(behavior, "Isolated") != 0 || json_is_true(json_object_get(step, "invert")))
-            return refuse(r, "pre_tokenizer", "another kind of Split",
-                          "one by a Regex, with behavior Isolated, not inverted");
-        return keep_pattern(r, pattern);
-    }
-    return refuse(r, "pre_tokenizer", type ? STKI_TEXT("%.40s", type) : "none", "ByteLevel, or a Split before it");
-}
-
-static stk_status read_steps(reading *r, const json_t *steps)
-{
-    const char *type = json_string_value(json_object_get(steps, "type"));
-    const json_t *list = json_object_get(steps, "pretokenizers");
-    stk_status status = STK_OK;
-
-    if (!type || strcmp(type, "Sequence") != 0)
-        return read_step(r, steps);
-    for (size_t i = 0; i < json_array_size(list) && status == STK_OK; i++)
-        status = read_step(r, json_array_get(list, i));
-    return status;
 }
 
 static stk_status read_tokenizer(reading *r, const json_t *root)
 {
-    const json_t *model = json_object_get(root, "model"), *normalizer = json_object_get(root, "normalizer");
-    stk_status status = check_model(r, model);
+    const json_t *model = json_object_get(root, "model"), *padding = json_object_get(root, "padding");
+    bool bytes;
+    stk_status status = stki_vocabulary_steps(root, r->v, &bytes, r->err);
 
     if (status != STK_OK)
         return status;
-    if (!is_off(normalizer)) {
-        const char *type = json_string_value(json_object_get(normalizer, "type"));
-
-        return refuse(r, "normalizer", type ? STKI_TEXT("%.40s", type) : "one", "none");
-    }
-    if ((status = read_steps(r, json_object_get(root, "pre_tokenizer"))) != STK_OK ||
-        (status = read_added(r, json_object_get(root, "added_tokens"))) != STK_OK ||
+    r->v->by_characters = r->v->utf8_only = !bytes;
+    if ((status = check_model(r, model)) != STK_OK)
+        return status;
+    if (!is_off(json_object_get(root, "truncation")))
+        return refuse(r, "truncation", "a length at which ids are cut off", "null: loader options choose the length");
+    if (!is_off(padding) && json_is_object(json_object_get(padding, "strategy")))
+        return refuse(r, "padding", "a fixed length", "null: loader options choose the length");
+    r->special = json_object();
+    if (!r->special)
+        return stki_fail_memory(r->err, 0, "added tokens");
+    if ((status = read_added(r, json_object_get(root, "added_tokens"), json_object_get(model, "vocab"))) != STK_OK ||
         (status = read_vocabulary(r, json_object_get(model, "vocab"))) != STK_OK ||
         (status = read_merges(r, json_object_get(model, "merges"))) != STK_OK)
         return status;
@@ -279,7 +294,9 @@ static stk_status read_pair_of_files(reading *r, json_t *root, const char *merge
         return stki_fail_at(r->err, STK_E_CONFIG,
                             (stki_place){r->v->path, -1, -1, "a vocab.json alone", "its merges.txt as `merges` too"},
                             "vocabulary");
-    if ((status = read_vocabulary(r, root)) != STK_OK ||
+    status = stki_token_steps_add(
+        &r->v->then, &(stki_token_step){.kind = STKI_TOKEN_SPLIT, .text = stki_token_pattern("gpt2")}, r->err);
+    if (status != STK_OK || (status = read_vocabulary(r, root)) != STK_OK ||
         (status = read_merge_lines(r, merges, merges_length)) != STK_OK)
         return status;
     return stki_vocabulary_settle(r->v, false, r->err);
@@ -309,6 +326,7 @@ stk_status stki_vocabulary_json(const char *text, int64_t length, const char *me
                         : read_tokenizer(r, root);
     else
         status = read_pair_of_files(r, root, merges, merges_length);
+    json_decref(r->special);
     json_decref(root);
     stki_free(r);
     return status;

@@ -1,5 +1,6 @@
 /* vocabulary_tiktoken.c: lines of "BASE64 RANK": the bytes of a token and its id, which is the rank of joining them
- * too. Empty lines are left out. Strict otherwise: what is not such a line is an error with its number. */
+ * too. Empty lines are left out. A token of no bytes, "= RANK", as in Whisper's files, keeps its rank from others.
+ * Strict otherwise: what is not such a line is an error with its number. */
 #include "error.h"
 #include "vocabulary.h"
 #include <inttypes.h>
@@ -84,6 +85,8 @@ static stk_status read_line(stki_vocabulary *v, int64_t line, const char *text, 
         return stki_fail_at(err, STK_E_LIMIT,
                             (stki_place){v->path, -1, -1, "more", STKI_TEXT("at most %d bytes", STKI_TOKEN_MOST_BYTES)},
                             "line %" PRId64 ": token", line);
+    if (space - text == 1 && *text == '=' && rank >= 0)
+        return stki_vocabulary_reserve_id(v, rank, err);
     if (count < 1 || rank < 0)
         return wrong(v, line, text, length, err);
     return stki_vocabulary_add(v, bytes, count, rank, err);
