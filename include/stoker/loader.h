@@ -321,9 +321,15 @@ STK_API int64_t stk_batch_valid_rows(const stk_batch *batch); /* rows whose mask
 STK_API const int64_t *stk_batch_indices(const stk_batch *batch);
 STK_API const int32_t *stk_batch_sources(const stk_batch *batch); /* the data set of each row; 0 if there is one */
 STK_API const uint8_t *stk_batch_mask(const stk_batch *batch);    /* 1: a sample; 0: padding */
-STK_API int64_t stk_batch_epoch(const stk_batch *batch);          /* from 0 */
-STK_API int64_t stk_batch_step(const stk_batch *batch);           /* in its epoch, from 0 */
-STK_API int64_t stk_batch_global_step(const stk_batch *batch);    /* over all epochs, from 0 */
+/* Samples of the batch that failed and were skipped or replaced (loader.on_error). */
+STK_API int64_t stk_batch_failed(const stk_batch *batch);
+/* Where the sample of a row comes from in a field: the path of its file, copied with its NUL and cut to `size`, and its
+ * number in that file (0 where samples are files). Of a window the first sample. STK_E_RANGE: no such row or field. */
+STK_API stk_status stk_batch_origin(const stk_batch *batch, int field, int64_t row, char *path, int size,
+                                    int64_t *record, stk_error *err);
+STK_API int64_t stk_batch_epoch(const stk_batch *batch);       /* from 0 */
+STK_API int64_t stk_batch_step(const stk_batch *batch);        /* in its epoch, from 0 */
+STK_API int64_t stk_batch_global_step(const stk_batch *batch); /* over all epochs, from 0 */
 STK_API bool stk_batch_last_of_epoch(const stk_batch *batch);
 /* The device slot of the batch, in [0, device_prefetch). The tensors of a slot have the same addresses for the whole
  * run. -1: the batch is in ordinary memory. */

@@ -30,6 +30,7 @@ void core_batch_set(core_batch *self, stk_batch *batch)
     self->global_step = stk_batch_global_step(batch);
     self->last_of_epoch = stk_batch_last_of_epoch(batch);
     self->device_slot = stk_batch_device_slot(batch);
+    self->failed = stk_batch_failed(batch);
 }
 
 /* Ends the batch's own hold, behind what torch's current streams hold. */
@@ -282,6 +283,7 @@ static core_batch *twin(const core_batch *self)
     out->rows = self->rows, out->valid_rows = self->valid_rows;
     out->epoch = self->epoch, out->step = self->step, out->global_step = self->global_step;
     out->last_of_epoch = self->last_of_epoch;
+    out->failed = self->failed;
     return out;
 }
 
@@ -344,6 +346,35 @@ static PyObject *tensor(PyObject *object, PyObject *name)
     return PyErr_Format(PyExc_ValueError, "the batch was moved by batch.to(): its tensors are no longer stoker's");
 }
 
+/* (field's number): [(path, record) of each row, …] */
+static PyObject *origins(PyObject *object, PyObject *args)
+{
+    const core_batch *self = (core_batch *)object;
+    char path[4096];
+    int64_t record;
+    int field;
+    stk_error err;
+    PyObject *out;
+
+    if (!PyArg_ParseTuple(args, "i", &field) || !check(self))
+        return NULL;
+    if (!self->batch)
+        return PyErr_Format(PyExc_ValueError, "a copy of a batch does not know where its samples come from");
+    out = PyList_New((Py_ssize_t)self->rows);
+    for (Py_ssize_t i = 0; out && i < (Py_ssize_t)self->rows; i++) {
+        PyObject *item;
+
+        if (stk_batch_origin(self->batch, field, i, path, sizeof path, &record, &err) != STK_OK) {
+            Py_DECREF(out);
+            return core_raise(&err);
+        }
+        item = Py_BuildValue("(NL)", core_text(path), (long long)record);
+        if (!item || PyList_SetItem(out, i, item) < 0)
+            Py_CLEAR(out);
+    }
+    return out;
+}
+
 static PyObject *refuse_copies(PyObject *object, PyObject *args)
 {
     (void)object, (void)args;
@@ -365,6 +396,7 @@ static PyMethodDef methods[] = {
      "release()\n--\n\nGives the slot back before the batch is deleted. Tensors that were made of it stay valid and "
      "keep the slot."},
     {"tensor", tensor, METH_O, "tensor(name)\n--\n\nThe tensor as a stoker.Tensor, whatever `to` is."},
+    {"_origins", origins, METH_VARARGS, NULL},
     {"_with_values", with_values, METH_VARARGS, NULL},
     {"__reduce_ex__", refuse_copies, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -380,6 +412,7 @@ static PyMemberDef members[] = {
     NUMBER(valid_rows, "Rows that are samples and no padding."),
     NUMBER(epoch, "The epoch, from 0."),
     NUMBER(step, "The step in its epoch, from 0."),
+    NUMBER(failed, "Samples that failed and were skipped or replaced."),
     NUMBER(global_step, "The step over all epochs, from 0."),
     NUMBER(device_slot, "Which of the device_prefetch places on the device it lies in; -1: in ordinary memory."),
     {"last_of_epoch", T_BOOL, (Py_ssize_t)offsetof(core_batch, last_of_epoch), READONLY,

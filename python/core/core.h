@@ -8,6 +8,10 @@
  * tensor.c     stoker._core.Tensor: attributes, the buffer protocol
  * dlpack.c     DLPack, both versions
  * streams.c    streams of other libraries, as handles of stoker's
+ * calls.c      custom transforms in Python
+ * prep.c       preparation jobs
+ * files.c      members of files, sample by sample
+ * preview.c    contact sheets
  *
  * The module holds its global state (hooks, types) for one interpreter and refuses to be imported by a second one. It
  * is read and written under the GIL, the streams are under a lock of their own. Deleters of exported tensors run
@@ -66,7 +70,7 @@ typedef struct core_batch {
     PyObject *values;    /* dict name -> what batch[name] has given */
     PyObject *more;      /* dict: indices, mask, sources */
     bool released;
-    long long rows, valid_rows, epoch, step, global_step, device_slot;
+    long long rows, valid_rows, epoch, step, global_step, device_slot, failed;
     char last_of_epoch;
 } core_batch;
 
@@ -139,5 +143,13 @@ extern PyType_Spec core_loader_spec, core_epoch_spec;
 
 /* Methods and attributes of stoker._core.Questions, the base of its loaders. */
 extern PyType_Spec core_questions_spec;
+
+/* ---- calls.c, prep.c, files.c, preview.c: functions of the module ---- */
+
+PyObject *core_register(PyObject *module, PyObject *args);
+PyObject *core_prep(PyObject *module, PyObject *args);
+PyObject *core_open_file(PyObject *module, PyObject *args);
+PyObject *core_preview(PyObject *module, PyObject *args);
+bool core_files_add(PyObject *module);
 
 #endif

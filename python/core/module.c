@@ -111,6 +111,10 @@ static PyObject *transforms(PyObject *module, PyObject *unused)
 static PyMethodDef methods[] = {
     {"transforms", transforms, METH_NOARGS, "The transforms and examples of their parameters."},
     {"set_hook", set_hook, METH_VARARGS, "set_hook(name, value): for the package itself."},
+    {"register", core_register, METH_VARARGS, "register(name, run, shape): a custom transform."},
+    {"prep", core_prep, METH_VARARGS, "Opens and runs a preparation job, or plans it."},
+    {"preview", core_preview, METH_VARARGS, "preview(images, count, path): writes a contact sheet."},
+    {"open_file", core_open_file, METH_VARARGS, "open_file(path): a File."},
     {"options_tables", tables, METH_NOARGS, "The tables of all config keys, as JSON."},
     {NULL},
 };
@@ -138,7 +142,7 @@ static int execute(PyObject *module)
         !(core_batch_type = add_type(module, &core_batch_spec, NULL)) ||
         !(core_questions_type = add_type(module, &core_questions_spec, NULL)) ||
         !(core_loader_type = add_type(module, &core_loader_spec, core_questions_type)) ||
-        !(core_epoch_type = add_type(module, &core_epoch_spec, NULL)) ||
+        !(core_epoch_type = add_type(module, &core_epoch_spec, NULL)) || !core_files_add(module) ||
         PyModule_AddStringConstant(module, "version", stk_version()) < 0)
         return -1;
     home = interpreter;

@@ -10,15 +10,19 @@
 
 from . import _core
 from ._batch import Batch
+from ._calls import transform
 from ._config import Dataset, Field, Transform
 from ._core import Tensor
 from ._errors import (StokerError, StokerFileNotFoundError, StokerMemoryError, StokerOSError, StokerRuntimeError,
                       StokerTimeoutError, StokerValueError)
+from ._files import File, Member, inspect, verify
+from ._files import open_file as open
 from ._loader import DatasetInfo, FieldInfo, Loader
+from ._prep import prep
 from ._transforms import *  # noqa: F403
 from . import _transforms
 
 __version__: str = _core.version
-__all__ = ["Batch", "Dataset", "DatasetInfo", "Field", "FieldInfo", "Loader", "StokerError", "StokerFileNotFoundError",
+__all__ = ["Batch", "Dataset", "DatasetInfo", "Field", "FieldInfo", "File", "Loader", "Member", "StokerError", "StokerFileNotFoundError",
            "StokerMemoryError", "StokerOSError", "StokerRuntimeError", "StokerTimeoutError", "StokerValueError", "Tensor",
-           "Transform", *_transforms.__all__]
+           "Transform", "inspect", "open", "prep", "transform", "verify", *_transforms.__all__]

@@ -8,6 +8,7 @@
 #include "feed.h"
 #include "stream.h"
 #include <dlpack/dlpack.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool belongs_to_parent(const stk_batch *batch)
@@ -97,6 +98,34 @@ const int32_t *stk_batch_sources(const stk_batch *batch)
 const uint8_t *stk_batch_mask(const stk_batch *batch)
 {
     return batch->mask;
+}
+
+int64_t stk_batch_failed(const stk_batch *batch)
+{
+    return batch->failed;
+}
+
+stk_status stk_batch_origin(const stk_batch *batch, int field, int64_t row, char *path, int size, int64_t *record,
+                            stk_error *err)
+{
+    char buffer[STKI_RECORD_PATH];
+    const stki_reader *shard;
+    const char *found;
+    int64_t within;
+
+    if (!batch || !path || !record || size < 1)
+        return stki_fail(err, STK_E_BAD_ARG, "%s: found nothing", !batch ? "batch" : !record ? "record" : "path");
+    if (belongs_to_parent(batch))
+        return stki_fail(err, STK_E_FORKED, "this batch belongs to the parent process");
+    if (field < 0 || field >= batch->core->plan_count)
+        return stki_fail(err, STK_E_RANGE, "no field %d: the loader has %d", field, batch->core->plan_count);
+    if (row < 0 || row >= batch->rows)
+        return stki_fail(err, STK_E_RANGE, "no row %lld: the batch has %lld", (long long)row, (long long)batch->rows);
+    shard = stki_field_locate(batch->core->plans[field].field, batch->samples[row], &within);
+    found = stki_reader_path(shard, within, buffer);
+    snprintf(path, (size_t)size, "%s", found);
+    *record = strcmp(found, shard->path) == 0 ? within : 0;
+    return STK_OK;
 }
 
 int64_t stk_batch_epoch(const stk_batch *batch)

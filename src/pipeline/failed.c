@@ -248,11 +248,13 @@ stk_status stki_failed_deliver(stki_core *core, stk_batch *batch, stki_totals *a
 {
     stk_status status = STK_OK;
 
+    batch->failed = 0;
     for (const struct stki_failure *failure = batch->failures; failure && status == STK_OK; failure = failure->next) {
         if (!failure->settled || failure->padding)
             continue;
         if (core->config->left_out)
             core->config->left_out(core->config->job_context, failure->position, failure->sample, &failure->error);
+        batch->failed++;
         status = count(core, failure, after, err);
     }
     stki_failed_list(core, batch);

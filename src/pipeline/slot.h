@@ -64,6 +64,7 @@ struct stk_batch {
     int lease;                     /* in the core's progress */
     _Atomic bool used;             /* the lease has ended there */
     int64_t left_out;              /* samples that failed and are not in it */
+    int64_t failed;                /* samples that failed and were left out or replaced; set when it is delivered */
     struct stki_failure *failures; /* by row (failed.h); guarded by error_lock while tiles run */
 
     stki_mutex error_lock; /* guards the two below while tiles run */

@@ -1,0 +1,63 @@
+"""Custom transforms in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from . import _core
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_names: dict[Callable[..., Any], str] = {}
+
+
+def transform(function: Function | None = None, *, name: str | None = None, dtype: Any = None,
+              shape: tuple[int, ...] | Callable[[tuple[int, ...]], tuple[int, ...]] | None = None) -> Any:
+    """Makes a function a transform: `transforms=[function, …]` of a Field, or `call: NAME` in a config. A decorator.
+
+        @stoker.transform(dtype="float32")
+        def noise(image, random):
+            return image + random.normal(size=image.shape)
+
+    The function is called with a sample as a read-only NumPy array, which is valid during the call, and a numpy.random.Generator made from
+    the draw of that sample, and returns an array. It must be a pure function of the two. It comes first in a list of transforms.
+    Workers call it one after another, since Python lets one thread run at a time.
+
+    name: for configs; None: that of the function. dtype, shape: of what it returns, shape perhaps a function of the sample's shape;
+    None: as the sample. A sample of a varying shape must be returned in the largest one.
+    """
+    if function is None:
+        return lambda function: transform(function, name=name, dtype=dtype, shape=shape)
+    from ._config import plain
+    result = None if dtype is None else plain(dtype)
+
+    def form(given: str, axes: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+        return result or given, tuple(shape(axes) if callable(shape) else shape if shape is not None else axes)
+
+    chosen = name or getattr(function, "__name__", "function").replace("<lambda>", "function")
+    taken = set(_names.values()) - {_names.get(function)}
+    while name is None and chosen in taken:
+        chosen = f"{chosen}_{len(_names)}"
+    _core.register(chosen, _runner(function), form)
+    _names[function] = chosen
+    return function
+
+
+def _runner(function: Callable[..., Any]) -> Callable[[Any, Any, int, int], None]:
+    import numpy
+    generator, bits, copyto = numpy.random.Generator, numpy.random.PCG64, numpy.copyto
+
+    def run(source: Any, target: Any, draw: int, sample: int) -> None:
+        made = numpy.asarray(function(source.numpy(), generator(bits(draw))))
+        if made.shape != target.shape:
+            raise ValueError(f"the function returned shape {made.shape}, expected {target.shape}; say shape=… of stoker.transform")
+        copyto(target.numpy(), made, casting="same_kind")
+
+    return run
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """The name of a function that is used as a transform, which becomes one if it is none."""
+    if function not in _names:
+        transform(function)
+    return _names[function]

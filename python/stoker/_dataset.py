@@ -1,0 +1,51 @@
+"""A loader as a data set of torch, for code that insists on a torch.utils.data.DataLoader."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch.utils.data
+
+from ._batch import Batch
+from ._errors import StokerRuntimeError
+
+
+def _is_sharded_by_accelerate() -> bool:
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "accelerate.data_loader":
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+class LoaderDataset(torch.utils.data.IterableDataset[Batch]):
+    """Yields the batches of the loader, an epoch each time: `DataLoader(loader.dataset(), batch_size=None, num_workers=0)`."""
+
+    def __init__(self, loader: Any) -> None:
+        self.loader = loader
+
+    def __iter__(self) -> Iterator[Batch]:
+        if torch.utils.data.get_worker_info() is not None:
+            raise StokerRuntimeError("a stoker.Loader cannot be used by the workers of a DataLoader: it has threads of its own, so say "
+                                     "num_workers=0 of the DataLoader (and num_workers of the stoker.Loader)", "forked")
+        if self.loader.option("loader.world_size") > 1 and _is_sharded_by_accelerate():
+            raise StokerRuntimeError("accelerate would share the batches out once more, of which this loader has only its rank's: leave the "
+                                     "DataLoader out and use the stoker.Loader itself, which prepare() leaves alone, or open it with "
+                                     "launcher=\"none\"", "config")
+        return iter(self.loader)
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def state_dict(self) -> dict[str, Any]:
+        state: dict[str, Any] = self.loader.state_dict()
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.loader.load_state_dict(state)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a stoker.Loader cannot be sent to the workers of a DataLoader: say num_workers=0")

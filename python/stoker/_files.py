@@ -1,0 +1,128 @@
+"""Files that are opened, inspected and verified without a loader."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from . import _core, _errors
+
+
+class Member:
+    """An array, or the samples, of an open file.
+
+    `member[5]` is a copy of a sample as a Tensor; `member[a:b]`, and every other index of NumPy, an array of NumPy that is a view of the
+    file where it is mapped, and read-only. `len(member)` is the number of samples.
+    """
+
+    def __init__(self, member: Any) -> None:
+        self._member = member
+        self.name: str = member.name
+        self.shape: tuple[int | None, ...] = member.shape
+        self.dtype: str = member.dtype
+        self.layout: str = member.layout
+
+    def __len__(self) -> int:
+        return len(self._member)
+
+    def __getitem__(self, index: Any) -> Any:
+        if hasattr(index, "__index__") and not isinstance(index, bool):
+            return self._member.sample(index.__index__())
+        return self.numpy()[index]
+
+    def __iter__(self) -> Iterator[_core.Tensor]:
+        return (self[i] for i in range(len(self)))
+
+    def tensor(self) -> _core.Tensor:
+        """The whole array, read-only."""
+        return self._member.tensor()
+
+    def numpy(self) -> Any:
+        """The whole array as one of NumPy, read-only."""
+        tensor = self.tensor()
+        try:
+            return tensor.numpy()
+        except BufferError:  # the opposite byte order
+            return tensor.clone().numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        array = self.numpy()
+        return array.astype(dtype or array.dtype) if copy or (dtype is not None and dtype != array.dtype) else array
+
+    def classes(self) -> list[str] | None:
+        """The names of the classes that its numbers stand for, or None."""
+        classes: list[str] | None = self._member.classes()
+        return classes
+
+    def __repr__(self) -> str:
+        return f"<stoker.Member {self.name!r}: {self.dtype} {self.shape}, {self.layout}>"
+
+
+class File(Mapping[str, Member]):
+    """An open file or folder, of any format that loaders read: a mapping of the names of its members.
+
+    A slash in front of the names of HDF5 may be left out. A file of one array has one member, of the name "".
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._file = _core.open_file(path)
+        self.path = os.fspath(path)
+        self.format: str = self._file.format
+        self._members = {member.name: member for member in self._file.members()}
+
+    def __getitem__(self, name: str) -> Member:
+        member = self._members.get(name) or self._members.get("/" + name) or self._members.get(name.removeprefix("/"))
+        if member is None:
+            raise KeyError(f"{self.path} has no member {name!r}; it has {', '.join(map(repr, list(self._members)[:20]))}")
+        return Member(member)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def sample_name(self, index: int) -> str | None:
+        """The path of a sample's file relative to the folder, where samples are files; else None."""
+        name: str | None = self._file.sample_name(index)
+        return name
+
+    def __repr__(self) -> str:
+        return f"<stoker.File {self.path}: {self.format}, {len(self)} members>"
+
+
+def open_file(path: str | os.PathLike[str]) -> File:
+    """Opens a file or folder of any format that loaders read: `stoker.open("x.h5")["/image"][5].numpy()`."""
+    return File(path)
+
+
+def program(name: str) -> str:
+    """The path of the program `stoker` or `loadbench` that came with the package."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", name)
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{path} is not there: the package was installed without its programs")
+    return path
+
+
+def _run(arguments: Sequence[str], accepted: Sequence[int]) -> dict[str, Any]:
+    done = subprocess.run([program("stoker"), *arguments], capture_output=True, text=True, errors="surrogateescape", check=False)
+    if done.returncode not in accepted:
+        raise _errors.StokerValueError(done.stderr.strip() or f"stoker {arguments[0]} ended with {done.returncode}", "corrupt")
+    print(done.stderr, end="", file=sys.stderr)
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def inspect(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What is in a file, as `stoker inspect --json` says it: members, dtypes, shapes, where they lie. Runs in a process of its own, so that no
+    damaged file can harm this one. Raises StokerError if the file cannot be read at all."""
+    return _run(["inspect", "--json", os.fspath(path)], (0,))
+
+
+def verify(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads all of a file and checks what can be checked, as `stoker verify --json`. Does not raise for bad records: the answer lists them."""
+    return _run(["verify", "--json", os.fspath(path)], (0, 1))

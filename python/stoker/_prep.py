@@ -1,0 +1,31 @@
+"""Preparation jobs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from . import _config, _core
+
+
+def prep(job: str | os.PathLike[str] | Mapping[str, Any], *, progress: Callable[[dict[str, Any]], Any] | None = None,
+         interval: float = 0.2, sets: Sequence[str] = (), base_dir: str | os.PathLike[str] | None = None, dry_run: bool = False,
+         task: int = 0, tasks: int = 0, merge: bool = False, no_merge: bool = False, force: bool = False, restart: bool = False,
+         no_space_check: bool = False) -> dict[str, Any]:
+    """Runs a preparation job, as `stoker prep` does: the path of a job file, its text, or a dict with the sections of one.
+
+    progress: called a few times a second (every `interval` seconds) with a dict: phase, rows, row_total, bytes_in, bytes_out, elapsed and
+        waits in seconds. If it raises, the job stops, and the exception comes out here.
+    dry_run: does not write; returns the plan: positions, pieces, output_bytes, output_exists, …
+    The other arguments are the options of the program.
+
+    Returns: complete, rows, skipped, files, bytes, manifest_path, skipped_path, stats_path, notes, …
+    Ctrl-C stops the job within a moment; run again, it goes on.
+    Raises: StokerError, as loaders do; status "busy": another process works in its folder.
+    """
+    from ._loader import source
+    path, text = source(job)
+    return _core.prep(None if path is None else os.fsdecode(path), None if text is None else text.decode(),  # type: ignore[no-any-return]
+                      None if base_dir is None else os.fsdecode(base_dir), tuple(one.encode() for one in sets), progress, interval,
+                      dry_run, task, tasks, merge, no_merge, force, restart, no_space_check)

@@ -1,0 +1,167 @@
+"""Training with other frameworks: torch, torchrun, DataLoader, Lightning, accelerate, JAX. Needs the environment of
+requirements-frameworks.txt, so that it is a part of scripts/test --all."""
+
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+
+import numpy
+import stoker
+import torch
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+DATA = os.environ["STOKER_TEST_DATA"]
+IMAGES = torch.from_numpy(numpy.load(os.path.join(DATA, "digits_images.npy")))
+LABELS = torch.from_numpy(numpy.load(os.path.join(DATA, "digits_labels.npy")))
+STEPS = -(-len(LABELS) // 64)
+
+
+def digits(**options):
+    return stoker.Loader({"image": stoker.Field(os.path.join(DATA, "digits_images.npy"), transforms=[stoker.scale(0.5)]),
+                          "label": os.path.join(DATA, "digits_labels.npy")},
+                         **{"batch_size": 64, "shuffle": True, "seed": 1, "to": "torch", **options})
+
+
+def run(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=HERE).stdout
+
+
+class Torch(unittest.TestCase):
+    def test_tensors(self):
+        with digits() as loader:
+            for batch in loader:
+                self.assertTrue(torch.equal(batch["image"], IMAGES[batch.indices] * torch.tensor(0.5)))
+                self.assertTrue(torch.equal(batch["label"], LABELS[batch.indices]))
+                self.assertEqual((batch.mask.dtype, batch.indices.dtype), (torch.bool, torch.int64))
+                self.assertIs(batch["image"], batch["image"])
+
+    def test_dtypes(self):
+        for dtype in (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32,
+                      torch.uint64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.float8_e4m3fn,
+                      torch.float8_e5m2):
+            with self.subTest(dtype):
+                field = stoker.Field(os.path.join(DATA, "digits_images.npy"), dtype=dtype)
+                with stoker.Loader({"x": field}, batch_size=8, to="torch") as loader:
+                    batch = loader.next()
+                    self.assertEqual(batch["x"].dtype, dtype)
+                    self.assertTrue(torch.equal(batch["x"].to(torch.float32), IMAGES[:8].to(dtype).to(torch.float32)))
+
+    def test_moving(self):
+        with digits() as loader:
+            batch = loader.next()
+            for moved in (batch.to("cpu"), batch.to(torch.device("meta"), non_blocking=True), batch.clone().to("cpu")):
+                self.assertIsInstance(moved, stoker.Batch)
+                self.assertEqual((moved.rows, moved.step, list(moved)), (64, 0, ["image", "label"]))
+            self.assertEqual(moved["image"].device.type, "cpu")
+            self.assertTrue(torch.equal(moved.indices, batch.indices))
+
+    def test_states_are_read_with_weights_only(self):
+        with digits() as loader, tempfile.TemporaryDirectory() as folder:
+            loader.next()
+            torch.save({"data": loader.state_dict()}, os.path.join(folder, "x.pt"))
+            self.assertEqual(torch.load(os.path.join(folder, "x.pt"), weights_only=True)["data"], loader.state_dict())
+
+    def test_views_of_files_are_copied(self):
+        tensor = stoker.open(os.path.join(DATA, "digits_images.npy"))[""].tensor()
+        copy = tensor.torch()
+        copy[0] = 1
+        self.assertTrue((tensor.numpy() == IMAGES.numpy()).all())
+
+    def test_training_is_the_same_to_the_bit(self):
+        first, second = (run(sys.executable, "digits.py", DATA).split() for _ in range(2))
+        self.assertEqual(first, second)
+        self.assertGreater(float(first[2]), 0.9)
+
+    def test_torchrun_of_two_ranks(self):
+        lines = run(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "digits.py", DATA).split("\n")
+        (a, b) = [line.split() for line in lines if line.count(" ") == 2]
+        self.assertEqual(a[0], b[0])  # the weights
+        self.assertEqual(int(a[1]) + int(b[1]), len(LABELS))
+
+
+class DataLoaders(unittest.TestCase):
+    def test_a_data_loader_around_it(self):
+        with digits() as loader:
+            outer = torch.utils.data.DataLoader(loader.dataset(), batch_size=None, num_workers=0)
+            for _ in range(2):
+                self.assertEqual(sum(len(batch["label"]) for batch in outer), len(LABELS))
+            self.assertEqual(loader.epoch, 2)
+
+    def test_workers_of_a_data_loader_are_refused(self):
+        with digits() as loader:
+            outer = torch.utils.data.DataLoader(loader.dataset(), batch_size=None, num_workers=1, multiprocessing_context="fork")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                with self.assertRaisesRegex(RuntimeError, "num_workers=0"):
+                    next(iter(outer))
+            self.assertRaises(TypeError, pickle.dumps, loader.dataset())
+
+
+class Lightning(unittest.TestCase):
+    def test_three_epochs_are_trained(self):
+        import lightning
+        seen = []
+
+        class Model(lightning.LightningModule):
+            def __init__(self):
+                super().__init__()
+                self.net = torch.nn.Linear(64, 10)
+
+            def training_step(self, batch):
+                seen.append((self.current_epoch, batch.epoch, batch.step))
+                return torch.nn.functional.cross_entropy(self.net(batch["image"].flatten(1)), batch["label"])
+
+            def configure_optimizers(self):
+                return torch.optim.SGD(self.parameters(), lr=0.01)
+
+        with digits() as loader:
+            trainer = lightning.Trainer(max_epochs=3, accelerator="cpu", logger=False, enable_checkpointing=False,
+                                        enable_progress_bar=False, enable_model_summary=False)
+            trainer.fit(Model(), loader)
+        self.assertEqual(seen, [(epoch, epoch, step) for epoch in range(3) for step in range(STEPS)])
+
+
+class Accelerate(unittest.TestCase):
+    def test_prepare_leaves_it_alone(self):
+        import accelerate
+        with digits() as loader:
+            model = torch.nn.Linear(64, 10)
+            accelerator = accelerate.Accelerator(cpu=True)
+            prepared, _ = accelerator.prepare(loader, model)
+            self.assertIs(prepared, loader)
+            batch = accelerate.utils.send_to_device(loader.next(), "cpu", non_blocking=True)
+            self.assertIsInstance(batch, stoker.Batch)
+
+    def test_sharing_out_twice_is_refused(self):
+        import accelerate
+        with digits(rank=0, world_size=2, batch_size=32) as loader:
+            outer = torch.utils.data.DataLoader(loader.dataset(), batch_size=None)
+            prepared = accelerate.data_loader.prepare_data_loader(outer, num_processes=2, process_index=0, put_on_device=False,
+                                                                  dispatch_batches=False)
+            with self.assertRaisesRegex(RuntimeError, "once more"):
+                next(iter(prepared))
+
+
+class Jax(unittest.TestCase):
+    def test_arrays(self):
+        import jax
+        with digits(to="jax") as loader:
+            total = 0
+            step = jax.jit(lambda image: image.sum())
+            for batch in loader:
+                self.assertIsInstance(batch["image"], jax.Array)
+                total += float(step(batch["image"]))
+            self.assertEqual(total, float(IMAGES.sum()) * 0.5)
+        field = stoker.Field(os.path.join(DATA, "digits_images.npy"), dtype="bfloat16")
+        with stoker.Loader({"x": field}, batch_size=8, to="jax") as loader:
+            array = loader.next()["x"]
+            self.assertEqual(array.dtype, jax.numpy.bfloat16)
+            self.assertEqual(array.astype(jax.numpy.float32).tolist(), IMAGES[:8].float().tolist())
+
+
+if __name__ == "__main__":
+    unittest.main()
