@@ -5,6 +5,7 @@
 #include "faults.h"
 #include "loadbench_bounds.h"
 #include "loadbench_consumer.h"
+#include "loadbench_predict.h"
 #include "loadbench_result.h"
 #include <math.h>
 #include <setjmp.h>
@@ -249,6 +250,11 @@ static void bounds_by_hand(void **state)
     run.usage.disk_bytes = 60 * 1000;
     count = lb_result_bounds(&result, bounds);
     assert_int_equal(lb_bound_binding(bounds, count)->kind, LB_BOUND_DISK);
+    run.usage.disk_bytes = 120 * 1000; /* whole pages around the rows: the disk allows half as many */
+    count = lb_result_bounds(&result, bounds);
+    assert_true(fabs(find(bounds, count, LB_BOUND_DISK)->samples_per_s - 30000 / 120.0) < 1e-6);
+    run.usage.disk_bytes = 60 * 1000;
+    count = lb_result_bounds(&result, bounds);
     assert_null(lb_bound_binding(bounds, 0));
     /* four times as many were made as were delivered: slots filled meanwhile, and each took a quarter of it */
     run.made_batches = 4 * run.batches;
@@ -326,6 +332,42 @@ static void processors_that_were_there(void **state)
     assert_float_equal(lb_result_shares(&result).cpu_s, 1.5, 1e-9);
 }
 
+/* Two workers that read all the time: a third would read half as much again, of a disk that gives a fifth more. */
+static void predictions_of_a_slow_disk(void **state)
+{
+    struct lb_run runs[2];
+    struct lb_config config = {.bench = {.consumer = 0}};
+    struct lb_marks *marks[2] = {NULL, NULL};
+    struct lb_result result = {.config = &config, .runs = runs, .run_count = 2, .marks = marks};
+    struct lb_predictions found;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        runs[i] = (struct lb_run){.elapsed_ns = 1000000000, .samples = 1000, .batches = 100};
+        runs[i].stats = (stk_loader_stats){.workers = 2,
+                                           .slots = 8,
+                                           .tiles = 100,
+                                           .read_ns = 2000000000,
+                                           .wait_next_ns = 990000000,
+                                           .bytes_read = 100000};
+        runs[i].usage.disk_bytes = 100000;
+    }
+    result.machine.cores_allowed = 4;
+    result.facts.samples = 1000, result.facts.data.bytes = 100000;
+    lb_predict(&result, &found);
+    assert_int_equal(found.count, 2);
+    assert_string_equal(found.each[0].set, "loader.num_workers=3");
+    assert_float_equal(found.each[0].rate, 1500, 15);
+    result.once = (struct lb_once){.measured = true, .read = {.cold_bytes_per_s = 120000}};
+    lb_predict(&result, &found);
+    assert_float_equal(found.each[0].rate, 1200, 12);
+    /* 1000 and 1500 are a fifth off their median */
+    runs[1].samples = 1500;
+    lb_predict(&result, &found);
+    assert_int_equal(found.count, 0);
+    assert_non_null(strstr(found.missing, "20 % or more"));
+}
+
 /* A sceptic asks how more than all can be reached. */
 static void more_than_a_limit_is_explained(void **state)
 {
@@ -390,6 +432,7 @@ int main(void)
         cmocka_unit_test(bounds_by_hand),
         cmocka_unit_test(unpacking_again_counts),
         cmocka_unit_test(processors_that_were_there),
+        cmocka_unit_test(predictions_of_a_slow_disk),
         cmocka_unit_test(more_than_a_limit_is_explained),
         cmocka_unit_test(units_that_suit),
     };

@@ -242,19 +242,22 @@ static void what_is_predicted_comes(void **state)
         for (times = 1; times <= LONGEST && !right; times *= 2) {
             judge(config_of(p->source, p->loader, p->bench), &verdict, &found);
             assert_int_equal(found.count, 2);
-            lb_predict_check(stkt_path("pipeline.yaml"), NULL, 0, &found);
+            lb_predict_check(stkt_path("pipeline.yaml"), NULL, 0, 1, &found);
             right = is_near(found.each[0].rate / found.each[0].now, p->workers_gain) &&
                     is_near(found.each[1].rate / found.each[1].now, p->prefetch_gain);
             for (int k = 0; k < 2; k++) {
                 assert_string_equal(found.each[k].failure, "");
-                right = right && is_near(found.each[k].measured, found.each[k].rate);
+                right = right &&
+                        is_near(found.each[k].measured / found.each[k].beside, found.each[k].rate / found.each[k].now);
             }
         }
         times = 1;
         if (!right)
-            fail_msg("{%s}, {%s}: workers: %.1f from %.1f, measured %.1f; slots: %.1f from %.1f, measured %.1f",
+            fail_msg("{%s}, {%s}: workers: %.1f from %.1f, measured %.1f from %.1f; slots: %.1f from %.1f, "
+                     "measured %.1f from %.1f",
                      p->loader, p->bench, found.each[0].rate, found.each[0].now, found.each[0].measured,
-                     found.each[1].rate, found.each[1].now, found.each[1].measured);
+                     found.each[0].beside, found.each[1].rate, found.each[1].now, found.each[1].measured,
+                     found.each[1].beside);
     }
 }
 
@@ -266,7 +269,7 @@ static void a_change_that_fails_is_noted(void **state)
 
     (void)state;
     config_of(READ("1ms"), "num_workers: 1", "batches: 20");
-    lb_predict_check(stkt_path("pipeline.yaml"), NULL, 0, &wrong);
+    lb_predict_check(stkt_path("pipeline.yaml"), NULL, 0, 1, &wrong);
     assert_non_null(strstr(wrong.each[0].failure, "loader.num_workers: found -5"));
     FILE *to = open_memstream(&text, &size);
     lb_predict_print(&wrong, to);

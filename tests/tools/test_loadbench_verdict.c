@@ -405,6 +405,31 @@ static void others_leave_no_processor(void **state)
     assert_float_equal(lb_foresee_deeper(&shares), 0, 0);
 }
 
+/* The processors would allow half as much again, and eight slots twice as much; memory and disk do not. */
+static void limits_end_what_is_predicted(void **state)
+{
+    struct lb_shares shares = clocks_of(2, 8, 0.01, 0, 0.005, 0);
+    struct lb_model changed = lb_foresee_model(&shares);
+
+    (void)state;
+    changed.workers = 3;
+    assert_float_equal(lb_foresee(&shares, &changed), 1.5, 0.01);
+    shares.disk = 0.8;
+    assert_float_equal(lb_foresee(&shares, &changed), 1.25, 0.01);
+    shares.limit = 0.9;
+    assert_float_equal(lb_foresee(&shares, &changed), 1.111F, 0.01);
+    shares.disk = 1.3; /* measured while something else read from it: more than all is no reason to go slower */
+    assert_float_equal(lb_foresee(&shares, &changed), 1, 0.01);
+    shares = clocks_of(4, 2, 0.01, 0, 0.005, 1);
+    assert_float_equal(lb_foresee_deeper(&shares), 2, 0.01);
+    shares.disk = 1;
+    assert_float_equal(lb_foresee_deeper(&shares), 1, 0.01);
+    /* faster than its processor time allows by the clocks of others: more slots are not predicted to cost anything */
+    shares = clocks_of(2, 4, 0.01, 0, 0.005, 0);
+    shares.cpu_s = 1000 * 0.01, shares.cores = 1;
+    assert_float_equal(lb_foresee_deeper(&shares), 1, 0.01);
+}
+
 static void a_loud_machine_lowers_confidence(void **state)
 {
     const struct lb_shares storage = {LONG, .workers = 2, .storage = 0.9, .wait_next = 0.9};
@@ -459,6 +484,8 @@ static void unpacking_once_by_hand(void **state)
     shares.inflate = 0.8, shares.hand_over = 0;
     assert_float_equal(lb_foresee_unpacked_once(&shares), 0, 0);
     shares.unpacked = 40;
+    assert_float_equal(lb_foresee_unpacked_once(&shares), 4.545F, 0.01);
+    shares.disk = 0.5; /* what is unpacked once is read once: a fortieth of it */
     assert_float_equal(lb_foresee_unpacked_once(&shares), 4.545F, 0.01);
     shares.limit = 0.5; /* twice is all that the memory gives */
     assert_float_equal(lb_foresee_unpacked_once(&shares), 2, 0.01);
@@ -530,6 +557,7 @@ int main(void)
         cmocka_unit_test(more_slots_by_hand),
         cmocka_unit_test(without_workers_nothing_is_handed_over),
         cmocka_unit_test(others_leave_no_processor),
+        cmocka_unit_test(limits_end_what_is_predicted),
         cmocka_unit_test(a_loud_machine_lowers_confidence),
         cmocka_unit_test(unpacking_again_is_named),
         cmocka_unit_test(unpacking_once_by_hand),

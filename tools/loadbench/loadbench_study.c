@@ -215,7 +215,7 @@ static stk_status measure(const struct lb_args *args, struct lb_config *config, 
     if (status == STK_OK)
         status = lb_result_measure(config, result, err);
     if (status == STK_OK && args->check_prediction)
-        lb_predict_check(args->file, args->sets, args->set_count, &result->predictions);
+        lb_predict_check(args->file, args->sets, args->set_count, (int)config->bench.repeats, &result->predictions);
     if (status == STK_OK && !args->json)
         lb_print_text(result, stdout);
     if (status == STK_OK && result->intervals.failed.status != STK_OK)

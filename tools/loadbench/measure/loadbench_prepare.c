@@ -1,8 +1,11 @@
 /* loadbench_prepare.c: what comes before a repeat: which files the data are in, the page cache as bench.cache says, and
  * the loader. */
 #include "loadbench_prepare.h"
+#include "clock.h"
 #include "error.h"
+#include "loadbench_consumer.h"
 #include "loadbench_device.h"
+#include <inttypes.h>
 #include <string.h>
 
 /* A fault that names no file is the config's, although only the data brought it to light: a batch larger than they are,
@@ -16,6 +19,24 @@ static stk_status blame(stk_error *err)
     return err->status;
 }
 
+/* What is probably not meant. */
+static void add_own_notes(const struct lb_config *config, struct lb_facts *facts)
+{
+    const struct lb_bench *bench = &config->bench;
+    const bool steps = bench->consumer == LB_CONSUMER_STEP || bench->consumer == LB_CONSUMER_DEVICE;
+    const int64_t batch_size = facts->effective.batch_size;
+
+    if (steps && bench->run_time > 0 && bench->step_time > bench->run_time)
+        stki_notes_add(&facts->notes,
+                       "a step of %g s is longer than the run of %g s: raise bench.run_time (a bench.step without a unit "
+                       "is in seconds)",
+                       (double)bench->step_time / STKI_SECOND, (double)bench->run_time / STKI_SECOND);
+    if (facts->samples > 0 && batch_size > facts->samples)
+        stki_notes_add(&facts->notes,
+                       "loader.batch_size is %" PRId64 ", but an epoch has %" PRId64 " samples: no batch has more",
+                       batch_size, facts->samples);
+}
+
 stk_status lb_prepare_loader(const struct lb_config *config, struct lb_facts *facts, stk_loader **out, stk_error *err)
 {
     const bool first = !facts->effective.all;
@@ -27,8 +48,13 @@ stk_status lb_prepare_loader(const struct lb_config *config, struct lb_facts *fa
         config->loader_sets[count++] = facts->effective.convert; /* there is room for it; only for this call */
     status = stk_loader_open_file(config->path, config->loader_sets, count, out, err);
 
-    if (first)
-        return status == STK_OK ? lb_facts_read(*out, config->path, facts, err) : blame(err);
+    if (first && status != STK_OK)
+        return blame(err);
+    if (first) {
+        status = lb_facts_read(*out, config->path, facts, err);
+        add_own_notes(config, facts);
+        return status;
+    }
     if (lb_facts_check(status == STK_OK ? *out : NULL, facts, &changed) != STK_OK) {
         *err = changed; /* also where it does not open: this is why */
         return changed.status;

@@ -271,11 +271,12 @@ static void add_once(const struct lb_result *result, const struct sums *sums, st
         "the files out of the page cache: %s GB/s, %sB a sample", LB_NUMBER(read->cached_bytes_per_s / 1e9),
         LB_SHORT(sums->file));
     if (read->cold_bytes_per_s > 0) {
-        add(out, count, LB_BOUND_DISK, lb_ratio(read->cold_bytes_per_s, sums->file),
-            "the files from the disk: %s GB/s, %sB a sample", LB_NUMBER(read->cold_bytes_per_s / 1e9),
-            LB_SHORT(sums->file));
+        const bool applies = sums->disk > 0.5 * sums->file;
+        const double bytes = applies ? sums->disk : sums->file; /* pages around a row are read with it */
+        add(out, count, LB_BOUND_DISK, lb_ratio(read->cold_bytes_per_s, bytes),
+            "the files from the disk: %s GB/s, %sB a sample", LB_NUMBER(read->cold_bytes_per_s / 1e9), LB_SHORT(bytes));
         if (*count > 0 && out[*count - 1].kind == LB_BOUND_DISK)
-            out[*count - 1].applies = sums->disk > 0.5 * sums->file;
+            out[*count - 1].applies = applies;
     }
     add(out, count, LB_BOUND_DECODE, once->decode.samples_per_s, "%s alone, %d image%s, %sB each", codec_jpeg_version(),
         once->decode.items, once->decode.items == 1 ? "" : "s",

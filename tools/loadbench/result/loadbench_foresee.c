@@ -24,10 +24,12 @@ struct lb_model lb_foresee_model(const struct lb_shares *shares)
     };
 }
 
-/* More than the memory gives is not to be had. */
-static double within_memory(const struct lb_shares *shares, double factor)
+/* No more than memory and disk allow. A run that is above a limit already stays where it is. */
+static double within_limits(const struct lb_shares *shares, double factor)
 {
-    return shares->limit > 0 ? fmin(factor, fmax(1, 1 / shares->limit)) : factor;
+    const double reached = fmax(shares->limit, shares->disk);
+
+    return reached > 0 ? fmin(factor, fmax(1, 1 / reached)) : factor;
 }
 
 /* Seconds from batch to batch, as measured. */
@@ -47,7 +49,7 @@ double lb_foresee(const struct lb_shares *shares, const struct lb_model *changed
 {
     const struct lb_model base = lb_foresee_model(shares);
 
-    return base.tiles < 1 ? 0 : within_memory(shares, lb_ratio(batch_s(shares), changed_s(shares, &base, changed)));
+    return base.tiles < 1 ? 0 : within_limits(shares, lb_ratio(batch_s(shares), changed_s(shares, &base, changed)));
 }
 
 /* What swings cost: what the run takes longer than the model, as far as one waited for the other meanwhile. Where it
@@ -71,7 +73,8 @@ double lb_foresee_deeper(const struct lb_shares *shares)
         return 0;
     changed.slots *= 2;
     const double then = changed_s(shares, &base, &changed) - swings_s(shares, &base) / 2;
-    return within_memory(shares, lb_ratio(batch_s(shares), fmax(then, lb_model_batch_s(&changed))));
+    /* never less than now: no slot takes time away */
+    return within_limits(shares, fmax(1, lb_ratio(batch_s(shares), fmax(then, lb_model_batch_s(&changed)))));
 }
 
 /* The packed bytes are read as often as they are unpacked, and a worker without a processor is without one in
@@ -86,7 +89,9 @@ double lb_foresee_unpacked_once(const struct lb_shares *shares)
         return 0;
     changed.work_s = base.work_s - again * (1 - 1 / shares->unpacked);
     changed.cpu_s = base.cpu_s * changed.work_s / base.work_s;
-    return within_memory(shares, lb_ratio(lb_model_batch_s(&base), lb_model_batch_s(&changed)));
+    struct lb_shares once = *shares;
+    once.disk /= shares->unpacked; /* what is unpacked again is read again */
+    return within_limits(&once, lb_ratio(lb_model_batch_s(&base), lb_model_batch_s(&changed)));
 }
 
 double lb_foresee_inline(const struct lb_shares *shares)
@@ -96,6 +101,6 @@ double lb_foresee_inline(const struct lb_shares *shares)
     if (base.tiles < 1 || base.workers < 1 || base.device_slots > 0)
         return 0;
     /* one thread: it has a processor at most, and no more than others left */
-    return within_memory(
+    return within_limits(
         shares, lb_ratio(batch_s(shares) * (base.cores > 0 ? fmin(1, base.cores) : 1), base.work_s + base.consumer_s));
 }

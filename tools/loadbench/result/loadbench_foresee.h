@@ -11,7 +11,7 @@
 /* The run as a model; its tiles are 0 where the shares have none, and then nothing can be foreseen. */
 struct lb_model lb_foresee_model(const struct lb_shares *shares);
 /* What the rate is multiplied by: what the model leaves out (swings, handing over) takes as long as before. Never more
- * than the memory gives. */
+ * than memory and disk allow. */
 double lb_foresee(const struct lb_shares *shares, const struct lb_model *changed);
 /* The same of twice the slots, which take up swings too. 1: they change nothing; 0: it cannot be foreseen. */
 double lb_foresee_deeper(const struct lb_shares *shares);

@@ -1,24 +1,18 @@
 /* loadbench_predict.c: what is worth changing, and by how much the rate would change by the clocks of the run
- * (loadbench_foresee.h). Two limits hold whatever the model says: the processors that were there for this process, and
- * what the machine's memory gives. */
+ * (loadbench_foresee.h). Whatever the model says, a prediction is within the processors that were available to this
+ * process and within the limits of memory and disk. */
 #include "loadbench_predict.h"
-#include "allocate.h"
-#include "clock.h"
-#include "error.h"
-#include "loadbench_consumer.h"
 #include "loadbench_foresee.h"
 #include "loadbench_result.h"
 #include "loadbench_stop.h"
 #include "loadbench_table.h"
-#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
-#define PREAD_TIME_NS 20000000 /* of measuring a positional read */
+/* Of half of the repeats, as a part of their median: more says nothing of a change of some percent. */
+#define MOST_DEVIATION 0.15
+
 /* `factor`: what the rate is multiplied by; 0: that cannot be foreseen. */
 static void STK_PRINTF(4, 5) add(struct lb_predictions *out, double now, double factor, const char *format, ...)
 {
@@ -34,74 +28,6 @@ static void STK_PRINTF(4, 5) add(struct lb_predictions *out, double now, double 
     out->count++;
 }
 
-/* Processor time of this thread: what other programs take meanwhile is not in it. */
-static int64_t thread_ns(void)
-{
-    struct timespec time;
-
-    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0 ? (int64_t)time.tv_sec * STKI_SECOND + time.tv_nsec : 0;
-}
-
-/* Seconds that one positional read of so many bytes takes, from the page cache: of a file of its own, again and again.
- * 0: not to be measured. */
-static double pread_s(int64_t bytes)
-{
-    enum { READS = 16 }; /* between two readings of the clock */
-    const int fd = memfd_create("sample", MFD_CLOEXEC);
-    void *to = stki_zalloc(bytes);
-    const int64_t end = stki_now_ns() + PREAD_TIME_NS;
-    bool works = fd >= 0 && to && pwrite(fd, to, (size_t)bytes, 0) == bytes;
-    const int64_t begun = thread_ns();
-    int count = 0;
-
-    while (works && (count == 0 || stki_now_ns() < end))
-        for (int i = 0; i < READS && works; i++, count++)
-            works = pread(fd, to, (size_t)bytes, 0) == bytes;
-    const int64_t took = thread_ns() - begun;
-    stki_free(to);
-    if (fd >= 0)
-        close(fd);
-    return works ? (double)took / 1e9 / count : 0;
-}
-
-/* The field whose samples are the largest, if its file is read in one of the two ways. NULL: none. */
-static const struct lb_field *largest_field(const struct lb_result *result)
-{
-    const struct lb_field *largest = NULL;
-
-    for (int i = 0; i < result->facts.field_count; i++) {
-        const struct lb_field *field = &result->facts.fields[i];
-        if ((strcmp(field->access, "mmap") == 0 || strcmp(field->access, "pread") == 0) &&
-            (!largest || field->sample_bytes > largest->sample_bytes))
-            largest = field;
-    }
-    return largest && largest->sample_bytes > 0 ? largest : NULL;
-}
-
-/* Positional reads cost a call into the system and a copy for each sample, mappings cost neither once their pages are
- * there. What has to come from the disk has to come in both ways. */
-static void predict_access(const struct lb_result *result, const struct lb_shares *shares, double now,
-                           struct lb_predictions *out)
-{
-    const struct lb_model base = lb_foresee_model(shares);
-    const struct lb_field *field = largest_field(result);
-    struct lb_model changed = base;
-
-    if (!field || shares->decode + shares->inflate > shares->storage)
-        return;
-    const double rows = (double)shares->samples / (double)shares->batches;
-    const double read_s = rows * pread_s(field->sample_bytes);
-    const double storage_s = shares->storage * shares->worker_s / (double)shares->batches;
-    const bool mapped = strcmp(field->access, "mmap") == 0;
-    const double step_s = mapped ? read_s : -fmin(read_s, storage_s);
-
-    if (read_s <= 0)
-        return;
-    changed.work_s = fmax(base.work_s + step_s, base.work_s / 100);
-    changed.cpu_s = fmax(base.cpu_s + step_s, base.cpu_s / 100);
-    add(out, now, lb_foresee(shares, &changed), "loader.access=%s", mapped ? "pread" : "mmap");
-}
-
 static void predict_workers(const struct lb_shares *shares, const struct lb_verdict *verdict, double now,
                             struct lb_predictions *out)
 {
@@ -115,6 +41,18 @@ static void predict_workers(const struct lb_shares *shares, const struct lb_verd
         add(out, now, lb_foresee(shares, &changed), "loader.num_workers=%d", changed.workers);
 }
 
+/* The median of the repeats' distances from their median, as a part of it. */
+static double typical_deviation(const struct lb_result *result)
+{
+    const double middle = lb_result_samples_per_s(result);
+    double values[LB_REPEATS];
+    int count = 0;
+
+    for (; count < result->run_count && count < LB_REPEATS; count++)
+        values[count] = fabs(lb_ratio(lb_figure_value(&lb_figures[0], &result->runs[count]), middle) - 1);
+    return lb_summarise(values, count).median;
+}
+
 void lb_predict(const struct lb_result *result, struct lb_predictions *out)
 {
     const struct lb_shares shares = lb_result_shares(result);
@@ -122,10 +60,16 @@ void lb_predict(const struct lb_result *result, struct lb_predictions *out)
     struct lb_model changed = lb_foresee_model(&shares);
     struct lb_verdict verdict;
 
-    out->count = 0;
+    *out = (struct lb_predictions){.count = 0};
     lb_result_verdict(result, &verdict);
     if (verdict.binds == LB_BINDS_UNKNOWN || shares.batches < 1)
         return;
+    if (typical_deviation(result) > MOST_DEVIATION) {
+        snprintf(out->missing, sizeof out->missing,
+                 "half of the repeats are %.0f %% or more off their median: what a change would do cannot be told",
+                 100 * typical_deviation(result));
+        return;
+    }
     out->confidence = verdict.confidence;
     memcpy(out->doubt, verdict.doubt, sizeof out->doubt);
     predict_workers(&shares, &verdict, now, out);
@@ -137,26 +81,60 @@ void lb_predict(const struct lb_result *result, struct lb_predictions *out)
         changed.device_slots *= 2;
         add(out, now, lb_foresee(&shares, &changed), "loader.device_prefetch=%d", changed.device_slots);
     }
-    predict_access(result, &shares, now, out);
 }
 
-/* Every change, run as the config says. The limits say nothing new here. */
-void lb_predict_check(const char *path, const char *const *sets, int set_count, struct lb_predictions *predictions)
+/* The rate of one run; 0: it failed, and *failure says why. */
+static stk_status run_once(const char *path, const char *const *sets, int set_count, const char *set, double *rate,
+                           char *failure, size_t size)
 {
-    for (int i = 0; i < predictions->count && !lb_stop_asked; i++) {
-        struct lb_prediction *one = &predictions->each[i];
-        const char *const own[] = {"bench.limit=false", one->set, NULL};
-        struct lb_point *point;
-        stk_error err;
-        const stk_status status = lb_point_measure(path, &own[2], sets, set_count, own, &point, &err);
+    const char *const own[] = {"bench.limit=false", "bench.repeats=1", set, NULL}, *const none[] = {NULL};
+    struct lb_point *point;
+    stk_error err;
+    const stk_status status = lb_point_measure(path, none, sets, set_count, own, &point, &err);
 
-        one->checked = status != STK_END;
-        if (status == STK_OK)
-            one->measured = lb_result_samples_per_s(&point->result);
-        else if (status != STK_END)
-            snprintf(one->failure, sizeof one->failure, "%.255s", err.message);
-        lb_point_destroy(point);
+    *rate = 0;
+    if (status == STK_OK)
+        *rate = lb_result_samples_per_s(&point->result);
+    else if (status != STK_END)
+        snprintf(failure, size, "%.*s", (int)size - 1, err.message);
+    lb_point_destroy(point);
+    return status;
+}
+
+void lb_predict_check(const char *path, const char *const *sets, int set_count, int rounds,
+                      struct lb_predictions *predictions)
+{
+    double now[LB_REPEATS], then[LB_PREDICTIONS][LB_REPEATS], gains[LB_REPEATS];
+    char failure[256] = "";
+    int done = 0;
+
+    for (; done < rounds && done < LB_REPEATS; done++) {
+        stk_status status = run_once(path, sets, set_count, NULL, &now[done], failure, sizeof failure);
+        for (int i = 0; i < predictions->count && status != STK_END; i++) {
+            struct lb_prediction *one = &predictions->each[i];
+            status = run_once(path, sets, set_count, one->set, &then[i][done], one->failure, sizeof one->failure);
+        }
+        if (status == STK_END || lb_stop_asked)
+            break; /* a round that is not whole compares nothing */
     }
+    for (int i = 0; i < predictions->count && done > 0; i++) {
+        struct lb_prediction *one = &predictions->each[i];
+        for (int k = 0; k < done; k++)
+            gains[k] = lb_ratio(then[i][k], now[k]);
+        const struct lb_summary gain = lb_summarise(gains, done);
+        if (failure[0] && !one->failure[0])
+            memcpy(one->failure, failure, sizeof failure);
+        one->checked = true;
+        one->beside = lb_summarise(now, done).median;
+        one->measured = one->failure[0] ? 0 : one->beside * gain.median;
+        one->spread = lb_ratio(gain.high - gain.low, gain.median);
+    }
+}
+
+/* By how much the measured gain differs from the predicted one, in percent. */
+static double error_percent(const struct lb_prediction *one)
+{
+    return 100 * (lb_ratio(lb_ratio(one->measured, one->beside), lb_ratio(one->rate, one->now)) - 1);
 }
 
 static double percent(double now, double then)
@@ -175,6 +153,8 @@ const char *lb_gain_text(char *buffer, int size, double now, double then)
 
 void lb_predict_print(const struct lb_predictions *predictions, FILE *to)
 {
+    if (predictions->missing[0])
+        fprintf(to, "predicted  nothing: %s\n", predictions->missing);
     for (int i = 0; i < predictions->count; i++) {
         const struct lb_prediction *one = &predictions->each[i];
         const double gain = percent(one->now, one->rate);
@@ -187,8 +167,9 @@ void lb_predict_print(const struct lb_predictions *predictions, FILE *to)
         if (one->failure[0])
             fprintf(to, "; measured: %s", one->failure);
         else if (one->checked)
-            fprintf(to, "; measured %s (%s), the prediction is off by %.0f %%", LB_NUMBER(one->measured),
-                    LB_GAIN(one->now, one->measured), fabs(percent(one->measured, one->rate)));
+            fprintf(to, "; measured %s (%s), the prediction is off by %.0f %%%s", LB_NUMBER(one->measured),
+                    LB_GAIN(one->beside, one->measured), fabs(error_percent(one)),
+                    fabs(error_percent(one)) <= 100 * one->spread ? " (within the spread of the runs)" : "");
         fputc('\n', to);
     }
     if (predictions->count > 0 && predictions->confidence != LB_CONFIDENCE_HIGH)
@@ -209,8 +190,10 @@ json_t *lb_predict_json(const struct lb_predictions *predictions)
             json_object_set_new(json, "failure", json_string(one->failure));
         if (one->measured > 0) {
             json_object_set_new(json, "measured_samples_per_s", json_real(one->measured));
-            json_object_set_new(json, "measured_gain_percent", json_real(percent(one->now, one->measured)));
-            json_object_set_new(json, "error_percent", json_real(percent(one->measured, one->rate)));
+            json_object_set_new(json, "beside_samples_per_s", json_real(one->beside));
+            json_object_set_new(json, "measured_gain_percent", json_real(percent(one->beside, one->measured)));
+            json_object_set_new(json, "measured_spread_percent", json_real(100 * one->spread));
+            json_object_set_new(json, "error_percent", json_real(error_percent(one)));
         }
         json_array_append_new(list, json);
     }

@@ -149,6 +149,18 @@ static double cores_of(const struct lb_machine *machine, const struct lb_run *ru
     return fmax(most - lb_ratio(others, span), lacks_processors(runs, count, own) ? own : fmax(own, most / 2));
 }
 
+/* Of the disk's limit that was reached; 0: it does not apply. */
+static double disk_share(const struct lb_result *result)
+{
+    struct lb_bound bounds[LB_BOUND_KINDS];
+    const int count = lb_result_bounds(result, bounds);
+
+    for (int i = 0; i < count; i++)
+        if (bounds[i].kind == LB_BOUND_DISK && bounds[i].applies)
+            return bounds[i].share_percent / 100;
+    return 0;
+}
+
 static struct lb_shares shares_of(const struct lb_result *result, int first, int count)
 {
     const struct lb_bench *bench = &result->config->bench;
@@ -160,6 +172,7 @@ static struct lb_shares shares_of(const struct lb_result *result, int first, int
         ready += lb_ready_share(result->marks[i]);
     shares.ready = lb_ratio(ready, count);
     shares.limit = lb_result_limits(result).share_of_gather_percent.median / 100;
+    shares.disk = disk_share(result);
     for (int i = first; i < first + count; i++)
         shares.cpu_s += seconds(result->runs[i].usage.user_ns + result->runs[i].usage.system_ns);
     shares.cores = cores_of(&result->machine, &result->runs[first], count, lb_ratio(shares.cpu_s, shares.elapsed_s));

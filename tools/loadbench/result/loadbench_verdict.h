@@ -37,7 +37,8 @@ struct lb_shares {
     double elapsed_s, worker_s;
     int repeats; /* which elapsed, batches and samples are of */
     int64_t batches, samples, slots, tiles;
-    double limit; /* share of the machine's limit that was reached; 0: not measured */
+    double limit; /* share of the memory's limit that was reached; 0: not measured */
+    double disk;  /* the same of the disk; 0: not measured, or the data came from memory */
     double cpu_s; /* processor time of all threads */
     double cores; /* that were there for this process: what it may use without what others used of it; 0: unknown */
     int64_t device_slots;

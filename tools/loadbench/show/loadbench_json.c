@@ -387,6 +387,8 @@ static json_t *verdict_json(const struct lb_result *result)
     lb_result_verdict(result, &verdict);
     lb_json_group(json, LB_OF_VERDICT, &verdict);
     lb_json_set(json, "predictions", lb_predict_json(&result->predictions));
+    if (result->predictions.missing[0])
+        lb_json_set(json, "predictions_missing", json_string(result->predictions.missing));
     return json;
 }
 

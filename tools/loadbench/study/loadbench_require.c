@@ -102,6 +102,30 @@ static bool compare(enum lb_relation relation, double found, double wanted)
     return same;
 }
 
+#define STEP "needs a training step: give bench.step (12ms) or bench.preset (unet3d-h100)"
+/* What brings the numbers that not every run has. */
+static const struct {
+    const char *part, *need;
+} needs[] = {
+    {"utilisation.", STEP},
+    {"au", STEP},
+    {"device.", "is of a loader that delivers on a device: give loader.device (cuda:0)"},
+    {"gpu.", "is of a loader that delivers on a device: give loader.device (cuda:0)"},
+    {"stages.copy_", "is of a loader that delivers on a device: give loader.device (cuda:0)"},
+    {"stages.chunk_", "is of data in packed chunks (HDF5)"},
+    {"limit.", "is not measured with bench.limit: false"},
+    {"limits.", "is not measured with bench.limit: false"},
+};
+
+/* NULL: every run has it, or none. */
+static const char *need_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
+        if (strncmp(name, needs[i].part, strlen(needs[i].part)) == 0)
+            return needs[i].need;
+    return NULL;
+}
+
 stk_status lb_require_check(const struct lb_require *require, const json_t *tree, struct lb_scalar *found, bool *holds,
                             stk_error *err)
 {
@@ -110,6 +134,9 @@ stk_status lb_require_check(const struct lb_require *require, const json_t *tree
     char kind = ' ';
     stk_error inner;
 
+    if (status != STK_OK && need_of(require->name))
+        return stki_fail(err, status, "--require: %s: this result has none: %s %s", require->text, require->name,
+                         need_of(require->name));
     if (status != STK_OK) {
         inner = *err;
         return stki_fail(err, status, "--require: %s", inner.message);
@@ -128,19 +155,6 @@ stk_status lb_require_check(const struct lb_require *require, const json_t *tree
     return STK_OK;
 }
 
-/* What brings the numbers that not every run has. */
-static const struct {
-    const char *part, *need;
-} needs[] = {
-    {"utilisation.", "needs a training step: give bench.step (12ms) or bench.preset (unet3d-h100)"},
-    {"device.", "is of a loader that delivers on a device: give loader.device (cuda:0)"},
-    {"gpu.", "is of a loader that delivers on a device: give loader.device (cuda:0)"},
-    {"stages.copy_", "is of a loader that delivers on a device: give loader.device (cuda:0)"},
-    {"stages.chunk_", "is of data in packed chunks (HDF5)"},
-    {"limit.", "is not measured with bench.limit: false"},
-    {"limits.", "is not measured with bench.limit: false"},
-};
-
 static stk_status foresee(const struct lb_require *require, const json_t *own, const json_t *all, stk_error *err)
 {
     struct lb_scalar found;
@@ -149,9 +163,8 @@ static stk_status foresee(const struct lb_require *require, const json_t *own, c
     if (lb_scalar_find(own, require->name, &found, err) == STK_OK ||
         lb_scalar_find(all, require->name, &found, NULL) != STK_OK)
         return lb_require_check(require, own, &found, &holds, err);
-    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
-        if (strncmp(found.path, needs[i].part, strlen(needs[i].part)) == 0)
-            return stki_fail(err, STK_E_CONFIG, "--require: %s: %s %s", require->text, found.path, needs[i].need);
+    if (need_of(found.path))
+        return stki_fail(err, STK_E_CONFIG, "--require: %s: %s %s", require->text, found.path, need_of(found.path));
     return lb_require_check(require, all, &found, &holds, err);
 }
 
