@@ -32,7 +32,7 @@ static bool same_file(const stki_stamp *file, const struct stat *st)
     return st->st_dev == file->device && st->st_ino == file->inode;
 }
 
-static const char *written_text(char *buffer, int size, int64_t bytes, int64_t mtime_ns)
+const char *stki_stamp_text(char *buffer, int size, int64_t bytes, int64_t mtime_ns)
 {
     time_t seconds = (time_t)(mtime_ns / 1000000000);
     char when[32] = "";
@@ -62,8 +62,9 @@ static stk_status fail_changed(const stki_stamp *file, const struct stat *now, c
                                          STKI_TEXT("%" PRId64 " bytes", file->size)},
                             "the file was cut while it was open");
     return stki_fail_at(err, STK_E_CORRUPT,
-                        (stki_place){name, record, -1, written_text(found, sizeof found, now->st_size, mtime_of(now)),
-                                     written_text(expected, sizeof expected, file->size, file->mtime_ns)},
+                        (stki_place){name, record, -1,
+                                     stki_stamp_text(found, sizeof found, now->st_size, mtime_of(now)),
+                                     stki_stamp_text(expected, sizeof expected, file->size, file->mtime_ns)},
                         "the file changed while it was open");
 }
 

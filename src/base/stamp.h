@@ -16,6 +16,8 @@ typedef struct stki_stamp {
  * no way to say where the working directory is. */
 stk_status stki_stamp_path(const char *path, char **out, stk_error *err);
 stk_status stki_stamp_take(const char *path, stki_stamp *out, stk_error *err);
+/* "N bytes written at TIME UTC", in `buffer`. */
+const char *stki_stamp_text(char *buffer, int size, int64_t bytes, int64_t mtime_ns);
 /* Does the path lead to that file or folder now, by whatever name or link? */
 bool stki_stamp_is_of(const stki_stamp *stamp, const char *path);
 /* Do both lead to one that is there? */

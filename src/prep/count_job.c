@@ -5,6 +5,8 @@
 #include "document_build.h"
 #include "error.h"
 #include "prep_file.h"
+#include "prep_inputs.h"
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct waiting {
@@ -87,36 +89,6 @@ bool stki_count_needed(const stki_job *job)
     waiting one;
 
     return list_waiting(root, &one, 1) > 0 || check_datasets(root, NULL) != STK_OK;
-}
-
-static bool json_waits(const json_t *parameters)
-{
-    const char *stats = json_string_value(json_object_get(parameters, "stats"));
-
-    return json_object_get(parameters, "calibrate") || (stats && strcmp(stats, "job") == 0);
-}
-
-void stki_count_leave_out(json_t *job, json_t *made)
-{
-    static const char *const names[] = {"normalize", "quantize"};
-    const char *path;
-    json_t *list, *step;
-    size_t i;
-
-    json_object_foreach(job, path, list)
-    {
-        json_array_foreach(list, i, step)
-        {
-            for (int k = 0; k < 2; k++) {
-                json_t *theirs = json_array_get(json_object_get(made, path), i);
-
-                if (!json_waits(json_object_get(step, names[k])) || !json_object_get(theirs, names[k]))
-                    continue;
-                json_object_set_new(step, names[k], json_null());
-                json_object_set_new(theirs, names[k], json_null());
-            }
-        }
-    }
 }
 
 /* ---- what is wanted ---- */
@@ -309,7 +281,7 @@ static stk_status one_pass(const stki_job *job, stki_prep_run *run, const waitin
     if (status == STK_OK)
         status = stki_job_loader(job, cut_transforms, NULL, &config, err);
     if (status == STK_OK)
-        status = stki_count_pass(run, config, fields, count, text, STKI_COUNT_UNIT_BYTES, reports, err);
+        status = stki_count_pass(run, config, fields, count, text, STKI_COUNT_UNIT_BYTES, NULL, reports, err);
     for (int i = 0; i < count && status == STK_OK; i++) {
         json_t *report = json_object_get(*reports, steps[i].field);
         char *of = stki_format("rows before step %d of the job's transforms, %s", steps[i].step + 1,
@@ -338,6 +310,8 @@ stk_status stki_count_job(stki_job *job, stki_prep_run *run, stk_error *err)
     steps = stki_zalloc_array(room + 1, sizeof *steps);
     if (!steps)
         return stki_fail_memory(err, room, "statistics");
+    if (!job->requested && stki_count_needed(job) && !(job->requested = stki_job_json(job)))
+        status = stki_fail_memory(err, 256, "a job");
     if (!job->counted && !(job->counted = json_object()))
         status = stki_fail_memory(err, 256, "statistics");
     while (status == STK_OK && (count = list_waiting(stki_document_root(job->document), steps, room)) > 0) {
@@ -410,20 +384,47 @@ static stk_status leave_out(void *context, stki_document *document, stk_error *e
     return in_order(document, err);
 }
 
-static stk_status count_fields(const stki_job *job, stki_prep_run *run, stki_count_field *fields, int count,
-                               json_t **reports, stk_error *err)
+static stk_status open_config(const stki_job *job, stki_loader_config **config, stk_error *err)
 {
     const stki_node *map = stki_node_get(job->stats, "fields");
+
+    return stki_job_loader(job, leave_out, (void *)(uintptr_t)map, config, err);
+}
+
+static stk_status count_fields(const stki_job *job, stki_prep_run *run, stki_count_field *fields, int count,
+                               json_t *inputs, json_t **reports, stk_error *err)
+{
     json_t *document = stki_job_json(job);
     char *text = document ? json_dumps(document, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     stki_loader_config *config;
     stk_status status = text ? STK_OK : stki_fail_memory(err, 256, "statistics");
 
     if (status == STK_OK)
-        status = stki_job_loader(job, leave_out, (void *)(uintptr_t)map, &config, err);
+        status = open_config(job, &config, err);
     if (status == STK_OK)
-        status = stki_count_pass(run, config, fields, count, text, STKI_COUNT_UNIT_BYTES, reports, err);
+        status = stki_count_pass(run, config, fields, count, text, STKI_COUNT_UNIT_BYTES, inputs, reports, err);
     free(text);
+    json_decref(document);
+    return status;
+}
+
+/* The file says of which job and data it is. */
+static stk_status write_file(const stki_job *job, json_t *inputs, json_t *reports, int64_t rows, stk_error *err)
+{
+    json_t *document = stki_stats_document(rows, json_incref(reports)),
+           *text = job->requested ? json_incref(job->requested) : stki_job_json(job);
+    char *dump = NULL, *file = NULL;
+    stk_status status;
+
+    if (document && text && json_object_set(document, "job", text) == 0 &&
+        json_object_set(document, "inputs", inputs) == 0 &&
+        (dump = json_dumps(document, JSON_INDENT(2) | JSON_SORT_KEYS)) != NULL)
+        file = stki_format("%s\n", dump);
+    status = file ? stki_prep_write_final(job->path, file, (int64_t)strlen(file), err)
+                  : stki_fail_memory(err, 256, "statistics");
+    stki_free(file);
+    free(dump);
+    json_decref(text);
     json_decref(document);
     return status;
 }
@@ -432,7 +433,7 @@ stk_status stki_count_alone(stki_job *job, stki_prep_run *run, int64_t *rows, st
 {
     const stki_node *all;
     stki_count_field *fields;
-    json_t *reports = NULL, *json = NULL;
+    json_t *reports = NULL, *inputs;
     int count = 0;
     stk_status status = stki_count_job(job, run, err);
 
@@ -442,20 +443,32 @@ stk_status stki_count_alone(stki_job *job, stki_prep_run *run, int64_t *rows, st
     if (!all)
         return stki_fail(err, STK_E_UNSUPPORTED, "a job of statistics alone needs dataset: {fields: …}, one data set");
     fields = stki_zalloc_array(all->count + 1, sizeof *fields);
-    if (!fields)
-        return stki_fail_memory(err, all->count, "statistics");
-    status = list_fields(job, all, fields, &count, err);
-    if (status == STK_OK)
-        status = count_fields(job, run, fields, count, &reports, err);
+    inputs = json_array();
+    if (!fields || !inputs)
+        status = stki_fail_memory(err, all->count, "statistics");
+    if (status == STK_OK && (status = list_fields(job, all, fields, &count, err)) == STK_OK)
+        status = count_fields(job, run, fields, count, inputs, &reports, err);
     if (status == STK_OK) {
         *rows = json_integer_value(json_object_get(json_object_iter_value(json_object_iter(reports)), "rows"));
-        json = stki_stats_document(*rows, json_incref(reports));
         status = stki_name_check(run->name, job, err);
         if (status == STK_OK)
-            status = json ? stki_prep_write_json(job->path, json, err) : stki_fail_memory(err, 256, "statistics");
+            status = write_file(job, inputs, reports, *rows, err);
+        json_decref(reports);
     }
-    json_decref(json);
-    json_decref(reports);
+    json_decref(inputs);
     stki_free(fields);
     return status == STK_OK ? stki_prep_remove_folder(job->work, NULL, err) : status;
+}
+
+stk_status stki_count_same(const stki_job *job, stki_prep_run *run, const json_t *inputs, stk_error *err)
+{
+    stki_loader_config *config;
+    stk_status status = open_config(job, &config, err);
+
+    if (status == STK_OK && (status = stki_loader_open_config(config, &run->loader, err)) == STK_OK) {
+        run->core = run->loader->core;
+        status = stki_prep_inputs_same(run, inputs, job->path, err);
+    }
+    stki_prep_close_loader(run);
+    return status;
 }

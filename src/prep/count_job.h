@@ -7,9 +7,6 @@
 
 /* Is there such a step? */
 bool stki_count_needed(const stki_job *job);
-/* Two texts of a job as JSON, of `job` as it is written and of `made` with what was counted: the steps that wait keep
- * their names alone in both. */
-void stki_count_leave_out(json_t *job, json_t *made);
 /* Passes until no step waits; job->counted then has what was found. */
 stk_status stki_count_job(stki_job *job, stki_prep_run *run, stk_error *err);
 /* For looking at a job without a pass: the steps get parameters that change no size. */
@@ -17,5 +14,7 @@ stk_status stki_count_pretend(stki_job *job, stk_error *err);
 
 /* A job without output: counts what `stats` says and writes job->path. *rows: that were counted. */
 stk_status stki_count_alone(stki_job *job, stki_prep_run *run, int64_t *rows, stk_error *err);
+/* Are the inputs, as the file lists them, those that are there now (stki_prep_inputs_same)? The job must not wait. */
+stk_status stki_count_same(const stki_job *job, stki_prep_run *run, const json_t *inputs, stk_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include "filter.h"
 #include "output.h"
 #include "prep_file.h"
+#include "prep_inputs.h"
 #include "thread.h"
 #include <inttypes.h>
 #include <string.h>
@@ -90,6 +91,7 @@ static uint64_t key_of(const pass *p, const char *text)
     stki_u128 print = stki_core_fingerprint(p->run->core, "");
 
     stki_fingerprint_text(&print, text);
+    stki_prep_inputs_fingerprint(p->run, &print);
     stki_fingerprint_number(&print, p->batch_rows);
     stki_fingerprint_number(&print, p->unit_steps);
     return print.low;
@@ -377,13 +379,15 @@ static stk_status report(const pass *p, json_t **out, stk_error *err)
 }
 
 stk_status stki_count_pass(stki_prep_run *run, stki_loader_config *config, stki_count_field *fields, int field_count,
-                           const char *text, int64_t unit_bytes, json_t **reports, stk_error *err)
+                           const char *text, int64_t unit_bytes, json_t *inputs, json_t **reports, stk_error *err)
 {
     pass p = {.run = run, .fields = fields, .field_count = field_count, .unit_bytes = unit_bytes};
     stk_status status = prepare(&p, config, text, err);
 
     if (status == STK_OK && (status = get_units(&p, err)) == STK_OK)
         status = report(&p, reports, err);
+    if (status == STK_OK && inputs && (status = stki_prep_describe_inputs(run, false, inputs, err)) != STK_OK)
+        json_decref(*reports);
     stki_count_pool_destroy(p.pool);
     drop(p.total, field_count);
     drop(p.unit, field_count);

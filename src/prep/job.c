@@ -376,6 +376,7 @@ stk_status stki_job_settle(stki_job *job, char *const *sets, int count, stk_erro
     stki_free(all);
     if (status == STK_OK) {
         fresh.counted = json_incref(job->counted);
+        fresh.requested = json_incref(job->requested);
         stki_job_fini(job);
         *job = fresh;
     } else {
@@ -394,6 +395,7 @@ void stki_job_fini(stki_job *job)
     stki_free(job->base_dir);
     stki_free(job->format_options);
     json_decref(job->counted);
+    json_decref(job->requested);
     stki_free(job->path);
     stki_free(job->stem);
     stki_free(job->ending);

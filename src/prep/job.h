@@ -37,6 +37,7 @@ typedef struct stki_job {
     stki_prep_section prep;
     stki_output_section output;
     const stki_node *stats;      /* NULL: none asked for */
+    json_t *requested;           /* as JSON, before a pass settled any step; NULL: there was none */
     json_t *counted;             /* what passes before the writing one have found, by field; NULL: there was none */
     const stki_sink_ops *format; /* NULL: there is no output, statistics alone are wanted */
     void *format_options;        /* format->options_bytes of them; NULL: it has none */

@@ -5,6 +5,7 @@
 #include "count_job.h"
 #include "error.h"
 #include "prep_file.h"
+#include "prep_inputs.h"
 #include "prep_run.h"
 #include <stdlib.h>
 #include <string.h>
@@ -314,17 +315,53 @@ static void set_result(stk_prep *prep, const stki_prep_totals *totals)
     r->work_folder = prep->job.work;
 }
 
+static void note_complete(stk_prep *prep)
+{
+    stki_notes_add(&prep->notes,
+                   "the output of this job is complete already: nothing was made (--force makes it again)");
+    prep->result.complete = true;
+}
+
+/* Are the statistics that are there those of this very job, on the data as they are? Then there is nothing to do. */
+static stk_status look_for_statistics(stk_prep *prep, bool *made, stk_error *err)
+{
+    stki_prep_run run = begin_run(prep);
+    stki_job real;
+    json_t *stats = NULL, *mine = stki_job_json(&prep->job);
+    stk_status status = STK_OK;
+
+    *made = stki_prep_read_json(prep->stats_path, &stats, NULL) == STK_OK && mine &&
+            json_equal(mine, json_object_get(stats, "job"));
+    if (*made && (status = begin_look(prep, &real, err)) == STK_OK) {
+        status = stki_count_same(&prep->job, &run, json_object_get(stats, "inputs"), err);
+        end_look(prep, &real);
+    }
+    if (*made && status == STK_OK) /* of a run that was stopped at its end */
+        status = stki_work_remove(prep->job.work, err);
+    prep->result.rows = json_integer_value(json_object_get(stats, "rows"));
+    json_decref(stats);
+    json_decref(mine);
+    return status;
+}
+
 /* A job without output. */
 static stk_status count_alone(stk_prep *prep, stk_error *err)
 {
     stki_prep_run run = begin_run(prep);
     stk_prep_result *r = &prep->result;
-    stk_status status;
+    bool made = false;
+    stk_status status = STK_OK;
 
-    if (!prep->opts.force && stki_prep_exists(prep->stats_path))
-        return stki_fail_at(err, STK_E_IO, (stki_place){prep->stats_path, -1, -1, NULL, NULL},
-                            "statistics of this name are complete; --force replaces them when the new ones are");
-    status = stki_count_alone(&prep->job, &run, &r->rows, err);
+    if (!prep->opts.force && stki_prep_exists(prep->stats_path)) {
+        status = look_for_statistics(prep, &made, err);
+        if (status == STK_OK && !made)
+            return stki_fail_at(err, STK_E_IO, (stki_place){prep->stats_path, -1, -1, NULL, NULL},
+                                "statistics of this name are complete; --force replaces them when the new ones are");
+    }
+    if (made && status == STK_OK)
+        note_complete(prep);
+    else if (!made)
+        status = stki_count_alone(&prep->job, &run, &r->rows, err);
     if ((status == STK_E_NOT_FOUND || status == STK_E_IO) && prep->opts.tasks > 1 && stki_prep_exists(prep->stats_path))
         status = STK_OK; /* another task was done meanwhile, and has emptied the work folder */
     r->complete = status == STK_OK;
@@ -366,7 +403,7 @@ static stk_status check_merge(stk_prep *prep, const stki_prep_run *run, stk_erro
                      prep->job.work, (long long)run->units, unit_name(run));
 }
 
-/* The output that is there is this very job's, as far as can be said without counting. */
+/* The output that is there is this very job's, as far as can be said without looking at the data. */
 static bool is_made(stk_prep *prep, stki_prep_totals *out)
 {
     json_t *manifest = NULL, *mine;
@@ -375,9 +412,7 @@ static bool is_made(stk_prep *prep, stki_prep_totals *out)
     if (stki_prep_read_json(prep->manifest_path, &manifest, NULL) != STK_OK)
         return false;
     mine = stki_job_json(&prep->job);
-    if (stki_count_needed(&prep->job))
-        stki_count_leave_out(mine, json_object_get(manifest, "job"));
-    same = mine && json_equal(mine, json_object_get(manifest, "job"));
+    same = mine && json_equal(mine, json_object_get(manifest, stki_count_needed(&prep->job) ? "requested" : "job"));
     if (same)
         stki_prep_read_totals(manifest, out);
     json_decref(mine);
@@ -413,23 +448,23 @@ static bool outputs_stand(const stk_prep *prep)
     return stand;
 }
 
-/* Is the output of this very job there, made of the data as they are now? Then there is nothing to do. Of a job that
- * counts first only a pass over the data could tell. */
+/* Is the output of this very job there, made of the data as they are now? Then there is nothing to do. */
 static stk_status look_for_output(stk_prep *prep, bool *made, stki_prep_totals *out, stk_error *err)
 {
     stki_prep_run run = {.lock = -1};
+    stki_job real;
     json_t *manifest = NULL;
-    stk_status status = STK_OK;
+    stk_status status;
 
-    *made = !prep->opts.force && !stki_count_needed(&prep->job) && stki_prep_exists(prep->manifest_path) &&
-            is_made(prep, out) && outputs_stand(prep);
-    if (!*made)
-        return STK_OK;
+    *made = !prep->opts.force && stki_prep_exists(prep->manifest_path) && is_made(prep, out) && outputs_stand(prep);
+    if (!*made || (status = begin_look(prep, &real, err)) != STK_OK)
+        return *made ? status : STK_OK;
     if ((status = open_run(prep, &run, err)) == STK_OK &&
         (status = stki_prep_read_json(prep->manifest_path, &manifest, err)) == STK_OK)
-        *made = json_equal(json_object_get(run.identity, "dataset"), json_object_get(manifest, "dataset"));
+        status = stki_prep_inputs_same(&run, json_object_get(manifest, "inputs"), prep->manifest_path, err);
     json_decref(manifest);
     stki_prep_close(&run);
+    end_look(prep, &real);
     return status;
 }
 
@@ -455,9 +490,7 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
         totals = (stki_prep_totals){0}; /* it was another job's, of this name, that was stopped at its end */
     }
     if (status == STK_OK && (status = look_for_output(prep, &found, &totals, err)) == STK_OK && found) {
-        stki_notes_add(&prep->notes,
-                       "the output of this job is complete already: nothing was made (--force makes it again)");
-        prep->result.complete = true;
+        note_complete(prep);
         set_result(prep, &totals);
         return STK_OK;
     }
@@ -509,7 +542,7 @@ stk_status stk_prep_run(stk_prep *prep, stk_error *err)
         return status;
     prep->result = (stk_prep_result){.struct_size = sizeof prep->result};
     prep->began_ns = stki_now_ns();
-    if ((!prep->job.format || (status = stki_work_check_target(&prep->job, &cause)) == STK_OK)) {
+    if ((status = stki_work_check_target(&prep->job, &cause)) == STK_OK) {
         status = stki_name_take(&prep->job, &prep->name, &cause);
         if (status == STK_OK)
             status = run_named(prep, &cause);
@@ -553,8 +586,10 @@ static stk_status fill_plan(stk_prep *prep, stki_prep_run *run, bool pretended, 
     stki_prep_missing missing;
     int64_t first, end, left = 0;
     bool found = false;
-    stk_status status = pretended ? STK_OK : stki_work_look(run, &found, err);
+    stk_status status = stki_prep_check_target(run, prep->job.path, err);
 
+    if (status == STK_OK && !pretended)
+        status = stki_work_look(run, &found, err);
     if (status != STK_OK)
         return status;
     stki_prep_share(run, &first, &end);
@@ -611,7 +646,7 @@ stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
     stk_prep_plan plan = {0};
     stk_status status = check_asked(prep, out ? &out->struct_size : NULL, "stk_prep_plan", err);
 
-    if (status == STK_OK && prep->job.format)
+    if (status == STK_OK)
         status = stki_work_check_target(&prep->job, err);
     if (status != STK_OK)
         return status;

@@ -5,6 +5,7 @@
 #include "error.h"
 #include "output.h"
 #include "prep_file.h"
+#include "prep_inputs.h"
 #include "prep_run.h"
 #include "stats_options.h"
 #include "stays.h"
@@ -503,7 +504,8 @@ stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error
 
     *out = (stki_prep_totals){0};
     if (status == STK_OK && (status = stki_name_check(run->name, run->job, err)) == STK_OK &&
-        (status = collect_files(run, files, err)) == STK_OK && (status = check_targets(run, files, err)) == STK_OK)
+        (status = stki_prep_inputs_check(run, err)) == STK_OK && (status = collect_files(run, files, err)) == STK_OK &&
+        (status = check_targets(run, files, err)) == STK_OK)
         status = collect_pieces(run, skipped, seen, out, err);
     if (status == STK_OK && out->rows == 0)
         status = stki_fail(err, STK_E_EMPTY, "%s: all %lld samples failed and were left out", run->job->path,

@@ -1,11 +1,13 @@
-/* prep_inputs.c: see prep_inputs.h. The sizes lie in the work folder as 64-bit numbers, in the order of the data set's
- * files. */
+/* prep_inputs.c: see prep_inputs.h. The file `inputs` of the work folder has two 64-bit numbers for each file, in the
+ * order of the data set's files: its size (-1: there is no such file) and its modification time in ns. */
 #include "prep_inputs.h"
 #include "allocate.h"
 #include "error.h"
 #include "output.h"
 #include "prep_file.h"
+#include "stamp.h"
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* One file of the data set: its path, perhaps in `buffer`; NULL: there are no more. *shard and *sample go on. */
@@ -27,6 +29,18 @@ static const char *next_file(const stki_prep_run *run, int *field, int *shard, i
     return NULL;
 }
 
+struct input {
+    int64_t size, mtime_ns;
+};
+
+static struct input look_at(const char *path)
+{
+    stki_stamp stamp;
+
+    return stki_stamp_take(path, &stamp, NULL) == STK_OK ? (struct input){stamp.size, stamp.mtime_ns}
+                                                         : (struct input){-1, 0};
+}
+
 static int64_t count_files(const stki_prep_run *run)
 {
     char buffer[STKI_RECORD_PATH];
@@ -41,30 +55,51 @@ static int64_t count_files(const stki_prep_run *run)
 stk_status stki_prep_inputs_write(const stki_prep_run *run, stk_error *err)
 {
     const int64_t count = count_files(run);
-    char *path = stki_format("%s/inputs.sizes", run->work), buffer[STKI_RECORD_PATH];
-    int64_t *sizes = stki_zalloc_array(count + 1, sizeof *sizes), sample = 0;
+    char *path = stki_format("%s/inputs", run->work), buffer[STKI_RECORD_PATH];
+    struct input *inputs = stki_zalloc_array(count + 1, sizeof *inputs);
     const char *file;
     stki_output *output;
+    int64_t sample = 0;
     int field = 0, shard = 0;
-    stk_status status = path && sizes ? STK_OK : stki_fail_memory(err, count * 8, "sizes of files");
+    stk_status status =
+        path && inputs ? STK_OK : stki_fail_memory(err, count * (int64_t)sizeof *inputs, "the list of inputs");
 
     for (int64_t i = 0; status == STK_OK && (file = next_file(run, &field, &shard, &sample, buffer)); i++)
-        sizes[i] = stki_prep_file_size(file);
+        inputs[i] = look_at(file);
     if (status == STK_OK)
         status = stki_output_create(path, &output, err); /* tasks that begin together write the same */
     if (status == STK_OK) {
-        status = stki_output_append(output, sizes, count * (int64_t)sizeof *sizes, err);
+        status = stki_output_append(output, inputs, count * (int64_t)sizeof *inputs, err);
         if (status == STK_OK)
             status = stki_output_commit(output, err);
         else
             stki_output_abort(output);
     }
-    stki_free(sizes);
+    stki_free(inputs);
     stki_free(path);
     return status;
 }
 
-static stk_status compare(const stki_prep_run *run, const char *sizes, int64_t count, stk_error *err)
+static const char *input_text(const struct input *input, char *buffer, int size)
+{
+    return input->size < 0 ? "no such file" : stki_stamp_text(buffer, size, input->size, input->mtime_ns);
+}
+
+static stk_status fail_changed(const stki_prep_run *run, const char *file, const struct input *now,
+                               const struct input *then, stk_error *err)
+{
+    char found[96], expected[96];
+
+    return stki_fail_at(
+        err, STK_E_MISMATCH,
+        (stki_place){file, -1, -1, input_text(now, found, sizeof found), input_text(then, expected, sizeof expected)},
+        "the input has changed since the job was begun in %s: begin again with --restart, or put back the file as it "
+        "was, "
+        "with its time",
+        run->work);
+}
+
+static stk_status compare(const stki_prep_run *run, const char *inputs, int64_t count, stk_error *err)
 {
     char buffer[STKI_RECORD_PATH];
     int64_t sample = 0, i = 0;
@@ -72,37 +107,112 @@ static stk_status compare(const stki_prep_run *run, const char *sizes, int64_t c
     int field = 0, shard = 0;
 
     for (; (file = next_file(run, &field, &shard, &sample, buffer)) && i < count; i++) {
-        const int64_t now = stki_prep_file_size(file);
-        int64_t then;
+        const struct input now = look_at(file);
+        struct input then;
 
-        memcpy(&then, sizes + i * 8, 8);
-        if (now != then)
-            return stki_fail_at(
-                err, STK_E_MISMATCH,
-                (stki_place){file, -1, -1, now < 0 ? "no such file" : STKI_TEXT("%" PRId64 " bytes", now),
-                             then < 0 ? "none" : STKI_TEXT("%" PRId64 " bytes", then)},
-                "the input has changed since the job was begun in %s; begin again with --restart", run->work);
+        memcpy(&then, inputs + i * (int64_t)sizeof then, sizeof then);
+        if (now.size != then.size || now.mtime_ns != then.mtime_ns)
+            return fail_changed(run, file, &now, &then, err);
     }
     if (i == count && !file)
         return STK_OK;
     return stki_fail_at(
         err, STK_E_MISMATCH,
         (stki_place){run->work, -1, -1, STKI_TEXT("%" PRId64 " files", count_files(run)), STKI_TEXT("%" PRId64, count)},
-        "the inputs have changed since the job was begun; begin again with --restart");
+        "the inputs have changed since the job was begun: begin again with --restart");
 }
 
 stk_status stki_prep_inputs_check(const stki_prep_run *run, stk_error *err)
 {
-    char *path = stki_format("%s/inputs.sizes", run->work), *sizes = NULL;
+    char *path = stki_format("%s/inputs", run->work), *inputs = NULL;
     int64_t bytes = 0;
     stk_status status = path ? STK_OK : stki_fail_memory(err, 256, "a path");
 
     if (status == STK_OK && stki_prep_exists(path)) {
-        status = stki_prep_read_file(path, &sizes, &bytes, err);
+        status = stki_prep_read_file(path, &inputs, &bytes, err);
         if (status == STK_OK)
-            status = compare(run, sizes, bytes / 8, err);
+            status = compare(run, inputs, bytes / (int64_t)sizeof(struct input), err);
     }
-    stki_free(sizes);
+    stki_free(inputs);
     stki_free(path);
     return status;
+}
+
+void stki_prep_inputs_fingerprint(const stki_prep_run *run, stki_u128 *print)
+{
+    char buffer[STKI_RECORD_PATH];
+    int64_t sample = 0;
+    const char *file;
+    int field = 0, shard = 0;
+
+    while ((file = next_file(run, &field, &shard, &sample, buffer)) != NULL) {
+        const struct input now = look_at(file);
+
+        stki_fingerprint_number(print, now.size);
+        stki_fingerprint_number(print, now.mtime_ns);
+    }
+}
+
+/* ---- of a complete output ---- */
+
+static stk_status check_times(const stki_prep_run *run, const char *output, stk_error *err)
+{
+    const struct input made = look_at(output);
+    char buffer[STKI_RECORD_PATH], found[96], expected[96];
+    int64_t sample = 0;
+    const char *file;
+    int field = 0, shard = 0;
+
+    while ((file = next_file(run, &field, &shard, &sample, buffer)) != NULL) {
+        const struct input now = look_at(file);
+
+        if (now.mtime_ns > made.mtime_ns)
+            return stki_fail_at(err, STK_E_MISMATCH,
+                                (stki_place){file, -1, -1, input_text(&now, found, sizeof found),
+                                             STKI_TEXT("a file older than %s, %s", output,
+                                                       input_text(&made, expected, sizeof expected))},
+                                "the input has changed since the output was made of it: --force makes it again; touch "
+                                "%s if the input is the same",
+                                output);
+    }
+    return STK_OK;
+}
+
+/* In whole, or but for the sums of contents, which only the complete output may have. */
+static bool is_same(const json_t *now, const json_t *made)
+{
+    const char *key;
+    json_t *value;
+    bool same = json_is_object(made);
+
+    json_object_foreach((json_t *)(uintptr_t)now, key, value) same =
+        same && json_equal(value, json_object_get(made, key));
+    return same;
+}
+
+static stk_status fail_input(const json_t *now, const json_t *made, const char *output, stk_error *err)
+{
+    char *found = now ? json_dumps(now, JSON_COMPACT) : NULL, *expected = made ? json_dumps(made, JSON_COMPACT) : NULL;
+    const stk_status status =
+        stki_fail_at(err, STK_E_MISMATCH,
+                     (stki_place){json_string_value(json_object_get(now ? now : made, "path")), -1, -1,
+                                  found ? found : "nothing", expected ? expected : "nothing"},
+                     "the input has changed since %s was made of it: --force makes it again", output);
+
+    free(found);
+    free(expected);
+    return status;
+}
+
+stk_status stki_prep_inputs_same(const stki_prep_run *run, const json_t *made, const char *output, stk_error *err)
+{
+    json_t *now = json_array();
+    stk_status status =
+        now ? stki_prep_describe_inputs(run, false, now, err) : stki_fail_memory(err, 256, "the list of inputs");
+
+    for (size_t i = 0; status == STK_OK && (i < json_array_size(now) || i < json_array_size(made)); i++)
+        if (!is_same(json_array_get(now, i), json_array_get(made, i)))
+            status = fail_input(json_array_get(now, i), json_array_get(made, i), output, err);
+    json_decref(now);
+    return status == STK_OK ? check_times(run, output, err) : status;
 }

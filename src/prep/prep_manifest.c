@@ -84,9 +84,8 @@ static bool is_listed(const json_t *inputs, const char *path)
     return false;
 }
 
-static stk_status describe_inputs(const stki_prep_run *run, json_t *inputs, stk_error *err)
+stk_status stki_prep_describe_inputs(const stki_prep_run *run, bool digests, json_t *inputs, stk_error *err)
 {
-    const bool digests = run->job->prep.inputs == STKI_INPUTS_DIGESTS;
     const stki_dataset *dataset = run->core->dataset;
     char *folder = stki_prep_folder_of(run->job->path);
     stk_status status = folder ? STK_OK : stki_fail_memory(err, 256, "a path");
@@ -226,7 +225,7 @@ stk_status stki_prep_manifest(const stki_prep_run *run, const json_t *files, con
                               const json_t *skipped, json_t **out, stk_error *err)
 {
     json_t *inputs = json_array(), *m;
-    stk_status status = describe_inputs(run, inputs, err);
+    stk_status status = stki_prep_describe_inputs(run, run->job->prep.inputs == STKI_INPUTS_DIGESTS, inputs, err);
 
     if (status != STK_OK) {
         json_decref(inputs);
@@ -243,6 +242,8 @@ stk_status stki_prep_manifest(const stki_prep_run *run, const json_t *files, con
         jansson_version_str(), "xxhash", STKI_TEXT("%u", XXH_versionNumber()));
     if (!m)
         return stki_fail_memory(err, 1024, "a manifest");
+    if (run->job->requested)
+        set(m, "requested", json_incref(run->job->requested));
     if (run->filter.rule_count > 0)
         set(m, "filter", stki_filter_json(&run->filter));
     status = add_fingerprint(m, files, err);

@@ -24,6 +24,11 @@ enum { TRIES = 6 };
 #define PAUSE_NS (STKI_SECOND / 100)
 #define LOCK_NS (10 * STKI_SECOND)
 
+char *stki_beside_output(const stki_job *job, const char *ending)
+{
+    return stki_format("%s.%s", job->stem, ending);
+}
+
 /* ---- whose it is ---- */
 
 static const char *base_of(const char *path)
@@ -33,8 +38,7 @@ static const char *base_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The work folder, by whatever path it was named; it need not be there yet. NULL: no memory. */
-static char *work_of(const stki_job *job)
+char *stki_name_of_work(const stki_job *job)
 {
     char whole[PATH_MAX], *folder = stki_prep_folder_of(job->work), *path = NULL;
 
@@ -47,7 +51,7 @@ static char *work_of(const stki_job *job)
 /* Work folders beside the output are found by the output's name, also where hosts know the folder by other paths. */
 static json_t *owner_of(const stki_job *job)
 {
-    char host[256] = "?", *work = job->prep.temporary ? work_of(job) : NULL;
+    char host[256] = "?", *work = job->prep.temporary ? stki_name_of_work(job) : NULL;
     json_t *owner = NULL;
 
     (void)gethostname(host, sizeof host - 1);

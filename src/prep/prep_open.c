@@ -386,6 +386,8 @@ static stk_status identify(stki_prep_run *run, stk_error *err)
                               stki_u128_text(stki_core_fingerprint(run->core, "loader"), order), "positions",
                               (json_int_t)run->cuts.positions, "batch_rows", (json_int_t)run->batch_rows, "piece_rows",
                               (json_int_t)run->cuts.piece_rows, "mode", modes[run->mode], "encoders", encoders(run));
+    if (run->identity && run->job->requested)
+        json_object_set(run->identity, "requested", run->job->requested);
     return run->identity ? STK_OK : stki_fail_memory(err, 1024, "a job");
 }
 

@@ -118,12 +118,16 @@ int64_t stki_prep_scale(int64_t sum, int64_t of, int64_t to);
 stk_status stki_prep_space(const stki_prep_run *run, stk_error *err);
 
 /* prep_name.c */
+/* NAME.ENDING beside the output. */
+char *stki_beside_output(const stki_job *job, const char *ending);
 /* Takes NAME.prep.lock beside the output, which the processes of one job share. STK_E_BUSY names it and a process of
  * the other job that has it. stki_name_release in every case. */
 stk_status stki_name_take(const stki_job *job, stki_name_lock *out, stk_error *err);
 /* Before names are given. STK_E_BUSY: the lock is not what it was, or another manifest has the name by now. */
 stk_status stki_name_check(const stki_name_lock *name, const stki_job *job, stk_error *err);
 void stki_name_release(stki_name_lock *name);
+/* The work folder, by whatever path it was named; it need not be there yet. stki_free; NULL: no memory. */
+char *stki_name_of_work(const stki_job *job);
 /* prep_work.c */
 /* STK_E_IO: the output's folder is none, or the output is a folder. */
 stk_status stki_work_check_target(const stki_job *job, stk_error *err);
@@ -141,8 +145,6 @@ stk_status stki_work_remove(const char *folder, stk_error *err);
 char *stki_work_journal(const stki_prep_run *run, int64_t unit);
 char *stki_work_piece(const stki_prep_run *run, int64_t piece);
 char *stki_work_file(const stki_prep_run *run, const char *name);
-/* NAME.ENDING beside the output. */
-char *stki_beside_output(const stki_job *job, const char *ending);
 /* STK_E_CONFIG: the file is one that the job reads. */
 stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, stk_error *err);
 /* Is the unit complete? *rows: positions that are done. */
@@ -191,7 +193,11 @@ stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error
 stk_status stki_prep_finish_commit(const stki_job *job, const stki_name_lock *name, bool force, bool *found,
                                    stki_prep_totals *out, stk_error *err);
 
-/* prep_manifest.c: the manifest but for its files and totals; new JSON. */
+/* prep_manifest.c */
+/* Appends what a manifest says of the job's inputs: an object each, with the XXH3 of the contents if `digests`. Needs
+ * the loader alone. */
+stk_status stki_prep_describe_inputs(const stki_prep_run *run, bool digests, json_t *inputs, stk_error *err);
+/* The manifest but for its files and totals; new JSON. */
 stk_status stki_prep_manifest(const stki_prep_run *run, const json_t *files, const stki_prep_totals *totals,
                               const json_t *skipped, json_t **out, stk_error *err);
 

@@ -7,9 +7,9 @@
  *     pieces/000000.rows, …   spooled pieces
  *     commit.json       the manifest and the names that are being given: from here on a stopped job is only finished
  *
- * Files in the making lie there too; where prep.temporary is on another file system, in OUTPUT.prep, since names can
- * only be given within one. What is made already is read from the
- * journals and pieces. */
+ * Unfinished output files are there too, or, if prep.temporary is on another file system, in OUTPUT.prep, since files
+ * are renamed within one. The file `making` in it names the work folder. What is made already is read from the journals
+ * and pieces. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
@@ -44,11 +44,6 @@ char *stki_work_piece(const stki_prep_run *run, int64_t piece)
     return stki_format("%s/pieces/%06" PRId64 ".rows", run->work, piece);
 }
 
-char *stki_beside_output(const stki_job *job, const char *ending)
-{
-    return stki_format("%s.%s", job->stem, ending);
-}
-
 /* ---- whose it is ---- */
 
 /* A job that several tasks made is gone on with by one process, and the other way round where nothing but the number of
@@ -68,18 +63,22 @@ static void adopt_mode(stki_prep_run *run, const json_t *found)
  * shards are written in one go their form may depend on it, so not there. */
 static void adopt_policy(stki_prep_run *run, json_t *found)
 {
-    static const char key[] = "prep.on_error";
-    json_t *job = json_object_get(found, "job"), *mine = json_object_get(json_object_get(run->identity, "job"), key);
+    static const char key[] = "prep.on_error", *const jobs[] = {"job", "requested"};
+    json_t *mine = json_object_get(json_object_get(run->identity, "job"), key);
 
-    if (run->job->prep.on_error != STKI_JOB_SKIP || json_object_get(job, key) ||
+    if (run->job->prep.on_error != STKI_JOB_SKIP || json_object_get(json_object_get(found, "job"), key) ||
         (run->mode == STKI_PREP_SHARDS && !run->job->format->resumes))
         return;
-    run->rewrites = json_object_set(job, key, mine) == 0;
+    for (int i = 0; i < 2; i++)
+        run->rewrites |=
+            json_object_get(found, jobs[i]) && json_object_set(json_object_get(found, jobs[i]), key, mine) == 0;
 }
 
 static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
 {
     char difference[256];
+    /* What a pass has settled follows from the data. */
+    const char *asked = run->job->requested ? "requested" : "job";
     json_t *found;
     bool differs;
     stk_status status = stki_prep_read_json(path, &found, err);
@@ -97,7 +96,7 @@ static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
     adopt_mode(run, found);
     adopt_policy(run, found);
     /* An option tells more than what follows from it, and so does a file. */
-    differs = stki_job_differs(json_object_get(found, "job"), json_object_get(run->identity, "job"), difference,
+    differs = stki_job_differs(json_object_get(found, asked), json_object_get(run->identity, asked), difference,
                                sizeof difference);
     if (!differs)
         status = stki_prep_inputs_check(run, err);
@@ -138,6 +137,7 @@ static dev_t device_of(const char *path)
 
 stk_status stki_work_check_target(const stki_job *job, stk_error *err)
 {
+    const char *key = job->format ? "output.path" : "stats.path";
     struct stat st;
     char *folder = stki_prep_folder_of(job->path);
     stk_status status = STK_OK;
@@ -147,12 +147,12 @@ stk_status stki_work_check_target(const stki_job *job, stk_error *err)
     if (stat(folder, &st) != 0)
         status = stki_fail_errno(err, errno, folder, "the output's folder cannot be used");
     else if (!S_ISDIR(st.st_mode))
-        status = stki_fail_at(err, STK_E_IO, (stki_place){folder, -1, -1, "no folder", "a folder"}, "output.path");
+        status = stki_fail_at(err, STK_E_IO, (stki_place){folder, -1, -1, "no folder", "a folder"}, "%s", key);
     else if (stat(job->path, &st) == 0 && S_ISDIR(st.st_mode))
-        status = stki_fail_at(err, STK_E_IO, (stki_place){job->path, -1, -1, "a folder", "a file name"}, "output.path");
+        status = stki_fail_at(err, STK_E_IO, (stki_place){job->path, -1, -1, "a folder", "a file name"}, "%s", key);
     else if (lstat(job->path, &st) == 0 && S_ISLNK(st.st_mode) && stat(job->path, &st) != 0)
-        status = stki_fail_at(
-            err, STK_E_IO, (stki_place){job->path, -1, -1, "a symbolic link to nothing", "a file name"}, "output.path");
+        status = stki_fail_at(err, STK_E_IO,
+                              (stki_place){job->path, -1, -1, "a symbolic link to nothing", "a file name"}, "%s", key);
     else if (faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) != 0)
         status = stki_fail_errno(err, errno, folder, "the output's folder cannot be written to");
     stki_free(folder);
@@ -187,6 +187,23 @@ static bool has_mark(const char *folder)
     return marked;
 }
 
+static const char making_mark[] = "making";
+
+/* The work folder of the unfinished files in a folder beside an output; NULL: it is not such a folder. stki_free. */
+static char *work_of_making(const char *folder)
+{
+    char *path = stki_format("%s/%s", folder, making_mark), *work = NULL;
+    json_t *mark = NULL;
+
+    if (path && stki_prep_read_json(path, &mark, NULL) == STK_OK)
+        work =
+            stki_strdup(json_is_string(json_object_get(mark, "work")) ? json_string_value(json_object_get(mark, "work"))
+                                                                      : "another one");
+    json_decref(mark);
+    stki_free(path);
+    return work;
+}
+
 /* What may lie there without a mark: what was counted, count-KEY-…, and pieces/ before there are any. */
 static bool is_early(const char *folder, const char *name)
 {
@@ -194,6 +211,8 @@ static bool is_early(const char *folder, const char *name)
     bool empty;
     char *pieces;
 
+    if (strncmp(name, making_mark, sizeof making_mark - 1) == 0) /* being written */
+        return strncmp(name + sizeof making_mark - 1, ".tmp.", 5) == 0;
     if (strncmp(name, count, sizeof count - 1) == 0)
         return strspn(name + sizeof count - 1, "0123456789abcdef") == 16;
     if (strcmp(name, "pieces") != 0)
@@ -235,12 +254,25 @@ static stk_status check_apart(const stki_job *job, stk_error *err)
 
 static stk_status check_own(const char *folder, stk_error *err)
 {
+    char *work;
+    stk_status status;
+
     if (!is_of_others(folder))
         return STK_OK;
-    return stki_fail_at(err, STK_E_CONFIG,
-                        (stki_place){folder, -1, -1, "files that are of no job", "a folder of its own"},
-                        "the work folder, which goes at the end with all that is in it: give prep.temporary a folder "
-                        "that is empty, or not there yet");
+    work = work_of_making(folder);
+    if (work)
+        status = stki_fail_at(
+            err, STK_E_CONFIG,
+            (stki_place){folder, -1, -1, STKI_TEXT("files of a job whose work folder is %s", work),
+                         "a folder of its own"},
+            "the work folder: go on with that job (prep.temporary: %s), or begin again with --restart", work);
+    else
+        status = stki_fail_at(
+            err, STK_E_CONFIG, (stki_place){folder, -1, -1, "files that are of no job", "a folder of its own"},
+            "the work folder, which goes at the end with all that is in it: give prep.temporary a folder "
+            "that is empty, or not there yet");
+    stki_free(work);
+    return status;
 }
 
 stk_status stki_work_claim(const stki_job *job, stk_error *err)
@@ -259,6 +291,33 @@ stk_status stki_work_remove(const char *folder, stk_error *err)
     return status == STK_OK ? stki_prep_remove_folder(folder, "lock", err) : status;
 }
 
+/* The folder beside the output, of a job whose work folder is elsewhere: nobody else's files may be there. */
+static stk_status claim_making(const stki_prep_run *run, stk_error *err)
+{
+    char *work = stki_name_of_work(run->job), *other = work_of_making(run->making),
+         *path = stki_format("%s/%s", run->making, making_mark);
+    json_t *mark = work ? json_pack("{s:s}", "work", work) : NULL;
+    stk_status status = STK_OK;
+
+    if (!path || !mark)
+        status = stki_fail_memory(err, 256, "a path");
+    else if (other ? strcmp(work, other) != 0 : has_mark(run->making))
+        status =
+            stki_fail_at(err, STK_E_MISMATCH,
+                         (stki_place){run->making, -1, -1,
+                                      STKI_TEXT("what a job left whose work folder is %s", other ? other : run->making),
+                                      STKI_TEXT("files of one whose work folder is %s", work)},
+                         "an unfinished job of this output: go on with that one, or begin again with --restart");
+    else if (!other && (status = check_own(run->making, err)) == STK_OK &&
+             (status = stki_prep_make_folder(run->making, err)) == STK_OK)
+        status = stki_prep_write_json(path, mark, err);
+    json_decref(mark);
+    stki_free(path);
+    stki_free(other);
+    stki_free(work);
+    return status;
+}
+
 static stk_status make_folders(stki_prep_run *run, stk_error *err)
 {
     char *folder = stki_prep_folder_of(run->job->path), *pieces = NULL;
@@ -271,8 +330,8 @@ static stk_status make_folders(stki_prep_run *run, stk_error *err)
         if (!run->making || !pieces)
             status = stki_fail_memory(err, 256, "a path");
     }
-    if (status == STK_OK)
-        status = stki_prep_make_folder(run->making, err);
+    if (status == STK_OK && strcmp(run->making, run->work) != 0)
+        status = claim_making(run, err);
     if (status == STK_OK && run->mode == STKI_PREP_SPOOLED)
         status = stki_prep_make_folder(pieces, err);
     stki_free(folder);
@@ -280,38 +339,35 @@ static stk_status make_folders(stki_prep_run *run, stk_error *err)
     return status;
 }
 
-/* The folder beside the output has no mark of its own while the work folder is elsewhere: it is a job's if that is. */
-static stk_status check_beside(const stki_prep_run *run, const char *beside, stk_error *err)
+/* Empties a folder of this output, which nobody else may be working in. */
+static stk_status empty(const char *folder, stk_error *err)
 {
-    if (strcmp(beside, run->work) == 0 || !is_of_others(beside) || has_mark(run->work))
-        return STK_OK;
-    return stki_fail_at(err, STK_E_CONFIG,
-                        (stki_place){beside, -1, -1, "files that are of no job", "files in the making, or none"},
-                        "--restart empties the folder: move what is in it elsewhere, or give the output another name");
-}
-
-/* Empties it, which nobody else may be working in. */
-static stk_status restart(stki_prep_run *run, stk_error *err)
-{
-    char *lock = stki_work_file(run, "lock"), *beside = stki_format("%s.prep", run->job->path);
+    char *lock = stki_format("%s/lock", folder), *making = work_of_making(folder);
     int fd = -1;
-    stk_status status = lock && beside ? STK_OK : stki_fail_memory(err, 256, "a path");
+    stk_status status = lock ? STK_OK : stki_fail_memory(err, 256, "a path");
 
-    if (status == STK_OK)
-        status = check_apart(run->job, err);
     if (status == STK_OK && stki_prep_exists(lock))
         status = stki_prep_lock_file(lock, &fd, err);
+    if (status == STK_OK && !making)
+        status = check_own(folder, err);
     if (status == STK_OK)
-        status = check_own(run->work, err);
-    if (status == STK_OK)
-        status = check_beside(run, beside, err);
-    if (status == STK_OK && strcmp(beside, run->work) != 0)
-        status = stki_prep_remove_folder(beside, NULL, err);
-    if (status == STK_OK) /* last: it has the mark */
-        status = stki_work_remove(run->work, err);
+        status = stki_prep_remove_folder(folder, making ? making_mark : "lock", err);
     if (fd >= 0)
         (void)close(fd);
+    stki_free(making);
     stki_free(lock);
+    return status;
+}
+
+static stk_status restart(const stki_prep_run *run, stk_error *err)
+{
+    char *beside = stki_format("%s.prep", run->job->path);
+    stk_status status = beside ? check_apart(run->job, err) : stki_fail_memory(err, 256, "a path");
+
+    if (status == STK_OK)
+        status = empty(run->work, err);
+    if (status == STK_OK && strcmp(beside, run->work) != 0)
+        status = empty(beside, err);
     stki_free(beside);
     return status;
 }
