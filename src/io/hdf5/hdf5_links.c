@@ -348,18 +348,67 @@ static stk_status visit_compact(struct links *l, const stki_hdf5_header *header,
     return status;
 }
 
+/* ---- new groups of many links ---- */
+
+struct heaped {
+    struct links *links;
+    stki_hdf5_cursor *copies; /* the bytes of each are owned */
+    int64_t count, capacity;
+};
+
+static stk_status on_found_link(void *context, stki_hdf5_cursor object, stk_error *err)
+{
+    return take_link(((struct heaped *)context)->links, object, err);
+}
+
+static stk_status on_link_object(void *context, stki_hdf5_cursor object, stk_error *err)
+{
+    struct heaped *h = context;
+    unsigned char *bytes = stki_zalloc(object.left + 1);
+
+    if (bytes && h->count == h->capacity) {
+        const int64_t more = h->capacity ? h->capacity * 2 : 64;
+        stki_hdf5_cursor *copies = stki_resize(h->copies, more * (int64_t)sizeof *copies);
+
+        if (copies) {
+            h->copies = copies;
+            h->capacity = more;
+        }
+    }
+    if (!bytes || h->count == h->capacity) {
+        stki_free(bytes);
+        return stki_fail_memory(err, h->capacity * 2 * (int64_t)sizeof *h->copies, "the links of a group");
+    }
+    memcpy(bytes, object.at, (size_t)object.left);
+    h->copies[h->count++] = (stki_hdf5_cursor){bytes, object.left, false};
+    return STK_OK;
+}
+
+static stk_status visit_dense(struct links *l, uint64_t heap, uint64_t tree, stk_error *err)
+{
+    struct heaped h = {.links = l};
+    stk_status status = stki_hdf5_dense_visit(l->super, heap, tree, STKI_HDF5_LINKS_BY_NAME, l->only,
+                                              l->only ? on_found_link : on_link_object, &h, err);
+
+    if (status == STK_OK && !l->only)
+        status = take_links(l, h.copies, h.count, err);
+    for (int64_t i = 0; i < h.count; i++)
+        stki_free((void *)(uintptr_t)h.copies[i].at);
+    stki_free(h.copies);
+    return status;
+}
+
 static stk_status visit_new(struct links *l, const stki_hdf5_header *header, stki_hdf5_cursor info, stk_error *err)
 {
     const int version = (int)stki_hdf5_take(&info, 1), flags = (int)stki_hdf5_take(&info, 1);
-    uint64_t heap;
+    uint64_t heap, tree;
 
     (void)stki_hdf5_skip(&info, flags & 1 ? 8 : 0);
     heap = stki_hdf5_take(&info, 8);
+    tree = stki_hdf5_take(&info, 8);
     if (version != 0 || flags > 3 || info.bad)
         return stki_hdf5_unsupported(l->super, 0, "link information of another version", err);
-    if (heap != STKI_HDF5_UNDEFINED)
-        return stki_hdf5_unsupported(l->super, heap, "a group with many links", err);
-    return visit_compact(l, header, err);
+    return heap == STKI_HDF5_UNDEFINED ? visit_compact(l, header, err) : visit_dense(l, heap, tree, err);
 }
 
 stk_status stki_hdf5_links_visit(const stki_hdf5_super *super, uint64_t group, const char *only,

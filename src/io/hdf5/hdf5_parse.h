@@ -137,6 +137,18 @@ stk_status stki_hdf5_links_visit(const stki_hdf5_super *super, uint64_t group, c
                                  stk_status (*visit)(void *context, const stki_hdf5_link *link, stk_error *err),
                                  void *context, stk_error *err);
 
+/* ---- links and attributes in a heap: hdf5_dense.c ---- */
+
+enum { STKI_HDF5_LINKS_BY_NAME = 5, STKI_HDF5_ATTRIBUTES_BY_NAME = 8 };
+
+/* `object` is valid during the call. */
+typedef stk_status stki_hdf5_object_visit(void *context, stki_hdf5_cursor object, stk_error *err);
+
+/* Calls `visit` with the objects of a heap that the tree of this type names; with a name: with those whose checksum
+ * fits. It stops at a status that is not STK_OK, and gives it back. */
+stk_status stki_hdf5_dense_visit(const stki_hdf5_super *super, uint64_t heap, uint64_t tree, int type, const char *name,
+                                 stki_hdf5_object_visit *visit, void *context, stk_error *err);
+
 /* ---- data sets: hdf5_describe.c ---- */
 
 typedef struct stki_hdf5_space {
