@@ -38,14 +38,22 @@ struct cf {
 
 /* ---- attributes ---- */
 
-static stk_status read_attribute(const stki_hdf5_dataset *d, const char *name, struct attribute *out, stk_error *err)
+/* True: it was read past the library, or is not there. */
+static bool parse_attribute(const stki_hdf5_dataset *d, const char *name, stki_hdf5_attribute *out)
+{
+    return stki_hdf5_file_parsed(d->home) &&
+           stki_hdf5_attribute_find(&d->home->super, d->header, name, out, NULL) == STK_OK;
+}
+
+/* Inside enter and leave. */
+static stk_status ask_attribute(const stki_hdf5_dataset *d, const char *name, struct attribute *out, stk_error *err)
 {
     hid_t attribute, space;
     hssize_t count;
-    stk_status status = STK_OK;
+    stk_status status = stki_hdf5_dataset_need(d, err);
 
-    if (H5Aexists(d->id, name) <= 0)
-        return STK_OK;
+    if (status != STK_OK || H5Aexists(d->id, name) <= 0)
+        return status;
     attribute = H5Aopen(d->id, name, H5P_DEFAULT);
     space = attribute < 0 ? -1 : H5Aget_space(attribute);
     count = space < 0 ? -1 : H5Sget_simple_extent_npoints(space);
@@ -60,32 +68,81 @@ static stk_status read_attribute(const stki_hdf5_dataset *d, const char *name, s
     return status;
 }
 
+static stk_status read_attribute(const stki_hdf5_dataset *d, const char *name, struct attribute *out, stk_error *err)
+{
+    stki_hdf5_attribute parsed;
+    stki_hdf5_guard guard;
+    stk_status status;
+
+    if (parse_attribute(d, name, &parsed) && parsed.kind != STKI_HDF5_TEXT) {
+        out->there = parsed.kind == STKI_HDF5_NUMBER;
+        out->value = out->there ? parsed.number : out->value;
+        return STK_OK;
+    }
+    stki_hdf5_enter(&guard, false);
+    stki_apart_note(d->path, d->name, "reading attributes", 0);
+    status = ask_attribute(d, name, out, err);
+    stki_hdf5_leave(&guard);
+    return status;
+}
+
 enum { TEXT_ROOM = 16 };
 
-/* A short text, in lower case; "?" if it is none, or a long one. */
-static void read_text(hid_t attribute, char text[TEXT_ROOM])
+/* A short text; "?" if it is none, or a long one. Inside enter and leave. */
+static void ask_text(hid_t attribute, char text[TEXT_ROOM])
 {
     hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
     bool one = space >= 0 && H5Sget_simple_extent_npoints(space) == 1;
     size_t bytes = type < 0 || H5Tget_class(type) != H5T_STRING ? 0 : H5Tget_size(type);
-    char fixed[TEXT_ROOM] = "?", *varying = NULL;
+    char *varying = NULL;
 
+    stki_text(text, TEXT_ROOM, "?");
     if (one && bytes > 0 && H5Tis_variable_str(type) > 0) {
         if (H5Aread(attribute, type, &varying) >= 0 && varying)
-            stki_text(fixed, sizeof fixed, "%s", varying);
+            stki_text(text, TEXT_ROOM, "%s", varying);
         if (varying)
             (void)H5free_memory(varying);
-    } else if (one && bytes > 0 && bytes < sizeof fixed) {
-        memset(fixed, 0, sizeof fixed);
-        if (H5Aread(attribute, type, fixed) < 0)
-            stki_text(fixed, sizeof fixed, "?");
+    } else if (one && bytes > 0 && bytes < TEXT_ROOM) {
+        memset(text, 0, TEXT_ROOM);
+        if (H5Aread(attribute, type, text) < 0)
+            stki_text(text, TEXT_ROOM, "?");
     }
-    for (int i = 0; i < TEXT_ROOM; i++)
-        text[i] = (char)tolower((unsigned char)fixed[i]);
     if (space >= 0)
         (void)H5Sclose(space);
     if (type >= 0)
         (void)H5Tclose(type);
+}
+
+/* In lower case; "" if the attribute is not there. */
+static stk_status read_text(const stki_hdf5_dataset *d, const char *name, char text[TEXT_ROOM], stk_error *err)
+{
+    stki_hdf5_attribute parsed;
+    stki_hdf5_guard guard;
+    hid_t attribute;
+    bool there = false;
+    stk_status status = STK_OK;
+
+    memset(text, 0, TEXT_ROOM);
+    if (parse_attribute(d, name, &parsed) && parsed.kind != STKI_HDF5_NUMBER) {
+        there = parsed.kind == STKI_HDF5_TEXT;
+        if (there)
+            memcpy(text, parsed.text, TEXT_ROOM);
+    } else {
+        stki_hdf5_enter(&guard, false);
+        stki_apart_note(d->path, d->name, "reading attributes", 0);
+        status = stki_hdf5_dataset_need(d, err);
+        if (status == STK_OK && H5Aexists(d->id, name) > 0 && (attribute = H5Aopen(d->id, name, H5P_DEFAULT)) >= 0) {
+            there = true;
+            ask_text(attribute, text);
+            (void)H5Aclose(attribute);
+        }
+        stki_hdf5_leave(&guard);
+    }
+    if (there && text[0] == '\0')
+        text[0] = '?';
+    for (int i = 0; i < TEXT_ROOM; i++)
+        text[i] = (char)tolower((unsigned char)text[i]);
+    return status;
 }
 
 static stk_dtype with_sign(stk_dtype dtype, bool has_sign)
@@ -102,13 +159,11 @@ static stk_dtype with_sign(stk_dtype dtype, bool has_sign)
 static stk_status read_sign(const stki_hdf5_dataset *d, stk_dtype *stored, stk_error *err)
 {
     char text[TEXT_ROOM];
-    hid_t attribute;
+    stk_status status = read_text(d, "_Unsigned", text, err);
 
     *stored = d->type.dtype;
-    if (H5Aexists(d->id, "_Unsigned") <= 0 || (attribute = H5Aopen(d->id, "_Unsigned", H5P_DEFAULT)) < 0)
-        return STK_OK;
-    read_text(attribute, text);
-    (void)H5Aclose(attribute);
+    if (status != STK_OK || text[0] == '\0')
+        return status;
     if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
         return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, text, "\"true\" or \"false\""},
                             "%s: the attribute _Unsigned", d->name);
@@ -131,25 +186,14 @@ static void take_sign(struct attribute *fill, stk_dtype from, stk_dtype to)
 
 static stk_status read_packing(const stki_hdf5_dataset *d, struct packing *out, stk_error *err)
 {
-    stki_hdf5_guard guard;
     stk_status status;
 
     *out = (struct packing){.scale = {false, 1}, .offset = {false, 0}};
-    stki_hdf5_enter(&guard, false);
-    stki_apart_note(d->path, d->name, "reading attributes", 0);
-    status = stki_hdf5_dataset_need(d, err);
-    if (status == STK_OK)
-        status = read_attribute(d, "scale_factor", &out->scale, err);
-    if (status == STK_OK)
-        status = read_attribute(d, "add_offset", &out->offset, err);
-    if (status == STK_OK)
-        status = read_attribute(d, "_FillValue", &out->fill, err);
-    if (status == STK_OK)
-        status = read_attribute(d, "missing_value", &out->missing, err);
-    if (status == STK_OK)
-        status = read_sign(d, &out->stored, err);
-    stki_hdf5_leave(&guard);
-    if (status != STK_OK)
+    if ((status = read_attribute(d, "scale_factor", &out->scale, err)) != STK_OK ||
+        (status = read_attribute(d, "add_offset", &out->offset, err)) != STK_OK ||
+        (status = read_attribute(d, "_FillValue", &out->fill, err)) != STK_OK ||
+        (status = read_attribute(d, "missing_value", &out->missing, err)) != STK_OK ||
+        (status = read_sign(d, &out->stored, err)) != STK_OK)
         return status;
     take_sign(&out->fill, d->type.dtype, out->stored);
     take_sign(&out->missing, d->type.dtype, out->stored);

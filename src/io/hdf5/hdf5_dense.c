@@ -26,7 +26,8 @@ enum {
     MAX_NODE = 1 << 20,
     MAX_ROW = 48,
     MAX_WIDTH = 256,
-    SUMMED_BLOCKS = 2
+    SUMMED_BLOCKS = 2, /* flag of a heap */
+    SHARED = 2         /* of a message */
 };
 
 struct block {
@@ -309,6 +310,8 @@ static stk_status take_record(struct dense *d, const struct node *node, int i, s
         return corrupt(d, d->heap, "more records than the file has room for", err);
     if (d->hash && hash_of(d, node, i) != *d->hash)
         return STK_OK;
+    if (d->type == STKI_HDF5_ATTRIBUTES_BY_NAME && (record_of(d, node, i)[8] & SHARED))
+        return stki_hdf5_unsupported(d->super, d->heap, "a shared attribute", err);
     status = find_object(d, record_of(d, node, i) + (d->type == STKI_HDF5_LINKS_BY_NAME ? 4 : 0), &object, err);
     return status == STK_OK ? d->visit(d->context, object, err) : status;
 }

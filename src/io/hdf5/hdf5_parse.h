@@ -160,6 +160,17 @@ typedef struct stki_hdf5_space {
 bool stki_hdf5_space_parse(stki_hdf5_cursor data, stki_hdf5_space *out);
 bool stki_hdf5_type_parse(stki_hdf5_cursor data, struct stki_hdf5_type *out);
 
+/* An attribute of one element. */
+typedef struct stki_hdf5_attribute {
+    enum { STKI_HDF5_ABSENT, STKI_HDF5_NUMBER, STKI_HDF5_TEXT } kind;
+    double number;
+    char text[16]; /* ends with NUL */
+} stki_hdf5_attribute;
+
+/* STK_E_UNSUPPORTED: it is there, and something else. */
+stk_status stki_hdf5_attribute_find(const stki_hdf5_super *super, uint64_t header, const char *name,
+                                    stki_hdf5_attribute *out, stk_error *err);
+
 /* Fills type, shape, layout, grid, pipeline, fill and the stored bytes of a compact one. On failure it is as it was. */
 stk_status stki_hdf5_describe(const stki_hdf5_super *super, uint64_t header, struct stki_hdf5_dataset *out,
                               stk_error *err);

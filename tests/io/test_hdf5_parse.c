@@ -1,0 +1,141 @@
+/* test_hdf5_parse.c: files written by libhdf5 that stoker opens without it: what they hold is what was written, and
+ * libhdf5 has no file open meanwhile. */
+#include "cmocka_all.h"
+#include "container.h"
+#include "format.h"
+#include "hdf5_files.h"
+#include "hdf5_parse.h"
+#include "io_files.h"
+#include "source_opts.h"
+#include "tensor_internal.h"
+#include <math.h>
+
+static stk_error err;
+
+/* The numbers that the author of the checksum gives. */
+static void test_checksum(void **state)
+{
+    static const char text[] = "Four score and seven years ago";
+
+    (void)state;
+    assert_int_equal(stki_hdf5_sum("", 0), 0xDEADBEEF);
+    assert_int_equal(stki_hdf5_sum(text, sizeof text - 1), 0x17770551);
+}
+
+static void put_number(hid_t object, const char *name, hid_t type, double value)
+{
+    hid_t space = H5Screate(H5S_SCALAR), attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+
+    STKT_MUST(H5Awrite(attribute, H5T_NATIVE_DOUBLE, &value));
+    STKT_MUST(H5Aclose(attribute));
+    STKT_MUST(H5Sclose(space));
+}
+
+/* /g has `count` data sets n0, n1, … of one whole number, their index; each has `attributes` more and a scale_factor.
+ */
+static void write_file(const char *path, bool latest, int count, int attributes)
+{
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS), file, group, space;
+    const hsize_t one = 1;
+
+    if (latest)
+        STKT_MUST(H5Pset_libver_bounds(access, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST));
+    file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    group = H5Gcreate2(file, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    space = H5Screate_simple(1, &one, NULL);
+    for (int i = 0; i < count; i++) {
+        char name[32];
+        hid_t x;
+
+        snprintf(name, sizeof name, "n%d", i);
+        x = H5Dcreate2(group, name, i % 2 ? H5T_STD_I32BE : H5T_STD_I32LE, space, H5P_DEFAULT, H5P_DEFAULT,
+                       H5P_DEFAULT);
+        STKT_MUST(H5Dwrite(x, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, &i));
+        for (int k = 0; k < attributes; k++) {
+            snprintf(name, sizeof name, "attribute %d", k);
+            put_number(x, name, H5T_STD_I16LE, k);
+        }
+        put_number(x, "scale_factor", i % 3 ? H5T_IEEE_F32BE : H5T_IEEE_F64LE, 0.5);
+        STKT_MUST(H5Dclose(x));
+    }
+    STKT_MUST(H5Sclose(space));
+    STKT_MUST(H5Gclose(group));
+    STKT_MUST(H5Fclose(file));
+    STKT_MUST(H5Pclose(access));
+}
+
+static double value_of(const stki_container *c, int64_t member, const stki_reader_opts *opts)
+{
+    stki_array array;
+    stk_tensor tensor;
+    const int64_t strides[1] = {8};
+    double value = NAN;
+
+    assert_int_equal(stki_container_array(c, member, opts, &array, &err), STK_OK);
+    assert_int_equal(stki_array_tensor(&array, c->path, &tensor, &err), STK_OK);
+    assert_int_equal(stk_tensor_numel(&tensor), 1);
+    stki_copy_strided(&value, STK_F64, strides, tensor.data, tensor.dtype, tensor.strides,
+                      (tensor.flags & STK_TENSOR_SWAPPED) != 0, 1, tensor.shape);
+    stk_tensor_release(&tensor);
+    stki_array_release(&array);
+    return value;
+}
+
+static void check_file(const char *path, int count)
+{
+    const stki_reader_opts *cf = stkt_source("{cf: true}");
+    stki_container *c;
+    int seen = 0;
+
+    assert_int_equal(stki_container_open(path, cf, &c, &err), STK_OK);
+    assert_int_equal(c->member_count, count);
+    for (int64_t i = 0; i < c->member_count; i++) {
+        int number = -1;
+
+        assert_int_equal(sscanf(c->members[i].name, "/g/n%d", &number), 1);
+        assert_int_equal(c->members[i].status, STK_OK);
+        assert_true(i == 0 || strcmp(c->members[i - 1].name, c->members[i].name) < 0);
+        if (number % 7 == 0) {
+            assert_true(value_of(c, i, cf) == number / 2.0);
+            assert_true(value_of(c, i, &(stki_reader_opts){0}) == number);
+        }
+        seen++;
+    }
+    assert_int_equal(seen, count);
+    assert_int_equal(H5Fget_obj_count((hid_t)H5F_OBJ_ALL, H5F_OBJ_FILE), 0);
+    stki_container_release(c);
+}
+
+static void test_groups(void **state)
+{
+    static const int counts[] = {0, 1, 8, 9, 60, 700, 3000};
+    const char *path = stkt_path("groups.h5");
+
+    (void)state;
+    for (int latest = 0; latest < 2; latest++)
+        for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+            write_file(path, latest, counts[i], counts[i] > 100 ? 0 : 3);
+            check_file(path, counts[i]);
+        }
+}
+
+static void test_attributes(void **state)
+{
+    static const int counts[] = {0, 7, 8, 40, 300};
+    const char *path = stkt_path("attributes.h5");
+
+    (void)state;
+    for (int latest = 0; latest < 2; latest++)
+        for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+            write_file(path, latest, 3, counts[i]);
+            check_file(path, 3);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_checksum), cmocka_unit_test(test_groups),
+                                       cmocka_unit_test(test_attributes)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
