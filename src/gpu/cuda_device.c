@@ -43,6 +43,8 @@ static cudaStream_t stream_of(const stk_stream *stream)
     return stream ? ((const cuda_stream *)(const void *)stream)->handle : cudaStreamPerThread;
 }
 
+/* The per-thread stream of another thread, which no call of this thread can name. Events go to the legacy stream: its
+ * work runs after all that was queued before in the per-thread streams. */
 static bool is_elsewhere(const stk_stream *stream)
 {
     return stream && stream->wrapped && stream_of(stream) == cudaStreamPerThread &&
@@ -419,6 +421,21 @@ static stk_status leave_with_answer(stki_cuda_device *cuda, cudaError_t error, c
     return STK_AGAIN;
 }
 
+/* The per-thread stream of another thread: an event in the legacy stream, which is behind it. */
+static cudaError_t query_elsewhere(void)
+{
+    cudaEvent_t event;
+    cudaError_t error = stki_cuda->EventCreateWithFlags(&event, cudaEventDisableTiming);
+
+    if (error)
+        return error;
+    error = stki_cuda->EventRecord(event, cudaStreamLegacy);
+    if (!error)
+        error = stki_cuda->EventQuery(event);
+    (void)stki_cuda->EventDestroy(event);
+    return error;
+}
+
 static stk_status cuda_stream_query(stk_device *device, stk_stream *stream, stk_error *err)
 {
     stki_cuda_device *cuda = cuda_of(device);
@@ -427,8 +444,8 @@ static stk_status cuda_stream_query(stk_device *device, stk_stream *stream, stk_
 
     if (status != STK_OK)
         return status;
-    if (is_elsewhere(stream)) /* no call of this thread names it: only the whole device can be asked for */
-        return leave_with(cuda, stki_cuda->DeviceSynchronize(), doing, -1, err);
+    if (is_elsewhere(stream))
+        return leave_with_answer(cuda, query_elsewhere(), doing, err);
     return leave_with_answer(cuda, stki_cuda->StreamQuery(stream_of(stream)), doing, err);
 }
 
@@ -502,12 +519,12 @@ static stk_status cuda_event_record(stk_device *device, stk_event *event, stk_st
     static const char doing[] = "recording an event";
     stk_status status;
 
-    if (is_elsewhere(stream))
-        return stki_fail(err, STK_E_UNSUPPORTED, "%s: %s: the per-thread stream of another thread", cuda->name, doing);
     status = stki_cuda_enter(cuda, doing, err);
     if (status != STK_OK)
         return status;
-    return leave_with(cuda, stki_cuda->EventRecord(event_of(event), stream_of(stream)), doing, -1, err);
+    return leave_with(
+        cuda, stki_cuda->EventRecord(event_of(event), is_elsewhere(stream) ? cudaStreamLegacy : stream_of(stream)),
+        doing, -1, err);
 }
 
 static stk_status cuda_event_query(stk_device *device, stk_event *event, stk_error *err)

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define CLOSE_NS STKI_SECOND            /* what destroy allows for closing */
-#define LAST_WAIT_NS (10 * STKI_SECOND) /* for streams, before memory they may be using is freed */
+#define LAST_WAIT_NS (10 * STKI_SECOND) /* for all streams, before memory that they may be using is freed */
 enum {
     FIRST_LOOK_NS = 20000, /* while copies are on their way, growing to … */
     LONGEST_LOOK_NS = 200000,
@@ -481,14 +481,21 @@ stk_status stki_prefetch_create(const stki_prefetch_opts *opts, stki_prefetch **
     return status;
 }
 
-/* Memory that a stream may still use is not freed: what does not pass in time is left to the process. */
-static bool has_passed(stki_prefetch *prefetch, stki_prefetch_slot *slot)
+static int64_t left_until(int64_t deadline)
 {
-    bool passed = stki_guards_wait(&slot->guards, LAST_WAIT_NS, NULL) != STK_E_TIMEOUT;
+    int64_t left = deadline - stki_now_ns();
+
+    return left > 0 ? left : 0;
+}
+
+/* Memory that a stream may still use is not freed: what does not pass in time is left to the process. */
+static bool has_passed(stki_prefetch *prefetch, stki_prefetch_slot *slot, int64_t deadline)
+{
+    bool passed = stki_guards_wait(&slot->guards, left_until(deadline), NULL) != STK_E_TIMEOUT;
 
     for (int k = 0; k < 2 && passed; k++)
         passed = !slot->flights[k].ready ||
-                 stk_event_synchronize(slot->flights[k].ready, LAST_WAIT_NS, NULL) != STK_E_TIMEOUT;
+                 stk_event_synchronize(slot->flights[k].ready, left_until(deadline), NULL) != STK_E_TIMEOUT;
     if (passed)
         return true;
     stki_log(STKI_LOG_memory, "%s: %lld bytes are in use by a stream that does not come to its end",
@@ -496,9 +503,9 @@ static bool has_passed(stki_prefetch *prefetch, stki_prefetch_slot *slot)
     return false;
 }
 
-static void free_slot(stki_prefetch *prefetch, stki_prefetch_slot *slot)
+static void free_slot(stki_prefetch *prefetch, stki_prefetch_slot *slot, int64_t deadline)
 {
-    if (has_passed(prefetch, slot) && slot->block)
+    if (has_passed(prefetch, slot, deadline) && slot->block)
         stki_device_free(prefetch->device, STK_MEMORY_DEVICE, slot->block, prefetch->slot_bytes);
     for (int k = 0; k < 2; k++) {
         stki_prefetch_flight *flight = &slot->flights[k];
@@ -513,10 +520,13 @@ static void free_slot(stki_prefetch *prefetch, stki_prefetch_slot *slot)
 
 static void unref(stki_prefetch *prefetch)
 {
+    int64_t deadline;
+
     if (!stki_unref(&prefetch->refs))
         return;
+    deadline = stki_deadline_ns(LAST_WAIT_NS);
     for (int i = 0; prefetch->slots && i < prefetch->depth; i++)
-        free_slot(prefetch, &prefetch->slots[i]);
+        free_slot(prefetch, &prefetch->slots[i], deadline);
     for (int i = 0; prefetch->spares && i <= 2 * prefetch->depth; i++)
         stk_event_destroy(prefetch->spares[i]);
     stk_stream_destroy(prefetch->convert_stream);

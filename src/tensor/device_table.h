@@ -25,7 +25,11 @@ struct stk_stream {
     /* stream.c's, see stream.h */
     int64_t number; /* no other stream of the process has it */
     stki_counter refs;
-    bool ended;     /* wrapped: the handle was destroyed, the caller's stream may be gone */
+    enum {
+        STKI_STREAM_LIVE,
+        STKI_STREAM_ENDED, /* wrapped: the handle was destroyed, the caller's stream may be gone */
+        STKI_STREAM_LOST   /* and its last work could neither be marked nor waited for */
+    } ended;
     stk_event *end; /* behind its last work; NULL: that was waited for */
 };
 

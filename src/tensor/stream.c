@@ -75,27 +75,57 @@ void stki_stream_release(stk_stream *stream)
 /* From here on the caller's own stream is not touched. */
 static void end_wrapped(stk_stream *stream)
 {
+    stk_event *end = NULL;
+    stk_status status = STK_OK;
+
+    if (stk_event_create(stream->device, false, &end, NULL) != STK_OK ||
+        stk_event_record(end, stream, NULL) != STK_OK) {
+        stk_event_destroy(end);
+        end = NULL;
+        status = stk_stream_synchronize(stream, END_WAIT_NS, NULL);
+    }
     stki_lock(&end_lock);
-    if (stk_event_create(stream->device, false, &stream->end, NULL) != STK_OK ||
-        stk_event_record(stream->end, stream, NULL) != STK_OK)
-        (void)stk_stream_synchronize(stream, END_WAIT_NS, NULL);
-    stream->ended = true;
+    stream->end = end;
+    stream->ended = status == STK_E_TIMEOUT ? STKI_STREAM_LOST : STKI_STREAM_ENDED;
     stki_unlock(&end_lock);
 }
 
-stk_status stki_stream_mark(stk_stream *stream, stk_event *event, stk_error *err)
+stk_status stki_stream_mark(stk_stream *stream, stk_event *event, bool *marked, stk_error *err)
 {
     stk_status status = STK_OK;
-    bool ended;
+
+    if (stream->wrapped)
+        stki_lock(&end_lock);
+    *marked = !stream->ended;
+    if (*marked)
+        status = stk_event_record(event, stream, err);
+    if (stream->wrapped)
+        stki_unlock(&end_lock);
+    *marked = *marked && status == STK_OK;
+    return status;
+}
+
+static stk_status query_held(void *what, stk_error *err)
+{
+    stk_stream *stream = what;
+    stk_status status;
 
     if (!stream->wrapped)
-        return stk_event_record(event, stream, err);
+        return stk_stream_query(stream, err);
     stki_lock(&end_lock);
-    ended = stream->ended;
-    if (!ended)
-        status = stk_event_record(event, stream, err);
+    if (!stream->ended)
+        status = stk_stream_query(stream, err);
+    else if (stream->ended == STKI_STREAM_LOST)
+        status = STK_AGAIN;
+    else
+        status = stream->end ? stk_event_query(stream->end, err) : STK_OK;
     stki_unlock(&end_lock);
-    return ended && stream->end ? stk_event_synchronize(stream->end, END_WAIT_NS, err) : status;
+    return status;
+}
+
+stk_status stki_stream_await(stk_stream *stream, int64_t timeout_ns, stk_error *err)
+{
+    return stki_poll(query_held, stream, "the stream", timeout_ns, err);
 }
 
 static void forget_stream(void *context, stk_device *device)

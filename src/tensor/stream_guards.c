@@ -1,14 +1,17 @@
-/* stream_guards.c: see stream_guards.h. */
+/* stream_guards.c: see stream_guards.h. A guard is an event behind the work, or, where none can be recorded, the stream
+ * itself, held and queried. */
 #include "stream_guards.h"
 #include "allocate.h"
 #include "clock.h"
 #include "stream.h"
 
-#define ADD_WAIT_NS (600 * STKI_SECOND) /* for a stream in which no event can be recorded */
+#define LAST_WAIT_NS (600 * STKI_SECOND) /* for a stream that there is no memory to remember */
 
 struct stki_stream_guard {
-    stk_event *event;
-    int64_t stream; /* its number */
+    stk_event *event; /* NULL: not made yet */
+    stk_stream *held; /* not NULL: it is asked, and the event is not */
+    const stk_device *device;
+    int64_t number; /* of the stream */
 };
 
 void stki_guards_init(stki_stream_guards *guards)
@@ -18,52 +21,79 @@ void stki_guards_init(stki_stream_guards *guards)
 
 void stki_guards_fini(stki_stream_guards *guards)
 {
+    stki_guards_clear(guards);
     for (int i = 0; i < guards->room; i++)
         stk_event_destroy(guards->guards[i].event);
     stki_free(guards->guards);
     stki_mutex_fini(&guards->lock);
 }
 
-/* With the lock. An event of the stream's device: the one of this stream, or one that is not in use. NULL: none can be
- * made. */
+/* With the lock. The stream's guard, or an unused one of its device. NULL: no memory. */
 static struct stki_stream_guard *guard_for(stki_stream_guards *guards, const stk_stream *stream)
 {
     struct stki_stream_guard *grown, spare;
     int place = 0;
 
-    while (place < guards->count && guards->guards[place].stream != stream->number)
+    while (place < guards->count && guards->guards[place].number != stream->number)
         place++;
     if (place < guards->count)
         return &guards->guards[place];
-    while (place < guards->room && guards->guards[place].event->device != stream->device)
+    while (place < guards->room && guards->guards[place].device != stream->device)
         place++;
     if (place == guards->room) {
         grown = stki_resize(guards->guards, (guards->room + 1) * (int64_t)sizeof *grown);
         if (!grown)
             return NULL;
         guards->guards = grown;
-        if (stk_event_create(stream->device, false, &grown[place].event, NULL) != STK_OK)
-            return NULL;
-        guards->room++;
+        grown[guards->room++] = (struct stki_stream_guard){.device = stream->device};
     }
     spare = guards->guards[place];
     guards->guards[place] = guards->guards[guards->count];
-    spare.stream = stream->number;
+    spare.number = stream->number;
     guards->guards[guards->count] = spare;
     return &guards->guards[guards->count++];
+}
+
+/* With the lock. */
+static stk_status mark(struct stki_stream_guard *guard, stk_stream *stream, stk_error *err)
+{
+    bool marked = false;
+    stk_status status = guard->event ? STK_OK : stk_event_create(stream->device, false, &guard->event, err);
+
+    if (status == STK_OK)
+        status = stki_stream_mark(stream, guard->event, &marked, err);
+    if (!marked)
+        stki_stream_retain(stream);
+    stki_stream_release(guard->held);
+    guard->held = marked ? NULL : stream;
+    return status == STK_E_MEMORY ? STK_OK : status;
 }
 
 stk_status stki_guards_add(stki_stream_guards *guards, stk_stream *stream, stk_error *err)
 {
     struct stki_stream_guard *guard;
-    stk_status status = STK_E_MEMORY;
+    stk_status status = STK_OK;
 
     stki_lock(&guards->lock);
     guard = guard_for(guards, stream);
     if (guard)
-        status = stki_stream_mark(stream, guard->event, err);
+        status = mark(guard, stream, err);
     stki_unlock(&guards->lock);
-    return status == STK_OK ? STK_OK : stk_stream_synchronize(stream, ADD_WAIT_NS, err);
+    if (guard)
+        return status;
+    status = stki_stream_await(stream, LAST_WAIT_NS, err);
+    if (status == STK_E_TIMEOUT) {
+        stki_lock(&guards->lock);
+        guards->stuck = true;
+        stki_unlock(&guards->lock);
+    }
+    return status;
+}
+
+static stk_status await(const struct stki_stream_guard *guard, int64_t timeout_ns, stk_error *err)
+{
+    return guard->held ? stki_stream_await(guard->held, timeout_ns, err)
+                       : stk_event_synchronize(guard->event, timeout_ns, err);
 }
 
 stk_status stki_guards_wait_in(stki_stream_guards *guards, stk_stream *stream, stk_error *err)
@@ -71,19 +101,31 @@ stk_status stki_guards_wait_in(stki_stream_guards *guards, stk_stream *stream, s
     stk_status status = STK_OK;
 
     for (int i = 0; i < guards->count && status == STK_OK; i++)
-        status = stk_stream_wait(stream, guards->guards[i].event, err);
+        status = guards->guards[i].held ? await(&guards->guards[i], LAST_WAIT_NS, err)
+                                        : stk_stream_wait(stream, guards->guards[i].event, err);
     return status;
 }
 
 stk_status stki_guards_wait(stki_stream_guards *guards, int64_t timeout_ns, stk_error *err)
 {
-    for (int i = 0; i < guards->count; i++)
-        if (stk_event_synchronize(guards->guards[i].event, timeout_ns, err) == STK_E_TIMEOUT)
+    int64_t deadline = stki_deadline_ns(timeout_ns);
+
+    for (int i = 0; i < guards->count; i++) {
+        int64_t left = timeout_ns > 0 ? deadline - stki_now_ns() : timeout_ns;
+
+        if (timeout_ns > 0 && left < 0)
+            left = 0;
+        if (await(&guards->guards[i], left, err) == STK_E_TIMEOUT)
             return STK_E_TIMEOUT;
-    return STK_OK;
+    }
+    return guards->stuck ? STK_E_TIMEOUT : STK_OK;
 }
 
 void stki_guards_clear(stki_stream_guards *guards)
 {
+    for (int i = 0; i < guards->count; i++) {
+        stki_stream_release(guards->guards[i].held);
+        guards->guards[i].held = NULL;
+    }
     guards->count = 0;
 }

@@ -1,15 +1,13 @@
-/* stream_wait.c: waiting for streams and events. Waits look and sleep, so that a timeout holds whatever a driver does.
+/* stream_wait.c: waiting for streams and events by polling, so that a timeout holds even if a driver call would hang.
  * It lies below the devices, which wait too. */
 #include "clock.h"
-#include "device_table.h"
 #include "error.h"
+#include "stream.h"
 #include "thread.h"
 
 enum { FIRST_LOOK_NS = 2000, LONGEST_SLEEP_NS = 200000 };
 
-typedef stk_status (*query_fn)(void *what, stk_error *err);
-
-static stk_status wait_until(query_fn query, void *what, const char *noun, int64_t timeout_ns, stk_error *err)
+stk_status stki_poll(stki_query_fn *query, void *what, const char *noun, int64_t timeout_ns, stk_error *err)
 {
     int64_t start = stki_now_ns(), deadline = stki_deadline_ns(timeout_ns), sleep_ns = FIRST_LOOK_NS;
     stk_status status;
@@ -34,7 +32,7 @@ static stk_status query_stream(void *what, stk_error *err)
 
 stk_status stk_stream_synchronize(stk_stream *stream, int64_t timeout_ns, stk_error *err)
 {
-    return wait_until(query_stream, stream, "the stream", timeout_ns, err);
+    return stki_poll(query_stream, stream, "the stream", timeout_ns, err);
 }
 
 static stk_status query_event(void *what, stk_error *err)
@@ -46,5 +44,5 @@ static stk_status query_event(void *what, stk_error *err)
 
 stk_status stk_event_synchronize(stk_event *event, int64_t timeout_ns, stk_error *err)
 {
-    return wait_until(query_event, event, "the event", timeout_ns, err);
+    return stki_poll(query_event, event, "the event", timeout_ns, err);
 }

@@ -108,6 +108,14 @@ static stk_status fake_stream_create(stk_device *device, bool urgent, stk_stream
     return STK_OK;
 }
 
+static stk_status fake_stream_wrap(stk_device *device, void *native, stk_stream **out, stk_error *err)
+{
+    (void)native;
+    fake_stream_create(device, false, out, err);
+    (*out)->wrapped = true;
+    return STK_OK;
+}
+
 static fake_engine *fake_engine_of(stk_stream *stream)
 {
     return ((fake_stream *)(void *)stream)->engine;
@@ -198,6 +206,7 @@ static const stki_device_ops fake_ops = {
     .alloc_pinned = fake_alloc,
     .free_pinned = fake_free,
     .stream_create = fake_stream_create,
+    .stream_wrap = fake_stream_wrap,
     .stream_destroy = fake_stream_destroy,
     .stream_query = fake_stream_query,
     .event_create = fake_event_create,

@@ -1,0 +1,153 @@
+/* test_stream_guards.c: guards over memory that streams use, on a device whose streams move only when the test says so
+ * and whose events fail on request. Adding never blocks: a stream whose event cannot be made or recorded, or whose
+ * handle was destroyed, is held and asked instead, and the memory is not given out before it has passed.
+ */
+#include "fake_device.h"
+#include "stk_test.h"
+#include "stream.h"
+#include "stream_guards.h"
+
+static fake_device fake;
+static stk_error err;
+
+static int setup(void **state)
+{
+    (void)state;
+    fake_init(&fake, "fake");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    assert_int_equal(stki_counted(&fake.events), 0);
+    fake_fini(&fake);
+    return 0;
+}
+
+static stk_stream *new_stream(void)
+{
+    stk_stream *stream;
+
+    assert_ok(stk_stream_create(&fake.base, &stream, &err));
+    return stream;
+}
+
+static bool is_clear(stki_stream_guards *guards)
+{
+    stk_status status = stki_guards_wait(guards, 0, &err);
+
+    assert_true(status == STK_OK || status == STK_E_TIMEOUT);
+    return status == STK_OK;
+}
+
+static void test_events(void **state)
+{
+    stk_stream *a = new_stream(), *b = new_stream();
+    stki_stream_guards guards = {0};
+
+    (void)state;
+    stki_guards_init(&guards);
+    fake_queue(a, 1);
+    fake_queue(b, 1);
+    assert_ok(stki_guards_add(&guards, a, &err));
+    assert_ok(stki_guards_add(&guards, b, &err));
+    fake_queue(b, 1); /* not guarded */
+    assert_ok(stki_guards_add(&guards, a, &err));
+    assert_int_equal(guards.count, 2);
+    stki_count_set(&fake_engine_of(b)->done, 1);
+    assert_false(is_clear(&guards));
+    fake_finish(a);
+    assert_true(is_clear(&guards));
+    stki_guards_clear(&guards);
+    assert_false(stki_guards_any(&guards));
+    stki_guards_fini(&guards);
+    stk_stream_destroy(a);
+    stk_stream_destroy(b);
+}
+
+/* The stream has work that does not end, so that a wait for it would not return. */
+static void test_no_events(void **state)
+{
+    stk_stream *stream = new_stream();
+    stki_stream_guards guards = {0};
+
+    (void)state;
+    stki_guards_init(&guards);
+    fake_queue(stream, 1);
+    stki_count_set(&fake.fail_events, 1);
+    assert_ok(stki_guards_add(&guards, stream, &err));
+    assert_false(is_clear(&guards));
+    stki_count_set(&fake.fail_records, 1);
+    assert_status(stki_guards_add(&guards, stream, &err), STK_E_DEVICE); /* is told, and guarded nevertheless */
+    assert_false(is_clear(&guards));
+    assert_ok(stki_guards_add(&guards, stream, &err)); /* an event again */
+    fake_queue(stream, 1);
+    stki_count_set(&fake_engine_of(stream)->done, 1);
+    assert_true(is_clear(&guards));
+    stki_count_set(&fake.fail_records, 1);
+    assert_status(stki_guards_add(&guards, stream, &err), STK_E_DEVICE);
+    stk_stream_destroy(stream); /* held by its guard */
+    assert_false(is_clear(&guards));
+    fake_finish(stream);
+    assert_true(is_clear(&guards));
+    stki_guards_fini(&guards);
+}
+
+/* Of a wrapped stream nothing is asked after its handle was destroyed but the event behind its last work. */
+static void test_destroyed_handle(void **state)
+{
+    (void)state;
+    for (int unrecorded = 0; unrecorded < 2; unrecorded++) {
+        stki_stream_guards guards = {0};
+        fake_engine *engine;
+        stk_stream *stream;
+
+        stki_guards_init(&guards);
+        assert_ok(stk_stream_wrap(&fake.base, NULL, &stream, &err));
+        engine = fake_engine_of(stream);
+        fake_queue(stream, 1);
+        stki_stream_retain(stream); /* a deleter's */
+        if (unrecorded) {
+            stki_count_set(&fake.fail_records, 1);
+            assert_status(stki_guards_add(&guards, stream, &err), STK_E_DEVICE);
+        }
+        stk_stream_destroy(stream);
+        stki_count(&engine->queued, 1); /* the caller's work goes on behind it */
+        assert_ok(stki_guards_add(&guards, stream, &err));
+        stki_stream_release(stream);
+        assert_false(is_clear(&guards));
+        stki_count_set(&engine->done, 1);
+        assert_true(is_clear(&guards));
+        stki_guards_fini(&guards);
+    }
+}
+
+/* A failed stream does not touch memory any more. */
+static void test_failed_stream(void **state)
+{
+    stk_stream *stream = new_stream();
+    stki_stream_guards guards = {0};
+
+    (void)state;
+    stki_guards_init(&guards);
+    fake_queue(stream, 1);
+    assert_ok(stki_guards_add(&guards, stream, &err));
+    assert_false(is_clear(&guards));
+    fake_engine_of(stream)->broken = true;
+    assert_true(is_clear(&guards));
+    stki_guards_fini(&guards);
+    stk_stream_destroy(stream);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_events, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_events, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_destroyed_handle, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_failed_stream, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
