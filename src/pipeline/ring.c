@@ -25,6 +25,8 @@ struct stki_ring {
     _Atomic int64_t generation;                    /* grows with every restart; written under the lock */
     int working, sleeping_workers, parked_workers; /* workers, each counted in one of the three */
     bool consumer_waits, finishing;
+    bool is_blocked;       /* there are free slots for the next step, and none was clear */
+    bool is_polled;        /* a worker looks whether one has become clear */
     _Atomic bool stopping; /* written under the lock; workers look at it between two tiles without */
 
     /* where the consumer may help */
@@ -113,13 +115,13 @@ static void wake(stki_cond *whom)
         stki_wake_one(whom);
 }
 
-static void rest(stki_ring *ring, int *resting, stki_cond *cond, stki_counter *ns)
+static void rest(stki_ring *ring, int *resting, stki_cond *cond, stki_counter *ns, int64_t deadline_ns)
 {
     int64_t before = stki_now_ns();
 
     ring->working--;
     ++*resting;
-    stki_wait(cond, &ring->lock, INT64_MAX);
+    stki_wait(cond, &ring->lock, deadline_ns);
     --*resting;
     ring->working++;
     stki_count(ns, stki_now_ns() - before);
@@ -298,20 +300,20 @@ static stki_ring_slot *slot_with_work(stki_ring *ring)
     return NULL;
 }
 
-/* Under the lock: takes a free slot for the next step, the first that is clear. If none is: the first for those who may
- * wait, else NULL. */
-static stki_ring_slot *take_free(stki_ring *ring, bool may_wait)
+/* Under the lock: takes a free slot for the next step, the first that is clear. NULL: none is. */
+static stki_ring_slot *take_free(stki_ring *ring)
 {
     stki_ring_slot **from = &ring->free_list, *slot;
 
+    ring->is_blocked = false;
     if (!ring->free_list || ring->finishing || ring->next_open >= ring->end)
         return NULL;
     while (ring->work.is_clear && *from && !ring->work.is_clear(*from))
         from = &(*from)->next_free;
-    if (!*from && !may_wait)
-        return NULL;
-    from = *from ? from : &ring->free_list;
     slot = *from;
+    ring->is_blocked = !slot;
+    if (!slot)
+        return NULL;
     *from = slot->next_free;
     assert(slot->state == STKI_SLOT_FREE);
     slot->state = STKI_SLOT_FILLING;
@@ -338,21 +340,27 @@ static void begin(stki_ring *ring, stki_ring_slot *slot, int worker)
 static bool find_work(stki_ring *ring, stki_ring_slot **slot, bool *fresh, stki_ring_clocks *clocks)
 {
     while (!ring->stopping) {
-        if (ring->working > wanted_workers(ring)) {
+        bool polls;
+
+        if (ring->working > wanted_workers(ring) && (!ring->is_blocked || ring->is_polled)) {
             stki_count_set(&clocks->parked_since_ns, stki_now_ns());
-            rest(ring, &ring->parked_workers, &ring->park_cond, &clocks->wait_slot_ns);
+            rest(ring, &ring->parked_workers, &ring->park_cond, &clocks->wait_slot_ns, INT64_MAX);
             stki_count_set(&clocks->parked_since_ns, 0);
             continue;
         }
         look_for_consumer(ring);
         if ((*slot = slot_with_work(ring)) != NULL)
             return true;
-        *fresh = (*slot = take_free(ring, true)) != NULL;
+        *fresh = (*slot = take_free(ring)) != NULL;
         if (*fresh)
             return true;
-        /* Perhaps there are slots, but the steps have run out or are all claimed. */
+        polls = ring->is_blocked && !ring->is_polled; /* one worker is enough */
+        ring->is_polled |= polls;
+        /* If there are clear slots, the steps have run out or are all claimed. */
         rest(ring, &ring->sleeping_workers, &ring->work_cond,
-             ring->free_list ? &clocks->wait_work_ns : &clocks->wait_slot_ns);
+             ring->free_list && !ring->is_blocked ? &clocks->wait_work_ns : &clocks->wait_slot_ns,
+             polls ? stki_now_ns() + CLEAR_POLL_NS : INT64_MAX);
+        ring->is_polled &= !polls;
     }
     return false;
 }
@@ -408,7 +416,7 @@ void stki_ring_run_inline(stki_ring *ring, int worker, stki_ring_clocks *clocks,
             slot = ring->inflight[ring->next_deliver % ring->slot_count];
             done = slot->state == STKI_SLOT_READY;
         } else if (!done) {
-            slot = take_free(ring, false);
+            slot = take_free(ring);
             fresh = slot != NULL;
             done = !slot;
             blocked = done && ring->free_list && !ring->finishing;
@@ -448,7 +456,7 @@ static bool help(stki_ring *ring, stki_ring_slot **at)
     int64_t tile;
 
     if (!slot && (!ring->help.may_open || ring->help.may_open(ring->work.context, ring->next_open)))
-        fresh = (slot = take_free(ring, false)) != NULL;
+        fresh = (slot = take_free(ring)) != NULL;
     if (!slot)
         return false;
     stki_unlock(&ring->lock);

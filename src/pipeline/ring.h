@@ -64,8 +64,7 @@ typedef struct stki_ring_work {
     void (*tile)(void *context, stki_ring_slot *slot, int64_t tile, int worker);
     /* Phase slot->phase is finished. Returns the tiles of the next phase, or -1: the slot is complete. */
     int64_t (*phase_end)(void *context, stki_ring_slot *slot, int worker);
-    /* Under the ring's lock. False: `begin` of this slot would wait, so that others are taken first. NULL: none would.
-     */
+    /* Under the ring's lock. False: the slot's memory is in use still, so that it is not begun yet. NULL: never. */
     bool (*is_clear)(stki_ring_slot *slot);
 } stki_ring_work;
 

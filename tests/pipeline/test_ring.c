@@ -16,6 +16,7 @@ typedef struct toy_slot {
     stki_ring_slot ring;
     int64_t step_seen;
     int phases_ended;
+    int looks; /* how often it was asked whether it is clear, since its step began */
     int runs[3][MAX_TILES];
     int64_t sum;
 } toy_slot;
@@ -37,6 +38,15 @@ static int processors = 2;
 static int64_t stop_tile;        /* > 0: the ring is stopped from inside this tile */
 static int64_t restart_in_begin; /* > 0: the ring is restarted at this step while the next step is opened, once */
 
+static int looks_needed; /* before a slot is clear */
+
+static bool toy_is_clear(stki_ring_slot *ring_slot)
+{
+    toy_slot *slot = (void *)ring_slot;
+
+    return slot->looks++ >= looks_needed;
+}
+
 static int64_t tiles_of(int64_t step, int phase)
 {
     return (step * 7 + phase * 5) % MAX_TILES; /* 0 now and then: empty phases and empty steps */
@@ -53,7 +63,8 @@ static int64_t toy_begin(void *context, stki_ring_slot *ring_slot, int worker)
         restart_in_begin = 0; /* only where nobody else works */
         stki_ring_restart(t->ring, restart);
     }
-    slot->step_seen = slot->ring.step;
+    slot->step_seen = slot->looks > looks_needed ? slot->ring.step : -1;
+    slot->looks = 0;
     slot->phases_ended = 0;
     memset(slot->runs, 0, sizeof slot->runs);
     slot->sum = 0;
@@ -117,7 +128,7 @@ static void worker_main(void *context)
 static void start(toy *t, int slots, int workers, int phases, int64_t end)
 {
     stki_ring_slot *pointers[MAX_SLOTS];
-    stki_ring_work work = {t, toy_begin, toy_tile, toy_phase_end};
+    stki_ring_work work = {t, toy_begin, toy_tile, toy_phase_end, toy_is_clear};
     stk_error err;
 
     memset(t, 0, sizeof *t);
@@ -209,6 +220,18 @@ static void every_step_in_order(void **state)
         for (int slots = 1; slots <= 8; slots += slots < 3 ? 1 : 5)
             for (int phases = 1; phases <= 3; phases++)
                 run_all(slots, workers[w], phases, 100);
+}
+
+/* Slots whose memory is in use for a while after their release: no step is begun in one before it is clear, and a
+ * worker looks again until it is. */
+static void slots_that_clear_later(void **state)
+{
+    (void)state;
+    looks_needed = 5;
+    for (int workers = 1; workers <= 8; workers *= 2)
+        for (int slots = 1; slots <= 4; slots++)
+            run_all(slots, workers, 2, 60);
+    looks_needed = 0;
 }
 
 /* Several leases at once, given back in another order; the ring goes on with the slots that are left. */
@@ -737,6 +760,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_step_in_order),
+        cmocka_unit_test(slots_that_clear_later),
         cmocka_unit_test(leases_in_any_order),
         cmocka_unit_test(a_long_lease_blocks_one_slot),
         cmocka_unit_test(timeout_is_not_sticky),
@@ -753,11 +777,17 @@ int main(void)
         cmocka_unit_test(releases_by_another_thread),
     };
     const struct CMUnitTest helped[] = {
-        cmocka_unit_test(every_step_in_order),          cmocka_unit_test(leases_in_any_order),
-        cmocka_unit_test(a_long_lease_blocks_one_slot), cmocka_unit_test(stop_between_tiles),
-        cmocka_unit_test(stop_from_any_state),          cmocka_unit_test(finish_delivers_what_is_begun),
-        cmocka_unit_test(restarts_lose_nothing),        cmocka_unit_test(restarts_by_another_thread),
-        cmocka_unit_test(releases_by_another_thread),   cmocka_unit_test(stop_while_it_helps),
+        cmocka_unit_test(every_step_in_order),
+        cmocka_unit_test(leases_in_any_order),
+        cmocka_unit_test(slots_that_clear_later),
+        cmocka_unit_test(a_long_lease_blocks_one_slot),
+        cmocka_unit_test(stop_between_tiles),
+        cmocka_unit_test(stop_from_any_state),
+        cmocka_unit_test(finish_delivers_what_is_begun),
+        cmocka_unit_test(restarts_lose_nothing),
+        cmocka_unit_test(restarts_by_another_thread),
+        cmocka_unit_test(releases_by_another_thread),
+        cmocka_unit_test(stop_while_it_helps),
     };
     const size_t n = sizeof helped / sizeof *helped;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
