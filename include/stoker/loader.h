@@ -271,7 +271,8 @@ STK_API void stk_loader_destroy(stk_loader *loader);
  * stk_batch_last_of_epoch). STK_E_TIMEOUT: no batch was ready in time; the message says what the workers are doing; may
  * be called again. Any other error concerns the data of this batch, and is returned again by later calls. */
 STK_API stk_status stk_loader_next(stk_loader *loader, stk_batch **out, stk_error *err);
-/* The same with a timeout in ns; 0 returns at once, STK_TIMEOUT_INFINITE never times out. */
+/* The same with a timeout in ns; STK_TIMEOUT_INFINITE never times out. 0 returns at once, or, with STK_WORKERS_INLINE,
+ * after one part of the batch, so that repeated calls make all of it. */
 STK_API stk_status stk_loader_next_timeout(stk_loader *loader, int64_t timeout_ns, stk_batch **out, stk_error *err);
 /* For a loader with a device: returns the next batch without blocking on its copy. Work queued later in `stream`, a
  * stream of that device, runs after the copy. With a NULL stream, and in stk_loader_next, the host blocks until the

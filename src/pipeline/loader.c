@@ -342,7 +342,7 @@ static stk_status wait_for_slot(stk_loader *loader, int64_t deadline, stki_ring_
         }
         slice = slice < deadline ? slice : deadline;
         if (core->worker_count == 0)
-            stki_core_work(core, deadline == 0 ? INT64_MAX : slice);
+            stki_core_work(core, slice);
         status = stki_ring_next(core->ring, core->worker_count ? slice : 0, slot, waited);
         if (status != STK_E_TIMEOUT ||
             (slice >= deadline && !atomic_load_explicit(&loader->cancelled, memory_order_relaxed)))

@@ -341,6 +341,40 @@ static void unknown_names_are_listed(void **state)
     stk_loader_destroy(loader);
 }
 
+/* With a timeout of 0, a loader without workers does part of a batch in each call, and all of it in the end. */
+static void polling_without_workers_ends_with_the_batch(void **state)
+{
+    stk_loader *loaders[2];
+    stk_batch *batches[2];
+    int timeouts = 0;
+    stk_status status;
+    stk_error err;
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        assert_ok(stkt_open(&loaders[i],
+                            "{dataset: {fields: {x: {synthetic: {count: 256, shape: [65536], dtype: u8, distinct: "
+                            "9}}}}, loader: {batch_size: 128, num_workers: %d}}",
+                            i));
+    for (int n = 0; n < 2; n++) {
+        stk_tensor x[2];
+
+        while ((status = stk_loader_next_timeout(loaders[0], 0, &batches[0], &err)) == STK_E_TIMEOUT)
+            timeouts++;
+        assert_int_equal(status, STK_OK);
+        assert_ok(stk_loader_next(loaders[1], &batches[1], &err));
+        for (int i = 0; i < 2; i++)
+            assert_ok(stk_batch_tensor(batches[i], "x", &x[i], &err));
+        assert_memory_equal(x[0].data, x[1].data, 128 * 65536);
+        for (int i = 0; i < 2; i++)
+            stk_batch_release(batches[i]);
+    }
+    assert_true(timeouts > 2); /* 8 MiB are several parts */
+    assert_int_equal(stk_loader_next_timeout(loaders[0], 0, &batches[0], &err), STK_END);
+    for (int i = 0; i < 2; i++)
+        stk_loader_destroy(loaders[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +387,7 @@ int main(void)
         cmocka_unit_test(p19_fork),
         cmocka_unit_test(early_breaks_leave_nothing),
         cmocka_unit_test(unknown_names_are_listed),
+        cmocka_unit_test(polling_without_workers_ends_with_the_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
