@@ -7,6 +7,7 @@
  * batch.c      stoker._core.Batch
  * tensor.c     stoker._core.Tensor: attributes, the buffer protocol
  * dlpack.c     DLPack, both versions
+ * bench.c      loadbench, and iterables as what it measures
  * streams.c    streams of other libraries, as handles of stoker's
  * calls.c      custom transforms in Python
  * prep.c       preparation jobs
@@ -138,6 +139,11 @@ stk_loader *core_loader_get(PyObject *self);
 bool core_loader_enter(core_loader *self);
 void core_loader_leave(core_loader *self);
 extern PyType_Spec core_loader_spec, core_epoch_spec;
+
+/* ---- bench.c ---- */
+
+/* loadbench([word, …], make=None, samples=None): runs the command line; `make` makes the iterable that is measured. */
+PyObject *core_loadbench(PyObject *module, PyObject *args);
 
 /* ---- queries.c ---- */
 

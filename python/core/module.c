@@ -115,6 +115,7 @@ static PyMethodDef methods[] = {
     {"prep", core_prep, METH_VARARGS, "Opens and runs a preparation job, or plans it."},
     {"preview", core_preview, METH_VARARGS, "preview(images, count, path): writes a contact sheet."},
     {"open_file", core_open_file, METH_VARARGS, "open_file(path): a File."},
+    {"loadbench", core_loadbench, METH_VARARGS, "The program loadbench, for the package itself."},
     {"options_tables", tables, METH_NOARGS, "The tables of all config keys, as JSON."},
     {NULL},
 };

@@ -1,6 +1,7 @@
-"""`python -m stoker COMMAND …`: the programs that came with the package.
+"""`python -m stoker COMMAND …`: the programs of stoker, for those who have installed the Python package.
 
-    bench CONFIG …                     loadbench
+    bench CONFIG.yaml …                loadbench
+    bench MODULE:NAME …                loadbench, of any iterable of batches
     inspect, verify, prep, play …      as `stoker COMMAND`
 """
 
@@ -8,21 +9,19 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import NoReturn
 
+from . import _bench
 from ._files import program
 
 
-def main(arguments: list[str] | None = None) -> NoReturn:
+def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] == "bench":
-        name, rest = "loadbench", given[1:]
-    else:
-        name, rest = "stoker", given
-    path = program(name)
+        return _bench.main(given[1:])
+    path = program("stoker")
     sys.stdout.flush()
-    os.execv(path, [name, *rest])
+    os.execv(path, ["stoker", *given])
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

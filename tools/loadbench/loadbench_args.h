@@ -20,10 +20,13 @@ enum lb_action {
     LB_VERSION
 };
 
+struct lb_source;
+
 struct lb_args {
-    int action;        /* an lb_action */
-    const char *file;  /* the config, or the specification of --make; NULL where the action needs none */
-    const char **sets; /* assignments in the order given; freed by lb_args_fini, the texts are argv's */
+    int action;               /* an lb_action */
+    const char *file;         /* the config, or the specification of --make; NULL where the action needs none */
+    struct lb_source *source; /* what is measured instead of the loader of a config; NULL: none. Set by the caller */
+    const char **sets;        /* assignments in the order given; freed by lb_args_fini, the texts are argv's */
     int set_count;
     const char *debug;     /* topics, or NULL */
     const char *device;    /* of --transfer */

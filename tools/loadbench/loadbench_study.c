@@ -116,7 +116,7 @@ stk_status lb_study_open(const struct lb_args *args, struct lb_study *study, stk
     bool kept;
 
     *study = (struct lb_study){.args = args};
-    kept = study->is_kept = args->file && read_kept(args->file, &study->kept);
+    kept = study->is_kept = args->file && !args->source && read_kept(args->file, &study->kept);
 
     if (args->sweep_count > 0)
         status = lb_sweep_init(args->sweeps, args->sweep_count, &sweep, err);
@@ -129,6 +129,10 @@ stk_status lb_study_open(const struct lb_args *args, struct lb_study *study, stk
         status = lb_budget_read(args->budget, &study->budget, err);
     if (status != STK_OK)
         return status;
+    if (args->source && (search || args->check_prediction || args->digest || args->report))
+        return stki_fail(err, STK_E_CONFIG,
+                         "%s is not a config: --sweep, --tune, --check-prediction, --digest and --report need one",
+                         args->file);
     if (args->budget && !args->tune)
         return stki_fail(err, STK_E_CONFIG, "--budget goes with --tune only");
     if (args->tune && args->sweep_count > 0)
@@ -233,6 +237,12 @@ static stk_status measure(const struct lb_args *args, struct lb_config *config, 
     return status;
 }
 
+static stk_status open_config(const struct lb_args *args, struct lb_config *config, stk_error *err)
+{
+    return args->source ? lb_config_open_source(args->source, args->file, args->sets, args->set_count, config, err)
+                        : lb_config_open(args->file, args->sets, args->set_count, args->digest, config, err);
+}
+
 static int run_one(const struct lb_study *study)
 {
     const struct lb_args *args = study->args;
@@ -248,8 +258,7 @@ static int run_one(const struct lb_study *study)
         status = lb_result_check(args->file, tree, &err);
     else if (status == STK_OK && study->is_kept) /* it is not whole: how, is said by reading it again */
         status = lb_result_load(args->file, &tree, &err);
-    else if (status == STK_OK &&
-             lb_config_open(args->file, args->sets, args->set_count, args->digest, &config, &err) != STK_OK)
+    else if (status == STK_OK && open_config(args, &config, &err) != STK_OK)
         status = err.status = err.status == STK_E_MEMORY ? STK_E_MEMORY : STK_E_CONFIG;
     else if (status == STK_OK) {
         config.intervals = args->intervals;

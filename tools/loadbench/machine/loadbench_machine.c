@@ -5,6 +5,7 @@
 #include "cgroup.h"
 #include "clock.h"
 #include "thread.h"
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -143,6 +144,84 @@ static int64_t read_disk_bytes(void)
     return line ? strtoll(line + sizeof "\nread_bytes: " - 1, NULL, 10) : -1;
 }
 
+/* ---- worker processes ---- */
+
+static bool with_children;
+
+void lb_count_children(bool on)
+{
+    with_children = on;
+}
+
+enum { DEPTH = 8, PATH_BYTES = 96 };
+
+static int64_t tree_ns(const char *process, int depth);
+
+/* Of the processes that a thread has started. */
+static int64_t children_of(const char *path, int depth)
+{
+    FILE *const file = fopen(path, "re");
+    int64_t sum = 0;
+    int pid;
+
+    while (file && fscanf(file, "%d", &pid) == 1) {
+        char child[PATH_BYTES];
+        snprintf(child, sizeof child, "/proc/%d", pid);
+        sum += tree_ns(child, depth + 1);
+    }
+    if (file)
+        fclose(file);
+    return sum;
+}
+
+/* What a process has used, with the children that it has waited for: fields 14 to 17 of stat, behind the name, which
+ * may hold anything. */
+static int64_t process_ns(const char *process)
+{
+    char path[PATH_BYTES + 8], text[1024];
+    unsigned long long user = 0, system = 0;
+    long long ended_user = 0, ended_system = 0;
+    const long steps = sysconf(_SC_CLK_TCK);
+
+    snprintf(path, sizeof path, "%s/stat", process);
+    if (steps < 1 || !read_first_line(path, text, sizeof text))
+        return 0; /* it has just ended */
+    const char *const name_end = strrchr(text, ')');
+    if (!name_end || sscanf(name_end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld", &user,
+                            &system, &ended_user, &ended_system) != 4)
+        return 0;
+    return ((int64_t)(user + system) + ended_user + ended_system) * (STKI_SECOND / steps);
+}
+
+/* A process with its descendants; of this process (depth 0) the descendants alone. */
+static int64_t tree_ns(const char *process, int depth)
+{
+    char path[PATH_BYTES + 8];
+    int64_t sum = depth > 0 ? process_ns(process) : 0;
+
+    snprintf(path, sizeof path, "%s/task", process);
+    DIR *const tasks = depth < DEPTH ? opendir(path) : NULL;
+    for (const struct dirent *task; tasks && (task = readdir(tasks)) != NULL;) {
+        char list[PATH_BYTES + 300];
+        if (task->d_name[0] == '.')
+            continue;
+        snprintf(list, sizeof list, "%s/task/%s/children", process, task->d_name);
+        sum += children_of(list, depth);
+    }
+    if (tasks)
+        closedir(tasks);
+    return sum;
+}
+
+int64_t lb_children_ns(void)
+{
+    struct rusage ended;
+
+    if (!with_children || getrusage(RUSAGE_CHILDREN, &ended) != 0)
+        return 0;
+    return lb_timeval_ns(ended.ru_utime) + lb_timeval_ns(ended.ru_stime) + tree_ns("/proc/self", 0);
+}
+
 void lb_usage_read(struct lb_usage *out)
 {
     struct rusage usage;
@@ -156,7 +235,8 @@ void lb_usage_read(struct lb_usage *out)
         out->minor_faults = usage.ru_minflt;
         out->major_faults = usage.ru_majflt;
     }
-    out->disk_bytes = read_disk_bytes();
+    out->user_ns += lb_children_ns();
+    out->disk_bytes = with_children ? -1 : read_disk_bytes(); /* of other processes it is not known */
     for (int kind = 0; kind < STKI_MEM_KINDS; kind++) {
         stki_memory_stats stats;
         stki_memory_read((enum stki_memory_kind)kind, &stats);

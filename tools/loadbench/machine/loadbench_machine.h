@@ -2,6 +2,7 @@
 #ifndef LOADBENCH_MACHINE_H
 #define LOADBENCH_MACHINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/time.h>
 
@@ -33,6 +34,11 @@ struct lb_usage {
     int64_t allocations;                              /* of the library and this program, until now */
 };
 
+/* Adds the processor time of this process's descendants, those that have ended included, to what lb_usage_read and
+ * lb_load_read count as used by this process: for sources whose work is done by worker processes. Off by default; of
+ * the whole process. */
+void lb_count_children(bool on);
+int64_t lb_children_ns(void); /* 0 if off */
 void lb_usage_read(struct lb_usage *out);
 int64_t lb_timeval_ns(struct timeval value);
 /* What was used since `before`. */

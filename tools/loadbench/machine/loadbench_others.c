@@ -68,7 +68,7 @@ static int64_t own_ns(void)
 
     if (getrusage(RUSAGE_SELF, &usage) != 0)
         return 0;
-    return lb_timeval_ns(usage.ru_utime) + lb_timeval_ns(usage.ru_stime);
+    return lb_timeval_ns(usage.ru_utime) + lb_timeval_ns(usage.ru_stime) + lb_children_ns();
 }
 
 /* The second number of a thread's schedstat, of all threads that there are. */

@@ -258,6 +258,46 @@ stk_status lb_config_open(const char *path, const char *const *sets, int set_cou
     return status == STK_OK ? copy_sets(sets, set_count, out, err) : status;
 }
 
+/* What such a source has none of: files, devices, the machine's limits beside a loader. */
+static stk_status check_source(struct lb_bench *bench, const stki_node *section, stk_error *err)
+{
+    if (bench->consumer != LB_CONSUMER_NULL && bench->consumer != LB_CONSUMER_STEP)
+        return stki_fail_key(err, key(section, CONSUMER),
+                             "found %s, expected null or step: only a loader of stoker has others",
+                             lb_consumers[bench->consumer].name);
+    if (bench->cache != LB_CACHE_AS_IS)
+        return stki_fail_key(err, key(section, CACHE), "found %s: the files of an iterable are unknown",
+                             lb_cache_words[bench->cache]);
+    bench->limit = false;
+    return STK_OK;
+}
+
+stk_status lb_config_open_source(struct lb_source *source, const char *name, const char *const *sets, int set_count,
+                                 struct lb_config *out, stk_error *err)
+{
+    static const char empty[] = "bench: {}\n";
+
+    memset(out, 0, sizeof *out);
+    out->path = name;
+    out->source = source;
+    out->name = stki_format("%s", name);
+    if (!out->name)
+        return stki_fail_memory(err, 64, "a name");
+    stk_status status =
+        stki_document_parse(empty, (int64_t)sizeof empty - 1, name, STKI_NO_INCLUDE, &out->document, err);
+    for (int i = 0; i < set_count && status == STK_OK; i++)
+        status = strncmp(sets[i], "bench.", 6) == 0
+                     ? stki_document_set(out->document, sets[i], err)
+                     : stki_fail(err, STK_E_CONFIG, "--set %s: only keys of bench apply to %s", sets[i], name);
+    if (status == STK_OK)
+        status = check_bench_keys(stki_node_get(stki_document_root(out->document), "bench"), err);
+    if (status == STK_OK)
+        status = read_bench(out, false, err);
+    if (status == STK_OK)
+        status = check_source(&out->bench, stki_node_get(stki_document_root(out->document), "bench"), err);
+    return status == STK_OK ? copy_sets(sets, 0, out, err) : status;
+}
+
 void lb_config_close(struct lb_config *config)
 {
     stki_free(config->name);

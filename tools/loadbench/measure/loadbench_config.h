@@ -20,8 +20,11 @@ struct lb_bench {
 
 extern const stki_option_table lb_bench_table;
 
+struct lb_source;
+
 struct lb_config {
     const char *path;         /* the caller's */
+    struct lb_source *source; /* what is measured instead of the loader of a config, the caller's; NULL: that loader */
     char *name;               /* of the file, without folder and ending */
     stki_document *document;  /* with everything of --set */
     const char **loader_sets; /* the assignments for the loader: those of --set, and what a measurement needs */
@@ -37,6 +40,10 @@ struct lb_config {
  * batches, not by time: one epoch where the config names none. */
 stk_status lb_config_open(const char *path, const char *const *sets, int set_count, bool digest, struct lb_config *out,
                           stk_error *err);
+/* The config of a source that is not a loader: the section `bench` alone, with the assignments. `name` is the caller's
+ * and takes the place of the path. */
+stk_status lb_config_open_source(struct lb_source *source, const char *name, const char *const *sets, int set_count,
+                                 struct lb_config *out, stk_error *err);
 void lb_config_close(struct lb_config *config);
 /* The config as it is in effect, as a config: the sections as written, `bench` complete. */
 stk_status lb_config_show(const struct lb_config *config, FILE *to, stk_error *err);

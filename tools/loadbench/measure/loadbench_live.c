@@ -35,8 +35,9 @@ void lb_live_text(const struct lb_live_figures *figures, char *out, int size)
 
     if (figures->repeats > 1)
         used = live_part(out, size, used, "[run %d/%d]", figures->repeat, figures->repeats);
-    used = live_part(out, size, used, "[W%" PRId64 "][ring %" PRId64 "/%" PRId64 "]", figures->workers,
-                     figures->slots_ready, figures->slots);
+    if (figures->slots > 0) /* 0: not a loader */
+        used = live_part(out, size, used, "[W%" PRId64 "][ring %" PRId64 "/%" PRId64 "]", figures->workers,
+                         figures->slots_ready, figures->slots);
     if (figures->ramp)
         used = live_part(out, size, used, "[ramp]");
     else if (figures->done >= 0)
@@ -47,26 +48,23 @@ void lb_live_text(const struct lb_live_figures *figures, char *out, int size)
         live_part(out, size, used, "[eta %.0fs]", (double)figures->left_ns / 1e9);
 }
 
-void lb_live_draw(struct lb_live *live, const struct lb_progress *progress, const stk_loader *loader)
+void lb_live_draw(struct lb_live *live, const struct lb_progress *progress, const stk_loader_stats *stats)
 {
-    stk_loader_stats stats = {.struct_size = sizeof stats};
     const double seconds = (double)(progress->now_ns - live->last_ns) / 1e9;
     char line[256];
 
     live->due_ns = progress->now_ns + PERIOD_NS;
-    if (stk_loader_get_stats(loader, &stats, NULL) != STK_OK)
-        return;
     const struct lb_live_figures figures = {
         .name = live->name,
         .repeat = live->repeat,
         .repeats = live->repeats,
-        .workers = stats.workers,
-        .slots = stats.slots,
-        .slots_ready = stats.slots_ready,
+        .workers = stats->workers,
+        .slots = stats->slots,
+        .slots_ready = stats->slots_ready,
         .done = progress->done,
         .samples_per_s = lb_ratio((double)(progress->samples - live->last_samples), seconds),
-        .bytes_per_s = lb_ratio((double)(stats.batch_bytes - live->last_bytes), seconds),
-        .wait_share = lb_ratio((double)(stats.wait_next_ns - live->last_wait_ns) / 1e9, seconds),
+        .bytes_per_s = lb_ratio((double)(stats->batch_bytes - live->last_bytes), seconds),
+        .wait_share = lb_ratio((double)(stats->wait_next_ns - live->last_wait_ns) / 1e9, seconds),
         .left_ns = progress->left_ns,
         .ramp = progress->ramp,
     };
@@ -75,8 +73,8 @@ void lb_live_draw(struct lb_live *live, const struct lb_progress *progress, cons
     live->shown = true;
     live->last_ns = progress->now_ns;
     live->last_samples = progress->samples;
-    live->last_bytes = stats.batch_bytes;
-    live->last_wait_ns = stats.wait_next_ns;
+    live->last_bytes = stats->batch_bytes;
+    live->last_wait_ns = stats->wait_next_ns;
 }
 
 void lb_live_clear(struct lb_live *live)

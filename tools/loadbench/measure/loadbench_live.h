@@ -27,7 +27,7 @@ struct lb_progress {
 };
 
 /* Call when due_ns has come. The rates are those since the last drawing. */
-void lb_live_draw(struct lb_live *live, const struct lb_progress *progress, const stk_loader *loader);
+void lb_live_draw(struct lb_live *live, const struct lb_progress *progress, const stk_loader_stats *stats);
 /* Takes the line away before something else is printed. */
 void lb_live_clear(struct lb_live *live);
 

@@ -14,6 +14,7 @@
 #include "loadbench_consumer.h"
 #include "loadbench_device.h"
 #include "loadbench_prepare.h"
+#include "loadbench_source.h"
 #include "loadbench_statistics.h"
 #include "loadbench_stop.h"
 #include <jansson.h>
@@ -45,7 +46,7 @@ struct session {
     const struct lb_bench *bench;
     const struct lb_facts *facts;
     struct lb_live *live;
-    stk_loader *loader;
+    struct lb_source *source;
     const struct lb_consumer *consumer;
     struct lb_consumer_state consumed;
     const char *names[2 * LB_FIELDS];
@@ -67,12 +68,56 @@ struct session {
     int repeat;
 };
 
-static stk_loader_stats read_stats(const stk_loader *loader)
+/* ---- the loader of a config as a source ---- */
+
+struct loader_source {
+    struct lb_source base;
+    const struct lb_config *config;
+    struct lb_facts *facts;
+};
+
+static stk_status open_loader(struct lb_source *source, stk_error *err)
+{
+    const struct loader_source *of = (struct loader_source *)source;
+
+    return lb_prepare_loader(of->config, of->facts, &source->loader, err);
+}
+
+static stk_status close_loader(struct lb_source *source, stk_error *err)
+{
+    return stk_loader_close(source->loader, err);
+}
+
+static stk_status next_of_loader(struct lb_source *source, stk_stream *stream, int64_t timeout_ns, struct lb_taken *out,
+                                 stk_error *err)
+{
+    stk_batch *batch = NULL;
+    const stk_status status = stk_loader_next_on(source->loader, stream, timeout_ns, &batch, err);
+
+    if (status == STK_OK)
+        *out = (struct lb_taken){batch, stk_batch_valid_rows(batch), stk_batch_last_of_epoch(batch)};
+    return status;
+}
+
+static void release_to_loader(struct lb_source *source, const struct lb_taken *taken, stk_stream *stream)
+{
+    (void)source;
+    stk_batch_release_on(taken->batch, stream);
+}
+
+static void stats_of_loader(const struct lb_source *source, stk_loader_stats *out)
+{
+    if (stk_loader_get_stats(source->loader, out, NULL) != STK_OK)
+        memset(out, 0, sizeof *out);
+}
+
+/* ---- the measurement ---- */
+
+static stk_loader_stats read_stats(const struct lb_source *source)
 {
     stk_loader_stats stats = {.struct_size = sizeof stats};
 
-    if (stk_loader_get_stats(loader, &stats, NULL) != STK_OK)
-        memset(&stats, 0, sizeof stats);
+    source->stats(source, &stats);
     return stats;
 }
 
@@ -86,7 +131,7 @@ static void set_mark(const struct session *session, struct lb_mark *mark)
     mark->consume_ns = session->consume_ns;
     mark->release_ns = session->release_ns;
     mark->record_ns = session->record_ns;
-    mark->stats = read_stats(session->loader);
+    mark->stats = read_stats(session->source);
     lb_usage_read(&mark->usage);
     mark->at_ns = stki_now_ns();
 }
@@ -113,7 +158,8 @@ static void end_interval(struct session *session, const struct lb_mark *mark, bo
     struct lb_marks *marks = session->marks;
     const size_t bytes = (size_t)marks->worker_count * sizeof *session->workers;
 
-    lb_marks_ask(session->loader, marks->worker_count, session->workers);
+    if (session->source->loader)
+        lb_marks_ask(session->source->loader, marks->worker_count, session->workers);
     lb_marks_add(marks, mark, session->workers, begins);
     if (session->log && mark->at_ns > session->last.at_ns)
         lb_marks_log(session->log, session->repeat, begins || !session->measuring, session->open.at_ns, &session->last,
@@ -166,18 +212,20 @@ static void show_progress(struct session *session, int64_t now)
         const double whole = elapsed / progress.done, left = whole > elapsed ? whole - elapsed : 0;
         progress.left_ns = (int64_t)(left + whole * (session->live->repeats - session->live->repeat));
     }
-    lb_live_draw(session->live, &progress, session->loader);
+    stk_loader_stats stats = read_stats(session->source);
+
+    lb_live_draw(session->live, &progress, &stats);
 }
 
-/* stk_loader_next in slices. STK_AGAIN: a signal came while nothing else did. */
-static stk_status next_batch(struct session *session, int64_t before, stk_batch **batch, stk_error *err)
+/* The next batch, waited for in slices. STK_AGAIN: a signal came while nothing else did. */
+static stk_status next_batch(struct session *session, int64_t before, struct lb_taken *taken, stk_error *err)
 {
     const int64_t deadline = session->timeout_ns < 0 ? INT64_MAX : before + session->timeout_ns;
     int64_t left = deadline - before;
 
     for (;;) {
-        const stk_status status = stk_loader_next_on(session->loader, session->consumed.stream,
-                                                     left < SLICE_NS ? left : SLICE_NS, batch, err);
+        const stk_status status = session->source->next(session->source, session->consumed.stream,
+                                                        left < SLICE_NS ? left : SLICE_NS, taken, err);
         if (status != STK_E_TIMEOUT)
             return status;
         const int64_t now = stki_now_ns();
@@ -214,17 +262,21 @@ static bool is_over(const struct session *session, int64_t now, enum lb_ending *
 }
 
 /* `after`: when the batch was in hand. */
-static stk_status take(struct session *session, stk_batch *batch, int64_t after, bool *last_of_epoch, stk_error *err)
+static stk_status take(struct session *session, const struct lb_taken *taken, int64_t after, stk_error *err)
 {
-    const int64_t samples = stk_batch_valid_rows(batch);
-    stk_status status = session->consumer->take(&session->consumed, batch, err);
+    const bool steps = session->source->step && session->bench->consumer == LB_CONSUMER_STEP;
+
+    if (steps)
+        session->source->step(session->source, true);
+    const stk_status status = session->consumer->take(&session->consumed, taken->batch, err);
+    if (steps)
+        session->source->step(session->source, false);
     const int64_t consumed = stki_now_ns();
 
-    *last_of_epoch = stk_batch_last_of_epoch(batch);
     session->batches++;
-    session->samples += samples;
-    session->epochs += *last_of_epoch;
-    stk_batch_release_on(batch, session->consumed.stream);
+    session->samples += taken->samples;
+    session->epochs += taken->last_of_epoch;
+    session->source->release(session->source, taken, session->consumed.stream);
     session->last_take_ns = after;
     session->consume_ns += consumed - after;
     const int64_t released = stki_now_ns();
@@ -256,7 +308,7 @@ static stk_status loop(struct session *session, struct lb_repeat *repeat, stk_er
     bool boundary = true;
 
     for (;;) {
-        stk_batch *batch = NULL;
+        struct lb_taken taken;
         int64_t before = stki_now_ns();
         stk_status status = STK_OK;
         if (!session->measuring && before >= ramp_end && (boundary || session->bench->epochs == 0)) {
@@ -278,7 +330,7 @@ static stk_status loop(struct session *session, struct lb_repeat *repeat, stk_er
             before = stki_now_ns(); /* drawing is no waiting for a batch */
             session->record_ns += before - begin;
         }
-        status = next_batch(session, before, &batch, err);
+        status = next_batch(session, before, &taken, err);
         if (status == STK_END || status == STK_AGAIN) {
             out->ending = status == STK_END ? LB_END_DATA : LB_END_SIGNAL;
             return STK_OK;
@@ -287,7 +339,8 @@ static stk_status loop(struct session *session, struct lb_repeat *repeat, stk_er
             return status;
         const int64_t after = stki_now_ns();
         note_next(session, repeat, before, after);
-        status = take(session, batch, after, &boundary, err);
+        boundary = taken.last_of_epoch;
+        status = take(session, &taken, after, err);
         if (status != STK_OK)
             return status;
     }
@@ -344,6 +397,13 @@ static void leave_out_cut_step(const struct session *session, const struct lb_ma
     out->au_span_ns -= end->at_ns - session->last_take_ns;
 }
 
+/* Of another source than a loader: its memory is not known. */
+static void set_unknown(struct lb_run *run)
+{
+    run->usage.allocations = -1;
+    run->stats.slot_bytes = -1;
+}
+
 static void finish(struct session *session, struct lb_repeat *out)
 {
     const int64_t end_ns = stki_now_ns();
@@ -360,7 +420,7 @@ static void finish(struct session *session, struct lb_repeat *out)
     lb_memory_read(&out->steady.memory);
     out->steady.within_ramp = !measured;
     out->steady.checksum = session->consumed.checksum;
-    if (stk_loader_digest(session->loader, &out->steady.digest, NULL) != STK_OK)
+    if (!session->source->loader || stk_loader_digest(session->source->loader, &out->steady.digest, NULL) != STK_OK)
         out->steady.digest.end_step = -1;
     out->whole = out->steady;
     stki_histogram_merge(&out->whole_waits, &out->steady_waits);
@@ -381,6 +441,10 @@ static void finish(struct session *session, struct lb_repeat *out)
     }
     leave_out_cut_step(session, &end, &out->steady);
     leave_out_cut_step(session, &end, &out->whole);
+    if (!session->source->loader) {
+        set_unknown(&out->steady);
+        set_unknown(&out->whole);
+    }
 }
 
 /* A field of varying shape is two tensors. */
@@ -437,11 +501,11 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
     lb_load_read(&session->open_load);
     lb_usage_read(&usage); /* opening reads from the disk too */
     open_ns = stki_now_ns();
-    status = lb_prepare_loader(config, facts, &session->loader, err);
+    status = session->source->open(session->source, err);
 
     if (status != STK_OK)
         return status;
-    session->timeout_ns = facts->effective.timeout_ns;
+    session->timeout_ns = session->source->loader ? facts->effective.timeout_ns : -1;
     name_tensors(session);
     session->consumed.step_ns = config->bench.step_time;
     snprintf(session->consumed.device, sizeof session->consumed.device, "%s", facts->effective.device);
@@ -473,8 +537,9 @@ static stk_status no_batch(const struct lb_config *config, const struct session 
 
 static void end_session(struct session *session, struct lb_facts *facts, struct lb_repeat *out)
 {
-    lb_facts_add_notes(facts, session->loader);
-    stk_loader_destroy(session->loader);
+    lb_facts_add_notes(facts, session->source->loader);
+    stk_loader_destroy(session->source->loader);
+    session->source->loader = NULL;
     if (session->consumer->end)
         session->consumer->end(&session->consumed);
     out->marks = session->marks;
@@ -486,6 +551,10 @@ static void end_session(struct session *session, struct lb_facts *facts, struct 
 stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct lb_facts *facts, int repeat,
                   struct lb_log *intervals, struct lb_repeat *out, stk_error *err)
 {
+    struct loader_source of_config = {
+        .base = {open_loader, close_loader, next_of_loader, release_to_loader, stats_of_loader, NULL, NULL},
+        .config = config,
+        .facts = facts};
     struct session *session = stki_zalloc(sizeof *session);
     stk_status status = STK_OK;
 
@@ -497,14 +566,15 @@ stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct l
     if (!session)
         return stki_fail_memory(err, sizeof *session, "a run");
     session->bench = &config->bench;
+    session->source = config->source ? config->source : &of_config.base;
     session->facts = facts;
     session->live = live;
     session->log = intervals;
     session->repeat = repeat;
     session->consumer = &lb_consumers[config->bench.consumer];
-    if (!facts->data_known)
+    if (!config->source && !facts->data_known)
         status = lb_prepare_files(config, facts, err);
-    if (status == STK_OK)
+    if (status == STK_OK && !config->source)
         status = lb_prepare_cache(config, facts, &out->steady.before, err);
     if (status == STK_OK && lb_stop_asked)
         status = STK_END;
@@ -521,8 +591,8 @@ stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct l
         status = no_batch(config, session, out->steady.ending, err);
     lb_live_clear(live);
     if (status == STK_OK)
-        status = stk_loader_close(session->loader, err); /* a worker that does not stop is a failure */
-    if (status == STK_OK)
+        status = session->source->close(session->source, err); /* a worker that does not stop is a failure */
+    if (status == STK_OK && !config->source)
         status = lb_residency_read(&facts->data, &out->steady.after, err);
     out->whole.after = out->steady.after;
     end_session(session, facts, out);

@@ -379,7 +379,8 @@ static stk_status open_intervals(const struct lb_config *config, struct lb_resul
 
     if (!config->intervals)
         return STK_OK;
-    status = lb_prepare_files(config, &out->facts, err);
+    if (!config->source)
+        status = lb_prepare_files(config, &out->facts, err);
     if (status == STK_OK)
         status = lb_output_check("--intervals", config->intervals, &out->facts.data, err);
     return status == STK_OK ? lb_log_open(&out->intervals, config->intervals, err) : status;
@@ -406,7 +407,7 @@ stk_status lb_result_measure(const struct lb_config *config, struct lb_result *o
     if (out->run_count > 0 && config->bench.limit && !lb_stop_asked)
         lb_once_measure(out);
     decide_span(out);
-    if (out->run_count > 0)
+    if (out->run_count > 0 && !config->source)
         lb_predict(out, &out->predictions);
     return out->run_count > 0 ? STK_OK : STK_END;
 }

@@ -394,9 +394,13 @@ static json_t *verdict_json(const struct lb_result *result)
 
 json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
 {
-    const struct lb_shares shares = lb_result_shares(result);
+    const bool of_loader = !result->config->source;
+    struct lb_shares shares = {0};
     struct lb_quiet quiet;
     json_t *json = json_object(), *runs = json_array();
+
+    if (of_loader)
+        shares = lb_result_shares(result);
 
     lb_json_incomplete = false;
     lb_json_set(json, "schema", json_integer(LB_SCHEMA));
@@ -408,9 +412,13 @@ json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
     if (result->gpu.model[0])
         lb_json_set(json, "gpu", gpu_json(&result->gpu));
     lb_json_set(json, "timer", lb_json_group(json_object(), LB_OF_TIMER, &result->timer));
-    lb_json_set(json, "config", config_json(result));
-    lb_json_set(json, "data", data_json(&result->facts));
-    lb_json_set(json, "cache", cache_json(result));
+    if (of_loader) {
+        lb_json_set(json, "config", config_json(result));
+        lb_json_set(json, "data", data_json(&result->facts));
+        lb_json_set(json, "cache", cache_json(result));
+    } else {
+        lb_json_set(json, "source", lb_json_text(result->config->path));
+    }
     lb_json_set(json, "notes", notes_json(&result->facts, result->config->ramp_left_out));
     lb_json_set(json, "consumer", json_string(lb_consumers[result->config->bench.consumer].name));
     lb_json_set(json, "ended_by", json_string(lb_ending_words[result->runs[result->run_count - 1].ending]));
@@ -422,15 +430,18 @@ json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
     lb_json_set(json, "batch_interval", wait_json(&result->gaps));
     lb_result_quiet(result, &quiet);
     lb_json_set(json, "others", lb_json_group(json_object(), LB_OF_QUIET, &quiet));
-    lb_json_set(json, "stages", lb_json_group(json_object(), LB_OF_SHARES, &shares));
-    lb_json_set(json, "queue", lb_json_group(json_object(), LB_OF_QUEUE, &shares));
-    lb_json_set(json, "limit", limit_json(result));
-    lb_json_set(json, "limits", limits_json(result));
+    if (of_loader) {
+        lb_json_set(json, "stages", lb_json_group(json_object(), LB_OF_SHARES, &shares));
+        lb_json_set(json, "queue", lb_json_group(json_object(), LB_OF_QUEUE, &shares));
+        lb_json_set(json, "limit", limit_json(result));
+        lb_json_set(json, "limits", limits_json(result));
+    }
     if (result->runs[0].stats.device_slots > 0)
         lb_json_set(json, "device", device_json(result));
     if (result->config->bench.consumer == LB_CONSUMER_STEP)
         lb_json_set(json, "utilisation", utilisation_json(result));
-    lb_json_set(json, "verdict", verdict_json(result));
+    if (of_loader)
+        lb_json_set(json, "verdict", verdict_json(result));
     for (int i = 0; i < result->run_count; i++)
         json_array_append_new(runs, run_json(result, i));
     lb_json_set(json, "runs", runs);

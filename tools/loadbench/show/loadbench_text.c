@@ -92,7 +92,9 @@ static void print_method(const struct lb_result *result, FILE *to)
     else if (bench->ramp > 0)
         fprintf(to, " after %s s of ramp", LB_NUMBER((double)last->ramp_ns / 1e9));
     fprintf(to, "; consumer %s; ", lb_consumers[bench->consumer].name);
-    if (workers > 0)
+    if (result->config->source)
+        fputs("its workers are its own", to);
+    else if (workers > 0)
         fprintf(to, "%" PRIu32 " worker%s, %" PRId64 " slot%s", workers, workers == 1 ? "" : "s", last->stats.slots,
                 last->stats.slots == 1 ? "" : "s");
     else
@@ -436,6 +438,16 @@ void lb_print_text(const struct lb_result *result, FILE *to)
     struct lb_verdict verdict;
 
     print_machine(result, to);
+    if (result->config->source) { /* what it delivers and how long that takes is all that is known */
+        print_method(result, to);
+        print_figures(result, to);
+        fputc('\n', to);
+        print_timer(result, to);
+        print_others(result, to);
+        print_steady(result, to);
+        print_utilisation(result, to);
+        return;
+    }
     print_fields(result, to);
     print_order(result, to);
     print_method(result, to);

@@ -241,8 +241,11 @@ stk_status lb_compare(const json_t *before, const char *path, json_t *now, FILE 
     lb_table_print(table, to);
     free(table);
     fputc('\n', to);
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        differ(parts[i], json_object_get(before, parts[i]), json_object_get(now, parts[i]), &differences);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        const json_t *old = json_object_get(before, parts[i]), *own = json_object_get(now, parts[i]);
+        if (old && own) /* an iterable has neither config nor data */
+            differ(parts[i], old, own, &differences);
+    }
     if (differences.count > SHOWN)
         fprintf(to, "warning    and %d more differences\n", differences.count - SHOWN);
     if (values_of(before, "samples_per_s", repeats, LB_BOOTSTRAP_VALUES) < LEAST_REPEATS ||

@@ -172,7 +172,10 @@ stk_status lb_require_foresee(const struct lb_require *each, int count, const st
 {
     struct lb_facts *facts = stki_zalloc(sizeof *facts);
     json_t *own = NULL, *all = NULL;
-    stk_status status = facts ? lb_prepare_facts(config, facts, err) : stki_fail_memory(err, sizeof *facts, "the data");
+    stk_status status = facts ? STK_OK : stki_fail_memory(err, sizeof *facts, "the data");
+
+    if (status == STK_OK && !config->source)
+        status = lb_prepare_facts(config, facts, err);
 
     if (status == STK_OK &&
         (!(own = lb_example_tree(config, facts, false, err)) || !(all = lb_example_tree(config, facts, true, err))))

@@ -1,0 +1,136 @@
+"""`python -m stoker bench`: loadbench for configs and for Python iterables."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from . import _core
+
+
+USAGE = """Usage: python -m stoker bench CONFIG.yaml [OPTIONS]
+       python -m stoker bench MODULE:NAME [--samples=PATH|MODULE:NAME] [--against=CONFIG.yaml] [OPTIONS]
+
+Measures the loader of a config, or any iterable of batches, with loadbench.
+
+MODULE:NAME is an iterable (a torch DataLoader, an FFCV or DALI loader, a generator), or a function without arguments
+that returns one; it is called for each repeat.
+
+  --samples=PATH|MODULE:NAME  the tensor whose first axis counts the samples, image or 0.inputs, or a function that takes a
+                              batch and returns their number; by default the first tensor of a batch
+  --against=CONFIG.yaml       measure the loader of this config first, and compare
+  OPTIONS                     those of loadbench: --set bench.run_time=10s, --format=json, --require, --compare
+
+The options of loadbench:
+
+"""
+
+
+class _UsageError(Exception):
+    """A mistake in the command."""
+
+
+def _load(name: str) -> Any:
+    """The object MODULE:NAME, where NAME may have dots."""
+    module, _, path = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name and (module == error.name or module.startswith(error.name + ".")):
+            raise _UsageError(f"{name}: there is no module {error.name}") from None
+        raise
+    for part in path.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise _UsageError(f"{name}: {module} has no {path}") from None
+    return found
+
+
+def _make(found: Any, name: str) -> Callable[[], Iterable[Any]]:
+    """A function that returns the iterable."""
+    if isinstance(found, Iterable):
+        return lambda: found
+    if callable(found):
+        return found
+    raise _UsageError(f"{name}: is neither iterable nor a function: {type(found).__name__}")
+
+
+def _counter(path: str) -> Callable[[Any], int]:
+    """A function that counts the samples of a batch."""
+    if ":" in path:
+        found = _load(path)
+        if not callable(found):
+            raise _UsageError(f"--samples={path}: is not a function")
+        return lambda batch: int(found(batch))
+
+    def count(batch: Any) -> int:
+        for part in path.split("."):
+            batch = batch[int(part)] if not isinstance(batch, Mapping) and part.lstrip("-").isdigit() else batch[part]
+        return int(batch.shape[0]) if hasattr(batch, "shape") else len(batch)
+
+    return count
+
+
+def _against(config: str, sets: list[str], folder: str) -> str:
+    """Measures the loader of a config in a process of its own; the path of the result."""
+    path = os.path.join(folder, os.path.basename(config) + ".json")
+    command = [sys.executable, "-m", "stoker", "bench", config, "--format=json", *sets]
+    with open(path, "wb") as out:
+        ended = subprocess.run(command, stdout=out, check=False)
+    if ended.returncode:
+        raise _UsageError(f"--against={config}: measuring it failed")
+    return path
+
+
+def _take(words: list[str], option: str) -> str | None:
+    """Removes an option of this program from the words; its value."""
+    value = None
+    for word in [w for w in words if w.startswith(option + "=")]:
+        words.remove(word)
+        value = word[len(option) + 1:]
+    while option in words:
+        at = words.index(option)
+        if at + 1 == len(words):
+            raise _UsageError(f"{option}: a value is missing")
+        value = words[at + 1]
+        del words[at:at + 2]
+    return value
+
+
+def _is_iterable_name(word: str) -> bool:
+    module, colon, name = word.partition(":")
+    return bool(colon) and not os.path.exists(word) and all(
+        part.isidentifier() for part in module.split(".") + name.split("."))
+
+
+def main(words: list[str]) -> int:
+    """Runs the command; the exit status."""
+    words = list(words)
+    name = next((w for w in words if not w.startswith("-")), "")
+    run = _core.loadbench
+    try:
+        if "--help" in words or not words:
+            print(USAGE, end="", flush=True)
+            return int(run([b"loadbench", b"--help"]))
+        if not _is_iterable_name(name):
+            return int(run([b"loadbench", *map(os.fsencode, words)]))
+        samples, against = _take(words, "--samples"), _take(words, "--against")
+        words.remove(name)
+        sys.path.insert(0, os.getcwd())
+        make = _make(_load(name), name)
+        counter = _counter(samples) if samples else None
+        with tempfile.TemporaryDirectory() as folder:
+            if against:
+                repeats = [] if any("bench.repeats" in word for word in words) else ["--set", "bench.repeats=5"]
+                sets = [w for i, w in enumerate(words) if w.startswith("--set") or (i and words[i - 1] == "--set")]
+                words += [f"--compare={_against(against, sets + repeats, folder)}", *repeats]
+            return int(run([b"loadbench", os.fsencode(name), *map(os.fsencode, words)], make, counter))
+    except _UsageError as error:
+        print(f"stoker bench: {error}", file=sys.stderr)
+        return 2

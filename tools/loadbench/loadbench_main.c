@@ -1,0 +1,253 @@
+/* loadbench_main.c: the program. Runs a loader as its config describes it and says what it delivers, what binds it, and
+ * how far from the machine's own limit it is.
+ *
+ *     args     the command line                     look       --explain, --preview
+ *     study    a run: measured, judged, reported
+ *
+ * and behind them the rooms (docs/internals/architecture.md says who knows whom):
+ *
+ *     figures/   medians, intervals, tables         show/      text and JSON
+ *     machine/   what it is measured on, limits     report/    the page of HTML
+ *     measure/   one repeat, and its config         study/     sweeps, tuning, accelerators, comparisons
+ *     result/    all repeats, what binds            make/      --make
+ *
+ * Exit status: 0 success, 1 the data or the run failed, 2 the command or the config is wrong. */
+#include "loadbench_main.h"
+#include "allocate.h"
+#include "error.h"
+#include "loadbench_accelerators.h"
+#include "loadbench_args.h"
+#include "loadbench_look.h"
+#include "loadbench_make.h"
+#include "loadbench_spec.h"
+#include "loadbench_stop.h"
+#include "loadbench_study.h"
+#include "loadbench_transfer.h"
+#include "log.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stoker/loader.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_FINE = 0, EXIT_RUN = 1, EXIT_USE = 2 };
+
+static void ask_to_stop(int signal_number)
+{
+    lb_stop_asked = signal_number;
+}
+
+/* The first signal asks for an orderly end; a second one, of the same kind, ends the program at once. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = ask_to_stop, .sa_flags = (int)(SA_RESTART | SA_RESETHAND)};
+
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of writing, as a full disk is */
+}
+
+static int complain(const stk_error *err, int code)
+{
+    fprintf(stderr, "loadbench: %s\n", err->message);
+    return code;
+}
+
+/* What was printed must also have arrived: a full disk is no fine result. With `output` most of it is written only
+ * here, where its errno is still at hand. */
+static char output[256 << 10];
+
+static int finish_output(int code)
+{
+    const bool said = code != EXIT_FINE && ferror(stdout); /* by whoever had more to write than is kept back */
+
+    errno = 0;
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || said)
+        return code;
+    fprintf(stderr, "loadbench: writing the result: %s\n", errno ? strerror(errno) : "not all of it could be written");
+    return EXIT_RUN;
+}
+
+/* A job that was ended from outside must not look like one that did what it was asked. Ctrl-C is the user's own way to
+ * say that it is enough. */
+static int finish_run(int code)
+{
+    code = finish_output(code);
+    if (code != EXIT_FINE || lb_stop_asked != SIGTERM)
+        return code;
+    fputs("loadbench: ended by SIGTERM: the result is that of what had been measured\n", stderr);
+    return EXIT_RUN;
+}
+
+static int print_help_options(void)
+{
+    char *loader = stk_loader_options_help();
+
+    if (!loader) {
+        fputs("loadbench: out of memory\n", stderr);
+        return EXIT_RUN;
+    }
+    fputs("Keys of a config file. Sizes: 64MiB, 1.5GB (k M G T = 1000^n, Ki Mi Gi Ti = 1024^n). Times: 1.5s, 20ms.\n\n",
+          stdout);
+    fputs(loader, stdout);
+    stk_text_free(loader);
+    fputc('\n', stdout);
+    stki_sections_help(lb_sections, stdout);
+    return finish_output(EXIT_FINE);
+}
+
+static int finish_show(stk_status status, const stk_error *err)
+{
+    return status == STK_OK ? finish_output(EXIT_FINE) : complain(err, status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN);
+}
+
+static int run_accelerators(const struct lb_config *config, const struct lb_args *args)
+{
+    struct lb_require *requirements;
+    bool passed = false;
+    stk_error err;
+    stk_status status = lb_require_read_all(args->required, args->require_count, &requirements, &err);
+
+    if (status == STK_OK)
+        status = lb_accelerators(config, args->accelerators, requirements, args->require_count, args->json, stdout,
+                                 &passed, &err);
+    stki_free(requirements);
+    if (status != STK_OK)
+        return complain(&err, err.status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN);
+    return finish_run(passed ? EXIT_FINE : EXIT_RUN);
+}
+
+static int use_config(const struct lb_args *args)
+{
+    struct lb_config config;
+    stk_error err;
+    int code = EXIT_FINE;
+
+    if (lb_is_kept_result(args->file)) {
+        stki_fail(&err, STK_E_CONFIG, "%s is a result that was kept: only --compare, --require and --report go with it",
+                  args->file);
+        return complain(&err, EXIT_USE);
+    }
+    if (lb_config_open(args->file, args->sets, args->set_count, args->digest, &config, &err) != STK_OK)
+        code = complain(&err, err.status == STK_E_MEMORY ? EXIT_RUN : EXIT_USE);
+    else if (args->action == LB_SHOW_CONFIG)
+        code = lb_config_show(&config, stdout, &err) == STK_OK ? finish_output(EXIT_FINE) : complain(&err, EXIT_RUN);
+    else if (args->action == LB_EXPLAIN)
+        code = finish_show(lb_explain(&config, stdout, &err), &err);
+    else if (args->action == LB_PREVIEW)
+        code = finish_show(lb_preview(&config, args->picture, stdout, &err), &err);
+    else if (args->action == LB_ACCELERATORS)
+        code = run_accelerators(&config, args);
+    lb_config_close(&config);
+    return code;
+}
+
+/* Whatever comes of one config's or many configs' runs. */
+static int run(const struct lb_args *args)
+{
+    struct lb_study study;
+    stk_error err;
+    int code;
+
+    if (lb_study_open(args, &study, &err) != STK_OK) {
+        lb_study_fini(&study);
+        return complain(&err, err.status == STK_E_MEMORY ? EXIT_RUN : EXIT_USE);
+    }
+    code = lb_study_run(&study);
+    lb_study_fini(&study);
+    return code == EXIT_FINE ? finish_run(code) : finish_output(code);
+}
+
+/* A job whose output nobody takes is told so before it takes its time. The other two, if they are closed, must not be
+ * given to the next file that is opened, which would then get our messages. */
+static bool has_output(void)
+{
+    const int flags = fcntl(STDOUT_FILENO, F_GETFL);
+
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+    if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY)
+        return true;
+    fputs("loadbench: the standard output is closed: the result has no place to go\n", stderr);
+    return false;
+}
+
+static int make_data(const struct lb_args *args)
+{
+    stk_error err;
+
+    if (lb_make(args->file, args->sets, args->set_count, args->force, stdout, &err) != STK_OK)
+        return complain(&err, err.status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN);
+    return finish_output(EXIT_FINE);
+}
+
+static int measure_transfer(const struct lb_args *args)
+{
+    stk_error err;
+
+    if (lb_transfer(args->device, args->json, stdout, &err) != STK_OK)
+        return complain(&err, err.status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN);
+    return finish_run(EXIT_FINE);
+}
+
+static int act(const struct lb_args *args)
+{
+    switch ((enum lb_action)args->action) {
+    case LB_HELP:
+        lb_args_help(stdout);
+        return finish_output(EXIT_FINE);
+    case LB_VERSION:
+        printf("loadbench %s\n", stk_version());
+        return finish_output(EXIT_FINE);
+    case LB_HELP_OPTIONS:
+        return print_help_options();
+    case LB_MAKE:
+        return make_data(args);
+    case LB_TRANSFER:
+        return measure_transfer(args);
+    case LB_RUN:
+        return run(args);
+    case LB_SHOW_CONFIG:
+    case LB_PARSE_ONLY:
+    case LB_EXPLAIN:
+    case LB_PREVIEW:
+    case LB_ACCELERATORS:
+        break;
+    }
+    return use_config(args);
+}
+
+int lb_main(int argc, char **argv, struct lb_source *source)
+{
+    struct lb_args args;
+    stk_error err;
+    int code;
+
+    if (lb_args_read(argc, argv, &args, &err) != STK_OK ||
+        (args.debug && stki_log_enable(args.debug, &err) != STK_OK)) {
+        lb_args_fini(&args);
+        return complain(&err, EXIT_USE);
+    }
+    args.source = source;
+    if (source && args.action != LB_RUN && args.action <= LB_ACCELERATORS) {
+        lb_args_fini(&args);
+        stki_fail(&err, STK_E_CONFIG, "%s is not a config: it can be measured, and nothing else", argv[1]);
+        return complain(&err, EXIT_USE);
+    }
+    if (!has_output()) {
+        lb_args_fini(&args);
+        return EXIT_RUN;
+    }
+    setvbuf(stdout, output, _IOFBF, sizeof output);
+    catch_signals();
+    code = act(&args);
+    lb_args_fini(&args);
+    return code;
+}

@@ -1,0 +1,12 @@
+/* loadbench_main.h: the program as a function, for the program itself and for `python -m stoker bench`. */
+#ifndef LOADBENCH_MAIN_H
+#define LOADBENCH_MAIN_H
+
+#include "loadbench_source.h"
+
+/* Runs the command line and returns the exit status. `source`: what is measured instead of the loader of a config; the
+ * command line then has its name in the place of the config. NULL: none. Installs handlers of SIGINT and SIGTERM, and
+ * buffers stdout, so it is called once in a process. */
+int lb_main(int argc, char **argv, struct lb_source *source);
+
+#endif
