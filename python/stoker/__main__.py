@@ -18,7 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] == "bench":
         return _bench.main(given[1:])
-    path = program("stoker")
+    path = program()
     sys.stdout.flush()
     os.execv(path, ["stoker", *given])
 

@@ -100,16 +100,16 @@ def open_file(path: str | os.PathLike[str]) -> File:
     return File(path)
 
 
-def program(name: str) -> str:
-    """The path of the program `stoker` or `loadbench` that came with the package."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", name)
+def program() -> str:
+    """The path of the program `stoker` that came with the package."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "stoker")
     if not os.path.exists(path):
-        raise FileNotFoundError(f"{path} is not there: the package was installed without its programs")
+        raise FileNotFoundError(f"{path} does not exist: the package was installed without its program")
     return path
 
 
 def _run(arguments: Sequence[str], accepted: Sequence[int]) -> dict[str, Any]:
-    done = subprocess.run([program("stoker"), *arguments], capture_output=True, text=True, errors="surrogateescape", check=False)
+    done = subprocess.run([program(), *arguments], capture_output=True, text=True, errors="surrogateescape", check=False)
     if done.returncode not in accepted:
         raise _errors.StokerValueError(done.stderr.strip() or f"stoker {arguments[0]} ended with {done.returncode}", "corrupt")
     print(done.stderr, end="", file=sys.stderr)
