@@ -1,0 +1,38 @@
+# kill_at_end.sh: kill -9 at each of the last 40 system calls of a preparation job's main thread, which give the outputs
+# their names. The same command again must end with 0, the same bytes, and nothing but the outputs in the folder.
+printf 'make: {files: [{path: x.npy, count: 100, shape: [8], dtype: u8, values: bytes}]}\n' >data.yaml
+"$LOADBENCH" --make data.yaml >/dev/null || fail "no data"
+
+traced() { # no leaks are looked for under a tracer
+    ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" strace -o trace "$@" </dev/null >trace_log 2>&1
+}
+
+# kill_at_end NAME [ARGUMENT...]: of the job in NAME.yaml, whose outputs go to the folder NAME, on top of what is there.
+kill_at_end() {
+    local name=$1 names killed=0 call nth file
+    shift
+    mkdir -p "$name" && cp -a "$name" before
+    traced "$STOKER" prep "$name.yaml" "$@" || fail "the first run: $(cat trace_log)"
+    # Which call of its name each of them is: "rename 3".
+    sed -n 's/^\([a-z0-9_]*\)(.*/\1/p' trace | awk '{ print $1, ++count[$1] }' | grep -v exit_group | tail -40 >last
+    [ "$(wc -l <last)" -eq 40 ] || fail "only $(wc -l <last) system calls"
+    names=$(ls -A "$name")
+    cp -a "$name" whole
+    while read -r call nth; do
+        rm -rf "$name"
+        cp -a before "$name"
+        { traced -e "inject=$call:signal=SIGKILL:when=$nth" "$STOKER" prep "$name.yaml" "$@"; } 2>/dev/null
+        [ $? -eq 0 ] || killed=$((killed + 1))
+        run "$STOKER" prep "$name.yaml" "$@" </dev/null
+        code 0
+        [ "$(ls -A "$name")" = "$names" ] || fail "at $call $nth: $(ls -A "$name")"
+        for file in $names; do
+            case $file in
+            *.manifest.json) ;; # says when it was made
+            *) cmp "$name/$file" "whole/$file" || fail "at $call $nth: other bytes" ;;
+            esac
+        done
+    done <last
+    [ "$killed" -gt 20 ] || fail "killed $killed times only"
+    rm -rf before whole
+}
