@@ -141,7 +141,7 @@ int main(int argc, char **argv)
                             .converted = k == 2,
                             .cpu_seconds = &cpu_seconds[n]};
                 check(stki_resizer_create_isa(isas[i], &w->resizer, &err), &err);
-                snprintf(names[n], sizeof names[n], "%s %s%s", stki_filter_name(filters[f]), stki_isa_name(isas[i]),
+                snprintf(names[n], sizeof names[n], "%s %s%s", stki_filter_words[filters[f]], stki_isa_name(isas[i]),
                          what[k]);
                 ways[n] =
                     (bench_way){.name = names[n], .pass = pass, .context = w, .units = IMAGES, .unit = "images/s"};

@@ -210,14 +210,6 @@ bool stki_order_is_ready(const stki_order *order, int64_t epoch, int64_t positio
            (!order->random || stki_random_order_is_ready(order->random, epoch));
 }
 
-int64_t stki_order_late(const stki_order *order)
-{
-    return (order->mixture ? stki_mixture_late(order->mixture) : 0) +
-           (order->blocks ? stki_blocks_late(order->blocks) : 0) +
-           (order->random ? stki_random_order_late(order->random) : 0) +
-           (order->buckets ? stki_buckets_late(order->buckets) : 0);
-}
-
 stk_status stki_order_eval(const stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out,
                            stk_error *err)
 {

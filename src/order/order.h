@@ -92,8 +92,6 @@ stk_status stki_order_eval(const stki_order *order, int64_t epoch, int64_t first
 void stki_order_ahead(const stki_order *order, int64_t epoch, int64_t first, int64_t n, int64_t epochs);
 /* Whether the table of a position of an epoch, if it needs one, is built. */
 bool stki_order_is_ready(const stki_order *order, int64_t epoch, int64_t position);
-/* Tables that were not complete when they were needed, so that somebody waited. */
-int64_t stki_order_late(const stki_order *order);
 
 /* Everything that an order depends on. Equal in all parts: the same samples at the same positions. Each part is a hash,
  * 0 where there is nothing of its kind, so that a difference can be named. */
@@ -112,11 +110,6 @@ typedef struct stki_order_print {
 } stki_order_print;
 
 void stki_order_fingerprint(const stki_order *order, stki_order_print *out);
-/* The first part in which two differ, as words for a message ("seed", "subset", …); NULL: none. */
-const char *stki_order_print_difference(const stki_order_print *a, const stki_order_print *b);
-
-/* The keyed bijection on [0, n) alone: a Feistel network over the next power of four, cycle-walked. */
-uint64_t stki_permute(uint64_t seed, uint64_t epoch, uint64_t n, uint64_t index);
 
 /* ---- batches: (epoch, step, rank, world_size) -> positions, design 5 ---- */
 

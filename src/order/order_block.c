@@ -164,11 +164,6 @@ void stki_blocks_ahead(stki_blocks *b, int64_t epoch, int64_t taken, int64_t n)
     stki_tables_ahead(&b->keys, (uint64_t)epoch, (uint64_t)epoch, taken, n, b->first[b->unit_count]);
 }
 
-int64_t stki_blocks_late(const stki_blocks *b)
-{
-    return stki_counted(&b->keys.late);
-}
-
 bool stki_blocks_is_ready(const stki_blocks *b, int64_t epoch)
 {
     return stki_tables_have(&b->keys, (uint64_t)epoch);

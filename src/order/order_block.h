@@ -23,8 +23,6 @@ void stki_blocks_destroy(stki_blocks *blocks); /* NULL is fine */
 void stki_blocks_eval(stki_blocks *blocks, int64_t epoch, int64_t position, int64_t n, int64_t *samples);
 /* Positions up to `taken` of the epoch are out, the last `n` by the caller: the next epoch's table is built ahead. */
 void stki_blocks_ahead(stki_blocks *blocks, int64_t epoch, int64_t taken, int64_t n);
-/* Tables that somebody had to wait for. */
-int64_t stki_blocks_late(const stki_blocks *blocks);
 
 /* Whether an epoch can be evaluated without building a table first. */
 bool stki_blocks_is_ready(const stki_blocks *blocks, int64_t epoch);

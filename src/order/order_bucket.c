@@ -261,11 +261,6 @@ void stki_buckets_ahead(stki_buckets *b, int64_t epoch, int64_t taken, int64_t n
         stki_tables_ahead(&b->keys, key_of(b, epoch, first), key_of(b, epoch, 0), taken - first, n, size);
 }
 
-int64_t stki_buckets_late(const stki_buckets *b)
-{
-    return stki_counted(&b->keys.late);
-}
-
 bool stki_buckets_is_ready(const stki_buckets *b, int64_t epoch, int64_t position)
 {
     return stki_tables_have(&b->keys, key_of(b, epoch, position));

@@ -25,8 +25,6 @@ void stki_buckets_eval(stki_buckets *buckets, int64_t epoch, int64_t first, int6
 /* Positions up to `taken` of the epoch are out, the last `n` by the caller: the next window is sorted ahead, unless
  * it would be of another epoch and this one is the last. */
 void stki_buckets_ahead(stki_buckets *buckets, int64_t epoch, int64_t taken, int64_t n, bool last);
-/* Windows that somebody had to wait for. */
-int64_t stki_buckets_late(const stki_buckets *buckets);
 
 /* Whether the window of a position is sorted. */
 bool stki_buckets_is_ready(const stki_buckets *buckets, int64_t epoch, int64_t position);

@@ -404,11 +404,6 @@ void stki_mixture_ahead(const stki_mixture *m, int64_t epoch, int64_t taken, int
         stki_random_order_ahead(m->outer, epoch, taken, n);
 }
 
-int64_t stki_mixture_late(const stki_mixture *m)
-{
-    return m->outer ? stki_random_order_late(m->outer) : 0;
-}
-
 bool stki_mixture_is_ready(const stki_mixture *m, int64_t epoch)
 {
     return !m->outer || stki_random_order_is_ready(m->outer, epoch);

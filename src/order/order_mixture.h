@@ -26,9 +26,8 @@ void stki_mixture_destroy(stki_mixture *mixture); /* NULL is fine */
 int64_t stki_mixture_length(const stki_mixture *mixture);
 int64_t stki_mixture_share(const stki_mixture *mixture, int source); /* c_d */
 void stki_mixture_eval(const stki_mixture *mixture, int64_t epoch, int64_t first, int64_t n, stki_position *out);
-/* As for stki_random_order_ahead and stki_random_order_late. */
+/* As for stki_random_order_ahead. */
 void stki_mixture_ahead(const stki_mixture *mixture, int64_t epoch, int64_t taken, int64_t n);
-int64_t stki_mixture_late(const stki_mixture *mixture);
 
 /* Largest remainder: counts[d] of `length` in proportion to weights[d], whole numbers whose sum is above 0. */
 void stki_mixture_counts(const int64_t *weights, int count, int64_t length, int64_t *counts);

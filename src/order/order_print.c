@@ -69,19 +69,3 @@ void stki_order_print_make(const stki_order_opts *opts, int64_t length, stki_ord
                                opts->starts->group_count);
     out->whole = hash_words(0, &out->seed, (int64_t)((sizeof *out - offsetof(stki_order_print, seed)) / 8));
 }
-
-const char *stki_order_print_difference(const stki_order_print *a, const stki_order_print *b)
-{
-    return a->version != b->version   ? "version of the order"
-           : a->kind != b->kind       ? "order"
-           : a->seed != b->seed       ? "seed"
-           : a->samples != b->samples ? "number of samples"
-           : a->subset != b->subset   ? "subset"
-           : a->weights != b->weights ? "weights"
-           : a->blocks != b->blocks   ? "blocks of samples"
-           : a->buckets != b->buckets ? "buckets"
-           : a->data != b->data       ? "windows of tokens"
-           : a->length != b->length   ? "length of an epoch"
-           : a->whole != b->whole     ? "order"
-                                      : NULL;
-}

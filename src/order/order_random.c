@@ -93,11 +93,6 @@ void stki_random_order_ahead(stki_random_order *order, int64_t epoch, int64_t ta
         stki_tables_ahead(&order->tables, (uint64_t)epoch, (uint64_t)epoch, taken, n, order->n);
 }
 
-int64_t stki_random_order_late(const stki_random_order *order)
-{
-    return stki_counted(&order->tables.late);
-}
-
 bool stki_random_order_is_ready(const stki_random_order *order, int64_t epoch)
 {
     return !order->memory || stki_tables_have(&order->tables, (uint64_t)epoch);

@@ -20,8 +20,6 @@ void stki_random_order_destroy(stki_random_order *order); /* NULL is fine */
 void stki_random_order_run(stki_random_order *order, int64_t epoch, int64_t first, int64_t count, uint64_t *out);
 /* Positions up to `taken` of the epoch are out, the last `n` by the caller: the next epoch's table is built ahead. */
 void stki_random_order_ahead(stki_random_order *order, int64_t epoch, int64_t taken, int64_t n);
-/* Tables that somebody had to wait for. */
-int64_t stki_random_order_late(const stki_random_order *order);
 
 /* Whether an epoch can be evaluated without building a table first. */
 bool stki_random_order_is_ready(const stki_random_order *order, int64_t epoch);

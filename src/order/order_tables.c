@@ -104,7 +104,6 @@ int stki_tables_hold(stki_tables *t, uint64_t key)
             while (!begin(t, key, NO_TABLE, NO_TABLE)) /* a thread was interrupted while it read */
                 stki_sleep_ns(RETRY_NS);
         }
-        stki_count(&t->late, 1);
         while (t->building >= 0)
             build(t, INT64_MAX);
     }

@@ -2,8 +2,8 @@
  * Tables in use follow each other by their keys.
  *
  * Readers take no lock: a reader increments a table's `users` before it checks the key for the last time, and a builder
- * removes the key before it checks `users` (both sequentially consistent), so a table is never written while it is read.
- * Builders hold `lock`. stki_tables_ahead builds the next table in slices and never waits for the lock; a reader
+ * removes the key before it checks `users` (both sequentially consistent), so a table is never written while it is
+ * read. Builders hold `lock`. stki_tables_ahead builds the next table in slices and never waits for the lock; a reader
  * whose table is not there completes it under the lock, which is the only wait. Any thread. */
 #ifndef STKI_ORDER_TABLES_H
 #define STKI_ORDER_TABLES_H
@@ -21,7 +21,6 @@ typedef int64_t stki_table_build(void *context, int number, uint64_t key, bool f
 typedef struct stki_tables {
     stki_table_build *build;
     void *context;
-    stki_counter late; /* tables that were not complete when they were needed */
     struct {
         _Atomic uint64_t key; /* of a complete table, or UINT64_MAX */
         stki_counter users;

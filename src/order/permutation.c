@@ -239,13 +239,3 @@ void stki_permutations_map(const stki_permutations *set, const uint8_t *which, u
         count -= part;
     }
 }
-
-uint64_t stki_permute(uint64_t seed, uint64_t epoch, uint64_t n, uint64_t index)
-{
-    stki_permutation permutation;
-    uint64_t image;
-
-    stki_permutation_init(&permutation, seed, epoch, n);
-    stki_permutation_run(&permutation, index, 1, &image);
-    return image;
-}

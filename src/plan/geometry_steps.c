@@ -99,7 +99,6 @@ static stk_status take_draw(const reading *r, stk_error *err)
 
 static stk_status take_filter(const reading *r, stk_error *err)
 {
-    static const char *const filters[] = {"nearest", "box", "bilinear", "hamming", "bicubic", "lanczos", NULL};
     const stki_node *filter = NULL, *interpolation = NULL;
     int word = STKI_FILTER_BILINEAR;
     stk_status status = STK_OK;
@@ -117,7 +116,7 @@ static stk_status take_filter(const reading *r, stk_error *err)
         return stki_fail_node(err, interpolation, "found filter too, expected one of them: they mean the same");
     filter = filter ? filter : interpolation;
     if (filter)
-        status = stki_node_word(filter, filters, &word, err);
+        status = stki_node_word(filter, stki_filter_words, &word, err);
     r->geometry->filter = (enum stki_filter)word;
     return status;
 }

@@ -24,9 +24,7 @@ enum stki_filter {
 
 enum { STKI_RESIZE_MOST = 65535, STKI_RESIZE_MAX_CHANNELS = 4 };
 
-/* STKI_FILTER_… of "nearest", …; -1: unknown. */
-int stki_filter_find(const char *name);
-const char *stki_filter_name(enum stki_filter filter);
+extern const char *const stki_filter_words[]; /* by STKI_FILTER_…; ended by NULL */
 
 typedef struct stki_resizer stki_resizer; /* tables and rows grow and stay */
 

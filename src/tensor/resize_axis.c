@@ -56,31 +56,19 @@ static double weigh_lanczos(double x)
     return x >= -3 && x < 3 ? sinc(x) * sinc(x / 3) : 0;
 }
 
+const char *const stki_filter_words[] = {"nearest", "box", "bilinear", "hamming", "bicubic", "lanczos", NULL};
+
 static const struct filter {
-    const char *name;
     double reach; /* in input pixels when nothing shrinks */
     double (*weigh)(double x);
 } filters[STKI_FILTERS] = {
-    [STKI_FILTER_NEAREST] = {"nearest", 0, NULL},
-    [STKI_FILTER_BOX] = {"box", 0.5, weigh_box},
-    [STKI_FILTER_BILINEAR] = {"bilinear", 1, weigh_bilinear},
-    [STKI_FILTER_HAMMING] = {"hamming", 1, weigh_hamming},
-    [STKI_FILTER_BICUBIC] = {"bicubic", 2, weigh_bicubic},
-    [STKI_FILTER_LANCZOS] = {"lanczos", 3, weigh_lanczos},
+    [STKI_FILTER_NEAREST] = {0, NULL},
+    [STKI_FILTER_BOX] = {0.5, weigh_box},
+    [STKI_FILTER_BILINEAR] = {1, weigh_bilinear},
+    [STKI_FILTER_HAMMING] = {1, weigh_hamming},
+    [STKI_FILTER_BICUBIC] = {2, weigh_bicubic},
+    [STKI_FILTER_LANCZOS] = {3, weigh_lanczos},
 };
-
-int stki_filter_find(const char *name)
-{
-    for (int i = 0; i < STKI_FILTERS; i++)
-        if (strcmp(name, filters[i].name) == 0)
-            return i;
-    return -1;
-}
-
-const char *stki_filter_name(enum stki_filter filter)
-{
-    return filters[filter].name;
-}
 
 stk_status stki_resize_grow(stki_resize_memory *memory, int64_t bytes, stk_error *err)
 {

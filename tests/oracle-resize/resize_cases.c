@@ -95,10 +95,12 @@ static int run_case(const image *in, char **column)
                            .box = {0, 0, (double)in->width, (double)in->height},
                            .out_height = atoll(column[1]),
                            .out_width = atoll(column[2])};
-    int filter = stki_filter_find(column[3]);
+    int filter = 0;
 
-    if (filter < 0 || (column[4][0] != '-' &&
-                       sscanf(column[4], "%lf,%lf,%lf,%lf", &job.box[0], &job.box[1], &job.box[2], &job.box[3]) != 4))
+    while (filter < STKI_FILTERS && strcmp(column[3], stki_filter_words[filter]))
+        filter++;
+    if (filter == STKI_FILTERS || (column[4][0] != '-' && sscanf(column[4], "%lf,%lf,%lf,%lf", &job.box[0], &job.box[1],
+                                                                 &job.box[2], &job.box[3]) != 4))
         return 0;
     job.filter = (enum stki_filter)filter;
     for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++)

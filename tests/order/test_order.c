@@ -4,6 +4,7 @@
 #include "faults.h"
 #include "order.h"
 #include "permutation.h"
+#include "permute.h"
 #include "thread.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -124,7 +125,7 @@ static void large_is_the_bijection(void **state)
         assert_int_equal(stki_order_eval(order, epoch, first, 1000, out, NULL), STK_OK);
         for (int64_t i = 0; i < 1000; i += 37) {
             assert_true((uint64_t)out[i].sample ==
-                        stki_permute(9, (uint64_t)epoch, UINT64_C(1000000000000), (uint64_t)(first + i)));
+                        stkt_permute(9, (uint64_t)epoch, UINT64_C(1000000000000), (uint64_t)(first + i)));
             assert_int_equal(out[i].draw, first + i);
         }
     }

@@ -3,7 +3,7 @@
 #include "allocate.h"
 #include "cmocka_all.h"
 #include "faults.h"
-#include "order.h"
+#include "order_difference.h"
 #include "order_print.h"
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static void in_order(void **state)
         }
         stki_order_fingerprint(runs, &print);
         stki_order_fingerprint(one, &others);
-        assert_string_equal(stki_order_print_difference(&print, &others), "blocks of samples");
+        assert_string_equal(stkt_order_difference(&print, &others), "blocks of samples");
         stki_order_destroy(runs);
         stki_order_destroy(one);
     }

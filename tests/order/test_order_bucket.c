@@ -5,6 +5,7 @@
 #include "faults.h"
 #include "order.h"
 #include "permutation.h"
+#include "permute.h"
 #include "philox.h"
 #include "thread.h"
 #include <stdlib.h>
@@ -70,7 +71,7 @@ static void expect(const stki_order_opts *opts, int64_t epoch, int64_t n, int64_
             int64_t from = i / batch;
 
             if (from < whole && opts->kind != STKI_ORDER_SEQUENTIAL)
-                from = (int64_t)stki_permute(key, (uint64_t)(first / window), (uint64_t)whole, (uint64_t)from);
+                from = (int64_t)stkt_permute(key, (uint64_t)(first / window), (uint64_t)whole, (uint64_t)from);
             samples[first + i] = part[from * batch + i % batch].sample;
         }
     }

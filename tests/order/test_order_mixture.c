@@ -7,6 +7,7 @@
 #include "order.h"
 #include "order_mixture.h"
 #include "permutation.h"
+#include "permute.h"
 #include "philox.h"
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +105,7 @@ static void check_definition(const stki_order_source *sources, int count, int64_
         n = sources[d].count;
         passes = (epoch * shares[d] + j) / n;
         assert_int_equal(found[p].source, d);
-        assert_int_equal(found[p].sample, first + (int64_t)stki_permute(seed_of(seed, d), (uint64_t)passes, (uint64_t)n,
+        assert_int_equal(found[p].sample, first + (int64_t)stkt_permute(seed_of(seed, d), (uint64_t)passes, (uint64_t)n,
                                                                         (uint64_t)((epoch * shares[d] + j) % n)));
         assert_int_equal(found[p].draw, p);
         assert_int_equal(found[p].length, -1);

@@ -1,7 +1,7 @@
 /* test_order_print.c: the fingerprint of an order: equal for equal options, another one for every single thing that
  * changes which sample stands where, and the name of what differs. */
 #include "cmocka_all.h"
-#include "order.h"
+#include "order_difference.h"
 #include <string.h>
 
 static const int64_t unit_first[] = {0, 3, 10}, other_units[] = {0, 4, 10}, indices[] = {1, 2, 3}, others[] = {1, 2, 4};
@@ -38,14 +38,14 @@ static void differ(stki_order_opts a, stki_order_opts b, const char *words)
     stki_order_print x = print_of(a), y = print_of(b), again = print_of(a);
 
     assert_memory_equal(&x, &again, sizeof x);
-    assert_null(stki_order_print_difference(&x, &again));
+    assert_null(stkt_order_difference(&x, &again));
     if (!words) {
         assert_memory_equal(&x, &y, sizeof x);
         return;
     }
     assert_true(x.whole != y.whole);
-    assert_non_null(stki_order_print_difference(&x, &y));
-    assert_string_equal(stki_order_print_difference(&x, &y), words);
+    assert_non_null(stkt_order_difference(&x, &y));
+    assert_string_equal(stkt_order_difference(&x, &y), words);
 }
 
 static void every_part_counts(void **state)

@@ -3,6 +3,7 @@
 #include "isa.h"
 #include "order.h"
 #include "permutation.h"
+#include "permute.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +24,7 @@ static void computed(uint64_t seed, uint64_t epoch, int64_t n, uint64_t *images)
 static void by_call(uint64_t seed, uint64_t epoch, int64_t n, uint64_t *images)
 {
     for (int64_t i = 0; i < n; i++)
-        images[i] = stki_permute(seed, epoch, (uint64_t)n, (uint64_t)i);
+        images[i] = stkt_permute(seed, epoch, (uint64_t)n, (uint64_t)i);
 }
 
 /* A change here changes the order of everybody's data: STKI_ORDER_VERSION must grow with it. */
@@ -48,7 +49,7 @@ static void known_images(void **state)
     (void)state;
     assert_int_equal(STKI_ORDER_VERSION, 1);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        assert_true(stki_permute(rows[i][0], rows[i][1], rows[i][2], rows[i][3]) == rows[i][4]);
+        assert_true(stkt_permute(rows[i][0], rows[i][1], rows[i][2], rows[i][3]) == rows[i][4]);
 }
 
 static void is_bijection(void **state)
@@ -124,7 +125,7 @@ static void random_access_equals_run(void **state)
                 stki_permutation_run(&permutation, (uint64_t)first, count, part);
                 assert_memory_equal(part, whole + first, (size_t)count * sizeof part[0]);
             }
-            assert_true(stki_permute(9, 4, (uint64_t)n, (uint64_t)first) == whole[first]);
+            assert_true(stkt_permute(9, 4, (uint64_t)n, (uint64_t)first) == whole[first]);
         }
     }
 }
@@ -163,7 +164,7 @@ static void check_variant(stki_permutation_pass *pass, const stki_permutation *p
         int left[2];
 
         for (int i = 0; i < ROOM; i++) {
-            uint64_t value = stki_permute(3, 4, UINT64_C(1) << 62, (uint64_t)(count * 1000 + i)) % permutation->n;
+            uint64_t value = stkt_permute(3, 4, UINT64_C(1) << 62, (uint64_t)(count * 1000 + i)) % permutation->n;
 
             values[0][i] = values[1][i] = i < 2 && count % 2 ? (uint64_t)i : value;
             place[0][i] = place[1][i] = i < count ? count - 1 - i : 0;
@@ -243,10 +244,10 @@ static void several_go_side_by_side(void **state)
             for (int count = 0; count <= RUN; count += 1 + count / 3) {
                 set.pass = passes[v];
                 for (int i = 0; i < count; i++) {
-                    which[i] = (uint8_t)stki_permute(5, (uint64_t)count, STKI_PERMUTATIONS_MOST, (uint64_t)i % 8);
-                    values[i] = stki_permute(6, (uint64_t)count, UINT64_C(1) << 62, (uint64_t)i) % sizes[s][which[i]];
+                    which[i] = (uint8_t)stkt_permute(5, (uint64_t)count, STKI_PERMUTATIONS_MOST, (uint64_t)i % 8);
+                    values[i] = stkt_permute(6, (uint64_t)count, UINT64_C(1) << 62, (uint64_t)i) % sizes[s][which[i]];
                     values[i] = i % 5 == 0 && sizes[s][which[i]] > 1 ? (uint64_t)i / 5 % 2 : values[i];
-                    expected[i] = stki_permute(11, which[i], sizes[s][which[i]], values[i]);
+                    expected[i] = stkt_permute(11, which[i], sizes[s][which[i]], values[i]);
                 }
                 stki_permutations_map(&set, which, values, count);
                 assert_memory_equal(values, expected, (size_t)count * sizeof values[0]);

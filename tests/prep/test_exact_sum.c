@@ -5,6 +5,14 @@
 #include <float.h>
 #include <math.h>
 
+static double rounded(const stki_exact *sum)
+{
+    int exponent;
+    const double fraction = stki_exact_fraction(sum, &exponent);
+
+    return ldexp(fraction, exponent);
+}
+
 /* Any order, any number of parts: the same number, rounded once. */
 static void test_terms_that_cancel(void **unused)
 {
@@ -18,9 +26,9 @@ static void test_terms_that_cancel(void **unused)
         for (int i = 0; i < N; i++)
             stki_exact_add(i % 2 ? &a : &b, terms[(i + shift) % N], 0);
         stki_exact_merge(&a, &b);
-        assert_true(stki_exact_round(&a) == 3.0);
+        assert_true(rounded(&a) == 3.0);
         stki_exact_add(&a, -3, 0);
-        assert_true(stki_exact_round(&a) == 1e-308 + 5e-324);
+        assert_true(rounded(&a) == 1e-308 + 5e-324);
     }
 }
 
@@ -39,9 +47,9 @@ static void test_whole_numbers(void **unused)
             expected += (stki_i128)x * y;
             stki_exact_add_whole(&sum, (stki_i128)x * y, 0);
         }
-        assert_true(stki_exact_round(&sum) == (double)expected);
+        assert_true(rounded(&sum) == (double)expected);
         stki_exact_add_whole(&sum, -expected, 0);
-        assert_true(stki_exact_round(&sum) == 0);
+        assert_true(rounded(&sum) == 0);
     }
 }
 
@@ -53,12 +61,12 @@ static void test_rounding(void **unused)
     (void)unused;
     stki_exact_add(&sum, 1, 0);
     stki_exact_add(&sum, 0x1p-53, 0);
-    assert_true(stki_exact_round(&sum) == 1);
+    assert_true(rounded(&sum) == 1);
     stki_exact_add(&sum, 0x1p-1000, 0);
-    assert_true(stki_exact_round(&sum) == 1 + DBL_EPSILON);
+    assert_true(rounded(&sum) == 1 + DBL_EPSILON);
     stki_exact_add(&sum, -0x1p-1000, 0);
     stki_exact_add(&sum, DBL_EPSILON, 0);
-    assert_true(stki_exact_round(&sum) == 1 + 2 * DBL_EPSILON);
+    assert_true(rounded(&sum) == 1 + 2 * DBL_EPSILON);
 }
 
 static void test_products(void **unused)
@@ -73,9 +81,9 @@ static void test_products(void **unused)
 
             stki_exact_add(&a, sign * 7.25, 0);
             stki_exact_add_product(&b, &a, f);
-            assert_true(stki_exact_round(&b) == sign * 7.25 * f);
+            assert_true(rounded(&b) == sign * 7.25 * f);
             stki_exact_add_product(&b, &a, -f);
-            assert_true(stki_exact_round(&b) == 0);
+            assert_true(rounded(&b) == 0);
         }
 }
 
@@ -86,7 +94,7 @@ static void test_beyond_doubles(void **unused)
 
     (void)unused;
     stki_exact_add(&sum, 1.5, 2000);
-    assert_true(isinf(stki_exact_round(&sum)));
+    assert_true(isinf(rounded(&sum)));
     assert_true(stki_exact_fraction(&sum, &exponent) == 0.75);
     assert_int_equal(exponent, 2001);
     stki_exact_add(&sum, -1.5, 2000);
@@ -109,7 +117,7 @@ static void test_many_terms(void **unused)
         if (i >= 60)
             stki_exact_settle(&sum);
     }
-    assert_true(stki_exact_round(&sum) == 1000 * ldexp(0x1p63, 69) * (1 - 0x1p-63));
+    assert_true(rounded(&sum) == 1000 * ldexp(0x1p63, 69) * (1 - 0x1p-63));
 }
 
 int main(void)

@@ -1,6 +1,5 @@
 /* html.c: see html.h. */
 #include "html.h"
-#include <stdarg.h>
 
 void html_text(FILE *to, const char *text)
 {
@@ -30,15 +29,4 @@ void html_text(FILE *to, const char *text)
             else
                 fputc(*at, to);
         }
-}
-
-void html_textf(FILE *to, const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    html_text(to, text);
 }

@@ -7,6 +7,5 @@
 
 /* & < > " ' become entities; control characters, which XML has no place for, become U+FFFD. */
 void html_text(FILE *to, const char *text);
-void html_textf(FILE *to, const char *format, ...) STK_PRINTF(2, 3);
 
 #endif

@@ -44,8 +44,6 @@ stk_status stki_hdf5_decode(const stki_hdf5_pipeline *pipeline, uint32_t mask, c
 
 /* `count` elements of `size` bytes: byte k of element j comes from from[k * count + j]. */
 void stki_hdf5_unshuffle(void *to, const void *from, int64_t count, int64_t size);
-/* The same through one variant: tests and bench. */
-void stki_hdf5_unshuffle_plain(void *to, const void *from, int64_t count, int64_t size);
 /* And back. */
 void stki_hdf5_shuffle(void *to, const void *from, int64_t count, int64_t size);
 uint32_t stki_hdf5_fletcher32(const void *bytes, int64_t count);

@@ -7,16 +7,6 @@
 #include <emmintrin.h>
 #endif
 
-void stki_hdf5_unshuffle_plain(void *to, const void *from, int64_t count, int64_t size)
-{
-    unsigned char *out = to;
-    const unsigned char *in = from;
-
-    for (int64_t j = 0; j < count; j++)
-        for (int64_t k = 0; k < size; k++)
-            out[j * size + k] = in[k * count + j];
-}
-
 void stki_hdf5_shuffle(void *to, const void *from, int64_t count, int64_t size)
 {
     unsigned char *out = to;

@@ -200,7 +200,7 @@ stk_status stki_text_open(const char *path, const stki_reader_opts *opts, stki_c
     stki_file *file;
     stk_status status = stki_file_open(path, opts->access, opts->pattern, &file, err);
 
-    return status != STK_OK ? status : open_text(file, opts, false, out, err);
+    return status != STK_OK ? status : stki_text_of_file(file, opts, out, err);
 }
 
 stk_status stki_jsonl_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
@@ -208,5 +208,5 @@ stk_status stki_jsonl_open(const char *path, const stki_reader_opts *opts, stki_
     stki_file *file;
     stk_status status = stki_file_open(path, opts->access, opts->pattern, &file, err);
 
-    return status != STK_OK ? status : open_text(file, opts, true, out, err);
+    return status != STK_OK ? status : stki_jsonl_of_file(file, opts, out, err);
 }

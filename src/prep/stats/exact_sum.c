@@ -139,11 +139,3 @@ double stki_exact_fraction(const stki_exact *sum, int *exponent)
     *exponent = lowest * DIGIT_BITS + STKI_EXACT_LOWEST + drop + 53;
     return ldexp(negative ? -(double)kept : (double)kept, -53);
 }
-
-double stki_exact_round(const stki_exact *sum)
-{
-    int exponent;
-    const double fraction = stki_exact_fraction(sum, &exponent);
-
-    return ldexp(fraction, exponent);
-}

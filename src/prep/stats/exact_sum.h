@@ -34,8 +34,6 @@ void stki_exact_add_product(stki_exact *sum, const stki_exact *other, double fac
 void stki_exact_settle(stki_exact *sum);
 /* The sum is the result (at most 1, to nearest, ties to even) times 2^exponent, also where that is no double. */
 double stki_exact_fraction(const stki_exact *sum, int *exponent);
-/* The same as one number; infinite beyond the range of doubles. */
-double stki_exact_round(const stki_exact *sum);
 
 /* A finite double as whole * 2^exponent. */
 int64_t stki_exact_split(double value, int *exponent);
