@@ -294,7 +294,8 @@ static const uint8_t *make_rows(int64_t bytes)
     unlink(path);
     for (int64_t at = 0; at < bytes; at += (int64_t)sizeof block) {
         for (size_t i = 0; i < sizeof block / sizeof block[0]; i++)
-            block[i] = bench_random(&state) & UINT64_C(0xbfffffffbfffffff); /* as f32: no NaN */
+            block[i] = (bench_random(&state) & UINT64_C(0xbfffffffbfffffff)) |
+                       UINT64_C(0x2000000020000000); /* as f32: no NaN, no subnormals */
         if (write(fd, block, sizeof block) != (ssize_t)sizeof block) {
             perror("write");
             exit(1);
@@ -386,13 +387,18 @@ static void group_w3(void)
 
     job.rows = make_rows(job.row_count * job.row_bytes);
     job.order = bench_shuffled(job.row_count);
-    job.slots = bench_memory(SLOTS * slice * job.batch * job.row_bytes);
+    job.slots = bench_memory(SLOTS * slice * job.batch * job.row_bytes * 4);
     add_plain("w3_gather_2KiB_rows_memcpy", job, plain_memcpy, job.row_bytes, 0);
     add_plain("w3_gather_2KiB_rows_nontemporal", job, plain_copy_nt, job.row_bytes, 0);
     add_plain("w3_gather_2KiB_rows_prefetch", job, plain_memcpy, job.row_bytes, 3);
     add_both("w3", job, ROW, STK_F32, STK_F32, 512, false);
     add_both("w3", job, ROW, STK_F32, STK_F32, 512, true);
     add_both("w3", job, ROW, STK_F32, STK_BF16, 512, true);
+    add_both("w3", job, ROW, STK_F32, STK_F16, 512, true);
+    add_both("w3", job, ROW, STK_F32, STK_I8, 512, true);
+    add_both("w3", job, ROW, STK_U8, STK_F32, 2048, true);
+    add_both("w3", job, ROW, STK_F64, STK_F32, 256, false);
+    add_both("w3", job, ROW, STK_I32, STK_I64, 512, false);
     run_group("w3", rounds * 10);
 }
 

@@ -89,8 +89,6 @@ static void split_plane(const stki_lane *lane, uint8_t *dst, const uint8_t *src,
 
 enum { ALIGNS = true, TURNS = false };
 
-enum source { FROM_U8, FROM_F32, FROM_PIXELS };
-
 struct reader {
     const uint8_t *at;
     int64_t lead, step, room;
@@ -107,14 +105,14 @@ INLINE vi load_pixels(const struct reader *reader, const uint8_t *at)
     return _mm256_shuffle_epi8(_mm256_inserti128_si256(low, bytes_16(at + reader->half1), 1), reader->pick);
 }
 
-INLINE vf load(enum source from, const struct reader *reader, int64_t first, int k, int64_t valid, bool tight)
+INLINE vf load(enum stki_convert_src from, const struct reader *reader, int64_t first, int k, int64_t valid, bool tight)
 {
     const uint8_t *at = reader->at + (first + k * WIDTH) * reader->step;
 
     (void)valid, (void)tight; /* always all of it */
-    if (from == FROM_F32)
+    if (from == STKI_SRC_F32)
         return vf_load(at);
-    return vf_of_i32(from == FROM_U8 ? _mm256_cvtepu8_epi32(bytes_8(at)) : load_pixels(reader, at));
+    return vf_of_i32(from == STKI_SRC_U8 ? _mm256_cvtepu8_epi32(bytes_8(at)) : load_pixels(reader, at));
 }
 
 /* [mirrored][four bytes a pixel]: byte of channel 0 for each 32-bit lane; 0x80 gives zero. The second load of pixels of
@@ -165,9 +163,9 @@ INLINE vunit pack_tame_bytes(bool is_signed, const vf *y, const struct tame_leve
     return in_order(_mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(low, high), levels->low), levels->high));
 }
 
-INLINE bool has_shortcut(enum source from, enum stki_convert_dst to, const stki_lane *lane)
+INLINE bool has_shortcut(enum stki_convert_src from, enum stki_convert_dst to, const stki_lane *lane)
 {
-    return from != FROM_F32 && to != STKI_DST_I32 && to != STKI_DST_F32 && lane->tame;
+    return from != STKI_SRC_F32 && to != STKI_DST_I32 && to != STKI_DST_F32 && lane->tame;
 }
 
 #define F32_OF_u8(at, lanes) vf_of_i32(_mm256_cvtepu8_epi32(bytes_8(at)))

@@ -119,6 +119,28 @@ static void table_u8(const stki_lane *lane, uint8_t *dst, const uint8_t *src, in
     bytes(&kernel, dst, n, 0);
 }
 
+static void list_table_u8(const stki_lane *lane, uint8_t *dst, const stki_list *list)
+{
+    struct byte_kernel kernel = byte_kernel(lane, false, true, 0);
+    const int64_t n = list->n;
+
+    stki_list_begin(list, n);
+    for (const uint8_t *const *row = list->rows, *const *const end = row + list->count; row < end; row++) {
+        const uint8_t *next = end - row > list->ahead ? row[list->ahead] : NULL;
+        kernel.at = *row;
+        for (int64_t left = n; left > 0; left -= STKI_FETCH_PIECE) {
+            const int64_t m = left < STKI_FETCH_PIECE ? left : STKI_FETCH_PIECE;
+            if (next) {
+                stki_fetch(next, m);
+                next += m;
+            }
+            bytes(&kernel, dst, m, 0);
+            kernel.at += m;
+            dst += m;
+        }
+    }
+}
+
 static void table_plane(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows, int channel)
 {
     byte_plane(true, lane, dst, src, rows, channel);
@@ -130,8 +152,6 @@ static void split_plane(const stki_lane *lane, uint8_t *dst, const uint8_t *src,
 }
 
 enum { ALIGNS = true, TURNS = true };
-
-enum source { FROM_U8, FROM_F32, FROM_PIXELS };
 
 /* Sixteen pixels are the 64 bytes from byte 0 of the first one on; mirrored, the 64 bytes up to the last one of the
  * first pixel. */
@@ -157,13 +177,13 @@ INLINE vi load_pixels(const struct reader *reader, const uint8_t *at, int64_t va
     return _mm512_maskz_permutexvar_epi8(0x1111111111111111, reader->pick, bytes);
 }
 
-INLINE vf load(enum source from, const struct reader *reader, int64_t first, int k, int64_t valid, bool tight)
+INLINE vf load(enum stki_convert_src from, const struct reader *reader, int64_t first, int k, int64_t valid, bool tight)
 {
     const uint8_t *at = reader->at + (first + k * WIDTH) * reader->step;
 
-    if (from == FROM_PIXELS)
+    if (from == STKI_SRC_PIXELS)
         return vf_of_i32(load_pixels(reader, at, valid, tight));
-    if (from == FROM_F32)
+    if (from == STKI_SRC_F32)
         return tight ? vf_load_some(at, valid) : vf_load(at);
     return vf_of_i32(_mm512_cvtepu8_epi32(tight ? _mm_maskz_loadu_epi8((__mmask16)low_bits(valid), at) : bytes_16(at)));
 }
@@ -182,35 +202,40 @@ INLINE void set_reader(struct reader *reader, const stki_lane *lane, int channel
 }
 
 /* The processor may have an instruction for bf16. */
-INLINE bool has_shortcut(enum source from, enum stki_convert_dst to, const stki_lane *lane)
+INLINE bool has_shortcut(enum stki_convert_src from, enum stki_convert_dst to, const stki_lane *lane)
 {
     (void)from;
     return to == STKI_DST_BF16 && lane->native_bf16;
 }
 
-#define HALVES(convert, load, at, lanes) \
-    vf_join(convert(load((__mmask8)(lanes), at)), convert(load((__mmask8)((lanes) >> 8), (at) + UNIT)))
-#define F32_OF_u8(at, lanes) vf_of_i32(_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(lanes, at)))
-#define F32_OF_i8(at, lanes) vf_of_i32(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(lanes, at)))
-#define F32_OF_u16(at, lanes) vf_of_i32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, at)))
-#define F32_OF_i16(at, lanes) vf_of_i32(_mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(lanes, at)))
-#define F32_OF_f16(at, lanes) _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes, at))
-#define F32_OF_bf16(at, lanes) \
-    vf_of_bits(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, at)), 16))
-#define F32_OF_i32(at, lanes) vf_of_i32(_mm512_maskz_loadu_epi32(lanes, at))
-#define F32_OF_f32(at, lanes) _mm512_maskz_loadu_ps(lanes, at)
-#define F32_OF_i64(at, lanes) HALVES(_mm512_cvtepi64_ps, _mm512_maskz_loadu_epi64, at, lanes)
-#define F32_OF_f64(at, lanes) HALVES(_mm512_cvtpd_ps, _mm512_maskz_loadu_pd, at, lanes)
+/* `lanes` is ALL_LANES where nothing needs to be masked, a constant then. */
+enum { ALL_LANES = 0xffff };
+#define SOME(lanes, whole, masked) ((lanes) == ALL_LANES ? (whole) : (masked))
+#define BYTES_16(lanes, at) SOME(lanes, bytes_16(at), _mm_maskz_loadu_epi8((__mmask16)(lanes), at))
+#define BYTES_32(lanes, at)                                              \
+    SOME(lanes, _mm256_loadu_si256((const __m256i *)(const void *)(at)), \
+         _mm256_maskz_loadu_epi16((__mmask16)(lanes), at))
+#define HALVES(convert, load, masked, at, lanes)                           \
+    vf_join(convert(SOME(lanes, load(at), masked((__mmask8)(lanes), at))), \
+            convert(SOME(lanes, load((at) + UNIT), masked((__mmask8)((lanes) >> 8), (at) + UNIT))))
+#define F32_OF_u8(at, lanes) vf_of_i32(_mm512_cvtepu8_epi32(BYTES_16(lanes, at)))
+#define F32_OF_i8(at, lanes) vf_of_i32(_mm512_cvtepi8_epi32(BYTES_16(lanes, at)))
+#define F32_OF_u16(at, lanes) vf_of_i32(_mm512_cvtepu16_epi32(BYTES_32(lanes, at)))
+#define F32_OF_i16(at, lanes) vf_of_i32(_mm512_cvtepi16_epi32(BYTES_32(lanes, at)))
+#define F32_OF_f16(at, lanes) _mm512_cvtph_ps(BYTES_32(lanes, at))
+#define F32_OF_bf16(at, lanes) vf_of_bits(_mm512_slli_epi32(_mm512_cvtepu16_epi32(BYTES_32(lanes, at)), 16))
+#define F32_OF_i32(at, lanes) vf_of_i32(SOME(lanes, vi_load(at), _mm512_maskz_loadu_epi32((__mmask16)(lanes), at)))
+#define F32_OF_f32(at, lanes) SOME(lanes, vf_load(at), _mm512_maskz_loadu_ps((__mmask16)(lanes), at))
+#define F32_OF_i64(at, lanes) HALVES(_mm512_cvtepi64_ps, vi_load, _mm512_maskz_loadu_epi64, at, lanes)
+#define F32_OF_f64(at, lanes) HALVES(_mm512_cvtpd_ps, vd_load, _mm512_maskz_loadu_pd, at, lanes)
 
 #include "convert_body.h"
 
 const stki_convert_kernels *stki_convert_kernels_avx512(void)
 {
     static const stki_convert_kernels kernels = {
-        STKI_CONVERT_BODY,
-        .table_u8 = table_u8,
-        .table_plane = table_plane,
-        .split_plane = split_plane,
+        STKI_CONVERT_BODY,          .table_u8 = table_u8,       .list_table_u8 = list_table_u8,
+        .table_plane = table_plane, .split_plane = split_plane,
     };
     return &kernels;
 }

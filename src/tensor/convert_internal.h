@@ -23,7 +23,8 @@ enum stki_convert_src {
     STKI_SRC_BF16,
     STKI_SRC_F32,
     STKI_SRC_F64,
-    STKI_SRC_KINDS /* also: no such dtype */
+    STKI_SRC_KINDS,                  /* also: no such dtype */
+    STKI_SRC_PIXELS = STKI_SRC_KINDS /* of kernels: interleaved u8 */
 };
 
 enum stki_convert_dst {
@@ -72,6 +73,7 @@ typedef struct stki_rows {
 /* One channel of interleaved pixels to its plane. `src` is byte 0 of pixel 0, `dst` the plane's first element. */
 typedef void (*stki_plane_fn)(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows,
                               int channel);
+typedef void (*stki_list_fn)(const stki_lane *lane, uint8_t *dst, const stki_list *list);
 /* Contiguous elements, native byte order, to f32 with one rounding. */
 typedef void (*stki_load_fn)(float *dst, const uint8_t *src, int64_t n);
 
@@ -84,7 +86,11 @@ typedef struct stki_convert_kernels {
     /* [0] one pair, [1] pairs with a period. From f32 every one is there; from u8 they save the block between. */
     stki_run_fn run_f32[STKI_DST_KINDS][2];
     stki_run_fn run_u8[STKI_DST_KINDS][2];
-    stki_run_fn table_u8;                /* through lane->table; one channel a run. NULL: not there */
+    stki_run_fn table_u8;                 /* through lane->table; one channel a run. NULL: not there */
+    stki_run_fn run_wide[STKI_SRC_KINDS]; /* other sources to f32, one pair. NULL: not there */
+    /* The same for lists of rows with one pair for all. */
+    stki_list_fn list_f32[STKI_DST_KINDS], list_u8[STKI_DST_KINDS], list_table_u8, list_wide[STKI_SRC_KINDS];
+    stki_list_fn list_bytes;             /* the bytes as they are; n counts bytes. NULL: not there */
     stki_plane_fn plane[STKI_DST_KINDS]; /* u8 pixels. NULL: not there */
     stki_plane_fn table_plane;           /* through lane->table. NULL: not there */
     stki_plane_fn split_plane;           /* the bytes as they are, to planes of bytes. NULL: not there */
@@ -125,6 +131,9 @@ struct stki_convert {
     stki_plane_fn plane;
     stki_load_fn load;   /* NULL: `run` reads the source dtype itself */
     stki_stream_fn copy; /* NULL: stores go into the cache */
+    stki_list_fn list;   /* where elements lie close together on both sides and are all treated alike; else NULL */
+    stki_fast_list_fn cast_list; /* the same for casts, to whole lines of the destination; else NULL */
+    int64_t list_n;              /* what it counts of a row */
     stki_interleave_fn interleave;
     stki_deinterleave_fn deinterleave;
     enum stki_convert_src src_kind;
@@ -133,7 +142,6 @@ struct stki_convert {
     int src_size, dst_size;
     bool src_swapped;
     bool empty, arithmetic;
-    bool in_line; /* elements lie close together in source and destination, and all are treated alike */
     int cut_axis; /* stki_convert_run_part cuts this axis, every cut_step indices */
     int64_t cut_step, units;
     int64_t prefetch_offset, prefetch_bytes; /* where a sample lies, seen from its element at 0, 0, …; 0 bytes: not in

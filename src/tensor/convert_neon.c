@@ -9,8 +9,6 @@
 
 enum { ALIGNS = false, TURNS = false };
 
-enum source { FROM_U8, FROM_F32, FROM_PIXELS };
-
 /* Four pixels are the 16 bytes from byte 0 of the first one on; mirrored, the 16 bytes up to the last one of the first
  * pixel. */
 struct reader {
@@ -21,18 +19,18 @@ struct reader {
     uint8x16_t pick; /* pixels: which byte goes to which 32-bit lane */
 };
 
-INLINE vf load(enum source from, const struct reader *reader, int64_t first, int k, int64_t valid, bool tight)
+INLINE vf load(enum stki_convert_src from, const struct reader *reader, int64_t first, int k, int64_t valid, bool tight)
 {
     const uint8_t *at = reader->at + first * reader->step;
 
     (void)valid, (void)tight; /* always all of it */
-    if (from == FROM_U8) {
+    if (from == STKI_SRC_U8) {
         uint8x16_t unit = vld1q_u8(at); /* one load for all k */
         uint16x8_t half = vmovl_u8(k < 2 ? vget_low_u8(unit) : vget_high_u8(unit));
         return vcvtq_f32_u32(vmovl_u16(k % 2 == 0 ? vget_low_u16(half) : vget_high_u16(half)));
     }
     at += k * WIDTH * reader->step;
-    if (from == FROM_F32)
+    if (from == STKI_SRC_F32)
         return vf_load(at);
     return vcvtq_f32_u32(vreinterpretq_u32_u8(vqtbl1q_u8(vld1q_u8(at), reader->pick)));
 }
@@ -52,7 +50,7 @@ INLINE void set_reader(struct reader *reader, const stki_lane *lane, int channel
                               .pick = vld1q_u8(pick)};
 }
 
-INLINE bool has_shortcut(enum source from, enum stki_convert_dst to, const stki_lane *lane)
+INLINE bool has_shortcut(enum stki_convert_src from, enum stki_convert_dst to, const stki_lane *lane)
 {
     (void)from, (void)to, (void)lane;
     return false;

@@ -206,6 +206,8 @@ static bool plan_runs(stki_convert *convert, int64_t channels)
         convert->run = kernels->run_f32[convert->dst_kind][pattern];
     else if (convert->src_kind == STKI_SRC_U8)
         convert->run = kernels->run_u8[convert->dst_kind][pattern];
+    else if (convert->dst_kind == STKI_DST_F32 && !pattern)
+        convert->run = kernels->run_wide[convert->src_kind];
     if (!convert->run)
         return false;
     convert->lane.period = pattern ? channels : 0;
@@ -393,15 +395,34 @@ static void plan_prefetch(stki_convert *convert, const stki_convert_desc *desc)
     convert->prefetch_bytes = high - low;
 }
 
-/* Then several rows can be converted as one. */
-static bool is_in_line(const stki_convert *convert)
+static stki_list_fn list_kernel(const stki_convert *convert)
+{
+    const stki_convert_kernels *kernels = convert->kernels;
+
+    if (convert->inner == stki_convert_copies)
+        return kernels->list_bytes;
+    if (convert->run == kernels->table_u8)
+        return kernels->list_table_u8;
+    if (convert->src_kind == STKI_SRC_F32)
+        return kernels->list_f32[convert->dst_kind];
+    return convert->src_kind == STKI_SRC_U8 ? kernels->list_u8[convert->dst_kind]
+                                            : kernels->list_wide[convert->src_kind];
+}
+
+/* Rows whose elements all lie close together, on both sides, and are treated alike are taken as lists. */
+static void plan_list(stki_convert *convert, const stki_fast *fast)
 {
     const stki_axis *axis = &convert->axes[0];
 
-    return !convert->empty && (convert->inner == stki_convert_copies || convert->inner == stki_convert_runs) &&
-           convert->axis_count == 1 && convert->outer_count == 0 && axis->src_stride == convert->src_size &&
-           axis->dst_stride == convert->dst_size && axis->channel_step == 0 && convert->lane.period == 0 &&
-           convert->src_offset == 0 && convert->dst_offset == 0;
+    if (convert->axis_count != 1 || axis->src_stride != convert->src_size || axis->dst_stride != convert->dst_size ||
+        axis->channel_step != 0 || convert->src_offset != 0 || convert->dst_offset != 0)
+        return;
+    convert->list_n = convert->inner == stki_convert_copies ? axis->n * convert->src_size : axis->n;
+    if (convert->inner == stki_convert_copies || convert->inner == stki_convert_runs)
+        convert->list = list_kernel(convert);
+    else if (convert->inner == stki_convert_core && fast && fast->lines && !convert->src_swapped &&
+             convert->bytes_written % STKI_LINE == 0)
+        convert->cast_list = fast->lines->list[convert->dst_dtype][convert->src_dtype];
 }
 
 void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enum stki_isa isa)
@@ -441,7 +462,7 @@ void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enu
     convert->cached = convert->lane;
     convert->cached.streaming = false;
     plan_cut(convert);
-    convert->in_line = is_in_line(convert);
+    plan_list(convert, fast);
     snprintf(convert->name, sizeof convert->name, "%s %s>%s %s%s", stki_isa_name(isa),
              stk_dtype_name(convert->src_dtype), stk_dtype_name(convert->dst_dtype), kind_name(convert),
              convert->lane.streaming ? " streaming" : "");

@@ -40,9 +40,9 @@ void stki_store_fence(void)
 #endif
 }
 
-/* Rows of a gather list are fetched into the second-level cache that far ahead; of long ones only the start, the
- * hardware follows from there. */
-enum { LINE = 64, FETCH_DISTANCE = 8192, FETCH_AT_MOST = 4096, ROWS_AHEAD_AT_MOST = 16 };
+/* Rows of a gather list are fetched into the second-level cache that far ahead; of long ones that no list kernel takes
+ * only the start, the hardware follows from there. */
+enum { FETCH_DISTANCE = 8192, FETCH_AT_MOST = 4096, ROWS_AHEAD_AT_MOST = 16, LONG_RUN = 16384 };
 
 void stki_convert_run(const stki_convert *convert, void *dst, const void *src)
 {
@@ -81,12 +81,9 @@ void stki_convert_run_part(const stki_convert *convert, void *dst, const void *s
 
 static void fetch_sample(const stki_convert *convert, const void *src)
 {
-    const uint8_t *from = (const uint8_t *)src + convert->prefetch_offset;
-    int64_t bytes = convert->prefetch_bytes < FETCH_AT_MOST ? convert->prefetch_bytes : FETCH_AT_MOST;
-    int64_t before = (int64_t)((uintptr_t)from % LINE); /* a row that begins inside a line ends in one more */
+    const int64_t bytes = convert->prefetch_bytes < FETCH_AT_MOST ? convert->prefetch_bytes : FETCH_AT_MOST;
 
-    for (int64_t i = -before; i < bytes; i += LINE)
-        __builtin_prefetch(from + i, 0, 2);
+    stki_fetch((const uint8_t *)src + convert->prefetch_offset, bytes);
 }
 
 static int64_t rows_ahead(const stki_convert *convert)
@@ -117,23 +114,51 @@ static inline void run_list(const stki_convert *const *converts, int64_t step, u
     stki_float_leave(control);
 }
 
-/* Rows that lie one behind another, in the source as in the destination, are one long row. */
+/* How many rows from the first on lie one behind another. */
+static int64_t adjacent_rows(const uint8_t *const *rows, int64_t count, int64_t bytes)
+{
+    int64_t n = 1;
+
+    while (n < count && rows[n] == rows[n - 1] + bytes)
+        n++;
+    return n;
+}
+
+/* How many rows there are before the first long run of adjacent ones. */
+static int64_t scattered_rows(const uint8_t *const *rows, int64_t count, int64_t bytes)
+{
+    int64_t begin = 0;
+
+    for (int64_t i = 1; i < count; i++)
+        if (rows[i] != rows[i - 1] + bytes)
+            begin = i;
+        else if ((i - begin + 1) * bytes >= LONG_RUN)
+            return begin;
+    return count;
+}
+
+/* Many adjacent rows are one long row, which the hardware follows by itself; the others are a list. */
 static void run_in_line(const stki_convert *convert, uint8_t *to, const void *const *src, int64_t count)
 {
-    const int64_t ahead = rows_ahead(convert), bytes = convert->bytes_read;
-    const uint8_t *const *rows = (const uint8_t *const *)src;
-    stki_axis axis = convert->axes[0];
-    int64_t fetched = 0;
+    const int64_t bytes = convert->bytes_read;
+    stki_list list = {.rows = (const uint8_t *const *)src, .n = convert->list_n, .ahead = rows_ahead(convert)};
 
     stki_float_control control = stki_float_enter();
-    for (int64_t i = 0, n; i < count; i += n, to += n * convert->bytes_written) {
-        for (n = 1; i + n < count && rows[i + n] == rows[i] + n * bytes; n++)
-            ;
-        for (; fetched < count && fetched < i + n + ahead; fetched++) /* the hardware follows long rows by itself */
-            if (fetched == 0 || rows[fetched] != rows[fetched - 1] + bytes)
-                fetch_sample(convert, rows[fetched]);
-        axis.n = n * convert->axes[0].n;
-        convert->inner(convert, &axis, to, rows[i], 0);
+    while (count > 0) {
+        list.count = scattered_rows(list.rows, count, bytes);
+        if (list.count > 0 && convert->list) {
+            convert->list(&convert->lane, to, &list);
+        } else if (list.count > 0) {
+            convert->cast_list((char *)to, &list);
+        } else {
+            stki_axis axis = convert->axes[0];
+            list.count = adjacent_rows(list.rows, count, bytes);
+            axis.n *= list.count;
+            convert->inner(convert, &axis, to, list.rows[0], 0);
+        }
+        to += list.count * convert->bytes_written;
+        list.rows += list.count;
+        count -= list.count;
     }
     stki_float_leave(control);
 }
@@ -141,7 +166,9 @@ static void run_in_line(const stki_convert *convert, uint8_t *to, const void *co
 void stki_convert_run_many(const stki_convert *convert, void *dst, int64_t dst_stride, const void *const *src,
                            int64_t count)
 {
-    if (convert->in_line && dst_stride == convert->bytes_written)
+    const bool listed = convert->list || (convert->cast_list && (uintptr_t)dst % STKI_LINE == 0);
+
+    if (listed && dst_stride == convert->bytes_written)
         run_in_line(convert, dst, src, count);
     else
         run_list(&convert, 0, dst, dst_stride, src, count);

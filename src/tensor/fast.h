@@ -17,8 +17,43 @@ typedef void (*stki_fast_cast_fn)(char *dst, const char *src, int64_t count);
  * line. */
 typedef void (*stki_fast_lines_fn)(char *dst, const char *src, int64_t count, bool streaming, stki_fast_cast_fn edge);
 
+/* ---- lists of rows ---- */
+
+/* Rows of a gather list, contiguous each, which become one run in the destination. */
+typedef struct stki_list {
+    const uint8_t *const *rows;
+    int64_t count, n; /* rows, and elements of each */
+    int64_t ahead;    /* how many rows ahead the source is fetched; 0: not at all */
+} stki_list;
+enum { STKI_LINE = 64, STKI_FETCH_PIECE = 2048 };
+
+/* Fetches the lines of `bytes` bytes into the second-level cache. */
+static inline void stki_fetch(const uint8_t *from, int64_t bytes)
+{
+    const uint8_t *const end = from + bytes, *line = from - (uintptr_t)from % STKI_LINE;
+
+    for (; end - line >= 4 * STKI_LINE; line += 4 * STKI_LINE) {
+        __builtin_prefetch(line, 0, 2);
+        __builtin_prefetch(line + STKI_LINE, 0, 2);
+        __builtin_prefetch(line + 2 * STKI_LINE, 0, 2);
+        __builtin_prefetch(line + 3 * STKI_LINE, 0, 2);
+    }
+    for (; line < end; line += STKI_LINE)
+        __builtin_prefetch(line, 0, 2);
+}
+
+static inline void stki_list_begin(const stki_list *list, int64_t row_bytes)
+{
+    for (int64_t i = 0; i < list->ahead && i < list->count; i++)
+        stki_fetch(list->rows[i], row_bytes);
+}
+
+/* Casts of a list whose rows are whole lines in the destination, which begins at a line boundary. */
+typedef void (*stki_fast_list_fn)(char *dst, const stki_list *list);
+
 typedef struct stki_fast_lines_table {
     stki_fast_lines_fn cast[STK_DTYPE_END][STK_DTYPE_END]; /* [dst][src] */
+    stki_fast_list_fn list[STK_DTYPE_END][STK_DTYPE_END];
 } stki_fast_lines_table;
 
 /* A pattern of elements that repeats with every group of one vector of elements an output: output k takes its element l

@@ -169,18 +169,36 @@ LINES(f32_i16, 4, 2, whole_16(at, -32768, 32767))
 LINES(f32_i32, 4, 4, to_i32(F32_OF_f32(at)))
 LINES(f32_i64, 4, 8, to_i64(_mm256_loadu_ps((const float *)(const void *)at)))
 
+/* As `whole_rows` of convert_body.h: between two rows only the destination is written. */
+#define LIST(name, from_size, to_size, line)                                           \
+    static void name##_list(char *dst, const stki_list *list)                          \
+    {                                                                                  \
+        const int64_t bytes = list->n * (from_size);                                   \
+        const uint8_t *const *row = list->rows, *const *const end = row + list->count; \
+        stki_list_begin(list, bytes);                                                  \
+        for (; row < end; row++) {                                                     \
+            const char *at = (const char *)*row, *const stop = at + bytes;             \
+            stki_fetch(end - row > list->ahead ? row[list->ahead] : *row, bytes);      \
+            for (; at < stop; at += LINE / (to_size) * (from_size), dst += LINE)       \
+                _mm512_storeu_si512(dst, line);                                        \
+        }                                                                              \
+    }
+#define WIDER(name, from_size, to_size, line) \
+    LINES(name, from_size, to_size, line)     \
+    LIST(name, from_size, to_size, line)
+
 LINES(u8_16, 1, 2, _mm512_cvtepu8_epi16(bytes_32(at)))
 LINES(i8_16, 1, 2, _mm512_cvtepi8_epi16(bytes_32(at)))
-LINES(u8_32, 1, 4, _mm512_cvtepu8_epi32(bytes_16(at)))
-LINES(i8_32, 1, 4, _mm512_cvtepi8_epi32(bytes_16(at)))
-LINES(u16_32, 2, 4, _mm512_cvtepu16_epi32(bytes_32(at)))
-LINES(i16_32, 2, 4, _mm512_cvtepi16_epi32(bytes_32(at)))
-LINES(u8_64, 1, 8, _mm512_cvtepu8_epi64(bytes_8(at)))
-LINES(i8_64, 1, 8, _mm512_cvtepi8_epi64(bytes_8(at)))
-LINES(u16_64, 2, 8, _mm512_cvtepu16_epi64(bytes_16(at)))
-LINES(i16_64, 2, 8, _mm512_cvtepi16_epi64(bytes_16(at)))
-LINES(u32_64, 4, 8, _mm512_cvtepu32_epi64(bytes_32(at)))
-LINES(i32_64, 4, 8, _mm512_cvtepi32_epi64(bytes_32(at)))
+WIDER(u8_32, 1, 4, _mm512_cvtepu8_epi32(bytes_16(at)))
+WIDER(i8_32, 1, 4, _mm512_cvtepi8_epi32(bytes_16(at)))
+WIDER(u16_32, 2, 4, _mm512_cvtepu16_epi32(bytes_32(at)))
+WIDER(i16_32, 2, 4, _mm512_cvtepi16_epi32(bytes_32(at)))
+WIDER(u8_64, 1, 8, _mm512_cvtepu8_epi64(bytes_8(at)))
+WIDER(i8_64, 1, 8, _mm512_cvtepi8_epi64(bytes_8(at)))
+WIDER(u16_64, 2, 8, _mm512_cvtepu16_epi64(bytes_16(at)))
+WIDER(i16_64, 2, 8, _mm512_cvtepi16_epi64(bytes_16(at)))
+WIDER(u32_64, 4, 8, _mm512_cvtepu32_epi64(bytes_32(at)))
+WIDER(i32_64, 4, 8, _mm512_cvtepi32_epi64(bytes_32(at)))
 
 #define NARROW(at, from, to, step) _mm512_cvtepi##from##_epi##to(vi_load((at) + 64 * (step)))
 LINES(n16_8, 2, 1, join(NARROW(at, 16, 8, 0), NARROW(at, 16, 8, 1)))
@@ -202,17 +220,24 @@ LINES(n64_16, 8, 2, join_4(NARROW(at, 64, 16, 0), NARROW(at, 64, 16, 1), NARROW(
     [STK_U8] = u8_64, [STK_I8] = i8_64, [STK_U16] = u16_64, [STK_I16] = i16_64, [STK_U32] = u32_64, [STK_I32] = i32_64
 #define FROM_8 [STK_U16] = n16_8, [STK_I16] = n16_8, [STK_U32] = n32_8, [STK_I32] = n32_8
 
-const stki_fast_lines_table stki_fast_lines_avx512 = {{
-    [STK_U8] = {FROM_8, [STK_F32] = f32_u8},
-    [STK_I8] = {FROM_8, [STK_F32] = f32_i8},
-    [STK_U16] = {FROM_16, [STK_F32] = f32_u16},
-    [STK_I16] = {FROM_16, [STK_F32] = f32_i16},
-    [STK_U32] = {FROM_32},
-    [STK_I32] = {FROM_32, [STK_F32] = f32_i32},
-    [STK_U64] = {FROM_64},
-    [STK_I64] = {FROM_64, [STK_F32] = f32_i64},
-    [STK_F32] = {FROM_WHOLE(f32), [STK_F16] = f16_f32, [STK_BF16] = bf16_f32, [STK_F64] = f64_f32},
-    [STK_F64] = {FROM_WHOLE(f64), [STK_F16] = f16_f64, [STK_BF16] = bf16_f64, [STK_F32] = f32_f64},
-    [STK_F16] = {FROM_WHOLE(f16), [STK_F32] = f32_f16, [STK_BF16] = bf16_f16, [STK_F64] = f64_f16},
-    [STK_BF16] = {FROM_WHOLE(bf16), [STK_F32] = f32_bf16, [STK_F16] = f16_bf16, [STK_F64] = f64_bf16},
-}};
+#define LIST_32 [STK_U8] = u8_32_list, [STK_I8] = i8_32_list, [STK_U16] = u16_32_list, [STK_I16] = i16_32_list
+#define LIST_64                                                                                     \
+    [STK_U8] = u8_64_list, [STK_I8] = i8_64_list, [STK_U16] = u16_64_list, [STK_I16] = i16_64_list, \
+    [STK_U32] = u32_64_list, [STK_I32] = i32_64_list
+
+const stki_fast_lines_table stki_fast_lines_avx512 = {
+    .list = {[STK_U32] = {LIST_32}, [STK_I32] = {LIST_32}, [STK_U64] = {LIST_64}, [STK_I64] = {LIST_64}},
+    .cast = {
+        [STK_U8] = {FROM_8, [STK_F32] = f32_u8},
+        [STK_I8] = {FROM_8, [STK_F32] = f32_i8},
+        [STK_U16] = {FROM_16, [STK_F32] = f32_u16},
+        [STK_I16] = {FROM_16, [STK_F32] = f32_i16},
+        [STK_U32] = {FROM_32},
+        [STK_I32] = {FROM_32, [STK_F32] = f32_i32},
+        [STK_U64] = {FROM_64},
+        [STK_I64] = {FROM_64, [STK_F32] = f32_i64},
+        [STK_F32] = {FROM_WHOLE(f32), [STK_F16] = f16_f32, [STK_BF16] = bf16_f32, [STK_F64] = f64_f32},
+        [STK_F64] = {FROM_WHOLE(f64), [STK_F16] = f16_f64, [STK_BF16] = bf16_f64, [STK_F32] = f32_f64},
+        [STK_F16] = {FROM_WHOLE(f16), [STK_F32] = f32_f16, [STK_BF16] = bf16_f16, [STK_F64] = f64_f16},
+        [STK_BF16] = {FROM_WHOLE(bf16), [STK_F32] = f32_bf16, [STK_F16] = f16_bf16, [STK_F64] = f64_bf16},
+    }};

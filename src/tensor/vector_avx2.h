@@ -92,7 +92,22 @@ INLINE void vf_store_f16(void *to, vf x, int64_t count)
         memcpy(to, &all, (size_t)count * 2);
 }
 
-/* Less than a unit. */
+/* A line, at a line boundary where streaming. */
+INLINE void copy_line(void *to, const void *from, bool streaming)
+{
+    const vi low = vi_load(from), high = vi_load((const char *)from + UNIT);
+    __m256i *at = (__m256i *)to;
+
+    if (streaming) {
+        _mm256_stream_si256(at, low);
+        _mm256_stream_si256(at + 1, high);
+    } else {
+        _mm256_storeu_si256(at, low);
+        _mm256_storeu_si256(at + 1, high);
+    }
+}
+
+/* Less than a line. */
 INLINE void copy_some(void *to, const void *from, int64_t bytes)
 {
     memcpy(to, from, (size_t)bytes);

@@ -61,11 +61,20 @@ INLINE void vf_store_f16(void *to, vf x, int64_t count)
                              _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
-/* Less than a unit. A store under an empty mask still asks for the line, so there is none. */
+/* Less than a line. A store under an empty mask still asks for the line, so there is none. */
 INLINE void copy_some(void *to, const void *from, int64_t bytes)
 {
     if (bytes > 0)
         _mm512_mask_storeu_epi8(to, low_bits(bytes), _mm512_maskz_loadu_epi8(low_bits(bytes), from));
+}
+
+/* A line, at a line boundary where streaming. */
+INLINE void copy_line(void *to, const void *from, bool streaming)
+{
+    if (streaming)
+        _mm512_stream_si512((__m512i *)to, _mm512_loadu_si512(from));
+    else
+        _mm512_storeu_si512(to, _mm512_loadu_si512(from));
 }
 
 INLINE void vf_stream(void *to, vf x)

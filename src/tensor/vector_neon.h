@@ -9,6 +9,7 @@
 #include <arm_neon.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
 #define STKI_MASKED 0 /* partial vectors go through a buffer */
@@ -37,6 +38,18 @@ INLINE void store_unit(void *to, vunit x, int64_t bytes, bool streaming)
     (void)streaming;
     for (int k = 0; k < bytes / 16; k++)
         vst1q_u8((uint8_t *)to + 16 * k, x.part[k]);
+}
+
+INLINE void copy_line(void *to, const void *from, bool streaming)
+{
+    (void)streaming;
+    memcpy(to, from, LINE);
+}
+
+/* Less than a line. */
+INLINE void copy_some(void *to, const void *from, int64_t bytes)
+{
+    memcpy(to, from, (size_t)bytes);
 }
 
 /* ---- arithmetic ---- */

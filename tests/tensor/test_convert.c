@@ -614,56 +614,79 @@ static void test_many_rows_equal_single_ones(void **unused)
             }
 }
 
-/* Rows of a list that lie one behind another, some of them, in runs of all lengths. */
+/* One description over a list of rows, some of which lie one behind another, against the same rows one by one; each
+ * single row is checked against the oracle elsewhere. The rows end where a page does. */
+static void check_list(uint64_t *state, stki_convert_desc desc)
+{
+    static const int order[] = {3, 4, 5, 6, 0, 9, 1, 2, 3, 3,  4,  8,  9,  10, 11, 12, 13, 7, 5, 6, 13, 12, 11, 0,
+                                1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 0,  1,  2,  3,  4, 5, 6, 7,  8,  9,  13};
+    enum { ROWS = COUNT(order), STORED = 14 };
+    const int64_t n = desc.shape[0] * desc.shape[1], size = stk_dtype_size(desc.src_dtype),
+                  bytes = n * stk_dtype_size(desc.dst_dtype);
+    uint8_t *from = in.high - STORED * n * size;
+
+    assert_true(STORED * n * size <= ARENA && ROWS * (bytes + 64) + 192 <= ARENA);
+    fill_pairs(state, desc.channels);
+    fill_source(state, desc.src_dtype, from, STORED * n * size);
+    for (int i = 0; i < COUNT(isas) * 8; i++) {
+        const int64_t stride = bytes + (i & 1) * 64, shift = i & 4 ? 4 * oracle_below(state, 16) : 0;
+        uint8_t *to = out.low + shift, *right = expected.low + shift;
+        stki_convert *convert;
+        const void *rows[ROWS];
+
+        if (!stki_isa_usable(isas[i / 8]))
+            continue;
+        desc.stores = i & 2 ? STKI_STORES_STREAMING : STKI_STORES_CACHED;
+        assert_int_equal(stki_convert_create_isa(&desc, isas[i / 8], &convert, NULL), STK_OK);
+        memset(out.low, GUARD, (size_t)(ROWS * stride + 128));
+        memset(expected.low, GUARD, (size_t)(ROWS * stride + 128));
+        for (int r = 0; r < ROWS; r++) {
+            rows[r] = from + order[r] * n * size;
+            stki_convert_run(convert, right + r * stride, rows[r]);
+        }
+        stki_convert_run_many(convert, to, stride, rows, ROWS);
+        stki_store_fence();
+        assert_memory_equal(out.low, expected.low, (size_t)(ROWS * stride + 128));
+        stki_convert_destroy(convert);
+    }
+}
+
+static stki_convert_desc list_case(stk_dtype from, stk_dtype to, const int64_t *shape, bool affine)
+{
+    stki_convert_desc desc = describe(from, to, 2, shape);
+
+    desc.affine = affine;
+    desc.channel_axis = 1;
+    lay_out(desc.src_strides, &desc, in_order, stk_dtype_size(from), 0);
+    lay_out(desc.dst_strides, &desc, in_order, stk_dtype_size(to), 0);
+    return desc;
+}
+
 static void test_rows_in_a_line(void **unused)
 {
-    static const int order[] = {3, 4, 5, 6, 0, 9, 1, 2, 3, 3, 4, 8, 9, 10, 11, 12, 13, 7, 5, 6};
-    static const struct {
-        stk_dtype from, to;
-        int64_t shape[2], channels;
-        bool affine, swapped;
-    } cases[] = {
-        {STK_F32, STK_F32, {1, 512}, 1, false, false}, {STK_F32, STK_F32, {1, 77}, 1, true, false},
-        {STK_U8, STK_F32, {1, 333}, 1, true, false},   {STK_U8, STK_F32, {50, 3}, 3, true, false},
-        {STK_F64, STK_F32, {8, 16}, 1, false, false},  {STK_I32, STK_I64, {1, 256}, 1, false, false},
-        {STK_U8, STK_U8, {1, 64}, 1, false, false},    {STK_F32, STK_F32, {3, 5}, 1, false, true},
-        {STK_U8, STK_U8, {1, 100}, 1, true, false},    {STK_F32, STK_BF16, {4, 9}, 1, true, false},
-    };
-    enum { ROWS = COUNT(order) };
+    static const int64_t shapes[][2] = {{1, 1}, {1, 16}, {1, 77}, {4, 64}, {8, 128}, {3, 700}};
+    static const stk_dtype wider[] = {STK_U32, STK_I32, STK_U64, STK_I64};
     uint64_t state = 12;
 
     (void)unused;
-    for (int k = 0; k < COUNT(cases); k++)
-        for (int i = 0; i < COUNT(isas) * 4; i++) {
-            stki_convert_desc desc = describe(cases[k].from, cases[k].to, 2, cases[k].shape);
-            const int64_t n = cases[k].shape[0] * cases[k].shape[1], size = stk_dtype_size(cases[k].from),
-                          bytes = n * stk_dtype_size(cases[k].to), stride = bytes + (i & 1) * 64;
-            stki_convert *convert;
-            const void *rows[ROWS];
-
-            if (!stki_isa_usable(isas[i / 4]))
-                continue;
-            desc.affine = cases[k].affine;
-            desc.src_swapped = cases[k].swapped;
-            desc.channel_axis = 1;
-            desc.channels = cases[k].channels;
-            desc.stores = i & 2 ? STKI_STORES_STREAMING : STKI_STORES_CACHED;
-            lay_out(desc.src_strides, &desc, in_order, size, 0);
-            lay_out(desc.dst_strides, &desc, in_order, stk_dtype_size(cases[k].to), 0);
-            fill_pairs(&state, desc.channels);
-            assert_int_equal(stki_convert_create_isa(&desc, isas[i / 4], &convert, NULL), STK_OK);
-            fill_source(&state, cases[k].from, in.low, 14 * n * size);
-            memset(out.low, GUARD, (size_t)(ROWS * stride));
-            memset(expected.low, GUARD, (size_t)(ROWS * stride));
-            for (int r = 0; r < ROWS; r++) {
-                rows[r] = in.low + order[r] * n * size;
-                stki_convert_run(convert, expected.low + r * stride, rows[r]);
-            }
-            stki_convert_run_many(convert, out.low, stride, rows, ROWS);
-            stki_store_fence();
-            assert_memory_equal(out.low, expected.low, (size_t)(ROWS * stride));
-            stki_convert_destroy(convert);
+    for (int k = 0; k < COUNT(shapes); k++) {
+        for (int s = 0; s < COUNT(sources); s++) {
+            for (int d = 0; d < COUNT(destinations); d++)
+                check_list(&state, list_case(sources[s], destinations[d], shapes[k], true));
+            check_list(&state, list_case(sources[s], STK_F32, shapes[k], false));
+            check_list(&state, list_case(sources[s], sources[s], shapes[k], false));
+            for (int d = 0; d < COUNT(wider); d++)
+                check_list(&state, list_case(sources[s], wider[d], shapes[k], false));
         }
+        for (int pattern = 0; pattern < 2; pattern++) {
+            stki_convert_desc desc = list_case(STK_U8, STK_F32, shapes[k], true);
+            desc.channels = pattern ? shapes[k][1] : 1;
+            desc.src_swapped = !pattern;
+            check_list(&state, desc);
+        }
+    }
+    check_list(&state, list_case(STK_F32, STK_F32, (const int64_t[2]){1, 1500}, false)); /* longer than a page */
+    check_list(&state, list_case(STK_U8, STK_U8, (const int64_t[2]){1, 5000}, false));
 }
 
 /* The same through the device table: ordinary memory, and memory that only the table reaches. */
