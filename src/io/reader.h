@@ -91,13 +91,14 @@ struct stki_reader {
     stk_dtype dtype;
     int ndim;                    /* axes of one sample */
     int64_t shape[STK_MAX_DIMS]; /* of one sample; where shapes vary: the largest in each axis */
-    bool image;                  /* samples are images that the format knows as such: height, width, channels of u8 */
-    const char *ending;    /* samples are the bytes of documents: "txt", "json", "bin" is what a file of one is called;
-                            * NULL: of arrays */
-    bool variable;         /* shapes differ in axis 0 or more: ops->shape is there */
-    bool swapped;          /* samples come in the other byte order (STK_TENSOR_SWAPPED) */
-    bool draws;            /* read looks at the scratch's draw */
-    bool windows;          /* samples are windows along opts->axis, as opts->window_length asks */
+    bool image;         /* samples are images that the format knows as such: height, width, channels of u8, or of u16 */
+    bool indices;       /* of these images: numbers of classes, or of colors in a palette, between which nothing lies */
+    const char *ending; /* samples are the bytes of documents: "txt", "json", "bin" is what a file of one is called;
+                         * NULL: of arrays */
+    bool variable;      /* shapes differ in axis 0 or more: ops->shape is there */
+    bool swapped;       /* samples come in the other byte order (STK_TENSOR_SWAPPED) */
+    bool draws;         /* read looks at the scratch's draw */
+    bool windows;       /* samples are windows along opts->axis, as opts->window_length asks */
     int64_t longest_group; /* windows: samples of the longest run that they do not leave; 0: not known */
     bool copies;           /* read works: decodes or copies into scratch; a sample is then not cut into parts */
     const char *access;    /* "mmap", "pread", "memory", "none": what is really used */
@@ -198,11 +199,12 @@ enum stki_text_unit { STKI_TEXT_LINES, STKI_TEXT_PARAGRAPHS, STKI_TEXT_WHOLE, ST
 
 /* How images are decoded. */
 typedef struct stki_decode_opts {
-    bool none;            /* not at all: samples are the bytes as they stand in the file, u8 of varying length */
-    bool gray;            /* one channel instead of RGB */
-    bool index;           /* with gray: that channel is the palette's index, or the sample of a gray PNG, as it is stored */
-    bool upright;         /* apply the EXIF orientation */
-    bool fast;            /* DCT scaling, fast upsampling and fast DCT: other bits than an exact decode */
+    bool none;    /* not at all: samples are the bytes as they stand in the file, u8 of varying length */
+    bool gray;    /* one channel instead of RGB */
+    bool index;   /* with gray: that channel is the palette's index, or the sample of a gray PNG, as it is stored */
+    bool deep;    /* samples of 16 bits as they are stored, u16 */
+    bool upright; /* apply the EXIF orientation */
+    bool fast;    /* DCT scaling, fast upsampling and fast DCT: other bits than an exact decode */
     bool accept_warnings; /* on_warning: accept */
     int64_t max_bytes;    /* of one decoded image; 0: 1 GiB */
 } stki_decode_opts;

@@ -24,12 +24,36 @@ static stk_status take_first_shape(stki_field_plan *plan, stk_error *err)
     return plan->image.uniform ? first_shape(plan->field, plan->image.sample_shape, err) : STK_OK;
 }
 
-static stk_status check_resizable(const stki_field_plan *plan, stk_error *err)
+/* Between numbers of classes lies nothing. `step`: one that would make something of it; NULL: none does. */
+static stk_status check_colors_allowed(const stki_field_plan *plan, const char *step, const char *unless,
+                                       stk_error *err)
 {
     const stki_field *field = plan->field;
 
+    if (!step || field->shard_count == 0 || !field->shards[0]->indices)
+        return STK_OK;
+    return stki_fail_field(err, plan->config, STK_E_CONFIG,
+                           "%s: found images of source.color: index, whose values are numbers of classes: expected no "
+                           "step that mixes or changes them%s",
+                           step, unless);
+}
+
+static stk_status check_resizable(const stki_field_plan *plan, stk_error *err)
+{
+    const stki_field *field = plan->field;
+    const bool nearest = plan->image.geometry->filter == STKI_FILTER_NEAREST;
+    stk_status status =
+        check_colors_allowed(plan, nearest ? NULL : "resize", " other than interpolation: nearest", err);
+
+    if (status != STK_OK)
+        return status;
+    if (field->dtype == STK_U16 && nearest && field->shape[2] <= STKI_RESIZE_MAX_CHANNELS / 2 &&
+        plan->image.height_axis == 0)
+        return STK_OK; /* pixels of twice as many bytes, which are only copied */
     if (field->dtype != STK_U8)
-        return stki_fail_field(err, plan->config, STK_E_UNSUPPORTED, "resize: found samples of %s, expected uint8",
+        return stki_fail_field(err, plan->config, STK_E_UNSUPPORTED,
+                               "resize: found samples of %s, expected uint8, or uint16 of 1 or 2 channels with "
+                               "interpolation: nearest",
                                stk_dtype_name(field->dtype));
     if (plan->image.height_axis != 0 || field->shape[2] > STKI_RESIZE_MAX_CHANNELS)
         return stki_fail_field(err, plan->config, STK_E_UNSUPPORTED,
@@ -131,7 +155,10 @@ static stk_status resolve_colors(stki_field_plan *plan, stk_error *err)
     const stki_field *field = plan->field;
     const char *step = plan->image.colors->steps[0].node->key;
     const int64_t channels = field->shape[plan->image.channel_axis];
+    stk_status status = check_colors_allowed(plan, step, "", err);
 
+    if (status != STK_OK)
+        return status;
     if (field->dtype != STK_U8)
         return stki_fail_field(err, plan->config, STK_E_UNSUPPORTED, "%s: found samples of %s, expected uint8", step,
                                stk_dtype_name(field->dtype));

@@ -160,7 +160,8 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
         return status;
     status = stki_geometry_apply(geometry, shape[plan->image.height_axis], shape[plan->image.width_axis], box, occasion,
                                  placing, err);
-    placing->job.channels = geometry->resizes ? (int)shape[plan->image.channel_axis] : 1;
+    placing->job.channels =
+        geometry->resizes ? (int)(shape[plan->image.channel_axis] * stk_dtype_size(plan->field->dtype)) : 1;
     if (!geometry->resizes)
         placing->job.filter = STKI_FILTER_NEAREST; /* whole pixels: nothing is computed */
     if (status == STK_OK)
@@ -235,16 +236,20 @@ static stk_status bring_together(const stk_tensor *view, stki_scratch *to, const
     return STK_OK;
 }
 
-/* The resizer takes the view. Where padding goes around what comes out of it, that is the view then. */
+/* The resizer takes the view; of elements of two bytes each byte is a channel to it. Where padding goes around what
+ * comes out of it, that is the view then. */
 static stk_status resize(stki_resampler *resampler, const stk_tensor **out, stk_error *err)
 {
     const stki_resize_job *job = &resampler->placing.job;
     stk_tensor *view = &resampler->view;
+    const stk_dtype dtype = view->dtype;
+    const int64_t size = stk_dtype_size(dtype);
     const void *pixels = view->data;
     int64_t line = view->strides[0], bytes;
     stk_status status = STK_OK;
 
-    if ((view->strides[2] != 1 && job->channels > 1) || view->strides[1] != job->channels) {
+    if ((view->strides[2] != size && job->channels > size) || view->strides[1] != job->channels ||
+        (view->flags & STK_TENSOR_SWAPPED)) {
         status = bring_together(view, &resampler->tight, &pixels, err);
         line = view->shape[1] * job->channels;
     }
@@ -254,8 +259,9 @@ static stk_status resize(stki_resampler *resampler, const stk_tensor **out, stk_
     *out = NULL;
     if (!resampler->placing.padded)
         return STK_OK;
-    *view = (stk_tensor){.dtype = STK_U8, .ndim = 3, .shape = {job->window_height, job->window_width, job->channels}};
-    status = stki_row_major(STK_U8, 3, view->shape, view->strides, &bytes, err);
+    *view =
+        (stk_tensor){.dtype = dtype, .ndim = 3, .shape = {job->window_height, job->window_width, job->channels / size}};
+    status = stki_row_major(dtype, 3, view->shape, view->strides, &bytes, err);
     if (status != STK_OK || (status = stki_scratch_reserve(&resampler->canvas, bytes, err)) != STK_OK)
         return status;
     view->data = resampler->canvas.data;

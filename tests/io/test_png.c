@@ -227,6 +227,55 @@ static void test_index(void **state)
         }
 }
 
+/* depth: 16 gives samples of 16 bits as they are stored, without alpha; other depths, and colors as gray, are refused.
+ */
+static void test_depth(void **state)
+{
+    (void)state;
+    for (int i = 0; i < KINDS * 6; i++) {
+        stkt_png o = {
+            .width = 23, .height = 17, .bits = kinds[i / 6].bits, .type = kinds[i / 6].type, .interlaced = i & 1};
+        const bool gray = i % 6 >= 3, part = i % 3 == 0, colors = o.type == 2 || o.type == 6;
+        const bool has = o.bits == 16 && !(gray && colors);
+        const stki_decode_opts opts = {.gray = gray, .deep = true, .upright = i % 3 == 2};
+        stki_given given = {0};
+        stki_want want = {.ndim = 3,
+                          .start = {5, 3, 0},
+                          .length = {7, 11, 3},
+                          .enough_height = 1,
+                          .enough_width = 1,
+                          .given = &given};
+        stkt_bytes file;
+        stk_tensor got;
+        stk_error err;
+
+        o.orientation = opts.upright ? 3 : 0; /* turned by half */
+        file = stkt_png_make(&o);
+        assert_status(sample(file, &opts, part ? &want : NULL, &got, &err), has ? STK_OK : STK_E_UNSUPPORTED);
+        if (!has)
+            assert_says("source.depth: 16");
+        for (int y = 0; has && y < got.shape[0]; y++)
+            for (int x = 0; x < got.shape[1]; x++)
+                for (int c = 0; c < got.shape[2]; c++) {
+                    const int from_y = opts.upright ? o.height - 1 - y : y + (given.scale ? (int)given.top : 0);
+                    const int from_x = opts.upright ? o.width - 1 - x : x;
+                    uint16_t value;
+
+                    memcpy(&value,
+                           (const char *)got.data + y * got.strides[0] + x * got.strides[1] + c * got.strides[2], 2);
+                    if (value != stkt_png_value(&o, from_y, from_x, colors ? c : 0))
+                        fail_msg("case %d, row %d, column %d, channel %d", i, y, x, c);
+                }
+        if (has) {
+            assert_int_equal(got.dtype, STK_U16);
+            assert_int_equal(got.shape[2], gray ? 1 : 3);
+        }
+        assert_int_equal(stki_image_is_cut(file.data, STKI_PNG_HEAD_BYTES, &(stki_decode_opts){0}), o.bits == 16);
+        assert_false(stki_image_is_cut(file.data, (int64_t)file.size, &opts));
+        free(file.data);
+    }
+}
+
 static void test_missing_pixels(void **state)
 {
     for (int interlaced = 0; interlaced < 2; interlaced++) {
@@ -316,10 +365,15 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_kind),     cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_orientation),    cmocka_unit_test(test_headers_refused),
-        cmocka_unit_test(test_cut_anywhere),   cmocka_unit_test(test_index),
-        cmocka_unit_test(test_missing_pixels), cmocka_unit_test(test_changed_anywhere),
+        cmocka_unit_test(test_every_kind),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_orientation),
+        cmocka_unit_test(test_headers_refused),
+        cmocka_unit_test(test_cut_anywhere),
+        cmocka_unit_test(test_index),
+        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_missing_pixels),
+        cmocka_unit_test(test_changed_anywhere),
         cmocka_unit_test(test_memory_fails),
     };
 

@@ -19,6 +19,28 @@ static void write_image(const char *name, const stkt_png *image, size_t cut)
     free(bytes.data);
 }
 
+/* Gray images of 16 bits, with a palette, and of 8 bits. */
+static void write_others(void)
+{
+    static const struct {
+        const char *folder;
+        int bits, type;
+    } kinds[] = {{"deep", 16, 0}, {"masks", 4, 3}, {"mixed", 16, 0}};
+
+    for (int k = 0; k < 3; k++) {
+        assert_int_equal(mkdir(stkt_path(kinds[k].folder), 0700), 0);
+        for (int i = 0; i < COUNT; i++) {
+            stkt_png image = image_of(i, true);
+            char name[64];
+
+            image.bits = k == 2 && i == COUNT - 1 ? 8 : kinds[k].bits;
+            image.type = kinds[k].type;
+            snprintf(name, sizeof name, "%s/%02d.png", kinds[k].folder, i);
+            write_image(name, &image, 0);
+        }
+    }
+}
+
 static int write_files(void **state)
 {
     (void)state;
@@ -33,6 +55,7 @@ static int write_files(void **state)
         snprintf(name, sizeof name, "alike/%02d.png", i);
         write_image(name, &alike, 0);
     }
+    write_others();
     return 0;
 }
 
@@ -189,13 +212,84 @@ static void their_paths(void **state)
     stk_loader_destroy(loader);
 }
 
+/* The stored numbers of COUNT images of `bits` bits, each pixel `times` by `times`; elements of `dtype`. */
+static void check_numbers(const char *folder, const char *rest, int bits, int type, int times, stk_dtype dtype)
+{
+    stk_loader *loader = open_images(quoted(folder), rest, "num_workers: 2");
+    const stkt_png image = {.width = 9, .height = 7, .bits = bits, .type = type};
+    stk_batch *batch;
+    stk_error err;
+    stk_tensor t;
+
+    for (int step = 0; step < COUNT / 4; step++) {
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        assert_ok(stk_batch_tensor(batch, "image", &t, &err));
+        assert_int_equal(t.dtype, dtype);
+        assert_int_equal(t.shape[1], image.height * times);
+        assert_int_equal(t.shape[2], image.width * times);
+        assert_int_equal(t.shape[3], 1);
+        for (int64_t r = 0; r < 4; r++)
+            for (int y = 0; y < t.shape[1]; y++)
+                for (int x = 0; x < t.shape[2]; x++) {
+                    const int64_t at = (r * t.shape[1] + y) * t.shape[2] + x;
+                    const int found = dtype == STK_U16 ? ((uint16_t *)t.data)[at] : ((uint8_t *)t.data)[at];
+
+                    assert_int_equal(found, stkt_png_value(&image, y / times, x / times, 0));
+                }
+        stk_batch_release(batch);
+    }
+    stk_loader_destroy(loader);
+}
+
+static void stored_numbers(void **state)
+{
+    static const char nearest[] = "transforms: [{resize: {size: [14, 18], interpolation: nearest}}]";
+    char rest[300];
+
+    (void)state;
+    check_numbers("deep", ", source: {depth: 16, color: gray}", 16, 0, 1, STK_U16);
+    snprintf(rest, sizeof rest, ", source: {depth: 16, color: gray}, %s", nearest);
+    check_numbers("deep", rest, 16, 0, 2, STK_U16);
+    check_numbers("masks", ", source: {color: index}", 4, 3, 1, STK_U8);
+    snprintf(rest, sizeof rest, ", source: {color: index}, %s", nearest);
+    check_numbers("masks", rest, 4, 3, 2, STK_U8);
+}
+
+static void assert_refused(const char *folder, const char *rest, stk_status wanted, const char *says)
+{
+    stk_loader *loader = NULL;
+    stk_batch *batch;
+    stk_error err = {0};
+    stk_status status = stkt_open(&loader, "{dataset: {fields: {image: {path: '%s'%s}}}, loader: {batch_size: 12}}",
+                                  stkt_path(folder), rest);
+
+    if (status == STK_OK) { /* which is seen when it is read */
+        status = stk_loader_next(loader, &batch, &err);
+        stk_loader_destroy(loader);
+        if (!strstr(err.message, says))
+            fail_msg("%s", err.message);
+    }
+    assert_int_equal(status, wanted);
+}
+
+/* Nothing is made up between numbers of classes, and no bits are lost or added unasked. */
+static void refused(void **state)
+{
+    (void)state;
+    assert_refused("masks", ", source: {color: index}, transforms: [{resize: [14, 18]}]", STK_E_CONFIG, "nearest");
+    assert_refused("masks", ", source: {color: index}, transforms: [{brightness: 1.2}]", STK_E_CONFIG, "brightness");
+    assert_refused("deep", ", source: {depth: 16, color: index}", STK_E_CONFIG, "color: gray");
+    assert_refused("deep", ", source: {depth: 16, decode: none}", STK_E_CONFIG, "decode");
+    assert_refused("deep", ", source: {depth: 16}, transforms: [{resize: [14, 18]}]", STK_E_UNSUPPORTED, "nearest");
+    assert_refused("mixed", ", source: {depth: 16}", STK_E_UNSUPPORTED, "16 bits");
+    assert_refused("alike", ", source: {depth: 16}", STK_E_UNSUPPORTED, "16 bits");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_size),
-        cmocka_unit_test(one_size),
-        cmocka_unit_test(unreadable),
-        cmocka_unit_test(their_paths),
+        cmocka_unit_test(any_size),    cmocka_unit_test(one_size),       cmocka_unit_test(unreadable),
+        cmocka_unit_test(their_paths), cmocka_unit_test(stored_numbers), cmocka_unit_test(refused),
     };
 
     return cmocka_run_group_tests(tests, write_files, NULL);

@@ -99,6 +99,7 @@ static const fixture fixtures[] = {
      "{dataset: {fields: {x: {path: %D/lines.txt, pad: {to: 6}}}}, loader: {" RUN
      ", on_error: skip, max_error_fraction: 1}}"},
     {IMAGE, "{dataset: {fields: {image: {path: '%D/pictures', transforms: [{resize: [4, 4]}]}}}, loader: {" RUN "}}"},
+    {IMAGE, "{dataset: {fields: {image: {path: '%D/deep'}}}, loader: {" RUN "}}"},
     {"loader=loader " IMAGE "dataset.fields.NAME.ragged=dataset.fields.image.ragged",
      "{dataset: {fields: {image: {path: '%D/damaged', ragged: {max_bytes: 20000}}}}, loader: {" RUN
      ", on_error: skip, max_error_fraction: 1}}"},
@@ -707,6 +708,21 @@ static void make_pictures(const char *name, bool damaged)
     }
 }
 
+static void make_deep(void)
+{
+    const stkt_png png = {.width = 5, .height = 4, .bits = 16};
+    stkt_bytes file = stkt_png_make(&png);
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/deep", folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    for (int i = 0; i < 12; i++) {
+        snprintf(path, sizeof path, "%s/deep/%d.png", folder, i);
+        stkt_write_file(path, file.data, file.size);
+    }
+    free(file.data);
+}
+
 /* Files that nothing but their names is read of; 0.png comes behind 0.k.png, 0.jpg before 0.k.jpg. */
 static void make_names(const char *name, const char *ending)
 {
@@ -857,6 +873,7 @@ static void make_files(void)
     make_pictures("pictures", false);
     make_pictures("damaged", true);
     make_names("left", "jpg");
+    make_deep();
     make_names("right", "png");
 }
 

@@ -21,10 +21,8 @@ static int paeth(int a, int b, int c)
 }
 
 /* Each line begins with the number of its filter. */
-static void undo_filters(uint8_t *lines, int width, int height, int channels)
+static void undo_filters(uint8_t *lines, int height, int row, int channels)
 {
-    const int row = width * channels;
-
     for (int y = 0; y < height; y++) {
         uint8_t *line = lines + y * (row + 1) + 1, *above = line - row - 1;
 
@@ -39,9 +37,11 @@ static void undo_filters(uint8_t *lines, int width, int height, int channels)
     }
 }
 
-static void check_file(const uint8_t *file, int64_t bytes, const uint8_t *pixels, int width, int height, int channels)
+/* `pixels` as they lie in the file: of 16 bits, the upper 8 first. */
+static void check_file(const uint8_t *file, int64_t bytes, const uint8_t *pixels, int width, int height, int channels,
+                       int bits)
 {
-    const int row = width * channels;
+    const int row = width * channels * bits / 8;
     uint8_t *packed = malloc((size_t)bytes), *lines = malloc((size_t)((row + 1) * height));
     uLongf line_bytes = (uLongf)((row + 1) * height);
     int64_t at = 8;
@@ -56,7 +56,7 @@ static void check_file(const uint8_t *file, int64_t bytes, const uint8_t *pixels
         if (memcmp(file + at + 4, "IHDR", 4) == 0) {
             assert_int_equal(big(file + at + 8), width);
             assert_int_equal(big(file + at + 12), height);
-            assert_int_equal(file[at + 16], 8);
+            assert_int_equal(file[at + 16], bits);
             assert_int_equal(file[at + 17], channels == 1 ? 0 : 2);
             assert_int_equal(file[at + 20], 0); /* not interlaced */
         }
@@ -70,7 +70,7 @@ static void check_file(const uint8_t *file, int64_t bytes, const uint8_t *pixels
     }
     assert_int_equal(uncompress(lines, &line_bytes, packed, packed_bytes), Z_OK);
     assert_int_equal(line_bytes, (row + 1) * height);
-    undo_filters(lines, width, height, channels);
+    undo_filters(lines, height, row, channels * bits / 8);
     for (int y = 0; y < height; y++)
         assert_memory_equal(lines + y * (row + 1) + 1, pixels + y * row, (size_t)row);
     free(packed);
@@ -100,15 +100,38 @@ static void the_same_pixels(void **unused)
             void *file, *again;
             int64_t bytes, other;
 
-            assert_ok(stki_png_encode(pixels, sizes[i][1], sizes[i][0], sizes[i][2], level, &file, &bytes, &err));
-            check_file(file, bytes, pixels, sizes[i][0], sizes[i][1], sizes[i][2]);
-            assert_ok(stki_png_encode(pixels, sizes[i][1], sizes[i][0], sizes[i][2], level, &again, &other, &err));
+            assert_ok(stki_png_encode(pixels, sizes[i][1], sizes[i][0], sizes[i][2], 8, level, &file, &bytes, &err));
+            check_file(file, bytes, pixels, sizes[i][0], sizes[i][1], sizes[i][2], 8);
+            assert_ok(stki_png_encode(pixels, sizes[i][1], sizes[i][0], sizes[i][2], 8, level, &again, &other, &err));
             assert_int_equal(bytes, other);
             assert_memory_equal(file, again, (size_t)bytes);
             stki_free(file);
             stki_free(again);
             free(pixels);
         }
+}
+
+static void of_16_bits(void **unused)
+{
+    enum { WIDTH = 19, HEIGHT = 6, MOST = WIDTH * HEIGHT * 3 };
+    uint16_t pixels[MOST];
+    uint8_t stored[2 * MOST];
+    stk_error err;
+
+    (void)unused;
+    for (int i = 0; i < MOST; i++) {
+        pixels[i] = (uint16_t)(i * 977 + 131);
+        stored[2 * i] = (uint8_t)(pixels[i] >> 8);
+        stored[2 * i + 1] = (uint8_t)pixels[i];
+    }
+    for (int channels = 1; channels <= 3; channels += 2) {
+        void *file;
+        int64_t bytes;
+
+        assert_ok(stki_png_encode(pixels, HEIGHT, WIDTH, channels, 16, 6, &file, &bytes, &err));
+        check_file(file, bytes, stored, WIDTH, HEIGHT, channels, 16);
+        stki_free(file);
+    }
 }
 
 static void no_such_images(void **unused)
@@ -119,10 +142,10 @@ static void no_such_images(void **unused)
     stk_error err;
 
     (void)unused;
-    assert_status(stki_png_encode(pixels, 0, 4, 3, 6, &file, &bytes, &err), STK_E_BAD_SHAPE);
-    assert_status(stki_png_encode(pixels, 4, 0, 3, 6, &file, &bytes, &err), STK_E_BAD_SHAPE);
-    assert_status(stki_png_encode(pixels, 2, 2, 2, 6, &file, &bytes, &err), STK_E_BAD_SHAPE);
-    assert_status(stki_png_encode(pixels, INT64_C(1) << 31, 1, 1, 6, &file, &bytes, &err), STK_E_LIMIT);
+    assert_status(stki_png_encode(pixels, 0, 4, 3, 8, 6, &file, &bytes, &err), STK_E_BAD_SHAPE);
+    assert_status(stki_png_encode(pixels, 4, 0, 3, 8, 6, &file, &bytes, &err), STK_E_BAD_SHAPE);
+    assert_status(stki_png_encode(pixels, 2, 2, 2, 8, 6, &file, &bytes, &err), STK_E_BAD_SHAPE);
+    assert_status(stki_png_encode(pixels, INT64_C(1) << 31, 1, 1, 8, 6, &file, &bytes, &err), STK_E_LIMIT);
 }
 
 static void memory_runs_out(void **unused)
@@ -138,7 +161,7 @@ static void memory_runs_out(void **unused)
         stk_status status;
 
         stki_memory_fail_at(n);
-        status = stki_png_encode(pixels, 200, 300, 3, 6, &file, &bytes, &err);
+        status = stki_png_encode(pixels, 200, 300, 3, 8, 6, &file, &bytes, &err);
         stki_memory_fail_at(0);
         stki_free(file);
         if (status == STK_OK)
@@ -184,7 +207,7 @@ static void rows_of_a_field(void **unused)
     assert_int_equal(value.width, 30);
     assert_int_equal(value.channels, 1);
     assert_int_equal(to.used, value.size);
-    check_file((const uint8_t *)to.bytes, value.size, pixels, 30, 20, 1);
+    check_file((const uint8_t *)to.bytes, value.size, pixels, 30, 20, 1, 8);
     about = stki_finish_png.describe(finisher);
     assert_non_null(json_object_get(about, "libspng"));
     json_decref(about);
@@ -197,10 +220,8 @@ static void rows_of_a_field(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_pixels),
-        cmocka_unit_test(no_such_images),
-        cmocka_unit_test(memory_runs_out),
-        cmocka_unit_test(rows_of_a_field),
+        cmocka_unit_test(the_same_pixels), cmocka_unit_test(of_16_bits),      cmocka_unit_test(no_such_images),
+        cmocka_unit_test(memory_runs_out), cmocka_unit_test(rows_of_a_field),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -170,17 +170,47 @@ static stk_status check_index(const void *bytes, int64_t count, enum stki_image_
                         "source.color: index");
 }
 
+/* Samples of fewer bits would have to be scaled, and two scales in one field are one too many. */
+static stk_status check_deep(const void *bytes, int64_t count, enum stki_image_kind kind, const stki_decode_opts *opts,
+                             stk_error *err)
+{
+    stki_png_header header = {.bits = 8};
+    stk_status status = kind == STKI_KIND_PNG ? stki_png_read_header(bytes, count, &header, err) : STK_OK;
+
+    if (status != STK_OK || (header.bits == 16 && !(opts->gray && header.channels >= 3)))
+        return status;
+    return header.bits == 16
+               ? stki_fail_at(err, STK_E_UNSUPPORTED,
+                              (stki_place){NULL, -1, -1, "a PNG image of 3 channels", "gray ones (or color: rgb)"},
+                              "source.depth: 16 with color: gray")
+               : stki_fail_at(err, STK_E_UNSUPPORTED,
+                              (stki_place){NULL, -1, -1, STKI_TEXT("an image of %d bits", header.bits),
+                                           "PNG images of 16 bits per sample alone"},
+                              "source.depth: 16");
+}
+
+bool stki_image_is_cut(const void *bytes, int64_t count, const stki_decode_opts *opts)
+{
+    const char *what;
+    stki_png_header header;
+
+    if (opts->none || opts->deep || stki_image_kind_of(bytes, count, &what) != STKI_KIND_PNG)
+        return false;
+    (void)stki_png_read_header(bytes, count, &header, NULL); /* may end behind its first chunk */
+    return header.bits == 16;
+}
+
 static stk_status check_limit(const stki_image_info *info, const stki_decode_opts *opts, stk_error *err)
 {
     int64_t most = opts->max_bytes > 0 ? opts->max_bytes : STKI_IMAGE_MOST_BYTES, bytes;
 
     if (stki_mul(info->stored_height, info->stored_width, &bytes) &&
-        stki_mul(bytes, stki_image_channels(opts), &bytes) && bytes <= most)
+        stki_mul(bytes, stki_image_channels(opts) * stk_dtype_size(stki_image_dtype(opts)), &bytes) && bytes <= most)
         return STK_OK;
     return stki_fail_at(err, STK_E_LIMIT,
                         (stki_place){NULL, -1, -1,
                                      STKI_TEXT("%" PRId64 " x %" PRId64 " pixels of %d bytes", info->stored_height,
-                                               info->stored_width, stki_image_channels(opts)),
+                                               info->stored_width, stki_image_channels(opts) << opts->deep),
                                      STKI_TEXT("at most %" PRId64 " bytes (max_bytes)", most)},
                         "size of the image");
 }
@@ -202,6 +232,8 @@ stk_status stki_image_info_of(const void *bytes, int64_t count, const stki_decod
     status = kind == STKI_KIND_JPEG ? info_of_jpeg(bytes, count, &info, err) : info_of_png(bytes, count, &info, err);
     if (status == STK_OK && opts->index)
         status = check_index(bytes, count, kind, err);
+    if (status == STK_OK && opts->deep)
+        status = check_deep(bytes, count, kind, opts, err);
     if (status == STK_OK)
         status = check_limit(&info, opts, err);
     if (status != STK_OK)
@@ -283,8 +315,11 @@ static stk_status decode_jpeg(stki_decoder *decoder, const void *bytes, int64_t 
 static stk_status decode_png(stki_decoder *decoder, const void *bytes, int64_t count, const stki_decode_opts *opts,
                              const stki_image_pixels *part, void *to, stk_error *err)
 {
-    stki_png_how how = {
-        .gray = opts->gray, .index = opts->index, .top = part->stored_top, .height = part->stored_height};
+    stki_png_how how = {.gray = opts->gray,
+                        .index = opts->index,
+                        .deep = opts->deep,
+                        .top = part->stored_top,
+                        .height = part->stored_height};
     stki_png_header header;
     stk_status status = stki_png_read_header(bytes, count, &header, err);
 

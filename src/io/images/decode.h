@@ -59,8 +59,8 @@ typedef struct stki_image_pixels {
     int64_t whole_height, whole_width;       /* of the whole scaled image */
     int channels;                            /* 1 with opts->gray, else 3 */
     int64_t bytes;                           /* of the buffer that decoding needs */
-    /* Pixel (y, x) of the part, its channels one after the other, lies in the buffer at offset + y * row_stride + x *
-     * column_stride. Of an image that is turned upright the strides are swapped or negative. */
+    /* Pixel (y, x) of the part, its channels one after the other, lies in the buffer at byte offset + y * row_stride +
+     * x * column_stride. Of an image that is turned upright the strides are swapped or negative. */
     int64_t offset, row_stride, column_stride;
     int64_t stored_top, stored_left, stored_height, stored_width; /* what is decoded, of the stored image, scaled */
 } stki_image_pixels;
@@ -68,14 +68,26 @@ typedef struct stki_image_pixels {
 /* Which pixels decoding this part gives, and how large a buffer it needs. STK_E_RANGE: a box outside the image. */
 stk_status stki_image_plan(const stki_image_info *info, const stki_decode_opts *opts, const stki_image_part *part,
                            stki_image_pixels *out, stk_error *err);
-/* u8 pixels into the part->bytes bytes at `to`. STK_E_TRUNCATED, STK_E_CORRUPT: opts->accept_warnings turns libjpeg's
- * warnings into a count (stki_scratch.warnings). After a failure the decoder is good for the next image. */
+/* Pixels, u8 or with opts->deep u16, into the part->bytes bytes at `to`. STK_E_TRUNCATED, STK_E_CORRUPT:
+ * opts->accept_warnings turns libjpeg's warnings into a count (stki_scratch.warnings). After a failure the decoder is
+ * good for the next image. */
 stk_status stki_image_decode(stki_decoder *decoder, const void *bytes, int64_t count, const stki_image_info *info,
                              const stki_decode_opts *opts, const stki_image_pixels *part, void *to, stk_error *err);
 static inline int stki_image_channels(const stki_decode_opts *opts) /* of what comes out */
 {
     return opts->gray ? 1 : 3;
 }
+
+static inline stk_dtype stki_image_dtype(const stki_decode_opts *opts)
+{
+    return opts->deep ? STK_U16 : STK_U8;
+}
+
+enum { STKI_PNG_HEAD_BYTES = 33 };
+/* Whether decoding the image that begins with these bytes (at least so many) leaves out bits of its samples. */
+bool stki_image_is_cut(const void *bytes, int64_t count, const stki_decode_opts *opts);
+/* What to say of it, with the name of an image (printf). */
+#define STKI_IMAGE_CUT "%s has samples of 16 bits, of which the upper 8 are read; source.depth: 16 reads all"
 
 /* Options in `source`: of all images, of those that may have EXIF data, and of JPEG images. */
 extern const stki_source_group stki_image_source, stki_exif_source, stki_jpeg_source;
@@ -90,7 +102,7 @@ bool stki_decoder_warned(const stki_decoder *decoder); /* the last image was dec
 /* Height, width and channels (1 or 3) of the sample that stki_image_sample makes of these bytes. */
 stk_status stki_image_shape(const void *bytes, int64_t count, const stki_decode_opts *opts, int64_t shape[3],
                             stk_error *err);
-/* Decodes what `want` can use (NULL: the whole image) into the scratch and points `out` at it: u8, HWC, read-only; the
+/* Decodes what `want` can use (NULL: the whole image) into the scratch and points `out` at it: HWC, read-only; the
  * pixels of a row lie close together, the rows perhaps not. `bytes` must not lie in scratch->data. Errors name file and
  * record. */
 stk_status stki_image_sample(const void *bytes, int64_t count, const stki_decode_opts *opts, const stki_want *want,

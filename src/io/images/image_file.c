@@ -56,7 +56,7 @@ static stk_status info_of(const stki_file *file, const void *bytes, enum stki_im
 }
 
 static stk_status read_info(const char *path, enum stki_image_kind kind, const stki_decode_opts *opts,
-                            stki_image_info *out, stk_error *err)
+                            stki_image_info *out, bool *cut, stk_error *err)
 {
     stki_file *file;
     void *bytes;
@@ -68,6 +68,8 @@ static stk_status read_info(const char *path, enum stki_image_kind kind, const s
     status = bytes ? stki_file_read(file, 0, bytes, file->size, err) : stki_fail_memory(err, file->size, path);
     if (status == STK_OK)
         status = stki_fail_place(err, info_of(file, bytes, kind, opts, out, err), path, -1, NULL);
+    if (status == STK_OK)
+        *cut = stki_image_is_cut(bytes, file->size, opts);
     stki_free(bytes);
     stki_file_close(file);
     return status;
@@ -84,7 +86,7 @@ static stk_status describe(struct image_file *file, const stki_image_info *info,
     if (status != STK_OK)
         return status;
     member->kind = STKI_MEMBER_RECORDS;
-    member->dtype = STK_U8;
+    member->dtype = whole ? STK_U8 : stki_image_dtype(decode);
     member->count = 1;
     member->layout = "records";
     if (!whole)
@@ -98,6 +100,7 @@ static stk_status open_image(const char *path, enum stki_image_kind kind, const 
     const stki_decode_opts decode = stki_image_opts(opts);
     struct image_file *file;
     stki_image_info info = {0};
+    bool cut = false;
     stk_status status =
         stki_container_create(sizeof *file, kind == STKI_KIND_PNG ? &png_ops : &jpeg_ops, path, &file, err);
 
@@ -106,11 +109,13 @@ static stk_status open_image(const char *path, enum stki_image_kind kind, const 
     file->set.root = stki_strdup("");
     status = file->set.root ? STK_OK : stki_fail_memory(err, 1, path);
     if (status == STK_OK && !decode.none)
-        status = read_info(path, kind, &decode, &info, err);
+        status = read_info(path, kind, &decode, &info, &cut, err);
     if (status == STK_OK)
         status = stki_image_set_add(&file->set, "", path, 0, err);
     if (status == STK_OK)
         status = describe(file, &info, &decode, err);
+    if (cut)
+        stki_container_warn(&file->base, STKI_IMAGE_CUT, "the image");
     if (status != STK_OK) {
         file_destroy(&file->base);
         return status;

@@ -3,6 +3,7 @@
 #include "image_folder.h"
 #include "allocate.h"
 #include "error.h"
+#include "image_load.h"
 #include "image_reader.h"
 #include "image_set.h"
 #include "storage.h"
@@ -179,7 +180,7 @@ static stk_status add_details(struct folder *folder, stk_error *err)
 
 static const stki_source_group *const image_groups[] = {STKI_IMAGE_GROUPS, NULL}, *const no_groups[] = {NULL};
 
-static stk_status add_records(struct folder *folder, const char *name, int ndim, const int64_t *shape,
+static stk_status add_records(struct folder *folder, const char *name, stk_dtype dtype, int ndim, const int64_t *shape,
                               const stki_source_group *const *groups, stk_error *err)
 {
     stki_member *member;
@@ -188,7 +189,7 @@ static stk_status add_records(struct folder *folder, const char *name, int ndim,
     if (status != STK_OK)
         return status;
     member->kind = STKI_MEMBER_RECORDS;
-    member->dtype = STK_U8;
+    member->dtype = dtype;
     member->count = folder->set.count;
     member->layout = "records";
     member->groups = groups;
@@ -226,19 +227,32 @@ static stk_status add_labels(struct folder *folder, stk_error *err)
     return stki_member_set_strides(member, &stride, err);
 }
 
+/* Looked at in the first image alone. */
+static void warn_of_cut(struct folder *folder, const stki_decode_opts *decode)
+{
+    char path[4096];
+
+    if (folder->set.count > 0 && stki_image_set_path(&folder->set, 0, path, sizeof path) &&
+        stki_image_load_is_cut(path, decode))
+        stki_container_warn(&folder->base, STKI_IMAGE_CUT, path);
+}
+
 static stk_status describe(struct folder *folder, const stki_reader_opts *opts, stk_error *err)
 {
     const stki_decode_opts decode = stki_image_opts(opts);
     const int64_t image[3] = {-1, -1, stki_image_channels(&decode)}, path[1] = {-1};
     const bool whole = decode.none;
-    stk_status status = add_records(folder, "image", whole ? 1 : 3, whole ? path : image, image_groups, err);
+    stk_status status = add_records(folder, "image", whole ? STK_U8 : stki_image_dtype(&decode), whole ? 1 : 3,
+                                    whole ? path : image, image_groups, err);
 
     if (status == STK_OK)
-        status = add_records(folder, "path", 1, path, no_groups, err);
+        status = add_records(folder, "path", STK_U8, 1, path, no_groups, err);
     if (status == STK_OK && folder->set.labels)
         status = add_labels(folder, err);
     if (status == STK_OK)
         status = add_details(folder, err);
+    if (status == STK_OK)
+        warn_of_cut(folder, &decode);
     return status;
 }
 

@@ -150,6 +150,19 @@ stk_status stki_image_load_shape(const char *path, int64_t record, const stki_de
     return status;
 }
 
+bool stki_image_load_is_cut(const char *path, const stki_decode_opts *opts)
+{
+    struct source source = {.path = path, .record = -1, .err = NULL};
+    char head[STKI_PNG_HEAD_BYTES];
+    const bool opened = open_source(&source) == STK_OK;
+    const int64_t count = source.size < STKI_PNG_HEAD_BYTES ? source.size : STKI_PNG_HEAD_BYTES;
+    const bool cut = opened && read_source(&source, head, count) == STK_OK && stki_image_is_cut(head, count, opts);
+
+    if (opened)
+        close_source(&source);
+    return cut;
+}
+
 bool stki_image_load_ahead(const char *path)
 {
     struct stat stat;

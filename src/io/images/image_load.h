@@ -18,6 +18,9 @@ stk_status stki_image_load_size(const char *path, int64_t record, int64_t *bytes
 stk_status stki_image_load_shape(const char *path, int64_t record, const stki_decode_opts *opts, int64_t shape[3],
                                  stk_error *err);
 
+/* Whether decoding leaves out bits of its samples; false also where the file cannot be read. */
+bool stki_image_load_is_cut(const char *path, const stki_decode_opts *opts);
+
 /* Asks the system to read the file soon. True: it is in memory already, as far as its end tells. */
 bool stki_image_load_ahead(const char *path);
 

@@ -4,10 +4,10 @@
 #include "source.h"
 
 enum { EXACT, FAST, NONE };
-enum { GRAY = 1, INDEX = 2, UPRIGHT = 1, ACCEPT = 1 };
+enum { GRAY = 1, INDEX = 2, DEEP = 1, UPRIGHT = 1, ACCEPT = 1 };
 
 typedef struct image_options {
-    int decode, color;
+    int decode, color, depth;
 } image_options;
 
 typedef struct exif_options {
@@ -20,6 +20,7 @@ typedef struct jpeg_options {
 
 static const char *const decode_words[] = {"exact", "fast", "none", NULL};
 static const char *const color_words[] = {"rgb", "gray", "index", NULL};
+static const char *const depth_words[] = {"8", "16", NULL};
 static const char *const orientation_words[] = {"stored", "upright", NULL};
 static const char *const warning_words[] = {"fail", "accept", NULL};
 
@@ -30,6 +31,9 @@ static const stki_option image_rows[] = {
     STKI_ENUM(
         image_options, color, rgb, color_words,
         "Channels of decoded images; index: the palette indices of PNG images, or the stored values of gray ones"),
+    STKI_ENUM(
+        image_options, depth, 8, depth_words,
+        "Bits per sample; 8: the upper 8 of deeper PNG images; 16: the samples of PNG images of 16 bits as uint16"),
 };
 static const stki_option_table image_table = STKI_SOURCE_TABLE("images", image_rows);
 
@@ -49,12 +53,16 @@ static const stki_option_table jpeg_table = STKI_SOURCE_TABLE("JPEG", jpeg_rows)
 static stk_status check_image(const stki_node *map, void *values, stk_error *err)
 {
     const image_options *image = values;
-    static const char *const keys[] = {"color", "orientation", "on_warning", "layout"};
+    static const char *const keys[] = {"color", "depth", "orientation", "on_warning", "layout"};
 
     for (size_t i = 0; image->decode == NONE && i < sizeof keys / sizeof keys[0]; i++)
         if (stki_node_get(map, keys[i]))
             return stki_fail_key(err, stki_node_get(map, keys[i]),
                                  "decode: none makes no pixels: leave one of the two out");
+    if (image->color == INDEX && image->depth == DEEP)
+        return stki_fail_key(
+            err, stki_node_get(map, "depth"),
+            "color: index gives numbers of at most 8 bits: for gray images of 16 bits use color: gray");
     return STK_OK;
 }
 
@@ -75,6 +83,7 @@ stki_decode_opts stki_image_opts(const stki_reader_opts *opts)
                               .fast = image.decode == FAST,
                               .gray = image.color == GRAY || image.color == INDEX,
                               .index = image.color == INDEX,
+                              .deep = image.depth == DEEP,
                               .upright = exif.orientation == UPRIGHT,
                               .accept_warnings = jpeg.on_warning == ACCEPT,
                               .max_bytes = opts->max_bytes};

@@ -129,6 +129,7 @@ static void set_place(stki_image_pixels *out, struct box kept, struct range deco
 stk_status stki_image_plan(const stki_image_info *info, const stki_decode_opts *opts, const stki_image_part *part,
                            stki_image_pixels *out, stk_error *err)
 {
+    const int64_t size = stk_dtype_size(stki_image_dtype(opts));
     stki_turn turn = turn_of(info, opts);
     stki_image_part all = {.height = info->height, .width = info->width};
     struct box box;
@@ -164,6 +165,10 @@ stk_status stki_image_plan(const stki_image_info *info, const stki_decode_opts *
                                .stored_width = decoded.count,
                                .bytes = box.rows.count * decoded.count * stki_image_channels(opts)};
     set_place(out, box, decoded, turn);
+    out->bytes *= size;
+    out->offset *= size;
+    out->row_stride *= size;
+    out->column_stride *= size;
     box = to_upright(box, turn, height, width);
     out->top = box.rows.first;
     out->left = box.columns.first;

@@ -239,8 +239,10 @@ static void describe_images(stki_reader *base, const stki_decode_opts *decode)
     base->ndim = 3;
     base->image = true;
     base->shape[0] = base->shape[1] = MOST_SIDE;
+    base->indices = decode->index;
+    base->dtype = stki_image_dtype(decode);
     base->shape[2] = stki_image_channels(decode);
-    base->strides[2] = 1;
+    base->strides[2] = stk_dtype_size(base->dtype);
     base->max_bytes = decode->max_bytes > 0 ? decode->max_bytes : STKI_IMAGE_MOST_BYTES;
 }
 
@@ -251,7 +253,7 @@ static void estimate(stki_reader *base)
 
     for (int64_t i = 0; i < PROBES && i < base->count; i++)
         if (images_shape(base, i, shape, NULL) == STK_OK) {
-            base->max_bytes = shape[0] * shape[1] * shape[2];
+            base->max_bytes = shape[0] * shape[1] * shape[2] * stk_dtype_size(base->dtype);
             return;
         }
 }
@@ -279,8 +281,8 @@ stk_status stki_image_reader_settle(stki_reader *base, stk_error *err)
     if (first[2] == 0)
         return status;
     memcpy(base->shape, first, sizeof first);
-    base->strides[1] = first[2];
-    base->strides[0] = first[1] * first[2];
+    base->strides[1] = first[2] * base->strides[2];
+    base->strides[0] = first[1] * base->strides[1];
     base->max_bytes = first[0] * base->strides[0];
     base->variable = false;
     return STK_OK;

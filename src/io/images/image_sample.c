@@ -27,14 +27,16 @@ static stki_image_part part_of(const stki_want *want)
                              want->length[1], want->enough_height, want->enough_width};
 }
 
-static stk_tensor view_of(void *data, const stki_image_pixels *pixels, int64_t row_stride)
+static stk_tensor view_of(void *data, const stki_image_pixels *pixels, int64_t row_stride, stk_dtype dtype)
 {
+    const int64_t size = stk_dtype_size(dtype);
+
     return (stk_tensor){.data = data,
-                        .dtype = STK_U8,
+                        .dtype = dtype,
                         .ndim = 3,
                         .flags = STK_TENSOR_READONLY,
                         .shape = {pixels->height, pixels->width, pixels->channels},
-                        .strides = {row_stride, pixels->channels, 1}};
+                        .strides = {row_stride, pixels->channels * size, size}};
 }
 
 static stk_status decode_in_place(stki_decoder *decoder, const void *bytes, int64_t count, const stki_image_info *info,
@@ -46,7 +48,7 @@ static stk_status decode_in_place(stki_decoder *decoder, const void *bytes, int6
     if (status == STK_OK)
         status = stki_image_decode(decoder, bytes, count, info, opts, pixels, scratch->data, err);
     if (status == STK_OK)
-        *out = view_of((uint8_t *)scratch->data + pixels->offset, pixels, pixels->row_stride);
+        *out = view_of((uint8_t *)scratch->data + pixels->offset, pixels, pixels->row_stride, stki_image_dtype(opts));
     return status;
 }
 
@@ -54,8 +56,9 @@ static stk_status decode_turned(stki_decoder *decoder, const void *bytes, int64_
                                 const stki_decode_opts *opts, const stki_image_pixels *pixels, stki_scratch *scratch,
                                 stk_tensor *out, stk_error *err)
 {
-    int64_t row = pixels->width * pixels->channels;
-    int64_t to[3] = {row, pixels->channels, 1}, from[3] = {pixels->row_stride, pixels->column_stride, 1};
+    const stk_dtype dtype = stki_image_dtype(opts);
+    const int64_t size = stk_dtype_size(dtype), row = pixels->width * pixels->channels * size;
+    int64_t to[3] = {row, pixels->channels * size, size}, from[3] = {pixels->row_stride, pixels->column_stride, size};
     void *stored;
     stk_status status = stki_scratch_reserve(scratch, pixels->height * row, err);
 
@@ -65,9 +68,8 @@ static stk_status decode_turned(stki_decoder *decoder, const void *bytes, int64_
         status = stki_image_decode(decoder, bytes, count, info, opts, pixels, stored, err);
     if (status != STK_OK)
         return status;
-    *out = view_of(scratch->data, pixels, row);
-    stki_copy_strided(scratch->data, STK_U8, to, (uint8_t *)stored + pixels->offset, STK_U8, from, false, 3,
-                      out->shape);
+    *out = view_of(scratch->data, pixels, row, dtype);
+    stki_copy_strided(scratch->data, dtype, to, (uint8_t *)stored + pixels->offset, dtype, from, false, 3, out->shape);
     return STK_OK;
 }
 
@@ -87,7 +89,7 @@ static stk_status decode_sample(const void *bytes, int64_t count, const stki_dec
         status = stki_image_plan(&info, opts, &part, pixels, err);
     if (status != STK_OK)
         return status;
-    return pixels->column_stride == pixels->channels && pixels->row_stride > 0
+    return pixels->column_stride == pixels->channels * stk_dtype_size(stki_image_dtype(opts)) && pixels->row_stride > 0
                ? decode_in_place(decoder, bytes, count, &info, opts, pixels, scratch, out, err)
                : decode_turned(decoder, bytes, count, &info, opts, pixels, scratch, out, err);
 }

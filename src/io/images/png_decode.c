@@ -101,21 +101,46 @@ static void unpack(const uint8_t *from, uint8_t *to, int64_t pixels, int bits)
         to[i] = (uint8_t)(from[i / each] >> (8 - bits - i % each * bits) & mask);
 }
 
+/* Samples of 16 bits without alpha; gray ones of one channel or of three alike. */
+static void keep_deep(const uint8_t *from, uint8_t *to, int64_t pixels, int in, int out)
+{
+    for (int64_t i = 0; i < pixels; i++, from += 2 * in)
+        for (int c = 0; c < out; c++, to += 2)
+            memcpy(to, from + (in >= 3 ? 2 * c : 0), 2);
+}
+
 static int64_t stored_row(const stki_png_header *header)
 {
-    return (header->width * header->bits + 7) / 8;
+    return (header->width * header->bits * (header->palette ? 1 : header->channels) + 7) / 8;
 }
 
 static int64_t row_of(const stki_png_header *header, const stki_png_how *how) /* bytes, as libspng gives it */
 {
-    return how->index ? stored_row(header) : header->width * 3;
+    return how->index || how->deep ? stored_row(header) : header->width * 3;
 }
 
-/* One row, as libspng gives it, to one byte a pixel. */
+static bool is_narrowed(const stki_png_how *how)
+{
+    return how->gray || how->deep;
+}
+
+static int64_t result_row(const stki_png_header *header, const stki_png_how *how) /* bytes */
+{
+    return header->width * (how->gray ? 1 : 3) << how->deep;
+}
+
+static int format_of(const stki_png_how *how)
+{
+    return how->index || how->deep ? SPNG_FMT_PNG : SPNG_FMT_RGB8;
+}
+
+/* One row, as libspng gives it, to what was asked for. */
 static void narrow(const stki_png_header *header, const stki_png_how *how, const uint8_t *from, uint8_t *to)
 {
     if (how->index)
         unpack(from, to, header->width, header->bits);
+    else if (how->deep)
+        keep_deep(from, to, header->width, header->channels, how->gray ? 1 : 3);
     else
         to_gray(from, to, header->width);
 }
@@ -131,14 +156,14 @@ static int decode_row(spng_ctx *ctx, const stki_png_header *header, const stki_p
 static int decode_rows(spng_ctx *ctx, const stki_png_header *header, const stki_png_how *how, uint8_t *to,
                        uint8_t *room)
 {
-    int64_t row_bytes = header->width * (how->gray ? 1 : 3);
-    int code = spng_decode_image(ctx, NULL, 0, how->index ? SPNG_FMT_PNG : SPNG_FMT_RGB8, SPNG_DECODE_PROGRESSIVE);
+    int64_t row_bytes = result_row(header, how);
+    int code = spng_decode_image(ctx, NULL, 0, format_of(how), SPNG_DECODE_PROGRESSIVE);
 
     for (int64_t y = 0; y < how->top + how->height && !code; y++) {
         uint8_t *row = to + (y < how->top ? 0 : y - how->top) * row_bytes;
 
-        code = decode_row(ctx, header, how, y, how->gray ? room : row);
-        if (how->gray && y >= how->top && !code)
+        code = decode_row(ctx, header, how, y, is_narrowed(how) ? room : row);
+        if (is_narrowed(how) && y >= how->top && !code)
             narrow(header, how, room, row);
     }
     return code;
@@ -152,17 +177,16 @@ static int decode_whole(spng_ctx *ctx, const stki_png_header *header, const stki
 
     if (how->index) /* libspng sets the bits of packed samples of each pass, and clears none */
         memset(room, 0, (size_t)(row * header->height));
-    code = spng_decode_image(ctx, how->gray ? room : to, (size_t)(row * header->height),
-                             how->index ? SPNG_FMT_PNG : SPNG_FMT_RGB8, 0);
+    code = spng_decode_image(ctx, is_narrowed(how) ? room : to, (size_t)(row * header->height), format_of(how), 0);
 
-    for (int64_t y = 0; how->gray && y < header->height && !code; y++)
-        narrow(header, how, room + y * row, to + y * header->width);
+    for (int64_t y = 0; is_narrowed(how) && y < header->height && !code; y++)
+        narrow(header, how, room + y * row, to + y * result_row(header, how));
     return code;
 }
 
 int64_t stki_png_room(const stki_png_header *header, const stki_png_how *how)
 {
-    return !how->gray ? 0 : row_of(header, how) * (header->interlaced ? header->height : 1);
+    return !is_narrowed(how) ? 0 : row_of(header, how) * (header->interlaced ? header->height : 1);
 }
 
 static int decode(spng_ctx *ctx, const void *bytes, int64_t count, const stki_png_header *header,

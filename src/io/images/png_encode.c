@@ -32,12 +32,12 @@ static stk_status fail(int code, stk_error *err)
     return stki_fail(err, status, "libspng: %s", spng_strerror(code));
 }
 
-static int encode(spng_ctx *ctx, const uint8_t *pixels, int64_t height, int64_t width, int channels, int level,
+static int encode(spng_ctx *ctx, const void *pixels, int64_t height, int64_t width, int channels, int bits, int level,
                   void **out, int64_t *bytes)
 {
     struct spng_ihdr header = {.width = (uint32_t)width,
                                .height = (uint32_t)height,
-                               .bit_depth = 8,
+                               .bit_depth = (uint8_t)bits,
                                .color_type = channels == 1 ? SPNG_COLOR_TYPE_GRAYSCALE : SPNG_COLOR_TYPE_TRUECOLOR};
     size_t size = 0;
     int code = spng_set_option(ctx, SPNG_ENCODE_TO_BUFFER, 1);
@@ -47,15 +47,16 @@ static int encode(spng_ctx *ctx, const uint8_t *pixels, int64_t height, int64_t 
     if (!code)
         code = spng_set_ihdr(ctx, &header);
     if (!code)
-        code = spng_encode_image(ctx, pixels, (size_t)(height * width * channels), SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE);
+        code = spng_encode_image(ctx, pixels, (size_t)(height * width * channels * (bits / 8)), SPNG_FMT_PNG,
+                                 SPNG_ENCODE_FINALIZE);
     if (!code)
         *out = spng_get_png_buffer(ctx, &size, &code);
     *bytes = (int64_t)size;
     return code;
 }
 
-stk_status stki_png_encode(const uint8_t *pixels, int64_t height, int64_t width, int channels, int level, void **out,
-                           int64_t *bytes, stk_error *err)
+stk_status stki_png_encode(const void *pixels, int64_t height, int64_t width, int channels, int bits, int level,
+                           void **out, int64_t *bytes, stk_error *err)
 {
     struct spng_alloc memory = {allocate, reallocate, allocate_array, stki_free};
     spng_ctx *ctx;
@@ -66,13 +67,13 @@ stk_status stki_png_encode(const uint8_t *pixels, int64_t height, int64_t width,
                          "an image of %" PRId64 " x %" PRId64 " pixels of %d channels; PNG needs at least one pixel, "
                          "of 1 or 3 channels",
                          height, width, channels);
-    if (height > MOST_SIDE || width > MOST_SIDE || height > INT64_MAX / 4 / width)
+    if (height > MOST_SIDE || width > MOST_SIDE || height > INT64_MAX / 8 / width)
         return stki_fail(err, STK_E_LIMIT, "an image of %" PRId64 " x %" PRId64 " pixels; PNG allows sides up to %d",
                          height, width, MOST_SIDE);
     ctx = spng_ctx_new2(&memory, SPNG_CTX_ENCODER);
     if (!ctx)
         return stki_fail_memory(err, 0, "a PNG image");
-    code = encode(ctx, pixels, height, width, channels, level, out, bytes);
+    code = encode(ctx, pixels, height, width, channels, bits, level, out, bytes);
     spng_ctx_free(ctx);
     return code ? fail(code, err) : STK_OK;
 }

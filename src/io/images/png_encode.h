@@ -6,11 +6,11 @@
 #include <stdint.h>
 #include <stoker/status.h>
 
-/* `height` x `width` pixels of 1 (gray) or 3 (RGB) channels of 8 bits, close together. level: of deflate, 0 to 9. *out:
- * the file, *bytes of them; stki_free. STK_E_BAD_SHAPE: no pixels, or other channels. STK_E_LIMIT: a side of 2^31 and
- * more. STK_E_MEMORY. The message has no place. */
-stk_status stki_png_encode(const uint8_t *pixels, int64_t height, int64_t width, int channels, int level, void **out,
-                           int64_t *bytes, stk_error *err);
+/* `height` x `width` pixels of 1 (gray) or 3 (RGB) channels of 8 or 16 bits (u8 or u16), close together. level: of
+ * deflate, 0 to 9. *out: the file, *bytes of them; stki_free. STK_E_BAD_SHAPE: no pixels, or other channels.
+ * STK_E_LIMIT: a side of 2^31 and more. STK_E_MEMORY. The message has no place. */
+stk_status stki_png_encode(const void *pixels, int64_t height, int64_t width, int channels, int bits, int level,
+                           void **out, int64_t *bytes, stk_error *err);
 /* "0.7.3": of libspng, which is running. */
 const char *stki_png_version(void);
 

@@ -124,7 +124,10 @@ static stk_status add_member(stki_webdataset *set, const stki_tar_extension *ext
     if (status != STK_OK)
         return status;
     member->kind = STKI_MEMBER_RECORDS;
-    member->dtype = kind == STKI_TAR_CLASS ? STK_I64 : kind == STKI_TAR_NPY ? STK_DTYPE_NONE : STK_U8;
+    member->dtype = kind == STKI_TAR_CLASS   ? STK_I64
+                    : kind == STKI_TAR_NPY   ? STK_DTYPE_NONE
+                    : kind == STKI_TAR_IMAGE ? stki_image_dtype(decode)
+                                             : STK_U8;
     member->count = set->index.sample_count;
     member->layout = "records";
     member->groups = groups_of(extension->name);
@@ -136,6 +139,27 @@ static stk_status add_member(stki_webdataset *set, const stki_tar_extension *ext
     return STK_OK;
 }
 
+/* Looked at in the first sample alone. */
+static void warn_of_cut(stki_webdataset *set, const stki_decode_opts *decode)
+{
+    const stki_tar_index *index = &set->index;
+
+    for (int i = 0; i < index->extension_count && index->sample_count > 0; i++) {
+        const char *name = index->extensions[i].name;
+        const stki_tar_entry *entry;
+        char head[STKI_PNG_HEAD_BYTES];
+        int64_t count;
+
+        if (stki_tar_kind_read(name, decode) != STKI_TAR_IMAGE ||
+            stki_tar_index_find(index, set->file, 0, i, &entry, NULL) != STK_OK)
+            continue;
+        count = entry->size < STKI_PNG_HEAD_BYTES ? entry->size : STKI_PNG_HEAD_BYTES;
+        if (stki_tar_index_read(index, set->file, entry, 0, head, count, NULL) == STK_OK &&
+            stki_image_is_cut(head, count, decode))
+            stki_container_warn(&set->base, STKI_IMAGE_CUT, STKI_TEXT("the first .%s", name));
+    }
+}
+
 static stk_status add_members(stki_webdataset *set, const stki_decode_opts *decode, stk_error *err)
 {
     const stki_tar_index *index = &set->index;
@@ -143,6 +167,8 @@ static stk_status add_members(stki_webdataset *set, const stki_decode_opts *deco
 
     for (int i = 0; i < index->extension_count && status == STK_OK; i++)
         status = add_member(set, &index->extensions[i], decode, err);
+    if (status == STK_OK)
+        warn_of_cut(set, decode);
     if (index->skipped > 0)
         stki_container_warn(&set->base, "%" PRId64 " files belong to no sample (no extension, or a hidden name)",
                             index->skipped);

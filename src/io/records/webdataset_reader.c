@@ -496,8 +496,9 @@ static void survey_images(struct files *f)
 
     f->base.ndim = 3;
     f->base.image = true;
-    f->base.dtype = STK_U8;
-    f->base.shape[2] = f->decode.gray ? 1 : 3;
+    f->base.indices = f->decode.index;
+    f->base.dtype = stki_image_dtype(&f->decode);
+    f->base.shape[2] = stki_image_channels(&f->decode);
     for (int64_t i = 0; i < index->entry_count; i++) {
         const stki_tar_entry *entry = &index->entries[i];
 

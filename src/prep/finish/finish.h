@@ -73,8 +73,9 @@ bool stki_finish_about(const stki_option_table *table, FILE *to);
 /* STK_E_CONFIG for rows that do not fit, at the field's options (NULL: "output.fields.NAME: "). */
 stk_status stki_finish_refuse(stk_error *err, const stki_node *options, const stki_sink_field *in, const char *format,
                               ...) STK_PRINTF(4, 5);
-/* STK_E_CONFIG unless the rows are images: u8, height x width (x 1 or 3 channels). `encode`: for the message. */
-stk_status stki_finish_takes_pixels(const stki_node *options, const stki_sink_field *in, const char *encode,
+/* STK_E_CONFIG unless the rows are images: u8 (or u16, if `deep`), height x width (x 1 or 3 channels). `encode`: for
+ * the message. */
+stk_status stki_finish_takes_pixels(const stki_node *options, const stki_sink_field *in, const char *encode, bool deep,
                                     stk_error *err);
 /* What comes of such rows: images. */
 void stki_finish_gives_images(const stki_sink_field *in, stki_sink_field *out);

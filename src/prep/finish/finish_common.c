@@ -48,15 +48,15 @@ stk_status stki_finish_refuse(stk_error *err, const stki_node *options, const st
                    : stki_fail(err, STK_E_CONFIG, "output.fields.%s: %s", in->name, what);
 }
 
-stk_status stki_finish_takes_pixels(const stki_node *options, const stki_sink_field *in, const char *encode,
+stk_status stki_finish_takes_pixels(const stki_node *options, const stki_sink_field *in, const char *encode, bool deep,
                                     stk_error *err)
 {
     const int64_t *shape = in->shape;
 
-    if (in->dtype != STK_U8)
+    if (in->dtype != STK_U8 && !(deep && in->dtype == STK_U16))
         return stki_finish_refuse(err, options, in,
-                                  "encode: %s needs pixels of uint8, found %s: give dataset.fields.%s no other dtype",
-                                  encode, stk_dtype_name(in->dtype), in->name);
+                                  "encode: %s needs pixels of uint8%s, found %s: give dataset.fields.%s no other dtype",
+                                  encode, deep ? " or uint16" : "", stk_dtype_name(in->dtype), in->name);
     if (in->kind != STKI_SINK_IMAGE && !(in->kind != STKI_SINK_BYTES && (in->ndim == 2 || in->ndim == 3)))
         return stki_finish_refuse(
             err, options, in, "encode: %s needs images, height x width x channels, found rows of %d ax%s in field %s",

@@ -77,7 +77,7 @@ static stk_status jpeg_create(const stki_node *options, const stki_sink_field *i
     stki_options_defaults(&jpeg_table, &o);
     if ((status = stki_options_read(&jpeg_table, options, &o, NULL, err)) != STK_OK ||
         (status = check_together(options, &o, err)) != STK_OK ||
-        (status = stki_finish_takes_pixels(options, in, "jpeg", err)) != STK_OK)
+        (status = stki_finish_takes_pixels(options, in, "jpeg", false, err)) != STK_OK)
         return status;
     jpeg = stki_zalloc(sizeof *jpeg);
     if (!jpeg)

@@ -21,7 +21,7 @@ static const stki_option_table png_table = STKI_OPTION_TABLE("output.fields.NAME
 
 typedef struct png_finisher {
     stki_finisher base; /* first member */
-    int level;
+    int level, bits;
 } png_finisher;
 
 static stk_status png_create(const stki_node *options, const stki_sink_field *in, stki_sink_field *out,
@@ -34,7 +34,7 @@ static stk_status png_create(const stki_node *options, const stki_sink_field *in
     stki_options_defaults(&png_table, &o);
     status = stki_options_read(&png_table, options, &o, NULL, err);
     if (status == STK_OK)
-        status = stki_finish_takes_pixels(options, in, "png", err);
+        status = stki_finish_takes_pixels(options, in, "png", true, err);
     if (status != STK_OK)
         return status;
     png = stki_zalloc(sizeof *png);
@@ -42,6 +42,7 @@ static stk_status png_create(const stki_node *options, const stki_sink_field *in
         return stki_fail_memory(err, (int64_t)sizeof *png, "a finisher");
     png->base.ops = &stki_finish_png;
     png->level = (int)o.level;
+    png->bits = in->dtype == STK_U16 ? 16 : 8;
     *finisher = &png->base;
     stki_finish_gives_images(in, out);
     out->extension = o.extension;
@@ -62,7 +63,7 @@ static stk_status png_run(const stki_finisher *finisher, void *scratch, const st
     (void)scratch;
     *out = (stki_sink_value){.height = in->shape[0], .width = in->shape[1], .channels = channels, .encoding = STKI_PNG};
     status = stki_png_encode(in->bytes, in->shape[0], in->shape[1], channels == 1 || channels == 3 ? (int)channels : 0,
-                             png->level, &file, &bytes, err);
+                             png->bits, png->level, &file, &bytes, err);
     if (status == STK_OK)
         status = stki_finish_put(to, file, bytes, out, err);
     stki_free(file);
