@@ -24,12 +24,6 @@ static int absent_count(stk_error *err)
     return 0;
 }
 
-stk_status stki_cuda_hold_stream(stk_stream *stream, const int *flag, int64_t at_most_ns, stk_error *err)
-{
-    (void)stream, (void)flag, (void)at_most_ns;
-    return absent(err);
-}
-
 int stki_cuda_context_active(int index)
 {
     (void)index;

@@ -464,19 +464,6 @@ static stk_status cuda_stream_wait(stk_device *device, stk_stream *stream, stk_e
     return leave_with(cuda, stki_cuda->StreamWaitEvent(stream_of(stream), event_of(event), 0), doing, -1, err);
 }
 
-stk_status stki_cuda_hold_stream(stk_stream *stream, const int *flag, int64_t at_most_ns, stk_error *err)
-{
-    stki_cuda_device *cuda = cuda_of(stream->device);
-    static const char doing[] = "holding a stream";
-    stk_status status = stki_cuda_enter(cuda, doing, err);
-
-    if (status != STK_OK)
-        return status;
-    return leave_with(cuda,
-                      (cudaError_t)stki_cuda_launcher->hold(cuda->device.index, stream_of(stream), flag, at_most_ns),
-                      doing, -1, err);
-}
-
 /* ---- events ---- */
 
 static stk_status cuda_event_create(stk_device *device, bool timing, stk_event **out, stk_error *err)

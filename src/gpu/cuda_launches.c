@@ -5,7 +5,6 @@ static const stki_cuda_launches real = {
     .load = stki_cuda_load,
     .fill = stki_cuda_fill,
     .spin = stki_cuda_spin,
-    .hold = stki_cuda_hold,
     .launch = stki_cuda_launch,
 };
 

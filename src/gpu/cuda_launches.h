@@ -16,9 +16,6 @@ int stki_cuda_fill(int ordinal, void *stream, void *dst, const void *pattern, in
 /* Keeps one processor of the GPU, and the stream, busy for that long by the GPU's clock: a training step without one.
  */
 int stki_cuda_spin(int ordinal, void *stream, int64_t ns);
-/* Holds the stream until *flag (pinned memory) is no longer 0, at most that long: tests hold a stream at a known place.
- */
-int stki_cuda_hold(int ordinal, void *stream, const int *flag, int64_t at_most_ns);
 
 /* Loads all kernels into the current context. A kernel that is loaded at its first launch makes CUDA wait for the whole
  * GPU, with the context locked: a stream that is held, or a long training step, then blocks every thread. */
@@ -34,7 +31,6 @@ typedef struct stki_cuda_launches {
     int (*load)(int ordinal);
     int (*fill)(int ordinal, void *stream, void *dst, const void *pattern, int64_t pattern_bytes, int64_t count);
     int (*spin)(int ordinal, void *stream, int64_t ns);
-    int (*hold)(int ordinal, void *stream, const int *flag, int64_t at_most_ns);
     int (*launch)(int ordinal, void *stream, const struct stki_launch *launch);
 } stki_cuda_launches;
 

@@ -7,8 +7,6 @@
 
 extern const stki_device_provider stki_cuda_provider;
 
-/* For tests. The stream of a cuda device does nothing until *flag (pinned memory) is no longer 0, at most that long. */
-stk_status stki_cuda_hold_stream(stk_stream *stream, const int *flag, int64_t at_most_ns, stk_error *err);
 /* 1: somebody has made the primary context of that GPU; 0: nobody; -1: not known. */
 int stki_cuda_context_active(int index);
 

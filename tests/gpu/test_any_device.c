@@ -6,6 +6,7 @@
  */
 #include "allocate.h"
 #include "convert.h"
+#include "cuda_provider.h"
 #include "device_hold.h"
 #include "faults.h"
 #include "leak_check.h"

@@ -1,14 +1,19 @@
-/* device_hold.h: the device that STOKER_TEST_DEVICE names (the host device where it names none), and a stream of it
- * that stands still until the test lets it go: by the host device's faults, or by a kernel on a GPU that waits for a
- * flag. What is queued before the hold may or may not have run.
+/* device_hold.h: the device that STOKER_TEST_DEVICE names (the host device if it is not set), and a stream of it that
+ * stands still until the test lets it go: by the host device's faults, or on a GPU by a host function in the stream
+ * that waits for a flag. What is queued before the hold may or may not have run.
  */
 #ifndef STKT_DEVICE_HOLD_H
 #define STKT_DEVICE_HOLD_H
 
-#include "cuda_provider.h"
+#include "clock.h"
 #include "device_table.h"
 #include "host_faults.h"
 #include "stk_test.h"
+#include "thread.h"
+#include <dlfcn.h>
+#if defined(STKT_SIM_CUDA)
+#include "sim_cuda.h"
+#endif
 
 #define STKT_A_WHILE INT64_C(60000000000) /* ns; what waits for a test that died goes on then */
 
@@ -26,41 +31,82 @@ static inline stk_device *stkt_device(void)
 
 typedef struct stkt_hold {
     stk_stream *stream;
-    int *flag; /* pinned, seen by the GPU while it changes; NULL on the host device */
+    int *flag; /* NULL on the host device */
 } stkt_hold;
+
+#if defined(STKT_SIM_CUDA)
+static inline void stkt_hold_gpu(stk_stream *stream, int *flag)
+{
+    sim_hold(stk_device_index(stk_stream_device(stream)), stk_stream_native(stream), flag, STKT_A_WHILE);
+}
+#else
+static inline void stkt_wait_for_flag(void *flag)
+{
+    int64_t deadline = stki_deadline_ns(STKT_A_WHILE);
+
+    while (!__atomic_load_n((int *)flag, __ATOMIC_ACQUIRE) && stki_now_ns() < deadline)
+        stki_sleep_ns(20000);
+}
+
+/* By the driver's own functions: this is compiled without a header of CUDA. */
+static inline void stkt_hold_gpu(stk_stream *stream, int *flag)
+{
+    struct {
+        int (*get)(int *device, int ordinal);
+        int (*retain)(void **context, int device);
+        int (*push)(void *context);
+        int (*launch)(void *stream, void (*function)(void *), void *data);
+        int (*pop)(void **context);
+        int (*release)(int device);
+    } call;
+    static const char *const names[] = {"cuDeviceGet",      "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent_v2",
+                                        "cuLaunchHostFunc", "cuCtxPopCurrent_v2",       "cuDevicePrimaryCtxRelease_v2"};
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW), *context, *popped;
+    int device;
+
+    assert_non_null(driver);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        void *found = dlsym(driver, names[i]);
+        assert_non_null(found);
+        memcpy((char *)&call + i * sizeof found, &found, sizeof found);
+    }
+    assert_int_equal(call.get(&device, stk_device_index(stk_stream_device(stream))), 0);
+    assert_int_equal(call.retain(&context, device), 0);
+    assert_int_equal(call.push(context), 0);
+    assert_int_equal(call.launch(stk_stream_native(stream), stkt_wait_for_flag, flag), 0);
+    assert_int_equal(call.pop(&popped), 0);
+    assert_int_equal(call.release(device), 0);
+}
+#endif
 
 static inline stkt_hold stkt_hold_stream(stk_stream *stream)
 {
     stk_device *device = stk_stream_device(stream);
     const stkt_host_faults held = {.delay_ns = STKT_HOST_HOLD};
     stkt_hold hold = {.stream = stream};
-    void *flag;
-    stk_error err;
 
     if (stk_device_get_kind(device) == STK_DEVICE_HOST) {
         stkt_host_set_faults(device, stream, &held);
         return hold;
     }
-    assert_ok(device->ops->alloc_pinned(device, sizeof *hold.flag, &flag, &err));
-    hold.flag = flag;
-    __atomic_store_n(hold.flag, 0, __ATOMIC_RELEASE);
-    assert_ok(stki_cuda_hold_stream(stream, hold.flag, STKT_A_WHILE, &err));
+    hold.flag = calloc(1, sizeof *hold.flag);
+    assert_non_null(hold.flag);
+    stkt_hold_gpu(stream, hold.flag);
     return hold;
 }
 
 /* Before anything that waits for the stream. */
 static inline void stkt_let_go(stkt_hold *hold)
 {
-    stk_device *device = stk_stream_device(hold->stream);
     stk_error err;
 
     if (!hold->flag) {
-        stkt_host_set_faults(device, hold->stream, NULL);
+        stkt_host_set_faults(stk_stream_device(hold->stream), hold->stream, NULL);
         return;
     }
     __atomic_store_n(hold->flag, 1, __ATOMIC_RELEASE);
-    assert_ok(stk_stream_synchronize(hold->stream, STKT_A_WHILE, &err)); /* the kernel reads the flag until then */
-    device->ops->free_pinned(device, hold->flag, sizeof *hold->flag);
+    assert_ok(stk_stream_synchronize(hold->stream, STKT_A_WHILE, &err)); /* the flag is read until then */
+    free(hold->flag);
     hold->flag = NULL;
 }
 

@@ -891,18 +891,13 @@ static int launch_spin(int ordinal, void *stream, int64_t ns)
     return launch_op("spin", ordinal, stream, &(sim_op){.what = OP_SPIN, .ns = ns});
 }
 
-static int launch_hold(int ordinal, void *stream, const int *flag, int64_t at_most_ns)
-{
-    return launch_op("hold", ordinal, stream, &(sim_op){.what = OP_HOLD, .flag = flag, .ns = at_most_ns});
-}
-
 static int launch_kernel(int ordinal, void *stream, const struct stki_launch *launch)
 {
     return launch_op("launch", ordinal, stream, &(sim_op){.what = OP_KERNEL, .launch = *launch});
 }
 
 static const stki_cuda_launches launches = {
-    .load = launch_load, .fill = launch_fill, .spin = launch_spin, .hold = launch_hold, .launch = launch_kernel};
+    .load = launch_load, .fill = launch_fill, .spin = launch_spin, .launch = launch_kernel};
 
 const stki_cuda_launches *stki_cuda_launcher = &launches;
 
@@ -939,6 +934,13 @@ void sim_kill(int gpu, cudaError_t error)
     pthread_mutex_lock(&lock);
     die(gpu, NULL, error);
     pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+void sim_hold(int gpu, void *native_stream, const int *flag, int64_t at_most_ns)
+{
+    pthread_mutex_lock(&lock);
+    (void)enqueue(stream_of("hold", native_stream, gpu), &(sim_op){.what = OP_HOLD, .flag = flag, .ns = at_most_ns});
     pthread_mutex_unlock(&lock);
 }
 

@@ -35,6 +35,9 @@ void sim_fail_next_kernel(int gpu);
 /* The GPU works again. CUDA cannot do this; it lets one program test several failures. */
 void sim_revive(int gpu);
 
+/* The stream does nothing until *flag is no longer 0, at most that long. */
+void sim_hold(int gpu, void *native_stream, const int *flag, int64_t at_most_ns);
+
 /* Captures what comes into the stream, in the global mode. End returns whether nothing broke the capture. */
 void sim_begin_capture(void *native_stream);
 bool sim_end_capture(void *native_stream, int64_t *captured);
