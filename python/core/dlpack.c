@@ -82,18 +82,14 @@ static bool hold(struct export *e, stk_stream *const *streams, int count, stk_er
 /* A copy on a device: puts the streams behind the one that it was made in, and keeps its memory for them. */
 static bool order(const core_tensor *self, stk_stream *const *streams, int count, stk_error *err)
 {
-    stk_event *event;
     stk_status status = STK_OK;
 
     for (int i = 0; i < count && status == STK_OK; i++) {
         if (streams[i] == self->made_in)
             continue;
-        if ((status = stk_tensor_record_stream(&self->tensor, streams[i], err)) == STK_OK && self->made_in &&
-            (status = stk_event_create(self->tensor.device, false, &event, err)) == STK_OK) {
-            if ((status = stki_stream_mark(self->made_in, event, err)) == STK_OK)
-                status = stk_stream_wait(streams[i], event, err);
-            stk_event_destroy(event);
-        }
+        status = stk_tensor_record_stream(&self->tensor, streams[i], err);
+        if (status == STK_OK && self->made_in)
+            status = stki_stream_follow(streams[i], self->made_in, err);
     }
     return status == STK_OK;
 }

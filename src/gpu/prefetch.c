@@ -12,6 +12,7 @@
 #include "log.h"
 #include "prefetch_internal.h"
 #include "stream.h"
+#include "trace.h"
 #include <string.h>
 
 #define CLOSE_NS STKI_SECOND            /* what destroy allows for closing */
@@ -313,8 +314,11 @@ static stk_status hand_on(stki_prefetch *prefetch, int number, stk_error *err)
     const stki_prefetch_flight *last = stki_prefetch_newest(slot);
     stki_prefetch_flight *flight;
     void *held = NULL;
-    stk_status status = fetch(prefetch, number, &held, err);
+    stk_status status;
 
+    stki_trace_begin("stoker: wait for a batch");
+    status = fetch(prefetch, number, &held, err);
+    stki_trace_end();
     if (status != STK_OK)
         return status;
     slot->turn = !slot->turn;
@@ -324,7 +328,9 @@ static stk_status hand_on(stki_prefetch *prefetch, int number, stk_error *err)
     for (int i = 0; i < prefetch->part_count; i++)
         flight->bytes += prefetch->loads[i].bytes;
     flight->has_copied = false;
+    stki_trace_begin("stoker: queue copies");
     status = queue_batch(prefetch, number, last, err);
+    stki_trace_end();
     if (status != STK_OK) {
         settle(prefetch);
         give_back(prefetch, flight);
@@ -469,6 +475,8 @@ stk_status stki_prefetch_create(const stki_prefetch_opts *opts, stki_prefetch **
     stki_cond_init(&prefetch->ready_cond);
     if ((status = stk_stream_create(opts->device, &prefetch->copy_stream, err)) == STK_OK &&
         (status = copy_parts(prefetch, opts, err)) == STK_OK && (status = make_slots(prefetch, err)) == STK_OK) {
+        stki_trace_stream(prefetch->copy_stream, "stoker copies");
+        stki_trace_stream(prefetch->convert_stream, "stoker conversions");
         stki_ref(&prefetch->refs); /* the thread's */
         status = stki_thread_start(&prefetch->thread, "stoker-copy", run_thread, prefetch, err);
         if (status == STK_OK) {
@@ -713,7 +721,9 @@ stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64
                          stk_device_name(stk_stream_device(stream)));
     if (stream && !prefetch->spare_marked) /* for the statistics alone */
         prefetch->spare_marked = stk_event_record(prefetch->spare, stream, NULL) == STK_OK;
+    stki_trace_begin("stoker: next");
     status = wait_for_head(prefetch, deadline, slot, err);
+    stki_trace_end();
     if (status != STK_OK)
         return status;
     status =

@@ -128,6 +128,23 @@ stk_status stki_stream_await(stk_stream *stream, int64_t timeout_ns, stk_error *
     return stki_poll(query_held, stream, "the stream", timeout_ns, err);
 }
 
+stk_status stki_stream_follow(stk_stream *stream, stk_stream *held, stk_error *err)
+{
+    stk_event *event;
+    bool marked;
+    stk_status status = stk_event_create(held->device, false, &event, err);
+
+    if (status != STK_OK)
+        return status;
+    status = stki_stream_mark(held, event, &marked, err);
+    if (marked)
+        status = stk_stream_wait(stream, event, err);
+    else if (status == STK_OK)
+        status = stki_stream_await(held, END_WAIT_NS, err);
+    stk_event_destroy(event);
+    return status;
+}
+
 static void forget_stream(void *context, stk_device *device)
 {
     if (device->pool)

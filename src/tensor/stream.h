@@ -23,6 +23,8 @@ void stki_stream_release(stk_stream *stream); /* NULL is allowed */
 /* Records the event behind all that is queued in the stream. `marked` is false after an error, and for a wrapped stream
  * whose handle was destroyed: hold it and ask it instead. */
 stk_status stki_stream_mark(stk_stream *stream, stk_event *event, bool *marked, stk_error *err);
+/* Work queued later in `stream` runs after all that is queued in `held`. */
+stk_status stki_stream_follow(stk_stream *stream, stk_stream *held, stk_error *err);
 /* As stk_stream_synchronize, for any stream that is held. */
 stk_status stki_stream_await(stk_stream *stream, int64_t timeout_ns, stk_error *err);
 

@@ -1,0 +1,45 @@
+/* trace.h: names for Nsight Systems: ranges of a thread's work, and streams. Threads already have names for the system,
+ * which it shows. Header-only NVTX of the CUDA toolkit: without a profiler a range takes a few nanoseconds, and in a
+ * build without CUDA nothing at all.
+ */
+#ifndef STKI_TRACE_H
+#define STKI_TRACE_H
+
+#include "device_table.h"
+
+#if defined(STKI_CUDA_ARCHITECTURES)
+#include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtCudaRt.h>
+
+static inline void stki_trace_begin(const char *name)
+{
+    (void)nvtxRangePushA(name);
+}
+
+static inline void stki_trace_end(void)
+{
+    (void)nvtxRangePop();
+}
+
+static inline void stki_trace_stream(const stk_stream *stream, const char *name)
+{
+    if (stream && stream->device->kind == STK_DEVICE_CUDA)
+        nvtxNameCudaStreamA((cudaStream_t)stream->native, name);
+}
+#else
+static inline void stki_trace_begin(const char *name)
+{
+    (void)name;
+}
+
+static inline void stki_trace_end(void)
+{
+}
+
+static inline void stki_trace_stream(const stk_stream *stream, const char *name)
+{
+    (void)stream, (void)name;
+}
+#endif
+
+#endif
