@@ -7,7 +7,6 @@
 #include "prep_file.h"
 #include "stamp.h"
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* One file of the data set: its path, perhaps in `buffer`; NULL: there are no more. *shard and *sample go on. */
@@ -178,30 +177,45 @@ static stk_status check_times(const stki_prep_run *run, const char *output, stk_
     return STK_OK;
 }
 
-/* In whole, or but for the sums of contents, which only the complete output may have. */
-static bool is_same(const json_t *now, const json_t *made)
+/* What is told of both of an input; the sum of its names last, which tells a reader nothing. NULL: nothing differs. */
+static const char *differing_key(const json_t *now, const json_t *made)
 {
-    const char *key;
-    json_t *value;
-    bool same = json_is_object(made);
+    static const char *const keys[] = {"path", "bytes", "files", "samples", "format", "names", NULL};
+    int i = 0;
 
-    json_object_foreach((json_t *)(uintptr_t)now, key, value) same =
-        same && json_equal(value, json_object_get(made, key));
-    return same;
+    for (; keys[i]; i++) {
+        const json_t *a = json_object_get(now, keys[i]), *b = json_object_get(made, keys[i]);
+
+        if (a != b && !json_equal(a, b)) /* a key may be missing in both */
+            break;
+    }
+    return !keys[i] && json_is_object(now) != json_is_object(made) ? keys[0] : keys[i];
 }
 
-static stk_status fail_input(const json_t *now, const json_t *made, const char *output, stk_error *err)
+static const char *value_text(const json_t *input, const char *key, char *buffer, int size)
 {
-    char *found = now ? json_dumps(now, JSON_COMPACT) : NULL, *expected = made ? json_dumps(made, JSON_COMPACT) : NULL;
-    const stk_status status =
-        stki_fail_at(err, STK_E_MISMATCH,
-                     (stki_place){json_string_value(json_object_get(now ? now : made, "path")), -1, -1,
-                                  found ? found : "nothing", expected ? expected : "nothing"},
-                     "the input has changed since %s was made of it: --force makes it again", output);
+    const json_t *value = json_object_get(input, key);
 
-    free(found);
-    free(expected);
-    return status;
+    if (strcmp(key, "names") == 0)
+        return "files of other names or sizes";
+    if (json_is_integer(value))
+        return stki_text(buffer, size, "%" JSON_INTEGER_FORMAT " %s", json_integer_value(value), key);
+    return json_is_string(value) ? json_string_value(value) : "no such input";
+}
+
+static stk_status compare_input(const json_t *now, const json_t *made, const char *output, stk_error *err)
+{
+    const char *key = differing_key(now, made);
+    char found[40], expected[40];
+
+    if (!key)
+        return STK_OK;
+    return stki_fail_at(
+        err, STK_E_MISMATCH,
+        (stki_place){json_string_value(json_object_get(now ? now : made, "path")), -1, -1,
+                     value_text(now, key, found, sizeof found),
+                     strcmp(key, "names") == 0 ? NULL : value_text(made, key, expected, sizeof expected)},
+        "the input has changed since %s was made of it: --force makes it again", output);
 }
 
 stk_status stki_prep_inputs_same(const stki_prep_run *run, const json_t *made, const char *output, stk_error *err)
@@ -211,8 +225,7 @@ stk_status stki_prep_inputs_same(const stki_prep_run *run, const json_t *made, c
         now ? stki_prep_describe_inputs(run, false, now, err) : stki_fail_memory(err, 256, "the list of inputs");
 
     for (size_t i = 0; status == STK_OK && (i < json_array_size(now) || i < json_array_size(made)); i++)
-        if (!is_same(json_array_get(now, i), json_array_get(made, i)))
-            status = fail_input(json_array_get(now, i), json_array_get(made, i), output, err);
+        status = compare_input(json_array_get(now, i), json_array_get(made, i), output, err);
     json_decref(now);
     return status == STK_OK ? check_times(run, output, err) : status;
 }
