@@ -361,6 +361,19 @@ static void predictions_of_a_slow_disk(void **state)
     result.once = (struct lb_once){.measured = true, .read = {.cold_bytes_per_s = 120000}};
     lb_predict(&result, &found);
     assert_float_equal(found.each[0].rate, 1200, 12);
+    /* slots that fit the cache, and twice as many that do not, for no gain by the clocks */
+    assert_float_equal(found.each[1].rate, 1000, 10);
+    result.machine.cache_bytes = 1000;
+    runs[0].stats.slot_bytes = 501;
+    lb_predict(&result, &found);
+    assert_float_equal(found.each[1].rate, 0, 0);
+    assert_non_null(strstr(found.each[1].missing, "1.00kB"));
+    runs[0].stats.slot_bytes = 500;
+    lb_predict(&result, &found);
+    assert_float_equal(found.each[1].rate, 1000, 10);
+    runs[0].stats.slot_bytes = 1001;
+    lb_predict(&result, &found);
+    assert_float_equal(found.each[1].rate, 1000, 10);
     /* 1000 and 1500 are a fifth off their median */
     runs[1].samples = 1500;
     lb_predict(&result, &found);

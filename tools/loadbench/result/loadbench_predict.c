@@ -41,6 +41,18 @@ static void predict_workers(const struct lb_shares *shares, const struct lb_verd
         add(out, now, lb_foresee(shares, &changed), "loader.num_workers=%d", changed.workers);
 }
 
+/* Twice the slots, with no gain by the model, may cost a lot if they no longer fit the last cache: no number then. */
+static void doubt_cache(const struct lb_result *result, struct lb_prediction *one)
+{
+    const int64_t bytes = result->runs[0].stats.slot_bytes, cache = result->machine.cache_bytes;
+
+    if (bytes > cache || 2 * bytes <= cache || one->rate > 1.05 * one->now)
+        return;
+    one->rate = 0;
+    snprintf(one->missing, sizeof one->missing, "cannot be told: the slots would no longer fit the cache of %sB",
+             LB_SHORT((double)cache));
+}
+
 /* The median of the repeats' distances from their median, as a part of it. */
 static double typical_deviation(const struct lb_result *result)
 {
@@ -73,8 +85,12 @@ void lb_predict(const struct lb_result *result, struct lb_predictions *out)
     out->confidence = verdict.confidence;
     memcpy(out->doubt, verdict.doubt, sizeof out->doubt);
     predict_workers(&shares, &verdict, now, out);
-    if (shares.workers > 0)
+    if (shares.workers > 0) {
+        const int before = out->count;
         add(out, now, lb_foresee_deeper(&shares), "loader.prefetch=%d", 2 * changed.slots);
+        if (out->count > before)
+            doubt_cache(result, &out->each[before]);
+    }
     if (shares.random)
         add(out, now, lb_foresee_unpacked_once(&shares), "loader.order=block");
     if (changed.device_slots > 0) {
@@ -160,12 +176,16 @@ void lb_predict_print(const struct lb_predictions *predictions, FILE *to)
         const double gain = percent(one->now, one->rate);
 
         fprintf(to, "%s %-24s", i == 0 ? "predicted " : "          ", one->set);
-        if (fabs(gain) < 100 * LB_SAME)
+        if (one->missing[0])
+            fprintf(to, " %s", one->missing);
+        else if (fabs(gain) < 100 * LB_SAME)
             fputs(" about the same", to);
         else
             fprintf(to, " %s samples/s (%s)", LB_NUMBER(one->rate), LB_GAIN(one->now, one->rate));
         if (one->failure[0])
             fprintf(to, "; measured: %s", one->failure);
+        else if (one->checked && one->missing[0])
+            fprintf(to, "; measured %s (%s)", LB_NUMBER(one->measured), LB_GAIN(one->beside, one->measured));
         else if (one->checked)
             fprintf(to, "; measured %s (%s), the prediction is off by %.0f %%%s", LB_NUMBER(one->measured),
                     LB_GAIN(one->beside, one->measured), fabs(error_percent(one)),
@@ -183,9 +203,14 @@ json_t *lb_predict_json(const struct lb_predictions *predictions)
 
     for (int i = 0; i < predictions->count; i++) {
         const struct lb_prediction *one = &predictions->each[i];
-        json_t *json = json_pack("{s:s, s:f, s:f, s:s}", "set", one->set, "predicted_samples_per_s", one->rate,
-                                 "predicted_gain_percent", percent(one->now, one->rate), "confidence",
-                                 lb_confidence_words[predictions->confidence]);
+        json_t *json =
+            json_pack("{s:s, s:s}", "set", one->set, "confidence", lb_confidence_words[predictions->confidence]);
+        if (one->missing[0]) {
+            json_object_set_new(json, "missing", json_string(one->missing));
+        } else {
+            json_object_set_new(json, "predicted_samples_per_s", json_real(one->rate));
+            json_object_set_new(json, "predicted_gain_percent", json_real(percent(one->now, one->rate)));
+        }
         if (one->failure[0])
             json_object_set_new(json, "failure", json_string(one->failure));
         if (one->measured > 0) {
@@ -193,7 +218,8 @@ json_t *lb_predict_json(const struct lb_predictions *predictions)
             json_object_set_new(json, "beside_samples_per_s", json_real(one->beside));
             json_object_set_new(json, "measured_gain_percent", json_real(percent(one->beside, one->measured)));
             json_object_set_new(json, "measured_spread_percent", json_real(100 * one->spread));
-            json_object_set_new(json, "error_percent", json_real(error_percent(one)));
+            if (!one->missing[0])
+                json_object_set_new(json, "error_percent", json_real(error_percent(one)));
         }
         json_array_append_new(list, json);
     }

@@ -19,13 +19,14 @@ struct lb_predictions {
     char doubt[200];               /* why it is not higher; "" */
     char missing[128];             /* why there are none although the run was judged; "" */
     struct lb_prediction {
-        char set[64];    /* "loader.num_workers=3" */
-        double rate;     /* samples/s */
-        double now;      /* of the run it is predicted from: the median of its repeats */
-        bool checked;    /* it was run, in turns with the config as it is: */
-        double beside;   /* samples/s of the config as it is */
-        double measured; /* samples/s: `beside` times the median gain; 0: it failed */
-        double spread;   /* of the measured gains: from the lowest to the highest, as a part of the median */
+        char set[64];     /* "loader.num_workers=3" */
+        double rate;      /* samples/s; 0: */
+        char missing[96]; /* … why there is no number; "" */
+        double now;       /* of the run it is predicted from: the median of its repeats */
+        bool checked;     /* it was run, in turns with the config as it is: */
+        double beside;    /* samples/s of the config as it is */
+        double measured;  /* samples/s: `beside` times the median gain; 0: it failed */
+        double spread;    /* of the measured gains: from the lowest to the highest, as a part of the median */
         char failure[256];
     } each[LB_PREDICTIONS];
 };
