@@ -510,14 +510,92 @@ static void test_memory(void **state)
     stkt_fail_read(0, 0);
 }
 
+/* ---- files written by torch ---- */
+
+static void check_range(const char *name)
+{
+    char path[512];
+    stki_container *c;
+    stki_array array;
+    stk_tensor t;
+
+    snprintf(path, sizeof path, "%s/data/%s", STKT_TESTS_DIR, name);
+    assert_ok(stki_container_open(path, &(stki_reader_opts){0}, &c, &err));
+    assert_int_equal(c->member_count, 1);
+    assert_ok(stki_container_array(c, 0, &(stki_reader_opts){.verify = true}, &array, &err));
+    assert_ok(stki_array_tensor(&array, path, &t, &err));
+    assert_int_equal(t.dtype, STK_F32);
+    assert_int_equal(t.ndim, 3);
+    for (int i = 0; i < 24; i++) {
+        float value;
+
+        memcpy(&value, (const char *)t.data + 4 * i, 4);
+        assert_true(value == (float)i);
+    }
+    stk_tensor_release(&t);
+    stki_array_release(&array);
+    stki_container_release(c);
+}
+
+/* torch.arange(24.0).reshape(2, 3, 4) in the format before torch 1.6, and as a parameter with attributes. */
+static void test_written_by_torch(void **state)
+{
+    (void)state;
+    check_range("legacy.pt");
+    check_range("parameter.pt");
+}
+
+static stk_status open_bytes(const char *bytes, size_t count)
+{
+    const char *path = stkt_path("legacy.pt");
+    stki_container *c;
+    stk_status status;
+
+    stkt_write_file(path, bytes, count);
+    status = stki_container_open(path, &(stki_reader_opts){0}, &c, &err);
+    if (status == STK_OK)
+        stki_container_release(c);
+    return status;
+}
+
+/* Cut at every byte, and with each byte changed: an error, or a file that is one. */
+static void test_legacy_damaged(void **state)
+{
+    enum { BYTES = 441, SIZE_AT = 337 };
+    char path[512], bytes[BYTES];
+    FILE *file;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/data/legacy.pt", STKT_TESTS_DIR);
+    file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(bytes, 1, BYTES, file), BYTES);
+    fclose(file);
+    for (size_t count = 16; count < BYTES; count++)
+        assert_status(open_bytes(bytes, count), STK_E_TRUNCATED);
+    for (int i = 15; i < BYTES; i++)
+        for (int k = 0; k < 8; k++) {
+            bytes[i] = (char)(bytes[i] ^ 1 << k);
+            (void)open_bytes(bytes, BYTES);
+            bytes[i] = (char)(bytes[i] ^ 1 << k);
+        }
+    bytes[SIZE_AT] = 23;
+    assert_status(open_bytes(bytes, BYTES), STK_E_CORRUPT);
+    assert_says("found 23, expected 24");
+    bytes[SIZE_AT] = 24;
+    bytes[18] = (char)0xea; /* protocol 1002 */
+    assert_status(open_bytes(bytes, BYTES), STK_E_UNSUPPORTED);
+    assert_says("1001");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_texts_and_memo), cmocka_unit_test(test_containers),
-        cmocka_unit_test(test_names),   cmocka_unit_test(test_reduce),         cmocka_unit_test(test_storages),
-        cmocka_unit_test(test_paths),   cmocka_unit_test(test_endless),        cmocka_unit_test(test_views),
-        cmocka_unit_test(test_checks),  cmocka_unit_test(test_repeated_paths), cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_texts_and_memo),   cmocka_unit_test(test_containers),
+        cmocka_unit_test(test_names),   cmocka_unit_test(test_reduce),           cmocka_unit_test(test_storages),
+        cmocka_unit_test(test_paths),   cmocka_unit_test(test_endless),          cmocka_unit_test(test_views),
+        cmocka_unit_test(test_checks),  cmocka_unit_test(test_repeated_paths),   cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_memory),  cmocka_unit_test(test_written_by_torch), cmocka_unit_test(test_legacy_damaged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

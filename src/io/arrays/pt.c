@@ -6,12 +6,15 @@
  *     and others that say nothing about the data
  *
  * The pickle is read at open; tensors become members named by their paths, other values members that are only shown.
+ * Files of torch before 1.6 hold the same without an archive (pt_legacy.h).
+ *
  * A tensor is a strided view of its storage's bytes where they lie in the file; storages that somebody deflated are
  * unpacked into memory. What is wrong with one tensor takes only that one away.
  */
 #include "pt.h"
 #include "allocate.h"
 #include "error.h"
+#include "pt_legacy.h"
 #include "pt_tensor.h"
 #include "source_common.h"
 #include "zip.h"
@@ -34,6 +37,7 @@ struct pt {
     const char *root;
     int root_bytes;
     bool big_endian;
+    bool legacy;           /* no archive: `zip` lists the storages as if they were members of one */
     struct placed *placed; /* of each member of the container */
 };
 
@@ -43,9 +47,6 @@ static const struct pt *pt_of(const stki_container *base)
 }
 
 /* ---- which file is it ---- */
-
-static const unsigned char legacy[] = {0x80, 0x02, 0x8A, 0x0A, 0x6C, 0xFC, 0x9C, 0x46,
-                                       0xF9, 0x20, 0x6A, 0xA8, 0x50, 0x19, 0x2E};
 
 /* What follows the root folder in the names of torch's own members. */
 static bool is_torch_name(const char *name, int64_t length)
@@ -66,7 +67,7 @@ bool stki_pt_matches(const char *head, int64_t length)
 {
     int64_t name;
 
-    if (length >= (int64_t)sizeof legacy && !memcmp(head, legacy, sizeof legacy))
+    if (stki_pt_is_legacy(head, length))
         return true;
     if (length < 30 || memcmp(head, "PK\3\4", 4) != 0)
         return false;
@@ -81,7 +82,7 @@ static stk_status fail(const struct pt *pt, stk_status status, const char *what,
 }
 
 /* What torch once wrote, and others save as .pt. */
-static stk_status refuse_others(const struct pt *pt, stk_error *err)
+static stk_status refuse_others(struct pt *pt, stk_error *err)
 {
     char head[263] = "";
     int64_t length = pt->file->size < (int64_t)sizeof head ? pt->file->size : (int64_t)sizeof head;
@@ -89,9 +90,9 @@ static stk_status refuse_others(const struct pt *pt, stk_error *err)
 
     if (status != STK_OK)
         return status;
-    if (length >= (int64_t)sizeof legacy && !memcmp(head, legacy, sizeof legacy))
-        return fail(pt, STK_E_UNSUPPORTED, "the legacy format (before torch 1.6): load it with torch and save it again",
-                    NULL, NULL, err);
+    pt->legacy = stki_pt_is_legacy(head, length);
+    if (pt->legacy)
+        return STK_OK;
     if (length >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5)
         return fail(pt, STK_E_UNSUPPORTED, "this is no archive of torch.save", "a bare pickle", "a zip archive", err);
     if (length == (int64_t)sizeof head && !memcmp(head + 257, "ustar", 5))
@@ -196,6 +197,14 @@ static stk_status read_byteorder(struct pt *pt, stk_error *err)
 
 /* ---- tensors ---- */
 
+static stk_status locate(const struct pt *pt, const stki_zip_entry *entry, int64_t *offset, stk_error *err)
+{
+    if (!pt->legacy)
+        return stki_zip_locate(&pt->zip, entry, offset, err);
+    *offset = entry->header;
+    return STK_OK;
+}
+
 /* Where the storage lies; its size must be just what the pickle says. */
 static stk_status place(const struct pt *pt, const stki_pt_tensor *t, const char *label, const stki_zip_entry **entry,
                         int64_t *offset, stk_error *err)
@@ -206,7 +215,7 @@ static stk_status place(const struct pt *pt, const stki_pt_tensor *t, const char
     if (!*entry)
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){label, -1, -1, NULL, NULL},
                             "the archive has no storage data/%.*s", t->key_bytes, t->key);
-    status = stki_zip_locate(&pt->zip, *entry, offset, err);
+    status = locate(pt, *entry, offset, err);
     if (status != STK_OK || (*entry)->size == t->storage_bytes)
         return status;
     return stki_zip_fail(&pt->zip, *entry, STK_E_CORRUPT, *offset, "the storage has another size",
@@ -427,11 +436,15 @@ static stk_status read_pickle(struct pt *pt, const stki_zip_entry *entry, const 
     return status;
 }
 
+static int64_t pickle_limit(const stki_reader_opts *opts)
+{
+    return stki_header_limit(opts) > STKI_PT_PICKLE_LIMIT ? stki_header_limit(opts) : STKI_PT_PICKLE_LIMIT;
+}
+
 static stk_status load_pickle(struct pt *pt, const stki_reader_opts *opts, stk_error *err)
 {
     const stki_zip_entry *entry = entry_named(pt, "", "data.pkl", 8);
-    int64_t limit = stki_header_limit(opts) > STKI_PT_PICKLE_LIMIT ? stki_header_limit(opts) : STKI_PT_PICKLE_LIMIT,
-            offset;
+    int64_t limit = pickle_limit(opts), offset;
     void *bytes;
     stk_status status = stki_zip_locate(&pt->zip, entry, &offset, err);
 
@@ -494,7 +507,7 @@ static stk_status pt_array(const stki_container *container, int64_t number, cons
     stk_status status = check_repeated(pt, member, placed, limit, err);
 
     if (status == STK_OK)
-        status = stki_zip_locate(&pt->zip, placed->entry, &offset, err);
+        status = locate(pt, placed->entry, &offset, err);
     if (status != STK_OK)
         return status;
     memcpy(array.shape, member->shape, sizeof *member->shape * (size_t)member->ndim);
@@ -503,7 +516,7 @@ static stk_status pt_array(const stki_container *container, int64_t number, cons
     if (placed->entry->method == STKI_ZIP_DEFLATED) {
         status = unpack(pt, placed, offset, limit, &array, err);
     } else {
-        status = opts->verify ? stki_zip_check(&pt->zip, placed->entry, offset, err) : STK_OK;
+        status = opts->verify && !pt->legacy ? stki_zip_check(&pt->zip, placed->entry, offset, err) : STK_OK;
         array.offset += offset;
         array.file = status != STK_OK ? NULL : stki_file_retain(pt->file);
     }
@@ -543,10 +556,28 @@ static void pt_destroy(stki_container *container)
 static const stki_container_ops pt_ops = {
     .format = "pt", .array = pt_array, .reader = pt_reader, .destroy = pt_destroy};
 
+static stk_status open_legacy(struct pt *pt, const stki_reader_opts *opts, stk_error *err)
+{
+    stki_pt_legacy legacy;
+    stk_status status = stki_pt_legacy_open(pt->file, pickle_limit(opts), &legacy, &pt->zip, err);
+
+    if (status != STK_OK)
+        return status;
+    pt->root = STKI_PT_LEGACY_ROOT;
+    pt->root_bytes = (int)strlen(pt->root);
+    status = sort_entries(pt, err);
+    if (status == STK_OK)
+        status = list_members(pt, &legacy.pickle, legacy.pickle.bytes, pt->base.path, err);
+    stki_pt_legacy_fini(&legacy);
+    return status;
+}
+
 static stk_status open_archive(struct pt *pt, const stki_reader_opts *opts, stk_error *err)
 {
     stk_status status = refuse_others(pt, err);
 
+    if (status == STK_OK && pt->legacy)
+        return open_legacy(pt, opts, err);
     if (status == STK_OK)
         status = stki_zip_open(pt->file, stki_header_limit(opts), &pt->zip, err);
     pt->zip.crc_optional = true;

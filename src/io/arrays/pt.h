@@ -1,10 +1,10 @@
-/* pt.h: .pt and .pth files as torch.save writes them since version 1.6: zip archives of a pickle and storages. */
+/* pt.h: .pt and .pth files as torch.save writes them: zip archives of a pickle and storages, and the legacy format. */
 #ifndef STKI_PT_H
 #define STKI_PT_H
 
 #include "container.h"
 
-/* An archive whose first member is one of torch's, or the legacy format, which is then refused by name. */
+/* An archive whose first member is one of torch's, or the legacy format (pt_legacy.h). */
 bool stki_pt_matches(const char *head, int64_t length);
 stk_status stki_pt_container(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 /* The same of an open file, which it takes over, also where it fails. */

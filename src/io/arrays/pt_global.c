@@ -7,6 +7,7 @@ static const stki_pt_global globals[] = {
     {"torch._utils", "_rebuild_tensor_v3", STKI_PT_REBUILD_V3, STK_DTYPE_NONE},
     {"torch._utils", "_rebuild_tensor", STKI_PT_REBUILD_V1, STK_DTYPE_NONE},
     {"torch._utils", "_rebuild_parameter", STKI_PT_PARAMETER, STK_DTYPE_NONE},
+    {"torch._utils", "_rebuild_parameter_with_state", STKI_PT_PARAMETER, STK_DTYPE_NONE},
     {"torch.nn.parameter", "Parameter", STKI_PT_PARAMETER, STK_DTYPE_NONE},
     {"collections", "OrderedDict", STKI_PT_ORDERED_DICT, STK_DTYPE_NONE},
 

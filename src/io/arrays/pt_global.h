@@ -9,7 +9,7 @@ enum stki_pt_role {
     STKI_PT_REBUILD_V1, /* (storage, offset, size, stride) */
     STKI_PT_REBUILD_V2, /* and requires_grad, hooks[, metadata] */
     STKI_PT_REBUILD_V3, /* and requires_grad, hooks, dtype[, metadata] */
-    STKI_PT_PARAMETER,  /* (tensor, requires_grad, hooks): the tensor */
+    STKI_PT_PARAMETER,  /* (tensor, requires_grad, hooks[, attributes]): the tensor */
     STKI_PT_ORDERED_DICT,
     STKI_PT_STORAGE, /* second part of a storage id; dtype NONE: one that is not read */
     STKI_PT_UNTYPED, /* the same, counted in bytes */

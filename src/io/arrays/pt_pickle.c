@@ -505,12 +505,18 @@ static stk_status do_persistent(struct machine *m)
     if (status != STK_OK)
         return status;
     id = value_at(m, number);
-    if (id->kind != STKI_PT_TUPLE || id->count != 5 || !is_text(stki_pt_item(m->pickle, id, 0), "storage"))
+    if (id->kind != STKI_PT_TUPLE || id->count < 5 || id->count > 6 ||
+        !is_text(stki_pt_item(m->pickle, id, 0), "storage"))
         return corrupt(m, "another persistent id", "('storage', class, key, location, count)");
     class = stki_pt_item(m->pickle, id, 1);
     if (class->kind != STKI_PT_GLOBAL ||
         (class->global->role != STKI_PT_STORAGE && class->global->role != STKI_PT_UNTYPED))
         return corrupt(m, "something else", "a storage class");
+    if (id->count == 6 && stki_pt_item(m->pickle, id, 5)->kind != STKI_PT_NONE)
+        return fail(m, STK_E_UNSUPPORTED,
+                    "a storage that is a view of another one (before torch 0.4): load it with a "
+                    "newer torch and save it again",
+                    NULL, NULL);
     if (!is_key(stki_pt_item(m->pickle, id, 2)))
         return corrupt(m, "another storage key", "up to 20 digits");
     if (stki_pt_item(m->pickle, id, 3)->kind != STKI_PT_TEXT)
@@ -748,6 +754,7 @@ static stk_status run(struct machine *m)
     if (m->depth != 1 || m->mark_count != 0)
         return corrupt(m, STKI_TEXT("%d values and %d marks", m->depth, m->mark_count), "one value at the end");
     m->pickle->root = m->stack[0];
+    m->pickle->bytes = m->at;
     return STK_OK;
 }
 

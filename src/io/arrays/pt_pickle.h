@@ -22,9 +22,9 @@ enum stki_pt_kind {
     STKI_PT_DICT,       /* items: key, value, key, value, … */
     STKI_PT_GLOBAL,     /* global */
     STKI_PT_TORCH_SIZE, /* integer: the number of its tuple */
-    STKI_PT_STORED,     /* integer: the number of its tuple ("storage", global, key, location, count), checked */
-    STKI_PT_TENSOR,     /* integer: the number of the tuple that `global` rebuilds it of; as many items as it takes */
-    STKI_PT_OTHER       /* global: something that was built by it and is not read */
+    STKI_PT_STORED, /* integer: the number of its tuple ("storage", global, key, location, count[, None]), checked */
+    STKI_PT_TENSOR, /* integer: the number of the tuple that `global` rebuilds it of; as many items as it takes */
+    STKI_PT_OTHER   /* global: something that was built by it and is not read */
 };
 
 typedef struct stki_pt_value {
@@ -46,6 +46,7 @@ typedef struct stki_pt_pickle {
     stki_pt_value *values;
     int32_t count, room;
     int32_t root;
+    int64_t bytes; /* that it takes; more may follow */
 } stki_pt_pickle;
 
 /* `bytes` must outlive the result. `label` stands in messages, which name the offset in the pickle. STK_E_UNSAFE: a
