@@ -5,9 +5,7 @@
 
 #include "document.h"
 
-bool stki_scalar_int(const char *text, int64_t *out);
 bool stki_scalar_double(const char *text, double *out);
-bool stki_scalar_bool(const char *text, bool *out);
 bool stki_scalar_size(const char *text, int64_t *out);
 bool stki_scalar_time(const char *text, int64_t *out);
 

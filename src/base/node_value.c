@@ -25,7 +25,7 @@ static const char *skip_digits(const char *at)
     return at;
 }
 
-bool stki_scalar_int(const char *text, int64_t *out)
+static bool scalar_int(const char *text, int64_t *out)
 {
     const char *at = text + (*text == '-' || *text == '+');
     int64_t value = 0;
@@ -71,7 +71,7 @@ bool stki_scalar_double(const char *text, double *out)
     return *out - *out == 0; /* finite */
 }
 
-bool stki_scalar_bool(const char *text, bool *out)
+static bool scalar_bool(const char *text, bool *out)
 {
     *out = strcmp(text, "true") == 0;
     return *out || strcmp(text, "false") == 0;
@@ -175,9 +175,9 @@ enum stki_scalar_kind stki_scalar_kind(const stki_node *node, int64_t *whole, do
         return STKI_SCALAR_TEXT;
     if (node->text[0] == '\0')
         return STKI_SCALAR_NULL;
-    if (stki_scalar_bool(node->text, truth))
+    if (scalar_bool(node->text, truth))
         return STKI_SCALAR_BOOL;
-    if (stki_scalar_int(node->text, whole))
+    if (scalar_int(node->text, whole))
         return STKI_SCALAR_INT;
     if (strpbrk(node->text, ".eE") && stki_scalar_double(node->text, real)) /* else 007 or too large: keep its digits */
         return STKI_SCALAR_REAL;
@@ -193,11 +193,11 @@ static bool plain(const stki_node *node)
 
 stk_status stki_node_int(const stki_node *node, int64_t *out, stk_error *err)
 {
-    if (plain(node) && stki_scalar_int(node->text, out))
+    if (plain(node) && scalar_int(node->text, out))
         return STK_OK;
     if (plain(node) && strspn(node->text, "+-0123456789") == strlen(node->text) && strlen(node->text) > 18)
         return stki_fail_value(err, node, "a whole number that fits in 64 bits, sign included");
-    if (node->kind == STKI_NODE_SCALAR && node->quoted && stki_scalar_int(node->text, out))
+    if (node->kind == STKI_NODE_SCALAR && node->quoted && scalar_int(node->text, out))
         return stki_fail_value(err, node, "a whole number, written without quotes");
     return stki_fail_value(err, node, "a whole number in decimal");
 }
@@ -211,7 +211,7 @@ stk_status stki_node_double(const stki_node *node, double *out, stk_error *err)
 
 stk_status stki_node_bool(const stki_node *node, bool *out, stk_error *err)
 {
-    if (plain(node) && stki_scalar_bool(node->text, out))
+    if (plain(node) && scalar_bool(node->text, out))
         return STK_OK;
     return stki_fail_value(err, node, "true or false");
 }

@@ -175,7 +175,8 @@ stk_status stki_sums_validate(const void *data, int64_t count, const char *path,
 
 /* ---- reading ---- */
 
-char *stki_sums_path(const char *data_path)
+/* FILE.sums; stki_free. NULL: no memory. */
+static char *sums_path(const char *data_path)
 {
     const char *slash = strrchr(data_path, '/'), *base = slash ? slash + 1 : data_path;
     size_t length = strlen(data_path);
@@ -191,7 +192,7 @@ char *stki_sums_path(const char *data_path)
 
 bool stki_sums_exist(const char *data_path)
 {
-    char *path = stki_sums_path(data_path);
+    char *path = sums_path(data_path);
     struct stat st;
     bool exist = path && !stat(path, &st);
 
@@ -238,7 +239,7 @@ static stk_status load(stki_sums *sums, stk_error *err)
 stk_status stki_sums_open(const char *data_path, stki_sums **out, stk_error *err)
 {
     stki_sums *sums = stki_zalloc(sizeof *sums);
-    char *path = stki_sums_path(data_path);
+    char *path = sums_path(data_path);
     stk_status status;
 
     if (!sums || !path)
@@ -398,7 +399,7 @@ static stk_status write_all(stki_output *output, const char *data_path, const st
 
 stk_status stki_sums_write(const char *data_path, const stki_sums_member *members, int64_t count, stk_error *err)
 {
-    char *path = stki_sums_path(data_path);
+    char *path = sums_path(data_path);
     stki_output *output;
     stk_status status = path ? stki_output_create(path, &output, err) : stki_fail_memory(err, 64, "a path");
 

@@ -27,8 +27,6 @@ typedef struct stki_sums stki_sums;
 
 enum { STKI_SUMS_HOW = 2048 };
 
-/* FILE.sums; stki_free. NULL: no memory. */
-char *stki_sums_path(const char *data_path);
 bool stki_sums_exist(const char *data_path);
 /* Of values. */
 uint64_t stki_sums_of(const stk_tensor *tensor);

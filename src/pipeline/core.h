@@ -167,8 +167,6 @@ void stki_explain(const stki_core *core, FILE *to);
 stk_status stki_workers_start(stki_core *core, stk_error *err);
 /* Stops and joins. Returns how many had to be abandoned. */
 int stki_workers_stop(stki_core *core, int64_t timeout_ns);
-/* How long a thread that does its work waits for descriptors: as long as next does. */
-stki_patience stki_core_patience(const stki_core *core);
 /* The calling thread does the work of the ring until the deadline or the next batch: there are no workers. */
 void stki_core_work(const stki_core *core, int64_t deadline_ns);
 /* What a worker is doing now. */

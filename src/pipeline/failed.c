@@ -17,7 +17,8 @@ int stki_failed_policy(const stki_core *core, int32_t source)
     return own >= 0 ? own : config->on_error;
 }
 
-bool stki_failed_any(const stki_core *core)
+/* Does any data set leave samples out or replace them? */
+static bool tolerates_failures(const stki_core *core)
 {
     if (core->config->on_error != STK_ON_ERROR_FAIL)
         return true;
@@ -102,7 +103,7 @@ stk_status stki_failed_open(stki_core *core, stk_error *err)
 {
     const char *path = core->config->error_list;
 
-    core->settles = stki_failed_any(core);
+    core->settles = tolerates_failures(core);
     for (int i = 0; core->settles && core->layout.pairs && i < (core->source_count ? core->source_count : 1); i++)
         if (stki_failed_policy(core, i) == STK_ON_ERROR_SUBSTITUTE)
             return stki_fail(err, STK_E_UNSUPPORTED,

@@ -26,8 +26,6 @@ struct stki_failure {
 int stki_failed_policy(const stki_core *core, int32_t source);
 /* Is it the sample's fault? That the process is out of memory or descriptors is not. */
 bool stki_failed_may_settle(stk_status status);
-/* Does any data set leave samples out or replace them? */
-bool stki_failed_any(const stki_core *core);
 
 /* Remembers why a row has failed, unless that is known; that its own sample failed replaces that its partner's did. Any
  * thread. */
@@ -37,9 +35,6 @@ void stki_failed_forget(stk_batch *batch);
 /* fill_failed.c: after the tiles of a phase. Replaces what is to be replaced; behind the last phase also leaves out
  * what is to be left out, and sets the batch's error to the first one that ends the run. */
 void stki_failed_settle(struct stki_worker *worker, bool last_phase);
-/* The sample that takes the place of `sample`, for attempt 0, 1, …: a pure function of the seed, the sample and the
- * attempt, drawn from the samples of the same data set and subset. -1: there is none. */
-int64_t stki_failed_substitute(const stki_core *core, int64_t sample, int32_t source, int attempt);
 
 /* The most of `rows` samples whose share is not above `fraction`. */
 int64_t stki_failed_most(double fraction, int64_t rows);

@@ -247,27 +247,8 @@ static stk_status start(stki_feed *feed, stk_error *err)
     return status;
 }
 
-stk_status stki_feed_create(stki_core *core, stki_feed **out, stk_error *err)
-{
-    stki_feed *feed = stki_zalloc(sizeof *feed);
-    stk_status status;
-
-    if (!feed)
-        return stki_fail_memory(err, sizeof *feed, "the way to a device");
-    feed->core = core;
-    *out = feed; /* the core takes it apart */
-    core->destroy_feed = stki_feed_destroy;
-    if ((status = make_batches(feed, err)) == STK_OK && (status = ask_for_buffers(feed, err)) == STK_OK)
-        status = start(feed, err);
-    return status;
-}
-
-stk_status stki_feed_close(stki_feed *feed, int64_t timeout_ns, stk_error *err)
-{
-    return feed->prefetch ? stki_prefetch_close(feed->prefetch, timeout_ns, err) : STK_OK;
-}
-
-void stki_feed_destroy(stki_feed *feed)
+/* Accepts NULL. */
+static void destroy(stki_feed *feed)
 {
     if (!feed)
         return;
@@ -279,6 +260,26 @@ void stki_feed_destroy(stki_feed *feed)
     stki_free(feed->parts);
     stki_free(feed->buffers);
     stki_free(feed);
+}
+
+stk_status stki_feed_create(stki_core *core, stki_feed **out, stk_error *err)
+{
+    stki_feed *feed = stki_zalloc(sizeof *feed);
+    stk_status status;
+
+    if (!feed)
+        return stki_fail_memory(err, sizeof *feed, "the way to a device");
+    feed->core = core;
+    *out = feed; /* the core takes it apart */
+    core->destroy_feed = destroy;
+    if ((status = make_batches(feed, err)) == STK_OK && (status = ask_for_buffers(feed, err)) == STK_OK)
+        status = start(feed, err);
+    return status;
+}
+
+stk_status stki_feed_close(stki_feed *feed, int64_t timeout_ns, stk_error *err)
+{
+    return feed->prefetch ? stki_prefetch_close(feed->prefetch, timeout_ns, err) : STK_OK;
 }
 
 /* ---- the consumer's side ---- */

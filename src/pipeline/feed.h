@@ -13,11 +13,10 @@
 
 typedef struct stki_feed stki_feed;
 
-/* Starts the prefetcher over the core's ring; its thread holds the core until its end. */
+/* Starts the prefetcher over the core's ring; its thread holds the core until its end. The core destroys the feed. */
 stk_status stki_feed_create(stki_core *core, stki_feed **out, stk_error *err);
 /* Ends the prefetcher's thread; the ring has been stopped. STK_E_TIMEOUT: it was left behind. */
 stk_status stki_feed_close(stki_feed *feed, int64_t timeout_ns, stk_error *err);
-void stki_feed_destroy(stki_feed *feed); /* NULL is fine */
 
 /* As stki_prefetch_next; the batch has one hold. */
 stk_status stki_feed_next(stki_feed *feed, stk_stream *stream, int64_t timeout_ns, stk_batch **out, stk_error *err);

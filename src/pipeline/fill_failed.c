@@ -14,7 +14,9 @@ enum { ATTEMPTS = 8 };
 
 #define KEY_SUBSTITUTE UINT64_C(0x7375627374697475) /* "substitu" */
 
-int64_t stki_failed_substitute(const stki_core *core, int64_t sample, int32_t source, int attempt)
+/* The sample that takes the place of `sample`, for attempt 0, 1, …: a pure function of the seed, the sample and the
+ * attempt, drawn from the samples of the same data set and subset. -1: there is none. */
+static int64_t substitute_of(const stki_core *core, int64_t sample, int32_t source, int attempt)
 {
     const uint64_t key = stki_order_key((uint64_t)core->config->seed, KEY_SUBSTITUTE);
     const uint64_t positions = (uint64_t)core->batching.length;
@@ -92,7 +94,7 @@ static bool replace(stki_worker *worker, struct stki_failure *failure, bool laid
     int64_t row = failure->row;
 
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        int64_t sample = stki_failed_substitute(core, failure->sample, failure->source, attempt);
+        int64_t sample = substitute_of(core, failure->sample, failure->source, attempt);
 
         if (sample < 0 || sample == failure->sample)
             continue;

@@ -10,7 +10,8 @@ static bool ring_has_stopped(const void *context)
     return stki_ring_stopping(context);
 }
 
-stki_patience stki_core_patience(const stki_core *core)
+/* How long a thread that does its work waits for descriptors: as long as next does. */
+static stki_patience patience_of(const stki_core *core)
 {
     return (stki_patience){core->config->timeout, ring_has_stopped, core->ring};
 }
@@ -19,7 +20,7 @@ static void run(void *context)
 {
     stki_worker *worker = context;
     stki_core *core = worker->core;
-    const stki_patience patience = stki_core_patience(core);
+    const stki_patience patience = patience_of(core);
 
     stki_patience_set(&patience);
     stki_ring_run(core->ring, worker->number, &worker->clocks);

@@ -56,7 +56,8 @@ enum stki_convert_dst stki_convert_dst_of(stk_dtype dtype)
     }
 }
 
-const stki_convert_kernels *stki_convert_kernels_of(enum stki_isa isa)
+/* NULL for ref: it has no kernels. */
+static const stki_convert_kernels *kernels_of(enum stki_isa isa)
 {
     switch (isa) {
 #if defined(__x86_64__)
@@ -275,7 +276,7 @@ static stk_status compile(stki_convert *convert, const stki_convert_desc *desc, 
             return stki_fail_memory(err, 256 * STKI_TABLE_CHANNELS, "tables of a conversion");
     }
     if (!convert->empty) {
-        convert->kernels = stki_convert_kernels_of(isa);
+        convert->kernels = kernels_of(isa);
         stki_convert_plan(convert, desc, isa);
     }
     return STK_OK;

@@ -99,7 +99,6 @@ typedef struct stki_convert_kernels {
     stki_deinterleave_fn deinterleave[4][2];
 } stki_convert_kernels;
 
-const stki_convert_kernels *stki_convert_kernels_of(enum stki_isa isa); /* NULL for ref: it has no kernels */
 const stki_convert_kernels *stki_convert_kernels_avx2(void);
 const stki_convert_kernels *stki_convert_kernels_avx512(void);
 const stki_convert_kernels *stki_convert_kernels_neon(void);

@@ -21,21 +21,22 @@ static const unsigned char categories[STK_DTYPE_END] = {
     [STK_F8_E4M3FN] = STKI_CATEGORY_REAL, [STK_F8_E5M2] = STKI_CATEGORY_REAL,
 };
 
-bool stki_dtype_known(stk_dtype dtype)
+/* Inside the list? */
+static bool is_known(stk_dtype dtype)
 {
     return dtype > STK_DTYPE_NONE && dtype < STK_DTYPE_END;
 }
 
 stk_status stki_dtype_check(stk_dtype dtype, stk_error *err)
 {
-    if (!stki_dtype_known(dtype))
+    if (!is_known(dtype))
         return stki_fail(err, STK_E_BAD_DTYPE, "no dtype has the number %d", (int)dtype);
     return STK_OK;
 }
 
 static const struct dtype_row *row_of(stk_dtype dtype)
 {
-    return &rows[stki_dtype_known(dtype) ? dtype : STK_DTYPE_NONE];
+    return &rows[is_known(dtype) ? dtype : STK_DTYPE_NONE];
 }
 
 int64_t stk_dtype_size(stk_dtype dtype)
@@ -65,7 +66,7 @@ stk_dtype stk_dtype_find(const char *name)
 
 enum stki_category stki_dtype_category(stk_dtype dtype)
 {
-    return (enum stki_category)categories[stki_dtype_known(dtype) ? dtype : STK_DTYPE_NONE];
+    return (enum stki_category)categories[is_known(dtype) ? dtype : STK_DTYPE_NONE];
 }
 
 bool stki_dtype_signed(stk_dtype dtype)

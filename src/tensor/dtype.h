@@ -12,9 +12,7 @@ enum stki_category stki_dtype_category(stk_dtype dtype);
 bool stki_dtype_signed(stk_dtype dtype);
 /* The type of one part of a complex number; any other dtype is its own part. */
 stk_dtype stki_dtype_part(stk_dtype dtype);
-/* Inside the list? */
-bool stki_dtype_known(stk_dtype dtype);
-/* STK_E_BAD_DTYPE unless stki_dtype_known. */
+/* STK_E_BAD_DTYPE unless it is inside the list. */
 stk_status stki_dtype_check(stk_dtype dtype, stk_error *err);
 
 #endif

@@ -7,7 +7,9 @@ Fails on
   - circles: objects that refer to each other, directly or through others;
   - an object that refers to one in a folder that its own may not use (src/CMakeLists.txt; BUILD_DIR/folders.txt);
   - a header that declares what a folder defines which the header's folder may not use;
-  - weak symbols.
+  - weak symbols;
+  - a name that is neither public nor used by the product: tests alone may not keep anything in it (UNUSED);
+  - a function that its own file alone uses, and no test: it ought to be static.
 Names: strong, stk_ and stki_. An optimizing compiler removes references, so only debug builds are read. Calls through tables
 of functions are not seen; they are how a lower folder calls a higher one. A static inline function refers to what it calls
 from each object that includes it.
@@ -21,20 +23,31 @@ import re
 import subprocess
 import sys
 
+# What only tests use, and why it cannot be with them.
+UNUSED = {
+    "stki_cuda_hold_stream": "launches a kernel of the table that only cuda_*.c of a build with CUDA see",
+    "stki_cuda_context_active": "asks the driver through the table that only cuda_*.c see",
+    "stki_hdf5_reader_counts": "counters of a reader whose struct is its own file's",
+}
+
 
 def objects_of(build, root):
-    """{source relative to src/: object file}; 'skip' for builds that keep nothing to read."""
-    found = {}
+    """({source relative to src/: object file}, [objects of tools and python], [of tests and bench])
+
+    Ends with 77 for builds that keep nothing to read."""
+    found, tools, others = {}, [], []
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         for entry in json.load(file):
             source = os.path.relpath(entry["file"], os.path.join(root, "src"))
+            output = entry.get("output") or re.search(r"\s-o (\S+)", entry["command"])[1]
+            output = os.path.join(entry["directory"], output)
             if source.startswith(".."):
+                (tools if source.startswith(("../tools/", "../python/")) else others).append(output)
                 continue
             if re.search(r"\s-flto|\s-O[123s]", entry["command"]):
                 print(f"{source} is optimized: only debug builds are read")
                 sys.exit(77)
-            output = entry.get("output") or re.search(r"\s-o (\S+)", entry["command"])[1]
-            found[source] = os.path.join(entry["directory"], output)
+            found[source] = output
             if not os.path.exists(found[source]):
                 sys.exit(f"{source} has not been compiled: build all first")
     # Kernels of CUDA, which are compiled by commands of their own (cmake/stoker_cuda.cmake).
@@ -42,12 +55,12 @@ def objects_of(build, root):
         path = os.path.join(build, "src/cuda", os.path.basename(source)[:-3] + ".o")
         if os.path.exists(path):
             found[source] = path
-    return found
+    return found, tools, others
 
 
 def read_objects(objects):
-    """({symbol: source that defines it}, {source: names it refers to}, [(source, weak symbol)])"""
-    defined, wanted, weak = {}, collections.defaultdict(set), []
+    """({symbol: source that defines it}, {source: names it refers to}, [(source, weak symbol)], names of functions)"""
+    defined, wanted, weak, functions = {}, collections.defaultdict(set), [], set()
     source_of = {os.path.realpath(path): source for source, path in objects.items()}
     text = subprocess.run(["nm", "-A", "-P", "-g", *objects.values()], check=True, stdout=subprocess.PIPE, text=True).stdout
     for line in text.splitlines():
@@ -62,9 +75,41 @@ def read_objects(objects):
             wanted[source].add(name)
         else:
             defined[name] = source
+            if kind == "T":
+                functions.add(name)
     if not defined:
         sys.exit("nm finds no symbols")
-    return defined, wanted, weak
+    return defined, wanted, weak, functions
+
+
+def references(objects):
+    """The names that objects refer to; those that are not built refer to nothing."""
+    built = [path for path in objects if os.path.exists(path)]
+    text = subprocess.run(["nm", "-P", "-u", *built], check=True, stdout=subprocess.PIPE, text=True).stdout if built else ""
+    return {line.split()[0] for line in text.splitlines() if re.match(r"stki?_", line)}
+
+
+def without_comments(path):
+    with open(path, encoding="utf-8") as file:
+        return re.sub(r"/\*.*?\*/", " ", file.read(), flags=re.S)
+
+
+def public_names(root):
+    folder = os.path.join(root, "include/stoker")
+    return set(re.findall(r"\bstk_\w+", " ".join(without_comments(os.path.join(folder, name)) for name in os.listdir(folder))))
+
+
+def unused_names(root, defined, functions, wanted, tools, others):
+    """Findings about names that no other object of the product refers to."""
+    used = set().union(*wanted.values(), references(tools), public_names(root))
+    tested = references(others) if all(map(os.path.exists, others)) else None
+    for name, source in sorted(defined.items()):
+        if name in used or name in UNUSED or not source.endswith(".c"):
+            continue
+        if len(re.findall(rf"\b{name}\b", without_comments(os.path.join(root, "src", source)))) < 2:
+            yield f"{source}: nothing in the product uses {name}"
+        elif tested is not None and name in functions and name not in tested:
+            yield f"{source}: {name} is used here alone, and not static"
 
 
 def circles(edges):
@@ -117,8 +162,8 @@ def declared_in(path):
 def main():
     build = sys.argv[1]
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    objects = objects_of(build, root)
-    defined, wanted, weak = read_objects(objects)
+    objects, tools, others = objects_of(build, root)
+    defined, wanted, weak, functions = read_objects(objects)
     folders = read_folders(build)
     why = collections.defaultdict(list)
     edges = {source: set() for source in objects}
@@ -135,6 +180,7 @@ def main():
     rings = circles(edges)
     found += [" ".join(members) for members in rings]
     found += [f"{source}: weak {name}" for source, name in weak]
+    found += unused_names(root, defined, functions, wanted, tools, others)
     for folder in folders:
         for header in sorted(os.listdir(os.path.join(root, "src", folder))):
             if header.endswith(".h"):

@@ -77,7 +77,8 @@ static bool digest_is_right(const json_t *manifest)
     return right;
 }
 
-stk_status st_manifest_begin(const stki_manifest *list, bool inputs, struct st_manifest_check *out, stk_error *err)
+/* `inputs`: checks those too. */
+static stk_status begin_check(const stki_manifest *list, bool inputs, struct st_manifest_check *out, stk_error *err)
 {
     const json_t *input_list = inputs ? json_object_get(list->manifest, "inputs") : NULL;
     const int64_t count = list->count + (int64_t)json_array_size(input_list);
@@ -114,7 +115,8 @@ stk_status st_manifest_begin(const stki_manifest *list, bool inputs, struct st_m
     return STK_OK;
 }
 
-void st_manifest_end(struct st_manifest_check *check)
+/* Accepts a zeroed one. */
+static void end_check(struct st_manifest_check *check)
 {
     for (int64_t i = 0; i < check->file_count; i++) {
         stki_free(check->files[i].fault);
@@ -347,7 +349,8 @@ static void look(void *context)
         check->progress(check);
 }
 
-stk_status st_manifest_run(struct st_manifest_check *check, int threads, stk_error *err)
+/* Sizes, rows and sums of all files. */
+static stk_status run_check(struct st_manifest_check *check, int threads, stk_error *err)
 {
     return st_pool_run(threads, check->file_count, check_one, look, check, err);
 }
@@ -481,7 +484,7 @@ static stk_status check_all(struct st_manifest_check *check, int threads, stk_er
 
     check->progress = live_is_terminal(STDERR_FILENO) ? show_progress : NULL;
     progress_from = stki_now_ns();
-    status = st_manifest_run(check, threads, err);
+    status = run_check(check, threads, err);
     if (progress_shown)
         live_line_clear();
     progress_shown = false;
@@ -498,7 +501,7 @@ int st_manifest_verify(const char *path, bool inputs, int threads, bool json)
 
     if (status != STK_OK)
         return refuse("verify", json, &err);
-    status = st_manifest_begin(&list, inputs, &check, &err);
+    status = begin_check(&list, inputs, &check, &err);
     if (status == STK_OK)
         status = check_all(&check, threads, &err);
     if (status != STK_OK) {
@@ -517,7 +520,7 @@ int st_manifest_verify(const char *path, bool inputs, int threads, bool json)
         code =
             stoker_finish_output("verify", faults > 0 ? stoker_complain("verify", &err, STOKER_FAILED) : STOKER_FINE);
     }
-    st_manifest_end(&check);
+    end_check(&check);
     stki_manifest_fini(&list);
     return code;
 }

@@ -31,12 +31,6 @@ struct st_manifest_check {
     void (*progress)(const struct st_manifest_check *check); /* a few times a second; or NULL */
 };
 
-/* `inputs`: those too. */
-stk_status st_manifest_begin(const stki_manifest *list, bool inputs, struct st_manifest_check *out, stk_error *err);
-/* Sizes, rows and sums of all files. */
-stk_status st_manifest_run(struct st_manifest_check *check, int threads, stk_error *err);
-void st_manifest_end(struct st_manifest_check *check); /* fine on a zeroed one */
-
 /* `stoker inspect`: the exit status. */
 int st_manifest_inspect(const char *path, bool json);
 /* `stoker verify`: the exit status. */

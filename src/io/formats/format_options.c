@@ -51,7 +51,8 @@ static size_t put(char *buffer, size_t size, size_t used, const char *text)
     return used < size ? used : size;
 }
 
-const char *stki_source_takers(const stki_source_group *group, char *buffer, size_t size)
+/* Which formats take the group: "csv, text"; cut if it does not fit. Returns the buffer. */
+static const char *takers_of(const stki_source_group *group, char *buffer, size_t size)
 {
     size_t used = 0;
 
@@ -68,7 +69,7 @@ static const char *take_text(const stki_source_group *group, stki_document *docu
 {
     char *text = stki_document_alloc(document, TAKERS_TEXT, err);
 
-    return text ? stki_source_takers(group, text, TAKERS_TEXT) : NULL;
+    return text ? takers_of(group, text, TAKERS_TEXT) : NULL;
 }
 
 static stk_status add_part(stki_source *source, const stki_source_group *group, stki_document *document, stk_error *err)
@@ -121,6 +122,6 @@ bool stki_source_about(const stki_option_table *table, FILE *to)
         i++;
     if (!stki_source_group_at(i))
         return false;
-    fprintf(to, "Taken by: %s.\n", stki_source_takers(stki_source_group_at(i), takers, sizeof takers));
+    fprintf(to, "Taken by: %s.\n", takers_of(stki_source_group_at(i), takers, sizeof takers));
     return true;
 }

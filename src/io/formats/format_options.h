@@ -14,7 +14,5 @@ stk_status stki_source_read(const stki_node *map, const stki_source_group *const
                             const stki_source **out, stk_error *err);
 /* "Taken by: csv, text." for the docs of a group's table; false: it is no such table. */
 bool stki_source_about(const stki_option_table *table, FILE *to);
-/* Which formats take the group: "csv, text"; cut if it does not fit. Returns the buffer. */
-const char *stki_source_takers(const stki_source_group *group, char *buffer, size_t size);
 
 #endif

@@ -43,7 +43,9 @@ static struct libdeflate_decompressor *decompressor(void)
     return mine;
 }
 
-const char *stki_hdf5_inflate(const void *from, int64_t bytes, void *to, int64_t room)
+/* NULL: the zlib stream ended with its last byte and gave just `room` bytes; else what was wrong. STK_E_MEMORY is said
+ * as "out of memory". */
+static const char *inflate_stream(const void *from, int64_t bytes, void *to, int64_t room)
 {
     struct libdeflate_decompressor *mine = decompressor();
     size_t used = 0;
@@ -219,7 +221,7 @@ static stk_status unpack(struct decoding *d, int k, stk_error *err)
         if (!stki_hdf5_lzf(d->bytes, d->count, to, room))
             return fail(d, d->count, room, "lzf", "the stream is broken or does not give the bytes of the chunk", err);
     } else {
-        what = stki_hdf5_inflate(d->bytes, d->count, to, room);
+        what = inflate_stream(d->bytes, d->count, to, room);
         if (what)
             return fail(d, d->count, room, "deflate", what, err);
     }

@@ -49,8 +49,5 @@ void stki_hdf5_shuffle(void *to, const void *from, int64_t count, int64_t size);
 uint32_t stki_hdf5_fletcher32(const void *bytes, int64_t count);
 /* True: the stream gave just `room` bytes. */
 bool stki_hdf5_lzf(const void *from, int64_t bytes, void *to, int64_t room);
-/* NULL: the zlib stream ended with its last byte and gave just `room` bytes; else what was wrong. STK_E_MEMORY is said
- * as "out of memory". */
-const char *stki_hdf5_inflate(const void *from, int64_t bytes, void *to, int64_t room);
 
 #endif

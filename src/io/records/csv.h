@@ -110,8 +110,6 @@ void stki_csv_set_options(stki_csv *csv, const stki_reader_opts *opts);
  * given. STK_E_NOT_FOUND: a name or a pattern that fits none. */
 stk_status stki_csv_pick(const stki_csv *csv, const stki_reader_opts *opts, int *picked, int *count, stk_error *err);
 
-/* What stands between two cells: the option, or by the file's name. */
-char stki_csv_delimiter(const char *path, const stki_reader_opts *opts);
 /* The header and where each record begins; `begins`: where the header does. */
 stk_status stki_csv_read_all(stki_csv *csv, int64_t begins, stk_error *err);
 /* The line of the file that a record begins in, from 1 on; 0: not to be had. Looks at the file from its beginning. */

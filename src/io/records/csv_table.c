@@ -477,7 +477,8 @@ enum stki_listed stki_csv_listed(const stki_reader_opts *opts)
     return (enum stki_listed)csv.files;
 }
 
-char stki_csv_delimiter(const char *path, const stki_reader_opts *opts)
+/* What stands between two cells: the option, or by the file's name. */
+static char delimiter_of(const char *path, const stki_reader_opts *opts)
 {
     const size_t length = strlen(path);
     csv_options csv;
@@ -493,7 +494,7 @@ void stki_csv_set_options(stki_csv *csv, const stki_reader_opts *opts)
     csv_options options;
 
     stki_source_values(opts, &stki_csv_source, &options);
-    csv->delimiter = stki_csv_delimiter(csv->file->path, opts);
+    csv->delimiter = delimiter_of(csv->file->path, opts);
     csv->header = options.header;
     csv->missing = options.rule;
 }

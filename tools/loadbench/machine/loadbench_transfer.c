@@ -135,7 +135,7 @@ static stk_status measure(struct transfer *t, stk_error *err)
 
 /* ---- what follows from it ---- */
 
-struct lb_transfer_line lb_transfer_line(int64_t small_bytes, double small_ns, int64_t large_bytes, double large_ns)
+static struct lb_transfer_line fit_line(int64_t small_bytes, double small_ns, int64_t large_bytes, double large_ns)
 {
     struct lb_transfer_line line = {.ns_per_byte = (large_ns - small_ns) / (double)(large_bytes - small_bytes)};
 
@@ -146,7 +146,8 @@ struct lb_transfer_line lb_transfer_line(int64_t small_bytes, double small_ns, i
     return line;
 }
 
-int64_t lb_transfer_hidden(struct lb_transfer_line line, double step_ns)
+/* The largest batch whose copy takes no longer than the step; 0: none. */
+static int64_t hidden_bytes(struct lb_transfer_line line, double step_ns)
 {
     double room = step_ns - line.fixed_ns;
 
@@ -155,7 +156,7 @@ int64_t lb_transfer_hidden(struct lb_transfer_line line, double step_ns)
 
 static struct lb_transfer_line line_of(const struct transfer *t, enum way way)
 {
-    return lb_transfer_line(sizes[0], t->ns[0][way], sizes[t->measured - 1], t->ns[t->measured - 1][way]);
+    return fit_line(sizes[0], t->ns[0][way], sizes[t->measured - 1], t->ns[t->measured - 1][way]);
 }
 
 /* ---- for people ---- */
@@ -205,7 +206,7 @@ static void print_steps(const struct transfer *t, FILE *to)
         lb_table_cell(&table, 0, "%.0f ms", steps_ms[i]);
         for (int way = PINNED; way <= PAGEABLE; way++)
             lb_table_cell(&table, 1 + way, "%.1f MB",
-                          (double)lb_transfer_hidden(line_of(t, (enum way)way), steps_ms[i] * 1e6) / 1e6);
+                          (double)hidden_bytes(line_of(t, (enum way)way), steps_ms[i] * 1e6) / 1e6);
     }
     lb_table_print(&table, to);
 }
@@ -249,8 +250,8 @@ static stk_status print_json(const struct transfer *t, FILE *to, stk_error *err)
     for (int i = 0; i < STEPS; i++)
         wrong |= json_array_append_new(
             steps, json_pack("{s:f, s:I, s:I}", "step_ms", steps_ms[i], "pinned_bytes",
-                             (json_int_t)lb_transfer_hidden(line_of(t, PINNED), steps_ms[i] * 1e6), "pageable_bytes",
-                             (json_int_t)lb_transfer_hidden(line_of(t, PAGEABLE), steps_ms[i] * 1e6)));
+                             (json_int_t)hidden_bytes(line_of(t, PINNED), steps_ms[i] * 1e6), "pageable_bytes",
+                             (json_int_t)hidden_bytes(line_of(t, PAGEABLE), steps_ms[i] * 1e6)));
     root = json_pack("{s:i, s:s, s:s, s:{s:s, s:s, s:s}, s:o, s:{s:o, s:o}, s:o, s:b}", "schema", 1, "program",
                      "loadbench --transfer", "version", stk_version(), "device", "name", stk_device_name(t->device),
                      "model", t->properties.model, "bus", t->properties.bus, "copies", rows, "lines", "pinned",

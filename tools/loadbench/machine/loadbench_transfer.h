@@ -16,8 +16,5 @@ stk_status lb_transfer(const char *device, bool json, FILE *to, stk_error *err);
 struct lb_transfer_line {
     double fixed_ns, ns_per_byte;
 };
-struct lb_transfer_line lb_transfer_line(int64_t small_bytes, double small_ns, int64_t large_bytes, double large_ns);
-/* The largest batch whose copy takes no longer than the step; 0: none. */
-int64_t lb_transfer_hidden(struct lb_transfer_line line, double step_ns);
 
 #endif

@@ -20,7 +20,7 @@ static double seconds(int64_t ns)
     return (double)ns / 1e9;
 }
 
-double lb_run_moved_bytes_per_s(const struct lb_run *run)
+static double moved_bytes_per_s(const struct lb_run *run)
 {
     return lb_ratio((double)(run->stats.bytes_read + run->stats.bytes_written), seconds(run->elapsed_ns));
 }
@@ -46,7 +46,7 @@ struct lb_limit_summary lb_result_limits(const struct lb_result *result)
     int count = 0;
 
     for (; count < result->limit_count && count < LB_REPEATS; count++) {
-        const double moved = lb_run_moved_bytes_per_s(&result->runs[count]);
+        const double moved = moved_bytes_per_s(&result->runs[count]);
         gather[count] = result->limits[count].gather.bytes_per_s;
         plain[count] = result->limits[count].memcpy.bytes_per_s;
         of_gather[count] = 100 * lb_ratio(moved, gather[count]);

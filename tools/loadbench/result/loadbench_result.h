@@ -60,7 +60,6 @@ struct lb_summary lb_result_figure(const struct lb_result *result, const struct 
 double lb_result_samples_per_s(const struct lb_result *result); /* the median */
 
 /* Bytes that the loader read and wrote, a second. */
-double lb_run_moved_bytes_per_s(const struct lb_run *run);
 struct lb_limit_summary {
     struct lb_summary gather_bytes_per_s, memcpy_bytes_per_s;
     struct lb_summary share_of_gather_percent, share_of_memcpy_percent; /* each run against the limit beside it */

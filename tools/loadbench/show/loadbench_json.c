@@ -48,7 +48,7 @@ void lb_json_set(json_t *object, const char *key, json_t *value)
         lb_json_incomplete = true;
 }
 
-json_t *lb_json_summary(struct lb_summary summary)
+static json_t *json_summary(struct lb_summary summary)
 {
     json_t *json = json_object();
 
@@ -71,7 +71,7 @@ static json_t *figure_json(const struct lb_figure *figure, const void *owner)
     if (figure->type == LB_STRUCT)
         return lb_json_group(json_object(), (enum lb_figure_group)figure->inner, member);
     if (figure->type == LB_SUMMARY)
-        return lb_json_summary(*(const struct lb_summary *)member);
+        return json_summary(*(const struct lb_summary *)member);
     value = lb_figure_value(figure, owner);
     if ((figure->when == LB_NULL_UNLESS_POSITIVE && !(value > 0)) || (figure->when == LB_NULL_IF_NEGATIVE && value < 0))
         return json_null();
@@ -187,7 +187,7 @@ static json_t *utilisation_json(const struct lb_result *result)
 
     if (au.median < 0)
         return json;
-    lb_json_set(json, "au", lb_json_summary(au)); /* a share of 1 */
+    lb_json_set(json, "au", json_summary(au)); /* a share of 1 */
     lb_json_set(json, "passed", json_boolean(au.median >= bench->au_required));
     return json;
 }
@@ -303,7 +303,7 @@ static void set_summaries(json_t *json, const struct lb_result *result, int grou
 {
     for (int i = 0; i < lb_figure_count; i++)
         if (lb_figures[i].group == group)
-            lb_json_set(json, lb_figures[i].key, lb_json_summary(lb_result_figure(result, &lb_figures[i])));
+            lb_json_set(json, lb_figures[i].key, json_summary(lb_result_figure(result, &lb_figures[i])));
 }
 
 static json_t *result_json(const struct lb_result *result)
