@@ -312,12 +312,15 @@ static PyObject *as_array(PyObject *object, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", keywords, &dtype, &copy) ||
         !(array = convert(object, CORE_TO_NUMPY)))
         return NULL;
-    if (dtype == Py_None && copy != Py_True)
-        return array;
-    out = copy == Py_True
-              ? PyObject_CallMethod(array, "astype", "O",
-                                    dtype == Py_None ? PyObject_GetAttrString(array, "dtype") : Py_NewRef(dtype))
-              : NULL;
+    if (dtype == Py_None)
+        out = copy == Py_True ? PyObject_CallMethod(array, "copy", NULL) : Py_NewRef(array);
+    else
+        out = PyObject_CallMethod(array, "astype", "OssOO", dtype, "K", "unsafe", Py_True,
+                                  copy == Py_True ? Py_True : Py_False);
+    if (out && out != array && copy == Py_False) {
+        Py_CLEAR(out);
+        PyErr_SetString(PyExc_ValueError, "__array__: another dtype needs a copy, and copy=False was asked for");
+    }
     Py_DECREF(array);
     return out;
 }

@@ -144,22 +144,26 @@ def is_config(config: Mapping[str, Any]) -> bool:
     return any(isinstance(config.get(section), (Mapping, list)) for section in ("dataset", "datasets"))
 
 
-def config_of(config: Any) -> str:
-    """The text of a dict with the sections of a config, of fields, or of data sets."""
+def config_of(config: Any, options: Mapping[str, Any]) -> str:
+    """The text of a dict with the sections of a config, of fields, or of data sets; of the latter two with these options."""
     if isinstance(config, Mapping) and is_config(config):
         return text_of(config)
+    loader = {name: value for name, value in options.items() if value is not None}
     if isinstance(config, Mapping):
-        return text_of({"dataset": {"fields": _fields(config)}})
+        return text_of({"dataset": {"fields": _fields(config)}, "loader": loader})
     datasets = []
     for dataset in config:
         if not isinstance(dataset, Dataset):
             raise TypeError(f"expected a path, a text, a mapping or a list of stoker.Dataset, found {type(dataset).__name__} in the list")
         datasets.append({**plain(dataset.options), "fields": _fields(dataset.fields)})
-    return text_of({"datasets": datasets})
+    return text_of({"datasets": datasets, "loader": loader})
 
 
-def sets_of(section: str, options: Mapping[str, Any], known: frozenset[str]) -> list[str]:
+def check(options: Mapping[str, Any]) -> None:
     for name in options:
-        if name not in known:
-            raise _refuse(name, known, f"a {section}")
-    return [f"{section}.{name}={text_of(value)}" for name, value in options.items()]
+        if name not in _options.LOADER:
+            raise _refuse(name, _options.LOADER, "a loader")
+
+
+def sets_of(options: Mapping[str, Any]) -> list[str]:
+    return [f"loader.{name}={text_of(value)}" for name, value in options.items() if value is not None]

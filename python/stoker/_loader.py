@@ -5,12 +5,13 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import sys
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _config, _core, _errors, _frameworks, _options
+from . import _config, _core, _errors, _frameworks
 from ._batch import Batch
 from ._options import LoaderOptions
 
@@ -45,13 +46,23 @@ class DatasetInfo(NamedTuple):
     positions: int
 
 
-def source(config: Any) -> tuple[bytes | None, bytes | None]:
-    """The path of a config file, or the text of a config."""
+def source(config: Any, options: Mapping[str, Any]) -> tuple[bytes | None, bytes | None, list[str]]:
+    """The path of a config file, or the text of a config, and the options as assignments, where they are not in the text."""
+    _config.check(options)
     if isinstance(config, str) and ("\n" in config or "{" in config):
-        return None, config.encode()
+        return None, config.encode(), _config.sets_of(options)
     if isinstance(config, (str, os.PathLike)):
-        return os.fsencode(config), None
-    return None, _config.config_of(config).encode("utf-8", "surrogateescape")
+        return os.fsencode(config), None, _config.sets_of(options)
+    whole = isinstance(config, Mapping) and _config.is_config(config)
+    return None, _config.config_of(config, options).encode("utf-8", "surrogateescape"), _config.sets_of(options) if whole else []
+
+
+def _device(options: Mapping[str, Any]) -> dict[str, Any]:
+    """cuda is torch's current device where torch is in use."""
+    torch = sys.modules.get("torch")
+    if options.get("device") == "cuda" and torch is not None and torch.cuda.is_initialized():
+        return {**options, "device": f"cuda:{torch.cuda.current_device()}"}
+    return {**options}
 
 
 class Loader(_core.Loader):
@@ -79,8 +90,8 @@ class Loader(_core.Loader):
                  copy: bool = False, sets: Sequence[str] = (), base_dir: str | os.PathLike[str] | None = None,
                  **options: Unpack[LoaderOptions]) -> None:
         number = _frameworks.prepare(to)
-        path, text = source(config)
-        every = ["loader.num_epochs?=0", *_config.sets_of("loader", options, _options.LOADER), *sets]
+        path, text, assignments = source(config, _device(options))
+        every = ["loader.num_epochs?=0", *assignments, *sets]
         super().__init__(path, text, None if base_dir is None else os.fsencode(base_dir),
                          tuple(one.encode("utf-8", "surrogateescape") for one in every))
         self._options: dict[str, Any] | None = None

@@ -211,6 +211,11 @@ class Streams(unittest.TestCase):
         thread.join()
         gc.collect()
 
+    def test_cuda_is_the_current_device_of_torch(self):
+        self.use_torch()
+        with open_loader(device="cuda") as loader:
+            self.assertEqual(loader.next()["x"].device, "cuda:1")
+
     def test_stream_numbers(self):
         with open_loader(**ON_GPU) as loader:
             tensor = loader.next()["x"]

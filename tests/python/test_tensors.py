@@ -64,7 +64,13 @@ class Dtypes(Case):
                 self.assertTrue((array == VALUES.astype(kind)).all())
                 self.assertTrue(array.flags.writeable)
                 self.assertEqual(numpy.asarray(tensor).ctypes.data, array.ctypes.data)
-                self.assertEqual(numpy.array(tensor, dtype=numpy.complex128, copy=True).dtype, numpy.complex128)
+                for copy in (True, None):
+                    other = tensor.__array__(numpy.complex128, copy)
+                    self.assertEqual(other.dtype, numpy.complex128)
+                    self.assertTrue((other == VALUES.astype(kind).astype(numpy.complex128)).all())
+                if name != "complex128":
+                    self.assertRaises(ValueError, tensor.__array__, numpy.complex128, False)
+                self.assertNotEqual(tensor.__array__(None, True).ctypes.data, array.ctypes.data)
                 del array
 
     def test_buffers(self):
