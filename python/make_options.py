@@ -75,7 +75,8 @@ write("_options.py", [
     "Seconds = SupportsFloat | str | timedelta\nDType = Any\n",
     names("LOADER", loader), names("FIELD", field), names("SOURCE", source), names("DATASET", dataset),
     dictionary("LoaderOptions", "Options of a loader.", loader),
-    dictionary("FieldOptions", "Options of a field, and of how its files are read.", {**source, **field}),
+    dictionary("FieldOptions", "Options of a field, and of how its files are read.",
+               {name: option for name, option in {**source, **field}.items() if name != "path"}),
     dictionary("DatasetOptions", "Options of a data set.", dataset)])
 transforms = _core.transforms()
 write("_transforms.py", [

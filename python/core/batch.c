@@ -383,14 +383,7 @@ static PyObject *refuse_copies(PyObject *object, PyObject *args)
                         "batch.clone() for a copy in memory of its own, or dict(batch) and copies of its tensors");
 }
 
-static PyObject *keys(PyObject *object, PyObject *unused)
-{
-    (void)unused;
-    return Py_NewRef(((core_batch *)object)->names);
-}
-
 static PyMethodDef methods[] = {
-    {"keys", keys, METH_NOARGS, "keys()\n--\n\nThe names of its tensors, a tuple."},
     {"clone", clone, METH_NOARGS, "clone()\n--\n\nA copy in memory of its own, which keeps no slot of the loader."},
     {"release", release, METH_NOARGS,
      "release()\n--\n\nGives the slot back before the batch is deleted. Tensors that were made of it stay valid and "

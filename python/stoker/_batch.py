@@ -37,19 +37,18 @@ class Batch(_core.Batch, Mapping[str, Any]):
 
     def pin_memory(self, device: Any = None) -> Batch:
         """The batch in page-locked memory; itself if it is there already (pin_memory=True of the loader)."""
-        names = self.keys()
-        if not names or self._pinned():
+        if not len(self) or self._pinned():
             return self
         return self._map(lambda tensor: tensor.pin_memory(*(() if device is None else (device,))))
 
     def _pinned(self) -> bool:
         try:
-            return bool(self.tensor(self.keys()[0]).is_pinned)
+            return bool(self.tensor(next(iter(self))).is_pinned)
         except ValueError:  # made by to()
             return False
 
     def _map(self, function: Any) -> Batch:
-        values = {name: function(self._torch(name)) for name in self.keys()}
+        values = {name: function(self._torch(name)) for name in self}
         more = {name: _own(getattr(self, name)) for name in ("indices", "mask", "sources")}
         return self._with_values(values, more)  # type: ignore[no-any-return]
 
@@ -60,7 +59,7 @@ class Batch(_core.Batch, Mapping[str, Any]):
         return self.tensor(name).torch()  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
-        names = ", ".join(self.keys())
+        names = ", ".join(self)
         return f"<stoker.Batch epoch {self.epoch} step {self.step}: {self.rows} rows of {names}>"
 
 

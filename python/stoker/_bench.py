@@ -57,7 +57,7 @@ def _make(found: Any, name: str) -> Callable[[], Iterable[Any]]:
     if isinstance(found, Iterable):
         return lambda: found
     if callable(found):
-        return found
+        return found  # type: ignore[no-any-return]
     raise _UsageError(f"{name}: is neither iterable nor a function: {type(found).__name__}")
 
 

@@ -19,7 +19,7 @@ class Member:
     file where it is mapped, and read-only. `len(member)` is the number of samples.
     """
 
-    def __init__(self, member: Any) -> None:
+    def __init__(self, member: _core.Member) -> None:
         self._member = member
         self.name: str = member.name
         self.shape: tuple[int | None, ...] = member.shape
@@ -55,8 +55,7 @@ class Member:
 
     def classes(self) -> list[str] | None:
         """The names of the classes that its numbers stand for, or None."""
-        classes: list[str] | None = self._member.classes()
-        return classes
+        return self._member.classes()
 
     def __repr__(self) -> str:
         return f"<stoker.Member {self.name!r}: {self.dtype} {self.shape}, {self.layout}>"

@@ -221,6 +221,7 @@ class Batches(Case):
             self.assertEqual(list(dict(batch)), list(loader.names))
             self.assertIs(dict(batch)["image"], batch["image"])
             self.assertEqual([name for name, _ in batch.items()], list(loader.names))
+            self.assertEqual(batch.keys() & {"image", "other"}, {"image"})
             self.assertEqual(len(list(batch.values())), 4)
             self.assertEqual(batch, batch)
             self.assertEqual(len({batch}), 1)
