@@ -8,7 +8,6 @@
 #include "loadbench_result.h"
 #include "loadbench_stop.h"
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -177,8 +175,20 @@ static void the_result_outlives_its_limits(void **state)
 
 /* ---- the page cache ---- */
 
-enum { PAGES = 4096 };
+enum { PAGES = 8192, FOLIO = 512 }; /* a file system may drop whole blocks of FOLIO pages only */
 static int64_t page;
+
+/* The longest run of pages that are in memory. */
+static int longest_run(const unsigned char *pages)
+{
+    int longest = 0;
+
+    for (int i = 0, run = 0; i < PAGES; i++) {
+        run = pages[i] ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    return longest;
+}
 
 static void read_pages(const char *path, unsigned char *pages)
 {
@@ -193,35 +203,32 @@ static void read_pages(const char *path, unsigned char *pages)
     close(fd);
 }
 
-/* A file of which one page in `every` is not in memory; 1: none is. False: its file system keeps all of them. */
-static bool make_file(const char *path, int every)
+/* A file of which the pages from `first` on, so many, are not in memory. */
+static void make_file(const char *path, int first, int count)
 {
-    static unsigned char pages[PAGES];
     char *bytes = calloc(PAGES, (size_t)page);
-    struct statfs about;
 
     stkt_write_file(path, bytes, (size_t)(PAGES * page));
     free(bytes);
     const int fd = open(path, O_RDWR);
     assert_int_equal(fsync(fd), 0);
-    for (int i = every - 1; i < PAGES; i += every)
-        posix_fadvise(fd, i * page, page, POSIX_FADV_DONTNEED);
-    assert_int_equal(fstatfs(fd, &about), 0);
+    if (count > 0)
+        posix_fadvise(fd, first * page, count * page, POSIX_FADV_DONTNEED);
     close(fd);
-    read_pages(path, pages);
-    return about.f_type != TMPFS_MAGIC && !pages[every - 1];
 }
 
 static void the_page_cache_stays(void **state)
 {
-    static const int everies[] = {1, 2, 20, PAGES};
+    static const struct {
+        int first, count;
+    } gone[] = {{0, PAGES}, {PAGES / 4, PAGES / 2}, {PAGES / 2, FOLIO}, {0, 0}};
     static unsigned char before[PAGES], after[PAGES];
     const char *path = "stoker_apart_file"; /* here: /tmp may be memory */
     int tried = 0;
 
     (void)state;
     page = sysconf(_SC_PAGESIZE);
-    for (size_t i = 0; i < sizeof everies / sizeof everies[0]; i++) {
+    for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++) {
         struct lb_limit_ask ask = {.threads = 2,
                                    .row_bytes = 1000,
                                    .row_count = 1000,
@@ -234,17 +241,18 @@ static void the_page_cache_stays(void **state)
         struct lb_pages pages;
         struct lb_read_limit reading;
         struct lb_limit limit;
-        if (!make_file(path, everies[i]))
-            continue;
+        make_file(path, gone[i].first, gone[i].count);
+        read_pages(path, before);
+        if (gone[i].count > 0 && before[gone[i].first + gone[i].count / 2])
+            continue; /* its file system keeps them */
         tried++;
         assert_int_equal(lb_files_add(&files, path, &err), STK_OK);
-        read_pages(path, before);
         assert_int_equal(__real_lb_limit_measure(&ask, &limit, &err), STK_OK);
-        assert_int_equal(limit.from_file, everies[i] == PAGES);
+        assert_int_equal(limit.from_file, longest_run(before) >= PAGES / 2);
         read_pages(path, after);
         assert_memory_equal(after, before, PAGES);
         assert_int_equal(__real_lb_read_limit_measure(&files, 2, 2000000, &reading, &err), STK_OK);
-        assert_true((reading.cached_bytes_per_s > 0) == (everies[i] == PAGES) || everies[i] == 20);
+        assert_int_equal(reading.cached_bytes_per_s > 0, gone[i].count <= PAGES / 10);
         assert_true(reading.cold_bytes_per_s > 0 || reading.cold_missing[0]);
         read_pages(path, after);
         assert_memory_equal(after, before, PAGES);
@@ -258,7 +266,7 @@ static void the_page_cache_stays(void **state)
         lb_files_fini(&files);
     }
     unlink(path);
-    if (tried == 0)
+    if (tried < 2)
         skip();
 }
 
