@@ -127,13 +127,13 @@ static const H5FD_class_t sink_class = {
 
 hid_t stki_hdf5_sink_create(stki_hdf5_sink *sink, hid_t access)
 {
+    /* Kept: while a file is closed, libhdf5 uses the driver after it has dropped the file's reference to it. */
+    static hid_t driver = -1;
     struct driver_info info = {sink};
-    hid_t driver = H5FDregister(&sink_class), file = -1;
 
-    if (driver < 0)
+    if (driver < 0 || H5Iis_valid(driver) <= 0) /* the program may have closed the library */
+        driver = H5FDregister(&sink_class);
+    if (driver < 0 || H5Pset_driver(access, driver, &info) < 0)
         return -1;
-    if (H5Pset_driver(access, driver, &info) >= 0)
-        file = H5Fcreate(stki_output_temporary(sink->output), H5F_ACC_TRUNC, H5P_DEFAULT, access);
-    (void)H5FDunregister(driver);
-    return file;
+    return H5Fcreate(stki_output_temporary(sink->output), H5F_ACC_TRUNC, H5P_DEFAULT, access);
 }
