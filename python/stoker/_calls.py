@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -20,7 +21,7 @@ def transform(function: Function | None = None, *, name: str | None = None, dtyp
             return image + random.normal(size=image.shape)
 
     The function is called with a sample as a read-only NumPy array, which is valid during the call, and a numpy.random.Generator made from
-    the draw of that sample, and returns an array. It must be a pure function of the two. It comes first in a list of transforms.
+    the draw of that sample (not if it has one parameter, which is faster), and returns an array. It must be a pure function of the two. It comes first in a list of transforms.
     Workers call it one after another, since Python lets one thread run at a time.
 
     name: for configs; None: that of the function. dtype, shape: of what it returns, shape perhaps a function of the sample's shape;
@@ -43,12 +44,22 @@ def transform(function: Function | None = None, *, name: str | None = None, dtyp
     return function
 
 
+def _draws(function: Callable[..., Any]) -> bool:
+    """Whether it takes a generator beside the sample."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of C
+        return True
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(places) > 1 or any(p.kind == p.VAR_POSITIONAL for p in parameters)
+
+
 def _runner(function: Callable[..., Any]) -> Callable[[Any, Any, int, int], None]:
     import numpy
-    generator, bits, copyto = numpy.random.Generator, numpy.random.PCG64, numpy.copyto
+    generator, bits, copyto, draws = numpy.random.Generator, numpy.random.PCG64, numpy.copyto, _draws(function)
 
     def run(source: Any, target: Any, draw: int, sample: int) -> None:
-        made = numpy.asarray(function(source.numpy(), generator(bits(draw))))
+        made = numpy.asarray(function(source.numpy(), generator(bits(draw))) if draws else function(source.numpy()))
         if made.shape != target.shape:
             raise ValueError(f"the function returned shape {made.shape}, expected {target.shape}; say shape=… of stoker.transform")
         copyto(target.numpy(), made, casting="same_kind")

@@ -28,7 +28,7 @@ class Transforms(Case):
         @stoker.transform
         def turned(image, random):
             return image[::-1]
-        for name in (turned, {"call": "turned"}):
+        for name in (turned, {"call": "turned"}, lambda image: image[::-1], numpy.flipud):
             with stoker.Loader({"image": stoker.Field(DIGITS, transforms=[name, stoker.scale(0.5)])}, batch_size=64, to="numpy",
                                num_workers=2) as loader:
                 for batch in loader:
