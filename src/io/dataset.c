@@ -28,7 +28,8 @@ static bool alike(const stki_reader *first, const stki_reader *shard)
     bool same = shard->dtype == first->dtype && shard->ndim == first->ndim;
 
     for (int i = 0; same && i < shard->ndim; i++)
-        same = shard->variable || first->variable || shard->shape[i] == first->shape[i];
+        same =
+            shard->variable || (shard->lists && first->lists) || first->variable || shard->shape[i] == first->shape[i];
     return same;
 }
 
@@ -54,14 +55,42 @@ static stk_status check_shard(const char *name, const stki_reader *first, const 
         return STK_OK;
     shape_text(shard, found, sizeof found);
     shape_text(first, expected, sizeof expected);
-    return stki_fail_at(err, STK_E_MISMATCH, (stki_place){shard->path, -1, -1, found, expected},
+    return stki_fail_at(err, STK_E_MISMATCH,
+                        (stki_place){shard->path, -1, -1, found,
+                                     shard->dtype != first->dtype && first->remedy && shard->remedy
+                                         ? STKI_TEXT("%s%s", expected, first->remedy)
+                                         : expected},
                         "shard of field '%s' differs from its first, %s", name, first->path);
+}
+
+/* Empty files that do not state what they would hold, among others, are taken to hold the same. */
+static void type_the_untyped(stki_field *field)
+{
+    const stki_reader *typed = NULL;
+
+    for (int i = 0; i < field->shard_count && !typed; i++)
+        typed = field->shards[i]->untyped ? NULL : field->shards[i];
+    for (int i = 0; i < field->shard_count && typed; i++) {
+        stki_reader *shard = field->shards[i];
+
+        if (!shard->untyped)
+            continue;
+        shard->dtype = typed->dtype;
+        shard->ndim = typed->ndim;
+        memcpy(shard->shape, typed->shape, sizeof shard->shape);
+        memcpy(shard->strides, typed->strides, sizeof shard->strides);
+        shard->max_bytes = typed->max_bytes;
+        shard->variable = typed->variable;
+        shard->lists = typed->lists;
+    }
 }
 
 static stk_status add_shards(stki_field *field, stk_error *err)
 {
-    const stki_reader *first = field->shards[0];
+    const stki_reader *first;
 
+    type_the_untyped(field);
+    first = field->shards[0];
     field->dtype = first->dtype;
     field->ndim = first->ndim;
     for (int i = 0; i < field->shard_count; i++) {
@@ -76,7 +105,8 @@ static stk_status add_shards(stki_field *field, stk_error *err)
         for (int axis = 0; axis < field->ndim; axis++)
             if (shard->shape[axis] > field->shape[axis])
                 field->shape[axis] = shard->shape[axis];
-        field->variable = field->variable || shard->variable;
+        field->variable = field->variable || shard->variable ||
+                          memcmp(shard->shape, first->shape, (size_t)field->ndim * sizeof *shard->shape) != 0;
         field->max_bytes = shard->max_bytes > field->max_bytes ? shard->max_bytes : field->max_bytes;
     }
     return STK_OK;

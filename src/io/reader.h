@@ -95,6 +95,9 @@ struct stki_reader {
     bool indices;       /* of these images: numbers of classes, or of colors in a palette, between which nothing lies */
     const char *ending; /* samples are the bytes of documents: "txt", "json", "bin" is what a file of one is called;
                          * NULL: of arrays */
+    bool untyped;       /* it has no samples, and its file does not state what they would be */
+    bool lists;         /* of one length here; in other shards they may have another one */
+    const char *remedy; /* what to do if another shard has another dtype; NULL: nothing in particular */
     bool variable;      /* shapes differ in axis 0 or more: ops->shape is there */
     bool swapped;       /* samples come in the other byte order (STK_TENSOR_SWAPPED) */
     bool draws;         /* read looks at the scratch's draw */
@@ -210,6 +213,9 @@ typedef struct stki_decode_opts {
 } stki_decode_opts;
 
 /* How a file is opened. Zero is the default of everything; what only some formats take lies in `source`. */
+/* For `remedy` of formats whose numbers have no dtype of their own. */
+#define STKI_NUMBERS_REMEDY "; source.dtype: float64 reads whole numbers as real ones too"
+
 typedef struct stki_reader_opts {
     enum stki_access access;
     enum stki_pattern pattern; /* the advice given to the system */

@@ -122,11 +122,12 @@ static void test_refused(void **state)
     } cases[] = {
         {"{\"a\":1}\n{\"a\":\"x\"}\n", "key: a", "line 2"},
         {"{\"a\":1}\n\n{\"a\":[1]}\n", "key: a", "line 3"},
-        {"{\"a\":1}\n{\"a\":null}\n", "key: a", "line 2"},
+        {"{\"a\":1}\n{\"a\":null}\n", "key: a, dtype: int64", "int64"}, /* NaN is none */
+        {"{\"a\":[1]}\n{\"a\":[null]}\n", "key: a", "line 2"},
         {"{\"a\":1}\n{\"b\":1}\n", "key: a", "line 2"},
         {"{\"a\":[1]}\n{\"a\":[1,\"x\"]}\n", "key: a", "line 2"},
         {"{\"a\":[1]}\n{\"a\":[[1]]}\n", "key: a", "line 2"},
-        {"{\"a\":1}\n{\"a\":9223372036854775808}\n", "key: a", "line 2"},
+        {"{\"a\":1}\n{\"a\":9223372036854775808}\n", "key: a", "float64"},
         {"{\"a\":{\"b\":1}}\n{\"a\":{\"c\":1}}\n", "key: a.b", "line 2"},
     };
     stk_dtype dtype;
@@ -154,13 +155,80 @@ static void test_max_bytes(void **state)
     }
 }
 
+/* One batch of all rows of several files, n0.jsonl and so on: values as real numbers, and how long each row is. */
+static stk_status read_files(const char *const *files, int count, const char *source, double *values, int64_t *lengths,
+                             stk_error *err)
+{
+    char config[2048] = "dataset: {fields: {a: {path: [";
+    const char *names[2][2] = {{"a", NULL}, {"a.values", "a.offsets"}};
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_tensor t;
+    stk_status status;
+
+    for (int i = 0; i < count; i++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "n%d.jsonl", i);
+        stkt_write_file(stkt_path(name), files[i], strlen(files[i]));
+        sprintf(config + strlen(config), "%s%s", i ? ", " : "", stkt_path(name));
+    }
+    sprintf(config + strlen(config), "], source: {key: a%s}}}}\nloader: {batch_size: 100, num_workers: 0}", source);
+    status = stk_loader_open_text(config, NULL, NULL, 0, &loader, err);
+    if (status != STK_OK)
+        return status;
+    if (stk_loader_next(loader, &batch, err) != STK_OK)
+        fail_msg("%s", err->message);
+    for (int k = 0; k < 2; k++) {
+        if (stk_batch_tensor(batch, names[k][0], &t, NULL) != STK_OK)
+            continue;
+        for (int64_t i = 0; i < stk_tensor_nbytes(&t) / 8; i++)
+            values[i] = t.dtype == STK_F64 ? ((double *)t.data)[i] : (double)((int64_t *)t.data)[i];
+        for (int64_t i = 0; i < stk_batch_rows(batch); i++)
+            lengths[i] = k == 0 && t.ndim == 2 ? t.shape[1] : -1;
+        if (k == 1 && stk_batch_tensor(batch, names[k][1], &t, NULL) == STK_OK)
+            for (int64_t i = 0; i < stk_batch_rows(batch); i++)
+                lengths[i] = ((int64_t *)t.data)[i + 1] - ((int64_t *)t.data)[i];
+    }
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+    return STK_OK;
+}
+
+/* Shards that differ: in whole and real numbers, in the lengths of lists, and empty ones. */
+static void test_shards(void **state)
+{
+    static const char *const kinds[] = {"{\"a\":1}\n{\"a\":2}\n", "{\"a\":1.5}\n"},
+                             *const lists[] = {"{\"a\":[1,2]}\n", "{\"a\":[3,4,5]}\n{\"a\":[6,7,8]}\n"},
+                             *const empty[] = {"", "{\"a\":7}\n", "\n", "{\"a\":8}\n"},
+                             *const nulls[] = {"{\"a\":null}\n{\"a\":2}\n"},
+                             *const large[] = {"{\"a\":18446744073709551616}\n"};
+    double values[20] = {0};
+    int64_t lengths[20];
+    stk_error err;
+
+    (void)state;
+    assert_status(read_files(kinds, 2, "", values, lengths, &err), STK_E_MISMATCH);
+    assert_says("source.dtype: float64");
+    assert_ok(read_files(kinds, 2, ", dtype: float64", values, lengths, &err));
+    assert_true(values[0] == 1 && values[1] == 2 && values[2] == 1.5);
+    assert_ok(read_files(lists, 2, "", values, lengths, &err));
+    assert_true(lengths[0] == 2 && lengths[1] == 3 && lengths[2] == 3);
+    for (int i = 0; i < 8; i++)
+        assert_true(values[i] == i + 1);
+    assert_ok(read_files(empty, 4, "", values, lengths, &err));
+    assert_true(values[0] == 7 && values[1] == 8);
+    assert_ok(read_files(nulls, 1, "", values, lengths, &err));
+    assert_true(values[0] != values[0] && values[1] == 2); /* as pandas.read_json(lines=True) */
+    assert_ok(read_files(large, 1, ", dtype: float64", values, lengths, &err));
+    assert_true(values[0] == 0x1p64);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),
-        cmocka_unit_test(test_which_key),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_max_bytes),
+        cmocka_unit_test(test_cases),     cmocka_unit_test(test_which_key), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_max_bytes), cmocka_unit_test(test_shards),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,7 @@ static const stki_file_format formats[] = {
      GROUPS(&stki_csv_source, STKI_IMAGE_GROUPS, &stki_dtype_source, &stki_header_source, &stki_memory_source,
             &stki_verify_source, &stki_hdf5_source, &stki_raw_source)},
     {"text", ENDINGS(".txt"), NULL, stki_text_open, false, GROUPS(&stki_text_source)},
-    {"jsonl", ENDINGS(".jsonl", ".ndjson"), NULL, stki_jsonl_open, false, GROUPS(&stki_jsonl_source)},
+    {"jsonl", ENDINGS(".jsonl", ".ndjson"), NULL, stki_jsonl_open, false, GROUPS(&stki_jsonl_source, &stki_dtype_source)},
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 

@@ -356,6 +356,8 @@ stk_status stki_csv_reader(const stki_csv *csv, int column, const stki_reader_op
     if (status != STK_OK)
         return status;
     status = stki_array_reader(&array, "csv", csv->base.path, opts, out, err);
+    if (status == STK_OK)
+        (*out)->remedy = STKI_NUMBERS_REMEDY;
     stki_array_release(&array); /* the table itself goes, now that the numbers are in memory */
     if (status == STK_OK)
         (*out)->held_bytes += (*out)->count * (*out)->max_bytes;

@@ -1,11 +1,12 @@
 /* jsonl.c: what the values of a key are in lines of JSON; see text.h. Texts are what they are, line by line. For
  * numbers and lists of numbers all lines are looked at when the file is opened: whole numbers are i64, others f64, and
- * lists of one length are rows. */
+ * lists of one length are rows. A null among numbers is NaN, and makes them f64. */
 #include "allocate.h"
 #include "error.h"
 #include "npy_header.h"
 #include "text.h"
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 static stk_status fail_value(const stki_text_file *text, int64_t index, int64_t at, const char *found,
@@ -37,6 +38,23 @@ static enum stki_jsonl_kind kind_of(enum stki_json_found found)
     return found == STKI_JSON_NUMBER ? STKI_JSONL_NUMBER : found == STKI_JSON_LIST ? STKI_JSONL_LIST : STKI_JSONL_TEXT;
 }
 
+static bool is_null(enum stki_json_found found, const stki_json_problem *problem)
+{
+    return found == STKI_JSON_OTHER && strcmp(problem->what, "null") == 0;
+}
+
+/* The next number of a value. False: something else stands there, or one that is too large, which *number says. */
+static bool next_number(const stki_text_file *text, const char **at, const char *end, stki_json_number *number)
+{
+    *number = (stki_json_number){0};
+    if (text->kind == STKI_JSONL_NUMBER && **at == 'n') { /* null: the whole value */
+        number->real = (double)NAN;
+        *at = end;
+        return true;
+    }
+    return stki_json_next(at, end, number) && (text->reals || !number->too_large);
+}
+
 stk_status stki_jsonl_find(const stki_text_file *text, int64_t index, int64_t at, const char *line, int64_t bytes,
                            stki_json_span *out, stk_error *err)
 {
@@ -51,6 +69,8 @@ stk_status stki_jsonl_find(const stki_text_file *text, int64_t index, int64_t at
         return stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){text->base.path, index, at, NULL, NULL},
                             "line %" PRId64 ": it is no object with the key \"%s\" (source.key)",
                             stki_text_line(text, index), text->key);
+    if (text->kind == STKI_JSONL_NUMBER && is_null(found, &problem))
+        return STK_OK;
     if (found == STKI_JSON_OTHER || kind_of(found) != text->kind)
         return fail_value(text, index, at, found == STKI_JSON_TEXT ? "a string" : problem.what, kind_names[text->kind],
                           err);
@@ -66,9 +86,12 @@ stk_status stki_jsonl_numbers(const stki_text_file *text, stk_dtype dtype, int64
     if (text->kind == STKI_JSONL_LIST)
         next = stki_json_list(value, &end);
     for (*count = 0; next < end; ++*count) {
-        if (!stki_json_next(&next, end, &number) || number.too_large)
-            return fail_value(text, index, at, *next == '[' ? "a list in it" : "something else in it",
-                              "numbers, whole ones of 64 bits", err);
+        if (!next_number(text, &next, end, &number))
+            return number.too_large
+                       ? fail_value(text, index, at, "a whole number beyond 64 bits",
+                                    "smaller ones, or source.dtype: float64, which rounds them", err)
+                       : fail_value(text, index, at, *next == '[' ? "a list in it" : "something else in it", "numbers",
+                                    err);
         if (to && (*count >= (text->kind == STKI_JSONL_LIST ? text->most : 1) || (dtype == STK_I64 && !number.whole)))
             return fail_value(text, index, at, "another one", "the one that was there when the file was opened", err);
         if (to && dtype == STK_I64)
@@ -114,7 +137,7 @@ static void take_facts(stki_text_file *text, const stki_json_span *value, int64_
 
     if (text->kind == STKI_JSONL_LIST)
         next = stki_json_list(value, &end);
-    while (text->dtype == STK_I64 && next < end && stki_json_next(&next, end, &number))
+    while (text->dtype == STK_I64 && next < end && next_number(text, &next, end, &number))
         if (!number.whole)
             text->dtype = STK_F64;
     text->width = first || text->width == count ? count : -1;
@@ -129,7 +152,7 @@ static stk_status look_at_all(stki_text_file *text, stk_error *err)
     stki_json_span value;
     stk_status status = STK_OK;
 
-    text->dtype = STK_I64;
+    text->dtype = text->reals ? STK_F64 : STK_I64;
     for (int64_t i = 0; i < text->index.count && status == STK_OK; i++) {
         status = read_line(text, i, &block, &room, &line, &at, &bytes, err);
         if (status == STK_OK)
@@ -167,6 +190,9 @@ stk_status stki_jsonl_look(stki_text_file *text, const char *named, const char *
     }
     if (status == STK_OK)
         found = stki_json_find(line, bytes, text->key, &value, &problem);
+    for (int64_t i = 1; status == STK_OK && is_null(found, &problem) && i < text->index.count; i++)
+        if ((status = read_line(text, i, &block, &room, &line, &at, &bytes, err)) == STK_OK)
+            found = stki_json_find(line, bytes, text->key, &value, &problem);
     stki_free(block);
     text->kind = kind_of(found);
     return status == STK_OK && text->kind != STKI_JSONL_TEXT ? look_at_all(text, err) : status;

@@ -36,6 +36,7 @@ typedef struct stki_text_file {
     int64_t separator_bytes;
     char *key;                 /* of JSON; NULL: the text itself is the sample */
     enum stki_jsonl_kind kind; /* of JSON; the next three of numbers and lists */
+    bool reals;                /* source.dtype: float64: numbers are F64 even if all are whole, or larger ones are */
     stk_dtype dtype;           /* I64, F64 */
     int64_t width;             /* numbers of a list; -1: they differ */
     int64_t most;              /* of the longest one */

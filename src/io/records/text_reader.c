@@ -275,9 +275,12 @@ static void describe(struct texts *t)
     base->file = file;
     base->place = texts_place;
     base->placer = base;
+    base->untyped = t->text->key && base->count == 0;
     if (t->text->kind == STKI_JSONL_TEXT)
         return;
     base->ending = NULL;
+    base->remedy = STKI_NUMBERS_REMEDY;
+    base->lists = t->text->kind == STKI_JSONL_LIST;
     base->dtype = t->text->dtype;
     base->ndim = t->text->kind == STKI_JSONL_LIST;
     base->variable = base->ndim == 1 && t->text->width < 0;
