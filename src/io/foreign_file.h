@@ -9,11 +9,18 @@
 
 enum { STKI_KIND_BYTES = 64 }; /* of the beginning are enough */
 
+/* Whether raw data that begins so is nevertheless raw data. */
+enum stki_kind_certainty {
+    STKI_KIND_POSSIBLE, /* by chance */
+    STKI_KIND_LIKELY,   /* only if the config says that it is */
+    STKI_KIND_SURE      /* never */
+};
+
 typedef struct stki_file_kind {
     const char *what;   /* "a gzip file", "a Git LFS pointer" */
     const char *advice; /* "gunzip it"; "": nothing but another file */
     bool text;          /* it is text itself: other text may begin so */
-    bool sure;          /* not even raw data begins so by chance */
+    enum stki_kind_certainty certainty;
 } stki_file_kind;
 
 /* NULL: none of those that are known. `text`: the file should be text, and kinds whose signs are letters need a NUL,

@@ -325,7 +325,7 @@ static void test_bad_fields(void **state)
     }
     assert_status(stk_beton_create(stkt_path("bad.beton"), all_fields, 0, 1, NULL, &writer, &err), STK_E_BAD_ARG);
     assert_status(stk_beton_create(stkt_path("bad.beton"), all_fields, 65536, 1, NULL, &writer, &err), STK_E_BAD_ARG);
-    assert_status(stk_beton_create(stkt_path("bad.beton"), all_fields, 1, 0, NULL, &writer, &err), STK_E_BAD_ARG);
+    assert_status(stk_beton_create(stkt_path("bad.beton"), all_fields, 1, -1, NULL, &writer, &err), STK_E_BAD_ARG);
     for (int bit = 0; bit < 40; bit++) {
         int64_t page = INT64_C(1) << bit;
         stk_beton_opts opts = {.struct_size = sizeof opts, .page_bytes = page + (page == 1 << 22)};
@@ -335,6 +335,24 @@ static void test_bad_fields(void **state)
                           STK_E_BAD_ARG);
     }
     assert_int_equal(access(stkt_path("bad.beton"), F_OK), -1);
+}
+
+/* A file of no records is one: 16 bytes of header, the field and nothing behind them. */
+static void test_no_records(void **state)
+{
+    stk_beton_writer *writer;
+    stki_container *c;
+    stk_error err;
+
+    (void)state;
+    assert_ok(stk_beton_create(stkt_path("none.beton"), all_fields, 2, 0, NULL, &writer, &err));
+    assert_ok(stk_beton_commit(writer, &err));
+    assert_ok(stki_container_open(stkt_path("none.beton"), &(stki_reader_opts){0}, &c, &err));
+    assert_int_equal(c->member_count, 2);
+    assert_int_equal(c->members[0].count, 0);
+    stki_container_release(c);
+    assert_ok(stk_beton_create(stkt_path("few.beton"), all_fields, 2, 1, NULL, &writer, &err));
+    assert_status(stk_beton_commit(writer, &err), STK_E_MISMATCH); /* one was announced */
 }
 
 /* One value that can't be written. */
@@ -504,6 +522,7 @@ int main(void)
         cmocka_unit_test(test_golden_empty),
         cmocka_unit_test(test_read_back),
         cmocka_unit_test(test_jpeg),
+        cmocka_unit_test(test_no_records),
         cmocka_unit_test(test_bad_fields),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_f06_larger_than_page),

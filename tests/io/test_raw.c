@@ -27,6 +27,35 @@ static void check_open(const char *path, const char *source, stk_status expected
         stki_reader_destroy(reader);
 }
 
+/* What is another file by its first bytes is read as raw data only where the config says so. */
+static void test_other_files(void **state)
+{
+    static const struct {
+        const char *head, *says;
+        stk_status raw; /* with format: raw */
+    } cases[] = {
+        {"\x1f\x8b\x08", "gunzip", STK_OK},
+        {"<!DOCTYPE html>", "HTML", STK_OK},
+        {"PAR1", "Parquet", STK_OK},
+        {"\x93NUMPY", "npy", STK_OK},
+        {"version https://git-lfs.github.com/spec/v1", "git lfs pull", STK_E_UNSUPPORTED},
+    };
+    const char *path = stkt_path("other.bin");
+    char bytes[64] = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        memset(bytes, 0, sizeof bytes);
+        memcpy(bytes, cases[i].head, strlen(cases[i].head));
+        stkt_write_file(path, bytes, sizeof bytes);
+        check_open(path, "{dtype: u8}", STK_E_UNSUPPORTED, cases[i].says);
+        check_open(path, "{dtype: u8, format: raw}", cases[i].raw, cases[i].says);
+    }
+    check_open(path, "{dtype: u8, format: raw, offset: 8}", STK_E_UNSUPPORTED, "git lfs pull");
+    stkt_write_file(path, "\0\0\1\0\2\0\3\0", 8); /* an icon, or numbers */
+    check_open(path, "{dtype: u16}", STK_OK, NULL);
+}
+
 static void test_options(void **state)
 {
     const char *path = stkt_path("raw.bin");
@@ -140,10 +169,8 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_llmc_warning),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_options),      cmocka_unit_test(test_other_files), cmocka_unit_test(test_values),
+        cmocka_unit_test(test_llmc_warning), cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

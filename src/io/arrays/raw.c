@@ -81,8 +81,10 @@ static stk_status count_samples(const char *path, const raw_options *raw, stk_dt
     return STK_OK;
 }
 
-/* Raw data may begin with anything, but for the whole first line of a Git LFS pointer. */
-static stk_status check_kind(const stki_file *file, stk_error *err)
+/* Raw data may begin with anything. Signs of other files are nevertheless believed unless the config says that the data
+ * is raw; the whole first line of a Git LFS pointer always is. */
+static stk_status check_kind(const stki_file *file, const raw_options *raw, const stki_reader_opts *opts,
+                             stk_error *err)
 {
     char head[STKI_KIND_BYTES];
     const int64_t count = file->size < STKI_KIND_BYTES ? file->size : STKI_KIND_BYTES;
@@ -92,10 +94,14 @@ static stk_status check_kind(const stki_file *file, stk_error *err)
     if (status != STK_OK)
         return status;
     kind = stki_file_kind_of(head, count, false);
-    if (!kind || !kind->sure)
+    if (!kind || kind->certainty == STKI_KIND_POSSIBLE ||
+        (kind->certainty == STKI_KIND_LIKELY && (opts->format || raw->offset > 0)))
         return STK_OK;
-    return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){file->path, -1, -1, kind->what, "raw data"},
-                        "the file is something else than it is read as (%s)", kind->advice);
+    return stki_fail_at(
+        err, STK_E_UNSUPPORTED,
+        (stki_place){file->path, -1, -1, kind->what,
+                     kind->certainty == STKI_KIND_SURE ? "raw data" : "raw data; source.format: raw reads it anyway"},
+        "the file is something else than it is read as (%s)", kind->advice);
 }
 
 stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
@@ -114,7 +120,7 @@ stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_co
     status = stki_file_open(path, opts->access, opts->pattern, &array.file, err);
     if (status != STK_OK)
         return status;
-    status = check_kind(array.file, err);
+    status = check_kind(array.file, raw, opts, err);
     if (status != STK_OK) {
         stki_file_close(array.file);
         return status;

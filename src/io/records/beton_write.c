@@ -46,9 +46,9 @@ static stk_status check_numbers(const char *path, int field_count, int64_t sampl
     if (field_count < 1 || field_count > UINT16_MAX)
         return stki_fail_at(err, STK_E_BAD_ARG, (stki_place){path, -1, -1, STKI_TEXT("%d", field_count), "1 to 65535"},
                             "number of fields");
-    if (sample_count < 1)
+    if (sample_count < 0)
         return stki_fail_at(err, STK_E_BAD_ARG,
-                            (stki_place){path, -1, -1, STKI_TEXT("%" PRId64, sample_count), "at least 1"},
+                            (stki_place){path, -1, -1, STKI_TEXT("%" PRId64, sample_count), "0 or more"},
                             "number of samples");
     if (page_bytes < PAGE_LEAST || page_bytes > PAGE_MOST || (page_bytes & (page_bytes - 1)))
         return stki_fail_at(
@@ -355,7 +355,7 @@ static stk_status finish(stk_beton_writer *w, stk_error *err)
     stk_status status = stki_beton_flush_rows(w, err);
 
     w->layout.sample_count = w->done;
-    if (status == STK_OK && w->regions == 0)
+    if (status == STK_OK && (w->regions == 0 || w->done == 0))
         return write_header(w, table, err);
     table = w->layout.data_start + (w->cursor.page + 1) * w->layout.page_bytes;
     if (status == STK_OK)
@@ -394,7 +394,7 @@ static stk_status commit(stk_beton_writer *w, bool fewer, int64_t *bytes, stk_er
     if (status == STK_OK)
         status = finish(w, err);
     if (status == STK_OK) {
-        *bytes = w->regions > 0 ? stki_output_position(w->output) : w->layout.rows + w->done * w->layout.row_bytes;
+        *bytes = w->regions > 0 && w->done > 0 ? stki_output_position(w->output) : w->layout.rows + w->done * w->layout.row_bytes;
         stki_page_writer_destroy(w->pages); /* its threads are done */
         w->pages = NULL;
         status = stki_output_commit(w->output, err);
