@@ -2,7 +2,8 @@
  *
  *     bench_convert [hot | w1 | w2 | w3 | auto]... [--dir=DIR] [--rounds=N] [--threads=N] [--slice=N] [--only=WORDS]
  *
- * hot   one image again and again, source and destination in the second-level cache: what the arithmetic costs
+ * hot   one image again and again, source and destination in the second-level cache: what the arithmetic costs; and a
+ *       table of the AVX-512 kernels beside those for AVX2 and the compiler's plain loops
  * w2    random rows of 150,528 bytes out of a mapped file, into the rows of four batches in turn, each way of storing
  * w1    the same with 3,072-byte images, w3 with 2,048-byte f32 rows
  * auto  rings of several sizes, filled and read in turn by one thread, stored both ways: where `auto` should change
@@ -176,6 +177,11 @@ PLAIN(plain_blocked, limit_norm_blocked, float)
 PLAIN(plain_blocked_nt, limit_norm_blocked_streaming, float)
 PLAIN(plain_half, limit_half_blocked, uint16_t)
 PLAIN(plain_quant, limit_quant_blocked, int8_t)
+PLAIN(plain_u16, limit_row_u16, void)
+PLAIN(plain_i32, limit_row_i32, void)
+PLAIN(plain_i64, limit_row_i64, void)
+PLAIN(plain_f32, limit_row_f32, void)
+PLAIN(plain_f64, limit_row_f64, void)
 PLAIN(plain_memcpy, memcpy, void)
 PLAIN(plain_copy_nt, limit_copy_streaming, void)
 
@@ -217,11 +223,67 @@ static void add_convert(const char *prefix, struct job job, stki_convert *conver
         unit);
 }
 
+/* The same kernel for another instruction set; NULL: none was measured. */
+static const bench_way *same_of(const bench_way *way, const char *isa, const char *other)
+{
+    const char *at = strstr(way->name, isa);
+    char name[80];
+
+    snprintf(name, sizeof name, "%.*s%s%s", (int)(at - way->name), way->name, other, at + strlen(isa));
+    for (int i = 0; i < way_count; i++)
+        if (strcmp(ways[i].name, name) == 0)
+            return &ways[i];
+    return NULL;
+}
+
+/* The plain loop that does the same. */
+static const bench_way *plain_of(const bench_way *way)
+{
+    static const char *const pairs[][2] = {{"hot avx512 u8>f32 hwc3-planar", "norm_hot_blocked"},
+                                           {"hot avx512 u8>bf16 hwc3-planar", "half_hot_blocked"},
+                                           {"hot avx512 u8>i8 hwc3-planar", "quant_hot_blocked"},
+                                           {"hot row avx512 u16>f32 runs", "row_u16"},
+                                           {"hot row avx512 i32>f32 runs", "row_i32"},
+                                           {"hot row avx512 i64>f32 runs", "row_i64"},
+                                           {"hot row avx512 f32>f32 runs", "row_f32"},
+                                           {"hot row avx512 f64>f32 runs", "row_f64"}};
+
+    for (int k = 0; k < (int)(sizeof pairs / sizeof pairs[0]); k++)
+        for (int i = 0; i < way_count && strcmp(way->name, pairs[k][0]) == 0; i++)
+            if (strcmp(ways[i].name, pairs[k][1]) == 0)
+                return &ways[i];
+    return NULL;
+}
+
+/* Each AVX-512 kernel beside the AVX2 one and the compiler's plain loop: none should be below 1. */
+static void print_table(int passes)
+{
+    printf("%-36s %12s %8s %8s\n", "# kernel", "a second", "to avx2", "to plain");
+    for (int i = 0; i < way_count; i++) {
+        const bench_way *lower, *plain;
+        double best;
+
+        if (!strstr(ways[i].name, "avx512"))
+            continue;
+        const double own = ways[i].units / bench_median(&ways[i], passes, &best);
+        printf("%-36s %12.0f", ways[i].name, own);
+        if ((lower = same_of(&ways[i], "avx512", "avx2")))
+            printf(" %8.2f", own * bench_median(lower, passes, &best) / lower->units);
+        else
+            printf(" %8s", "-");
+        if ((plain = plain_of(&ways[i])))
+            printf(" %8.2f", own * bench_median(plain, passes, &best) / plain->units);
+        printf("\n");
+    }
+}
+
 static void run_group(const char *label, int passes)
 {
     for (int threads = 1; threads <= 2; threads++)
         if (!only_threads || only_threads == threads)
             bench_run(label, ways, way_count, threads, passes);
+    if (strcmp(label, "hot") == 0)
+        print_table(passes);
     for (int i = 0; i < way_count; i++)
         stki_convert_destroy(jobs[i].convert);
     way_count = 0;
@@ -231,6 +293,15 @@ static void group_hot(void)
 {
     static const enum stki_isa isas[] = {STKI_ISA_AVX512, STKI_ISA_AVX2, STKI_ISA_NEON, STKI_ISA_REF};
     static const stk_dtype to[] = {STK_F32, STK_BF16, STK_F16, STK_I8, STK_U8};
+    static const struct {
+        const char *name;
+        void (*plain)(void *, const void *, size_t);
+        double bytes;
+    } rows[] = {{"row_u16", plain_u16, 6},
+                {"row_i32", plain_i32, 8},
+                {"row_i64", plain_i64, 12},
+                {"row_f32", plain_f32, 8},
+                {"row_f64", plain_f64, 12}};
     struct job job = {.rows = bench_memory(4 << 20), .slots = bench_memory(4 << 20), .elements = 224 * 224};
     const double each = 150528;
 
@@ -242,6 +313,10 @@ static void group_hot(void)
     add("half_hot_blocked", job, pass_hot, 0, HOT_IMAGES, 3 * each, "images/s");
     job.plain = plain_quant;
     add("quant_hot_blocked", job, pass_hot, 0, HOT_IMAGES, 2 * each, "images/s");
+    for (int i = 0; i < (int)(sizeof rows / sizeof rows[0]); i++) {
+        job.plain = rows[i].plain;
+        add(rows[i].name, job, pass_hot, 0, HOT_IMAGES, rows[i].bytes * 50176, "rows/s");
+    }
     for (int i = 0; i < 3; i++) {
         if (!stki_isa_usable(isas[i]))
             continue;

@@ -230,3 +230,15 @@ void limit_tokens(int64_t *restrict dst, const uint16_t *restrict src, size_t co
     for (size_t i = 0; i < count; i++)
         dst[i] = src[i];
 }
+
+#define LIMIT_ROW(name, type)                                                          \
+    void limit_row_##name(float *restrict dst, const type *restrict src, size_t count) \
+    {                                                                                  \
+        for (size_t i = 0; i < count; i++)                                             \
+            dst[i] = (float)src[i] * limit_a[0] + limit_b[0];                          \
+    }
+LIMIT_ROW(u16, uint16_t)
+LIMIT_ROW(i32, int32_t)
+LIMIT_ROW(i64, int64_t)
+LIMIT_ROW(f32, float)
+LIMIT_ROW(f64, double)

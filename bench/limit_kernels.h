@@ -23,6 +23,13 @@ void limit_half_blocked(uint16_t *dst, const uint8_t *src, size_t pixels);
 void limit_quant_blocked(int8_t *dst, const uint8_t *src, size_t pixels);
 void limit_tokens(int64_t *dst, const uint16_t *src, size_t count);
 
+/* Rows to f32, with one multiply-add. */
+void limit_row_u16(float *dst, const uint16_t *src, size_t count);
+void limit_row_i32(float *dst, const int32_t *src, size_t count);
+void limit_row_i64(float *dst, const int64_t *src, size_t count);
+void limit_row_f32(float *dst, const float *src, size_t count);
+void limit_row_f64(float *dst, const double *src, size_t count);
+
 extern const float limit_a[3], limit_b[3];
 
 #endif

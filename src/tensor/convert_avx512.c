@@ -231,6 +231,30 @@ enum { ALL_LANES = 0xffff };
 
 #include "convert_body.h"
 
+/* Three vectors are 16 pixels of three elements; the compiler's loop takes half of that at once. */
+static void deinterleave_32(uint8_t *const *planes, const uint8_t *from, int64_t n)
+{
+    const vi lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const vi first = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(3));
+    int64_t i = 0;
+
+    for (; i + WIDTH <= n; i += WIDTH) {
+        const vi x = vi_load(from + 12 * i), y = vi_load(from + 12 * i + UNIT), z = vi_load(from + 12 * i + 2 * UNIT);
+        for (int c = 0; c < 3; c++) {
+            const vi at = _mm512_add_epi32(first, _mm512_set1_epi32(c));
+            const vi low = _mm512_permutex2var_epi32(x, at, y);
+            _mm512_storeu_si512(planes[c] + 4 * i, _mm512_mask_permutexvar_epi32(
+                                                       low, _mm512_cmpge_epi32_mask(at, _mm512_set1_epi32(32)), at, z));
+        }
+    }
+    if (i < n)
+        deinterleave3_32((uint8_t *const[3]){planes[0] + 4 * i, planes[1] + 4 * i, planes[2] + 4 * i}, from + 12 * i,
+                         n - i);
+}
+
+#undef STKI_DEINTERLEAVE3_32
+#define STKI_DEINTERLEAVE3_32 deinterleave_32
+
 const stki_convert_kernels *stki_convert_kernels_avx512(void)
 {
     static const stki_convert_kernels kernels = {

@@ -72,6 +72,7 @@ static void deinterleave4_64(uint8_t *const *planes, const uint8_t *restrict fro
         for (int k = 0; k < 4; k++)
             memcpy(planes[k] + 8 * i, from + 8 * (4 * i + k), 8);
 }
+#define STKI_DEINTERLEAVE3_32 deinterleave3_32 /* a file may have a better one */
 #define STKI_INTERLEAVES                                                  \
     {                                                                     \
         {interleave3_8, interleave4_8}, {interleave3_16, interleave4_16}, \
@@ -82,7 +83,7 @@ static void deinterleave4_64(uint8_t *const *planes, const uint8_t *restrict fro
 #define STKI_DEINTERLEAVES                                                        \
     {                                                                             \
         {deinterleave3_8, deinterleave4_8}, {deinterleave3_16, deinterleave4_16}, \
-            {deinterleave3_32, deinterleave4_32},                                 \
+            {STKI_DEINTERLEAVE3_32, deinterleave4_32},                            \
         {                                                                         \
             deinterleave3_64, deinterleave4_64                                    \
         }                                                                         \
