@@ -273,6 +273,8 @@ stk_status stki_container_reader(const stki_container *c, int64_t member, const 
 
     opts = opts ? opts : &defaults;
     status = plain_reader(c, member, opts, out, err);
+    if (status == STK_OK && c->finish)
+        status = c->finish(c, member, opts, out, err);
     if (status == STK_OK && (*out)->file &&
         stki_file_known_changed((*out)->file)) { /* it was cut while its index was read */
         status = stki_file_intact((*out)->file, -1, err);

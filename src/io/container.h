@@ -73,10 +73,15 @@ typedef struct stki_container_ops {
 typedef stk_status stki_open_fn(const char *path, const struct stki_reader_opts *opts, stki_container **out,
                                 stk_error *err);
 
+/* May replace *reader by one over it, as opts ask. Destroys it on failure. */
+typedef stk_status stki_finish_fn(const stki_container *container, int64_t member, const stki_reader_opts *opts,
+                                  stki_reader **reader, stk_error *err);
+
 struct stki_container {
     const stki_container_ops *ops;
     const stki_source_group *const *groups; /* of options, that its format takes; set by stki_container_open */
     stki_open_fn *open;                     /* for members whose samples are files; set by the same */
+    stki_finish_fn *finish;                 /* what happens to readers before they are used, or NULL; set by the same */
     stki_counter refs;
     char *path; /* owned */
     int64_t member_count;

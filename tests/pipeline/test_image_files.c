@@ -285,11 +285,66 @@ static void refused(void **state)
     assert_refused("alike", ", source: {depth: 16}", STK_E_UNSUPPORTED, "16 bits");
 }
 
+/* The first batch of a field, each row `bytes` long. */
+static void first_rows(const char *path, const char *source, int64_t rows, int64_t bytes, uint8_t *out)
+{
+    stk_loader *loader = NULL;
+    stk_batch *batch;
+    stk_error err;
+    stk_tensor t;
+
+    assert_int_equal(stkt_open(&loader, "{dataset: {fields: {x: {path: %s, source: {%s}}}}, loader: {batch_size: %d}}",
+                               path, source, (int)rows),
+                     STK_OK);
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_ok(stk_batch_tensor(batch, "x", &t, &err));
+    assert_int_equal(stk_tensor_nbytes(&t), rows * bytes);
+    memcpy(out, t.data, (size_t)(rows * bytes));
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+}
+
+/* Twelve copies of a PNG file as rows of an HDF5 file (by h5py), in three types: the pixels of the file itself. */
+static void bytes_in_hdf5(void **state)
+{
+    static const char *const names[] = {"rows", "opaque", "vlen"}, *const ways[] = {"color: index", "color: rgb",
+                                                                                    "decode: exact, color: gray"};
+    enum { PIXELS = 48, ROWS = 12 };
+
+    (void)state;
+    for (int w = 0; w < 3; w++) {
+        const int64_t bytes = w == 1 ? 3 * PIXELS : PIXELS;
+        uint8_t one[3 * PIXELS], all[ROWS * 3 * PIXELS];
+        int sum = 0;
+
+        first_rows(STKT_TESTS_DIR "/data/voc-mask.png", ways[w], 1, bytes, one);
+        for (int i = 0; w == 0 && i < PIXELS; i++)
+            sum += one[i];
+        assert_int_equal(sum, w == 0 ? 16 * (0 + 15 + 255) : 0); /* 16 pixels of each class */
+        for (int n = 0; n < 3; n++) {
+            char source[128];
+
+            snprintf(source, sizeof source, "name: %s, images: true, %s", names[n], ways[w]);
+            first_rows(STKT_TESTS_DIR "/data/hdf5/images.h5", source, ROWS, bytes, all);
+            for (int r = 0; r < ROWS; r++)
+                assert_memory_equal(all + r * bytes, one, (size_t)bytes);
+        }
+    }
+    {
+        stk_loader *loader = NULL;
+
+        assert_int_equal(stkt_open(&loader, "{dataset: {fields: {x: {path: %s, source: {name: rows, color: index}}}}}",
+                                   STKT_TESTS_DIR "/data/hdf5/images.h5"),
+                         STK_E_CONFIG); /* without images: true */
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_size),    cmocka_unit_test(one_size),       cmocka_unit_test(unreadable),
-        cmocka_unit_test(their_paths), cmocka_unit_test(stored_numbers), cmocka_unit_test(refused),
+        cmocka_unit_test(any_size),      cmocka_unit_test(one_size),       cmocka_unit_test(unreadable),
+        cmocka_unit_test(their_paths),   cmocka_unit_test(stored_numbers), cmocka_unit_test(refused),
+        cmocka_unit_test(bytes_in_hdf5),
     };
 
     return cmocka_run_group_tests(tests, write_files, NULL);

@@ -99,6 +99,8 @@ static const fixture fixtures[] = {
      "{dataset: {fields: {x: {path: %D/lines.txt, pad: {to: 6}}}}, loader: {" RUN
      ", on_error: skip, max_error_fraction: 1}}"},
     {IMAGE, "{dataset: {fields: {image: {path: '%D/pictures', transforms: [{resize: [4, 4]}]}}}, loader: {" RUN "}}"},
+    {IMAGE, "{dataset: {fields: {image: {path: '" STKT_TESTS_DIR
+            "/data/hdf5/images.h5', source: {name: rows}}}}, loader: {" RUN "}}"},
     {IMAGE, "{dataset: {fields: {image: {path: '%D/deep'}}}, loader: {" RUN "}}"},
     {"loader=loader " IMAGE "dataset.fields.NAME.ragged=dataset.fields.image.ragged",
      "{dataset: {fields: {image: {path: '%D/damaged', ragged: {max_bytes: 20000}}}}, loader: {" RUN

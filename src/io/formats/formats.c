@@ -8,6 +8,7 @@
 #include "foreign_file.h"
 #include "format.h"
 #include "hdf5_container.h"
+#include "image_bytes.h"
 #include "image_folder.h"
 #include "image_set.h"
 #include "npy.h"
@@ -65,7 +66,7 @@ static const stki_file_format formats[] = {
      GROUPS(&stki_header_source, &stki_memory_source, &stki_verify_source)},
     {"safetensors", ENDINGS(".safetensors"), NULL, stki_safetensors_container, false, NULL},
     {"hdf5", ENDINGS(".h5", ".hdf5", ".hdf", ".nc", ".nc4"), stki_hdf5_matches, stki_hdf5_container_open, false,
-     GROUPS(&stki_hdf5_source, &stki_memory_source)},
+     GROUPS(&stki_hdf5_source, &stki_memory_source, &stki_image_bytes_source, STKI_IMAGE_GROUPS)},
     {"webdataset", ENDINGS(".tar"), stki_webdataset_matches, stki_webdataset_open, false,
      GROUPS(&stki_tar_source, &stki_dtype_source, &stki_header_source, STKI_IMAGE_GROUPS)},
     {"beton", ENDINGS(".beton"), stki_beton_matches, stki_beton_open, false,
@@ -82,7 +83,8 @@ static const stki_file_format formats[] = {
      GROUPS(&stki_csv_source, STKI_IMAGE_GROUPS, &stki_dtype_source, &stki_header_source, &stki_memory_source,
             &stki_verify_source, &stki_hdf5_source, &stki_raw_source)},
     {"text", ENDINGS(".txt"), NULL, stki_text_open, false, GROUPS(&stki_text_source)},
-    {"jsonl", ENDINGS(".jsonl", ".ndjson"), NULL, stki_jsonl_open, false, GROUPS(&stki_jsonl_source, &stki_dtype_source)},
+    {"jsonl", ENDINGS(".jsonl", ".ndjson"), NULL, stki_jsonl_open, false,
+     GROUPS(&stki_jsonl_source, &stki_dtype_source)},
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 
@@ -232,6 +234,7 @@ void stki_container_complete(stki_container *container)
 
     container->groups = format ? format->groups : NULL;
     container->open = stki_container_open;
+    container->finish = format && strcmp(format->name, "hdf5") == 0 ? stki_image_bytes_finish : NULL;
 }
 
 stk_status stki_file_format_open(const stki_file_format *format, const char *path, const stki_reader_opts *opts,
