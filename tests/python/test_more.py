@@ -191,6 +191,15 @@ class Files(Case):
         self.assertIn(b'"uint8"', done.stdout)
 
 
+class Examples(Case):
+    def test_train_digits(self):
+        program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "train_digits.py")
+        outputs = [subprocess.run([sys.executable, program, DIGITS, os.path.join(DATA, "digits_labels.npy")], capture_output=True,
+                                  text=True, check=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}).stdout for _ in range(2)]
+        self.assertEqual(outputs[0], outputs[1])
+        self.assertGreater(float(outputs[0].split()[2].rstrip("%")), 90)
+
+
 class Looks(Case):
     def test_preview(self):
         with open_digits() as loader:
