@@ -13,6 +13,7 @@
 enum {
     STKI_PIXELS_TILE = 4096,
     STKI_PIXELS_CHANNELS = 4,
+    STKI_PIXELS_LOADS = 4,  /* of 16 bytes, that a thread has in flight */
     STKI_PIXELS_SLACK = 48, /* a row's bytes begin at any of 16, and are read a little past their end */
     STKI_PIXELS_BYTES = STKI_PIXELS_TILE * STKI_PIXELS_CHANNELS + STKI_PIXELS_SLACK
 };
@@ -64,20 +65,20 @@ STKI_KERNEL_FN int stki_pixels_row_of(const stki_pixels_args *args, uint32_t blo
     return 1;
 }
 
-STKI_KERNEL_FN void stki_pixels_fetch(const stki_pixels_row *row, uint32_t chunk, uint8_t *shared)
+/* Loads a chunk of 16 bytes. 0: the row has only part of it, which is in shared memory already. */
+STKI_KERNEL_FN int stki_pixels_fetch(const stki_pixels_row *row, uint32_t chunk, uint8_t *shared, stki_words *out)
 {
     const int64_t start = (int64_t)chunk * 16 - row->shift; /* seen from the row's first byte */
 
-    if (start >= (int64_t)row->bytes)
-        return;
     if (start >= 0 && start + 16 <= (int64_t)row->bytes) {
-        stki_store_words(shared + chunk * 16, stki_load_words(row->from + start));
-        return;
+        *out = stki_load_words(row->from + start);
+        return 1;
     }
     STKI_ROLL
     for (int i = 0; i < 16; i++)
         if (start + i >= 0 && start + i < (int64_t)row->bytes)
             shared[chunk * 16 + (uint32_t)i] = row->from[start + i];
+    return 0;
 }
 
 STKI_KERNEL_FN void stki_pixels_read(const stki_pixels_args *args, int size, int mirrored, stki_spot spot,
@@ -85,11 +86,26 @@ STKI_KERNEL_FN void stki_pixels_read(const stki_pixels_args *args, int size, int
 {
     const uint32_t chunks = args->row_chunks * args->tile_rows;
 
-    for (uint32_t i = spot.thread; i < chunks; i += STKI_BLOCK_THREADS) {
-        uint32_t row = stki_quotient(args->by_row_chunks, i);
-        stki_pixels_row place;
-        if (stki_pixels_row_of(args, spot.block, row, size, mirrored, &place))
-            stki_pixels_fetch(&place, i - row * args->row_chunks, shared + row * args->pitch);
+    for (uint32_t i = spot.thread; i < chunks; i += STKI_PIXELS_LOADS * STKI_BLOCK_THREADS) {
+        stki_words words[STKI_PIXELS_LOADS];
+        uint32_t place[STKI_PIXELS_LOADS]; /* in shared memory; UINT32_MAX: nothing is left to store */
+
+        STKI_UNROLL
+        for (uint32_t k = 0; k < STKI_PIXELS_LOADS; k++) {
+            const uint32_t at = i + k * STKI_BLOCK_THREADS, row = stki_quotient(args->by_row_chunks, at);
+            const uint32_t chunk = at - row * args->row_chunks;
+            stki_pixels_row from;
+
+            place[k] = UINT32_MAX;
+            words[k].w[0] = words[k].w[1] = words[k].w[2] = words[k].w[3] = 0;
+            if (at < chunks && stki_pixels_row_of(args, spot.block, row, size, mirrored, &from) &&
+                stki_pixels_fetch(&from, chunk, shared + row * args->pitch, &words[k]))
+                place[k] = row * args->pitch + chunk * 16;
+        }
+        STKI_UNROLL
+        for (uint32_t k = 0; k < STKI_PIXELS_LOADS; k++)
+            if (place[k] != UINT32_MAX)
+                stki_store_words(shared + place[k], words[k]);
     }
 }
 
