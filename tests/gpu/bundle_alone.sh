@@ -8,11 +8,12 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 export GPU_BUNDLE=$build/gpu-bundle
 "$root/scripts/gpu-bundle" --from="$build" --checks="$build/gpu-check"
 
-for program in "$GPU_BUNDLE"/bin/*; do
+for program in "$GPU_BUNDLE"/bin/* "$GPU_BUNDLE"/python/stoker/*.so; do
+    [ -f "$program" ] || continue
     LD_LIBRARY_PATH=$GPU_BUNDLE/lib ldd "$program" | awk '$2 == "=>" {print $3}' | while read -r library; do
         case $library in
         "$GPU_BUNDLE"/lib/*) ;;
-        /*/lib[cm].so.6 | /*/libresolv.so.2 | /*/libdl.so.2 | /*/libpthread.so.0 | /*/librt.so.1) ;;
+        /*/lib[cm].so.6 | /*/libutil.so.1 | /*/libresolv.so.2 | /*/libdl.so.2 | /*/libpthread.so.0 | /*/librt.so.1) ;;
         *) echo "$program: $library is not in the bundle"; exit 1 ;;
         esac
     done

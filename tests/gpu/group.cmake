@@ -22,5 +22,10 @@ if(STOKER_SANITIZE STREQUAL "" AND CMAKE_BUILD_TYPE STREQUAL "Debug" AND CMAKE_C
       ${PROJECT_SOURCE_DIR}/scripts/gpu-check --device=host)
   set_tests_properties(gpu_check PROPERTIES LABELS gpu TIMEOUT 600 PROCESSORS 2 FIXTURES_SETUP gpu_programs)
   add_test(NAME gpu_bundle COMMAND ${CMAKE_CURRENT_LIST_DIR}/bundle_alone.sh ${PROJECT_BINARY_DIR})
-  set_tests_properties(gpu_bundle PROPERTIES LABELS gpu TIMEOUT 300 FIXTURES_REQUIRED gpu_programs)
+  set_tests_properties(gpu_bundle PROPERTIES LABELS gpu TIMEOUT 300 FIXTURES_REQUIRED gpu_programs FIXTURES_SETUP gpu_bundle)
+  # All steps of the script, those that need the bundle included.
+  add_test(NAME gpu_check_whole COMMAND ${CMAKE_COMMAND} -E env GPU_CHECK_FOLDER=${PROJECT_BINARY_DIR}
+      OUT=${PROJECT_BINARY_DIR}/gpu-check-whole ${PROJECT_SOURCE_DIR}/scripts/gpu-check --device=host --minutes=15)
+  set_tests_properties(gpu_check_whole PROPERTIES LABELS "gpu;long" TIMEOUT 1500 PROCESSORS 2
+      FIXTURES_REQUIRED "gpu_programs;gpu_bundle")
 endif()

@@ -1,8 +1,10 @@
 /* test_loader_on_device.c: stki-threads. A loader on the device that STOKER_TEST_DEVICE names delivers the bytes of the
- * one without a device: dtypes and sizes of images that have a kernel, made by the workers and by the device, while the
- * device is busy and the batches are released at once. scripts/gpu-bundle carries it to a GPU. */
+ * one without a device: dtypes and sizes of images that have a kernel, resized images and decoded photographs, made by
+ * the workers and by the device, while the device is busy and the batches are released at once. scripts/gpu-bundle
+ * carries it to a GPU, where STOKER_TEST_PHOTOS names the folder of photographs. */
 #include "device_hold.h"
 #include "loader_test.h"
+#include <unistd.h>
 
 enum { SAMPLES = 44, BATCH = 16, BATCHES = 3 };
 
@@ -10,24 +12,52 @@ static stk_error err;
 
 static const struct form {
     const char *dtype, *transforms;
-    int side, channels;
+    int side, channels; /* of the images; 0: photographs */
 } forms[] = {
-    {"f32", "{normalize: imagenet}", 64, 3},  {"f16", "{normalize: imagenet}", 37, 3},
-    {"bf16", "{normalize: imagenet}", 83, 3}, {"u8", "", 59, 3},
-    {"f32", "{scale: 0.5}", 29, 4},           {"i32", "", 21, 3},
+    {"f32", "{normalize: imagenet}", 64, 3},
+    {"f16", "{normalize: imagenet}", 37, 3},
+    {"bf16", "{normalize: imagenet}", 83, 3},
+    {"u8", "", 59, 3},
+    {"f32", "{scale: 0.5}", 29, 4},
+    {"i32", "", 21, 3},
+    {"f32", "{random_resized_crop: 64}, {random_horizontal_flip: {p: 0.5}}, {normalize: imagenet}", 100, 3},
+    {"f16", "{random_resized_crop: 75}, {random_horizontal_flip: {p: 0.5}}, {normalize: imagenet}", 0, 3},
 };
+
+static const char *photos(void)
+{
+    const char *folder = getenv("STOKER_TEST_PHOTOS");
+
+    return folder && *folder ? folder : STKT_TESTS_DIR "/data/photos";
+}
+
+/* What the images come from. */
+static void write_source(const struct form *form, char *text, size_t size)
+{
+    if (form->side > 0) {
+        snprintf(text, size, "synthetic: {count: %d, shape: [%d, %d, %d], dtype: u8, distinct: %d}", SAMPLES,
+                 form->side, form->side, form->channels, SAMPLES);
+        return;
+    }
+    snprintf(text, size, "path: [");
+    for (int i = 0; i < SAMPLES; i++)
+        snprintf(text + strlen(text), size - strlen(text), "%s\"%s/%s.jpg\"", i ? ", " : "", photos(),
+                 i % 2 ? "flower" : "china");
+    snprintf(text + strlen(text), size - strlen(text), "]");
+}
 
 static stk_loader *open_loader(const struct form *form, const char *device, const char *more)
 {
     stk_loader *loader = NULL;
+    char from[3000];
 
+    write_source(form, from, sizeof from);
     assert_ok(stkt_open(
         &loader,
-        "{dataset: {fields: {image: {synthetic: {count: %d, shape: [%d, %d, %d], dtype: u8, distinct: %d},"
-        " source: {layout: nhwc}, layout: nchw, dtype: %s, transforms: [%s]}}},"
+        "{dataset: {fields: {image: {%s, source: {layout: nhwc}, layout: nchw, dtype: %s, transforms: [%s]}}},"
         " loader: {batch_size: %d, num_workers: 2, order: random, num_epochs: 1, last_batch: partial, device: "
         "\"%s\"%s}}",
-        SAMPLES, form->side, form->side, form->channels, SAMPLES, form->dtype, form->transforms, BATCH, device, more));
+        from, form->dtype, form->transforms, BATCH, device, more));
     return loader;
 }
 
@@ -78,6 +108,8 @@ static void the_bytes_of_a_loader_without_a_device(void **state)
     if (!device)
         exit(77);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (forms[i].side == 0 && access(photos(), R_OK) != 0)
+            continue;
         compare(device, &forms[i], "host");
         compare(device, &forms[i], "device");
     }
