@@ -160,7 +160,7 @@ static int64_t next_look(int64_t now, int64_t before)
     return now + look_ns;
 }
 
-static bool is_in_flight(const stki_prefetch_slot *slot)
+static bool are_both_in_flight(const stki_prefetch_slot *slot)
 {
     return slot->flights[0].in_flight && slot->flights[1].in_flight;
 }
@@ -176,7 +176,7 @@ static int wait_for_slot(stki_prefetch *prefetch)
 
         look(prefetch);
         stki_lock(&prefetch->lock);
-        if (prefetch->free.count > 0 && is_in_flight(&prefetch->slots[prefetch->free.slot[prefetch->free.first]]))
+        if (prefetch->free.count > 0 && are_both_in_flight(&prefetch->slots[prefetch->free.slot[prefetch->free.first]]))
             slot = -1;
         else if (prefetch->free.count > 0)
             slot = pop(&prefetch->free);

@@ -79,7 +79,7 @@ static stk_status open_readers(stki_core *core, int source, int number, const st
     for (int i = before; status == STK_OK && core->config->wrap_reader && i < all->count; i++)
         status = core->config->wrap_reader(core->config->wrap_context, field->name, &all->readers[i], err);
     for (int i = before; status == STK_OK && i < all->count; i++)
-        status = stki_first_steps_wrap(field->transforms, field->name, &all->readers[i], err);
+        status = stki_first_steps_wrap(field->transforms, &all->readers[i], err);
     return status;
 }
 
@@ -403,7 +403,7 @@ static void choose_tiles(stki_core *core)
     core->rows_per_tile = tile / row < 1 ? 1 : tile / row;
     if (core->rows_per_tile > core->max_rows && core->max_rows > 0)
         core->rows_per_tile = core->max_rows;
-    core->parts_per_row = 1;
+    core->tiles_per_row = 1;
     if (core->layout.pairs) /* the rows of a pair are made together */
         core->rows_per_tile += core->rows_per_tile % 2;
     if (core->measures || core->layout.pairs || row < 4 * tile)
@@ -415,7 +415,7 @@ static void choose_tiles(stki_core *core)
         if (!plan->may_split)
             continue;
         parts = parts < plan->convert.units ? parts : plan->convert.units;
-        core->parts_per_row = parts > core->parts_per_row ? parts : core->parts_per_row;
+        core->tiles_per_row = parts > core->tiles_per_row ? parts : core->tiles_per_row;
     }
 }
 
@@ -456,7 +456,7 @@ static stk_status make_plans(stki_core *core, stk_error *err)
     for (int i = 0; i < n && status == STK_OK; i++)
         stki_log(STKI_LOG_plan, "%s: %s, rows of %lld bytes, %lld rows a tile, %lld parts a row", core->plans[i].name,
                  core->plans[i].convert.count ? stki_convert_name(stki_plan_kernel(&core->plans[i], 0)) : "copy",
-                 (long long)core->plans[i].row_bytes, (long long)core->rows_per_tile, (long long)core->parts_per_row);
+                 (long long)core->plans[i].row_bytes, (long long)core->rows_per_tile, (long long)core->tiles_per_row);
     return status;
 }
 

@@ -115,18 +115,18 @@ struct stki_core {
     int slot_count;
     stk_batch **slots;
     stki_ring *ring;
-    stki_progress *progress; /* of the consumer */
-    stki_print print;        /* what a saved position is compared by */
-    int worker_count;        /* threads; 0: inline */
-    bool helps;              /* the consumer may work too (help.h) … */
-    int worker_slots;        /* … behind the threads; at least 1 */
-    stki_worker *workers;    /* worker_slots */
-    int64_t rows_per_tile, parts_per_row;
-    bool measures, streams; /* measures: rows of some field have lengths */
-    stk_device *device;     /* where the batches go; NULL: they stay where they are */
-    stk_device *pin;        /* in whose pinned memory the slots are; NULL: ordinary memory */
-    int pinned_slots;       /* of slot_count */
-    char pin_reason[160];   /* why they are, or are not */
+    stki_progress *progress;              /* of the consumer */
+    stki_print print;                     /* what a saved position is compared by */
+    int worker_count;                     /* threads; 0: inline */
+    bool helps;                           /* the consumer may work too (help.h) … */
+    int worker_slots;                     /* … behind the threads; at least 1 */
+    stki_worker *workers;                 /* worker_slots */
+    int64_t rows_per_tile, tiles_per_row; /* one of them is 1: a tile is some rows, or a part of one */
+    bool measures, streams;               /* measures: rows of some field have lengths */
+    stk_device *device;                   /* where the batches go; NULL: they stay where they are */
+    stk_device *pin;                      /* in whose pinned memory the slots are; NULL: ordinary memory */
+    int pinned_slots;                     /* of slot_count */
+    char pin_reason[160];                 /* why they are, or are not */
     int64_t device_slot_bytes;
     struct stki_feed *feed; /* NULL: no device */
     void (*destroy_feed)(struct stki_feed *feed);

@@ -201,8 +201,8 @@ static void explain_order(const stki_core *core, FILE *to)
                 core->dataset->windows->group_count);
     fprintf(to, LEFT "%d worker%s, tiles of %" PRId64 " rows", "work", core->worker_count,
             core->worker_count == 1 ? "" : "s", core->rows_per_tile);
-    if (core->parts_per_row > 1)
-        fprintf(to, ", each row in %" PRId64 " parts", core->parts_per_row);
+    if (core->tiles_per_row > 1)
+        fprintf(to, ", each row in %" PRId64 " parts", core->tiles_per_row);
     fputc('\n', to);
     obstacle = stki_help_obstacle(core, buffer, sizeof buffer);
     if (core->worker_count > 0)

@@ -22,8 +22,8 @@ static stk_batch *batch_of(stki_ring_slot *slot)
 
 static int64_t byte_tiles(const stki_core *core, const stk_batch *batch)
 {
-    if (core->parts_per_row > 1)
-        return batch->rows * core->parts_per_row;
+    if (core->tiles_per_row > 1)
+        return batch->rows * core->tiles_per_row;
     return (batch->rows + core->rows_per_tile - 1) / core->rows_per_tile;
 }
 
@@ -130,7 +130,7 @@ static void measure_tile(stki_worker *worker, int64_t tile)
 static void fill_part(stki_worker *worker, int64_t tile)
 {
     const stki_core *core = worker->core;
-    int64_t parts = core->parts_per_row, row = tile / parts, part = tile % parts;
+    const int64_t parts = core->tiles_per_row, row = tile / parts, part = tile % parts;
 
     stki_watch_begin(worker, row, row + 1);
     for (int f = 0; f < core->plan_count; f++) {
@@ -153,7 +153,7 @@ static void tile_of_phase(void *context, stki_ring_slot *slot, int64_t tile, int
     stki_read_clocks_set(&worker->parts);
     if (slot->phase == 0) {
         measure_tile(worker, tile);
-    } else if (core->parts_per_row > 1) {
+    } else if (core->tiles_per_row > 1) {
         fill_part(worker, tile);
     } else {
         int64_t first = tile * core->rows_per_tile, last = first + core->rows_per_tile;

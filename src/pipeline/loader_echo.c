@@ -147,7 +147,7 @@ stk_status stki_loader_echo(stk_loader *loader, stk_error *err)
     json_object_set_new(plan, "slot_bytes", json_integer(core->layout.bytes));
     json_object_set_new(plan, "workers", json_integer(core->worker_count));
     json_object_set_new(plan, "rows_per_tile", json_integer(core->rows_per_tile));
-    json_object_set_new(plan, "parts_per_row", json_integer(core->parts_per_row));
+    json_object_set_new(plan, "parts_per_row", json_integer(core->tiles_per_row));
     json_object_set_new(plan, "pinned", json_boolean(core->pinned_slots == core->slot_count));
     json_object_set_new(plan, "pinned_slots", json_integer(core->pinned_slots));
     json_object_set_new(plan, "pinned_reason", json_string(core->pin_reason));

@@ -141,11 +141,10 @@ static stk_status squeeze(stki_reader *inner, const stki_node *node, stki_reader
     return stki_shape_reader_open(inner, ndim, shape, node, out, err);
 }
 
-stk_status stki_first_steps_wrap(const stki_node *transforms, const char *field, stki_reader **reader, stk_error *err)
+stk_status stki_first_steps_wrap(const stki_node *transforms, stki_reader **reader, stk_error *err)
 {
     stk_status status = STK_OK;
 
-    (void)field;
     for (int i = 0; transforms && transforms->kind == STKI_NODE_LIST && i < transforms->count && status == STK_OK;
          i++) {
         const stki_node *step = transforms->items[i];

@@ -15,9 +15,8 @@ const stki_operation *stki_first_steps_operation(int index); /* NULL behind the 
 stk_status stki_first_steps_check(const char *operation, const stki_node *node, stk_error *err);
 /* Does a function of the user make the samples? */
 bool stki_first_steps_call(const stki_node *transforms);
-/* Puts the readers that a field's list asks for around *reader, and owns it then, also when this fails. `field`: for
- * messages and the default names of draws. */
-stk_status stki_first_steps_wrap(const stki_node *transforms, const char *field, stki_reader **reader, stk_error *err);
+/* Puts the readers that a field's list asks for around *reader, and owns it then, also when this fails. */
+stk_status stki_first_steps_wrap(const stki_node *transforms, stki_reader **reader, stk_error *err);
 
 /* reader_shape.c: samples with the axes of `shape`, of as many elements. */
 stk_status stki_shape_reader_open(stki_reader *inner, int ndim, const int64_t *shape, const stki_node *node,

@@ -136,10 +136,8 @@ static void fini(stki_field_plan *plan)
 
 const stki_late_ops stki_late_mix = {step, resolve, compile, fini};
 
-void stki_plan_list_tensors(stki_field_plan *plan)
+void stki_mix_list_tensors(stki_field_plan *plan)
 {
-    plan->tensor_count = 0;
-    plan->rows->list(plan);
     if (!plan->mix.paired) /* the partners' labels, and the share of the first */
         return;
     plan->tensors[plan->tensor_count] = plan->tensors[0];

@@ -36,6 +36,8 @@ enum { STKI_MIX_BLOCK = 4096 /* elements of a row that are mixed and rounded whi
 
 /* Are rows made in f32 and mixed before they are rounded? */
 bool stki_mix_wants_unrounded(const stki_field_plan *plan);
+/* Adds the tensors of rows that are mixed to those of their layout. */
+void stki_mix_list_tensors(stki_field_plan *plan);
 /* Finds the fields of labels that are mixed along. */
 stk_status stki_mix_link(stki_field_plan *plans, int count, stk_error *err);
 

@@ -286,6 +286,13 @@ stk_status stki_plans_link(stki_field_plan *plans, int count, stk_error *err)
     return status;
 }
 
+void stki_plan_list_tensors(stki_field_plan *plan)
+{
+    plan->tensor_count = 0;
+    plan->rows->list(plan);
+    stki_mix_list_tensors(plan);
+}
+
 stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err)
 {
     const bool mixed = plan->inner && !stki_plan_is_window(plan); /* from the worker's memory */

@@ -47,21 +47,19 @@ stk_status stk_tensor_ones(stk_dtype dtype, int ndim, const int64_t *shape, stk_
 
 /* ---- sequences ---- */
 
-/* Element `first + i` of a sequence for i < count, in its own dtype (STK_I64 or STK_F64). */
-typedef void (*sequence_fn)(const void *context, int64_t first, int64_t count, void *out);
-
-/* A fresh one-axis tensor of `count` elements out of a sequence. */
-static stk_status from_sequence(stk_dtype dtype, int64_t count, stk_dtype own, sequence_fn next, const void *context,
-                                stk_device *device, stk_tensor *out, stk_error *err)
+stk_status stki_tensor_of_sequence(stk_dtype dtype, int ndim, const int64_t *shape, stk_dtype own,
+                                   stki_sequence_fn next, const void *context, stk_device *device, stk_tensor *out,
+                                   stk_error *err)
 {
-    int64_t block[BLOCK], size = stk_dtype_size(dtype);
+    int64_t block[BLOCK], size = stk_dtype_size(dtype), count;
     stki_stage stage;
     stki_cast cast;
     stk_tensor made;
-    stk_status status = stk_tensor_empty(dtype, 1, &count, device, &made, err);
+    stk_status status = stk_tensor_empty(dtype, ndim, shape, device, &made, err);
 
     if (status != STK_OK)
         return status;
+    count = stk_tensor_numel(&made);
     status = stki_stage_begin_write(&stage, &made, err);
     if (status == STK_OK) {
         stki_cast_init(&cast, dtype, own, false);
@@ -144,10 +142,12 @@ stk_status stk_tensor_arange(stk_dtype dtype, stk_scalar start, stk_scalar end, 
         return stki_fail(err, STK_E_BAD_SHAPE, "arange: %g elements", count);
     if (stki_dtype_category(dtype) == STKI_CATEGORY_WHOLE) {
         struct whole_range range = {whole_of(start), whole_of(step)};
-        return from_sequence(dtype, (int64_t)count, STK_I64, whole_range_next, &range, device, out, err);
+        return stki_tensor_of_sequence(dtype, 1, &(int64_t){(int64_t)count}, STK_I64, whole_range_next, &range, device,
+                                       out, err);
     } else {
         struct real_range range = {stki_scalar_to_double(start), stki_scalar_to_double(step)};
-        return from_sequence(dtype, (int64_t)count, STK_F64, real_range_next, &range, device, out, err);
+        return stki_tensor_of_sequence(dtype, 1, &(int64_t){(int64_t)count}, STK_F64, real_range_next, &range, device,
+                                       out, err);
     }
 }
 
@@ -177,7 +177,7 @@ stk_status stk_tensor_linspace(stk_dtype dtype, double start, double end, int64_
         return status;
     if (count < 0)
         return stki_fail(err, STK_E_BAD_ARG, "linspace: %" PRId64 " elements", count);
-    return from_sequence(dtype, count, STK_F64, line_next, &line, device, out, err);
+    return stki_tensor_of_sequence(dtype, 1, &count, STK_F64, line_next, &line, device, out, err);
 }
 
 stk_status stk_tensor_eye(stk_dtype dtype, int64_t rows, int64_t columns, stk_device *device, stk_tensor *out,

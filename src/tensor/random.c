@@ -8,19 +8,15 @@
  * Uniform: as many bits as the dtype has in [1/2, 1), times their unit, so that 1 is never reached by rounding. Normal:
  * the inverse of the normal distribution at the middle of the bits' interval, then cast.
  */
-#include "cast.h"
 #include "dtype.h"
 #include "error.h"
 #include "philox.h"
 #include "profile_scope.h"
-#include "stage.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stoker/create.h>
 #include <string.h>
-
-enum { BLOCK = 256 };
 
 static const uint64_t uniform_stream = UINT64_C(0x73746b2e72616e64), normal_stream = UINT64_C(0x73746b2e6e6f726d);
 
@@ -135,15 +131,16 @@ static double draw(const struct generator *generator, const stki_philox *block, 
     return normal_quantile(((double)word + 0.5) * 0x1p-32);
 }
 
-/* Elements [first, first + count); first is a multiple of 4. */
-static void draw_block(const struct generator *generator, int64_t first, int64_t count, double *out)
+static void draw_block(const void *context, int64_t first, int64_t count, void *out)
 {
+    const struct generator *generator = context;
+    double *values = out;
     int each = 4 / generator->words;
 
     for (int64_t i = 0; i < count; i += each) {
         stki_philox block = stki_philox_draw(generator->seed, generator->stream, (uint64_t)((first + i) / each));
         for (int k = 0; k < each && i + k < count; k++)
-            out[i + k] = draw(generator, &block, k);
+            values[i + k] = draw(generator, &block, k);
     }
 }
 
@@ -155,36 +152,13 @@ static stk_status random_tensor(stk_dtype dtype, int ndim, const int64_t *shape,
                                   .normal = normal,
                                   .bits = precision(dtype),
                                   .words = dtype == STK_F64 ? 2 : 1};
-    int64_t size = stk_dtype_size(dtype), count;
-    double block[BLOCK];
-    stki_stage stage;
-    stki_cast cast;
-    stk_tensor made;
     stk_status status = stki_dtype_check(dtype, err);
 
     if (status == STK_OK && stki_dtype_category(dtype) != STKI_CATEGORY_REAL)
         status = stki_fail(err, STK_E_BAD_DTYPE, "random numbers of dtype %s", stk_dtype_name(dtype));
-    status = status != STK_OK ? status : stk_tensor_empty(dtype, ndim, shape, device, &made, err);
-    if (status != STK_OK)
-        return status;
-    count = stk_tensor_numel(&made);
-    status = stki_stage_begin_write(&stage, &made, err);
-    if (status == STK_OK) {
-        stki_cast_init(&cast, dtype, STK_F64, false);
-        for (int64_t done = 0; done < count; done += BLOCK) {
-            int64_t n = count - done < BLOCK ? count - done : BLOCK;
-            draw_block(&generator, done, n, block);
-            stki_cast_row(&cast, (char *)stage.host.data + done * size, size, block, 8, n);
-        }
-        status = stki_stage_commit(&stage, err);
-        stki_stage_end(&stage);
-    }
-    if (status != STK_OK) {
-        stk_tensor_release(&made);
-        return status;
-    }
-    *out = made;
-    return STK_OK;
+    return status != STK_OK
+               ? status
+               : stki_tensor_of_sequence(dtype, ndim, shape, STK_F64, draw_block, &generator, device, out, err);
 }
 
 stk_status stk_tensor_rand(stk_dtype dtype, int ndim, const int64_t *shape, uint64_t seed, stk_device *device,

@@ -72,4 +72,12 @@ stk_status stki_check_writable(const stk_tensor *out, stk_error *err);
  * the same strides. What torch detects, and no more. */
 stk_status stki_check_overlap(const stk_tensor *out, const stk_tensor *in, stk_error *err);
 
+/* Element `first + i` of a sequence for i < count, in its own dtype (STK_I64 or STK_F64). `first` is a multiple of 4.
+ */
+typedef void (*stki_sequence_fn)(const void *context, int64_t first, int64_t count, void *out);
+/* A fresh tensor whose elements, in row-major order, are those of a sequence. */
+stk_status stki_tensor_of_sequence(stk_dtype dtype, int ndim, const int64_t *shape, stk_dtype own,
+                                   stki_sequence_fn next, const void *context, stk_device *device, stk_tensor *out,
+                                   stk_error *err);
+
 #endif
