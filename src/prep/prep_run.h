@@ -96,7 +96,7 @@ void stki_prep_close_loader(stki_prep_run *run);
 void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out);
 
 /* prep_size.c */
-/* Behind check of the format and before rows are cut into pieces. */
+/* Behind check of the format and before rows are cut into pieces. STK_E_CONFIG: output.shard_bytes is too small. */
 stk_status stki_prep_find_sizes(stki_prep_run *run, stk_error *err);
 /* All rows have one size, in the files too. */
 bool stki_prep_is_exact(const stki_prep_run *run);

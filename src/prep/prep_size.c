@@ -93,6 +93,22 @@ static void mean_row(const stki_prep_run *run, bool least, stki_sink_value *row)
     }
 }
 
+static int64_t shard_files(const stki_prep_run *run, const stki_sink_size *like, int64_t rows);
+
+/* What every file has may be more than a shard is to have, so that there would be a shard for each row. */
+static stk_status check_shard_bytes(const stki_prep_run *run, stk_error *err)
+{
+    const int64_t bytes = run->job->output.shard_bytes, least = shard_files(run, &run->least, 1),
+                  row = shard_files(run, &run->least, MANY) / MANY;
+
+    if (bytes == 0 || bytes >= least || bytes < row) /* a single row may be larger */
+        return STK_OK;
+    return stki_fail_at(
+        err, STK_E_CONFIG,
+        (stki_place){run->job->path, -1, -1, STKI_TEXT("%" PRId64, bytes), STKI_TEXT("at least %" PRId64, least)},
+        "output.shard_bytes: the %s files of one row have as many bytes", run->job->format->format);
+}
+
 stk_status stki_prep_find_sizes(stki_prep_run *run, stk_error *err)
 {
     const stki_sink_opts opts = stki_prep_sink_opts(run, MANY);
@@ -109,7 +125,7 @@ stk_status stki_prep_find_sizes(stki_prep_run *run, stk_error *err)
     for (int i = 0; i < run->field_count; i++)
         run->spooled_row = stki_spool_value_bytes(row[i].size) + run->spooled_row;
     stki_free(row);
-    return STK_OK;
+    return check_shard_bytes(run, err);
 }
 
 /* ---- files ---- */

@@ -258,6 +258,24 @@ static void test_shard_bytes(void **unused)
                  "b", 9000000, 2 << 20);
 }
 
+/* A file that is larger before it has a row: refused. */
+static void test_small_shards(void **unused)
+{
+    const char *job = small_job("", "tiny.beton", "page_bytes: 2MiB, shard_bytes: 4000000");
+    stk_prep_result result = {.struct_size = sizeof result};
+
+    (void)unused;
+    assert_status(stkt_prep_run(NULL, NULL, &err, job), STK_E_CONFIG); /* two pages have 4194304 */
+    assert_says("output.shard_bytes");
+    assert_ok(
+        stkt_prep_run(NULL, &result, &err, small_job("", "tiny.beton", "page_bytes: 2MiB, shard_bytes: 5000000")));
+    assert_in_range(result.files, 1, 3);
+    assert_status(stkt_prep_run(NULL, NULL, &err, small_job("", "low.tar", "shard_bytes: 10000")), STK_E_CONFIG);
+    assert_ok(
+        stkt_prep_run(NULL, &result, &err, small_job("", "few.h5", "shard_bytes: 700000"))); /* a chunk, and rows */
+    assert_in_range(result.files, 1, 10);
+}
+
 /* Each shard has room for the samples that may come into it, not for those of the whole job. */
 static void test_room_of_shards(void **unused)
 {
@@ -350,8 +368,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows_of_one_size), cmocka_unit_test(test_other_rows),
         cmocka_unit_test(test_compressed),       cmocka_unit_test(test_shard_bytes),
-        cmocka_unit_test(test_room_of_shards),   cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_small_disk),
+        cmocka_unit_test(test_room_of_shards),   cmocka_unit_test(test_small_shards),
+        cmocka_unit_test(test_pieces),           cmocka_unit_test(test_small_disk),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);

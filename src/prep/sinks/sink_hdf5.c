@@ -66,15 +66,36 @@ static int hdf5_level(const stki_sink_opts *opts)
     return options ? (int)options->level : 0;
 }
 
+/* Only the array that is written as rows come may be of unknown length (sink_arrays.c): the largest. */
+static int largest_field(const stki_sink_opts *opts)
+{
+    int64_t most = -1;
+    int largest = 0;
+
+    for (int i = 0; i < opts->field_count; i++) {
+        const stki_sink_field *field = &opts->fields[i];
+        int64_t strides[STK_MAX_DIMS], bytes = field->largest_bytes > 0 ? field->largest_bytes : INT64_MAX;
+
+        if (field->kind == STKI_SINK_ARRAY)
+            (void)stki_row_major(field->dtype, field->ndim, field->shape, strides, &bytes, NULL);
+        if (bytes > most) {
+            most = bytes;
+            largest = i;
+        }
+    }
+    return largest;
+}
+
 /* What the last chunk of a field's arrays has behind their rows, which are zeros and compress to nothing, and the index
- * of their chunks. */
-static int64_t chunk_bytes(const stki_sink_opts *opts, const stki_sink_field *field, const stki_sink_size *size)
+ * of their chunks. `ahead`: the field is written as rows come. */
+static int64_t chunk_bytes(const stki_sink_opts *opts, const stki_sink_field *field, bool ahead,
+                           const stki_sink_size *size)
 {
     const struct hdf5_options *options = opts->options;
-    const bool whole = field->kind == STKI_SINK_ARRAY, known = whole && !opts->may_skip;
+    const bool whole = field->kind == STKI_SINK_ARRAY, known = !ahead || (whole && !opts->may_skip);
     int64_t strides[STK_MAX_DIMS], row = 1, rows = options ? options->chunk_rows : 0, chunk, chunks, rest, gap;
 
-    if (known && rows == 0 && hdf5_level(opts) == 0)
+    if (known && (rows == 0 || !whole) && hdf5_level(opts) == 0)
         return 0; /* contiguous */
     if (whole)
         (void)stki_row_major(field->dtype, field->ndim, field->shape, strides, &row, NULL);
@@ -91,10 +112,11 @@ static int64_t chunk_bytes(const stki_sink_opts *opts, const stki_sink_field *fi
 static int64_t hdf5_measure(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count,
                             stki_sink_size *size)
 {
+    const int ahead = largest_field(opts);
     int64_t bytes = stki_arrays_measure(opts, DATASET_MOST, values, count, size);
 
     for (int i = 0; i < opts->field_count; i++)
-        bytes = stki_sink_times(bytes, 1, chunk_bytes(opts, &opts->fields[i], size));
+        bytes = stki_sink_times(bytes, 1, chunk_bytes(opts, &opts->fields[i], i == ahead, size));
     return bytes;
 }
 
