@@ -178,18 +178,6 @@ static void the_result_outlives_its_limits(void **state)
 enum { PAGES = 8192, FOLIO = 512 }; /* a file system may drop whole blocks of FOLIO pages only */
 static int64_t page;
 
-/* The longest run of pages that are in memory. */
-static int longest_run(const unsigned char *pages)
-{
-    int longest = 0;
-
-    for (int i = 0, run = 0; i < PAGES; i++) {
-        run = pages[i] ? run + 1 : 0;
-        longest = run > longest ? run : longest;
-    }
-    return longest;
-}
-
 static void read_pages(const char *path, unsigned char *pages)
 {
     const int fd = open(path, O_RDONLY);
@@ -215,6 +203,18 @@ static void make_file(const char *path, int first, int count)
     if (count > 0)
         posix_fadvise(fd, first * page, count * page, POSIX_FADV_DONTNEED);
     close(fd);
+}
+
+/* The kernel reclaims single pages, and keeps single ones that it holds at the moment. */
+enum { STRAY = 32 };
+
+static void assert_same_pages(const unsigned char *after, const unsigned char *before)
+{
+    int differ = 0;
+
+    for (int i = 0; i < PAGES; i++)
+        differ += after[i] != before[i];
+    assert_in_range(differ, 0, STRAY);
 }
 
 static void the_page_cache_stays(void **state)
@@ -248,21 +248,21 @@ static void the_page_cache_stays(void **state)
         tried++;
         assert_int_equal(lb_files_add(&files, path, &err), STK_OK);
         assert_int_equal(__real_lb_limit_measure(&ask, &limit, &err), STK_OK);
-        assert_int_equal(limit.from_file, longest_run(before) >= PAGES / 2);
+        assert_true(!limit.from_file || gone[i].count <= PAGES / 10);
         read_pages(path, after);
-        assert_memory_equal(after, before, PAGES);
+        assert_same_pages(after, before);
         assert_int_equal(__real_lb_read_limit_measure(&files, 2, 2000000, &reading, &err), STK_OK);
-        assert_int_equal(reading.cached_bytes_per_s > 0, gone[i].count <= PAGES / 10);
+        assert_true((reading.cached_bytes_per_s > 0) == (gone[i].count <= PAGES / 10));
         assert_true(reading.cold_bytes_per_s > 0 || reading.cold_missing[0]);
         read_pages(path, after);
-        assert_memory_equal(after, before, PAGES);
+        assert_same_pages(after, before);
 
         /* what others read in is let go again */
         assert_int_equal(lb_pages_note(&files, &pages, &err), STK_OK);
         assert_int_equal(lb_cache_fill(&files, &err), STK_OK);
         lb_pages_put_back(&pages);
         read_pages(path, after);
-        assert_memory_equal(after, before, PAGES);
+        assert_same_pages(after, before);
         lb_files_fini(&files);
     }
     unlink(path);
