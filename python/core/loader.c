@@ -3,6 +3,7 @@
  * next, so that a saved position is always the one behind the batch that was returned last: Ctrl-C is noticed either
  * before a batch is taken or by the code that has got it. */
 #include "core.h"
+#include "open_lists.h"
 #include "thread.h"
 #include <time.h>
 
@@ -57,7 +58,19 @@ static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)self;
 }
 
-static bool open_it(core_loader *self, PyObject *path, PyObject *text, PyObject *base, char **sets, int set_count)
+/* Numbers of eight bytes, of a buffer; None: none. */
+static bool numbers(PyObject *list, Py_buffer *view, int64_t *count)
+{
+    if (list == Py_None)
+        return true;
+    if (PyObject_GetBuffer(list, view, PyBUF_C_CONTIGUOUS) < 0)
+        return false;
+    *count = (int64_t)(view->len / 8);
+    return true;
+}
+
+static bool open_it(core_loader *self, PyObject *path, PyObject *text, PyObject *base, char **sets, int set_count,
+                    const stki_open_lists *lists)
 {
     const char *file = path != Py_None ? PyBytes_AsString(path) : NULL;
     const char *config = text != Py_None ? PyBytes_AsString(text) : NULL;
@@ -68,8 +81,8 @@ static bool open_it(core_loader *self, PyObject *path, PyObject *text, PyObject 
     if (PyErr_Occurred())
         return false;
     Py_BEGIN_ALLOW_THREADS
-    status = file ? stk_loader_open_file(file, (const char *const *)sets, set_count, &self->loader, &err)
-                  : stk_loader_open_text(config, folder, (const char *const *)sets, set_count, &self->loader, &err);
+    status =
+        stki_loader_open_lists(file, config, folder, (const char *const *)sets, set_count, lists, &self->loader, &err);
     Py_END_ALLOW_THREADS
     if (status == STK_OK)
         return true;
@@ -100,18 +113,21 @@ static bool read_names(core_loader *self)
     return self->names != NULL;
 }
 
-/* (path or None, text or None, folder or None, sets): all bytes. */
+/* (path or None, text or None, folder or None, sets: all bytes; indices, weights: buffers or None). */
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     core_loader *self = (core_loader *)object;
-    PyObject *path, *text, *base, *sets;
+    PyObject *path, *text, *base, *sets, *indices, *weights;
+    Py_buffer views[2] = {{NULL}, {NULL}};
+    stki_open_lists lists = {NULL};
+    bool opened = false;
     char *texts[256];
     Py_ssize_t count;
 
     if (self->loader)
         return PyErr_SetString(PyExc_RuntimeError, "the loader is open"), -1;
     if ((kwargs && PyDict_Size(kwargs) > 0) ||
-        !PyArg_ParseTuple(args, "OOOO!", &path, &text, &base, &PyTuple_Type, &sets))
+        !PyArg_ParseTuple(args, "OOOO!OO", &path, &text, &base, &PyTuple_Type, &sets, &indices, &weights))
         return -1;
     if ((count = PyTuple_Size(sets)) > 256)
         return PyErr_SetString(PyExc_ValueError, "more than 256 options"), -1;
@@ -120,7 +136,15 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
             return -1;
     if (!(self->turn = PyThread_allocate_lock()))
         return PyErr_NoMemory(), -1;
-    return open_it(self, path, text, base, texts, (int)count) && read_names(self) ? 0 : -1;
+    if (numbers(indices, &views[0], &lists.index_count) && numbers(weights, &views[1], &lists.weight_count)) {
+        lists.indices = views[0].buf;
+        lists.weights = views[1].buf;
+        opened = open_it(self, path, text, base, texts, (int)count, &lists);
+    }
+    for (int i = 0; i < 2; i++)
+        if (views[i].obj)
+            PyBuffer_Release(&views[i]);
+    return opened && read_names(self) ? 0 : -1;
 }
 
 /* What is known from the options: (timeout in ns, to, copy, device or None, pinned, ragged). The host device is waited

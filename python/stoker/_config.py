@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -163,6 +164,22 @@ def check(options: Mapping[str, Any]) -> None:
     for name in options:
         if name not in _options.LOADER:
             raise _refuse(name, _options.LOADER, "a loader")
+
+
+def lists_of(options: Mapping[str, Any]) -> tuple[dict[str, array[Any] | None], dict[str, Any]]:
+    """indices and weights that are lists of numbers, which may be too long for a config, and the other options."""
+    lists: dict[str, array[Any] | None] = {"indices": None, "weights": None}
+    others = dict(options)
+    for name, code in (("indices", "q"), ("weights", "d")):
+        value = others.get(name)
+        if value is None or isinstance(value, (str, bytes, os.PathLike, Mapping)):
+            continue
+        numbers = plain(value)
+        if not numbers:
+            continue
+        lists[name] = array(code, numbers)
+        others[name] = None if name == "indices" else []
+    return lists, others
 
 
 def sets_of(options: Mapping[str, Any]) -> list[str]:

@@ -90,13 +90,15 @@ class Loader(_core.Loader):
                  copy: bool = False, sets: Sequence[str] = (), base_dir: str | os.PathLike[str] | None = None,
                  **options: Unpack[LoaderOptions]) -> None:
         number = _frameworks.prepare(to)
-        path, text, assignments = source(config, _device(options))
+        lists, others = _config.lists_of(_device(options))
+        path, text, assignments = source(config, others)
         every = ["loader.num_epochs?=0", *assignments, *sets]
         super().__init__(path, text, None if base_dir is None else os.fsencode(base_dir),
-                         tuple(one.encode("utf-8", "surrogateescape") for one in every))
+                         tuple(one.encode("utf-8", "surrogateescape") for one in every), *lists.values())
         self._options: dict[str, Any] | None = None
         self._arguments = {"config": os.fsdecode(path) if path else text.decode("utf-8", "surrogateescape"),  # type: ignore[union-attr]
-                           "sets": every[1:], "base_dir": None if base_dir is None else os.fsdecode(base_dir), "to": to, "copy": copy}
+                           "sets": every[1:], "base_dir": None if base_dir is None else os.fsdecode(base_dir), "to": to, "copy": copy,
+                           **{name: list(values) for name, values in lists.items() if values is not None}}
         known = self.options
         plan = known["plan"]
         device = plan.get("device")

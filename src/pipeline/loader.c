@@ -11,6 +11,7 @@
 #include "help.h"
 #include "loader_handle.h"
 #include "log.h"
+#include "open_lists.h"
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,21 +148,74 @@ stk_status stk_loader_config_text(const char *path, const char *const *sets, int
     return status;
 }
 
+static stk_status read_text(const char *text, const char *base_dir, const char *const *sets, int set_count,
+                            stki_loader_config **out, stk_error *err)
+{
+    stki_document *document;
+    stk_status status = check_arguments(text, "text", sets, set_count, err);
+
+    if (status == STK_OK)
+        status = stki_document_parse(text, (int64_t)strlen(text), "text", base_dir, &document, err);
+    return status != STK_OK ? status : read_document(document, base_dir, sets, set_count, out, err);
+}
+
 stk_status stk_loader_open_text(const char *text, const char *base_dir, const char *const *sets, int set_count,
                                 stk_loader **out, stk_error *err)
 {
-    stki_document *document;
     stki_loader_config *config;
     stk_status status = check_out(out, err);
 
     if (status == STK_OK)
-        status = check_arguments(text, "text", sets, set_count, err);
+        status = read_text(text, base_dir, sets, set_count, &config, err);
+    return status != STK_OK ? status : stki_loader_open_config(config, out, err);
+}
+
+/* Replaces the list at `out` by a copy. */
+static stk_status replace_list(const void *list, int64_t count, int64_t size, void **out, int64_t *out_count,
+                               stk_error *err)
+{
+    void *copy;
+
+    if (!list)
+        return STK_OK;
+    copy = stki_zalloc_array(count ? count : 1, size);
+    if (!copy)
+        return stki_fail_memory(err, count * size, "a list of numbers");
+    memcpy(copy, list, (size_t)(count * size));
+    stki_free(*out);
+    *out = copy;
+    *out_count = count;
+    return STK_OK;
+}
+
+static stk_status put_lists(stki_loader_config *config, const stki_open_lists *lists, stk_error *err)
+{
+    void *indices = config->index_list, *weights = config->weight_list;
+    stk_status status =
+        replace_list(lists->indices, lists->index_count, (int64_t)sizeof(int64_t), &indices, &config->index_count, err);
+
+    config->index_list = indices;
     if (status == STK_OK)
-        status = stki_document_parse(text, (int64_t)strlen(text), "text", base_dir, &document, err);
+        status = replace_list(lists->weights, lists->weight_count, (int64_t)sizeof(double), &weights,
+                              &config->weight_count, err);
+    config->weight_list = weights;
+    return status;
+}
+
+stk_status stki_loader_open_lists(const char *path, const char *text, const char *base_dir, const char *const *sets,
+                                  int set_count, const stki_open_lists *lists, stk_loader **out, stk_error *err)
+{
+    stki_loader_config *config;
+    stk_status status = path ? read_file(path, sets, set_count, &config, err)
+                             : read_text(text, base_dir, sets, set_count, &config, err);
+
     if (status != STK_OK)
         return status;
-    status = read_document(document, base_dir, sets, set_count, &config, err);
-    return status != STK_OK ? status : stki_loader_open_config(config, out, err);
+    status = put_lists(config, lists, err);
+    if (status == STK_OK)
+        return stki_loader_open_config(config, out, err);
+    stki_config_destroy(config);
+    return status;
 }
 
 /* ---- close ---- */

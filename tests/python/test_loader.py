@@ -147,6 +147,15 @@ class Configs(Case):
         with stoker.Loader(config(), order="weighted", weights=weights, to="numpy") as loader:
             self.assertEqual(set(next(iter(loader)).indices.tolist()), {7, 11})
 
+    def test_lists_may_be_long(self):
+        indices = numpy.random.default_rng(3).integers(0, 1 << 20, 300_000)
+        field = stoker.Field(synthetic={"count": 1 << 20, "shape": [1], "dtype": "u8"})
+        with stoker.Loader({"x": field}, batch_size=300_000, indices=indices, to="numpy") as loader:
+            self.assertTrue((loader.next().indices == indices).all())
+            with stoker.Loader(**{**loader.config(), "weights": numpy.eye(1, 1 << 20)[0], "order": "weighted", "indices": None}) as one:
+                self.assertEqual(set(memoryview(one.next().indices)), {0})
+        self.fails(ValueError, "range", stoker.Loader, {"x": field}, indices=[1 << 20])
+
     def test_options_of_the_file_format_go_to_source(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "two.npz")

@@ -1,0 +1,19 @@
+/* open_lists.h: opening a config with lists of numbers beside it, which may be too long for a config. */
+#ifndef STKI_OPEN_LISTS_H
+#define STKI_OPEN_LISTS_H
+
+#include <stoker/loader.h>
+
+/* Copied. NULL: as the config says. Weights need loader.weights in the config, which may be an empty list. */
+typedef struct stki_open_lists {
+    const int64_t *indices;
+    int64_t index_count;
+    const double *weights;
+    int64_t weight_count;
+} stki_open_lists;
+
+/* As stk_loader_open_file, or as stk_loader_open_text where `path` is NULL. */
+stk_status stki_loader_open_lists(const char *path, const char *text, const char *base_dir, const char *const *sets,
+                                  int set_count, const stki_open_lists *lists, stk_loader **out, stk_error *err);
+
+#endif
