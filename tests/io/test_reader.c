@@ -62,6 +62,10 @@ static void test_files_that_are_something_else(void **state)
     looks_like("a.x", "\x1f\x8b\x08", 3, STK_E_UNSUPPORTED, "found a gzip file");
     looks_like("a.x", "\x1f\x8b\x08", 3, STK_E_UNSUPPORTED, "no reader for it among npy, npz, ");
     looks_like("a.x", "\x28\xb5\x2f\xfd", 4, STK_E_UNSUPPORTED, "found a zstd file");
+    looks_like("a.tar", "\x1f\x9d\x90", 3, STK_E_UNSUPPORTED, "uncompress");
+    looks_like("a.tar", "\x89LZO\0\r\n\x1a\n", 9, STK_E_UNSUPPORTED, "lzop");
+    looks_like("a.tar", "P*M\x18\4\0\0\0", 8, STK_E_UNSUPPORTED, "unzstd");
+    looks_like("a.tar", "070701", 6, STK_E_UNSUPPORTED, "cpio");
     looks_like("a.x", "PAR1....", 8, STK_E_UNSUPPORTED, "found a Parquet file");
     looks_like("a.tfrecord", "????", 4, STK_E_UNSUPPORTED, "found a TFRecord file");
     looks_like("a.x", "", 0, STK_E_UNSUPPORTED, "found an empty file");

@@ -118,11 +118,11 @@ static void test_checksum(void **state)
 
 static void test_types(void **state)
 {
-    static const char kinds[] = "07123456LKxXgVD";
+    static const char kinds[] = "07123456LKxXgVDAE";
     static const enum stki_tar_what what[] = {
-        STKI_TAR_FILE, STKI_TAR_FILE, STKI_TAR_HARD_LINK,  STKI_TAR_SYMLINK,   STKI_TAR_SKIP,
-        STKI_TAR_SKIP, STKI_TAR_SKIP, STKI_TAR_SKIP,       STKI_TAR_LONG_NAME, STKI_TAR_LONG_LINK,
-        STKI_TAR_PAX,  STKI_TAR_PAX,  STKI_TAR_PAX_GLOBAL, STKI_TAR_OTHER,     STKI_TAR_OTHER};
+        STKI_TAR_FILE,       STKI_TAR_FILE,  STKI_TAR_HARD_LINK, STKI_TAR_SYMLINK,   STKI_TAR_SKIP, STKI_TAR_SKIP,
+        STKI_TAR_SKIP,       STKI_TAR_SKIP,  STKI_TAR_LONG_NAME, STKI_TAR_LONG_LINK, STKI_TAR_PAX,  STKI_TAR_PAX,
+        STKI_TAR_PAX_GLOBAL, STKI_TAR_OTHER, STKI_TAR_OTHER,     STKI_TAR_OTHER,     STKI_TAR_OTHER};
     unsigned char block[512];
     stki_tar_header h;
     stk_error err;

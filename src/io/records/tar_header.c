@@ -136,8 +136,10 @@ static stk_status read_type(unsigned char type, bool gnu, const char *name, int6
     case '6': /* devices, folders, FIFOs */
         *out = STKI_TAR_SKIP;
         return STK_OK;
-    case 'V':
-    case 'D':
+    case 'V': /* a volume label */
+    case 'D': /* the names in a folder, of an incremental archive */
+    case 'A': /* by Solaris tar: access rights of the next member … */
+    case 'E': /* … and its further attributes */
         *out = STKI_TAR_OTHER;
         return STK_OK;
     case 'L':
