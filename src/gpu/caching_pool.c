@@ -117,7 +117,7 @@ static stk_status make_room(stki_caching_pool *pool, const stki_pool_request *re
         stki_lock(&pool->lock);
         pool->stats.retries += first;
         pending = stki_pool_process(pool);
-        *out = request->class == STKI_POOL_EXACT ? NULL : stki_pool_take(pool, request);
+        *out = request->class == STKI_POOL_EXACT ? NULL : stki_pool_take(pool, request, stki_pool_use_add);
         if (!*out)
             dropped = drop_cache(pool, &pending);
         unlock(pool);
@@ -171,7 +171,7 @@ static stk_status pool_alloc(stki_pool *base, int64_t bytes, stk_stream *stream,
                          : stki_pool_fail_memory(pool, &request, "no device has that much", err);
     stki_lock(&pool->lock);
     (void)stki_pool_process(pool);
-    block = stki_pool_take(pool, &request);
+    block = stki_pool_take(pool, &request, stki_pool_use_add);
     unlock(pool);
     if (!block)
         status = grow(pool, &request, &block, err);

@@ -216,15 +216,14 @@ static stki_pool_block *best_of(const stki_caching_pool *pool, const void *owner
     return block && block->segment->owner == owner ? block : NULL;
 }
 
-stki_pool_block *stki_pool_take(stki_caching_pool *pool, const stki_pool_request *request)
+stki_pool_block *stki_pool_take(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_use_fn *use)
 {
     stki_pool_block *block = best_of(pool, request->stream, request);
 
     if (!block) {
         /* A whole segment of nobody becomes the stream's. Of a part, the stream is one more user. */
         block = best_of(pool, &stki_pool_nobody, request);
-        if (!block || (!stki_pool_whole(block->segment) &&
-                       (!request->stream || !stki_pool_use_add(pool, block, request->stream))))
+        if (!block || (!stki_pool_whole(block->segment) && (!request->stream || !use(pool, block, request->stream))))
             return NULL;
     }
     tree_remove(pool, block);

@@ -4,7 +4,8 @@
  *   caching_pool.c          the calls of the table, the driver, what happens when memory runs out
  *   caching_pool_blocks.c   segments and blocks, and the tree that finds them
  *   caching_pool_streams.c  which streams use a block, and the events it waits for
- *   caching_pool_report.c   who holds how much; statistics, summary, snapshot, the message of a failure
+ *   caching_pool_tags.c     who holds how much
+ *   caching_pool_report.c   statistics, summary, snapshot, the message of a failure
  */
 #ifndef STKI_CACHING_POOL_INTERNAL_H
 #define STKI_CACHING_POOL_INTERNAL_H
@@ -129,8 +130,10 @@ typedef struct stki_pool_request {
 
 /* False: no device has that many bytes. */
 bool stki_pool_request_init(const stki_caching_pool *pool, int64_t bytes, stk_stream *stream, stki_pool_request *out);
-/* A block of the cache, or NULL. */
-stki_pool_block *stki_pool_take(stki_caching_pool *pool, const stki_pool_request *request);
+/* `stream` uses the block. False: no memory to record that. */
+typedef bool stki_pool_use_fn(stki_caching_pool *pool, stki_pool_block *block, stk_stream *stream);
+/* A block of the cache, or NULL; `use` is called for part of a segment that is nobody's. */
+stki_pool_block *stki_pool_take(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_use_fn *use);
 /* Adds the driver's memory as a segment; its first block is taken. */
 stki_pool_block *stki_pool_adopt(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_segment *segment,
                                  void *memory);
@@ -147,8 +150,7 @@ void stki_pool_detach(stki_caching_pool *pool, stki_pool_segment *segment);
 
 /* ---- streams ---- */
 
-/* `stream` uses the block. False: no memory to record that. */
-bool stki_pool_use_add(stki_caching_pool *pool, stki_pool_block *block, stk_stream *stream);
+stki_pool_use_fn stki_pool_use_add;
 /* The block, which is being freed, waits for everything queued so far in the streams that use it. False: an event could
  * not be recorded; the error is noted. */
 bool stki_pool_uses_record(stki_caching_pool *pool, stki_pool_block *block);
@@ -162,7 +164,7 @@ void stki_pool_uses_drop(stki_pool_block *block);
 /* A negative status is an error that the device reported while memory was given back: no caller gets it. */
 void stki_pool_note_error(stki_caching_pool *pool, const char *what, stk_status status, const stk_error *err);
 
-/* ---- reports ---- */
+/* ---- tags ---- */
 
 /* The block is held under the calling thread's tag, or the name of its operation. */
 void stki_pool_tag_add(stki_caching_pool *pool, stki_pool_block *block);
@@ -170,7 +172,8 @@ void stki_pool_tag_add(stki_caching_pool *pool, stki_pool_block *block);
 int stki_pool_tags_top(const stki_caching_pool *pool, const stki_pool_tag **top, int max);
 void stki_pool_tags_fini(stki_caching_pool *pool);
 
-/* These take the lock. */
+/* ---- reports (these take the lock) ---- */
+
 void stki_pool_stats_read(stki_pool *pool, stk_device_memory_stats *out);
 stk_status stki_pool_snapshot(stki_pool *pool, char **out, stk_error *err);
 stk_status stki_pool_summary(stki_pool *pool, char **out, stk_error *err);
