@@ -132,10 +132,59 @@ static void test_attributes(void **state)
         }
 }
 
+/* A data set without end of which a few chunks are written: its index has super blocks, and pages that are not there.
+ */
+static void test_sparse(void **state)
+{
+    enum { LENGTH = 1000000, WRITTEN = 150 };
+    const char *path = stkt_path("sparse.h5");
+    const hsize_t length = LENGTH, largest = H5S_UNLIMITED, chunk = 7, one = 1;
+    const short fill = -3;
+    short *expected = malloc(LENGTH * sizeof *expected);
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS), create = H5Pcreate(H5P_DATASET_CREATE), file, space, memory, x;
+    uint64_t random = 5;
+    stki_container *c;
+    stki_array array;
+    stk_tensor tensor;
+
+    (void)state;
+    STKT_MUST(H5Pset_libver_bounds(access, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST));
+    STKT_MUST(H5Pset_chunk(create, 1, &chunk));
+    STKT_MUST(H5Pset_fill_value(create, H5T_NATIVE_SHORT, &fill));
+    file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    space = H5Screate_simple(1, &length, &largest);
+    memory = H5Screate_simple(1, &one, NULL);
+    x = H5Dcreate2(file, "x", H5T_STD_I16LE, space, H5P_DEFAULT, create, H5P_DEFAULT);
+    for (int i = 0; i < LENGTH; i++)
+        expected[i] = fill;
+    for (int i = 0; i < WRITTEN; i++) {
+        const hsize_t at = (hsize_t)stkt_below(&random, LENGTH);
+
+        expected[at] = (short)i;
+        STKT_MUST(H5Sselect_hyperslab(space, H5S_SELECT_SET, &at, NULL, &one, NULL));
+        STKT_MUST(H5Dwrite(x, H5T_NATIVE_SHORT, memory, space, H5P_DEFAULT, &expected[at]));
+    }
+    STKT_MUST(H5Dclose(x));
+    STKT_MUST(H5Sclose(memory));
+    STKT_MUST(H5Sclose(space));
+    STKT_MUST(H5Fclose(file));
+    STKT_MUST(H5Pclose(create));
+    STKT_MUST(H5Pclose(access));
+    assert_int_equal(stki_container_open(path, &(stki_reader_opts){0}, &c, &err), STK_OK);
+    assert_int_equal(stki_container_array(c, 0, &(stki_reader_opts){0}, &array, &err), STK_OK);
+    assert_int_equal(stki_array_tensor(&array, path, &tensor, &err), STK_OK);
+    assert_memory_equal(tensor.data, expected, LENGTH * sizeof *expected);
+    assert_int_equal(H5Fget_obj_count((hid_t)H5F_OBJ_ALL, H5F_OBJ_FILE), 0);
+    stk_tensor_release(&tensor);
+    stki_array_release(&array);
+    stki_container_release(c);
+    free(expected);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_checksum), cmocka_unit_test(test_groups),
-                                       cmocka_unit_test(test_attributes)};
+                                       cmocka_unit_test(test_attributes), cmocka_unit_test(test_sparse)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

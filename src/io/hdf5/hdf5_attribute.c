@@ -1,9 +1,9 @@
 /* hdf5_attribute.c: one attribute that is a number or a short text. See hdf5_parse.h.
  *
  *     attribute (IV.A.2.m): u8 version, u8 flags (1: the datatype lies elsewhere, 2: the dataspace), u16 bytes of the
- * name, u16 of the datatype, u16 of the dataspace, (version 3: u8), name, datatype, dataspace, each in whole multiples
- * of 8 bytes in version 1; data attribute info (IV.A.2.v): u8 0, u8 flags, u16 if flags & 1, u64 fractal heap, u64
- * B-tree by name
+ *         name, u16 of the datatype, u16 of the dataspace, (version 3: u8), name, datatype, dataspace, each in whole
+ *         multiples of 8 bytes in version 1; data
+ *     attribute info (IV.A.2.v): u8 0, u8 flags, u16 if flags & 1, u64 fractal heap, u64 B-tree by name
  */
 #include "checked.h"
 #include "hdf5_parse.h"

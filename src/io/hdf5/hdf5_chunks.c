@@ -44,12 +44,13 @@ static int64_t longest(const stki_hdf5_chunks *c)
     return most;
 }
 
-/* An index that is not walked here, or one that does not fit: the library knows. */
+/* An index that is not walked here is asked from the library. A damaged one is not: the library does not find some
+ * chunks of it, gives fill values for those, and is asked for each of any number of them. */
 static stk_status find_chunks(stki_hdf5_chunks *c, stki_hdf5_dataset *d, stk_error *err)
 {
     stk_status status = stki_hdf5_index_read(c->file, d->header, &c->grid, &c->table, err);
 
-    if (status == STK_E_MEMORY || status == STK_E_IO)
+    if (status != STK_OK && status != STK_E_UNSUPPORTED)
         return status;
     if (status != STK_OK) {
         c->dataset = stki_hdf5_dataset_retain(d);

@@ -5,12 +5,13 @@
  *     dataspace (IV.A.2.b): version 1: u8 1, u8 axes, u8 flags, 5 bytes; version 2: u8 2, u8 axes, u8 flags, u8 kind
  *         (0 scalar, 1 simple, 2 null); then u64 sizes, and u64 largest sizes if flags & 1
  *     datatype (IV.A.2.d): u8 class | version << 4, u24 bits, u32 bytes, properties of the class
- *     fill value (IV.A.2.f): version 1, 2: u8, u8 space, u8 time (1: never), u8 defined, u32 bytes and value (version
- * 2: if defined); version 3: u8 3, u8 flags (time in bits 2 and 3, 0x10 undefined, 0x20 defined), u32 bytes, value; old
- * (IV.A.2.e): u32 bytes, value layout (IV.A.2.i): u8 3 or 4, u8 class; 0 compact: u16 bytes, data; 1 contiguous: u64
- * address, u64 bytes; 2 chunked: see hdf5_index.c filters (IV.A.2.l): u8 version, u8 count, (version 1: 6 bytes); each
- * u16 id, u16 bytes of its name (version 2: if id >= 256), u16 flags, u16 values, name, u32 values, (version 1: u32 if
- * their number is odd)
+ *     fill value (IV.A.2.f): version 1, 2: u8, u8 space, u8 time (1: never), u8 defined, u32 bytes and value
+ *         (version 2: if defined); version 3: u8 3, u8 flags (time in bits 2 and 3, 0x10 undefined, 0x20 defined),
+ *         u32 bytes, value; old (IV.A.2.e): u32 bytes, value
+ *     layout (IV.A.2.i): u8 3 or 4, u8 class; 0 compact: u16 bytes, data; 1 contiguous: u64 address, u64 bytes;
+ *         2 chunked: see hdf5_index.c
+ *     filters (IV.A.2.l): u8 version, u8 count, (version 1: 6 bytes); each u16 id, u16 bytes of its name (version 2:
+ *         if id >= 256), u16 flags, u16 values, name, u32 values, (version 1: u32 if their number is odd)
  */
 #include "allocate.h"
 #include "checked.h"
@@ -301,7 +302,7 @@ static bool read_chunks(stki_hdf5_dataset *d, stki_hdf5_cursor c, int version, c
     if (version == 4)
         kind = (int)stki_hdf5_take(&c, 1);
     d->layout = STKI_HDF5_CHUNKED;
-    return !c.bad && (version == 3 || (kind >= 1 && kind <= 3)) &&
+    return !c.bad && (version == 3 || (kind >= 1 && kind <= 4)) &&
            stki_hdf5_grid_measure(grid, d->path, NULL) == STK_OK && grid->chunk_bytes <= UINT32_MAX;
 }
 

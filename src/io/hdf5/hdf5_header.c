@@ -1,14 +1,16 @@
 /* hdf5_header.c: superblocks and object headers. See hdf5_parse.h.
  *
  *     superblock at 0, 512, 1024, 2048 … (II.A): \x89HDF\r\n\x1a\n, u8 version
- *         version 0, 1: u8 x 4, u8 bytes of offsets, u8 of lengths, u8, u16 leaf K, u16 internal K, u32 flags, (version
- * 1: u16, u16), base, free space, end of file, driver information; root: u64, u64 object header, … version 2, 3: u8
- * bytes of offsets, u8 of lengths, u8 flags, base, extension, end of file, root's object header, u32 checksum object
- * header, version 1 (IV.A.1.a): u8 1, u8, u16 messages, u32, u32 size, 4 bytes; then messages of u16 type, u16 size, u8
- * flags, 3 bytes, data object header, version 2 (IV.A.1.b): OHDR, u8 2, u8 flags, 16 bytes if flags & 0x20, 4 bytes if
- * flags & 0x10, the size of the first block in 1 << (flags & 3) bytes; then messages of u8 type, u16 size, u8 flags,
- * u16 if flags & 4, data; u32 checksum message 0x10 goes on elsewhere: u64 address, u64 length (version 2: OCHK before
- * and a checksum behind)
+ *         version 0, 1: u8 x 4, u8 bytes of offsets, u8 of lengths, u8, u16 leaf K, u16 internal K, u32 flags,
+ *             (version 1: u16, u16), base, free space, end of file, driver information; root: u64, u64 object header
+ *         version 2, 3: u8 bytes of offsets, u8 of lengths, u8 flags, base, extension, end of file, root's object
+ *             header, u32 checksum
+ *     object header, version 1 (IV.A.1.a): u8 1, u8, u16 messages, u32, u32 size, 4 bytes; then messages of
+ *         u16 type, u16 size, u8 flags, 3 bytes, data
+ *     object header, version 2 (IV.A.1.b): OHDR, u8 2, u8 flags, 16 bytes if flags & 0x20, 4 bytes if flags & 0x10,
+ *         the size of the first block in 1 << (flags & 3) bytes; then messages of u8 type, u16 size, u8 flags, u16 if
+ *         flags & 4, data; u32 checksum
+ *     message 0x10 goes on elsewhere: u64 address, u64 length (version 2: OCHK before and a checksum behind)
  */
 #include "allocate.h"
 #include "checked.h"
@@ -350,8 +352,8 @@ static stk_status read_header(struct reading *r, uint64_t address, stk_error *er
     for (int i = 0; i < r->pending && status == STK_OK; i++)
         status = next_block(r, r->blocks[i].address, r->blocks[i].bytes, err);
     if (status == STK_OK && messages >= 0 && messages != r->header->count)
-        status =
-            stki_hdf5_corrupt(r->super, address, "an object header has another number of messages than it says", err);
+        status = stki_hdf5_unsupported(r->super, address,
+                                       "an object header has another number of messages than it says", err);
     return status;
 }
 

@@ -11,7 +11,16 @@
  *           block; the block is FADB, u8, u8, u64 header; more entries than a page holds: a bitmap of pages (highest
  *           bit first) and a checksum, then pages of entries with a checksum each; else the entries
  *         an entry: u64 address; of filtered chunks then the stored bytes in (entry bytes - 12) and u32 mask
- *     implicit indexes and fixed arrays number the chunks over the grid of the largest shape
+ *         4 extensible array: 5 bytes; the address leads to EAHD, u8, u8 client, u8 entry bytes, u8 bits of an index,
+ *           u8 entries of the index block, u8 of the smallest data block, u8 data blocks of the smallest super block,
+ *           u8 page bits, u64 x 4, u64 largest index + 1, u64, u64 index block
+ *           index block: EAIB, u8, u8, u64 header, entries, u64 data blocks, u64 super blocks
+ *           super block: EASB, u8, u8, u64 header, offset, a bitmap of the pages of its data blocks, u64 data blocks;
+ *           number s has 2^(s/2) of them, each of 2^((s+1)/2) times the smallest; the index block itself names the data
+ *           blocks of the first ones
+ *           data block: EADB, u8, u8, u64 header, offset, entries; or a checksum and pages, as in a fixed array
+ *     implicit indexes and fixed arrays number the chunks over the grid of the largest shape; so do extensible arrays,
+ *     with the axis that has no end in front
  *
  * Every loop is bounded by what a file of its size can hold, so that an index that leads in circles ends. */
 #include "hdf5_index.h"
@@ -30,6 +39,7 @@ struct walk {
     stki_hdf5_table *table;
     int64_t base;
     int64_t largest_per[STK_MAX_DIMS]; /* chunks along each axis of the largest shape */
+    int endless;                       /* the axis that an extensible array numbers first; -1: none */
     int64_t entries_left;
     bool unsorted;
 };
@@ -286,6 +296,8 @@ static stk_status measure_largest(struct walk *w, int64_t *total, stk_error *err
 
     *total = 1;
     for (int i = 0; i < grid->ndim; i++) {
+        if (i == w->endless)
+            continue;
         if (grid->largest[i] < grid->shape[i])
             return corrupt(w, -1, "an index without growth for a data set that may grow", err);
         w->largest_per[i] = grid->largest[i] / grid->chunk[i] + (grid->largest[i] % grid->chunk[i] != 0);
@@ -298,16 +310,20 @@ static stk_status measure_largest(struct walk *w, int64_t *total, stk_error *err
 /* From the largest grid to the current one; -1: outside. */
 static int64_t current_number(const struct walk *w, int64_t index)
 {
-    int64_t number = 0, scale = 1;
+    int64_t at[STK_MAX_DIMS], number = 0;
 
     for (int i = w->grid->ndim - 1; i >= 0; i--) {
-        int64_t at = index % w->largest_per[i];
-
+        if (i == w->endless)
+            continue;
+        at[i] = index % w->largest_per[i];
         index /= w->largest_per[i];
-        if (at >= w->grid->per[i])
+    }
+    if (w->endless >= 0)
+        at[w->endless] = index;
+    for (int i = 0; i < w->grid->ndim; i++) {
+        if (at[i] >= w->grid->per[i])
             return -1;
-        number += at * scale;
-        scale *= w->grid->per[i];
+        number = number * w->grid->per[i] + at[i];
     }
     return number;
 }
@@ -431,6 +447,179 @@ static stk_status walk_array(struct walk *w, uint64_t address, stk_error *err)
     return a.entries > a.page_entries ? walk_pages(w, &a, err) : add_entries(w, &a, 0, a.entries, a.at, err);
 }
 
+/* ---- extensible arrays ---- */
+
+struct extensible {
+    struct array entries;
+    int64_t in_index, least, set; /* entries in the index block and in the smallest data block; the largest index + 1 */
+    int data_blocks, super_blocks; /* that the index block names */
+    int first_super;               /* number of the first one of those */
+    int offset_bytes;
+};
+
+static int log2_of(int64_t x)
+{
+    return 63 - __builtin_clzll((unsigned long long)x);
+}
+
+static stk_status open_extensible(struct walk *w, uint64_t address, struct extensible *e, uint64_t *block,
+                                  stk_error *err)
+{
+    unsigned char head[72];
+    int bits, pointers;
+    int64_t at;
+    stk_status status = stki_hdf5_place(w->file, w->base, address, 72, "chunk index: an extensible array", &at, err);
+
+    if (status == STK_OK)
+        status = stki_file_read(w->file, at, head, 72, err);
+    if (status != STK_OK)
+        return status;
+    bits = head[7];
+    pointers = head[10];
+    *e = (struct extensible){
+        .entries = {.client = head[5], .entry_bytes = head[6], .page_entries = INT64_C(1) << (head[11] & 31)},
+        .in_index = head[8],
+        .least = head[9],
+        .set = (int64_t)stki_hdf5_number(head + 44, 8),
+        .offset_bytes = (bits + 7) / 8};
+    *block = stki_hdf5_number(head + 60, 8);
+    if (memcmp(head, "EAHD", 4) != 0 || head[4] != 0 || head[5] > 1 || head[11] > 31 || bits < 1 || bits > 62 ||
+        e->least < 1 || (e->least & (e->least - 1)) || pointers < 2 || (pointers & (pointers - 1)) ||
+        log2_of(e->least) > bits || e->set < 0 || e->entries.client != (w->grid->filtered ? 1 : 0) ||
+        (e->entries.client ? e->entries.entry_bytes < 13 || e->entries.entry_bytes > 20 : e->entries.entry_bytes != 8))
+        return corrupt(w, at, "no extensible array of chunks", err);
+    e->data_blocks = 2 * (pointers - 1);
+    e->first_super = 2 * log2_of(pointers);
+    e->super_blocks = 1 + bits - log2_of(e->least) - e->first_super;
+    e->super_blocks = e->super_blocks > 0 ? e->super_blocks : 0;
+    return STK_OK;
+}
+
+/* A place of this mark and size. */
+static stk_status find_marked(struct walk *w, uint64_t address, const char *mark, int64_t bytes, int64_t *at,
+                              stk_error *err)
+{
+    char found[4];
+    stk_status status = stki_hdf5_place(w->file, w->base, address, bytes, "chunk index: a block of an array", at, err);
+
+    if (status == STK_OK)
+        status = stki_file_read(w->file, *at, found, 4, err);
+    if (status == STK_OK && memcmp(found, mark, 4) != 0)
+        status = corrupt(w, *at, "no block of an extensible array", err);
+    return status == STK_OK ? count_entry(w, *at, err) : status;
+}
+
+/* Entries [first, first + count) lie in the data block. If it has pages, `pages` is the place of the bitmap, and its
+ * bits begin at number `bit`. */
+static stk_status walk_data_block(struct walk *w, const struct extensible *e, uint64_t address, int64_t first,
+                                  int64_t count, int64_t pages, int64_t bit, stk_error *err)
+{
+    const int64_t page = e->entries.page_entries, head = 14 + e->offset_bytes;
+    int64_t at;
+    stk_status status;
+
+    if (address == STKI_HDF5_UNDEFINED)
+        return STK_OK;
+    if (count > w->file->size / e->entries.entry_bytes)
+        return corrupt(w, -1, "a data block of more entries than the file has room for", err);
+    status = find_marked(w, address, "EADB", head, &at, err);
+    if (status != STK_OK || count <= page)
+        return status != STK_OK ? status : add_entries(w, &e->entries, first, count, at + head, err);
+    at += head + 4;
+    for (int64_t i = 0; i < count / page && status == STK_OK; i++, at += page * e->entries.entry_bytes + 4) {
+        unsigned char used;
+
+        status = stki_file_read(w->file, pages + (bit + i) / 8, &used, 1, err);
+        if (status == STK_OK && (used & (0x80 >> (bit + i) % 8)))
+            status = add_entries(w, &e->entries, first + i * page, page, at, err);
+    }
+    return status;
+}
+
+/* The data blocks that a super block of this number names; `first` is the first entry. */
+static stk_status walk_super_block(struct walk *w, const struct extensible *e, uint64_t address, int number,
+                                   int64_t first, stk_error *err)
+{
+    const int64_t blocks = INT64_C(1) << number / 2, count = e->least << (number + 1) / 2,
+                  page = e->entries.page_entries;
+    const int64_t bitmap = count > page ? (count / page + 7) / 8 : 0, head = 14 + e->offset_bytes;
+    int64_t at;
+    stk_status status;
+
+    if (address == STKI_HDF5_UNDEFINED)
+        return STK_OK;
+    if (blocks > w->file->size / 8 || bitmap > w->file->size / blocks)
+        return corrupt(w, -1, "a super block of more blocks than the file has room for", err);
+    status = find_marked(w, address, "EASB", head + blocks * (bitmap + 8), &at, err);
+    for (int64_t i = 0; i < blocks && status == STK_OK && first + i * count < e->set; i++) {
+        unsigned char entry[8];
+
+        status = stki_file_read(w->file, at + head + blocks * bitmap + i * 8, entry, 8, err);
+        if (status == STK_OK)
+            status = walk_data_block(w, e, stki_hdf5_number(entry, 8), first + i * count, count, at + head,
+                                     i * (count / page), err);
+    }
+    return status;
+}
+
+/* What the index block names, in the order of the entries. Numbers of super blocks are below 63, so that all fits. */
+static stk_status walk_blocks(struct walk *w, const struct extensible *e, int64_t at, stk_error *err)
+{
+    int64_t first = e->in_index;
+    stk_status status = STK_OK;
+
+    for (int s = 0; s < e->first_super + e->super_blocks && status == STK_OK && first < e->set; s++) {
+        const int64_t blocks = INT64_C(1) << s / 2, count = e->least << (s + 1) / 2;
+        unsigned char entry[8];
+
+        for (int64_t i = 0; s < e->first_super && i < blocks && status == STK_OK; i++, at += 8) {
+            status = stki_file_read(w->file, at, entry, 8, err);
+            if (status == STK_OK)
+                status = walk_data_block(w, e, stki_hdf5_number(entry, 8), first + i * count, count, -1, 0, err);
+        }
+        if (s >= e->first_super && status == STK_OK) {
+            status = stki_file_read(w->file, at, entry, 8, err);
+            at += 8;
+            if (status == STK_OK)
+                status = walk_super_block(w, e, stki_hdf5_number(entry, 8), s, first, err);
+        }
+        if (!stki_add(first, blocks * count, &first))
+            break;
+    }
+    return status;
+}
+
+static stk_status walk_extensible(struct walk *w, uint64_t address, stk_error *err)
+{
+    struct extensible e;
+    uint64_t block = STKI_HDF5_UNDEFINED;
+    int64_t total, at, entries;
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < w->grid->ndim; i++) {
+        if (w->grid->largest[i] >= 0)
+            continue;
+        if (w->endless >= 0)
+            return corrupt(w, -1, "an extensible array for two axes without end", err);
+        w->endless = i;
+    }
+    if (w->endless < 0)
+        return corrupt(w, -1, "an extensible array for a data set that cannot grow", err);
+    status = measure_largest(w, &total, err);
+    for (int i = 0; i < w->grid->ndim && status == STK_OK; i++)
+        if (i != w->endless && w->largest_per[i] < 1)
+            return STK_OK; /* no chunks at all */
+    if (status == STK_OK)
+        status = open_extensible(w, address, &e, &block, err);
+    if (status != STK_OK || block == STKI_HDF5_UNDEFINED)
+        return status;
+    entries = e.in_index * e.entries.entry_bytes;
+    status = find_marked(w, block, "EAIB", 14 + entries + 8 * ((int64_t)e.data_blocks + e.super_blocks) + 4, &at, err);
+    if (status == STK_OK)
+        status = add_entries(w, &e.entries, 0, e.in_index, at + 14, err);
+    return status == STK_OK ? walk_blocks(w, &e, at + 14 + entries, err) : status;
+}
+
 static stk_status walk_single(struct walk *w, const unsigned char *at, int flags, stk_error *err)
 {
     uint64_t bytes = (uint64_t)w->grid->chunk_bytes, address;
@@ -483,7 +672,7 @@ static stk_status walk_fourth(struct walk *w, const stki_hdf5_layout *layout, st
         return status;
     from = layout->bytes + at + 1; /* at most 33 dimensions of 8 bytes */
     kind = layout->bytes[at];
-    if (at + 1 + (kind == 1 && (flags & 2) ? 20 : kind == 3 ? 9 : 8) > layout->length)
+    if (at + 1 + (kind == 1 && (flags & 2) ? 20 : kind == 3 ? 9 : kind == 4 ? 13 : 8) > layout->length)
         return corrupt(w, layout->place, "a layout message that is cut", err);
     if (flags & 1)
         return unsupported(w, layout->place, "chunks at the edge that are stored without filters", err);
@@ -497,11 +686,12 @@ static stk_status walk_fourth(struct walk *w, const stki_hdf5_layout *layout, st
             return STK_OK;
         return kind == 2 ? walk_implicit(w, address, err) : walk_array(w, address, err);
     }
+    case 4: {
+        uint64_t address = stki_hdf5_number(from + 5, 8);
+        return address == STKI_HDF5_UNDEFINED ? STK_OK : walk_extensible(w, address, err);
+    }
     default:
-        return unsupported(w, layout->place,
-                           kind == 4   ? "an extensible array"
-                           : kind == 5 ? "a version 2 B-tree"
-                                       : "an index of a kind that is not known",
+        return unsupported(w, layout->place, kind == 5 ? "a version 2 B-tree" : "an index of a kind that is not known",
                            err);
     }
 }
@@ -510,7 +700,7 @@ stk_status stki_hdf5_index_read(const stki_file *file, uint64_t header, const st
                                 stki_hdf5_table *table, stk_error *err)
 {
     stki_hdf5_layout layout = {.length = 0};
-    struct walk w = {.file = file, .grid = grid, .table = table, .entries_left = file->size / 24 + 1};
+    struct walk w = {.file = file, .grid = grid, .table = table, .endless = -1, .entries_left = file->size / 8 + 1};
     stk_status status = stki_hdf5_layout_read(file, header, &layout, err);
 
     *table = (stki_hdf5_table){0};

@@ -2,8 +2,8 @@
  * the chunk index it names. No library: asking it for the chunks one by one costs a walk each. Works on any stki_file,
  * so that it can be fuzzed. Any thread.
  *
- * Known are version 1 B-trees, single chunks, implicit indexes and fixed arrays. Whatever else is met, and whatever
- * does not fit, is refused, and the caller asks the library.
+ * Known are version 1 B-trees, single chunks, implicit indexes, fixed and extensible arrays. Whatever else is met, and
+ * whatever does not fit, is refused, and the caller asks the library.
  */
 #ifndef STKI_HDF5_INDEX_H
 #define STKI_HDF5_INDEX_H

@@ -2,13 +2,15 @@
  *
  *     old groups (symbol table message, IV.A.2.r): u64 B-tree, u64 local heap
  *         node of the B-tree (III.A.1): TREE, u8 0, u8 level, u16 entries, two u64; then key, child, key, … key: a key
- * is the offset of a name in the heap, and child i has the names above key i up to key i + 1 child at level 0 (III.B):
- * SNOD, u8 1, u8, u16 entries; an entry (III.C) is u64 name in the heap, u64 object header, u32 kind (2: a soft link),
- * u32, 16 bytes that begin with u32 value in the heap local heap (III.D): HEAP, u8 0, 3 bytes, u64 bytes, u64 free
- * list, u64 address of the bytes new groups (link info message, IV.A.2.c): u8 0, u8 flags, u64 if flags & 1, u64
- * fractal heap, u64 B-tree by name; without a heap the links are messages of the header a link (IV.A.2.g): u8 1, u8
- * flags, u8 kind if flags & 8, u64 if flags & 4, u8 if flags & 16, length of the name in 1 << (flags & 3) bytes, name;
- * 0 hard: u64 object header; 1 soft: u16 length, path; 64 external: u16 length, u8 0, file, NUL, path, NUL
+ *             is the offset of a name in the heap, and child i has the names above key i up to key i + 1
+ *         child at level 0 (III.B): SNOD, u8 1, u8, u16 entries; an entry (III.C) is u64 name in the heap, u64 object
+ *             header, u32 kind (2: a soft link), u32, 16 bytes that begin with u32 value in the heap
+ *         local heap (III.D): HEAP, u8 0, 3 bytes, u64 bytes, u64 free list, u64 address of the bytes
+ *     new groups (link info message, IV.A.2.c): u8 0, u8 flags, u64 if flags & 1, u64 fractal heap, u64 B-tree by
+ *         name; without a heap the links are messages of the header
+ *         a link (IV.A.2.g): u8 1, u8 flags, u8 kind if flags & 8, u64 if flags & 4, u8 if flags & 16, length of the
+ *             name in 1 << (flags & 3) bytes, name; 0 hard: u64 object header; 1 soft: u16 length, path;
+ *             64 external: u16 length, u8 0, file, NUL, path, NUL
  */
 #include "allocate.h"
 #include "checked.h"
