@@ -20,7 +20,7 @@ static stk_status split(stki_document *document, const char *text, int64_t lengt
 
     path->count = 0;
     if (stki_text_check(text, length, STKI_TEXT_KEY, what) >= 0)
-        return stki_fail_seat(err, STK_E_CONFIG, seat, "a key holds what no key may: %s", what);
+        return stki_fail_seat(err, STK_E_CONFIG, seat, "invalid key: %s", what);
     for (;;) {
         const char *dot = memchr(at, '.', (size_t)(end - at));
         int64_t bytes = (dot ? dot : end) - at;

@@ -76,8 +76,8 @@ static stk_status read_file(const char *path, const stki_node *mention, struct f
     if (fstat(fd, &facts) != 0)
         status = fail_system(err, errno, path, mention, "cannot stat");
     else if (!S_ISREG(facts.st_mode))
-        status =
-            fail_file(err, STK_E_IO, path, mention, S_ISDIR(facts.st_mode) ? "is a directory" : "is no regular file");
+        status = fail_file(err, STK_E_IO, path, mention,
+                           S_ISDIR(facts.st_mode) ? "is a directory" : "is not a regular file");
     else if (facts.st_size > STKI_DOCUMENT_BYTES)
         status = fail_file(
             err, STK_E_LIMIT, path, mention,

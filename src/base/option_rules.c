@@ -39,9 +39,9 @@ static stk_status fail_both(const stki_option *row, const stki_node *node, const
     if (!row->alias_of)
         return stki_fail_key(err, node, "found both %s and %s, expected one of them", other->name, row->name);
     if (other_node->key_line > 0)
-        return stki_fail_key(err, node, "another way to write %s, which is given in line %d", other->name,
+        return stki_fail_key(err, node, "another name of %s, which is given in line %d", other->name,
                              other_node->key_line);
-    return stki_fail_key(err, node, "another way to write %s, which is given too (%s)", other->name, other_node->file);
+    return stki_fail_key(err, node, "another name of %s, which is given as well (%s)", other->name, other_node->file);
 }
 
 stk_status stki_option_counts(const stki_option_table *table, const stki_node *map, const stki_option *row,
@@ -172,7 +172,7 @@ static stk_status fail_need(const stki_option_table *table, const stki_node *map
     if (row->need->when)
         return stki_fail_node(err, node, "%s: %s needs %s", row->name, node->text, need);
     if (!row->need->note && (!master || master->layer <= node->layer))
-        return stki_fail_key(err, node, "does nothing without %s: add that, or leave this out", need);
+        return stki_fail_key(err, node, "has no effect without %s: add it, or remove this", need);
     snprintf(note, sizeof note, "%s does nothing without %s (%s)", stki_node_path(node, path, sizeof path), need,
              master ? master->file : node->file);
     if (notes)

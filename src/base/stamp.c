@@ -60,7 +60,7 @@ static stk_status fail_changed(const stki_stamp *file, const struct stat *now, c
         return stki_fail_at(err, STK_E_TRUNCATED,
                             (stki_place){name, record, -1, STKI_TEXT("%lld", (long long)now->st_size),
                                          STKI_TEXT("%" PRId64 " bytes", file->size)},
-                            "the file was cut while it was open");
+                            "the file was truncated while it was open");
     return stki_fail_at(err, STK_E_CORRUPT,
                         (stki_place){name, record, -1,
                                      stki_stamp_text(found, sizeof found, now->st_size, mtime_of(now)),

@@ -106,15 +106,15 @@ static stk_status find_variable(const stki_node_seat *seat, const char *at, int6
     int shown = (int)(length < 40 ? length : 40);
 
     if (length == 0 || (at[0] >= '0' && at[0] <= '9') || length >= (int64_t)sizeof name)
-        return stki_fail_seat(err, STK_E_CONFIG, seat, "\"${%.*s}\" is no name of a variable", shown, at);
+        return stki_fail_seat(err, STK_E_CONFIG, seat, "\"${%.*s}\" is not a variable name", shown, at);
     memcpy(name, at, (size_t)length);
     name[length] = '\0';
     *value = getenv(name);
     if (!*value)
         return stki_fail_seat(err, STK_E_CONFIG, seat, "the environment variable %s is not set", name);
     if (stki_text_check(*value, (int64_t)strlen(*value), STKI_TEXT_VALUE, what) >= 0)
-        return stki_fail_seat(err, STK_E_CONFIG, seat, "the environment variable %s holds what no config may: %s", name,
-                              what);
+        return stki_fail_seat(err, STK_E_CONFIG, seat,
+                              "the environment variable %s contains what is not allowed in a config: %s", name, what);
     return STK_OK;
 }
 

@@ -103,7 +103,7 @@ static stk_status read_alias(struct reader *reader, const yaml_event_t *event, c
     if (!anchor)
         return stki_fail_seat(reader->err, STK_E_CONFIG, seat, "no anchor &%.60s before the alias *%.60s", name, name);
     if (!anchor->node)
-        return stki_fail_seat(reader->err, STK_E_CONFIG, seat, "the alias *%.60s stands inside its own anchor", name);
+        return stki_fail_seat(reader->err, STK_E_CONFIG, seat, "the alias *%.60s is inside its own anchor", name);
     return stki_node_copy(reader->document, anchor->node, seat, out, reader->err);
 }
 
@@ -133,7 +133,8 @@ static stk_status read_scalar(struct reader *reader, yaml_event_t *event, const 
     if (status != STK_OK)
         return status;
     if (stki_text_check(text, length, STKI_TEXT_VALUE, what) >= 0)
-        return stki_fail_seat(reader->err, STK_E_CONFIG, seat, "the text holds what no config may: %s", what);
+        return stki_fail_seat(reader->err, STK_E_CONFIG, seat, "the text contains what is not allowed in a config: %s",
+                              what);
     if (memchr(text, '$', (size_t)length))
         status = stki_variables_expand(reader->document, seat, &text, &length, reader->err);
     if (status == STK_OK)
@@ -170,7 +171,7 @@ static stk_status read_key(struct reader *reader, yaml_event_t *event, const stk
     if (length > STKI_DOCUMENT_KEY_BYTES)
         return stki_fail_seat(reader->err, STK_E_LIMIT, seat, "a key of more than %d bytes", STKI_DOCUMENT_KEY_BYTES);
     if (stki_text_check(text, length, STKI_TEXT_KEY, what) >= 0)
-        return stki_fail_seat(reader->err, STK_E_CONFIG, seat, "a key holds what no key may: %s", what);
+        return stki_fail_seat(reader->err, STK_E_CONFIG, seat, "invalid key: %s", what);
     status = stki_document_text(reader->document, text, length, seat, &seat->key, reader->err);
     if (status != STK_OK)
         return status;

@@ -219,7 +219,7 @@ static void pool_free(stki_pool *base, void *address, int64_t bytes)
     if (!block) {
         stk_error err;
         (void)stki_fail(&err, STK_E_BAD_ARG, "%p of %" PRId64 " bytes", address, bytes);
-        stki_pool_note_error(pool, "freed what is not of this pool", STK_E_BAD_ARG, &err);
+        stki_pool_note_error(pool, "freed a pointer that does not belong to this pool", STK_E_BAD_ARG, &err);
     } else {
         stki_pool_free(pool, block);
         if (!stki_pool_uses_record(pool, block) || block->lost_use) { /* any stream may use it */

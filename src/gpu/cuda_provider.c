@@ -23,8 +23,8 @@ static int64_t user_generation = -1; /* the process (fork generation) that calle
 static stk_status no_driver(stk_error *err)
 {
     return stki_fail(err, STK_E_DEVICE,
-                     "cuda: no NVIDIA driver here (libcuda.so.1 was not found or is none); install the driver, or use "
-                     "the host device");
+                     "cuda: no NVIDIA driver found (libcuda.so.1 does not exist or is not a driver); install the "
+                     "driver, or use the host device");
 }
 
 static stk_status old_driver(int driver, stk_error *err)
@@ -46,7 +46,7 @@ static stk_status no_gpu(stk_error *err)
         return stki_fail(err, STK_E_DEVICE, "cuda: no GPU is visible: CUDA_VISIBLE_DEVICES is empty");
     if (visible)
         return stki_fail(err, STK_E_DEVICE, "cuda: no GPU is visible: CUDA_VISIBLE_DEVICES is '%s'", visible);
-    return stki_fail(err, STK_E_DEVICE, "cuda: the driver is there but finds no GPU");
+    return stki_fail(err, STK_E_DEVICE, "cuda: the driver finds no GPU");
 }
 
 /* How many GPUs there are, at least one. Called with the lock. */

@@ -433,7 +433,7 @@ static stk_status copy_parts(stki_prefetch *prefetch, const stki_prefetch_opts *
 
         if ((!copied_inside && !stki_inside(part->copy_offset, part->copy_bytes, opts->slot_bytes)) ||
             (part->convert && !part->buffers && !stki_inside(part->offset, part->bytes, opts->slot_bytes)))
-            return stki_fail(err, STK_E_BAD_ARG, "part %d of a device slot lies outside of its %lld bytes", i,
+            return stki_fail(err, STK_E_BAD_ARG, "part %d of a device slot is outside its %lld bytes", i,
                              (long long)opts->slot_bytes);
         prefetch->parts[i] = *part;
         converts = converts || part->convert;
@@ -565,7 +565,7 @@ stk_status stki_prefetch_close(stki_prefetch *prefetch, int64_t timeout_ns, stk_
     }
     if (!prefetch->stuck)
         return STK_OK;
-    return stki_fail(err, STK_E_TIMEOUT, "the thread that copies to %s did not stop in time and was left behind",
+    return stki_fail(err, STK_E_TIMEOUT, "the thread that copies to %s did not stop in time and was abandoned",
                      prefetch->device->name);
 }
 
@@ -620,9 +620,8 @@ static stk_status timed_out(stki_prefetch *prefetch, stk_error *err)
                          prefetch->depth, name);
     if (copying > 0)
         return stki_fail(err, STK_E_TIMEOUT,
-                         "%d copies to %s are not done, of batches that were handed out: its streams are that far "
-                         "behind, or hang",
-                         copying, name);
+                         "%d copies to %s of delivered batches are not done: its streams are late, or hang", copying,
+                         name);
     return stki_fail(err, STK_E_TIMEOUT, "nothing has come to be copied to %s (%lld slots held)", name,
                      (long long)now.held);
 }

@@ -57,7 +57,7 @@ stk_status stki_array_check(const stki_array *array, const char *path, stk_error
                                 (stki_place){path, -1, array->offset,
                                              STKI_TEXT("axis %d of %" PRId64 " elements, %" PRId64 " bytes apart", i,
                                                        array->shape[i], array->strides[i]),
-                                             "numbers from 0 on"},
+                                             "numbers from 0"},
                                 "shape of an array");
     if (!extent_of(array->dtype, array->ndim, array->shape, array->strides, &extent))
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, array->offset, NULL, "at most 63 bits of bytes"},
@@ -82,7 +82,7 @@ stk_status stki_array_row_major(stki_array *array, int64_t *bytes, const char *p
             return stki_fail_at(err, STK_E_CORRUPT,
                                 (stki_place){path, -1, array->offset,
                                              STKI_TEXT("axis %d of %" PRId64, i, array->shape[i]),
-                                             "sizes from 0 on whose product fits in 63 bits"},
+                                             "sizes from 0 whose product fits into 63 bits"},
                                 "shape of an array");
     }
     *bytes = is_empty(array->ndim, array->shape) ? 0 : step;
@@ -320,7 +320,7 @@ static stk_status check_axis(const stki_array *array, const char *path, const st
         return stki_fail_at(err, STK_E_CONFIG,
                             (stki_place){path, -1, -1, STKI_TEXT("axis %d", opts->axis),
                                          STKI_TEXT("0 to %d, as the array has %d axes", array->ndim - 1, array->ndim)},
-                            "source.axis: there is no such axis");
+                            "source.axis: no such axis");
     return stki_array_check(array, path, err);
 }
 

@@ -241,7 +241,7 @@ stk_status stki_container_array(const stki_container *c, int64_t member, const s
         return stki_fail_at(
             err, STK_E_UNSUPPORTED,
             (stki_place){c->path, -1, -1, m->kind == STKI_MEMBER_RECORDS ? "records" : "something else", "an array"},
-            "%s is no array", m->name);
+            "%s is not an array", m->name);
     return c->ops->array(c, member, opts, out, err);
 }
 

@@ -118,7 +118,7 @@ static stk_status add_field(stki_dataset *dataset, stki_field *field, const char
 
     for (int i = 0; i < dataset->field_count; i++)
         if (!strcmp(dataset->fields[i].name, name))
-            return stki_fail(err, STK_E_CONFIG, "field '%s' is there twice", name);
+            return stki_fail(err, STK_E_CONFIG, "field '%s' is given twice", name);
     if (field->shard_count < 1)
         return stki_fail(err, STK_E_CONFIG, "field '%s' has no files", name);
     field->name = stki_strdup(name);

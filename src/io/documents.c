@@ -262,7 +262,7 @@ stk_status stki_documents_open(const stki_array *array, const char *format, cons
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){path, -1, -1,
                                          STKI_TEXT("%d axes of %s", array->ndim, stk_dtype_long_name(array->dtype)),
-                                         "one axis of whole numbers"},
+                                         "one axis of integers"},
                             "source.documents: no stream of tokens");
     if (opts->window_length > 0)
         return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, NULL, NULL},

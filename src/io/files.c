@@ -104,7 +104,7 @@ static stk_status check_sample(const struct files *f, int64_t index, const stk_t
     shape_text(t->dtype, t->ndim, t->shape, found, sizeof found);
     shape_text(base->dtype, base->ndim, expected, wanted, sizeof wanted);
     return stki_fail_at(err, STK_E_MISMATCH, (stki_place){f->list.paths[index], index, -1, found, wanted},
-                        f->shapes && known ? "the file is not what it was when it was opened"
+                        f->shapes && known ? "the file changed since it was opened"
                                            : "the sample differs from the first, %s",
                         f->list.paths[f->first]);
 }

@@ -223,9 +223,9 @@ static stk_status open_held(stki_output *o, int64_t keep, stk_error *err)
         return stki_fail_at(err, STK_E_TRUNCATED,
                             (stki_place){o->temporary, -1, -1, STKI_TEXT("%" PRId64 " bytes", (int64_t)st.st_size),
                                          STKI_TEXT("at least the %" PRId64 " that were written", keep)},
-                            "the file in the making was cut by somebody else: it must be begun anew");
+                            "the unfinished file was truncated by another process: start again");
     if (ftruncate(o->fd, (off_t)keep))
-        return stki_fail_errno(err, errno, o->temporary, "cannot cut it to %" PRId64 " bytes", keep);
+        return stki_fail_errno(err, errno, o->temporary, "cannot truncate it to %" PRId64 " bytes", keep);
     o->flushed = keep;
     return STK_OK;
 }

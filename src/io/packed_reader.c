@@ -62,7 +62,7 @@ static stk_status copy_piece(const struct shared *s, const stki_piece *piece, ch
                               (stki_place){documents->path, piece->document, -1,
                                            STKI_TEXT("%" PRId64 " elements", document.shape[0]),
                                            STKI_TEXT("at least %" PRId64, piece->start + piece->length)},
-                              "the document has become shorter");
+                              "the document became shorter");
     else if (document.strides[0] == size)
         memcpy(to, (const char *)document.data + piece->start * size, (size_t)(piece->length * size));
     else

@@ -69,8 +69,8 @@ static stk_status segments_read(const stki_reader *base, int64_t index, const st
         status = stki_fail_at(err, STK_E_MISMATCH,
                               (stki_place){stki_reader_path(inner, whole, path), whole, -1,
                                            STKI_SHAPE(out->ndim, out->shape), STKI_SHAPE(inner->ndim, inner->shape)},
-                              "source.window: axes behind the first differ from those of the other files, or the file "
-                              "is not what it was when it was opened");
+                              "source.window: axes after the first differ from those of the other files, or the file "
+                              "changed since it was opened");
         stki_reader_done(inner, out);
         return status;
     }

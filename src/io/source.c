@@ -105,7 +105,7 @@ static stk_status fail_member(const question *q, const stki_source *source, cons
                          "%s: %s member %s does not take this option, which is for %s%s", q->container->path, q->what,
                          q->member->name, others ? "other members: " : "",
                          others              ? names
-                         : takes(q, "files") ? "files that a member names: files says of what kind they are"
+                         : takes(q, "files") ? "files that a member names: source.files states their kind"
                                              : "members of another kind");
 }
 

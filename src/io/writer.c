@@ -61,7 +61,7 @@ static stk_status add_name(stki_writer *w, const char *name, stk_error *err)
         return stki_fail(err, STK_E_BAD_ARG, "the name of an array holds %s", what);
     place = place_of(w->names, w->name_room, name);
     if (*place)
-        return stki_fail(err, STK_E_BAD_ARG, "there is an array %s already", name);
+        return stki_fail(err, STK_E_BAD_ARG, "the array %s exists already", name);
     *place = stki_strdup(name);
     if (!*place)
         return stki_fail_memory(err, (int64_t)strlen(name) + 1, "a name");

@@ -243,7 +243,7 @@ static stk_status check(const stki_order_opts *opts, stk_error *err)
                          opts->kind == STKI_ORDER_BLOCK ? "block" : "weighted");
     if (opts->kind == STKI_ORDER_BLOCK && opts->length > 0)
         return stki_fail(err, STK_E_UNSUPPORTED,
-                         "order: block takes every sample once an epoch: epoch_length goes with the other orders");
+                         "order: block uses every sample once per epoch: epoch_length needs another order");
     for (int d = 0; d < opts->source_count && status == STK_OK; d++)
         if (opts->sources[d].indices)
             status = check_indices(opts->sources[d].indices, opts->sources[d].index_count, opts->sources[d].count,

@@ -97,9 +97,9 @@ stk_status stki_config_classes(stki_loader_config *config, const stki_node *sour
         status = read_node(config, classes->node, classes, err);
     if (status == STK_OK && unknown && classes->node && classes->from != STKI_CLASSES_LISTED &&
         classes->from != STKI_CLASSES_FILES)
-        status = stki_fail_key(err, unknown,
-                               "does nothing without classes: a list of names or {from: PATH}: sorted "
-                               "has all names that occur");
+        status = stki_fail_key(
+            err, unknown,
+            "has no effect without classes: a list of names or {from: PATH}: sorted has all names that occur");
     if (status == STK_OK && stki_node_get(source, "labels"))
         stki_config_note(config, "%s: labels is now called classes",
                          stki_node_path(stki_node_get(source, "labels"), path, sizeof path));

@@ -36,8 +36,7 @@ static stk_status differs(const stki_field_config *field, const stki_dataset_con
                           stk_error *err)
 {
     return stki_fail_node(err, field->node,
-                          "its %s differs from the one in data set %s: what a batch holds is said there, for all data "
-                          "sets",
+                          "its %s differs from the one in data set %s: the first data set states this for all of them",
                           what, first->name);
 }
 
@@ -63,7 +62,7 @@ static stk_status check_field(const stki_field_config *field, const stki_field_c
     if (!stki_text_equal(field->source_layout, first->source_layout))
         return differs(field, of, "source.layout", err);
     if (field->views)
-        return stki_fail_key(err, field->views, "views are said in data set %s", of->name);
+        return stki_fail_key(err, field->views, "views are stated in data set %s", of->name);
     if (field->pad.padded && !(first->pad.padded && field->pad.to == first->pad.to &&
                                field->pad.truncate == first->pad.truncate && field->pad.value == first->pad.value))
         return differs(field, of, "pad", err);
@@ -90,8 +89,8 @@ static stk_status match_fields(stki_dataset_config *dataset, const stki_dataset_
         while (k < dataset->field_count && strcmp(dataset->fields[k].name, first->fields[i].name) != 0)
             k++;
         if (k == dataset->field_count)
-            return stki_fail_node(err, dataset->node, "there is no field %s, which data set %s has",
-                                  first->fields[i].name, first->name);
+            return stki_fail_node(err, dataset->node, "the field %s of data set %s is missing", first->fields[i].name,
+                                  first->name);
         keep = dataset->fields[i];
         dataset->fields[i] = dataset->fields[k];
         dataset->fields[k] = keep;
@@ -101,7 +100,7 @@ static stk_status match_fields(stki_dataset_config *dataset, const stki_dataset_
     }
     if (dataset->field_count > first->field_count)
         return stki_fail_node(err, dataset->fields[first->field_count].node,
-                              "there is no such field in data set %s, and all must have the same", first->name);
+                              "data set %s does not have this field; all data sets need the same fields", first->name);
     return STK_OK;
 }
 

@@ -165,7 +165,7 @@ stk_status stki_config_fields(stki_loader_config *config, const stki_node *map, 
     if (map->kind != STKI_NODE_MAP)
         return stki_fail_value(err, map, "a map of fields, such as image: {path: images.npy}");
     if (map->count == 0)
-        return stki_fail_node(err, map, "there is no field, expected one or more, such as image: {path: images.npy}");
+        return stki_fail_node(err, map, "found no field, expected one or more, such as image: {path: images.npy}");
     *out = stki_zalloc_array(3 * map->count, sizeof **out); /* packed ones bring two more */
     if (!*out)
         return stki_fail_memory(err, 3 * map->count * (int64_t)sizeof **out, "fields");

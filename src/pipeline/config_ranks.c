@@ -11,7 +11,7 @@ static stk_status contradiction(const stki_loader_config *config, const stki_nod
     const char *name = config->ranks.source;
 
     return stki_fail_node(err, node ? node : section,
-                          "found %lld, but %s says %lld (%s in the environment): leave it out, or say launcher: none",
+                          "found %lld, but %s says %lld (%s in the environment): remove it, or set launcher: none",
                           (long long)said, name, (long long)launched, variable);
 }
 

@@ -130,7 +130,7 @@ static stk_status read_documents(const stki_node *node, stki_tokens *out, stk_er
     stki_options_defaults(&documents_table, &o);
     status = stki_options_read(&documents_table, node, &o, NULL, err);
     if (status == STK_OK && (o.begin < 0) == (o.end < 0))
-        return stki_fail_node(err, node, "expected one of begin and end: the token at which documents are cut");
+        return stki_fail_node(err, node, "expected one of begin and end: the token that separates documents");
     out->documents = true;
     out->ends = o.end >= 0;
     out->token = out->ends ? o.end : o.begin;

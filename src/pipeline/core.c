@@ -352,10 +352,10 @@ static stk_status choose_slots(stki_core *core, stk_error *err)
         snprintf(more + strlen(more), sizeof more - strlen(more), "%s %lld for rows that are encoded",
                  held > 0 ? " and" : " beside", (long long)config->aside_bytes);
     if (slot_bytes > budget - aside && config->arrange) /* a preparation job, which cuts its batches itself */
-        return stki_fail(err, STK_E_LIMIT,
-                         "%lld rows are made at once, which need %lld bytes%s, %s.memory_budget is %lld: raise it, "
-                         "or leave it out",
-                         (long long)core->max_rows, (long long)slot_bytes, more, config->section, (long long)budget);
+        return stki_fail(
+            err, STK_E_LIMIT,
+            "%lld rows are made at a time, which need %lld bytes%s, %s.memory_budget is %lld: raise or remove it",
+            (long long)core->max_rows, (long long)slot_bytes, more, config->section, (long long)budget);
     if (slot_bytes > budget - aside)
         return stki_fail(err, STK_E_LIMIT,
                          "one batch of %lld rows needs %lld bytes%s, loader.memory_budget is %lld: raise it or lower "

@@ -229,8 +229,8 @@ static stk_status use_units(const stki_core *core, material *m, stk_error *err)
     m->opts.in_order = config->block_rows == STK_BLOCK_ROWS_IN_ORDER;
     if (m->opts.in_order && config->block_window != 0)
         return stki_fail(err, STK_E_CONFIG,
-                         "%s.block_window: found it with block_rows: in_order, which shuffles no rows together; leave "
-                         "out one of the two",
+                         "%s.block_window: block_window and block_rows: in_order are mutually exclusive: in_order does "
+                         "not shuffle the rows of several blocks together",
                          config->section);
     status = stki_dataset_units(core->dataset, units, err);
     if (status != STK_OK)
@@ -354,8 +354,7 @@ static stk_status use_buckets(stki_core *core, material *m, int64_t global, stk_
                          name, core->dataset->fields[0].name);
     if (!field->variable)
         return stki_fail(err, STK_E_CONFIG,
-                         "loader.bucket_by: found %s, whose samples are all alike, expected a field of varying length",
-                         name);
+                         "loader.bucket_by: found %s, whose samples have equal length, expected a ragged field", name);
     if (m->opts.starts)
         return stki_fail(
             err, STK_E_UNSUPPORTED,
@@ -476,7 +475,7 @@ stk_status stki_core_make_order(stki_core *core, stk_error *err)
     if (core->dataset->count == 0 && !config->allow_empty)
         return stki_fail_at(err, STK_E_EMPTY,
                             (stki_place){.file = core->dataset->fields[0].shards[0]->path, .record = -1, .offset = -1},
-                            "there are no samples in field %s%s", core->dataset->fields[0].name,
+                            "no samples in field %s%s", core->dataset->fields[0].name,
                             config->arrange ? "" : "; allow_empty: true accepts that");
     if (core->steps == 0 && !config->allow_empty)
         return stki_fail(

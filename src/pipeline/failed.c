@@ -207,10 +207,10 @@ stk_status stki_failed_over(const stk_error *last, int64_t count, const char *al
 
     if (!err)
         return STK_E_LIMIT;
-    (void)stki_fail(err, STK_E_LIMIT,
-                    "too many failed samples: found %s, expected %s; raise %s to go on in spite of them; "
-                    "the last one failed with: %s",
-                    found, allowed, key, last->message);
+    (void)stki_fail(
+        err, STK_E_LIMIT,
+        "too many failed samples: found %s, expected %s; raise %s to continue; the last one failed with: %s", found,
+        allowed, key, last->message);
     stki_error_facts(err, place);
     return STK_E_LIMIT;
 }

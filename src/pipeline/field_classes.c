@@ -260,8 +260,7 @@ static stk_status take_files(settling *s, stk_error *err)
     for (int i = 0; i < from->path_count && status == STK_OK; i++)
         status = stki_file_list_add(&files, from->paths[i], err);
     if (status == STK_OK && from->node->kind == STKI_NODE_SCALAR && access(files.paths[0], F_OK) != 0)
-        status =
-            stki_fail_value(err, from->node, "sorted, a list of names, or the path of a file or folder that is there");
+        status = stki_fail_value(err, from->node, "sorted, a list of names, or the path of an existing file or folder");
     if (status == STK_OK)
         status = take_list_of_files(s, &files, err);
     stki_file_list_fini(&files);
@@ -443,14 +442,13 @@ static void say_unknown(const settling *s)
 static stk_status fail_numbers(const settling *s, stk_error *err)
 {
     if (s->shards->inferred)
-        return stki_fail_at(
-            err, STK_E_CONFIG, (stki_place){s->shards->inferred, -1, -1, "whole numbers alone", NULL},
-            "source.classes of field %s is for names, and numbers are not renumbered: leave classes out, "
-            "or (CSV) say source: {dtype: uint8} to take the cells as names",
-            s->config->name);
+        return stki_fail_at(err, STK_E_CONFIG, (stki_place){s->shards->inferred, -1, -1, "whole numbers alone", NULL},
+                            "source.classes of field %s applies to names, and numbers are not renumbered: remove "
+                            "classes, or (CSV) set source: {dtype: uint8} to read the cells as names",
+                            s->config->name);
     return stki_fail_at(err, STK_E_CONFIG,
                         (stki_place){s->readers[0]->path, -1, -1, stk_dtype_long_name(s->readers[0]->dtype), NULL},
-                        "source.classes of field %s is for class folders and texts: leave it out", s->config->name);
+                        "source.classes of field %s applies to class folders and texts: remove it", s->config->name);
 }
 
 /* Numbers without names, beside names: they can only be of the table's classes. What cannot be read fails in its place.
@@ -537,9 +535,8 @@ static stk_status use_manifests(settling *s, stk_error *err)
             err, STK_E_MISMATCH,
             (stki_place){origin, -1, -1, STKI_TEXT("class %" PRId64 ": %s", i, stki_classes_name(&found, i)),
                          i < classes->names.count ? stki_classes_name(&classes->names, i) : "no such class"},
-            "field %s has files with other numbers of classes (%s); say source: {classes: {from: …}} with this "
-            "manifest "
-            "where there are names",
+            "field %s has files with other numbers of classes (%s); set source: {classes: {from: …}} to this manifest "
+            "for files with names",
             s->config->name, classes->origin);
     if (status == STK_OK && plain && classes->names.count > 0)
         status = check_all_plain(s, plain, err);
@@ -620,7 +617,7 @@ static stk_status narrow(const stki_core *core, int64_t first, int64_t count, in
     *list_count = n;
     return n > 0 || core->config->allow_empty
                ? STK_OK
-               : stki_fail(err, STK_E_EMPTY, "unknown_class: skip leaves none of the %" PRId64 " samples", before);
+               : stki_fail(err, STK_E_EMPTY, "unknown_class: skip removes all of the %" PRId64 " samples", before);
 }
 
 stk_status stki_classes_leave_out(stki_core *core, stk_error *err)

@@ -52,7 +52,7 @@ stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out,
 
 static stk_status check_out(const void *out, stk_error *err)
 {
-    return out ? STK_OK : stki_fail(err, STK_E_BAD_ARG, "out: found NULL, expected where the result goes");
+    return out ? STK_OK : stki_fail(err, STK_E_BAD_ARG, "out: found NULL, expected a pointer to the result");
 }
 
 stk_status stk_loader_open(const stk_loader_opts *opts, stk_loader **out, stk_error *err)
@@ -265,7 +265,7 @@ stk_status stk_loader_close(stk_loader *loader, stk_error *err)
     if (loader->stuck == 0)
         return loader->feed_status;
     stki_workers_report(loader->core, report, sizeof report);
-    return stki_fail(err, STK_E_TIMEOUT, "%d of %d workers did not stop within %.1f s and were left behind: %s",
+    return stki_fail(err, STK_E_TIMEOUT, "%d of %d workers did not stop within %.1f s and were abandoned: %s",
                      loader->stuck, loader->core->worker_count, (double)loader->core->config->close_timeout * 1e-9,
                      report);
 }

@@ -41,7 +41,7 @@ static stk_status check_trailing(const stki_field_plan *plan, const stki_reader 
         return stki_fail_at(err, STK_E_MISMATCH,
                             (stki_place){stki_reader_path(shard, within, path), within, -1,
                                          STKI_SHAPE(plan->ndim, shape), STKI_SHAPE(plan->ndim, plan->shape)},
-                            "%s: axes behind the first", plan->name);
+                            "%s: axes after the first", plan->name);
     return stki_fail_at(err, STK_E_MISMATCH,
                         (stki_place){stki_reader_path(shard, within, path), within, -1, STKI_SHAPE(plan->ndim, shape),
                                      STKI_SHAPE(plan->ndim, other_shape)},

@@ -138,7 +138,7 @@ static stk_status differs(const stk_loader *loader, const char *what, const char
         return STK_OK;
     }
     return stki_fail_at(err, STK_E_MISMATCH, (stki_place){NULL, -1, -1, found, expected},
-                        "the saved state has another %s; loader.resume: force goes on at its step", what);
+                        "the saved state has another %s; loader.resume: force resumes at its step", what);
 }
 
 static stk_status compare_numbers(const stk_loader *loader, const stki_state *state, const stki_state *mine,
@@ -256,7 +256,7 @@ static stk_status compare_version(const stk_loader *loader, const stki_state *st
                         (stki_place){NULL, -1, -1, STKI_TEXT("version %d", state->version),
                                      STKI_TEXT("version %d", STKI_STATE_VERSION)},
                         "the state was saved by an older version of stoker, whose fingerprints cannot be compared; "
-                        "loader.resume: force goes on at its step");
+                        "loader.resume: force resumes at its step");
 }
 
 /* The step over all epochs that a state means for this loader; `what` is its name in errors. A state of another global
@@ -270,8 +270,8 @@ static stk_status find_step(const stk_loader *loader, const stki_state *state, c
     if ((state->parts & STKI_STATE_GLOBAL_BATCH) && state->global_batch != core->batching.global_batch) {
         if (!stki_mul(step, state->global_batch, &rows) || rows % core->batching.global_batch != 0)
             return stki_fail(err, STK_E_MISMATCH,
-                             "the saved state stands at step %" PRId64 " of %" PRId64
-                             " rows, which is no whole number of global batches of %" PRId64,
+                             "the saved state is at step %" PRId64 " of %" PRId64
+                             " rows, which is not a multiple of the global batch size %" PRId64,
                              step, state->global_batch, core->batching.global_batch);
         step = rows / core->batching.global_batch;
     }

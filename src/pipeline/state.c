@@ -454,7 +454,7 @@ static stk_status check_sum(const stki_node *root, const char *text, const stki_
     if (strcmp(sum, text) == 0)
         return STK_OK;
     (void)stki_fail_value(err, stki_node_get(root, "checksum"),
-                          "%s for what stands there; where it was changed by hand, leave checksum out", sum);
+                          "%s for what stands there; if it was edited by hand, remove checksum", sum);
     if (err)
         err->status = STK_E_CORRUPT;
     return STK_E_CORRUPT;

@@ -51,7 +51,7 @@ stk_status stki_views_check(const stki_field_config *fields, int field_count, st
                 return stki_fail_key(err, views->items[k], "found the name \"%s\", expected letters, digits, _ and -",
                                      views->keys[k]);
             if (!is_free(fields, field_count, views->keys[k], views->items[k]))
-                return stki_fail_key(err, views->items[k], "there is a field or view of that name already");
+                return stki_fail_key(err, views->items[k], "a field or view of that name exists already");
         }
     }
     return STK_OK;

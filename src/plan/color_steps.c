@@ -171,7 +171,7 @@ stk_status stki_colors_read(stki_colors *colors, const char *operation, const st
     reading r = {.node = node, .operation = operation, .draw = draw};
 
     if (colors->count == STKI_COLOR_OPERATIONS)
-        return stki_fail_node(err, node, "found more than %d steps that change colours", STKI_COLOR_OPERATIONS);
+        return stki_fail_node(err, node, "found more than %d steps that change colors", STKI_COLOR_OPERATIONS);
     r.step = &colors->steps[colors->count++];
     *r.step = (stki_color_operation_step){.node = node};
     return operations[find(operation)].read(&r, err);

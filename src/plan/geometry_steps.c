@@ -106,7 +106,7 @@ static stk_status take_filter(const reading *r, stk_error *err)
     if (r->geometry->resizes)
         return stki_fail_node(err, r->node, "found a second resize, expected at most one");
     if (r->geometry->pads)
-        return stki_fail_node(err, r->node, "found a resize behind padding, expected it before");
+        return stki_fail_node(err, r->node, "found a resize after padding, expected it before");
     r->geometry->resizes = true;
     if (r->node->kind == STKI_NODE_MAP) {
         filter = stki_node_get(r->node, "filter");
@@ -485,10 +485,8 @@ stk_status stki_geometry_read(stki_geometry *geometry, const char *operation, co
     r.step = &geometry->steps[geometry->count];
     *r.step = (stki_geometry_step){.node = node};
     if (geometry->box_field && !geometry->resizes && strcmp(operation, "resize") != 0 && !strstr(operation, "flip"))
-        return stki_fail_node(err, node,
-                              "found %s after crop: {field: …}, expected resize: the boxes have sizes of "
-                              "their own",
-                              operation);
+        return stki_fail_node(
+            err, node, "found %s after crop: {field: …}, expected resize: the boxes have different sizes", operation);
     status = operations[find(operation)].read(&r, err);
     geometry->count++;
     return status;

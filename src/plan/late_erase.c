@@ -108,7 +108,7 @@ static stk_status check_erased(const stki_field_plan *plan, double value, double
                ? stki_fail_node(err, plan->erase.step->node, "found the value %g, expected %g to %g: rows are %s",
                                 value, low, high, stk_dtype_long_name(plan->dtype))
                : stki_fail_node(err, plan->erase.step->node,
-                                "found the value %g, which the steps behind make %g, expected that to be %g to "
+                                "found the value %g, which the following steps turn into %g, expected that to be %g to "
                                 "%g: rows are %s",
                                 value, y, low, high, stk_dtype_long_name(plan->dtype));
 }

@@ -21,7 +21,7 @@ bool stki_mix_wants_unrounded(const stki_field_plan *plan)
 static stk_status check_mixable(const stki_field_plan *plan, const stki_node *node, stk_error *err)
 {
     if (plan->rows->measured)
-        return stki_fail_node(err, node, "found field %s, whose rows have lengths of their own", plan->name);
+        return stki_fail_node(err, node, "found field %s, whose rows have different lengths", plan->name);
     if (stki_convert_dst_of(plan->dtype) == STKI_DST_KINDS)
         return stki_fail_node(err, node, "found rows of %s in field %s, expected f16, bf16, f32, u8, i8 or i32",
                               stk_dtype_name(plan->dtype), plan->name);
@@ -57,7 +57,7 @@ static stk_status link_labels(stki_field_plan *plan, stki_field_plan *labels, bo
     if (labels->one_hot.step)
         return check_mixable(labels, node, err);
     if (labels->rows->measured)
-        return stki_fail_node(err, node, "labels: field %s has rows of lengths of their own", labels->name);
+        return stki_fail_node(err, node, "labels: field %s has rows of different lengths", labels->name);
     if (*alone)
         return stki_fail_node(err, node, "labels: found a second field of labels that are not one_hot");
     *alone = labels->mix.paired = true;

@@ -18,7 +18,7 @@ static stk_status resolve(stki_field_plan *plan, stk_error *err)
     if (!one_hot->node)
         return STK_OK;
     if (!single || !stki_is_whole(field->dtype))
-        return stki_fail_node(err, one_hot->node, "found samples of %s %s, expected one whole number each",
+        return stki_fail_node(err, one_hot->node, "found samples of %s %s, expected one integer each",
                               stk_dtype_name(field->dtype), STKI_SHAPE(field->ndim, field->shape));
     plan->one_hot.step = one_hot;
     plan->dtype = plan->config->dtype ? plan->config->dtype : STK_F32;

@@ -172,7 +172,7 @@ stk_status stki_one_hot_read(stki_one_hot *one_hot, const char *operation, const
         return status;
     if (strcmp(operation, "label_smoothing") == 0) {
         if (!one_hot->node)
-            return stki_fail_node(err, node, "found label_smoothing without one_hot, expected it behind one");
+            return stki_fail_node(err, node, "found label_smoothing without one_hot, expected it after one_hot");
         return number(node, 0, 1, &one_hot->smoothing, err);
     }
     if (one_hot->node)

@@ -90,9 +90,8 @@ static stk_status fail_shapes(const stki_field_plan *plan, const stki_geometry_s
 
     if (why->kind != STKI_ROTATE)
         return stki_fail_node(err, why->node,
-                              "images of different shapes have different shapes still; center_crop, crop or resize: "
-                              "[height, width] behind it would make them alike, or ragged: true keeps "
-                              "them as they are");
+                              "images still have different shapes; add center_crop, crop or resize: [height, width] "
+                              "after it, or set ragged: true");
     before.count = (int)(why - plan->image.geometry->steps);
     (void)stki_geometry_size(&before, height, width, &height, &width, &none);
     return stki_fail_node(

@@ -136,7 +136,7 @@ static stk_status call(const struct calling *c, int64_t index, uint64_t random, 
     if (steers(status))
         return stki_fail_at(err, STK_E_BAD_VALUE,
                             (stki_place){stki_reader_path(&c->base, index, path), index, -1, NULL, NULL},
-                            "call: %s: returned %d (%s), which says nothing about a sample%s%s", c->name, (int)status,
+                            "call: %s: returned %d (%s), which is not a status for a sample%s%s", c->name, (int)status,
                             stk_status_name(status), own.message[0] ? ": " : "", own.message);
     return stki_fail_at(err, status, (stki_place){stki_reader_path(&c->base, index, path), index, -1, NULL, NULL},
                         "call: %s: %s", c->name, own.message[0] ? own.message : "failed without a message");

@@ -43,7 +43,7 @@ static stk_status shaped_read(const stki_reader *base, int64_t index, const stki
         stki_reader_done(s->inner, out);
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){stki_reader_path(base, index, path), index, -1, NULL, NULL},
-                            "reshape: the sample's elements do not lie side by side");
+                            "reshape: the sample's elements are not contiguous");
     }
     out->ndim = base->ndim;
     memcpy(out->shape, base->shape, sizeof base->shape);
@@ -97,7 +97,7 @@ stk_status stki_shape_reader_open(stki_reader *inner, int ndim, const int64_t *s
 
     if (inner->variable || !side_by_side(inner->ndim, inner->shape, inner->strides, inner->dtype))
         status = stki_fail_node(err, node, "found samples %s, expected one shape and elements side by side",
-                                inner->variable ? "of different shapes" : "whose elements do not lie side by side");
+                                inner->variable ? "of different shapes" : "whose elements are not contiguous");
     if (status == STK_OK) {
         s = stki_zalloc(sizeof *s);
         path = stki_strdup(inner->path);

@@ -49,7 +49,7 @@ stk_status stki_pad_resolve(stki_field_plan *plan, stk_error *err)
         return STK_OK;
     if (!plan->rows->measured)
         return stki_fail(err, STK_E_CONFIG,
-                         "dataset.fields.%s.pad: the field's rows are all alike, expected samples of varying length",
+                         "dataset.fields.%s.pad: the field's rows have equal length, expected ragged samples",
                          plan->name);
     plan->pad = plan->config->pad;
     plan->rows = &stki_padded_rows;

@@ -70,7 +70,7 @@ static stk_status widen(state *s, int64_t channels, const stki_node *node, stk_e
         s->sample_channels = channels;
     if (s->sample_channels == 0)
         return stki_fail_node(err, node,
-                              "%lld values need a channel axis: say which layout the samples have, source: {layout: "
+                              "%lld values need a channel axis: state the layout of the samples, source: {layout: "
                               "nhwc} or {layout: nchw}",
                               (long long)channels);
     if (channels != s->sample_channels)
@@ -223,7 +223,7 @@ static stk_status normalize_by_file(state *s, const stki_node *node, stk_error *
         return affine(s, node, &(double){1}, 1, &(double){0}, 1, err);
     if (of_a_job(stki_node_get(node, "stats")))
         return stki_fail_value(err, stki_node_get(node, "stats"),
-                               "a file: job is what a preparation job counts itself (stoker prep)");
+                               "a file: job is only for preparation jobs (stoker prep)");
     status = stki_parameters_open(stki_node_get(node, "stats"), s->base_dir, s->field, &document, &map, err);
     if (status != STK_OK)
         return status;
@@ -234,7 +234,7 @@ static stk_status normalize_by_file(state *s, const stki_node *node, stk_error *
                                    stki_node_get(map, "scale"), err);
     } else if (stki_node_get(node, "per")) {
         status = stki_fail_node(err, stki_node_get(node, "per"),
-                                "%s is no file of statistics (docs/reference/statistics.md)", map->file);
+                                "%s is not a statistics file (docs/reference/statistics.md)", map->file);
     } else {
         status = stki_node_get(map, "stats") ? stki_fail_node(err, map, "found stats in a file of stats")
                                              : op_normalize(s, map, err);
@@ -340,7 +340,7 @@ static stk_status quantize_by_file(state *s, const stki_node *node, const stki_n
         status = stki_stats_calibration(map, method ? method : node, &map, err);
         status = status != STK_OK ? status : quantize_map(s, map, err);
     } else if (method) {
-        status = stki_fail_node(err, method, "%s is no file of statistics (docs/reference/statistics.md)", map->file);
+        status = stki_fail_node(err, method, "%s is not a statistics file (docs/reference/statistics.md)", map->file);
     } else {
         status = stki_node_get(map, "file") || stki_node_get(map, "stats")
                      ? stki_fail_node(err, map, "found file in a file of parameters")
@@ -598,7 +598,7 @@ static stk_status step(state *s, const stki_node *node, stk_error *err)
         return stki_fail_node(err, node, "found %s after %s, which comes last", node->keys[0], s->last->key);
     if (stki_first_steps_know(node->keys[0])) {
         if (s->main_steps > 0)
-            return stki_fail_node(err, node, "found %s behind other steps, expected it to come first", node->keys[0]);
+            return stki_fail_node(err, node, "found %s after other steps, expected it first", node->keys[0]);
         return stki_first_steps_check(node->keys[0], node->items[0], err);
     }
     s->main_steps++;
@@ -654,9 +654,8 @@ stk_status stki_fold_create(const stki_field_config *config, stk_dtype source, i
     for (int i = 0; status == STK_OK && transforms && i < transforms->count; i++, s.index = i)
         status = step(&s, transforms->items[i], err);
     if (status == STK_OK && s.fold->geometry.box_field && !s.fold->geometry.resizes)
-        status = stki_fail_node(err, transforms,
-                                "crop: {field: …} needs a resize behind it: the boxes have sizes of "
-                                "their own");
+        status =
+            stki_fail_node(err, transforms, "crop: {field: …} needs a resize after it: the boxes have different sizes");
     if (status != STK_OK) {
         stki_fold_destroy(s.fold);
         return status;

@@ -115,11 +115,10 @@ static stk_status read_step(const waiting *step, stki_stats_opts *out, stk_error
         return stki_fail_value(err, stki_node_get(step->node, "calibrate"), "one of minmax, percentile and mse");
     if (out->methods == 1U << STKI_CALIBRATE_MINMAX && stki_node_get(step->node, "histogram"))
         return stki_fail_key(err, stki_node_get(step->node, "histogram"),
-                             "does nothing with calibrate: minmax, which needs no bins: leave it out");
+                             "has no effect with calibrate: minmax, which needs no bins: remove it");
     if (out->per == STKI_PER_CHANNEL && stki_stats_scheme(out) != STK_QUANT_SYMMETRIC)
-        return stki_fail_value(err, per,
-                               "tensor, or symmetric: true beside it: rows are quantised with one zero point for all "
-                               "channels");
+        return stki_fail_value(
+            err, per, "tensor, or symmetric: true beside it: rows are quantized with one zero point for all channels");
     return STK_OK;
 }
 

@@ -79,7 +79,7 @@ static stk_status find_field(const pass *p, stki_count_field *field, stk_error *
         if (strcmp(core->plans[i].name, field->name) == 0)
             field->plan = &core->plans[i];
     if (!field->plan)
-        return stki_fail(err, STK_E_NOT_FOUND, "statistics of field %s: there is no such field", field->name);
+        return stki_fail(err, STK_E_NOT_FOUND, "statistics of field %s: no such field", field->name);
     stki_prep_describe(field->plan, &described);
     return stki_stats_form(&field->opts, &described, field->node, &field->form, err);
 }

@@ -192,9 +192,9 @@ static stk_status no_such_class(const stki_node *node, const stki_field_classes 
     const int64_t count = classes->names.count;
     const char *near = stki_nearest_word(node->text, classes->list, (int)count);
 
-    return near ? stki_fail_node(err, node, "found %s, which is none of the %" PRId64 " classes; did you mean %s?",
+    return near ? stki_fail_node(err, node, "found %s, which is not one of the %" PRId64 " classes; did you mean %s?",
                                  node->text, count, near)
-                : stki_fail_node(err, node, "found %s, which is none of the %" PRId64 " classes (%s, …)", node->text,
+                : stki_fail_node(err, node, "found %s, which is not one of the %" PRId64 " classes (%s, …)", node->text,
                                  count, classes->list[0]);
 }
 
@@ -297,7 +297,7 @@ static stk_status open_size(stki_filter_step *step, stk_error *err)
         return stki_fail_node(err, step->node, "field %s has no images, whose height and width could be limited",
                               field->name);
     if ((rule->min_length >= 0 || rule->max_length >= 0) && (!field->variable || field->shards[0]->image))
-        return stki_fail_node(err, step->node, "field %s has no samples of varying length", field->name);
+        return stki_fail_node(err, step->node, "field %s has no ragged samples", field->name);
     step->from_bytes = wants_pixels(rule) && bytes;
     return STK_OK;
 }
@@ -442,7 +442,7 @@ static stk_status choose(filter *f, const stki_core *core, const _Atomic bool *c
         stk_status status;
 
         if (i % LOOK_UP_EVERY == 0 && cancelled && atomic_load_explicit(cancelled, memory_order_relaxed))
-            return stki_fail(err, STK_E_CANCELLED, "the job was asked to stop; run it again to go on");
+            return stki_fail(err, STK_E_CANCELLED, "the job was stopped; run it again to resume");
         if (sample < 0 || sample >= core->dataset->count)
             return stki_fail(err, STK_E_RANGE,
                              "index %" PRId64 " of the subset: found %" PRId64 ", expected 0 to %" PRId64, i, sample,

@@ -235,12 +235,12 @@ static stk_status find_format(stki_job *job, const stki_node *node, stk_error *e
     stk_status status;
 
     if (node && node->kind != STKI_NODE_MAP)
-        return stki_fail_key(err, node, "expected {path: FILE}: where the result goes");
+        return stki_fail_key(err, node, "expected {path: FILE} for the result");
     if (!node)
-        return stki_fail(err, STK_E_CONFIG, "%s: output: found nothing, expected {path: FILE}: where the result goes",
+        return stki_fail(err, STK_E_CONFIG, "%s: output: found nothing, expected {path: FILE} for the result",
                          job->file ? job->file : "text");
     if (!path || !*path)
-        return stki_fail_key(err, node, "found no path, expected path: FILE, where the result goes");
+        return stki_fail_key(err, node, "found no path, expected path: FILE for the result");
     status = stki_sink_find(format, path, &job->format, &cause);
     if (status != STK_OK)
         return stki_fail_node(err, stki_node_get(node, format ? "format" : "path"), "%s", cause.message);
@@ -336,7 +336,7 @@ static stk_status read_what(stki_job *job, const stki_node *root, stk_error *err
     if (stki_node_get(job->stats, "path"))
         return stki_fail_key(
             err, stki_node_get(job->stats, "path"),
-            "found it beside output, where the statistics are NAME.stats.json beside the data: leave it out");
+            "found it together with output, which writes the statistics to NAME.stats.json beside the data: remove it");
     status = find_format(job, output, err);
     return status == STK_OK ? read_output(job, output, err) : status;
 }

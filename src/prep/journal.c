@@ -55,7 +55,7 @@ static stk_status walk(const char *path, FILE *file, stki_journal_take take, voi
 
         if (line && torn >= 0)
             status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, torn, "a damaged line", NULL},
-                                  "the journal of the work folder cannot be relied on; begin anew with --restart");
+                                  "the journal of the work folder is damaged; start again with --restart");
         else if (line)
             status = take(context, line, err);
         else if (torn < 0)
@@ -135,7 +135,7 @@ static stk_status open_locked(stki_journal *journal, json_t **lines, stk_error *
     if (status == STK_OK && bytes == 0) /* a line is of no use in a file whose name is lost */
         status = stki_prep_sync_folder_of(journal->path, err);
     if (status == STK_OK && journal->end < bytes && ftruncate(journal->fd, journal->end) != 0)
-        status = stki_fail_errno(err, errno, journal->path, "cannot cut a torn line off");
+        status = stki_fail_errno(err, errno, journal->path, "cannot remove an incomplete line");
     if (status != STK_OK)
         json_decref(*lines);
     return status;

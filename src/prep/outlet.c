@@ -332,7 +332,7 @@ static stk_status go_on(stki_outlet *outlet, const json_t *line, stk_error *err)
     status =
         begin_shard(outlet, json_integer_value(json_object_get(line, "shard")), json_object_get(line, "mark"), &cause);
     if (status == STK_E_NOT_FOUND || status == STK_E_TRUNCATED) /* a file in the making that somebody else touched */
-        return stki_fail(err, status, "%s; begin anew with --restart", cause.message);
+        return stki_fail(err, status, "%s; start again with --restart", cause.message);
     if (status != STK_OK && err)
         *err = cause;
     return status;

@@ -97,13 +97,13 @@ static stk_status check_opts(stk_prep *prep, const stk_prep_opts *opts, stk_erro
                          (long long)o->task, (long long)o->tasks);
     if (o->restart && o->tasks > 1)
         return stki_fail(err, STK_E_BAD_ARG,
-                         "opts.restart: found it with %lld tasks, each of which would throw away what the others make: "
-                         "remove the work folder before they begin",
+                         "opts.restart: found it with %lld tasks, each of which would discard the others' pieces: "
+                         "remove the work folder before starting them",
                          (long long)o->tasks);
     if (o->force && o->tasks > 1)
         return stki_fail(err, STK_E_BAD_ARG,
-                         "opts.force: found it with %lld tasks: one that begins late cannot tell the old output from "
-                         "what the others have just made: remove the old output before they begin",
+                         "opts.force: found it with %lld tasks: one that starts late cannot tell the old output from "
+                         "what the others have just made: remove the old output before starting them",
                          (long long)o->tasks);
     if (o->merge && o->no_merge)
         return stki_fail(err, STK_E_BAD_ARG, "opts.merge: found it beside no_merge: keep one of them");
@@ -399,8 +399,8 @@ static stk_status check_merge(stk_prep *prep, const stki_prep_run *run, stk_erro
         return STK_OK;
     prep->result.missing_pieces = run->units;
     return stki_fail(err, STK_E_NOT_FOUND,
-                     "%s: there is no such work folder: all %lld %ss are not made yet: run the tasks first",
-                     prep->job.work, (long long)run->units, unit_name(run));
+                     "%s: no such work folder: none of the %lld %ss is made yet: run the tasks first", prep->job.work,
+                     (long long)run->units, unit_name(run));
 }
 
 /* The output that is there is this very job's, as far as can be said without looking at the data. */

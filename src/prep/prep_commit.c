@@ -367,7 +367,7 @@ static stk_status carry_out(const stki_job *job, const json_t *commit, stk_error
 
     if (!is_whole(commit))
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){job->work, -1, -1, "a damaged commit.json", NULL},
-                            "begin anew with --restart");
+                            "start again with --restart");
     path = stki_beside_output(job, "manifest.json");
     making = making_of(job, commit);
     if (!path || !making)

@@ -92,9 +92,8 @@ static stk_status fail_changed(const stki_prep_run *run, const char *file, const
     return stki_fail_at(
         err, STK_E_MISMATCH,
         (stki_place){file, -1, -1, input_text(now, found, sizeof found), input_text(then, expected, sizeof expected)},
-        "the input has changed since the job was begun in %s: begin again with --restart, or put back the file as it "
-        "was, "
-        "with its time",
+        "the input has changed since the job was begun in %s: start again with --restart, or put back the file as it "
+        "was, with its time",
         run->work);
 }
 
@@ -118,7 +117,7 @@ static stk_status compare(const stki_prep_run *run, const char *inputs, int64_t 
     return stki_fail_at(
         err, STK_E_MISMATCH,
         (stki_place){run->work, -1, -1, STKI_TEXT("%" PRId64 " files", count_files(run)), STKI_TEXT("%" PRId64, count)},
-        "the inputs have changed since the job was begun: begin again with --restart");
+        "the inputs have changed since the job was begun: start again with --restart");
 }
 
 stk_status stki_prep_inputs_check(const stki_prep_run *run, stk_error *err)

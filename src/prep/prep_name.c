@@ -195,13 +195,13 @@ stk_status stki_name_check(const stki_name_lock *name, const stki_job *job, stk_
 
     if (!stki_prep_lock_stands(name->fd, name->path))
         return stki_fail_at(err, STK_E_BUSY, (stki_place){name->path, -1, -1, "another file or none", NULL},
-                            "the lock was removed while the job ran, so that another one may have begun; see that none "
-                            "runs, and run this one again: what it made is kept");
+                            "the lock was removed while the job ran, so another job may have started; make sure that "
+                            "none is running, and run this one again: its pieces are kept");
     status = manifest_of(job, &now, err);
     if (status == STK_OK && !json_equal(now, name->old))
         status = stki_fail_at(err, STK_E_BUSY, (stki_place){job->stem, -1, -1, NULL, NULL},
-                              "an output of this name has become complete, or has gone, while the job ran; nothing of "
-                              "it is replaced; run this one again (--force replaces it)");
+                              "an output of this name was completed or removed while the job ran and is not replaced; "
+                              "run this job again (--force replaces the output)");
     json_decref(now);
     return status;
 }

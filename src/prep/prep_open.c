@@ -131,8 +131,8 @@ static stk_status check_plan(const stki_field_plan *plan, stk_error *err)
         return stki_fail_node(err, node, "%s", plan->maker->no_job);
     if (plan->rows->has_shapes && (plan->dtype != STK_U8 || plan->source_layout == STKI_LAYOUT_NCHW))
         return stki_fail_node(err, node,
-                              "ragged: found images that are not uint8, height x width x channels; the ones that "
-                              "keep shapes of their own are written as pixels or as image files");
+                              "ragged: found images that are not uint8, height x width x channels; images of different "
+                              "shapes are written as pixels or as image files");
     if (!is_row_major(plan))
         return stki_fail_node(err, node,
                               "layout: found channels_last, expected nchw or nhwc: rows in files are "
@@ -194,8 +194,7 @@ static stk_status find_finisher(stki_prep_run *run, stki_prep_field *field, stk_
     ops = encode ? stki_finisher_of(encode) : &stki_finish_keep;
     if (!ops)
         return stki_fail_value(
-            err, encode,
-            "an encoding that there is: jpeg, png, keep, tokens, {transcode: jpeg} (docs/reference/encode.md)");
+            err, encode, "a known encoding: jpeg, png, keep, tokens, {transcode: jpeg} (docs/reference/encode.md)");
     if (stki_node_get(node, "extension"))
         field->out.extension = stki_node_get(node, "extension")->text;
     field->out.encode = ops->name;
@@ -260,9 +259,8 @@ static stk_status check_scratch(const stki_prep_run *run, stk_error *err)
                 (stki_place){NULL, -1, -1,
                              STKI_TEXT("%lld bytes in each of %lld threads", (long long)each, (long long)threads),
                              STKI_TEXT("%lld in all (prep.memory_budget)", (long long)budget)},
-                "output.fields.%s: memory to encode the longest row, of %lld bytes: cut texts first (split: gpt2, "
-                "cl100k "
-                "or o200k, or a pattern), lower prep.num_workers, or raise prep.memory_budget",
+                "output.fields.%s: memory to encode the longest row, of %lld bytes: split texts first (split: gpt2, "
+                "cl100k or o200k, or a pattern), lower prep.num_workers, or raise prep.memory_budget",
                 field->in.name, (long long)row);
     }
     return STK_OK;
@@ -322,7 +320,7 @@ static stk_status check_mixed(const stki_prep_run *run, stk_error *err)
     for (int i = 0; i < run->field_count; i++)
         if (stki_sink_is_mixed(&run->sink_fields[i]) && !run->job->format->mixes)
             return stki_fail_node(err, stki_job_field(run->job, run->sink_fields[i].name),
-                                  "some rows would be JPEG and others pixels, which %s cannot tell apart: leave out "
+                                  "some rows would be JPEG and others pixels, which %s cannot distinguish: remove "
                                   "proportion, above_pixels and above_bytes, or write a .beton",
                                   run->job->format->format);
     return STK_OK;
@@ -340,11 +338,11 @@ static stk_status check_said(const stki_prep_run *run, stk_error *err)
 
         if (!stki_node_is_null(extension) && strcmp(means, "any") != 0 && strcmp(extension->text, means) != 0)
             return stki_fail_key(err, extension,
-                                 "does nothing in %s, which has no files inside%s%s: leave it out, or write a .tar",
+                                 "has no effect in %s, which contains no files%s%s: remove it, or write a .tar",
                                  format->format, *means ? "; the one word that it knows is " : "", means);
         if (run->sink_fields[i].alias && !format->aliases)
             return stki_fail_key(err, stki_node_get(node, "alias"),
-                                 "does nothing in %s, which names its types itself: leave it out", format->format);
+                                 "has no effect in %s, which names its types itself: remove it", format->format);
     }
     return STK_OK;
 }

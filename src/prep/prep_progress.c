@@ -31,6 +31,6 @@ stk_status stki_prep_tick(stki_prep_run *run, bool now, stk_error *err)
         run->opts->progress(run->opts->progress_context, &run->progress);
     }
     if (atomic_load_explicit(run->cancelled, memory_order_relaxed))
-        return stki_fail(err, STK_E_CANCELLED, "the job was asked to stop; run it again to go on");
+        return stki_fail(err, STK_E_CANCELLED, "the job was stopped; run it again to resume");
     return STK_OK;
 }

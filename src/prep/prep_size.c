@@ -247,7 +247,7 @@ static stk_status check_space(const char *folder, int64_t bytes, stk_error *err)
     return stki_fail_at(
         err, STK_E_LIMIT,
         (stki_place){folder, -1, -1, STKI_TEXT("%" PRId64 " free bytes", left), STKI_TEXT("about %" PRId64, needed)},
-        "the disk is too small for what is still to be written; make room, or --no-space-check");
+        "the disk is too small for the remaining output; free space, or use --no-space-check");
 }
 
 /* Against the least that may come of it: nobody knows how much smaller rows become. */

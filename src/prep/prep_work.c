@@ -85,7 +85,7 @@ static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
 
     if (status == STK_E_CORRUPT)
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, "a damaged file", NULL},
-                            "the work folder cannot be relied on; begin anew with --restart");
+                            "the work folder is damaged; start again with --restart");
     if (status != STK_OK)
         return status;
     if (json_integer_value(json_object_get(found, "version")) != STKI_PREP_IDENTITY) {
@@ -101,10 +101,10 @@ static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
     if (!differs)
         status = stki_prep_inputs_check(run, err);
     if (status == STK_OK && (differs || stki_job_differs(found, run->identity, difference, sizeof difference)))
-        status = stki_fail_at(err, STK_E_MISMATCH, (stki_place){run->work, -1, -1, NULL, NULL},
-                              "the work folder is of another job, or of other data (%s); go on with that one, or begin "
-                              "anew with --restart",
-                              difference);
+        status = stki_fail_at(
+            err, STK_E_MISMATCH, (stki_place){run->work, -1, -1, NULL, NULL},
+            "the work folder is of another job, or of other data (%s); resume that one, or start again with --restart",
+            difference);
     json_decref(found);
     return status;
 }
@@ -171,7 +171,7 @@ stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, st
             if (stki_stamp_is_of(&target, dataset->fields[f].shards[s]->path))
                 return stki_fail(
                     err, STK_E_CONFIG,
-                    "%s.path: %s is an input of the job, and would be replaced by what it makes: give it another name",
+                    "%s.path: %s is an input of the job, and would be overwritten by its output: choose another name",
                     run->job->format ? "output" : "stats", path);
     return STK_OK;
 }
@@ -245,9 +245,9 @@ static stk_status check_apart(const stki_job *job, stk_error *err)
 
     if (status == STK_OK && stki_is_one_file(folder, job->work))
         status = stki_fail_at(err, STK_E_CONFIG,
-                              (stki_place){job->work, -1, -1, "the folder of the output", "a folder of its own"},
-                              "the work folder, which goes at the end with all that is in it: give prep.temporary "
-                              "another folder, or leave it out");
+                              (stki_place){job->work, -1, -1, "the folder of the output", "a separate folder"},
+                              "the work folder, which is removed at the end with all its contents: set prep.temporary "
+                              "to another folder, or remove it");
     stki_free(folder);
     return status;
 }
@@ -261,16 +261,16 @@ static stk_status check_own(const char *folder, stk_error *err)
         return STK_OK;
     work = work_of_making(folder);
     if (work)
-        status = stki_fail_at(
-            err, STK_E_CONFIG,
-            (stki_place){folder, -1, -1, STKI_TEXT("files of a job whose work folder is %s", work),
-                         "a folder of its own"},
-            "the work folder: go on with that job (prep.temporary: %s), or begin again with --restart", work);
+        status =
+            stki_fail_at(err, STK_E_CONFIG,
+                         (stki_place){folder, -1, -1, STKI_TEXT("files of a job whose work folder is %s", work),
+                                      "a separate folder"},
+                         "the work folder: resume that job (prep.temporary: %s), or start again with --restart", work);
     else
-        status = stki_fail_at(
-            err, STK_E_CONFIG, (stki_place){folder, -1, -1, "files that are of no job", "a folder of its own"},
-            "the work folder, which goes at the end with all that is in it: give prep.temporary a folder "
-            "that is empty, or not there yet");
+        status = stki_fail_at(err, STK_E_CONFIG,
+                              (stki_place){folder, -1, -1, "files that are of no job", "a separate folder"},
+                              "the work folder, which is removed at the end with all its contents: set prep.temporary "
+                              "to an empty or new folder");
     stki_free(work);
     return status;
 }
@@ -307,7 +307,7 @@ static stk_status claim_making(const stki_prep_run *run, stk_error *err)
                          (stki_place){run->making, -1, -1,
                                       STKI_TEXT("what a job left whose work folder is %s", other ? other : run->making),
                                       STKI_TEXT("files of one whose work folder is %s", work)},
-                         "an unfinished job of this output: go on with that one, or begin again with --restart");
+                         "an unfinished job of this output: resume that one, or start again with --restart");
     else if (!other && (status = check_own(run->making, err)) == STK_OK &&
              (status = stki_prep_make_folder(run->making, err)) == STK_OK)
         status = stki_prep_write_json(path, mark, err);

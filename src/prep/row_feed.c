@@ -117,7 +117,7 @@ static stk_status wait_for_batch(stki_row_feed *rows, stk_batch **out, stk_error
         if (atomic_load_explicit(rows->cancelled, memory_order_relaxed)) {
             if (status == STK_OK)
                 stk_batch_release(*out);
-            return stki_fail(err, STK_E_CANCELLED, "the job was asked to stop; run it again to go on");
+            return stki_fail(err, STK_E_CANCELLED, "the job was stopped; run it again to resume");
         }
         if (status != STK_E_TIMEOUT)
             return status;

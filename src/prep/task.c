@@ -105,8 +105,9 @@ static stk_status read_indexed_job(int64_t tasks, stki_task *out, stk_error *err
         return status;
     if (!tasks)
         return stki_fail(err, STK_E_CONFIG,
-                         "JOB_COMPLETION_INDEX says that this is task %" PRId64 " of an indexed Job, but not of how "
-                         "many: add --tasks=N, the Job's spec.completions, or do all of it here with --launcher=none",
+                         "JOB_COMPLETION_INDEX says that this is task %" PRId64
+                         " of an indexed Job, but not the number of tasks: add --tasks=N, the Job's spec.completions, "
+                         "or use --launcher=none to do everything here",
                          out->task);
     if (out->task >= tasks)
         return stki_fail(err, STK_E_CONFIG,
@@ -168,8 +169,9 @@ static stk_status ask_environment(int64_t tasks, stki_task *out, stk_error *err)
             return status;
     } else if (variable("JOB_COMPLETION_INDEX")) {
         return stki_fail(err, STK_E_CONFIG,
-                         "both %s (%s=%" PRId64 ", %s=%" PRId64 ") and Kubernetes (JOB_COMPLETION_INDEX=%s) say which "
-                         "task this is: give --task i/N and --launcher=none, such as --task $%s/$%s",
+                         "both %s (%s=%" PRId64 ", %s=%" PRId64
+                         ") and Kubernetes (JOB_COMPLETION_INDEX=%s) say which task this is: use --task i/N and "
+                         "--launcher=none, such as --task $%s/$%s",
                          launch.name, launch.rank_variable, launch.rank, launch.size_variable, launch.world_size,
                          variable("JOB_COMPLETION_INDEX"), launch.rank_variable, launch.size_variable);
     }
@@ -182,12 +184,12 @@ static stk_status check_agreement(const stki_task *said, int64_t tasks, const st
     if (said->tasks && (said->task != launched->task || said->tasks != launched->tasks))
         return stki_fail(err, STK_E_CONFIG,
                          "--task: found %" PRId64 "/%" PRId64 ", but %s says %" PRId64 "/%" PRId64
-                         " (%s): leave --task out, or add --launcher=none",
+                         " (%s): remove --task, or add --launcher=none",
                          said->task, said->tasks, launched->source, launched->task, launched->tasks, launched->why);
     if (tasks && tasks != launched->tasks)
         return stki_fail(err, STK_E_CONFIG,
                          "--tasks: found %" PRId64 ", but %s says %" PRId64
-                         " (%s): leave --tasks out, or add --launcher=none and --task",
+                         " (%s): remove --tasks, or add --launcher=none and --task",
                          tasks, launched->source, launched->tasks, launched->why);
     return STK_OK;
 }
@@ -198,11 +200,11 @@ static stk_status check_said(const stki_task *said, int64_t tasks, stk_error *er
         return stki_fail(err, STK_E_CONFIG, "--tasks: found %" PRId64 ", but --task says %" PRId64 "/%" PRId64, tasks,
                          said->task, said->tasks);
     if (!said->tasks && tasks > 1)
-        return stki_fail(err, STK_E_CONFIG,
-                         "--tasks=%" PRId64
-                         " says of how many tasks this is one, and nothing says which (no launcher is "
-                         "in the environment): give --task i/%" PRId64,
-                         tasks, tasks);
+        return stki_fail(
+            err, STK_E_CONFIG,
+            "--tasks=%" PRId64
+            " sets the number of tasks, but no launcher in the environment sets the index: use --task i/%" PRId64,
+            tasks, tasks);
     return STK_OK;
 }
 

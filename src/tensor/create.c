@@ -243,7 +243,7 @@ stk_status stk_tensor_from_buffer(void *buffer, int64_t buffer_bytes, stk_dtype 
         return stki_fail(err, STK_E_BAD_ARG, "offset %" PRId64 " in a buffer of %" PRId64 " bytes", offset,
                          buffer_bytes);
     if (count == -1 && rest % size)
-        return stki_fail(err, STK_E_BAD_ARG, "%" PRId64 " bytes are no whole number of %s elements", rest,
+        return stki_fail(err, STK_E_BAD_ARG, "%" PRId64 " bytes are not a multiple of the size of a %s element", rest,
                          stk_dtype_name(dtype));
     count = count == -1 ? rest / size : count;
     if (count < 0 || count > rest / size)

@@ -75,8 +75,9 @@ static stk_status make_export(const stk_tensor *tensor, int major, struct export
     for (int i = 0; i < tensor->ndim; i++)
         if (tensor->shape[i] > 1 && tensor->strides[i] % size != 0)
             return stki_fail(err, STK_E_BAD_STRIDE,
-                             "DLPack: the stride of axis %d is %" PRId64 " bytes, no whole number of %s elements", i,
-                             tensor->strides[i], stk_dtype_name(tensor->dtype));
+                             "DLPack: the stride of axis %d is %" PRId64
+                             " bytes, not a multiple of the size of a %s element",
+                             i, tensor->strides[i], stk_dtype_name(tensor->dtype));
     made = stki_zalloc(sizeof *made);
     if (!made)
         return stki_fail_memory(err, sizeof *made, "a DLPack export");

@@ -103,7 +103,7 @@ stk_status stk_tensor_log_softmax(const stk_tensor *tensor, int dim, stk_tensor 
     if (status != STK_OK)
         return status;
     if (stki_dtype_category(tensor->dtype) != STKI_CATEGORY_REAL)
-        return stki_fail(err, STK_E_BAD_DTYPE, "log_softmax: of %s there is none; convert it to a real dtype",
+        return stki_fail(err, STK_E_BAD_DTYPE, "log_softmax: not defined for %s; convert it to a floating-point dtype",
                          stk_dtype_name(tensor->dtype));
     status = stk_tensor_empty(tensor->dtype, tensor->ndim, tensor->shape, stki_tensor_device(tensor), &made, err);
     if (status != STK_OK)

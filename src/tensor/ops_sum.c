@@ -432,7 +432,7 @@ stk_status stk_tensor_mean(const stk_tensor *tensor, int dim_count, const int *d
         return status;
     call.mean = true;
     if (stki_dtype_category(call.dtype) != STKI_CATEGORY_REAL)
-        return stki_fail(err, STK_E_BAD_DTYPE, "mean: of %s there is none; ask for a real dtype",
+        return stki_fail(err, STK_E_BAD_DTYPE, "mean: not defined for %s; request a floating-point dtype",
                          stk_dtype_name(dtype == STK_DTYPE_NONE ? tensor->dtype : dtype));
     return run_fresh(&call, tensor, out, err);
 }

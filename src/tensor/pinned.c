@@ -11,8 +11,7 @@ static stk_status check_pins(const stk_device *device, stk_error *err)
     if (!device)
         return stki_fail(err, STK_E_BAD_ARG, "pinned memory is pinned for a device: which one?");
     if (device->host_memory)
-        return stki_fail(err, STK_E_BAD_DEVICE, "%s copies nothing, so there is nothing to pin memory for",
-                         device->name);
+        return stki_fail(err, STK_E_BAD_DEVICE, "%s copies nothing, so pinning memory has no effect", device->name);
     return STK_OK;
 }
 

@@ -47,7 +47,7 @@ int64_t stki_quant_max(stk_qdtype qdtype)
 stk_status stki_quant_check(stk_qdtype qdtype, stk_qscheme scheme, stk_error *err)
 {
     if (!known(qdtype))
-        return stki_fail(err, STK_E_BAD_ARG, "%d is not a quantised dtype (qint8, quint8, qint32)", (int)qdtype);
+        return stki_fail(err, STK_E_BAD_ARG, "%d is not a quantized dtype (qint8, quint8, qint32)", (int)qdtype);
     if (scheme != STK_QUANT_AFFINE && scheme != STK_QUANT_SYMMETRIC)
         return stki_fail(err, STK_E_BAD_ARG, "%d is not a scheme (affine, symmetric)", (int)scheme);
     return STK_OK;
@@ -152,7 +152,7 @@ stk_status stk_quant_create(stk_qdtype qdtype, int axis, int64_t count, const do
     }
     quant = allocate(count, &arrays);
     if (!quant)
-        return stki_fail_memory(err, count, "parameters of a quantised tensor");
+        return stki_fail_memory(err, count, "parameters of a quantized tensor");
     if (count > 0)
         fill(&arrays, count, scales, zero_points);
     stki_count_set(&quant->refs, 1);

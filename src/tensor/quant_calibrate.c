@@ -50,7 +50,7 @@ static stk_status begin_samples(stki_samples *samples, const stk_tensor *tensor,
     samples->count = stk_tensor_numel(tensor);
     samples->channels = axis < 0 ? 1 : tensor->shape[axis];
     if (samples->count == 0)
-        return stki_fail(err, STK_E_EMPTY_REDUCE, "calibration: there are no samples");
+        return stki_fail(err, STK_E_EMPTY_REDUCE, "calibration: no samples");
     if (axis >= 0)
         channel_strides[axis] = 1;
     stki_strided_plan(&samples->plan, 2, (const int64_t *const[]){tensor->strides, channel_strides}, tensor->ndim,

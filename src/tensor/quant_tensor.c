@@ -27,7 +27,7 @@ static stk_status check_channels(const stk_tensor *tensor, const stk_quant *quan
     if (quant->axis < 0)
         return STK_OK;
     if (quant->axis >= tensor->ndim)
-        return stki_fail(err, STK_E_BAD_DIM, "quantisation along axis %d of a tensor with %d", quant->axis,
+        return stki_fail(err, STK_E_BAD_DIM, "quantization along axis %d of a tensor with %d", quant->axis,
                          tensor->ndim);
     if (tensor->shape[quant->axis] != quant->count)
         return stki_fail(err, STK_E_BAD_SHAPE,
@@ -125,7 +125,7 @@ static stk_status run_fresh(run_fn run, const stk_quant *quant, stk_dtype dtype,
 
 stk_status stk_qtensor_of(const stk_tensor *integers, stk_quant *quant, stk_qtensor *out, stk_error *err)
 {
-    stk_status status = check_dtype(integers, stk_qdtype_integers(quant->qdtype), "a quantised tensor", err);
+    stk_status status = check_dtype(integers, stk_qdtype_integers(quant->qdtype), "a quantized tensor", err);
 
     status = status != STK_OK ? status : check_channels(integers, quant, err);
     if (status != STK_OK)

@@ -20,7 +20,7 @@ static stk_status check_lengths(const stk_coo *coo, stk_error *err)
                          indices->ndim, values->ndim);
     if (indices->shape[0] != coo->ndim || indices->shape[1] != values->shape[0])
         return stki_fail(err, STK_E_BAD_SHAPE,
-                         "indices of shape %s do not go with %" PRId64 " values and %d axes: must be [%d, %" PRId64 "]",
+                         "indices of shape %s do not match %" PRId64 " values and %d axes: must be [%d, %" PRId64 "]",
                          STKI_SHAPE(2, indices->shape), values->shape[0], coo->ndim, coo->ndim, values->shape[0]);
     for (int i = 0; i < coo->ndim; i++)
         if (coo->shape[i] < 0)

@@ -49,7 +49,7 @@ static stk_status check_rows(const struct arrays *arrays, int64_t rows, int64_t 
     const int64_t *starts = arrays->starts, *columns = arrays->columns;
 
     if (starts[0] != 0 || starts[rows] != entries)
-        return stki_fail(err, STK_E_BAD_ARG, "row starts go from %" PRId64 " to %" PRId64 ": must be 0 to %" PRId64,
+        return stki_fail(err, STK_E_BAD_ARG, "row starts range from %" PRId64 " to %" PRId64 ": must be 0 to %" PRId64,
                          starts[0], starts[rows], entries);
     for (int64_t row = 0; row < rows; row++)
         if (starts[row] > starts[row + 1])

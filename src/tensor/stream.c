@@ -53,7 +53,7 @@ stk_status stk_stream_wrap(stk_device *device, void *native, stk_stream **out, s
 
     device = device ? device : stk_device_cpu();
     if (!device->ops->stream_wrap)
-        return stki_fail(err, STK_E_UNSUPPORTED, "%s has no streams of its own to wrap", device->name);
+        return stki_fail(err, STK_E_UNSUPPORTED, "%s has no native streams to wrap", device->name);
     status = device->ops->stream_wrap(device, native, out, err);
     return status != STK_OK ? status : made(*out);
 }

@@ -276,11 +276,12 @@ stk_status stk_tensor_element_strides(const stk_tensor *tensor, int64_t *strides
     for (int i = 0; i < tensor->ndim; i++)
         if (tensor->strides[i] % size)
             return stki_fail(err, STK_E_BAD_STRIDE,
-                             "axis %d has a stride of %" PRId64 " bytes, no whole number of %s elements", i,
+                             "axis %d has a stride of %" PRId64 " bytes, not a multiple of the size of a %s element", i,
                              tensor->strides[i], stk_dtype_name(tensor->dtype));
     if (bytes % size && offset)
-        return stki_fail(err, STK_E_BAD_STRIDE, "an offset of %" PRId64 " bytes is no whole number of %s elements",
-                         bytes, stk_dtype_name(tensor->dtype));
+        return stki_fail(err, STK_E_BAD_STRIDE,
+                         "an offset of %" PRId64 " bytes is not a multiple of the size of a %s element", bytes,
+                         stk_dtype_name(tensor->dtype));
     for (int i = 0; i < tensor->ndim && strides; i++)
         strides[i] = tensor->strides[i] / size;
     if (offset)

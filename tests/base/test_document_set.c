@@ -124,12 +124,12 @@ static void where_a_value_came_from(void **state)
     assert_ptr_equal(node->parent, node_at(document, "a.b"));
     assert_ptr_equal(node_at(document, "a.b")->parent, node_at(document, "a"));
     assert_int_equal(stki_node_int(node, &value, &err), STK_E_CONFIG);
-    assert_string_equal(err.message, "--set a.b={d: x}: a.b.d: found x, expected a whole number in decimal");
+    assert_string_equal(err.message, "--set a.b={d: x}: a.b.d: found x, expected a decimal integer");
     assert_int_equal(err.record, -1);
     assert_int_equal(err.offset, -1);
     assert_int_equal(stki_document_set_value(document, "a.c", "[1, two]", "field image", &err), STK_OK);
     assert_int_equal(stki_node_int(node_at(document, "a.c.1"), &value, &err), STK_E_CONFIG);
-    assert_string_equal(err.message, "field image: a.c.1: found two, expected a whole number in decimal");
+    assert_string_equal(err.message, "field image: a.c.1: found two, expected a decimal integer");
     stki_document_destroy(document);
 }
 

@@ -162,9 +162,9 @@ static void what_is_no_file(void **state)
     assert_open_fails("folder", STK_E_IO, "@/folder: is a directory");
     snprintf(command, sizeof command, "mkfifo %s/pipe", root);
     assert_int_equal(system(command), 0);
-    assert_open_fails("pipe", STK_E_IO, "@/pipe: is no regular file"); /* and does not hang */
+    assert_open_fails("pipe", STK_E_IO, "@/pipe: is not a regular file"); /* and does not hang */
     write_config("top.yaml", "\ninclude: pipe\n");
-    assert_open_fails("top.yaml", STK_E_IO, "@/top.yaml:2: include: @/pipe: is no regular file");
+    assert_open_fails("top.yaml", STK_E_IO, "@/top.yaml:2: include: @/pipe: is not a regular file");
     write_config("big.yaml", "");
     assert_int_equal(truncate(path_of("big.yaml"), (16 << 20) + 1), 0);
     assert_open_fails("big.yaml", STK_E_LIMIT, "@/big.yaml: found 16777217 bytes, expected at most 16777216");

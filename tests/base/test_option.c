@@ -150,11 +150,11 @@ static void wrong_values(void **state)
     assert_read_fails("loader:\n  batch_size: 0\n", NULL,
                       "t.yaml:2: loader.batch_size: found 0, expected 1 to 1073741824 rows");
     assert_read_fails("loader:\n  batch_size: many\n", NULL,
-                      "t.yaml:2: loader.batch_size: found many, expected a whole number in decimal");
+                      "t.yaml:2: loader.batch_size: found many, expected a decimal integer");
     assert_read_fails("loader:\n  batch_size: \"3\"\n", NULL,
-                      "t.yaml:2: loader.batch_size: found \"3\", expected a whole number, written without quotes");
+                      "t.yaml:2: loader.batch_size: found \"3\", expected an integer without quotes");
     assert_read_fails("loader:\n  batch_size:\n", NULL,
-                      "t.yaml:2: loader.batch_size: found nothing, expected a whole number in decimal");
+                      "t.yaml:2: loader.batch_size: found nothing, expected a decimal integer");
     assert_read_fails("loader:\n  num_workers: -1\n", NULL,
                       "t.yaml:2: loader.num_workers: found -1, expected auto or 0 to 1024 threads");
     assert_read_fails("loader:\n  num_workers: 1.5\n", NULL,
@@ -176,9 +176,8 @@ static void wrong_values(void **state)
     assert_read_fails("loader:\n  path: [1234567890123456789012345678901234567890123456789]\n", NULL,
                       "t.yaml:2: loader.path: found a list [...], expected a text");
     assert_read_fails("loader:\n  name: ~\n", NULL, "t.yaml:2: loader.name: found nothing, expected a text");
-    assert_read_fails(
-        "loader:\n  batch_size: 1\n", "loader.batch_size=[1]",
-        "--set loader.batch_size=[1]: loader.batch_size: found a list [1], expected a whole number in decimal");
+    assert_read_fails("loader:\n  batch_size: 1\n", "loader.batch_size=[1]",
+                      "--set loader.batch_size=[1]: loader.batch_size: found a list [1], expected a decimal integer");
 }
 
 static void facts_of_a_wrong_value(void **state)
@@ -194,7 +193,7 @@ static void facts_of_a_wrong_value(void **state)
     assert_int_equal(err.record, 3);
     assert_int_equal(err.offset, 15);
     assert_string_equal(err.found, "many");
-    assert_string_equal(err.expected, "a whole number in decimal");
+    assert_string_equal(err.expected, "a decimal integer");
     assert_int_equal(stki_options_read(&table, node_at(document, "loader"), &opts, NULL, NULL), STK_E_CONFIG);
     stki_document_destroy(document);
 }

@@ -129,9 +129,9 @@ static void variables(void **state)
     assert_parse_fails(
         "a: \"${HOME:-x}\"\n", STK_E_CONFIG,
         "t.yaml:1: a: found \"${HOME:-x}\", expected ${NAME} with letters, digits and _ ($$ stands for a $)");
-    assert_parse_fails("a: \"${}\"\n", STK_E_CONFIG, "t.yaml:1: a: \"${}\" is no name of a variable");
-    assert_parse_fails("a: \"${1A}\"\n", STK_E_CONFIG, "t.yaml:1: a: \"${1A}\" is no name of a variable");
-    assert_parse_fails("a: \"${9A}\"\n", STK_E_CONFIG, "t.yaml:1: a: \"${9A}\" is no name of a variable");
+    assert_parse_fails("a: \"${}\"\n", STK_E_CONFIG, "t.yaml:1: a: \"${}\" is not a variable name");
+    assert_parse_fails("a: \"${1A}\"\n", STK_E_CONFIG, "t.yaml:1: a: \"${1A}\" is not a variable name");
+    assert_parse_fails("a: \"${9A}\"\n", STK_E_CONFIG, "t.yaml:1: a: \"${9A}\" is not a variable name");
     assert_parse_fails("${A}: 1\nb: 2\n${A}: 3\n", STK_E_CONFIG, "t.yaml:3: ${A}: duplicate key, first in line 1");
     setenv("STKT_BAD", "a\x1b[31m", 1);
     assert_parse_fails(
@@ -160,7 +160,7 @@ static void wrong_texts(void **state)
     assert_parse_fails("a: &x {b: 1}\nc:\n  <<: *x\n", STK_E_CONFIG,
                        "t.yaml:3: c.<<: merge keys are refused, use include or repeat the keys");
     assert_parse_fails("a: *x\n", STK_E_CONFIG, "t.yaml:1: a: no anchor &x before the alias *x");
-    assert_parse_fails("a: &x\n  b: *x\n", STK_E_CONFIG, "t.yaml:2: a.b: the alias *x stands inside its own anchor");
+    assert_parse_fails("a: &x\n  b: *x\n", STK_E_CONFIG, "t.yaml:2: a.b: the alias *x is inside its own anchor");
     assert_parse_fails("b:\n  ? [1, 2]\n  : 3\n", STK_E_CONFIG, "t.yaml:2: b: a key must be a plain text");
     assert_parse_fails("a: &x b\n*x : 3\n", STK_E_CONFIG, "t.yaml:2: a key must be a plain text");
     assert_parse_fails("&x b: 3\n", STK_E_CONFIG, "t.yaml:1: a key cannot be an anchor");
@@ -251,7 +251,7 @@ static void long_names_of_variables(void **state)
     stki_document_destroy(document);
     strcat(name, "N");
     snprintf(text, sizeof text, "a: ${%s}\n", name);
-    snprintf(message, sizeof message, "t.yaml:1: a: \"${%.40s}\" is no name of a variable", name);
+    snprintf(message, sizeof message, "t.yaml:1: a: \"${%.40s}\" is not a variable name", name);
     assert_parse_fails(text, STK_E_CONFIG, message);
 }
 

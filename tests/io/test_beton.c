@@ -299,10 +299,10 @@ static void test_bad_table(void **state)
     static const struct {
         uint64_t entry[3];
         const char *says;
-    } cases[] = {{{5, PAGE, 1}, "belongs to no sample"},         {{UINT64_MAX, PAGE, 1}, "belongs to no sample"},
-                 {{1, 8, 1}, "lies outside the pages"},          {{1, PAGE - 1, 1}, "lies outside the pages"},
-                 {{1, 2 * PAGE, 1}, "lies outside the pages"},   {{1, UINT64_MAX, 2}, "lies outside the pages"},
-                 {{1, PAGE + 1, PAGE}, "lies outside the pages"}};
+    } cases[] = {{{5, PAGE, 1}, "belongs to no sample"},       {{UINT64_MAX, PAGE, 1}, "belongs to no sample"},
+                 {{1, 8, 1}, "is outside the pages"},          {{1, PAGE - 1, 1}, "is outside the pages"},
+                 {{1, 2 * PAGE, 1}, "is outside the pages"},   {{1, UINT64_MAX, 2}, "is outside the pages"},
+                 {{1, PAGE + 1, PAGE}, "is outside the pages"}};
     const char *path = stkt_path("table.beton");
     stk_error err;
 

@@ -97,7 +97,7 @@ static void cut(void)
     for (int i = 3 * PAGE + 100; i < BYTES; i++)
         check(byte(file->map, i) == 0);
     check(!memcmp(file->map, content, 3 * PAGE + 100));
-    is_changed(file, STK_E_TRUNCATED, "record 7: the file was cut while it was open: found 12388",
+    is_changed(file, STK_E_TRUNCATED, "record 7: the file was truncated while it was open: found 12388",
                "expected 40960 bytes");
     check(stki_file_read(file, 0, got, 10, &err) == STK_E_TRUNCATED);
     check(!truncate(path, BYTES)); /* it is as long again, but not what it was */

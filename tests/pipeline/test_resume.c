@@ -355,7 +355,7 @@ static void another_run_is_refused(void **state)
         {"x", 100, "[4]", 0, "[{scale: 2.0}]", "f32", 5, "random", 1, "partial", ", prefetch: 2, num_workers: 3", NULL},
         {"x", 100, "[4]", 0, "[{scale: 4}, {scale: 0.5}]", "f32", 5, "random", 1, "partial", "", NULL},
         {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 2, "partial", "",
-         "another seed (loader.seed); loader.resume: force goes on at its step: found 1, expected 2"},
+         "another seed (loader.seed); loader.resume: force resumes at its step: found 1, expected 2"},
         {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "sequential", 1, "partial", "", "another order (loader.order)"},
         {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 10, "random", 1, "partial", "",
          "another global batch (loader.global_batch_size)"},

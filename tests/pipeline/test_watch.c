@@ -117,9 +117,9 @@ struct change {
 };
 
 static const struct change changes[] = {
-    {cut_half, STK_E_TRUNCATED, "the file was cut while it was open: found "},
-    {cut_a_byte, STK_E_TRUNCATED, "the file was cut while it was open: found "},
-    {cut_all, STK_E_TRUNCATED, "the file was cut while it was open: found 0, expected "},
+    {cut_half, STK_E_TRUNCATED, "the file was truncated while it was open: found "},
+    {cut_a_byte, STK_E_TRUNCATED, "the file was truncated while it was open: found "},
+    {cut_all, STK_E_TRUNCATED, "the file was truncated while it was open: found 0, expected "},
     {replace, STK_E_CORRUPT, "the file changed while it was open: found another file"},
     {write_over, STK_E_CORRUPT, "the file changed while it was open: found "},
 };

@@ -537,7 +537,7 @@ static void refusals(void **state)
         {"[{center_crop: [8, 9]}, {cutout: [8, 10]}, {cast: f32}]", "[]", "for images of 8 x 9"},
         {"[{random_erasing: {value: 300}}]", "[]", "found the value 300, expected 0 to 255: rows are uint8"},
         {"[{cutout: {size: 3, fill: [0, 255, -5]}}]", "[]", "found the value -5, expected 0 to 255"},
-        {"[{cutout: {size: 3, fill: 128}}, {scale: 2}, {cast: u8}]", "[]", "which the steps behind make 256"},
+        {"[{cutout: {size: 3, fill: 128}}, {scale: 2}, {cast: u8}]", "[]", "which the following steps turn into 256"},
         {"[{cutout: {size: 3, fill: 128}}, {cast: i8}, {mixup: {}}]", "[]", "expected -128 to 127"},
         {"[]", "[{label_smoothing: 0.1}]", "without one_hot"},
         {"[]", "[{scale: 2}, {one_hot: 3}]", "to come first"},

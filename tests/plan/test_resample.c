@@ -821,7 +821,7 @@ static void test_configs_that_are_refused(void **unused)
         {"[{crop: {field: boxes}}, {resize: 20}]", "have different shapes still"},
         {"[{crop: {field: boxes}}, {resize: [20, 20]}]", "there is no field boxes"},
         {"[{crop: {field: other}}, {resize: [20, 20]}]", "expected four numbers each"},
-        {"[{crop: {field: boxes}}]", "needs a resize behind it"},
+        {"[{crop: {field: boxes}}]", "needs a resize after it"},
         {"[{crop: {field: boxes}}, {center_crop: 9}]", "expected resize"},
         {"[{center_crop: 9}, {crop: {field: boxes}}, {resize: 9}]", "expected it to come first"},
         {"[{crop: {field: boxes, top: 3}}, {resize: 9}]", "expected field alone"},

@@ -269,7 +269,7 @@ static void test_budget_of_long_texts(void **state)
     stkt_write_file(stkt_path("long.txt"), words, 1 << 20);
     snprintf(text, sizeof text, way, stkt_path("long.txt"), "24MiB", stkt_path("out.bin"), vocabulary, ", split: none");
     refuse(text, STK_E_LIMIT,
-           "output.fields.x: memory to encode the longest row, of 1048576 bytes: cut texts first (split: ");
+           "output.fields.x: memory to encode the longest row, of 1048576 bytes: split texts first (split: ");
     snprintf(text, sizeof text, way, stkt_path("long.txt"), "24MiB", stkt_path("out.bin"), vocabulary, ", split: gpt2");
     accept(text);
     snprintf(text, sizeof text, way, stkt_path("long.txt"), "80MiB", stkt_path("out.bin"), vocabulary, ", split: none");
@@ -309,16 +309,11 @@ static void test_late_with_force(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_encodings),
-        cmocka_unit_test(test_keys_of_fields),
-        cmocka_unit_test(test_keys_of_statistics),
-        cmocka_unit_test(test_keys_of_a_step),
-        cmocka_unit_test(test_keys_of_prep),
-        cmocka_unit_test(test_the_words_of_the_job),
-        cmocka_unit_test(test_late_with_force),
-        cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_budget_of_tables),
-        cmocka_unit_test(test_budget_of_long_texts),
+        cmocka_unit_test(test_encodings),          cmocka_unit_test(test_keys_of_fields),
+        cmocka_unit_test(test_keys_of_statistics), cmocka_unit_test(test_keys_of_a_step),
+        cmocka_unit_test(test_keys_of_prep),       cmocka_unit_test(test_the_words_of_the_job),
+        cmocka_unit_test(test_late_with_force),    cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_budget_of_tables),   cmocka_unit_test(test_budget_of_long_texts),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -22,8 +22,7 @@ static stk_status apply(const struct arg_option *option, void *owner, const char
 {
     if (option->action) {
         if (*option->action != 0 && *option->action != option->as)
-            return stki_fail(err, STK_E_CONFIG, "%s does not go together with the other action asked for",
-                             option->name);
+            return stki_fail(err, STK_E_CONFIG, "%s and another action are mutually exclusive", option->name);
         *option->action = option->as;
     }
     if (option->flag)

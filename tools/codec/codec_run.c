@@ -86,7 +86,7 @@ static stk_status time_once(struct work *work, int threads, int64_t time_ns, dou
     for (int i = 0; i < made; i++)
         clean(&workers[i]);
     if (status == STK_OK && failed)
-        return stki_fail(err, STK_E_CORRUPT, "an item could not be unpacked");
+        return stki_fail(err, STK_E_CORRUPT, "an item could not be decompressed");
     if (status != STK_OK)
         return status;
     *items_per_s = (double)done * 1e9 / (double)(end - begin);

@@ -188,7 +188,7 @@ static stk_status check_together(struct lb_args *args, stk_error *err)
         return stki_fail(err, STK_E_CONFIG, "no %s named; see --help",
                          args->action == LB_MAKE ? "specification" : "config file");
     if (args->force && args->action != LB_MAKE)
-        return stki_fail(err, STK_E_CONFIG, "--force goes with --make only");
+        return stki_fail(err, STK_E_CONFIG, "--force needs --make");
     if (args->intervals && args->action != LB_RUN)
         return fail_no_run(args, "--intervals", err);
     if (args->action != LB_RUN && studied(args))

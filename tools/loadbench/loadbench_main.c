@@ -126,8 +126,8 @@ static int use_config(const struct lb_args *args)
     int code = EXIT_FINE;
 
     if (lb_is_kept_result(args->file)) {
-        stki_fail(&err, STK_E_CONFIG, "%s is a result that was kept: only --compare, --require and --report go with it",
-                  args->file);
+        stki_fail(&err, STK_E_CONFIG,
+                  "%s is a saved result: it can only be used with --compare, --require and --report", args->file);
         return complain(&err, EXIT_USE);
     }
     if (lb_config_open(args->file, args->sets, args->set_count, args->digest, &config, &err) != STK_OK)

@@ -90,8 +90,8 @@ static stk_status check_swept(const struct lb_args *args, const struct lb_sweep 
         for (int k = 0; k < args->set_count; k++) {
             const size_t length = strlen(sweep->ranges[i].key);
             if (strncmp(args->sets[k], sweep->ranges[i].key, length) == 0 && args->sets[k][length] == '=')
-                return stki_fail(err, STK_E_CONFIG, "%s is set to one value and swept over others: leave out --set %s",
-                                 sweep->ranges[i].key, args->sets[k]);
+                return stki_fail(err, STK_E_CONFIG, "%s is both set and swept: remove --set %s", sweep->ranges[i].key,
+                                 args->sets[k]);
         }
     return STK_OK;
 }
@@ -134,13 +134,13 @@ stk_status lb_study_open(const struct lb_args *args, struct lb_study *study, stk
                          "%s is not a config: --sweep, --tune, --check-prediction, --digest and --report need one",
                          args->file);
     if (args->budget && !args->tune)
-        return stki_fail(err, STK_E_CONFIG, "--budget goes with --tune only");
+        return stki_fail(err, STK_E_CONFIG, "--budget needs --tune");
     if (args->tune && args->sweep_count > 0)
-        return stki_fail(err, STK_E_CONFIG, "--tune and --sweep do not go together");
+        return stki_fail(err, STK_E_CONFIG, "--tune and --sweep are mutually exclusive");
     if (args->tune && (repeats = set_of(args, "bench.repeats")) != NULL)
         return stki_fail(err, STK_E_CONFIG,
-                         "--tune measures each setting by single runs in turns: leave out --set %s, and give "
-                         "bench.run_time for longer ones",
+                         "--tune measures each setting by single runs in turns: remove --set %s, and set "
+                         "bench.run_time for longer runs",
                          repeats);
     if (search && (args->compare || args->require_count > 0 || args->check_prediction || args->digest))
         return stki_fail(err, STK_E_CONFIG, "%s runs many configs: %s is for the result of one",
@@ -150,15 +150,15 @@ stk_status lb_study_open(const struct lb_args *args, struct lb_study *study, stk
                          : args->digest            ? "--digest"
                                                    : "--check-prediction");
     if (kept && !args->compare && args->require_count == 0 && !args->report)
-        return stki_fail(err, STK_E_CONFIG, "%s is a result that was kept: give --compare, --require or --report",
-                         args->file);
+        return stki_fail(err, STK_E_CONFIG, "%s is a saved result: use --compare, --require or --report", args->file);
     if (args->tune && args->report)
         return stki_fail(err, STK_E_CONFIG, "--tune prints lines for a config; --report is for a run, or a sweep");
     if (search && args->intervals)
         return stki_fail(err, STK_E_CONFIG, "--intervals is for the run of one config");
     if (kept && (search || args->intervals || args->check_prediction || args->digest || args->set_count > 0))
         return stki_fail(err, STK_E_CONFIG,
-                         "%s is a result that was kept: only --compare, --require and --report go with it", args->file);
+                         "%s is a saved result: it can only be used with --compare, --require and --report",
+                         args->file);
     return check_outputs(args, err);
 }
 
@@ -175,7 +175,7 @@ static int report_kept_sweep(const struct lb_args *args, const json_t *tree)
     stk_error err;
 
     if (args->compare || args->require_count > 0 || args->json || !args->report)
-        stki_fail(&err, STK_E_CONFIG, "%s is a sweep that was kept: only --report goes with it", args->file);
+        stki_fail(&err, STK_E_CONFIG, "%s is a saved sweep: it can only be used with --report", args->file);
     else if (lb_report_write(args->report, tree, &err) == STK_OK)
         return EXIT_FINE;
     return complain(&err);
@@ -229,8 +229,7 @@ static stk_status measure(const struct lb_args *args, struct lb_config *config, 
         status = *tree ? STK_OK : STK_E_MEMORY;
     }
     if (status == STK_END)
-        stki_fail(err, STK_E_CLOSED,
-                  "stopped by a signal before the first batch was consumed: there is nothing to print");
+        stki_fail(err, STK_E_CLOSED, "stopped by a signal before the first batch was consumed: nothing to print");
     if (result)
         lb_result_fini(result);
     stki_free(result);

@@ -118,7 +118,7 @@ static stk_status join(struct pl_args *args, const char *const *words, int count
         args->chain = chain;
     }
     if (args->chain && args->action != PL_READ)
-        return stki_fail(err, STK_E_CONFIG, "%s does not go together with the other action asked for", words[0]);
+        return stki_fail(err, STK_E_CONFIG, "%s and another action are mutually exclusive", words[0]);
     args->action = args->chain ? PL_CHAIN : args->action;
     return STK_OK;
 }
@@ -127,9 +127,9 @@ static stk_status join(struct pl_args *args, const char *const *words, int count
 static stk_status check(const struct pl_args *args, stk_error *err)
 {
     if ((args->fits || args->dtype) && args->action != PL_MEMORY)
-        return stki_fail(err, STK_E_CONFIG, "%s goes with --memory", args->fits ? "--fits" : "--dtype");
+        return stki_fail(err, STK_E_CONFIG, "%s needs --memory", args->fits ? "--fits" : "--dtype");
     if (args->range > 0 && args->action != PL_PRECISION)
-        return stki_fail(err, STK_E_CONFIG, "--range goes with --precision");
+        return stki_fail(err, STK_E_CONFIG, "--range needs --precision");
     return STK_OK;
 }
 

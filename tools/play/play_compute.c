@@ -54,7 +54,7 @@ static stk_status take_operand(struct pl_call *call, stk_operand *out, stk_error
     int step = word ? pl_session_find(call->session, word) : -1;
 
     if (word && step < 0)
-        return stki_fail(err, STK_E_CONFIG, "%s: there is no tensor named %s", call->command->op, word);
+        return stki_fail(err, STK_E_CONFIG, "%s: no tensor named %s", call->command->op, word);
     if (word) {
         *out = stk_operand_tensor(&call->session->steps[step].tensor);
         return STK_OK;

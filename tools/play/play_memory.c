@@ -216,7 +216,7 @@ stk_status pl_memory(const struct pl_args *args, FILE *page, stk_error *err)
         return stki_fail_memory(err, sizeof *table, "a table");
     if (parse_count(args->what, &count)) {
         if (args->dtype)
-            status = stki_fail(err, STK_E_CONFIG, "--dtype goes with --memory SHAPE");
+            status = stki_fail(err, STK_E_CONFIG, "--dtype needs --memory SHAPE");
         else
             show_model(count, args->fits, table, page);
     } else if (pl_parse_shape(args->what, shape, &ndim, NULL) == STK_OK && ndim > 0) {

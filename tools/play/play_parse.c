@@ -281,7 +281,7 @@ stk_status pl_take_int_key(struct pl_command *command, const char *key, int64_t 
     if (!item)
         return STK_OK;
     if (item->kind != PL_NUMBER || item->number.kind != STK_SCALAR_INT)
-        return stki_fail(err, STK_E_CONFIG, "%s: %s=%s: expected a whole number", command->op, key, item->text);
+        return stki_fail(err, STK_E_CONFIG, "%s: %s=%s: expected an integer", command->op, key, item->text);
     item->used = true;
     *out = item->number.as.i;
     return STK_OK;
@@ -328,7 +328,7 @@ static stk_status whole(const struct pl_command *command, struct pl_item *item, 
                         stk_error *err)
 {
     if (item->number.kind != STK_SCALAR_INT)
-        return stki_fail(err, STK_E_CONFIG, "%s: %s: found %s, expected a whole number", command->op, what, item->text);
+        return stki_fail(err, STK_E_CONFIG, "%s: %s: found %s, expected an integer", command->op, what, item->text);
     item->used = true;
     *out = item->number.as.i;
     return STK_OK;
@@ -407,7 +407,7 @@ stk_status pl_take_end(const struct pl_command *command, stk_error *err)
     for (int i = 0; i < command->item_count; i++) {
         const struct pl_item *item = &command->items[i];
         if (!item->used)
-            return stki_fail(err, STK_E_CONFIG, "%s: does not know what to do with \"%s%s%s\"", command->op,
+            return stki_fail(err, STK_E_CONFIG, "%s: does not accept \"%s%s%s\"", command->op,
                              item->key ? item->key : "", item->key ? "=" : "", item->text);
     }
     return STK_OK;

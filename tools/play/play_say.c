@@ -44,7 +44,7 @@ static stk_status op_help(struct pl_call *call, stk_error *err)
     stk_status status = pl_take_end(call->command, err);
 
     if (status == STK_OK && topic && !op)
-        return stki_fail(err, STK_E_CONFIG, "help: there is no operation %s", topic);
+        return stki_fail(err, STK_E_CONFIG, "help: no operation %s", topic);
     if (status != STK_OK || !op)
         return status != STK_OK ? status : gather(call, write_help, err);
     call->text = stki_format("%s %s    %s", op->name, op->arguments, op->help);
@@ -113,7 +113,7 @@ static stk_status take_shape(struct pl_call *call, struct operand *out, stk_erro
         const char *word = pl_take_any_word(command);
         int step = pl_session_find(call->session, word);
         if (step < 0)
-            return stki_fail(err, STK_E_CONFIG, "broadcast: there is no tensor named %s", word);
+            return stki_fail(err, STK_E_CONFIG, "broadcast: no tensor named %s", word);
         out->name = word;
         out->ndim = call->session->steps[step].tensor.ndim;
         memcpy(out->shape, call->session->steps[step].tensor.shape, sizeof out->shape);
@@ -177,7 +177,7 @@ static stk_status check_broadcast(struct pl_call *call, const struct operand pai
     pl_why_broadcast(pair[0].ndim, pair[0].shape, pair[1].ndim, pair[1].shape, call->remark, sizeof call->remark);
     if (!*call->remark)
         return STK_OK;
-    return stki_fail(err, STK_E_BAD_BROADCAST, "broadcast: shapes %s and %s do not go together",
+    return stki_fail(err, STK_E_BAD_BROADCAST, "broadcast: shapes %s and %s do not broadcast",
                      PL_SHAPE(pair[0].ndim, pair[0].shape), PL_SHAPE(pair[1].ndim, pair[1].shape));
 }
 

@@ -187,7 +187,7 @@ static stk_status run_op(struct pl_call *call, struct pl_trouble *trouble)
         return status;
     if (op->needs_tensor && !call->in)
         return stki_fail(&trouble->err, STK_E_CONFIG,
-                         "%s: there is no tensor yet; begin with arange 12 or another of help", op->name);
+                         "%s: no tensor yet; start with arange 12 or another operation of help", op->name);
     if (!op->needs_tensor && *call->command->subject)
         return stki_fail(&trouble->err, STK_E_CONFIG, "%s works on no tensor: leave %s out", op->name,
                          call->command->subject);

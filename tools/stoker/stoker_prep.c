@@ -156,12 +156,12 @@ static stk_status find_task(const struct st_prep_args *args, stki_task *out, stk
     stk_status status;
 
     if (args->merge && args->tasks)
-        return stki_fail(err, STK_E_CONFIG, "--merge needs no --tasks: it looks at what has been made");
+        return stki_fail(err, STK_E_CONFIG, "--merge needs no --tasks: it joins what the tasks have made");
     status = stki_task_find(&opts, out, err);
     if (status == STK_OK && out->tasks > 1 && (args->force || args->restart))
         return stki_fail(err, STK_E_CONFIG,
-                         "%s with %lld tasks (%s): a task that begins late would throw away what others have made; "
-                         "remove %s before the tasks begin",
+                         "%s with %lld tasks (%s): a task that starts late would discard what others have made; remove "
+                         "%s before starting the tasks",
                          args->force ? "--force" : "--restart", (long long)out->tasks, out->source,
                          args->force ? "the old output" : "the work folder");
     return status;

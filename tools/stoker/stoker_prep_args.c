@@ -105,9 +105,9 @@ static stk_status check_together(const struct st_prep_args *a, stk_error *err)
     if (a->merge && a->task)
         return stki_fail(err, STK_E_CONFIG, "--merge puts all tasks together, --task makes one: give one of them");
     if (a->merge && a->restart)
-        return stki_fail(err, STK_E_CONFIG, "--restart would throw away what --merge is to put together");
+        return stki_fail(err, STK_E_CONFIG, "--restart would discard what --merge is to join");
     if (a->dry_run && (a->merge || a->restart || a->json_progress))
-        return stki_fail(err, STK_E_CONFIG, "--dry-run does not go together with %s",
+        return stki_fail(err, STK_E_CONFIG, "--dry-run and %s are mutually exclusive",
                          a->merge     ? "--merge"
                          : a->restart ? "--restart"
                                       : "--json-progress");

@@ -41,7 +41,7 @@ static void print_size(const stk_prep_plan *plan, const stk_prep_estimate *estim
     printf("output    %s%sB", plan->output_exact ? "" : "about ",
            LIVE_SHORT((double)(known ? estimate->output_bytes : plan->output_bytes)));
     print_shards(plan);
-    printf("%s\n", plan->output_exists ? "; it is there already: --force replaces it" : "");
+    printf("%s\n", plan->output_exists ? "; it exists already: --force replaces it" : "");
 }
 
 /* Of this task's share, without what is made already. */

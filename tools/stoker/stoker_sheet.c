@@ -30,7 +30,7 @@ stk_status st_sheet_write(const stki_container *container, int64_t member, const
     stki_scratch_init(&scratch);
     status = *shown > 0 ? sheet_create(*shown, &sheet, err)
                         : stki_fail_at(err, STK_E_EMPTY, (stki_place){container->path, -1, -1, NULL, NULL},
-                                       "there are no images to show");
+                                       "no images to show");
     for (int64_t i = 0; i < *shown && status == STK_OK; i++)
         status = draw_sample(sheet, reader, i, &scratch, err);
     if (status == STK_OK)

@@ -355,7 +355,7 @@ static stk_status check_manifest_words(const struct verify *v, stk_error *err)
                                      "--inputs is for manifests: found %s, expected NAME.manifest.json", v->words[0])
                          : STK_OK;
     if (v->word_count > 1 || v->write_sums || v->source)
-        return stki_fail(err, STK_E_CONFIG, "%s: a manifest is checked as a whole: leave out %s", v->words[0],
+        return stki_fail(err, STK_E_CONFIG, "%s: a manifest is checked as a whole: remove %s", v->words[0],
                          v->word_count > 1 ? v->words[1]
                          : v->write_sums   ? "--write-sums"
                                            : "--source");

@@ -79,7 +79,7 @@ static stk_status fail_numbers(const struct parts *p, int axis, int64_t size, in
 {
     return fail(p, STK_E_CORRUPT, "the geometry of a tensor",
                 STKI_TEXT("axis %d of %" PRId64 ", stride %" PRId64, axis, size, stride),
-                "numbers from 0 on, 63 bits of bytes in all");
+                "numbers from 0, 63 bits of bytes in all");
 }
 
 /* Shape and strides in bytes; the bytes of all elements; how far the last element is from the first. */

@@ -108,8 +108,7 @@ static stk_status take_shape(struct item *item, stk_error *err)
         const json_t *size = json_array_get(shape, i);
 
         if (!json_is_integer(size) || json_integer_value(size) < 0)
-            return fail_item(item, STK_E_CORRUPT, "its shape", STKI_TEXT("axis %zu", i), "whole numbers from 0 on",
-                             err);
+            return fail_item(item, STK_E_CORRUPT, "its shape", STKI_TEXT("axis %zu", i), "integers from 0", err);
         item->array.shape[i] = json_integer_value(size);
     }
     return STK_OK;
@@ -127,8 +126,8 @@ static stk_status take_offsets(struct item *item, stk_error *err)
     item->begin = json_integer_value(begin);
     item->end = json_integer_value(end);
     if (item->end > there)
-        return fail_item(item, STK_E_TRUNCATED, "its data ends behind the file", STKI_TEXT("%" PRId64 " bytes", there),
-                         STKI_TEXT("%" PRId64, item->end), err);
+        return fail_item(item, STK_E_TRUNCATED, "its data ends beyond the end of the file",
+                         STKI_TEXT("%" PRId64 " bytes", there), STKI_TEXT("%" PRId64, item->end), err);
     return STK_OK;
 }
 

@@ -101,9 +101,9 @@ static stk_status open_held(stki_spill *s, int64_t keep, stk_error *err)
         return stki_fail_at(err, STK_E_TRUNCATED,
                             (stki_place){s->beside, -1, -1, STKI_TEXT("%" PRId64 " bytes", (int64_t)st.st_size),
                                          STKI_TEXT("at least the %" PRId64 " that were written", keep)},
-                            "the file in the making was cut by somebody else: it must be begun anew");
+                            "the unfinished file was truncated by another process: start again");
     if (ftruncate(s->fd, (off_t)keep))
-        return stki_fail_errno(err, errno, s->beside, "cannot cut it to %" PRId64 " bytes", keep);
+        return stki_fail_errno(err, errno, s->beside, "cannot truncate it to %" PRId64 " bytes", keep);
     s->flushed = keep;
     return STK_OK;
 }
@@ -188,7 +188,7 @@ stk_status stki_spill_read(stki_spill *s, int64_t offset, void *to, int64_t coun
 
         if (n == 0)
             return stki_fail_at(err, STK_E_TRUNCATED, (stki_place){s->beside, -1, -1, NULL, NULL},
-                                "its data was cut while it was written");
+                                "its data was truncated while it was written");
         if (n < 0 && errno != EINTR)
             return stki_fail_errno(err, errno, s->beside, "cannot read its data back");
         done += n > 0 ? n : 0;

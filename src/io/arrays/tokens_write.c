@@ -203,7 +203,7 @@ static stk_status check_document(const stk_tokens_writer *w, const void *tokens,
     if (w->format != STK_TOKENS_MEGATRON)
         return STK_OK;
     if (count > INT32_MAX)
-        return fail_limit(w, count, "tokens of a document", "Megatron counts in 31 bits; cut it", err);
+        return fail_limit(w, count, "tokens of a document", "Megatron counts in 31 bits; split it", err);
     high = w->dtype == STK_U32 ? find_high(tokens, count) : -1;
     return high < 0 ? STK_OK
                     : fail_limit(w, ((const uint32_t *)tokens)[high], "a token", "Megatron has no u32, only i32", err);

@@ -281,7 +281,7 @@ static stk_status parse_directory(stki_zip *zip, int64_t bytes, int64_t before, 
     }
     if (bytes - at >= 4 && is_signature(zip->directory + at, 5, 5)) /* a digital signature */
         return STK_OK;
-    return at == bytes ? STK_OK : fail_entry_at(zip, zip->count, at, "bytes behind the last entry", err);
+    return at == bytes ? STK_OK : fail_entry_at(zip, zip->count, at, "bytes after the last entry", err);
 }
 
 /* ---- members that share bytes ---- */

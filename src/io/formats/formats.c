@@ -122,7 +122,7 @@ static stk_status fail_unknown(const char *path, const char *head, int64_t lengt
                                                       : "an unknown kind of file";
 
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, kind ? kind->what : what, NULL},
-                        "there is no reader for it among %s%s", all,
+                        "no reader for it among %s%s", all,
                         kind && kind->advice[0] ? STKI_TEXT(" (%s)", kind->advice) : "");
 }
 
@@ -190,7 +190,7 @@ static stk_status check_folder(const char *path, stk_error *err)
 
     return what
                ? stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, what, "a file, or a folder of images"},
-                              "there is no reader for it (convert it, for example to HDF5, NumPy or tar)")
+                              "no reader for it (convert it, for example to HDF5, NumPy or tar)")
                : STK_OK;
 }
 

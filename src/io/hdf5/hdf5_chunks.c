@@ -145,7 +145,7 @@ stk_status stki_hdf5_chunks_entry(const stki_hdf5_chunks *c, int64_t number, con
     if (!stki_inside(chunk->address, chunk->bytes, c->file->size))
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){c->path, -1, chunk->address, STKI_TEXT("%" PRIu32 " bytes", chunk->bytes),
-                                         STKI_TEXT("to lie inside a file of %" PRId64, c->file->size)},
+                                         STKI_TEXT("to be inside a file of %" PRId64, c->file->size)},
                             "%s: chunk %" PRId64, c->name, number);
     if (c->pipeline.count == 0 && chunk->bytes != c->grid.chunk_bytes)
         return stki_fail_at(err, STK_E_CORRUPT,

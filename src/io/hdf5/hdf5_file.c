@@ -336,7 +336,7 @@ stk_status stki_hdf5_may_open(const stki_hdf5_file *from, const char *target, ch
     if (!there)
         return refuse(from->path, target, STK_E_NOT_FOUND, "it is not there", err);
     if (stat(real, &stat_of) || !S_ISREG(stat_of.st_mode))
-        return refuse(from->path, target, STK_E_UNSUPPORTED, "it is no regular file", err);
+        return refuse(from->path, target, STK_E_UNSUPPORTED, "it is not a regular file", err);
     return STK_OK;
 }
 

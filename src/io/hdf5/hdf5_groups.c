@@ -88,7 +88,7 @@ static stk_status unpack(const struct groups *g, const struct item *item, char *
     if (status == STK_OK && (t.dtype != packed.dtype || t.ndim != packed.ndim ||
                              memcmp(t.shape, packed.shape, (size_t)t.ndim * sizeof *t.shape)))
         status = stki_fail_at(err, STK_E_MISMATCH, (stki_place){g->base.path, -1, -1, NULL, NULL},
-                              "%s: it is not what it was at open", item->name);
+                              "%s: it changed since it was opened", item->name);
     if (status == STK_OK)
         stki_copy_strided(to, t.dtype, packed.strides, t.data, t.dtype, t.strides, false, t.ndim, t.shape);
     stk_tensor_release(&t);

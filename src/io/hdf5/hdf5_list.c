@@ -242,7 +242,7 @@ static stk_status push_root(struct listing *l, stk_error *err)
         return status;
     if (kind != STKI_HDF5_IS_GROUP)
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){l->file->path, -1, -1, NULL, NULL},
-                            "the root group is no group");
+                            "the root group is not a group");
     status = remember(l, &key, "/", &first, err);
     return status != STK_OK ? status : push_group(l, stki_strdup("/"), -1, &key, err);
 }

@@ -162,10 +162,10 @@ static stk_status library_step(struct walk *w, stki_hdf5_object *at, const char 
         return status;
     stki_apart_note(at->file->path, w->asked, "following a link", 0);
     if (H5Iget_type(at->id) != H5I_GROUP)
-        return fail_lost(w, at, "nothing is below what is no group", err);
+        return fail_lost(w, at, "it is below something that is not a group", err);
     exists = H5Lexists(at->id, name, H5P_DEFAULT);
     if (exists == 0)
-        return fail_lost(w, at, "there is no object of this name", err);
+        return fail_lost(w, at, "no object of this name", err);
     if (exists < 0 || H5Lget_info(at->id, name, &info, H5P_DEFAULT) < 0)
         return fail_object(w, at, err);
     if (info.type != H5L_TYPE_HARD)
@@ -230,8 +230,7 @@ static stk_status step(struct walk *w, stki_hdf5_object *at, const char *name, s
         status = stki_hdf5_links_visit(&at->file->super, at->header, name, on_step, &step, NULL);
     if (step.found)
         return step.status;
-    return status == STK_OK ? fail_lost(w, at, "there is no object of this name", err)
-                            : follow(w, at, &by_name, out, err);
+    return status == STK_OK ? fail_lost(w, at, "no object of this name", err) : follow(w, at, &by_name, out, err);
 }
 
 /* What only the library knows: the root for a path from there, else the same object by an id of its own. */

@@ -71,7 +71,7 @@ stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *sta
         return status;
     if (d->filter_missing[0])
         return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, d->filter_missing, NULL},
-                            "%s: nothing here undoes its filter%s", d->name,
+                            "%s: its filter is not supported%s", d->name,
                             d->file->plugins ? "" : ", and plugins are not allowed");
     if (bytes == 0)
         return STK_OK;

@@ -17,7 +17,7 @@ static stk_status check_axis(const stki_hdf5_dataset *d, const stki_reader_opts 
         return stki_fail_at(err, STK_E_CONFIG,
                             (stki_place){d->path, -1, -1, STKI_TEXT("axis %d", opts->axis),
                                          STKI_TEXT("0 to %d, as %s has %d axes", d->ndim - 1, d->name, d->ndim)},
-                            "source.axis: there is no such axis");
+                            "source.axis: no such axis");
     if (opts->axis >= d->rank)
         return stki_fail_at(
             err, STK_E_UNSUPPORTED,

@@ -132,7 +132,7 @@ static stk_status measure(struct hdf5_writer *w, stk_dtype dtype, int row_ndim, 
         if (row_shape[i] < 0 || !stki_mul(w->row_bytes, row_shape[i], &w->row_bytes))
             return stki_fail_at(err, STK_E_BAD_SHAPE,
                                 (stki_place){path_of(w), -1, -1, STKI_TEXT("%" PRId64 " on axis %d", row_shape[i], i),
-                                             "sizes from 0 on whose product fits in 63 bits"},
+                                             "sizes from 0 whose product fits into 63 bits"},
                                 "%s: shape of a row", w->name);
     }
     w->shape[0] = rows > 0 ? (hsize_t)rows : 0;

@@ -220,8 +220,8 @@ static stk_status add_labels(struct folder *folder, stk_error *err)
 
         (void)stki_fail_at(&cause, STK_E_CORRUPT,
                            (stki_place){folder->base.path, -1, -1, folder->set.name_found,
-                                        "a whole number; source: {classes: sorted} takes names of classes"},
-                           "line %" PRId64 ": the label behind the tab", folder->set.name_line);
+                                        "an integer; source: {classes: sorted} accepts class names"},
+                           "line %" PRId64 ": the label after the tab", folder->set.name_line);
         stki_member_refuse(member, &cause);
     }
     return stki_member_set_strides(member, &stride, err);

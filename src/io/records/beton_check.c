@@ -40,7 +40,7 @@ static stk_status take_name(const char *path, const stk_beton_field *fields, int
             return fail_field(path, index, STKI_TEXT("byte 0x%02x", (unsigned char)name[i]), "ASCII", "name", err);
     for (int i = 0; i < index; i++)
         if (!strcmp(fields[i].name, name))
-            return fail_field(path, index, name, "a name of its own", "name", err);
+            return fail_field(path, index, name, "a unique name", "name", err);
     memcpy(out, name, length + 1);
     return STK_OK;
 }

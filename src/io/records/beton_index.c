@@ -57,7 +57,7 @@ static stk_status check_entry(const stki_beton_table *table, int64_t number, con
     if (e->bytes == 0)
         return STK_OK;
     if (offset >= pages || e->bytes > pages - offset)
-        return fail_entry(table, number, e, "lies outside the pages", err);
+        return fail_entry(table, number, e, "is outside the pages", err);
     if ((offset & (page - 1)) + e->bytes > page)
         return fail_entry(table, number, e, "crosses a page", err);
     return STK_OK;

@@ -428,7 +428,7 @@ static stk_status check_options(const struct records *r, const struct survey *s,
     if (r->encoded && s->raw)
         return stki_fail_at(
             err, STK_E_UNSUPPORTED, (stki_place){r->base.path, -1, -1, "raw RGB images", "JPEG images alone"},
-            "field '%s': source.decode: none gives the bytes of encoded images; leave it out", r->field->name);
+            "field '%s': source.decode: none returns the bytes of encoded images; remove it", r->field->name);
     if (r->decode.deep && r->field->kind == STKI_BETON_IMAGE)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){r->base.path, -1, -1, "images of 8 bits, as in every .beton file",

@@ -159,8 +159,8 @@ static stk_status find_text(void *context, int64_t record, const stki_csv_cell *
     if (record < n->csv->columns[n->columns[0]].first_text)
         return STK_OK;
     return stki_csv_fail(n->csv, n->columns[0], record, STK_E_MISMATCH, cell,
-                         "a number, since the field has a dtype or transforms: correct the cell, leave them out, or "
-                         "say source: {dtype: uint8} to get the characters",
+                         "a number, since the field has a dtype or transforms: correct the cell, remove them, or say "
+                         "source: {dtype: uint8} to get the characters",
                          err);
 }
 

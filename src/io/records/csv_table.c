@@ -463,7 +463,7 @@ static stk_status check_csv(const stki_node *map, void *values, stk_error *err)
     if (status != STK_OK)
         return status;
     if (csv->delimiter && (strlen(csv->delimiter) != 1 || strchr("\"\n\r", *csv->delimiter)))
-        return stki_fail_value(err, stki_node_get(map, "delimiter"), "one character that is no quote and no line end");
+        return stki_fail_value(err, stki_node_get(map, "delimiter"), "one character other than a quote or a line end");
     return STK_OK;
 }
 

@@ -67,7 +67,7 @@ stk_status stki_jsonl_find(const stki_text_file *text, int64_t index, int64_t at
         return fail_value(text, index, at, "no object with this key", kind_names[text->kind], err);
     if (found == STKI_JSON_MISSING)
         return stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){text->base.path, index, at, NULL, NULL},
-                            "line %" PRId64 ": it is no object with the key \"%s\" (source.key)",
+                            "line %" PRId64 ": it is not an object with the key \"%s\" (source.key)",
                             stki_text_line(text, index), text->key);
     if (text->kind == STKI_JSONL_NUMBER && is_null(found, &problem))
         return STK_OK;

@@ -204,7 +204,7 @@ stk_status stki_tar_read_header(const void *block, int64_t offset, const char *p
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){path, -1, offset + SUM, STKI_TEXT("checksum %" PRId64, found),
                                          STKI_TEXT("%" PRId64, expected)},
-                            "the header of a member is damaged, or this is no tar archive");
+                            "the header of a member is damaged, or this is not a tar archive");
     read_name(b, out->name);
     copy_text(out->link, b + LINK, NAME_BYTES);
     status = read_type(b[TYPE], !memcmp(b + MAGIC, "ustar  ", 8), out->name, offset, path, &out->what, err);

@@ -479,7 +479,7 @@ static stk_status take_all(struct builder *b, stk_error *err)
     }
     if (status == STK_OK && b->pending)
         return stki_fail_at(err, STK_E_TRUNCATED, (stki_place){b->file->path, -1, offset, NULL, NULL},
-                            "the archive ends behind a header that names its next member");
+                            "the archive ends after a header that names its next member");
     return status;
 }
 

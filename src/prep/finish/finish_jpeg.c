@@ -63,7 +63,7 @@ static stk_status check_together(const stki_node *options, const jpeg_options *o
         return stki_fail_key(err, stki_node_get(options, "seed"), "is used by proportion alone");
     if (o->restart > 0 && o->progressive)
         return stki_fail_key(err, stki_node_get(options, "restart"),
-                             "parts of progressive images cannot be decoded alone: leave out restart or progressive");
+                             "parts of progressive images cannot be decoded separately: remove restart or progressive");
     return STK_OK;
 }
 

@@ -233,7 +233,7 @@ stk_status stki_token_join(const stki_vocabulary *v, stki_token_joiner *joiner, 
     if (length > INT32_MAX - 1)
         return stki_fail(err, STK_E_LIMIT,
                          "a piece of text: found %" PRId64 " bytes, expected at most %d: give split: gpt2, cl100k or "
-                         "o200k, or a pattern, so that texts are cut first",
+                                                           "o200k, or a pattern, so that texts are split first",
                          length, INT32_MAX - 1);
     status = reserve(joiner, stki_token_join_bytes(length), err);
     if (status != STK_OK)

@@ -66,18 +66,16 @@ static stk_status choose_steps(stki_tokenizer *t, const stki_tokenizer_opts *opt
 
     t->steps = &v->then;
     if (!opts->split && !opts->pattern)
-        return v->by_pairs
-                   ? STK_OK
-                   : stki_fail(err, STK_E_CONFIG,
-                               "%s does not say how text is cut before it is encoded: give split: gpt2, cl100k, o200k "
-                               "or none, or a pattern",
-                               v->path);
+        return v->by_pairs ? STK_OK
+                           : stki_fail(err, STK_E_CONFIG,
+                                       "%s does not state how text is split before encoding: set split: gpt2, cl100k, "
+                                       "o200k or none, or a pattern",
+                                       v->path);
     if (v->by_characters)
-        return stki_fail(
-            err, STK_E_CONFIG,
-            "%s: found %s, which a vocabulary of characters does not take: its spaces are marked by its own "
-            "steps; leave it out",
-            opts->split ? "split" : "pattern", v->path);
+        return stki_fail(err, STK_E_CONFIG,
+                         "%s: found %s, which a vocabulary of characters does not take: its spaces are marked by its "
+                         "own steps; remove it",
+                         opts->split ? "split" : "pattern", v->path);
     t->steps = &t->own;
     if ((status = choose_pattern(opts, &pattern, err)) != STK_OK || !pattern)
         return status;

@@ -197,9 +197,8 @@ static stk_status check_images(const stki_sink_opts *opts, const stki_sink_field
         return STK_OK;
     return stki_sink_refuse(
         opts, field, one == STKI_PLAIN ? NULL : words[one],
-        one == STKI_PLAIN
-            ? STKI_TEXT("what extension: %s says: encode the field (encode: jpeg or png)", extension)
-            : STKI_TEXT("what extension: %s says: leave it out, or say %s", extension, image_extension(one)),
+        one == STKI_PLAIN ? STKI_TEXT("what extension: %s says: encode the field (encode: jpeg or png)", extension)
+                          : STKI_TEXT("what extension: %s says: remove it, or say %s", extension, image_extension(one)),
         err);
 }
 

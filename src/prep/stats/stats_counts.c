@@ -65,7 +65,7 @@ static stk_status grow(stki_counts *counts, stk_error *err)
     if (room <= counts->pages)
         return stki_fail(err, STK_E_LIMIT,
                          "the values need more than %" PRId64 " bytes to be counted, for %" PRId64
-                         " channels; leave out histogram and calibration, or say per: tensor",
+                         " channels; remove histogram and calibration, or set per: tensor",
                          counts->most_pages << (counts->bits + 3), counts->channels);
     bins = stki_resize(counts->bins, room << (counts->bits + 3));
     if (!bins)

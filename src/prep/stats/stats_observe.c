@@ -123,7 +123,7 @@ static stk_status check_rows(const stats_observer *o, stki_seen *seen, const stk
                                 (stki_place){o->name, row->sample, -1,
                                              STKI_TEXT("%lld", (long long)row->shape[row->ndim - 1]),
                                              STKI_TEXT("%lld", (long long)o->form.channels)},
-                                "channels (statistics by channel need as many in each row; say per: tensor)");
+                                "channels (statistics by channel need as many in each row; set per: tensor)");
         status = stki_tally_length(seen->tally,
                                    o->form.opaque  ? row->size
                                    : row->ndim > 2 ? row->shape[0] * row->shape[1]
@@ -320,8 +320,7 @@ static stk_status unknown_field(const stki_node *node, const stki_sink_field *fi
     for (int i = 0; i < field_count; i++)
         names[i] = fields[i].name;
     near = stki_nearest_word(node->key, names, field_count);
-    stki_fail_key(err, node, "there is no such field%s%s%s", near ? ", did you mean " : "", near ? near : "",
-                  near ? "?" : "");
+    stki_fail_key(err, node, "no such field%s%s%s", near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
     stki_free(names);
     return STK_E_CONFIG;
 }

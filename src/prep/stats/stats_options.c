@@ -157,7 +157,7 @@ stk_status stki_stats_form(const stki_stats_opts *opts, const stki_sink_field *f
         return fail(map, err, field->name, "the rows are files, of which only the lengths are counted");
     if (opts->per == STKI_PER_CHANNEL && axis < 0)
         return fail(map, err, field->name,
-                    "per: channel needs a channel axis: say which layout the samples have, source: {layout: nhwc} or "
+                    "per: channel needs a channel axis: state the layout of the samples, source: {layout: nhwc} or "
                     "{layout: nchw}");
     if (channels) {
         out->channels = field->shape[axis];

@@ -336,7 +336,7 @@ static void say_calibration(report *r)
     if (!r->opts->methods || r->status != STK_OK)
         return;
     if (!r->all.count) {
-        r->status = stki_fail(r->err, STK_E_EMPTY_REDUCE, "calibration: there is no finite element");
+        r->status = stki_fail(r->err, STK_E_EMPTY_REDUCE, "calibration: no finite element");
         return;
     }
     quantize = json_object();

@@ -43,7 +43,7 @@ stk_status stki_tally_form_check(const stki_tally_form *form, const char *field,
         return stki_fail(err, STK_E_UNSUPPORTED, "statistics of field %s: found %s, expected real numbers", field,
                          stk_dtype_name(form->dtype));
     if (form->classes && !is_whole(form->dtype))
-        return stki_fail(err, STK_E_UNSUPPORTED, "classes of field %s: found %s, expected whole numbers", field,
+        return stki_fail(err, STK_E_UNSUPPORTED, "classes of field %s: found %s, expected integers", field,
                          stk_dtype_name(form->dtype));
     return STK_OK;
 }

@@ -50,7 +50,7 @@ stk_status stki_values_add(stki_values *values, int64_t value, int64_t count, st
     if (!place->count) {
         if (values->used == STKI_VALUES_MOST)
             return stki_fail(err, STK_E_LIMIT,
-                             "more than %d different values, which are no classes; leave out classes: true",
+                             "more than %d different values, too many for classes; remove classes: true",
                              STKI_VALUES_MOST);
         values->used++;
         place->value = value;

@@ -202,8 +202,7 @@ stk_status lb_cache_fill(const struct lb_files *files, stk_error *err)
     if (files->bytes > room)
         return stki_fail(
             err, STK_E_LIMIT,
-            "--cache=warm: the data are %.1f GB, of memory %.1f GB are left: they cannot all lie in it; use "
-            "--cache=as-is",
+            "--cache=warm: the data take %.1f GB and %.1f GB of memory are free: they do not fit; use --cache=as-is",
             (double)files->bytes / 1e9, (double)room / 1e9);
     buffer = stki_zalloc(READ_BYTES);
     if (!buffer)
@@ -220,10 +219,9 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
     stk_status status;
 
     if (files->others)
-        return stki_fail(
-            err, STK_E_UNSUPPORTED,
-            "--cache=cold: the data are in files that the config does not name itself (a list of images, a "
-            "name without its ending), which are not let go");
+        return stki_fail(err, STK_E_UNSUPPORTED,
+                         "--cache=cold: the data are in files that the config does not name itself (a list of images, "
+                         "a name without its ending), which cannot be evicted");
     if (files->count == 0)
         return stki_fail(err, STK_E_UNSUPPORTED, "--cache=cold: the data are in no file: nothing can be cold");
     for (int64_t i = 0; i < files->count; i++) {
@@ -240,13 +238,12 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
     if (status != STK_OK)
         return status;
     if (!left.known)
-        return stki_fail(err, STK_E_UNSUPPORTED, "--cache=cold: nobody can tell whether the data are out of memory: %s",
+        return stki_fail(err, STK_E_UNSUPPORTED, "--cache=cold: cannot determine whether the data were evicted: %s",
                          left.why);
     if (lb_residency_share(&left) > LB_COLD_SHARE)
         return stki_fail(err, STK_E_UNSUPPORTED,
-                         "--cache=cold: %.0f %% of the data are still in memory after they were let go (their file "
-                         "system lives in memory, or another process has them mapped): the run would not be cold; use "
-                         "--cache=as-is",
+                         "--cache=cold: %.0f %% of the data are still in memory after eviction (the file system is in "
+                         "memory, or another process has them mapped): the run would not be cold; use --cache=as-is",
                          100 * lb_residency_share(&left));
     return STK_OK;
 }

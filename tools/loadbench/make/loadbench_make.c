@@ -137,11 +137,11 @@ static stk_status look_at_field(const struct lb_made_file *file, const struct lb
     }
     stk_loader_destroy(loader);
     if (status != STK_OK)
-        return stki_fail(err, STK_E_MISMATCH, "%s: is there and cannot be read as %s, --force replaces it: %s",
+        return stki_fail(err, STK_E_MISMATCH, "%s: exists and cannot be read as %s; --force replaces it: %s",
                          file->full_path, expected, why.message);
     if (!*alike)
         return stki_fail(err, STK_E_MISMATCH,
-                         "%s: is there with other content: found %s, expected %s; --force replaces it", file->full_path,
+                         "%s: exists with other content: found %s, expected %s; --force replaces it", file->full_path,
                          found, expected);
     return STK_OK;
 }

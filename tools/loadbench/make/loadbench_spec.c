@@ -271,9 +271,9 @@ static stk_status check_format(const stki_node *node, const struct lb_made_file 
     if (file->fields && (file->format == LB_FORMAT_NPY || file->format == LB_FORMAT_RAW))
         return stki_fail_node(err, stki_node_get(node, "fields"), "a file of %s holds one array without a name", word);
     if (seen[LEVEL] && file->format != LB_FORMAT_NPZ && file->format != LB_FORMAT_HDF5)
-        return stki_fail_key(err, stki_node_get(node, "level"), "has no use with format: %s", word);
+        return stki_fail_key(err, stki_node_get(node, "level"), "has no effect with format: %s", word);
     if (seen[CHUNK_ROWS] && file->format != LB_FORMAT_HDF5)
-        return stki_fail_key(err, stki_node_get(node, "chunk_rows"), "has no use with format: %s", word);
+        return stki_fail_key(err, stki_node_get(node, "chunk_rows"), "has no effect with format: %s", word);
     for (int i = 0; i < file->field_count; i++) {
         const struct lb_made_field *field = &file->made[i];
         images += field->encode != 0;
@@ -349,7 +349,7 @@ stk_status lb_spec_read(stki_document *document, struct lb_made_file *files, int
     stk_status status;
 
     if (!section)
-        return stki_fail_node(err, root, "no section \"make\": this is no specification of data");
+        return stki_fail_node(err, root, "no section \"make\": this is not a specification of data");
     if (root->count > 1)
         return stki_fail_node(err, root->items[strcmp(root->keys[0], "make") == 0], "expected \"make\" alone");
     stki_options_defaults(&lb_make_table, &make);

@@ -58,7 +58,7 @@ static stk_status check_number(const struct lb_values_ask *ask, const char *key,
     if (found < low || found > high)
         return fail_range(ask, key, found, low, high, err);
     if (!is_real(ask->dtype) && found != floor(found))
-        return stki_fail(err, STK_E_RANGE, "%s: found %.16g, expected a whole number for %s", key, found,
+        return stki_fail(err, STK_E_RANGE, "%s: found %.16g, expected an integer for %s", key, found,
                          stk_dtype_name(ask->dtype));
     return STK_OK;
 }
@@ -113,13 +113,13 @@ stk_status lb_values_check(const struct lb_values_ask *ask, stk_error *err)
     const bool real = is_real(ask->dtype), whole = is_whole(ask->dtype);
 
     if (ask->kind == LB_VALUES_BYTES && !whole)
-        return stki_fail(err, STK_E_BAD_DTYPE, "values: bytes is for whole numbers, not %s; use uniform or normal",
+        return stki_fail(err, STK_E_BAD_DTYPE, "values: bytes needs an integer dtype, not %s; use uniform or normal",
                          name);
     if (ask->kind == LB_VALUES_LABELS && ask->draw == LB_DRAW_ZIPF && ask->classes > ZIPF_CLASSES)
         return stki_fail(err, STK_E_RANGE, "classes: found %lld, expected 1 to %d with draw: zipf",
                          (long long)ask->classes, ZIPF_CLASSES);
     if (ask->kind == LB_VALUES_LABELS && !whole)
-        return stki_fail(err, STK_E_BAD_DTYPE, "values: labels are whole numbers, not %s", name);
+        return stki_fail(err, STK_E_BAD_DTYPE, "values: labels need an integer dtype, not %s", name);
     if (!real && !whole && ask->dtype != STK_BOOL)
         return stki_fail(err, STK_E_BAD_DTYPE, "no values are made for %s", name);
     return check_range(ask, err);

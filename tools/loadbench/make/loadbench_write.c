@@ -309,7 +309,7 @@ static stk_status write_images(const struct lb_made_file *file, struct sample *s
         status = write_image(file, folder, rows, sample, image, label, err);
     if (status == STK_OK && rename(folder, file->full_path) != 0)
         status = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR
-                     ? stki_fail(err, STK_E_MISMATCH, "%s: is there; a folder is never written over, remove it first",
+                     ? stki_fail(err, STK_E_MISMATCH, "%s: exists; a folder is never overwritten, remove it first",
                                  file->full_path)
                      : stki_fail_errno(err, errno, file->full_path, "giving the folder its name");
     if (status != STK_OK)

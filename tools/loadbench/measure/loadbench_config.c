@@ -120,7 +120,7 @@ static stk_status settle_step(const stki_node *section, struct lb_bench *bench, 
                             [AU] = bench->au_required < usual.au_required || bench->au_required > usual.au_required};
     for (int row = PRESET; row <= AU; row++)
         if (seen[row] && changed[row])
-            return stki_fail_key(err, key(section, row), "has no use with bench.consumer: %s",
+            return stki_fail_key(err, key(section, row), "has no effect with bench.consumer: %s",
                                  lb_consumers[bench->consumer].name);
     return STK_OK;
 }

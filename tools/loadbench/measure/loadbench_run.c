@@ -529,8 +529,8 @@ static stk_status no_batch(const struct lb_config *config, const struct session 
         return STK_END;
     if (ending == LB_END_DATA && session->batches == 0 && session->facts->steps_per_epoch > 0)
         return stki_fail(err, STK_E_EMPTY,
-                         "%s: no batch came: the state that loader.resume_from goes on from stands at the end of the "
-                         "run; leave it out to begin anew, or raise loader.num_epochs",
+                         "%s: no batch came: the state that loader.resume_from resumes from is at the end of the run; "
+                         "remove it to start again, or raise loader.num_epochs",
                          config->path);
     return stki_fail(err, STK_E_EMPTY, "%s: no batch came", config->path);
 }

@@ -128,7 +128,7 @@ static void print_rows(const struct lb_feed_search *search, FILE *to)
     if (least)
         fprintf(to,
                 "note       batches of %.3g rows instead of %.0f at %d accelerator%s: too few data a rank for full "
-                "ones; measure with more data, or leave out short batches by loader.last_batch=drop\n",
+                "ones; measure with more data, or remove short batches by loader.last_batch=drop\n",
                 least->rows, least->batch_size, least->accelerators, least->accelerators == 1 ? "" : "s");
 }
 

@@ -22,7 +22,7 @@ static stk_status fail_json(const char *path, const json_error_t *wrong, stk_err
     if (stat(path, &about) != 0)
         return stki_fail(err, STK_E_CONFIG, "%s: %s: expected " KEPT, path, strerror(errno));
     if (!S_ISREG(about.st_mode) && !S_ISFIFO(about.st_mode))
-        return stki_fail(err, STK_E_CONFIG, "%s: is no file: expected " KEPT, path);
+        return stki_fail(err, STK_E_CONFIG, "%s: is not a file: expected " KEPT, path);
     if (json_error_code(wrong) == json_error_cannot_open_file)
         return stki_fail(err, STK_E_CONFIG, "%s: cannot be read: expected " KEPT, path);
     if (about.st_size == 0 && S_ISREG(about.st_mode))
@@ -31,7 +31,7 @@ static stk_status fail_json(const char *path, const json_error_t *wrong, stk_err
         return stki_fail(err, STK_E_CONFIG,
                          "%s: ends in the middle of its JSON, at line %d: it was not written whole; measure it again",
                          path, wrong->line);
-    return stki_fail(err, STK_E_CONFIG, "%s: is no JSON at line %d, column %d: expected " KEPT, path, wrong->line,
+    return stki_fail(err, STK_E_CONFIG, "%s: is not JSON at line %d, column %d: expected " KEPT, path, wrong->line,
                      wrong->column);
 }
 

@@ -77,13 +77,13 @@ static stk_status read_steps(const char *option, const char *item, size_t length
     while (by < end && *by != '+' && *by != '*')
         by++;
     if (!read_number(item, dots, &out->from) || !read_number(second, by, &out->to))
-        return fail_range(option, item, length, "expected numbers before and behind the two points", err);
+        return fail_range(option, item, length, "expected numbers before and after the two points", err);
     out->times = by < end && *by == '*';
     out->by = out->from;
     out->by.value = 1;
     out->by.whole = true;
     if (by < end && !read_number(by + 1, end, &out->by))
-        return fail_range(option, item, length, "expected a number behind + or *", err);
+        return fail_range(option, item, length, "expected a number after + or *", err);
     if (out->from.kind != out->to.kind ||
         (!out->times && out->by.kind != STKI_UNIT_NONE && out->by.kind != out->from.kind) ||
         (out->times && out->by.kind != STKI_UNIT_NONE && by < end))

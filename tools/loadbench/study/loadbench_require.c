@@ -29,7 +29,7 @@ static stk_status read_value(const char *text, const char *value, struct lb_requ
     double factor;
 
     if (unit == value || !isfinite(number))
-        return stki_fail(err, STK_E_CONFIG, "--require: %s: expected a number behind the sign", text);
+        return stki_fail(err, STK_E_CONFIG, "--require: %s: expected a number after the sign", text);
     unit += strspn(unit, " ");
     if (strcmp(unit, "%") == 0) {
         factor = 0.01;

@@ -86,7 +86,7 @@ static stk_status read_memory(const char *text, const char *value, struct lb_bud
     snprintf(size, sizeof size, "%.*s", (int)strcspn(value, ","), value);
     if (stki_scalar_size(size, &out->memory_bytes) && out->memory_bytes > 0)
         return STK_OK;
-    return stki_fail(err, STK_E_CONFIG, "--budget: %s: expected a size behind memory=, such as 1GiB", text);
+    return stki_fail(err, STK_E_CONFIG, "--budget: %s: expected a size after memory=, such as 1GiB", text);
 }
 
 stk_status lb_budget_read(const char *text, struct lb_budget *out, stk_error *err)
@@ -101,7 +101,7 @@ stk_status lb_budget_read(const char *text, struct lb_budget *out, stk_error *er
                 return stki_fail(err, STK_E_CONFIG, "--budget: %s: cpus is given twice", text);
             out->cpus = strtod(at + 5, &end);
             if (!(out->cpus > 0) || !isfinite(out->cpus) || (*end && *end != ',') || end == at + 5)
-                return stki_fail(err, STK_E_CONFIG, "--budget: %s: expected a number above 0 behind cpus=", text);
+                return stki_fail(err, STK_E_CONFIG, "--budget: %s: expected a number above 0 after cpus=", text);
         } else if (strncmp(at, "memory=", 7) == 0) {
             if (out->memory_bytes > 0)
                 return stki_fail(err, STK_E_CONFIG, "--budget: %s: memory is given twice", text);
