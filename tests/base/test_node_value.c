@@ -301,8 +301,8 @@ static void long_texts_are_shown_in_part(void **state)
     (void)state;
     assert_int_equal(stki_node_int(&node, &value, &err), STK_E_CONFIG);
     assert_string_equal(err.message,
-                        "t:1: found \"0123456789012345678901234567890123456789...\", expected an integer in "
-                        "decimal");
+                        "t:1: found \"0123456789012345678901234567890123456789...\", expected a decimal "
+                        "integer");
 }
 
 static void nearest_words(void **state)

@@ -321,7 +321,7 @@ static void test_bad_fields(void **state)
         stk_beton_field two[2] = {all_fields[1], all_fields[1]};
 
         assert_status(stk_beton_create(stkt_path("bad.beton"), two, 2, 1, NULL, &writer, &err), STK_E_BAD_ARG);
-        assert_says("a name of its own");
+        assert_says("a unique name");
     }
     assert_status(stk_beton_create(stkt_path("bad.beton"), all_fields, 0, 1, NULL, &writer, &err), STK_E_BAD_ARG);
     assert_status(stk_beton_create(stkt_path("bad.beton"), all_fields, 65536, 1, NULL, &writer, &err), STK_E_BAD_ARG);

@@ -118,7 +118,7 @@ static void cut_inside_the_last_page(void)
     check(!truncate(path, BYTES - 1));
     check(byte(file->map, BYTES - 1) == 0);
     check(!stki_file_known_changed(file));
-    is_changed(file, STK_E_TRUNCATED, "found 40959, expected 40960 bytes", "was cut");
+    is_changed(file, STK_E_TRUNCATED, "found 40959, expected 40960 bytes", "was truncated");
     check(stki_file_known_changed(file));
     check(stki_file_read(file, 0, got, 10, &err) == STK_E_TRUNCATED);
     stki_file_close(file);

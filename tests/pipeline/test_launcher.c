@@ -129,8 +129,8 @@ static void options_and_launcher_must_agree(void **state)
         {"RANK=2 WORLD_SIZE=4", "rank: 1, world_size: 4",
          "loader.rank: found 1, but torchrun says 2 (RANK in the environment)", 0, 0, NULL},
         {"RANK=2 WORLD_SIZE=4", "world_size: 1",
-         "loader.world_size: found 1, but torchrun says 4 (WORLD_SIZE in the environment): leave it out, or say "
-         "launcher: none",
+         "loader.world_size: found 1, but torchrun says 4 (WORLD_SIZE in the environment): remove it, or set launcher: "
+         "none",
          0, 0, NULL},
         {"RANK=2 WORLD_SIZE=4", "rank: 1, world_size: 2, launcher: none", NULL, 1, 2, "options"},
         {"RANK=2 WORLD_SIZE=4", "launcher: none", NULL, 0, 1, "alone"},

@@ -176,8 +176,8 @@ static void members_are_checked_by_their_rows(void **state)
         {offsetof(stk_loader_opts, num_epochs), -2, "expected STK_EPOCHS_ENDLESS (-1)"},
         {offsetof(stk_loader_opts, max_errors), -2, "expected STK_NO_ERRORS (-1)"},
         {offsetof(stk_loader_opts, timeout_ns), -2, "options: loader.timeout: found -2ns"},
-        {offsetof(stk_loader_opts, max_errors), 4, "options: loader.max_errors: does nothing without on_error"},
-        {offsetof(stk_loader_opts, bucket_window), 4, "options: loader.bucket_window: does nothing without bucket_by"},
+        {offsetof(stk_loader_opts, max_errors), 4, "options: loader.max_errors: has no effect without on_error"},
+        {offsetof(stk_loader_opts, bucket_window), 4, "options: loader.bucket_window: has no effect without bucket_by"},
         {offsetof(stk_loader_opts, seed), -1, "options: loader.seed: found 18446744073709551615"},
     };
     static const struct {

@@ -423,12 +423,12 @@ static void wrong_keys(void **state)
     refuse_text(STK_E_CONFIG, "no field has a file", FOUR("split: {method: hash, key: path}"));
     refuse_text(STK_E_CONFIG, "method: hash", FOUR("split: {method: exact, key: x}"));
     refuse_text(STK_E_CONFIG, "method: hash", FOUR("split: {key: index}"));
-    refuse_text(STK_E_CONFIG, "bucket_window: does nothing without bucket_by", FOUR("bucket_window: 4"));
-    refuse_text(STK_E_CONFIG, "mixture_stop: does nothing without datasets", FOUR("mixture_stop: all_exhausted"));
-    refuse_text(STK_E_CONFIG, "max_errors: does nothing without on_error: skip", FOUR("max_errors: 4"));
-    refuse_text(STK_E_CONFIG, "max_error_fraction: does nothing without",
+    refuse_text(STK_E_CONFIG, "bucket_window: has no effect without bucket_by", FOUR("bucket_window: 4"));
+    refuse_text(STK_E_CONFIG, "mixture_stop: has no effect without datasets", FOUR("mixture_stop: all_exhausted"));
+    refuse_text(STK_E_CONFIG, "max_errors: has no effect without on_error: skip", FOUR("max_errors: 4"));
+    refuse_text(STK_E_CONFIG, "max_error_fraction: has no effect without",
                 FOUR("on_error: fail, max_error_fraction: 1"));
-    refuse_text(STK_E_CONFIG, "error_list: does nothing without", FOUR("error_list: x"));
+    refuse_text(STK_E_CONFIG, "error_list: has no effect without", FOUR("error_list: x"));
     refuse_text(STK_E_CONFIG, "shuffle: another way", FOUR("shuffle: true, order: random"));
     refuse_text(STK_E_CONFIG, "found both batch_size", FOUR("batch_size: 1, global_batch_size: 2"));
     refuse_text(STK_E_CONFIG, "epoch_length", FOUR("order: block, epoch_length: 10"));

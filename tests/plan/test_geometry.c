@@ -805,7 +805,7 @@ static void refusals(void **state)
         {"[{pad: {padding: 1, fill: [0, 255, -5]}}]", "fill: found -5, which uint8 does not hold"},
         {"[{random_crop: {size: 4, paddin: 1}}]", "did you mean padding?"},
         {"[{pad: 1}, {pad: 1}]", "a second step that pads"},
-        {"[{pad: 1}, {resize: 4}]", "a resize behind padding"},
+        {"[{pad: 1}, {resize: 4}]", "a resize after padding"},
         {"[{resize: 4}, {random_resized_crop: 4}]", "a second resize"},
         {"[{random_horizontal_flip: 1.5}]", "0 to 1"},
         {"[{random_resized_crop: {size: 4, scale: [0.5, 0.2]}}]", "low <= high"},

@@ -541,7 +541,7 @@ static void refusals(void **state)
         {"[{cutout: {size: 3, fill: 128}}, {cast: i8}, {mixup: {}}]", "[]", "expected -128 to 127"},
         {"[]", "[{label_smoothing: 0.1}]", "without one_hot"},
         {"[]", "[{scale: 2}, {one_hot: 3}]", "to come first"},
-        {"[{one_hot: 3}]", "[]", "one whole number each"},
+        {"[{one_hot: 3}]", "[]", "one integer each"},
         {"[]", "[{one_hot: 3}, {scale: 2}]", "which comes last"},
         {"[]", "[{cast: f32}, {cutmix: {}}]", "which axes are height and width"},
         {"[]", "[{cutmix: {}}]", "expected f16, bf16, f32, u8, i8 or i32"},

@@ -818,7 +818,7 @@ static void test_configs_that_are_refused(void **unused)
         {"[{crop: 20}]", "expected a map"},
         {"[{center_crop: 38}]", "nothing is padded"},
         {"[{resize: 20}, {center_crop: [20, 40]}]", "nothing is padded"},
-        {"[{crop: {field: boxes}}, {resize: 20}]", "have different shapes still"},
+        {"[{crop: {field: boxes}}, {resize: 20}]", "still have different shapes"},
         {"[{crop: {field: boxes}}, {resize: [20, 20]}]", "there is no field boxes"},
         {"[{crop: {field: other}}, {resize: [20, 20]}]", "expected four numbers each"},
         {"[{crop: {field: boxes}}]", "needs a resize after it"},
@@ -859,7 +859,7 @@ static void test_fields_that_are_refused(void **unused)
         {"synthetic: {count: 4, shape: [2, 60000, 3]}, source: {layout: nhwc}, transforms: [{resize: 20}]",
          "expected 1 to 65535"},
         {"synthetic: {count: 4, shape: [37, 53, 3], min_length: 9}, source: {layout: nhwc}, transforms: [{resize: 20}]",
-         "have different shapes still"},
+         "still have different shapes"},
     };
 
     (void)unused;

@@ -309,7 +309,7 @@ static void filters_that_are_refused(void **unused)
         {"{filter: {size: {min_height: 3, max_height: 2}}}", "nothing could stay", STK_E_CONFIG},
         {"{filter: {size: {min_hight: 3}}}", "min_height", STK_E_CONFIG},
         {"{filter: {size: {field: kind, min_height: 3}}}", "no images", STK_E_CONFIG},
-        {"{filter: {size: {field: image, min_length: 3}}}", "varying length", STK_E_CONFIG},
+        {"{filter: {size: {field: image, min_length: 3}}}", "no ragged samples", STK_E_CONFIG},
         {"{filter: {size: {min_height: 1000}}}", "left out 12 of 12", STK_E_EMPTY},
     };
     chosen cancelled = {.filter = "{filter: {label: {keep: [1]}}}", .cancelled = true};

@@ -93,10 +93,10 @@ static void test_keys_of_fields(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         refuse(job(stkt_text(".%s", formats[i]), "", "fields: {image: {encode: jpeg, extension: jpeg}}", ""),
-               STK_E_CONFIG, "output.fields.image.extension: does nothing in ");
+               STK_E_CONFIG, "output.fields.image.extension: has no effect in ");
         if (i != 0 && i != 2)
             refuse(job(stkt_text(".%s", formats[i]), "", "fields: {label: {alias: true}}", ""), STK_E_CONFIG,
-                   "output.fields.label.alias: does nothing in ");
+                   "output.fields.label.alias: has no effect in ");
     }
     refuse(job(".npy", "", "format: hdf5", ""), STK_E_CONFIG,
            "output.format: found hdf5, but the path ends in .npy, as files of npy do");
@@ -107,11 +107,11 @@ static void test_keys_of_statistics(void **state)
     static const struct {
         const char *keys, *says;
     } wrong[] = {
-        {"{percentile: 99.9}", "stats.fields.image.percentile: does nothing without calibrate: percentile"},
-        {"{percentile: 99.9, calibrate: minmax}", "percentile: does nothing without calibrate: percentile"},
-        {"{percentile: 99.9, calibrate: [mse, minmax]}", "percentile: does nothing"},
-        {"{dtype: uint8}", "stats.fields.image.dtype: does nothing without calibrate: minmax, percentile or mse"},
-        {"{symmetric: true, histogram: 10}", "stats.fields.image.symmetric: does nothing without calibrate"},
+        {"{percentile: 99.9}", "stats.fields.image.percentile: has no effect without calibrate: percentile"},
+        {"{percentile: 99.9, calibrate: minmax}", "percentile: has no effect without calibrate: percentile"},
+        {"{percentile: 99.9, calibrate: [mse, minmax]}", "percentile: has no effect"},
+        {"{dtype: uint8}", "stats.fields.image.dtype: has no effect without calibrate: minmax, percentile or mse"},
+        {"{symmetric: true, histogram: 10}", "stats.fields.image.symmetric: has no effect without calibrate"},
     };
     static const char *const right[] = {"{percentile: 99.9, calibrate: percentile}", "{histogram: 10}",
                                         "{percentile: 99.9, calibrate: [mse, percentile], symmetric: true}",
@@ -131,8 +131,8 @@ static void test_keys_of_a_step(void **state)
     static const struct {
         const char *keys, *says;
     } wrong[] = {
-        {"{calibrate: minmax, percentile: 99}", "percentile: does nothing without calibrate: percentile"},
-        {"{calibrate: minmax, histogram: 12}", "histogram: does nothing with calibrate: minmax"},
+        {"{calibrate: minmax, percentile: 99}", "percentile: has no effect without calibrate: percentile"},
+        {"{calibrate: minmax, histogram: 12}", "histogram: has no effect with calibrate: minmax"},
         {"{calibrate: minmax, classes: true}", "classes"},
     };
 
@@ -153,13 +153,13 @@ static void test_keys_of_prep(void **state)
 
     (void)state;
     refuse(job(".npy", "block_window: 4", "", ""), STK_E_CONFIG,
-           "prep.block_window: does nothing without order: block: add that, or leave this out");
-    refuse(job(".npy", "max_errors: 4", "", ""), STK_E_CONFIG, "does nothing without on_error: skip");
+           "prep.block_window: has no effect without order: block: add it, or remove this");
+    refuse(job(".npy", "max_errors: 4", "", ""), STK_E_CONFIG, "has no effect without on_error: skip");
     accept(job(".npy", "order: block, block_window: 4", "", ""));
     for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++)
         refuse(stkt_text("dataset: {fields: {x: {path: %s.npy}}}\nprep: {%s}\nstats: {path: %s}\n", input, alone[i],
                          stkt_path("out.json")),
-               STK_E_CONFIG, "does nothing without output");
+               STK_E_CONFIG, "has no effect without output");
     /* What it needs was there, until a later source took it away. */
     assert_ok(
         stk_prep_open_text(job(".npy", "order: block, block_window: 4", "", ""), NULL, over, 1, NULL, &made, &err));
@@ -297,7 +297,7 @@ static void test_late_with_force(void **state)
     assert_ok(stki_prep_digest_file(stkt_path("out.beton"), &before[0], &n, &err));
     assert_ok(stki_prep_digest_file(stkt_path("out.manifest.json"), &before[1], &n, &err));
     assert_status(stkt_prep_run(&late, NULL, &err, text), STK_E_BAD_ARG);
-    assert_says("remove the old output before they begin");
+    assert_says("remove the old output before starting them");
     assert_status(stkt_prep_run(&merging, NULL, &err, text), STK_E_NOT_FOUND);
     assert_ok(stki_prep_digest_file(stkt_path("out.beton"), &after[0], &n, &err));
     assert_ok(stki_prep_digest_file(stkt_path("out.manifest.json"), &after[1], &n, &err));

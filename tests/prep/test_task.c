@@ -115,7 +115,7 @@ static void test_refusals(void **state)
         {"", "0/0", 0, "expected i/N"},
         {"", "0/99999999999999999999", 0, "expected i/N"},
         {"", "1/4", 5, "--tasks: found 5, but --task says 1/4"},
-        {"", NULL, 4, "nothing says which"},
+        {"", NULL, 4, "no launcher in the environment sets the index"},
         {"RANK=1 WORLD_SIZE=4", "0/4", 0, "--task: found 0/4, but torchrun says 1/4 (RANK=1, WORLD_SIZE=4)"},
         {"RANK=1 WORLD_SIZE=4", NULL, 5, "--tasks: found 5, but torchrun says 4"},
         {"RANK=one WORLD_SIZE=4", NULL, 0, "RANK in the environment"},

@@ -101,7 +101,7 @@ stk_status st_prep_report_plan(stk_prep *job, const char *name, const stki_task 
         print_making(&plan, &estimate, task);
     } else {
         printf("output    statistics alone%s\n",
-               plan.output_exists ? "; they are there already: --force replaces them" : "");
+               plan.output_exists ? "; they exist already: --force replaces them" : "");
     }
     print_notes(job, &cause, &estimate);
     return STK_OK;
