@@ -99,9 +99,16 @@ def public_names(root):
     return set(re.findall(r"\bstk_\w+", " ".join(without_comments(os.path.join(folder, name)) for name in os.listdir(folder))))
 
 
+def python_names(root):
+    """What the Python extension uses, which not every build compiles."""
+    folder = os.path.join(root, "python/core")
+    files = [name for name in os.listdir(folder) if name.endswith((".c", ".h"))] if os.path.isdir(folder) else []
+    return set(re.findall(r"\bstki?_\w+", " ".join(without_comments(os.path.join(folder, name)) for name in files)))
+
+
 def unused_names(root, defined, functions, wanted, tools, others):
     """Findings about names that no other object of the product refers to."""
-    used = set().union(*wanted.values(), references(tools), public_names(root))
+    used = set().union(*wanted.values(), references(tools), public_names(root), python_names(root))
     tested = references(others) if all(map(os.path.exists, others)) else None
     for name, source in sorted(defined.items()):
         if name in used or name in UNUSED or not source.endswith(".c"):
