@@ -2,7 +2,7 @@
  * looked for by its name, and what it leads to is described. Checksums are not compared, or nothing behind them would
  * be reached.
  *
- * A failure has one of the classes of files. A link that is found by its name says what the list says. A data set
+ * A failure has one of the classes of files. A link that is found has the name that was asked for. A data set
  * that is described has a dtype, and its elements, chunks and fill value are counted in 63 bits. */
 #include "allocate.h"
 #include "fuzz_file.h"
@@ -49,7 +49,7 @@ static stk_status same_link(void *context, const stki_hdf5_link *link, stk_error
     const stki_hdf5_link *other = context;
 
     (void)err;
-    DEMAND(link->kind == other->kind && link->header == other->header && !strcmp(link->name, other->name));
+    DEMAND(!strcmp(link->name, other->name)); /* a damaged group may have two of the name */
     return STK_END;
 }
 

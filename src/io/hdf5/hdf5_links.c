@@ -322,7 +322,8 @@ static stk_status take_links(struct links *l, stki_hdf5_cursor *links, int64_t c
 {
     stk_status status = STK_OK;
 
-    qsort(links, (size_t)count, sizeof *links, by_name);
+    if (count > 0)
+        qsort(links, (size_t)count, sizeof *links, by_name);
     for (int64_t i = 1; i < count; i++)
         if (by_name(&links[i - 1], &links[i]) == 0)
             return corrupt(l, 0, "a group has two links of one name", err);
