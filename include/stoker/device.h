@@ -131,7 +131,7 @@ STK_API void stk_device_reset_memory_peaks(stk_device *device);
 /* Returns free segments of both kinds to the driver. Does not wait for memory that is still in use. */
 STK_API stk_status stk_device_empty_cache(stk_device *device, stk_error *err);
 /* Every segment and block of both kinds with its state, stream, bytes and tag (profile.h), as JSON (described in
- * docs/guides/gpu.md); and as a text table. Free with stk_text_free. */
+ * docs/reference/profile.md); and as a text table. Free with stk_text_free. */
 STK_API stk_status stk_device_memory_snapshot(stk_device *device, char **out, stk_error *err);
 STK_API stk_status stk_device_memory_summary(stk_device *device, char **out, stk_error *err);
 
