@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "digest.h"
 #include "error.h"
+#include "grow.h"
 #include "option_row.h"
 #include "text_check.h"
 #include <stdarg.h>
@@ -34,15 +35,8 @@ static char *value_text(const json_t *value)
 
 static stki_printed *new_line(stki_print *print)
 {
-    if (print->count == print->room) {
-        int room = print->room ? 2 * print->room : 16;
-        stki_printed *lines = stki_resize(print->lines, room * (int64_t)sizeof *lines);
-
-        if (!lines)
-            return NULL;
-        print->lines = lines;
-        print->room = room;
-    }
+    if (stki_grow(&print->lines, &print->room, print->count + 1, sizeof *print->lines, "", NULL) != STK_OK)
+        return NULL;
     return &print->lines[print->count];
 }
 

@@ -29,7 +29,8 @@ typedef struct stki_print {
     bool failures; /* rows ON_FAILURES too: failed samples may be left out or replaced */
     bool written;  /* rows STKI_PATH and STKI_BY_VALUE too, as they are written: for who has not opened the data */
     stki_printed *lines;
-    int count, room;
+    int count;
+    int64_t room;
     bool failed; /* memory ran out: lines are missing */
 } stki_print;
 

@@ -2,6 +2,7 @@
 #include "documents.h"
 #include "allocate.h"
 #include "error.h"
+#include "grow.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -32,19 +33,15 @@ struct search {
 static stk_status add(struct search *s, int64_t start, stk_error *err)
 {
     struct documents *d = s->d;
+    stk_status status;
 
     if (start >= s->last || (d->base.count > 0 && d->first[d->base.count - 1] == start))
         return STK_OK;
-    if (d->base.count + 1 >= s->room) { /* one more for the end */
-        int64_t room = s->room ? 2 * s->room : 1024, *first = stki_resize(d->first, room * (int64_t)sizeof *first);
-
-        if (!first)
-            return stki_fail_memory(err, room * (int64_t)sizeof *first, "the beginnings of documents");
-        d->first = first;
-        s->room = room;
-    }
-    d->first[d->base.count++] = start;
-    return STK_OK;
+    status = stki_grow(&d->first, &s->room, d->base.count + 2, sizeof *d->first, /* one more for the end */
+                       "the beginnings of documents", err);
+    if (status == STK_OK)
+        d->first[d->base.count++] = start;
+    return status;
 }
 
 #define LOOK_THROUGH(name, type)                                                                        \

@@ -1,30 +1,13 @@
 /* places.c: see places.h. */
 #include "places.h"
 #include "allocate.h"
+#include "grow.h"
 #include <assert.h>
 #include <string.h>
 
-enum { BLOCK = STKI_PLACES_BLOCK, FIRST_ROOM = 64 };
+enum { BLOCK = STKI_PLACES_BLOCK };
 
-/* Room for `more` behind `used` things of `size` bytes. The memory may move; what is there is kept when there is none.
- */
-static stk_status reserve(void *memory, int64_t *room, int64_t used, int64_t more, int64_t size, stk_error *err)
-{
-    int64_t wanted = *room ? *room : FIRST_ROOM;
-    void *block, *larger;
-
-    if (*room - used >= more)
-        return STK_OK;
-    while (wanted - used < more)
-        wanted *= 2;
-    memcpy(&block, memory, sizeof block);
-    larger = stki_resize(block, wanted * size);
-    if (!larger)
-        return stki_fail_memory(err, wanted * size, "where the samples of a file begin");
-    memcpy(memory, &larger, sizeof larger);
-    *room = wanted;
-    return STK_OK;
-}
+static const char what[] = "where the samples of a file begin";
 
 /* What was reserved too much; it may be refused. */
 static void shrink(void *memory, int64_t *room, int64_t used, int64_t size)
@@ -41,7 +24,7 @@ static void shrink(void *memory, int64_t *room, int64_t used, int64_t size)
 
 static stk_status add_far(stki_places *p, stki_places_near *block, int count, stk_error *err)
 {
-    stk_status status = reserve(&p->wide, &p->wide_room, p->wide_count, BLOCK, (int64_t)sizeof *p->wide, err);
+    stk_status status = stki_grow(&p->wide, &p->wide_room, p->wide_count + BLOCK, sizeof *p->wide, what, err);
 
     if (status != STK_OK)
         return status;
@@ -57,7 +40,7 @@ static stk_status add_far(stki_places *p, stki_places_near *block, int count, st
 static stk_status close_block(stki_places *p, int64_t at, int count, stk_error *err)
 {
     stki_places_near block = {.start = p->last[0]};
-    stk_status status = reserve(&p->blocks, &p->block_room, at, 1, (int64_t)sizeof *p->blocks, err);
+    stk_status status = stki_grow(&p->blocks, &p->block_room, at + 1, sizeof *p->blocks, what, err);
 
     if (status == STK_OK && p->last[count - 1] - p->last[0] > UINT16_MAX)
         status = add_far(p, &block, count, err);

@@ -2,6 +2,7 @@
 #include "sample_windows.h"
 #include "allocate.h"
 #include "error.h"
+#include "grow.h"
 #include "selection.h"
 #include "sums.h"
 #include <inttypes.h>
@@ -98,17 +99,12 @@ typedef struct cut_list {
 
 static stk_status cut(cut_list *cuts, int64_t at, stk_error *err)
 {
-    if (cuts->count == cuts->room) {
-        const int64_t room = cuts->room ? 2 * cuts->room : 64;
-        int64_t *grown = stki_resize(cuts->at, room * (int64_t)sizeof *grown);
+    stk_status status =
+        stki_grow(&cuts->at, &cuts->room, cuts->count + 1, sizeof *cuts->at, "the groups of windows", err);
 
-        if (!grown)
-            return stki_fail_memory(err, room * (int64_t)sizeof *grown, "the groups of windows");
-        cuts->at = grown;
-        cuts->room = room;
-    }
-    cuts->at[cuts->count++] = at;
-    return STK_OK;
+    if (status == STK_OK)
+        cuts->at[cuts->count++] = at;
+    return status;
 }
 
 /* For samples that are files: where the folder changes. */

@@ -11,6 +11,7 @@
 #include "checked.h"
 #include "dtype.h"
 #include "error.h"
+#include "grow.h"
 #include "reader.h"
 #include "thread.h"
 #include "thread_pool.h"
@@ -253,22 +254,12 @@ static stk_status note_failure(const stki_finish_rows *work, stki_finish_slot *s
     const int64_t sample = sample_of(&slot->batch, row);
     char buffer[STKI_RECORD_PATH];
     const char *path = work->path_of ? work->path_of(work->context, field, sample, buffer) : NULL;
-    stk_status kept = STK_OK;
+    stk_status kept;
 
     if (error->file[0] == '\0')
         stki_fail_place(error, status, path, sample, work->fields[field].in.name);
     stki_lock(&slot->lock);
-    if (slot->failed == slot->failure_room) {
-        int64_t room = slot->failure_room ? 2 * slot->failure_room : 4;
-        stki_finish_failure *grown = stki_resize(slot->failures, room * (int64_t)sizeof *grown);
-
-        if (grown) {
-            slot->failures = grown;
-            slot->failure_room = room;
-        } else {
-            kept = STK_E_MEMORY;
-        }
-    }
+    kept = stki_grow(&slot->failures, &slot->failure_room, slot->failed + 1, sizeof *slot->failures, "", NULL);
     if (kept == STK_OK)
         slot->failures[slot->failed++] =
             (stki_finish_failure){.row = row, .sample = sample, .field = field, .error = *error};

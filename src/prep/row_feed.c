@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
+#include "grow.h"
 #include <string.h>
 
 enum { TICK_NS = 100000000 };
@@ -11,18 +12,10 @@ enum { TICK_NS = 100000000 };
 
 static void add_skipped(stki_skipped_list *list, int64_t position, int64_t sample, const stk_error *error)
 {
-    if (list->count == list->room) {
-        int64_t room = list->room ? 2 * list->room : 8;
-        stki_skipped *items = stki_resize(list->items, room * (int64_t)sizeof *items);
-
-        if (!items) {
-            list->failed = true;
-            return;
-        }
-        list->items = items;
-        list->room = room;
-    }
-    list->items[list->count++] = (stki_skipped){position, sample, *error};
+    if (stki_grow(&list->items, &list->room, list->count + 1, sizeof *list->items, "", NULL) == STK_OK)
+        list->items[list->count++] = (stki_skipped){position, sample, *error};
+    else
+        list->failed = true;
 }
 
 void stki_skipped_fini(stki_skipped_list *list)

@@ -2,6 +2,7 @@
 #include "play_session.h"
 #include "allocate.h"
 #include "error.h"
+#include "grow.h"
 #include "play_ops.h"
 #include "play_why.h"
 #include <ctype.h>
@@ -95,20 +96,6 @@ int64_t pl_session_bytes(const struct pl_session *session)
 static bool is_name(const void *context, const char *word)
 {
     return pl_session_find(context, word) >= 0;
-}
-
-static stk_status reserve(struct pl_session *session, stk_error *err)
-{
-    int wanted = session->capacity ? 2 * session->capacity : 16;
-
-    if (session->count < session->capacity)
-        return STK_OK;
-    struct pl_step *steps = stki_resize(session->steps, (int64_t)sizeof *steps * wanted);
-    if (!steps)
-        return stki_fail_memory(err, (int64_t)sizeof *steps * wanted, "steps");
-    session->steps = steps;
-    session->capacity = wanted;
-    return STK_OK;
 }
 
 static bool same_tensor(const stk_tensor *a, const stk_tensor *b)
@@ -208,7 +195,9 @@ static stk_status run_command(struct pl_session *session, struct pl_command *com
     int from;
     stk_status status = pl_parse(text, length, is_name, session, command, &trouble->err);
 
-    status = status != STK_OK ? status : reserve(session, &trouble->err);
+    status = status != STK_OK ? status
+                              : stki_grow(&session->steps, &session->capacity, session->count + 1,
+                                          sizeof *session->steps, "steps", &trouble->err);
     if (status != STK_OK)
         return status;
     from = *command->subject ? pl_session_find(session, command->subject) : latest(session);

@@ -31,7 +31,8 @@ struct pl_step {
 
 struct pl_session {
     struct pl_step *steps;
-    int count, capacity;
+    int count;
+    int64_t capacity;
     int64_t seed;
 };
 

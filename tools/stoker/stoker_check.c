@@ -7,6 +7,7 @@
 #include "stoker_check.h"
 #include "allocate.h"
 #include "error.h"
+#include "grow.h"
 #include "source.h"
 #include "stoker_pool.h"
 #include "thread.h"
@@ -45,18 +46,10 @@ struct crew {
 static void add_bad(struct st_bad_list *list, int64_t member, int64_t record, stk_status status, char *message)
 {
     list->total++;
-    if (list->count == list->room) {
-        int64_t room = list->room ? list->room * 2 : 16;
-        struct st_bad *items = stki_resize(list->items, room * (int64_t)sizeof *items);
-
-        if (!items) {
-            stki_free(message);
-            return;
-        }
-        list->items = items;
-        list->room = room;
-    }
-    list->items[list->count++] = (struct st_bad){member, record, status, message};
+    if (stki_grow(&list->items, &list->room, list->count + 1, sizeof *list->items, "", NULL) == STK_OK)
+        list->items[list->count++] = (struct st_bad){member, record, status, message};
+    else
+        stki_free(message);
 }
 
 static void note_bad(struct st_bad_list *list, const struct part *part, int64_t record, const stk_error *error)

@@ -4,6 +4,7 @@
 #include "pt_pickle.h"
 #include "allocate.h"
 #include "error.h"
+#include "grow.h"
 #include "npy_header.h"
 #include "text_check.h"
 #include <inttypes.h>
@@ -81,21 +82,14 @@ static stk_status refuse_opcode(const struct machine *m, unsigned char op)
 
 /* ---- memory ---- */
 
-/* Room for one more of `bytes_each`, by doubling. */
+/* Makes room for one more element of `bytes_each`. */
 static stk_status grow(const struct machine *m, void *block, int32_t count, int32_t *room, int64_t bytes_each)
 {
-    int64_t wanted = *room ? 2 * (int64_t)*room : 4;
-    void *old, *fresh;
+    int64_t wanted = *room;
+    stk_status status = stki_grow(block, &wanted, (int64_t)count + 1, bytes_each, "a pickle", m->err);
 
-    if (count < *room)
-        return STK_OK;
-    memcpy(&old, block, sizeof old); /* a pointer to any type */
-    fresh = stki_resize(old, wanted * bytes_each);
-    if (!fresh)
-        return stki_fail_memory(m->err, wanted * bytes_each, "a pickle");
-    memcpy(block, &fresh, sizeof fresh);
     *room = (int32_t)wanted;
-    return STK_OK;
+    return status;
 }
 
 static stk_status add_item(const struct machine *m, int32_t to, int32_t item)

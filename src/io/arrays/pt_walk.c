@@ -3,6 +3,7 @@
  */
 #include "allocate.h"
 #include "error.h"
+#include "grow.h"
 #include "pt_tensor.h"
 #include "text_build.h"
 #include <inttypes.h>
@@ -107,16 +108,11 @@ static bool is_container(const stki_pt_value *value)
 static stk_status add_leaf(struct walk *w, int32_t value)
 {
     stki_pt_leaves *out = w->out;
+    stk_status status =
+        stki_grow(&out->leaves, &out->room, out->count + 1, sizeof *out->leaves, "the tensors of a file", w->err);
 
-    if (out->count == out->room) {
-        int64_t room = out->room ? 2 * out->room : 16, bytes = room * (int64_t)sizeof *out->leaves;
-        stki_pt_leaf *leaves = stki_resize(out->leaves, bytes);
-
-        if (!leaves)
-            return stki_fail_memory(w->err, bytes, "the tensors of a file");
-        out->leaves = leaves;
-        out->room = room;
-    }
+    if (status != STK_OK)
+        return status;
     out->leaves[out->count] = (stki_pt_leaf){stki_strdup(w->path.length ? w->path.text : ""), value};
     if (!out->leaves[out->count].path)
         return stki_fail_memory(w->err, w->path.length + 1, "the tensors of a file");

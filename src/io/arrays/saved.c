@@ -2,22 +2,17 @@
 #include "saved.h"
 #include "allocate.h"
 #include "error.h"
+#include "grow.h"
 #include "tensor_internal.h"
 #include <string.h>
 
-enum { FIRST_ROOM = 8 };
-
 static stk_status add(stki_saved_list *list, const char *name, stk_error *err)
 {
-    if (list->count == list->room) {
-        int64_t room = list->room ? 2 * list->room : FIRST_ROOM, bytes = room * (int64_t)sizeof *list->items;
-        stki_saved *items = stki_resize(list->items, bytes);
+    stk_status status =
+        stki_grow(&list->items, &list->room, list->count + 1, sizeof *list->items, "the tensors of a file", err);
 
-        if (!items)
-            return stki_fail_memory(err, bytes, "the tensors of a file");
-        list->items = items;
-        list->room = room;
-    }
+    if (status != STK_OK)
+        return status;
     list->items[list->count] = (stki_saved){.name = stki_strdup(name)};
     if (!list->items[list->count].name)
         return stki_fail_memory(err, (int64_t)strlen(name) + 1, name);

@@ -9,6 +9,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "grow.h"
 #include "zip.h"
 #include <inttypes.h>
 #include <libdeflate.h>
@@ -132,21 +133,16 @@ static stk_status write_local(stki_zip_writer *zip, bool again, stk_error *err)
 static stk_status add_record(stki_zip_writer *zip, const char *name, stk_error *err)
 {
     int64_t length = (int64_t)strlen(name);
+    stk_status status;
 
     if (length > 0xFFFF)
         return stki_fail_at(err, STK_E_LIMIT,
                             (stki_place){stki_output_path(zip->output), -1, -1, STKI_TEXT("%" PRId64 " bytes", length),
                                          "at most 65535"},
                             "the name of a member is too long");
-    if (zip->count == zip->room) {
-        int64_t room = zip->room ? 2 * zip->room : 16, bytes = room * (int64_t)sizeof *zip->records;
-        stki_zip_record *records = stki_resize(zip->records, bytes);
-
-        if (!records)
-            return stki_fail_memory(err, bytes, "a zip directory");
-        zip->records = records;
-        zip->room = room;
-    }
+    status = stki_grow(&zip->records, &zip->room, zip->count + 1, sizeof *zip->records, "a zip directory", err);
+    if (status != STK_OK)
+        return status;
     zip->records[zip->count] = (stki_zip_record){.name = stki_strdup(name)};
     if (!zip->records[zip->count].name)
         return stki_fail_memory(err, length + 1, "a zip directory");

@@ -20,6 +20,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "grow.h"
 #include "hdf5_parse.h"
 #include <string.h>
 
@@ -132,15 +133,9 @@ static stk_status load_block(struct dense *d, int64_t at, uint64_t address, int6
 
     if ((d->loaded += bytes) > d->super->file->size)
         return corrupt(d, address, "more blocks of a fractal heap than the file has room for", err);
-    if (d->block_count == d->block_room) {
-        const int64_t more = d->block_room ? d->block_room * 2 : 8;
-        struct block *blocks = stki_resize(d->blocks, more * (int64_t)sizeof *blocks);
-
-        if (!blocks)
-            return stki_fail_memory(err, more * (int64_t)sizeof *blocks, "a fractal heap");
-        d->blocks = blocks;
-        d->block_room = more;
-    }
+    status = stki_grow(&d->blocks, &d->block_room, d->block_count + 1, sizeof *d->blocks, "a fractal heap", err);
+    if (status != STK_OK)
+        return status;
     block.data = stki_zalloc(bytes);
     if (!block.data)
         return stki_fail_memory(err, bytes, "a fractal heap");

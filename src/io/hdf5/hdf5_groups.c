@@ -7,6 +7,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "grow.h"
 #include "hdf5_list.h"
 #include "hdf5_reader.h"
 #include "tensor_internal.h"
@@ -168,21 +169,6 @@ static const stki_reader_ops variable_ops = {
 
 /* ---- opening ---- */
 
-static stk_status room_for_one(struct groups *g, stk_error *err)
-{
-    int64_t more = g->capacity ? g->capacity * 2 : 16;
-    struct item *items;
-
-    if (g->base.count < g->capacity)
-        return STK_OK;
-    items = stki_resize(g->items, more * (int64_t)sizeof *items);
-    if (!items)
-        return stki_fail_memory(err, more * (int64_t)sizeof *items, "a list of samples");
-    g->items = items;
-    g->capacity = more;
-    return STK_OK;
-}
-
 static stk_status on_found(void *context, const char *name, const char *alias_of, const stk_error *trouble,
                            stk_error *err)
 {
@@ -196,7 +182,7 @@ static stk_status on_found(void *context, const char *name, const char *alias_of
             *err = *trouble;
         return trouble->status;
     }
-    status = room_for_one(g, err);
+    status = stki_grow(&g->items, &g->capacity, g->base.count + 1, sizeof *g->items, "a list of samples", err);
     if (status != STK_OK)
         return status;
     copy = stki_strdup(name);

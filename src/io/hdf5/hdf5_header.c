@@ -15,6 +15,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "grow.h"
 #include "hdf5_index.h"
 #include <inttypes.h>
 #include <string.h>
@@ -230,18 +231,12 @@ static stk_status copy_block(struct reading *r, uint64_t address, uint64_t bytes
 static stk_status add_message(struct reading *r, stki_hdf5_message message, stk_error *err)
 {
     stki_hdf5_header *h = r->header;
+    stk_status status =
+        stki_grow(&h->messages, &h->capacity, h->count + 1, sizeof *h->messages, "an object header", err);
 
-    if (h->count == h->capacity) {
-        const int64_t more = h->capacity ? h->capacity * 2 : 16;
-        stki_hdf5_message *messages = stki_resize(h->messages, more * (int64_t)sizeof *messages);
-
-        if (!messages)
-            return stki_fail_memory(err, more * (int64_t)sizeof *messages, "an object header");
-        h->messages = messages;
-        h->capacity = more;
-    }
-    h->messages[h->count++] = message;
-    return STK_OK;
+    if (status == STK_OK)
+        h->messages[h->count++] = message;
+    return status;
 }
 
 static stk_status go_on(struct reading *r, stki_hdf5_cursor data, uint64_t address, stk_error *err)

@@ -15,6 +15,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "grow.h"
 #include "hdf5_parse.h"
 #include <stdlib.h>
 #include <string.h>
@@ -367,21 +368,15 @@ static stk_status on_found_link(void *context, stki_hdf5_cursor object, stk_erro
 static stk_status on_link_object(void *context, stki_hdf5_cursor object, stk_error *err)
 {
     struct heaped *h = context;
-    unsigned char *bytes = stki_zalloc(object.left + 1);
+    unsigned char *bytes;
+    stk_status status =
+        stki_grow(&h->copies, &h->capacity, h->count + 1, sizeof *h->copies, "the links of a group", err);
 
-    if (bytes && h->count == h->capacity) {
-        const int64_t more = h->capacity ? h->capacity * 2 : 64;
-        stki_hdf5_cursor *copies = stki_resize(h->copies, more * (int64_t)sizeof *copies);
-
-        if (copies) {
-            h->copies = copies;
-            h->capacity = more;
-        }
-    }
-    if (!bytes || h->count == h->capacity) {
-        stki_free(bytes);
-        return stki_fail_memory(err, h->capacity * 2 * (int64_t)sizeof *h->copies, "the links of a group");
-    }
+    if (status != STK_OK)
+        return status;
+    bytes = stki_zalloc(object.left + 1);
+    if (!bytes)
+        return stki_fail_memory(err, object.left + 1, "the links of a group");
     memcpy(bytes, object.at, (size_t)object.left);
     h->copies[h->count++] = (stki_hdf5_cursor){bytes, object.left, false};
     return STK_OK;

@@ -3,6 +3,7 @@
 #include "hdf5_list.h"
 #include "allocate.h"
 #include "error.h"
+#include "grow.h"
 #include "hdf5_path.h"
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -81,24 +82,17 @@ static void look(stki_hdf5_object *group, const stki_hdf5_link *link, const char
 
 /* ---- walking ---- */
 
-static stk_status push_group(struct listing *l, char *name, int64_t parent, const stki_hdf5_key *key, stk_error *err)
+static stk_status push_group(struct listing *l, const char *name, int64_t parent, const stki_hdf5_key *key,
+                             stk_error *err)
 {
-    if (name && l->count == l->capacity) {
-        int64_t more = l->capacity ? l->capacity * 2 : 16;
-        struct node *nodes = stki_resize(l->nodes, more * (int64_t)sizeof *nodes);
+    stk_status status = stki_grow(&l->nodes, &l->capacity, l->count + 1, sizeof *l->nodes, "a list of groups", err);
+    char *copy = status == STK_OK ? stki_strdup(name) : NULL;
 
-        if (!nodes) {
-            stki_free(name);
-            name = NULL;
-        } else {
-            l->nodes = nodes;
-            l->capacity = more;
-        }
-    }
-    if (!name)
-        return stki_fail_memory(err, (l->capacity + 16) * (int64_t)sizeof *l->nodes, "a list of groups");
-    l->nodes[l->count++] = (struct node){name, parent, *key};
-    return STK_OK;
+    if (status == STK_OK && !copy)
+        status = stki_fail_memory(err, (int64_t)strlen(name) + 1, "a list of groups");
+    if (status == STK_OK)
+        l->nodes[l->count++] = (struct node){copy, parent, *key};
+    return status;
 }
 
 static bool same(const stki_hdf5_key *a, const stki_hdf5_key *b)
@@ -151,7 +145,7 @@ static stk_status enter_group(struct listing *l, int64_t parent, const char *nam
                                   "the data set or a pattern"
                                 : "more than %d groups",
                             l->aliases > MAX_ALIASES ? MAX_ALIASES : MAX_GROUPS);
-    return push_group(l, stki_strdup(name), parent, key, err);
+    return push_group(l, name, parent, key, err);
 }
 
 static stk_status lost(const struct listing *l, const char *name, const stk_error *trouble, stk_error *err)
@@ -244,7 +238,7 @@ static stk_status push_root(struct listing *l, stk_error *err)
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){l->file->path, -1, -1, NULL, NULL},
                             "the root group is not a group");
     status = remember(l, &key, "/", &first, err);
-    return status != STK_OK ? status : push_group(l, stki_strdup("/"), -1, &key, err);
+    return status != STK_OK ? status : push_group(l, "/", -1, &key, err);
 }
 
 stk_status stki_hdf5_list(stki_hdf5_file *file, const char *pattern, stki_hdf5_found found, void *context,

@@ -2,6 +2,7 @@
 #include "hdf5_path.h"
 #include "allocate.h"
 #include "error.h"
+#include "grow.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -315,22 +316,15 @@ static stk_status push_link(void *context, const stki_hdf5_link *link, stk_error
     stki_hdf5_link_list *list = context;
     const char *target = link->target ? link->target : "", *path = link->path ? link->path : "";
     const int64_t bytes = (int64_t)(strlen(link->name) + strlen(target) + strlen(path)) + 3;
-    char *texts = stki_zalloc(bytes);
     stki_hdf5_link *one;
+    stk_status status =
+        stki_grow(&list->links, &list->capacity, list->count + 1, sizeof *list->links, "a list of links", err);
+    char *texts = status == STK_OK ? stki_zalloc(bytes) : NULL;
 
-    if (texts && list->count == list->capacity) {
-        const int64_t more = list->capacity ? list->capacity * 2 : 16;
-        stki_hdf5_link *links = stki_resize(list->links, more * (int64_t)sizeof *links);
-
-        if (links) {
-            list->links = links;
-            list->capacity = more;
-        }
-    }
-    if (!texts || list->count == list->capacity) {
-        stki_free(texts);
-        return stki_fail_memory(err, list->capacity * 2 * (int64_t)sizeof *list->links + bytes, "a list of links");
-    }
+    if (status != STK_OK)
+        return status;
+    if (!texts)
+        return stki_fail_memory(err, bytes, "a list of links");
     one = &list->links[list->count++];
     *one = *link;
     one->name = copy_text(&texts, link->name);

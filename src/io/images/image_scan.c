@@ -3,6 +3,7 @@
  * on readdir. A folder that is reached again from inside itself (a link upwards) is not entered. */
 #include "allocate.h"
 #include "error.h"
+#include "grow.h"
 #include "image_set.h"
 #include <dirent.h>
 #include <errno.h>
@@ -45,19 +46,15 @@ static void scan_fini(struct scan *scan)
 static stk_status add_folder(struct scan *scan, int64_t parent, const char *name)
 {
     struct folder *folder;
+    stk_status status;
 
     if (scan->count == MOST_FOLDERS)
         return stki_fail_at(scan->err, STK_E_LIMIT,
                             (stki_place){scan->set->root, -1, -1, STKI_TEXT("more than %d", MOST_FOLDERS), "fewer"},
                             "number of folders (do links make a tangle?)");
-    if (scan->count == scan->room) {
-        int64_t room = scan->room ? scan->room * 2 : 64;
-        struct folder *more = stki_resize(scan->folders, room * (int64_t)sizeof *more);
-        if (!more)
-            return stki_fail_memory(scan->err, room * (int64_t)sizeof *more, "the names of folders");
-        scan->folders = more;
-        scan->room = room;
-    }
+    status = stki_grow(&scan->folders, &scan->room, scan->count + 1, sizeof *folder, "the names of folders", scan->err);
+    if (status != STK_OK)
+        return status;
     folder = &scan->folders[scan->count];
     *folder = (struct folder){.parent = parent, .klass = -1};
     folder->path = parent < 0 ? stki_strdup("") : stki_format("%s%s/", scan->folders[parent].path, name);
@@ -79,19 +76,12 @@ static int by_path(const void *a, const void *b)
 /* Folders [first, count) wait, the first of them on top. */
 static stk_status push_folders(struct scan *scan, int64_t first)
 {
-    int64_t more = scan->count - first;
+    stk_status status = stki_grow(&scan->stack, &scan->stack_room, scan->waiting + scan->count - first,
+                                  sizeof *scan->stack, "the names of folders", scan->err);
 
-    if (scan->waiting + more > scan->stack_room) {
-        int64_t room = 2 * (scan->waiting + more);
-        int64_t *stack = stki_resize(scan->stack, room * (int64_t)sizeof *stack);
-        if (!stack)
-            return stki_fail_memory(scan->err, room * (int64_t)sizeof *stack, "the names of folders");
-        scan->stack = stack;
-        scan->stack_room = room;
-    }
-    for (int64_t i = scan->count - 1; i >= first; i--)
+    for (int64_t i = scan->count - 1; status == STK_OK && i >= first; i--)
         scan->stack[scan->waiting++] = i;
-    return STK_OK;
+    return status;
 }
 
 /* ---- one folder ---- */

@@ -4,6 +4,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "grow.h"
 #include "npy_header.h"
 #include "tar.h"
 #include <inttypes.h>
@@ -14,19 +15,7 @@ enum { GNU_MAP = 386, GNU_SIZE = 483, GNU_IN_HEADER = 4, GNU_IN_BLOCK = 21 };
 
 stk_status stki_tar_reserve(stki_tar_array *array, int64_t more, int64_t each, stk_error *err)
 {
-    int64_t room = array->room > 0 ? array->room : 64;
-    void *data;
-
-    if (array->count + more <= array->room)
-        return STK_OK;
-    while (room < array->count + more)
-        room *= 2; /* a file's bytes at most: far from 2^63 */
-    data = stki_resize(array->data, room * each);
-    if (!data)
-        return stki_fail_memory(err, room * each, "the index of an archive");
-    array->data = data;
-    array->room = room;
-    return STK_OK;
+    return stki_grow(&array->data, &array->room, array->count + more, each, "the index of an archive", err);
 }
 
 /* ---- one map ---- */

@@ -1,6 +1,7 @@
 /* text_index.c: one pass over a text file that finds where its samples begin; see text.h. */
 #include "allocate.h"
 #include "error.h"
+#include "grow.h"
 #include "piece.h"
 #include "text.h"
 #include <string.h>
@@ -21,19 +22,6 @@ typedef struct scan {
 
 /* ---- samples ---- */
 
-/* Room for one more line number. */
-static stk_status grow(scan *s, stk_error *err)
-{
-    const int64_t room = s->room ? s->room * 2 : FIRST_ROOM, bytes = room * (int64_t)sizeof(int64_t);
-    int64_t *line = stki_resize(s->index->line, bytes);
-
-    if (!line)
-        return stki_fail_memory(err, bytes, "the numbers of lines");
-    s->index->line = line;
-    s->room = room;
-    return STK_OK;
-}
-
 static stk_status add(scan *s, int64_t start, stk_error *err)
 {
     stki_text_index *index = s->index;
@@ -41,8 +29,7 @@ static stk_status add(scan *s, int64_t start, stk_error *err)
     stk_status status = STK_OK;
 
     if (index->count % STKI_TEXT_MARKS == 0) {
-        if (mark == s->room)
-            status = grow(s, err);
+        status = stki_grow(&index->line, &s->room, mark + 1, sizeof *index->line, "the numbers of lines", err);
         if (status == STK_OK)
             index->line[mark] = s->line;
     }

@@ -6,6 +6,7 @@
 #include "checked.h"
 #include "digest.h"
 #include "error.h"
+#include "grow.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,24 +83,6 @@ int64_t stki_vocabulary_named(const stki_vocabulary *v, const char *name)
 
 /* ---- tokens ---- */
 
-/* Room for one more of `each` bytes in a list. */
-static stk_status grow(void **list, int64_t *room, int64_t need, int64_t each, stk_error *err)
-{
-    int64_t more = *room ? *room : 1024;
-    void *grown;
-
-    if (need <= *room)
-        return STK_OK;
-    while (more < need)
-        more *= 2;
-    grown = stki_resize(*list, more * each);
-    if (!grown)
-        return stki_fail_memory(err, more * each, "a vocabulary");
-    *list = grown;
-    *room = more;
-    return STK_OK;
-}
-
 static stk_status check_id(const stki_vocabulary *v, int64_t id, stk_error *err)
 {
     if (id < 0 || id > STKI_TOKEN_LARGEST)
@@ -113,7 +96,6 @@ static stk_status check_id(const stki_vocabulary *v, int64_t id, stk_error *err)
 stk_status stki_vocabulary_add(stki_vocabulary *v, const uint8_t *bytes, int64_t length, int64_t id, stk_error *err)
 {
     stk_status status = check_id(v, id, err);
-    void *list = v->bytes;
 
     if (status != STK_OK)
         return status;
@@ -123,12 +105,9 @@ stk_status stki_vocabulary_add(stki_vocabulary *v, const uint8_t *bytes, int64_t
             (stki_place){v->path, -1, -1, STKI_TEXT("%" PRId64 " bytes in token %" PRId64, length, v->count),
                          STKI_TEXT("1 to %d bytes, and at most %d tokens", STKI_TOKEN_MOST_BYTES, MOST_TOKENS)},
             "vocabulary");
-    status = grow(&list, &v->byte_room, v->byte_count + length, 1, err);
-    v->bytes = list;
-    list = v->tokens;
+    status = stki_grow(&v->bytes, &v->byte_room, v->byte_count + length, 1, "a vocabulary", err);
     if (status == STK_OK)
-        status = grow(&list, &v->room, v->count + 1, (int64_t)sizeof *v->tokens, err);
-    v->tokens = list;
+        status = stki_grow(&v->tokens, &v->room, v->count + 1, sizeof *v->tokens, "a vocabulary", err);
     if (status != STK_OK)
         return status;
     memcpy(v->bytes + v->byte_count, bytes, (size_t)length);

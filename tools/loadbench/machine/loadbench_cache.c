@@ -4,6 +4,7 @@
 #include "loadbench_cache.h"
 #include "allocate.h"
 #include "error.h"
+#include "grow.h"
 #include "loadbench_machine.h"
 #include "loadbench_stop.h"
 #include <dirent.h>
@@ -29,14 +30,10 @@ const char *const lb_cache_words[] = {"as-is", "warm", "cold", NULL};
 
 static stk_status add_file(struct lb_files *files, const char *path, int64_t bytes, stk_error *err)
 {
-    if (files->count == files->room) {
-        const int64_t room = files->room > 0 ? 2 * files->room : 16;
-        char **grown = stki_resize(files->paths, room * (int64_t)sizeof *grown);
-        if (!grown)
-            return stki_fail_memory(err, room * (int64_t)sizeof *grown, "the list of files");
-        files->paths = grown;
-        files->room = room;
-    }
+    const stk_status status =
+        stki_grow(&files->paths, &files->room, files->count + 1, sizeof *files->paths, "the list of files", err);
+    if (status != STK_OK)
+        return status;
     char *copy = stki_strdup(path);
     if (!copy)
         return stki_fail_memory(err, (int64_t)strlen(path), "a path");

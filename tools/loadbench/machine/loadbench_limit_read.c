@@ -5,6 +5,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
+#include "grow.h"
 #include "loadbench_stop.h"
 #include "thread.h"
 #include <errno.h>
@@ -58,14 +59,10 @@ static stk_status add_blocks(struct work *work, int64_t file, int fd, int64_t si
             if (!there.known || there.resident_bytes < there.bytes)
                 continue;
         }
-        if (work->block_count == work->room) {
-            const int64_t room = work->room > 0 ? 2 * work->room : 64;
-            struct block *grown = stki_resize(work->blocks, room * (int64_t)sizeof *grown);
-            if (!grown)
-                return stki_fail_memory(err, room * (int64_t)sizeof *grown, "the list of blocks");
-            work->blocks = grown;
-            work->room = room;
-        }
+        const stk_status status = stki_grow(&work->blocks, &work->room, work->block_count + 1, sizeof *work->blocks,
+                                            "the list of blocks", err);
+        if (status != STK_OK)
+            return status;
         work->blocks[work->block_count++] = (struct block){file, at, bytes};
         work->bytes += bytes;
     }
