@@ -767,7 +767,7 @@ static void test_external_links(void **state)
     expect_values(path, "in", values, sizeof values);
     expect_refused(path, "out", STK_E_UNSAFE, target);
     expect_refused(path, "above", STK_E_UNSAFE, "../x.h5");
-    expect_refused(path, "pipe", STK_E_UNSUPPORTED, "no regular file"); /* and does not hang */
+    expect_refused(path, "pipe", STK_E_UNSUPPORTED, "not a regular file"); /* and does not hang */
     assert_int_equal(whole(path, &opts, &t), STK_OK);
     assert_memory_equal(t.data, values, sizeof values);
     stk_tensor_release(&t);
