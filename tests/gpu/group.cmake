@@ -20,7 +20,7 @@ if(STOKER_SANITIZE STREQUAL "" AND CMAKE_BUILD_TYPE STREQUAL "Debug" AND CMAKE_C
   add_test(NAME gpu_check COMMAND ${CMAKE_COMMAND} -E env GPU_CHECK_FOLDER=${PROJECT_BINARY_DIR}
       "GPU_CHECK_CMAKE=-DSTOKER_CUDA=OFF -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER} -DCMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER}"
       ${PROJECT_SOURCE_DIR}/scripts/gpu-check --device=host)
-  set_tests_properties(gpu_check PROPERTIES LABELS gpu TIMEOUT 600 PROCESSORS 2 FIXTURES_SETUP gpu_programs)
+  set_tests_properties(gpu_check PROPERTIES LABELS gpu TIMEOUT 1200 PROCESSORS 2 FIXTURES_SETUP gpu_programs)
   add_test(NAME gpu_bundle COMMAND ${CMAKE_CURRENT_LIST_DIR}/bundle_alone.sh ${PROJECT_BINARY_DIR})
   set_tests_properties(gpu_bundle PROPERTIES LABELS gpu TIMEOUT 300 FIXTURES_REQUIRED gpu_programs FIXTURES_SETUP gpu_bundle)
   # All steps of the script, those that need the bundle included.
