@@ -1,4 +1,4 @@
-/* advise.h: tells readers which samples a batch needs, before they are asked for them. */
+/* advise.h: announces the samples of a batch to the readers before they are read, so that they can start I/O early. */
 #ifndef STKI_ADVISE_H
 #define STKI_ADVISE_H
 

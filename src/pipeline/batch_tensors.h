@@ -1,5 +1,5 @@
-/* batch_tensors.h: the tensors of a batch by name: those of each field's list (row_layout.h), and the views (views.h),
- * which are further names for ranges of some of them. */
+/* batch_tensors.h: the tensors of a batch by name: the tensors in each field's list (row_layout.h), then the views
+ * (views.h), which are additional names for ranges of some of them. */
 #ifndef STKI_BATCH_TENSORS_H
 #define STKI_BATCH_TENSORS_H
 
@@ -9,16 +9,16 @@ typedef struct stki_batch_tensor {
     char *name;
     const stki_field_plan *plan;
     const stki_row_tensor *tensor;
-    const stki_view *view; /* narrows it; NULL: all of it */
+    const stki_view *view; /* narrows the tensor; NULL: the whole tensor */
 } stki_batch_tensor;
 
-/* Lists them in core->tensors: the fields in order, each with its tensors, then the views. */
+/* Fills core->tensors: the tensors of each field in order, then the views. */
 stk_status stki_batch_tensors_make(stki_core *core, stk_error *err);
 void stki_batch_tensors_fini(stki_core *core);
-/* STK_E_NOT_FOUND, with the names there are. */
+/* STK_E_NOT_FOUND lists the existing names. */
 stk_status stki_batch_tensor_find(const stki_core *core, const char *name, const stki_batch_tensor **out,
                                   stk_error *err);
-/* Of all of a field's tensors in this batch. */
+/* Total bytes of a field's tensors in this batch. */
 int64_t stki_plan_bytes(const stk_batch *batch, const stki_field_plan *plan);
 
 #endif

@@ -1,35 +1,36 @@
-/* core_files.h: opens the files of a field, while a data set is opened. */
+/* core_files.h: opens the files of a field while a data set is being opened. */
 #ifndef STKI_CORE_FILES_H
 #define STKI_CORE_FILES_H
 
 #include "core.h"
 #include "field_classes.h"
 
-/* The readers of one field so far. */
+/* The readers of one field opened so far. */
 typedef struct stki_shards {
-    const stki_field_config *asked; /* the field in the first data set, whose `classes` apply to all */
+    const stki_field_config *asked; /* the field in the first data set; its `classes` apply to all data sets */
     stki_reader **readers;
     int count;
-    stki_class_shards classes; /* those of them that have names */
+    stki_class_shards classes; /* the shards with named classes */
 } stki_shards;
 
-/* Takes over the reader (also when it fails). */
+/* Takes ownership of the reader, even on failure. */
 stk_status stki_shards_add(stki_shards *all, stki_reader *reader, stk_error *err);
 
-/* Adds the readers of field `number` of data set `source` (0: the only one), whose files are paired with those of the
- * fields before it. */
+/* Opens the files of field `number` of data set `source` (0: the only one), pairs them with those of the previous
+ * fields and adds their readers. */
 stk_status stki_core_open_files(stki_core *core, int source, int number, const stki_field_config *field,
                                 const stki_reader_opts *opts, stki_shards *all, stk_error *err);
 
-/* Checks the readers from number `from` on of the same field: shards paired by name must have as many samples as their
+/* Checks the readers from index `from` on, all of one field: shards paired by name must have as many samples as their
  * partners. */
 stk_status stki_core_check_partners(const stki_core *core, int source, int number, const stki_shards *all, int from,
                                     stk_error *err);
 
-/* Free what is kept while a data set is opened: names of files; containers, which fields of one file share. */
+/* Frees the file names that are kept only while a data set is opened. */
 void stki_core_forget_names(stki_core *core);
-/* Says which parts of `pair` had no effect; when all fields are open. */
+/* Adds notes about parts of `pair` that had no effect. Call after all fields have been opened. */
 void stki_core_note_pairs(stki_core *core);
+/* Frees the containers that the fields of one file share while a data set is opened. */
 void stki_core_forget_containers(stki_core *core);
 
 #endif

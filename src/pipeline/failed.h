@@ -1,7 +1,7 @@
-/* failed.h: samples that fail, and what becomes of them (loader.on_error): the run ends, the row is left out, or
- * another sample takes its place. Workers settle the rows of a batch as soon as its last tile has ended
- * (fill_failed.c); what it comes to is counted, listed and compared with the budget when the batch is delivered, in
- * order, so that it does not depend on timing (failed.c). */
+/* failed.h: handling of samples that fail (loader.on_error): the run ends, the row is left out, or another sample
+ * replaces it. Workers resolve the failed rows of a batch as soon as its last tile is done (fill_failed.c). Failures
+ * are counted, listed and compared with the budget when the batch is delivered, in order, so the result does not depend
+ * on timing (failed.c). */
 #ifndef STKI_FAILED_H
 #define STKI_FAILED_H
 
@@ -10,41 +10,43 @@
 
 /* One failed sample of a batch. */
 struct stki_failure {
-    struct stki_failure *next; /* of the batch, by row */
+    struct stki_failure *next; /* next one in the batch, ordered by row */
     int64_t row, sample, position;
     int32_t source;
-    bool with_partner;     /* the sample that failed is the one that the row is mixed with, the next two */
-    int64_t failed_sample; /* else that of the row itself */
-    int32_t failed_source; /* whose on_error decides */
-    bool settled;          /* it does not end the run */
-    bool padding;          /* the row is no sample of the epoch, so that nothing is counted */
-    int64_t substitute;    /* the sample that took its place; -1: none */
+    bool with_partner;     /* the failed sample is the row's mixing partner, given by the next two members; */
+    int64_t failed_sample; /* otherwise the row's own sample */
+    int32_t failed_source; /* the data set whose on_error applies */
+    bool settled;          /* it does not end the run (it was left out or replaced) */
+    bool padding;          /* the row is padding and is not counted */
+    int64_t substitute;    /* the replacement sample; -1: none */
     stk_error error;
 };
 
-/* enum stk_on_error of a data set. */
+/* Returns the enum stk_on_error that applies to a data set. */
 int stki_failed_policy(const stki_core *core, int32_t source);
-/* Is it the sample's fault? That the process is out of memory or descriptors is not. */
+/* Whether on_error applies to a status: true for errors in the sample, false for those of the process (out of memory or
+ * descriptors). */
 bool stki_failed_may_settle(stk_status status);
 
-/* Remembers why a row has failed, unless that is known; that its own sample failed replaces that its partner's did. Any
- * thread. */
+/* Records why a row failed. The first reason is kept, except that a failure of the row's own sample replaces a failure
+ * of its partner's. Any thread. */
 void stki_failed_note(stki_core *core, stk_batch *batch, int64_t row, bool with_partner, const stk_error *error);
 void stki_failed_forget(stk_batch *batch);
 
-/* fill_failed.c: after the tiles of a phase. Replaces what is to be replaced; behind the last phase also leaves out
- * what is to be left out, and sets the batch's error to the first one that ends the run. */
+/* fill_failed.c: called after the tiles of a phase. Makes replacement rows; after the last phase it also removes rows
+ * that are left out and sets the batch's error to the first one that ends the run. */
 void stki_failed_settle(struct stki_worker *worker, bool last_phase);
 
-/* The most of `rows` samples whose share is not above `fraction`. */
+/* The largest number of `rows` samples whose share does not exceed `fraction`. */
 int64_t stki_failed_most(double fraction, int64_t rows);
-/* STK_E_LIMIT: says how many samples failed, how many `key` allows, and why the last one did. */
+/* Returns STK_E_LIMIT; the message has the number of failed samples, the number that `key` allows and the last error.
+ */
 stk_status stki_failed_over(const stk_error *last, int64_t count, const char *allowed, const char *key, stk_error *err);
 
-/* failed.c: counts and lists the batch's failures, and adds them to what its steps add up to. Not STK_OK: the budget is
- * used up, or an epoch has come to nothing. For the thread that calls next. */
+/* failed.c: counts and lists the batch's failures and adds them to the totals of its step. Fails if the budget is
+ * exhausted or an epoch has delivered nothing. Only for the thread that calls stk_loader_next. */
 stk_status stki_failed_deliver(stki_core *core, stk_batch *batch, stki_totals *after, stk_error *err);
-/* Lists the failures of a batch that ends the run. */
+/* Writes the failures of a batch that ends the run to the error list. */
 void stki_failed_list(stki_core *core, const stk_batch *batch);
 /* Opens the list of failed samples (loader.error_list). */
 stk_status stki_failed_open(stki_core *core, stk_error *err);

@@ -1,7 +1,7 @@
-/* field_classes.h: the classes of a field: one table of names for all its shards, in all data sets, so that a class has
- * one number. Shards whose labels are names, or numbers with names of their own (class folders), are renumbered when
- * they are opened; labels that are plain numbers stay as they are, and have the names that the manifest of their
- * preparation job gives them. Everything happens at open, by one thread. */
+/* field_classes.h: the classes of a field. One table of names covers all shards in all data sets, so that a class has
+ * the same number everywhere. Shards whose labels are names, or numbers with their own names (class folders), are
+ * renumbered when they are opened. Labels that are plain numbers keep their values; their names come from the manifest
+ * of their preparation job. Everything happens while the loader is opened, in one thread. */
 #ifndef STKI_FIELD_CLASSES_H
 #define STKI_FIELD_CLASSES_H
 
@@ -12,63 +12,62 @@
 struct stki_core;
 
 typedef struct stki_field_classes {
-    stki_classes names; /* none: the field's labels have no names */
-    const char **list;  /* of the same, for callers; NULL: none */
+    stki_classes names; /* empty: the field's labels have no names */
+    const char **list;  /* the same names for callers; NULL: none */
     char *origin;       /* "sorted", "as listed", or "from PATH"; NULL: none */
-    bool assigned;      /* the numbers come from this table; else the files have them */
+    bool assigned;      /* labels are numbered by this table; otherwise by the files */
 } stki_field_classes;
 
 void stki_field_classes_fini(stki_field_classes *classes);
 
-/* A shard that has names, until the field's table is known. */
+/* A shard with named classes, kept until the field's table is complete. */
 typedef struct stki_class_shard {
-    int number; /* of the shard in its field */
+    int number; /* index of the shard in its field */
     stki_classes names;
-    int64_t *numbers;          /* places in names; belongs to the storage that the shard's reader keeps */
-    int64_t count;             /* of them */
+    int64_t *numbers;          /* indices into `names`; owned by the storage that the shard's reader retains */
+    int64_t count;             /* number of labels */
     char *path;                /* for messages */
-    stki_reader *texts;        /* what they were read from, for messages; NULL: class folders … */
-    stki_container *container; /* … which know the samples' files; NULL: texts */
+    stki_reader *texts;        /* the reader of the label texts, for messages; NULL: class folders, … */
+    stki_container *container; /* … whose container has the samples' file names; NULL: texts */
 } stki_class_shard;
 
 /* The shards of a field while its files are opened. Starts as {0}. */
 typedef struct stki_class_shards {
     stki_class_shard *shards;
     int count;
-    char *inferred; /* a file whose labels are numbers only because each of its texts is one; NULL: there is none */
+    char *inferred; /* a file whose labels are numbers only because every text in it is a number; NULL: none */
 } stki_class_shards;
 
 void stki_class_shards_fini(stki_class_shards *shards);
-/* Opens a member as stki_token_source_open does; where its samples are classes by name, *out has numbers that are final
- * once stki_classes_settle has returned. `number`: of the shard. */
+/* Opens a member as stki_token_source_open does. If its samples are class names, *out has numbers that are final only
+ * after stki_classes_settle. `number`: index of the shard. */
 stk_status stki_class_shard_open(stki_class_shards *shards, const stki_field_config *asked,
                                  const stki_field_config *field, const stki_container *container, int64_t member,
                                  const stki_reader_opts *opts, int number, stki_reader **out, stk_error *err);
-/* Makes the field's table in core->classes and gives all shards its numbers. `first`: the first shard of each data set.
- * Samples that unknown_class: skip leaves out are noted in the core. */
+/* Builds the field's table in core->classes and renumbers all shards. `first`: index of the first shard of each data
+ * set. Samples excluded by unknown_class: skip are recorded in the core. */
 stk_status stki_classes_settle(struct stki_core *core, int field, stki_class_shards *shards,
                                stki_reader *const *readers, int reader_count, const int *first, stk_error *err);
-/* The samples so noted leave the lists of indices of their data sets. */
+/* Removes those samples from the index lists of their data sets. */
 stk_status stki_classes_leave_out(struct stki_core *core, stk_error *err);
 
-/* class_manifest.c: the names that manifests have for the numbers of a field's files; none found: *out stays empty.
- * `plain` (NULL: not needed): a flag a reader, that its numbers have no names. STK_E_MISMATCH: files of the field whose
- * manifests number their classes differently. */
+/* class_manifest.c: the class names that manifests give to the numbers in a field's files; if there are none, *out
+ * stays empty. `plain` (may be NULL): one flag per reader, set if its numbers have no names. STK_E_MISMATCH: manifests
+ * of the field's files number the classes differently. */
 stk_status stki_classes_of_manifests(const struct stki_core *core, int field, const stki_class_shards *shards,
                                      stki_reader *const *readers, int reader_count, const int *first, stki_classes *out,
                                      char **origin, bool *plain, stk_error *err);
 /* The table of a field in the manifest at `path`. STK_E_NOT_FOUND: it has none. */
 stk_status stki_classes_of_manifest(const char *path, const char *member, const char *field, stki_classes *out,
                                     stk_error *err);
-/* STK_E_CONFIG: rows that are numbers of classes have a dtype that does not hold all of them, or not the number of
- * unknown classes. Of a plan that is resolved. */
+/* STK_E_CONFIG: the dtype of rows that are class numbers cannot represent all classes or the number of unknown classes.
+ * The plan must have been resolved. */
 stk_status stki_classes_check_rows(const struct stki_core *core, int field, stk_error *err);
-/* As new JSON, a list of names. NULL: no memory. */
+/* A new JSON list of the names. NULL: out of memory. */
 json_t *stki_classes_json(const stki_classes *classes);
-/* Adds the names to a report of statistics (docs/reference/statistics.md) that counts the values of the field's rows.
- */
+/* Adds the names to a statistics report (docs/reference/statistics.md) that counts the values of the field's rows. */
 void stki_classes_report(const struct stki_core *core, int field, json_t *report);
-/* The table of the rows that are delivered, if they still are the numbers of classes; NULL: they are something else. */
+/* The class table of the delivered rows; NULL: the rows are not (or no longer) class numbers. */
 const stki_classes *stki_classes_of_rows(const struct stki_core *core, int field);
 
 #endif

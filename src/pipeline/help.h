@@ -1,16 +1,16 @@
-/* help.h: whether the thread that calls stk_loader_next makes rows itself while it waits (ring.h, stki_ring_help). It
- * does only what cannot block: rows converted from files of this machine that are mapped, or from memory, so that
- * time-outs, cancel and close keep their promises. */
+/* help.h: whether the thread that calls stk_loader_next makes rows itself while it waits (ring.h, stki_ring_let_help).
+ * It only does work that cannot block, that is, converting rows from mapped local files or from memory, so that
+ * timeouts, cancel and close stay punctual. */
 #ifndef STKI_HELP_H
 #define STKI_HELP_H
 
 #include "core.h"
 
-enum { STKI_HELP_SHARDS = 64 }; /* more are too many to look at in each call */
+enum { STKI_HELP_SHARDS = 64 }; /* with more shards, checking them in each call would cost too much */
 
-/* Why the consumer can never help, in `buffer` or static; NULL: it can. */
+/* The reason why the consumer can never help, in `buffer` or static; NULL: it can. */
 const char *stki_help_obstacle(const stki_core *core, char *buffer, int size);
-/* Before the workers start. `leave`: the ring's. */
+/* Call before the workers start. `leave`: passed on to the ring. */
 void stki_help_begin(stki_core *core, const _Atomic bool *leave);
 
 #endif

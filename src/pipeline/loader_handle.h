@@ -1,5 +1,5 @@
-/* loader_handle.h: the handle of a loader, shared by the files of its public calls: loader.c (open, next, close),
- * loader_ask.c (questions) and resume.c (save, restore, digest). */
+/* loader_handle.h: the loader handle, shared by the files that implement the public calls: loader.c (open, next,
+ * close), loader_ask.c (queries) and resume.c (save, restore, digest). */
 #ifndef STKI_LOADER_HANDLE_H
 #define STKI_LOADER_HANDLE_H
 
@@ -12,20 +12,21 @@ struct stk_loader {
     int64_t fork_generation;
     char *options_json;
     bool closed;
-    int stuck;              /* workers that close had to abandon */
-    stk_status feed_status; /* of the end of the way to a device */
+    int stuck;              /* workers that close abandoned */
+    stk_status feed_status; /* result of closing the feed to a device */
     stk_error feed_error;
-    int64_t generation;     /* of the ring: grows with every restart; for the thread that calls next */
-    bool failed;            /* a data error was delivered: it stays, until another position is restored */
-    _Atomic bool cancelled; /* set by a handler of a signal, perhaps */
+    int64_t generation;     /* the ring's; incremented by every restart. Only for the thread that calls next */
+    bool failed;            /* a data error was delivered; permanent until another position is restored */
+    _Atomic bool cancelled; /* may be set by a signal handler */
     stk_error error;
-    int64_t waits_since_ns;   /* the first call of next after a batch that got none in its time; 0: none */
-    stki_counter digest_from; /* the step that the digest of the stream begins with */
-    /* statistics of the consumer's side, written by the thread that calls next */
+    int64_t waits_since_ns;   /* first call of next since the last batch that timed out; 0: none */
+    stki_counter digest_from; /* first step included in the stream's digest */
+    /* consumer-side statistics, written by the thread that calls next */
     stki_counter batches, rows, batch_bytes, wait_next_ns, first_batch_ns;
 };
 
-/* STK_E_BAD_ARG: NULL. STK_E_FORKED: it was opened in the parent process. */
+/* STK_E_FORKED: the loader was opened in the parent process. stki_loader_given fails with STK_E_BAD_ARG for NULL;
+ * stki_loader_check does both. */
 static inline stk_status stki_loader_fail_forked(stk_error *err)
 {
     return stki_fail(err, STK_E_FORKED, "this loader was opened in the parent process: open one in the child");
@@ -51,7 +52,7 @@ static inline stk_status stki_loader_check(const stk_loader *loader, stk_error *
 /* loader_echo.c: sets options_json. */
 stk_status stki_loader_echo(stk_loader *loader, stk_error *err);
 
-/* resume.c: goes to the position of loader.resume_from, if there is one; before the workers start. */
+/* resume.c: moves to the position of loader.resume_from, if set. Call before the workers start. */
 stk_status stki_loader_resume(stk_loader *loader, stk_error *err);
 
 #endif

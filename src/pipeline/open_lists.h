@@ -1,10 +1,11 @@
-/* open_lists.h: opening a config with lists of numbers beside it, which may be too long for a config. */
+/* open_lists.h: opens a loader from a config plus lists of numbers that may be too long for a config. */
 #ifndef STKI_OPEN_LISTS_H
 #define STKI_OPEN_LISTS_H
 
 #include <stoker/loader.h>
 
-/* Copied. NULL: as the config says. Weights need loader.weights in the config, which may be an empty list. */
+/* The lists are copied. NULL: use the config's. Weights require loader.weights in the config, which may be an empty
+ * list. */
 typedef struct stki_open_lists {
     const int64_t *indices;
     int64_t index_count;
@@ -12,7 +13,7 @@ typedef struct stki_open_lists {
     int64_t weight_count;
 } stki_open_lists;
 
-/* As stk_loader_open_file, or as stk_loader_open_text where `path` is NULL. */
+/* As stk_loader_open_file, or stk_loader_open_text if `path` is NULL. */
 stk_status stki_loader_open_lists(const char *path, const char *text, const char *base_dir, const char *const *sets,
                                   int set_count, const stki_open_lists *lists, stk_loader **out, stk_error *err);
 

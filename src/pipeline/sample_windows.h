@@ -1,31 +1,32 @@
-/* sample_windows.h: windows over the samples of an open data set (`source.window`). A field whose files are arrays has
- * its windows in place: its reader gives each as one sample. Where that is not so for all fields of a loader, the data
- * set's numbers are those of windows (windows.h), and a row is made of its window's samples. */
+/* sample_windows.h: windows over the samples of an open data set (`source.window`). If a field's files are arrays, its
+ * windows are in place: its reader returns each window as one sample. If that does not hold for all fields of a loader,
+ * the data set is numbered by windows (windows.h), and a row is made from the samples of its window. */
 #ifndef STKI_SAMPLE_WINDOWS_H
 #define STKI_SAMPLE_WINDOWS_H
 
 #include "core.h"
 #include "selection.h"
 
-/* The window that all windowed fields of the loader have; NULL: there are none. STK_E_CONFIG where they differ. */
+/* The window shared by all windowed fields of the loader; NULL: none. STK_E_CONFIG: they differ. */
 stk_status stki_window_of(const stki_loader_config *config, const stki_window **out, stk_error *err);
-/* Does the config alone rule out windows in place? */
+/* Whether the config alone rules out windows in place. */
 bool stki_windows_need_samples(const stki_loader_config *config);
-/* Does an epoch have one window of each file (sample_per_file at random offsets)? Subsets are then subsets of files. */
+/* Whether an epoch has one window per file (sample_per_file at random offsets). Subsets then select files. */
 bool stki_window_one_each(const stki_loader_config *config);
-/* Adds a note if some files are shorter than a window; for windows in place. */
+/* For windows in place: adds a note if some files are shorter than a window. */
 void stki_window_short_files(stki_core *core);
 /* Whether the reader's samples are the field's windows. */
 bool stki_windows_in_place(const stki_field_config *field, const stki_reader *reader);
-/* Finds the groups, numbers their windows and sets what each field gives of a window. All fields of the data set must
- * have the same number of samples. */
+/* Finds the groups, numbers their windows and sets what each field returns for a window. All fields of the data set
+ * must have the same number of samples. */
 stk_status stki_windows_over_samples(stki_core *core, stk_error *err);
-/* STK_E_EMPTY with the window and the longest group; STK_OK: no field has a window. Of a data set without samples. */
+/* For a data set without samples: STK_E_EMPTY naming the window and the longest group; STK_OK if no field has a window.
+ */
 stk_status stki_windows_fail(const stki_core *core, stk_error *err);
-/* Runs of the data set's numbers that windows do not leave: *out holds *count + 1 of them (stki_free). Without windows
- * each data set is one. */
+/* The runs of sample numbers that windows do not cross: *out receives *count + 1 boundaries (stki_free). Without
+ * windows each data set is one run. */
 stk_status stki_window_groups(const stki_core *core, int64_t **out, int64_t *count, stk_error *err);
-/* The same for a split by place; stki_free(out->first). */
+/* The same for a contiguous split; stki_free(out->first). */
 stk_status stki_window_split(const stki_core *core, stki_split_groups *out, stk_error *err);
 /* Adds a note if a random split puts windows that share samples into both parts. */
 void stki_window_leaks(stki_core *core);
