@@ -1,9 +1,8 @@
-/* order_block.h: `order: block`. Samples lie in units that are best read together (chunks, pages, shards). The units
- * are put in a keyed order, `window` of them after one another make a group, and the samples of a group are permuted by
- * a keyed bijection: position p of an epoch is in the group that the prefix sums of the units' sizes say, and the
- * reader never needs more than two groups at a time. A table of the units' order and sums is kept for a few epochs,
- * O(units), and the next epoch's is built ahead (order_tables.h). Any thread.
- */
+/* order_block.h: `order: block`. Samples are in units that are best read together (chunks, pages, shards). The units
+ * are shuffled by key, each `window` consecutive ones form a group, and the samples of a group are permuted by a keyed
+ * bijection. The group of a position follows from the prefix sums of the units' sizes, and a reader never needs more
+ * than two groups at a time. The table of unit order and sums, O(units), is kept for a few epochs, and the next epoch's
+ * is built in advance (order_tables.h). Any thread. */
 #ifndef STKI_ORDER_BLOCK_H
 #define STKI_ORDER_BLOCK_H
 
@@ -13,15 +12,16 @@
 
 typedef struct stki_blocks stki_blocks;
 
-/* `in_order`: the samples of a unit stay in order, one unit after another; `window` has no effect then. unit u holds
- * samples [first[u], first[u + 1]), first[0] = 0; `first` has unit_count + 1 numbers and is copied. Empty units are
- * fine. window >= 1. */
+/* `in_order`: the samples of a unit stay in order and units follow one another; `window` is then ignored. Unit u holds
+ * samples [first[u], first[u + 1]), first[0] = 0; `first` has unit_count + 1 numbers and is copied. Units may be empty.
+ * window >= 1. */
 stk_status stki_blocks_create(const int64_t *first, int64_t unit_count, int64_t window, bool in_order, uint64_t seed,
                               stki_blocks **out, stk_error *err);
-void stki_blocks_destroy(stki_blocks *blocks); /* NULL is fine */
-/* Samples at positions [position, position + n), all inside the epoch. */
+void stki_blocks_destroy(stki_blocks *blocks); /* NULL is allowed. */
+/* The samples at positions [position, position + n), all within the epoch. */
 void stki_blocks_eval(stki_blocks *blocks, int64_t epoch, int64_t position, int64_t n, int64_t *samples);
-/* Positions up to `taken` of the epoch are out, the last `n` by the caller: the next epoch's table is built ahead. */
+/* Positions up to `taken` of the epoch have been taken, the last `n` by the caller: builds part of the next epoch's
+ * table. */
 void stki_blocks_ahead(stki_blocks *blocks, int64_t epoch, int64_t taken, int64_t n);
 
 /* Whether an epoch can be evaluated without building a table first. */

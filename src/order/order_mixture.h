@@ -1,15 +1,15 @@
-/* order_mixture.h: an epoch over several data sets ("sources"), of which each gets its share of the positions.
+/* order_mixture.h: an epoch over several data sets ("sources"), each with its share of the positions.
  *
  *     c_d      positions of source d in an epoch of L: L * weight_d / sum of weights, rounded by largest remainder, so
- *              that the c_d add up to L (equal remainders: the source named first)
- *     q        = perm(p): which of the L shares stands at position p; the permutation of the epoch
- *     d, j     the source whose stretch [c_0 + … + c_(d-1), … + c_d) holds q, and the place in it
- *     J        = epoch * c_d + j, running through the epochs
- *     sample   = perm_d(pass J div n_d)(J mod n_d), n_d being the samples of the source
+ *              that the c_d add up to L (equal remainders: the source listed first)
+ *     q        = perm(p): the slot, of L, at position p; the permutation of the epoch
+ *     d, j     the source whose range [c_0 + … + c_(d-1), … + c_d) contains q, and the offset in it
+ *     J        = epoch * c_d + j, counted over all epochs
+ *     sample   = perm_d(pass J div n_d)(J mod n_d), where n_d is the number of samples of the source
  *
- * So counts are exact in every epoch, each sample of a source comes once before any comes twice, whatever the epochs'
- * lengths, and any position is found in O(1). Without shuffling both permutations are identities: the sources follow
- * each other. Weights are taken as decimal numbers of 15 digits. Fixed after create; any thread.
+ * Counts are therefore exact in every epoch, each sample of a source occurs once before any occurs twice, whatever the
+ * length of the epochs, and any position is evaluated in O(1). Without shuffling both permutations are identities, so
+ * the sources follow one another. Weights are read as decimal numbers of 15 digits. Immutable after create; any thread.
  */
 #ifndef STKI_ORDER_MIXTURE_H
 #define STKI_ORDER_MIXTURE_H
@@ -19,17 +19,18 @@
 
 typedef struct stki_mixture stki_mixture;
 
-/* STK_E_RANGE, STK_E_EMPTY and STK_E_LIMIT name the source by its number or name. */
+/* STK_E_RANGE, STK_E_EMPTY and STK_E_LIMIT identify the source by its number or name. */
 stk_status stki_mixture_create(const stki_order_source *sources, int count, enum stki_mixture_stop stop, int64_t length,
                                bool shuffled, uint64_t seed, stki_mixture **out, stk_error *err);
-void stki_mixture_destroy(stki_mixture *mixture); /* NULL is fine */
+void stki_mixture_destroy(stki_mixture *mixture); /* NULL is allowed. */
 int64_t stki_mixture_length(const stki_mixture *mixture);
 int64_t stki_mixture_share(const stki_mixture *mixture, int source); /* c_d */
 void stki_mixture_eval(const stki_mixture *mixture, int64_t epoch, int64_t first, int64_t n, stki_position *out);
-/* As for stki_random_order_ahead. */
+/* As stki_random_order_ahead. */
 void stki_mixture_ahead(const stki_mixture *mixture, int64_t epoch, int64_t taken, int64_t n);
 
-/* Largest remainder: counts[d] of `length` in proportion to weights[d], whole numbers whose sum is above 0. */
+/* Largest-remainder rounding: counts[d] is the share of `length` proportional to weights[d]. The weights are integers
+ * with a sum > 0. */
 void stki_mixture_counts(const int64_t *weights, int count, int64_t length, int64_t *counts);
 
 /* Whether an epoch can be evaluated without building a table first. */

@@ -1,5 +1,5 @@
-/* permutation.h: the keyed bijection on [0, n) with its keys worked out, for runs of indices. A plain value; any number
- * of threads may read one. */
+/* permutation.h: the keyed bijection on [0, n) with precomputed keys, for runs of indices. A plain value; may be read
+ * by any number of threads. */
 #ifndef STKI_PERMUTATION_H
 #define STKI_PERMUTATION_H
 
@@ -8,8 +8,8 @@
 
 enum {
     STKI_PERMUTATION_MAX_ROUNDS = 24,
-    STKI_PERMUTATION_BLOCK = 256, /* values that go through a pass together, at most … */
-    STKI_PERMUTATION_SPARE = 31   /* … and what a pass may write behind them */
+    STKI_PERMUTATION_BLOCK = 256, /* maximum number of values per pass … */
+    STKI_PERMUTATION_SPARE = 31   /* … and how far past them a pass may write */
 };
 
 enum { STKI_PERMUTATIONS_MOST = 8 };
@@ -17,28 +17,28 @@ enum { STKI_PERMUTATIONS_MOST = 8 };
 typedef struct stki_permutation stki_permutation;
 typedef struct stki_permutations stki_permutations;
 
-/* One pass of the whole network over values[0 .. count), each written to out[place[i]]; those that are not below n are
- * packed to the front of `values` and `place`. Returns how many those are. */
+/* One pass of the whole network over values[0 .. count); the result of values[i] is written to out[place[i]]. Results
+ * that are not below n are packed to the front of `values` and `place`. Returns their number. */
 typedef int stki_permutation_pass(const stki_permutation *permutation, uint64_t *restrict values,
                                   int32_t *restrict place, int count, uint64_t *restrict out);
 
 struct stki_permutation {
     uint64_t n;
-    int half_bits; /* the network works on twice as many bits: 4^half_bits >= n */
+    int half_bits; /* the network works on 2 * half_bits bits: 4^half_bits >= n */
     int rounds;
-    stki_permutation_pass *pass; /* the fastest this machine has; all give the same bits */
+    stki_permutation_pass *pass; /* the fastest one for this machine; all give identical results */
     uint32_t keys[STKI_PERMUTATION_MAX_ROUNDS][2];
-    uint64_t exchange; /* 1: images 0 and 1 change places, else 0 */
+    uint64_t exchange; /* 1: exchange images 0 and 1, else 0 */
 };
 
-/* The same for values of several permutations at once: values[i] is of number which[i], which go to the front with it.
- */
+/* The same for values of several permutations: values[i] belongs to permutation which[i], which is packed along with
+ * it. */
 typedef int stki_permutations_pass(const stki_permutations *permutations, uint64_t *restrict values,
                                    uint64_t *restrict which, int32_t *restrict place, int count,
                                    uint64_t *restrict out);
 
-/* Up to eight permutations whose values go through the network side by side: a few values of each take as many passes
- * as many of one. All have the same number of rounds. Empty when zeroed; a plain value. */
+/* Up to eight permutations whose values pass through the network side by side, so that a few values of each cost as
+ * many passes as many values of one. All have the same number of rounds. A zeroed set is empty; a plain value. */
 struct stki_permutations {
     int count, rounds;
     stki_permutations_pass *pass;
@@ -49,20 +49,20 @@ struct stki_permutations {
 
 /* n >= 1. */
 void stki_permutation_init(stki_permutation *permutation, uint64_t seed, uint64_t epoch, uint64_t n);
-/* out[i] = image of first + i, for i < count; all must be inside [0, n). */
+/* out[i] = image of first + i, for i < count; all must be in [0, n). */
 void stki_permutation_run(const stki_permutation *permutation, uint64_t first, int64_t count, uint64_t *out);
-/* values[i] becomes its image; all must be inside [0, n). */
+/* Replaces values[i] by its image; all must be in [0, n). */
 void stki_permutation_map(const stki_permutation *permutation, uint64_t *values, int64_t count);
 
-/* Its number in the set is the `count` before. False: the set is full, or its rounds are others. */
+/* Adds a permutation; its number is the previous `count`. False: the set is full, or the number of rounds differs. */
 bool stki_permutations_add(stki_permutations *set, const stki_permutation *permutation);
-/* values[i] becomes its image under number which[i]. */
+/* Replaces values[i] by its image under permutation which[i]. */
 void stki_permutations_map(const stki_permutations *set, const uint8_t *which, uint64_t *values, int64_t count);
 
-#define STKI_MIX_FACTOR_0 UINT32_C(0xd2b74407) /* odd, their bits well spread */
+#define STKI_MIX_FACTOR_0 UINT32_C(0xd2b74407) /* odd, with well-distributed bits */
 #define STKI_MIX_FACTOR_1 UINT32_C(0xcaf649a9)
 
-/* The end of a pass, without a branch on chance. */
+/* The end of a pass. Branch-free, because the outcome of `value >= n` is unpredictable. */
 static inline int stki_permutation_settle(uint64_t n, uint64_t *restrict values, int32_t *restrict place, int count,
                                           uint64_t *restrict out)
 {
@@ -105,11 +105,11 @@ stki_permutation_pass stki_permutation_pass_avx2, stki_permutation_pass_avx512;
 stki_permutations_pass stki_permutations_pass_avx2, stki_permutations_pass_avx512;
 #endif
 
-/* The key of everything about the order of one epoch: a hash of both, so that neighbouring seeds and epochs have
- * nothing in common, and (1, 0) is not (0, 1). */
+/* The key for all draws about the order of one epoch: a hash of both values, so that adjacent seeds and epochs are
+ * uncorrelated and (1, 0) differs from (0, 1). */
 uint64_t stki_order_key(uint64_t seed, uint64_t epoch);
 
-/* What is drawn with that key; the stream of the draws. */
+/* The purpose of a draw with that key; selects the random stream. */
 enum {
     STKI_KEY_SHUFFLE = 0,
     STKI_KEY_ROUNDS = 1,

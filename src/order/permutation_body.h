@@ -1,12 +1,12 @@
-/* permutation_body.h: a pass of the network over VECTORS vectors of LANES values at a time, as text, for the computed
- * orders of large data sets. The same function as in permutation.c. The halves lie in 64-bit lanes, where a
- * multiplication of 32 by 32 bits takes them; four vectors go side by side, as each waits for its multiplications.
+/* permutation_body.h: a pass of the network over VECTORS vectors of LANES values at a time, used by the computed orders
+ * of large data sets; included once per instruction set. The same function as in permutation.c. Each half is in the low
+ * 32 bits of a 64-bit lane, where the 32 x 32 -> 64 bit vector multiplication reads it. Four vectors are interleaved to
+ * hide the latency of the multiplications.
  *
- * The including file defines `lanes`, a vector of LANES 64-bit values, and what is done with it.
- */
+ * The including file defines `lanes`, a vector of LANES 64-bit values, and its operations. */
 enum { VECTORS = 4 };
 
-/* hi ^ lo of each product ends in the lower half of its lane; what is above is not looked at. */
+/* Computes hi ^ lo of each product in the lower half of its lane; the upper half is ignored. */
 static inline lanes multiply_fold(lanes x, lanes factor)
 {
     lanes product = multiply(x, factor);
@@ -59,7 +59,7 @@ int PASS(const stki_permutation *permutation, uint64_t *restrict values, int32_t
     return stki_permutation_settle(permutation->n, values, place, count, out);
 }
 
-/* The same, in all of each lane. */
+/* As of_lanes, with the upper half of each lane cleared. */
 static inline lanes of_lanes_64(const uint32_t *table, lanes which)
 {
     return and_of(of_lanes(table, which), all(UINT32_MAX));

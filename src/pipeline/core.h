@@ -133,10 +133,9 @@ struct stki_core {
     void (*destroy_feed)(struct stki_feed *feed);
 
     stki_counter failed_samples; /* excludes rows lost because their partner failed */
-    const _Atomic bool
-        *leave;       /* the loader's `cancelled` flag; NULL with a device, whose thread may outlive the loader */
-    bool settles;     /* some failed samples are left out or replaced (failed.h) */
-    FILE *error_list; /* NULL: none */
+    const _Atomic bool *leave;   /* the loader's `cancelled`; NULL with a device, whose thread may outlive it */
+    bool settles;                /* some failed samples are left out or replaced (failed.h) */
+    FILE *error_list;            /* NULL: none */
     stki_counter failed_for[STKI_REASONS], skipped,
         substituted; /* counts over delivered batches; [0]: other reasons; skipped includes rows lost because their
                         partner failed */

@@ -46,8 +46,7 @@ struct stk_batch {
     int device_slot;           /* its device slot number; -1: the batch is in host memory */
     char *memory;              /* of a device batch, only the part from layout.rest on exists */
     int64_t *indices;
-    int64_t
-        *samples; /* sample numbers for the fields: of windows the first samples, else the same array as `indices` */
+    int64_t *samples; /* numbers used by the fields: of windows the first sample, else `indices` */
     int32_t *sources;
     uint8_t *mask;
     stki_position *positions;
@@ -69,8 +68,7 @@ struct stk_batch {
     struct stki_failure *failures; /* by row (failed.h); guarded by error_lock while tiles run */
 
     stki_mutex error_lock; /* guards the two below (and `failures`) while tiles run */
-    int64_t
-        error_row; /* -1: none. The error of the lowest row is kept, so that the result does not depend on timing. */
+    int64_t error_row;     /* -1: none. The lowest row wins, so that the result does not depend on timing. */
     stk_error error;
 };
 

@@ -1,5 +1,5 @@
-/* color_rows.h: rows whose colours change: from the bytes of a window to f32 planes, some lines at a time, through the
- * steps that were drawn for the sample, and through the conversion into the row. A step that needs the mean of the
+/* color_rows.h: rows whose colors change. The bytes of a window are converted to f32 planes a few lines at a time, the
+ * steps drawn for the sample are applied, and the result is converted into the row. A step that needs the mean of the
  * image costs another pass over the bytes. */
 #ifndef STKI_COLOR_ROWS_H
 #define STKI_COLOR_ROWS_H

@@ -1,5 +1,5 @@
-/* color_steps.h: the steps of a list of transforms that change colours, as they are written, and what they come to for
- * one sample (color.h). They stand behind the steps that move pixels and before arithmetic. */
+/* color_steps.h: the color steps of a list of transforms: their configuration, and the operations (color.h) they
+ * produce for one sample. They follow the steps that move pixels and precede arithmetic. */
 #ifndef STKI_COLOR_STEPS_H
 #define STKI_COLOR_STEPS_H
 
@@ -9,7 +9,7 @@
 #include "operation.h"
 
 enum stki_color_operation {
-    STKI_OP_ADJUST,    /* one kind, one factor */
+    STKI_OP_ADJUST,    /* one kind with a fixed factor */
     STKI_OP_JITTER,    /* up to four kinds, random factors, random order */
     STKI_OP_GRAYSCALE, /* with probability p */
     STKI_OP_SWAP,      /* channels in another order */
@@ -23,7 +23,7 @@ typedef struct stki_color_operation_step {
     const stki_node *node;
     uint64_t draw; /* 0: nothing is drawn */
     enum stki_color_kind kind;
-    bool has[4]; /* JITTER: of brightness, contrast, saturation, hue */
+    bool has[4]; /* JITTER: which of brightness, contrast, saturation, hue are given */
     double low[4], high[4];
     double p;
     uint8_t from[3];
@@ -35,10 +35,10 @@ typedef struct stki_colors {
 } stki_colors;
 
 bool stki_colors_know(const char *operation);
-const stki_operation *stki_colors_operation(int index); /* NULL behind the last one */
+const stki_operation *stki_colors_operation(int index); /* NULL after the last one */
 stk_status stki_colors_read(stki_colors *colors, const char *operation, const stki_node *node, const char *draw,
                             stk_error *err);
-/* What they come to: at most STKI_COLOR_STEPS steps. Returns how many. */
+/* Draws the parameters for one sample. Writes at most STKI_COLOR_STEPS steps and returns their number. */
 int stki_colors_draw(const stki_colors *colors, const stki_occasion *occasion, stki_color_step *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* field_config.h: what the config says of one field of a data set. */
+/* field_config.h: the configuration of one field of a data set. */
 #ifndef STKI_FIELD_CONFIG_H
 #define STKI_FIELD_CONFIG_H
 
@@ -6,56 +6,57 @@
 #include "document.h"
 #include "packed_reader.h"
 
-/* `pad` of a field of varying length: rows of one length with a mask, instead of values and offsets. */
+/* `pad` of a field of varying length: rows padded to a common length with a mask, instead of values and offsets. */
 typedef struct stki_pad {
-    bool padded, truncate; /* truncate: what is longer than `to` is cut */
-    int64_t to;            /* 0: the longest of the batch */
+    bool padded, truncate; /* truncate: longer rows are cut to `to` */
+    int64_t to;            /* 0: the batch's longest row */
     double value;
     char element[16]; /* the value, in the field's dtype */
 } stki_pad;
 
-/* `ragged` of a field of images: each keeps a shape of its own (rows_images.h). */
+/* `ragged` of a field of images: each image keeps its own shape (rows_images.h). */
 typedef struct stki_ragged {
     bool asked;
-    int64_t max_bytes; /* of a row; 0: the largest */
+    int64_t max_bytes; /* limit per row, bytes; 0: the size of the largest row */
 } stki_ragged;
 
-/* `source.window`: windows over neighbouring samples, or elements along an array's axis. */
+/* `source.window`: windows over adjacent samples, or over elements along an array's axis. */
 enum stki_offsets { STKI_OFFSETS_FIXED, STKI_OFFSETS_SHIFTED, STKI_OFFSETS_RANDOM };
 enum stki_take { STKI_TAKE_FIRST, STKI_TAKE_LAST, STKI_TAKE_ALL };
 typedef struct stki_window {
-    int64_t length;           /* 0: there are none */
-    int64_t stride, dilation; /* from one window to the next, and inside one; at least 1 */
-    int offsets;              /* enum stki_offsets; where not fixed, the order says where windows begin */
+    int64_t length;           /* 0: no windows */
+    int64_t stride, dilation; /* step between windows, and between the samples of one window; at least 1 */
+    int offsets;              /* enum stki_offsets; unless fixed, the order determines where windows begin */
     const char *group_by;     /* "files", "none" or a field; see docs/internals/order.md */
-    int take;                 /* enum stki_take: what fields without windows give */
+    int take;                 /* enum stki_take: which samples fields without windows return */
 } stki_window;
 
-/* From one place where a window may begin to the next: windows that move may begin at any sample. */
+/* The distance between possible starts of windows: windows with variable offsets may start at any sample. */
 static inline int64_t stki_window_step(const stki_window *window)
 {
     return window->offsets == STKI_OFFSETS_FIXED ? window->stride : 1;
 }
 
-/* What `source` says of a stream of tokens. */
+/* Token options of `source`. */
 typedef struct stki_tokens {
-    bool documents, ends; /* the stream is cut where `token` begins or ends a document */
+    bool documents,
+        ends; /* the stream is split into documents at `token`; ends: it ends a document, else it begins one */
     int64_t token;
     bool packed;
     stki_pack_opts pack;
 } stki_tokens;
 
-/* Where the names of a field's classes come from, and what becomes of others: source.classes and unknown_class. */
+/* source.classes and unknown_class: where class names come from, and how other labels are handled. */
 enum stki_classes_from {
-    STKI_CLASSES_DEFAULT, /* as SORTED, of class folders */
-    STKI_CLASSES_SORTED,  /* all that occur in the field */
+    STKI_CLASSES_DEFAULT, /* as SORTED, for class folders */
+    STKI_CLASSES_SORTED,  /* all names in the field, sorted */
     STKI_CLASSES_LISTED,
-    STKI_CLASSES_FILES /* which have names of classes */
+    STKI_CLASSES_FILES /* from files that contain class names */
 };
-#define STKI_UNKNOWN_ERROR (INT64_MIN + 1) /* of `unknown`; any other value is the number that they get */
+#define STKI_UNKNOWN_ERROR (INT64_MIN + 1) /* of `unknown`; any other value is the number for unknown classes */
 #define STKI_UNKNOWN_SKIP INT64_MIN
 typedef struct stki_class_config {
-    const stki_node *node; /* where it stands in the config; NULL: not given */
+    const stki_node *node; /* its node in the config; NULL: not given */
     enum stki_classes_from from;
     const stki_node *list;
     const char **paths; /* the array is owned by the config */
@@ -65,31 +66,31 @@ typedef struct stki_class_config {
 
 typedef struct stki_field_config {
     const char *name;
-    const stki_node *node; /* where it stands in the config, for messages; NULL: from the C API */
+    const stki_node *node; /* its node in the config, for messages; NULL: from the C API */
     const char **paths;    /* shards; the array is owned by the config */
     int path_count;
     const stki_node *synthetic; /* instead of paths */
-    stki_reader_opts source;    /* how the files are opened; its texts belong to the config */
+    stki_reader_opts source;    /* how the files are opened; its strings belong to the config */
     bool sample_per_file;
     stk_dtype source_dtype, dtype;
     const char *source_layout, *layout; /* NULL: none given */
-    const char *base_dir;               /* where relative paths start that no file names; NULL: the working directory */
-    const stki_node *transforms;        /* a list, or NULL */
-    const stki_node *views;             /* a map of ranges, or NULL (views.h) */
+    const char *base_dir;        /* base of relative paths that do not come from a file; NULL: the working directory */
+    const stki_node *transforms; /* a list, or NULL */
+    const stki_node *views;      /* a map of ranges, or NULL (views.h) */
     stki_pad pad;
     stki_ragged ragged;
     stki_tokens tokens;
     stki_window window;
-    int64_t row_samples; /* rows are so many samples, window.dilation apart; 0: one, without an axis for them. Set when
+    int64_t row_samples; /* samples per row, window.dilation apart; 0: one sample, without an axis for them. Set once
                             the data set is open */
     stki_class_config classes;
-    /* The segments or positions of a packed field before it; it has no files of its own. */
+    /* This field holds the segments or positions of an earlier packed field; it has no files of its own. */
     bool derived;
     int derived_from;
     enum stki_packed_tensor derived_part;
 } stki_field_config;
 
-/* A message about the field: with its place in the config where there is one. */
+/* Fails with a message about the field, including its position in the config if it has one. */
 stk_status stki_fail_field(stk_error *err, const stki_field_config *config, stk_status status, const char *format, ...)
     STK_PRINTF(4, 5);
 

@@ -1,6 +1,6 @@
-/* first_steps.h: the steps of a list of transforms that come before all others, since they decide what a sample is: its
- * shape is read in another way, or the user's own function makes another sample of it (stk_transform). They are readers
- * around the file's reader, so that whatever comes behind sees their samples as if a file held them. */
+/* first_steps.h: the transforms that must precede all others because they define what a sample is: a new shape, or a
+ * sample computed by a user function (stk_transform). They are implemented as readers that wrap the file's reader, so
+ * that later steps see their samples as if they had been read from a file. */
 #ifndef STKI_FIRST_STEPS_H
 #define STKI_FIRST_STEPS_H
 
@@ -10,18 +10,18 @@
 #include <stoker/loader.h>
 
 bool stki_first_steps_know(const char *operation);
-const stki_operation *stki_first_steps_operation(int index); /* NULL behind the last one */
-/* What can be said of such a step without data. */
+const stki_operation *stki_first_steps_operation(int index); /* NULL after the last one */
+/* Checks such a step without the data. */
 stk_status stki_first_steps_check(const char *operation, const stki_node *node, stk_error *err);
-/* Does a function of the user make the samples? */
+/* Whether a user function makes the samples. */
 bool stki_first_steps_call(const stki_node *transforms);
-/* Puts the readers that a field's list asks for around *reader, and owns it then, also when this fails. */
+/* Wraps *reader in the readers that a field's list requires. Takes ownership of *reader, even on failure. */
 stk_status stki_first_steps_wrap(const stki_node *transforms, stki_reader **reader, stk_error *err);
 
-/* reader_shape.c: samples with the axes of `shape`, of as many elements. */
+/* reader_shape.c: samples reshaped to `shape`, with the same number of elements. */
 stk_status stki_shape_reader_open(stki_reader *inner, int ndim, const int64_t *shape, const stki_node *node,
                                   stki_reader **out, stk_error *err);
-/* reader_call.c: samples that the function of that name makes. */
+/* reader_call.c: samples computed by the registered function `name`. */
 stk_status stki_call_reader_open(stki_reader *inner, const char *name, const stki_node *node, stki_reader **out,
                                  stk_error *err);
 

@@ -1,47 +1,47 @@
-/* late_rows.h: the part of a plan for steps that come after a row is a row (late_steps.h): what is checked, allocated
- * and compiled for them. */
+/* late_rows.h: the part of a plan for the steps that follow the conversion to a row (late_steps.h): their checks,
+ * allocations and compilation. */
 #ifndef STKI_LATE_ROWS_H
 #define STKI_LATE_ROWS_H
 
 #include "plan.h"
 
 typedef struct stki_late_ops {
-    /* NULL: the plan's rows have no such step. */
+    /* The config node of this kind of step; NULL: the plan has none. */
     const stki_node *(*step)(const stki_field_plan *plan);
-    /* Of a plan that is resolved otherwise. */
+    /* Called when the rest of the plan has been resolved. */
     stk_status (*resolve)(stki_field_plan *plan, stk_error *err);
-    /* The plan's own conversions and those of the plan in it are compiled. */
+    /* Called when the conversions of the plan and of its inner plan have been compiled. */
     stk_status (*compile)(stki_field_plan *plan, enum stki_stores stores, stk_error *err);
     void (*fini)(stki_field_plan *plan);
 } stki_late_ops;
 
 extern const stki_late_ops stki_late_one_hot, stki_late_erase, stki_late_mix;
 
-/* ---- late_rows.c: all of them ---- */
+/* ---- late_rows.c: calls all of them ---- */
 
 stk_status stki_late_resolve(stki_field_plan *plan, stk_error *err);
 stk_status stki_late_compile(stki_field_plan *plan, enum stki_stores stores, stk_error *err);
 void stki_late_fini(stki_field_plan *plan);
-/* The first that the plan's rows have, as it is written; NULL: none. */
+/* The first such step of the plan; NULL: none. */
 const stki_node *stki_late_step(const stki_field_plan *plan);
 
 /* ---- late_erase.c ---- */
 
-/* Erases the box that is drawn for the row, if there is one. */
+/* Erases the box drawn for the row, if any. */
 void stki_erase_row(const stki_field_plan *plan, const stki_occasion *occasion, uint8_t *row);
 
 /* ---- late_mix.c ---- */
 
-enum { STKI_MIX_BLOCK = 4096 /* elements of a row that are mixed and rounded while they are in the cache */ };
+enum { STKI_MIX_BLOCK = 4096 /* elements mixed and rounded per block, which stays in the cache */ };
 
-/* Are rows made in f32 and mixed before they are rounded? */
+/* Whether rows are made in f32 and mixed before rounding. */
 bool stki_mix_wants_unrounded(const stki_field_plan *plan);
-/* Adds the tensors of rows that are mixed to those of their layout. */
+/* Adds the tensors of mixed rows to the plan's list. */
 void stki_mix_list_tensors(stki_field_plan *plan);
-/* Finds the fields of labels that are mixed along. */
+/* Resolves the label fields that are mixed along with images. */
 stk_status stki_mix_link(stki_field_plan *plans, int count, stk_error *err);
 
-/* ---- dtypes of rows that they can have ---- */
+/* ---- kinds of row dtypes ---- */
 
 static inline bool stki_is_whole(stk_dtype dtype)
 {

@@ -1,6 +1,5 @@
-/* late_steps.h: the steps of a list of transforms that come after a row is a row: parts of it are erased, two rows are
- * mixed, a label becomes a row of its own. As they are written, and what is drawn for one row. Names and parameters are
- * torchvision's. */
+/* late_steps.h: the transforms that operate on finished rows: erasing a part, mixing two rows, turning a label into a
+ * row (one-hot). Their configuration and the values drawn for one row. Names and parameters follow torchvision. */
 #ifndef STKI_LATE_STEPS_H
 #define STKI_LATE_STEPS_H
 
@@ -12,32 +11,32 @@ enum { STKI_LATE_CHANNELS = 16 };
 
 /* random_erasing, cutout. */
 typedef struct stki_erase {
-    const stki_node *node; /* NULL: nothing is erased */
+    const stki_node *node; /* NULL: no erasing */
     uint64_t draw;
-    bool inside; /* cutout: a box of `height` x `width` in a uniform place */
+    bool inside; /* cutout: a box of `height` x `width` at a uniformly drawn position */
     int64_t height, width;
     double p, scale[2], ratio[2];
-    bool random;     /* normal numbers instead of a value */
-    int value_count; /* 1, or one a channel */
+    bool random;     /* fill with normal random numbers instead of a value */
+    int value_count; /* 1, or one per channel */
     double value[STKI_LATE_CHANNELS];
-    /* what the arithmetic before the step came to: value is in its units */
+    /* the arithmetic before the step, folded: `value` is in units before it */
     int before_count;
     double before_a[STKI_LATE_CHANNELS], before_b[STKI_LATE_CHANNELS];
 } stki_erase;
 
 /* mixup, cutmix. */
 typedef struct stki_mix {
-    const stki_node *node; /* NULL: nothing is mixed */
+    const stki_node *node; /* NULL: no mixing */
     uint64_t draw;
-    double mixup, cutmix; /* alpha of each; 0: not among the choices */
-    bool by_pair;         /* each pair of rows draws for itself, not the global batch */
+    double mixup, cutmix; /* alpha of each; 0: not a choice */
+    bool by_pair;         /* one draw per pair of rows instead of one per global batch */
     double p;
-    const char *labels; /* the field whose rows are mixed along; NULL: none */
+    const char *labels; /* the label field mixed along; NULL: none */
 } stki_mix;
 
 /* one_hot, label_smoothing. */
 typedef struct stki_one_hot {
-    const stki_node *node; /* NULL: a field is not that */
+    const stki_node *node; /* NULL: not a one-hot field */
     int64_t classes;
     double smoothing;
 } stki_one_hot;
@@ -51,14 +50,14 @@ stk_status stki_erase_read(stki_erase *erase, const char *operation, const stki_
 stk_status stki_mix_read(stki_mix *mix, const char *operation, const stki_node *node, const char *draw, stk_error *err);
 stk_status stki_one_hot_read(stki_one_hot *one_hot, const char *operation, const stki_node *node, stk_error *err);
 
-/* False: nothing of this row. Behind that the draw gives the numbers of `random`. */
+/* False: this row is not erased. Afterwards `draw` yields the numbers for `random`. */
 bool stki_erase_draw(const stki_erase *erase, const stki_occasion *occasion, int64_t height, int64_t width,
                      stki_draw *draw, stki_rectangle *out);
 
-/* How a row and its partner make one: the row's share, or the box that comes from the partner. */
+/* How a row is combined with its partner: weighted, or with a box taken from the partner. */
 typedef struct stki_mixing {
     bool mixes, cuts;
-    float share, rest; /* of the row and of its partner; cuts: of the labels */
+    float share, rest; /* weights of the row and its partner; with cuts: of the labels */
     stki_rectangle box;
 } stki_mixing;
 

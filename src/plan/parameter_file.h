@@ -1,23 +1,23 @@
-/* parameter_file.h: parameters of a transform that stand in a file, as preparation jobs write them: JSON (or YAML), one
- * map, or a map of them by field under "fields" (docs/reference/transforms.md). */
+/* parameter_file.h: transform parameters in a file, as written by preparation jobs: a JSON (or YAML) map, or a map of
+ * such maps by field under "fields" (docs/reference/transforms.md). */
 #ifndef STKI_PARAMETER_FILE_H
 #define STKI_PARAMETER_FILE_H
 
 #include "document.h"
 
-/* `node` holds the path; a relative one starts as paths of data do: from the config file, from `base_dir` where the
- * config came from a text, from the working directory where it came from the command line. *out is the map for `field`
- * and lives as long as *document. */
+/* `node` holds the path. Relative paths are resolved like data paths: from the config file, from `base_dir` if the
+ * config is a text, or from the working directory if given on the command line. *out is the map for `field`; it is
+ * owned by *document. */
 stk_status stki_parameters_open(const stki_node *node, const char *base_dir, const char *field,
                                 stki_document **document, const stki_node **out, stk_error *err);
 
 /* ---- files of statistics, NAME.stats.json (docs/reference/statistics.md) ---- */
 
 bool stki_parameters_are_stats(const stki_document *document);
-/* The map of a field's mean and std: what the file has, or with `per` (NULL: not given) tensor or channel. */
+/* The map of a field's mean and std. `per`: "tensor" or "channel"; NULL: as stored in the file. */
 stk_status stki_stats_moments(const stki_node *field, const stki_node *per, const stki_node **out, stk_error *err);
-/* The map of a field's scale and zero point. `method`: the node of its name; a map: none was given, which is fine where
- * the file has one. */
+/* The map of a field's scale and zero point. `method`: the node with the method's name; a map means that none was
+ * given, which is allowed if the file has only one. */
 stk_status stki_stats_calibration(const stki_node *field, const stki_node *method, const stki_node **out,
                                   stk_error *err);
 

@@ -1,5 +1,6 @@
-/* plan.h: how one field's samples become rows of a batch: the dtype, shape and layout of a row, and the compiled
- * conversion for every geometry that the field's shards have. Resolved and compiled once; then read by any thread. */
+/* plan.h: how the samples of one field become rows of a batch: the dtype, shape and layout of a row, and the
+ * conversions compiled for every geometry found in the field's shards. A plan is resolved and compiled once and is then
+ * constant; any thread may read it. */
 #ifndef STKI_PLAN_H
 #define STKI_PLAN_H
 
@@ -10,136 +11,137 @@
 
 enum stki_layout { STKI_LAYOUT_NONE, STKI_LAYOUT_NCHW, STKI_LAYOUT_NHWC, STKI_LAYOUT_CHANNELS_LAST };
 
-/* What a consumer gets as a row. */
+/* The form of a row as delivered to the consumer. */
 typedef struct stki_row_form {
     stk_dtype dtype;
     enum stki_layout layout;
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS], row_bytes; /* as in the plan */
 } stki_row_form;
 
-/* What a row shows of an image, and how its pixels get there (geometry.h, resample.h, color_rows.h). Of samples without
- * a source layout all of it is empty. */
+/* Which part of an image a row shows, and how its pixels are produced (geometry.h, resample.h, color_rows.h). All zero
+ * for samples without a source layout. */
 typedef struct stki_plan_image {
     const stki_geometry *geometry;                    /* crops and resizes; NULL: none */
     const stki_colors *colors;                        /* steps that change colors; NULL: none */
-    const stki_field *box_field;                      /* where the samples' own boxes come from */
-    int height_axis, width_axis, channel_axis;        /* of the sample */
-    int64_t sample_shape[STK_MAX_DIMS];               /* of the first sample; the channels are those of all */
-    bool uniform;                                     /* samples must have the shape of the first */
-    bool resample;                                    /* rows are made by way of a block of a worker's memory */
-    bool random;                                      /* every row has a placing of its own */
-    stki_placing placing;                             /* what samples of one shape are seen through; random: not this */
-    unsigned orientations;                            /* bit n: rows can come in orientation n (geometry.h) */
-    uint8_t *fill;                                    /* of padded windows: a pixel's elements */
-    bool fill_is_bytes;                               /* all of its bytes are one */
+    const stki_field *box_field;                      /* the field with the samples' own boxes */
+    int height_axis, width_axis, channel_axis;        /* axes of the sample */
+    int64_t sample_shape[STK_MAX_DIMS];               /* of the first sample; all samples have the same channels */
+    bool uniform;                                     /* all samples must have the first one's shape */
+    bool resample;                                    /* rows are made in a block of the worker's scratch memory */
+    bool random;                                      /* every row has its own placing */
+    stki_placing placing;                             /* the placing of samples of one shape; unused if random */
+    unsigned orientations;                            /* bit n: orientation n is possible (geometry.h) */
+    uint8_t *fill;                                    /* padded windows: the elements of a fill pixel */
+    bool fill_is_bytes;                               /* all its bytes are equal: memset can be used */
     int64_t block_strides[STK_MAX_DIMS], block_bytes; /* of the block, in the order of the sample's axes */
-    /* Resized rows are converted some pixel rows at a time, while they are in the first-level cache. */
-    int64_t strip_rows, strip_bytes;          /* of the block; strip_rows 0: converted whole */
-    stki_convert *strips[4], *last_strips[4]; /* by orientation (those that transpose have none); with colors [0]: from
-                                                 planes, turned already */
-    stki_convert *padded[STKI_ORIENTATIONS];  /* from the block, where other rows are views */
+    /* Resized rows are converted a strip of pixel rows at a time, while the strip is in the L1 cache. */
+    int64_t strip_rows, strip_bytes;          /* size of a strip; strip_rows 0: converted as a whole */
+    stki_convert *strips[4], *last_strips[4]; /* by orientation (transposing ones have no strips); with colors only [0]:
+                                                 from planes that are already oriented */
+    stki_convert *padded[STKI_ORIENTATIONS];  /* from the block, if the other rows are views */
 } stki_plan_image;
 
-/* From samples of fixed shape to rows; empty for other rows. */
+/* Conversions from samples of fixed shape to rows; empty for other rows. */
 typedef struct stki_conversions {
-    int count; /* one for each way that shards are stored */
+    int count; /* one per storage format among the shards */
     int *of_shard;
-    stki_convert **turned; /* [number * STKI_ORIENTATIONS + orientation], where rows can come so; else NULL */
-    int64_t units;         /* into which a row may be cut: the fewest of all */
+    stki_convert **turned; /* [number * STKI_ORIENTATIONS + orientation]; NULL: impossible orientation */
+    int64_t units;         /* number of units a row may be divided into; minimum over all conversions */
 } stki_conversions;
 
-/* Of the rows in the slots. Where a device makes the rows that a consumer gets (plan_split.c), these are the stored
- * samples' pixels, and device.form is what comes of them. */
+/* The plan of a field's rows in the slots. If a device makes the delivered rows (plan_split.c), the slots hold the
+ * pixels of the stored samples, and device.form describes the delivered rows. */
 typedef struct stki_field_plan {
     const stki_field *field;
     const stki_field_config *config;
     const char *name;
-    int number; /* among the loader's fields */
+    int number; /* index among the loader's fields */
 
-    /* a row */
+    /* the row */
     stk_dtype dtype;
-    enum stki_layout layout, source_layout; /* source_layout: of a sample */
+    enum stki_layout layout, source_layout; /* source_layout: of the sample */
     int ndim;
-    int64_t shape[STK_MAX_DIMS];   /* of varying length: axis 0 is the largest */
+    int64_t shape[STK_MAX_DIMS];   /* with varying length: axis 0 has the maximum */
     int64_t strides[STK_MAX_DIMS]; /* bytes */
-    int64_t row_bytes;             /* of the largest */
-    int source_axis[STK_MAX_DIMS]; /* axis i is axis source_axis[i] of the sample */
+    int64_t row_bytes;             /* bytes of the largest row */
+    int source_axis[STK_MAX_DIMS]; /* axis i of the row is axis source_axis[i] of the sample */
 
-    /* how rows lie in a batch */
+    /* storage of rows in a batch */
     const stki_row_layout *rows;
-    int tensor_count, counts;                  /* counts: which of them has the offsets or lengths */
+    int tensor_count, counts;                  /* counts: index of the tensor with the offsets or lengths */
     stki_row_tensor tensors[STKI_ROW_TENSORS]; /* set by stki_plan_list_tensors */
-    bool varies;                               /* the length of axis 0 differs from batch to batch */
-    bool truncates;                            /* what is longer than shape[0] is cut to it */
-    const char *too_long;                      /* what to do about longer samples otherwise */
-    stki_pad pad;                              /* of padded rows */
+    bool varies;                               /* the length of axis 0 varies from batch to batch */
+    bool truncates;                            /* longer samples are cut to shape[0] */
+    const char *too_long;                      /* else: advice for the error about longer samples */
+    stki_pad pad;                              /* for padded rows */
 
-    /* how they are made */
-    const struct stki_row_maker *maker; /* pipeline/row_maker.h; set by the loader, like the next two */
-    const struct stki_row_maker *under; /* of a maker that wraps another */
-    bool may_split;                     /* a row may be made in parts: reading its sample costs nothing */
-    struct stki_field_plan *inner;      /* of the samples of a window; of the rows in f32 that are mixed; else NULL */
-    bool is_unrounded;                  /* this is such a plan of rows in f32 */
+    /* making rows */
+    const struct stki_row_maker *maker; /* pipeline/row_maker.h; this and the next two are set by the loader */
+    const struct stki_row_maker *under; /* the wrapped maker, if `maker` wraps one */
+    bool may_split;                     /* a row may be made in parts, because reading its sample is free */
+    struct stki_field_plan *inner;      /* of a window's samples, or of the unrounded f32 rows to mix; else NULL */
+    bool is_unrounded;                  /* this is the plan of unrounded f32 rows */
     stki_fold *fold;
-    bool converts; /* rows are conversions of samples of fixed shape */
+    bool converts; /* rows are converted from samples of fixed shape */
     stki_plan_image image;
     stki_conversions convert;
     struct {
-        const stki_one_hot *step; /* NULL: the field is no label that becomes a row */
-        uint8_t *on_off;          /* the element of another class, and of the label's */
+        const stki_one_hot *step; /* NULL: not a one-hot field */
+        uint8_t *on_off;          /* the element for the other classes, then for the label's class */
     } one_hot;
     struct {
-        const stki_erase *step; /* NULL: nothing is erased */
-        uint8_t *pixel;         /* the elements of an erased one, one a channel */
+        const stki_erase *step; /* NULL: no erasing */
+        uint8_t *pixel;         /* the elements of an erased pixel, one per channel */
         double a[STKI_LATE_CHANNELS], b[STKI_LATE_CHANNELS];
     } erase;
     struct {
-        const stki_mix *step;                /* NULL: these are no images that are mixed */
-        const struct stki_field_plan *image; /* these are the labels of that field */
-        bool paired;                      /* labels that are not mixed but come in pairs, with the first one's share */
-        stki_convert *round, *round_rest; /* f32 to the row's dtype, in blocks */
+        const stki_mix *step;                /* NULL: not images that are mixed */
+        const struct stki_field_plan *image; /* set if this field has the labels of that image field */
+        bool paired; /* labels are delivered in pairs with the first one's share instead of being mixed */
+        stki_convert *round, *round_rest; /* f32 to the row's dtype, one block at a time */
     } mix;
     struct {
-        stki_convert *convert; /* from the row above to `form`; NULL: the row is what a consumer gets */
+        stki_convert *convert; /* from the row above to `form`; NULL: the row is delivered as it is */
         stki_row_form form;
         char kernel[64]; /* "cuda:0 u8>f32" */
     } device;
 } stki_field_plan;
 
-/* What can be said of a field's layouts and transforms without knowing its data. */
+/* Checks a field's layouts and transforms without the data. */
 stk_status stki_plan_check(const stki_field_config *config, stk_error *err);
-/* Works out what a row is. The config and the field must outlive the plan. */
+/* Determines the form of a row. The config and the field must outlive the plan. */
 stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
                              stk_error *err);
-/* Finds the fields that plans name. */
+/* Resolves references between the plans' fields. */
 stk_status stki_plans_link(stki_field_plan *plans, int count, stk_error *err);
 stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err);
-void stki_plan_fini(stki_field_plan *plan); /* fine on a zeroed plan */
+void stki_plan_fini(stki_field_plan *plan); /* a zeroed plan is allowed */
 
 /* ---- plan_convert.c ---- */
 
-/* Makes the conversions of a plan that `converts`. */
+/* Compiles the conversions of a plan with `converts` set. */
 stk_status stki_conversions_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight,
                                     stk_error *err);
 void stki_conversions_fini(stki_field_plan *plan);
-/* The folded coefficients, a then b (stki_free), and the conversion of unturned rows of the first shard with them. */
+/* The folded coefficients, all a, then all b (stki_free). stki_plan_describe fills in the conversion of unrotated rows
+ * of the first shard with them. */
 stk_status stki_plan_coefficients(const stki_field_plan *plan, float **out, stk_error *err);
 void stki_plan_describe(const stki_field_plan *plan, const float *coefficients, stki_convert_desc *desc);
 
 /* ---- plan_split.c: rows made on a device ---- */
 
-/* Nothing is done to the samples, so a device has nothing to do either. */
+/* Whether rows are plain copies of samples, so that a device has nothing to do. */
 bool stki_plan_only_copies(const stki_field_plan *plan);
-/* The first thing of a resolved plan that has no form on a device, "resize" or another step's name; NULL: none. Lives
- * as long as the config. */
+/* The first feature of a resolved plan that devices do not support, such as "resize"; NULL: none. Owned by the config.
+ */
 const char *stki_plan_device_obstacle(const stki_field_plan *plan);
-/* What a device would do: the form of the stored samples, and the conversion from it to the row. */
+/* What a device would do: the form of the stored samples, and the conversion from it to the delivered row. */
 stk_status stki_plan_second_part(const stki_field_plan *plan, stki_row_form *stored, stki_convert **out,
                                  stk_error *err);
-/* From here on the plan makes `stored`; it owns the conversion. Between resolve and compile. */
+/* Makes the plan produce `stored`; takes ownership of the conversion. Call between resolve and compile. */
 void stki_plan_split(stki_field_plan *plan, const stki_row_form *stored, stki_convert *convert, const char *device);
 
-/* The row as a consumer gets it. */
+/* The form of a delivered row. */
 static inline void stki_plan_form(const stki_field_plan *plan, stki_row_form *out)
 {
     if (plan->device.convert) {
@@ -151,13 +153,13 @@ static inline void stki_plan_form(const stki_field_plan *plan, stki_row_form *ou
     memcpy(out->strides, plan->strides, sizeof plan->strides);
 }
 
-/* Of measured rows: the counts in a slot's memory, rows + 1 of them. */
+/* For measured rows: the counts in a slot's memory, rows + 1 numbers. */
 static inline int64_t *stki_row_counts(const stki_field_plan *plan, char *memory)
 {
     return (int64_t *)(void *)(memory + plan->tensors[plan->counts].offset);
 }
 
-/* Where a row of a tensor lies in a slot's memory, and how many bytes it has. */
+/* The address of a tensor's row in a slot's memory, and its size in bytes. */
 static inline char *stki_tensor_row(const stki_field_plan *plan, const stki_row_tensor *tensor, char *memory,
                                     int64_t row, int64_t *bytes)
 {
@@ -182,7 +184,7 @@ static inline char *stki_tensor_row(const stki_field_plan *plan, const stki_row_
     return memory + tensor->offset + row * *bytes;
 }
 
-/* Bytes of a slot with room for this many rows. */
+/* Bytes that a slot needs for this many rows of a tensor. */
 static inline int64_t stki_tensor_room(const stki_row_tensor *tensor, int64_t rows)
 {
     const bool counts = tensor->extent == STKI_OFFSETS || tensor->extent == STKI_LENGTHS;
@@ -190,7 +192,7 @@ static inline int64_t stki_tensor_room(const stki_row_tensor *tensor, int64_t ro
     return (rows + counts) * tensor->row_bytes;
 }
 
-/* How many units a tensor has in a batch. */
+/* Number of units of a tensor in a batch. */
 static inline int64_t stki_tensor_units(const stki_field_plan *plan, const stki_row_tensor *tensor, char *memory,
                                         int64_t rows)
 {
@@ -208,13 +210,13 @@ static inline int64_t stki_tensor_units(const stki_field_plan *plan, const stki_
     return rows;
 }
 
-/* Rows are several samples, of which `inner` is the plan. */
+/* Whether rows consist of several samples, planned by `inner`. */
 static inline bool stki_plan_is_window(const stki_field_plan *plan)
 {
     return plan->inner && plan->config->row_samples > 0;
 }
 
-/* The plan of one sample of a window; without windows the plan itself. */
+/* The plan of one sample of a window, or the plan itself if there are no windows. */
 static inline const stki_field_plan *stki_plan_of_sample(const stki_field_plan *plan)
 {
     return stki_plan_is_window(plan) ? plan->inner : plan;
@@ -227,7 +229,7 @@ static inline const char *stki_layout_name(enum stki_layout layout)
     return names[layout];
 }
 
-/* Where a row's lines, pixels and channels are. */
+/* The axes of height, width and channels in a row. */
 static inline void stki_plan_image_axes(const stki_field_plan *plan, int *h, int *w, int *c)
 {
     *h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
@@ -235,12 +237,12 @@ static inline void stki_plan_image_axes(const stki_field_plan *plan, int *h, int
     *c = *h == 0 ? 2 : 0;
 }
 
-/* From one pixel row of a row to the next, bytes. */
+/* Stride from one pixel row to the next, bytes. */
 static inline int64_t stki_plan_line_stride(const stki_field_plan *plan)
 {
     return plan->strides[plan->layout == STKI_LAYOUT_NHWC ? 0 : 1];
 }
-/* Bytes from a window's first element to what is element 0, 0, … of the row. `strides`: along the sample's axes. */
+/* Byte offset from a window's first element to element 0, 0, … of the row. `strides`: along the sample's axes. */
 static inline int64_t stki_plan_turn_offset(const stki_field_plan *plan, stki_orientation o, const int64_t *strides)
 {
     const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
@@ -258,7 +260,7 @@ static inline int64_t stki_plan_view_offset(const stki_field_plan *plan, const s
     return placing->top * strides[plan->image.height_axis] + placing->left * strides[plan->image.width_axis] +
            stki_plan_turn_offset(plan, placing->orientation, strides);
 }
-/* Of whichever orientation comes first, for its name. */
+/* The kernel of the first possible orientation; used for its name. */
 static inline const stki_convert *stki_plan_kernel(const stki_field_plan *plan, int number)
 {
     stki_convert *const *turned = plan->convert.turned + number * STKI_ORIENTATIONS;
@@ -271,7 +273,7 @@ static inline const stki_convert *stki_plan_convert(const stki_field_plan *plan,
 {
     return plan->convert.turned[plan->convert.of_shard[shard] * STKI_ORIENTATIONS + stki_orientation_number(o)];
 }
-/* From the block, whatever other rows are made of. */
+/* The conversion from the block, whether all rows or only padded ones use it. */
 static inline const stki_convert *stki_plan_block_convert(const stki_field_plan *plan, stki_orientation o)
 {
     const int n = stki_orientation_number(o);

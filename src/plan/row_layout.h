@@ -24,64 +24,65 @@ typedef struct stki_field_plan stki_field_plan;
 /* How many units a tensor has. */
 enum stki_extent {
     STKI_PER_ROW,
-    STKI_PER_ENTRY,        /* of all rows together, which lie one behind the other */
+    STKI_PER_ENTRY,        /* of all rows, stored consecutively */
     STKI_PER_PADDED_ENTRY, /* the common length for each row */
-    STKI_OFFSETS,          /* counts, i64: where the entries of each row begin, and where those of the last end */
-    STKI_LENGTHS           /* counts, i64: of each row; behind the common length, which is no part of the tensor */
+    STKI_OFFSETS,          /* counts, i64: the offset of each row's first entry, then the end of the last row's */
+    STKI_LENGTHS /* counts, i64: the length of each row; stored after the common length, which is not part of the tensor
+                  */
 };
 
 enum { STKI_ROW_TENSORS = 3 /* of one field, at most */ };
 
 typedef struct stki_row_tensor {
-    const char *name, *ending; /* NULL: the field's name; and what follows it */
+    const char *name, *ending; /* NULL: the field's name; `ending` is appended */
     enum stki_extent extent;
     stk_dtype dtype;
-    int ndim; /* axes of a unit, behind those of the extent; as a consumer gets it */
+    int ndim; /* axes of a unit, after those of the extent; as delivered */
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS], out_bytes;
-    int64_t unit_bytes; /* in a slot; a device may make something else of it (stki_plan_split) */
-    int64_t row_bytes;  /* of the largest row */
-    int64_t offset;     /* in a slot; set by the slot's layout */
-    bool late;   /* lies behind the large ones, and is also kept in ordinary memory if the batch is on a device */
-    bool viewed; /* its second axis is what views are ranges of */
+    int64_t unit_bytes; /* in a slot; the form on a device may differ (stki_plan_split) */
+    int64_t row_bytes;  /* bytes of the largest row */
+    int64_t offset;     /* offset in a slot; set by the slot's layout */
+    bool late;          /* stored after the large tensors; also kept in host memory if the batch is on a device */
+    bool viewed;        /* views are ranges of its second axis */
 } stki_row_tensor;
 
 /* A row without its padding. */
 typedef struct stki_batch_row {
     char *data;
-    int64_t bytes, entries; /* entries: of a row of varying length, else 0 */
-    const int64_t *shape; /* of an image in a shape of its own (height, width, channels in the sample's order); NULL */
+    int64_t bytes, entries; /* entries: for a row of varying length, else 0 */
+    const int64_t *shape;   /* of an image with its own: (height, width, channels in the sample's order); else NULL */
 } stki_batch_row;
 
 typedef struct stki_row_layout {
-    const char *word;   /* for saved positions: rows of other layouts are other rows */
+    const char *word;   /* written to saved positions, because different layouts give different rows */
     bool measured;      /* rows have lengths */
-    bool has_shapes;    /* rows have shapes of their own, and the plan's is flat */
-    const char *no_job; /* why a preparation job does not write such rows; NULL: it does */
+    bool has_shapes;    /* rows have their own shapes, and the plan's shape is flat */
+    const char *no_job; /* why preparation jobs cannot write such rows; NULL: they can */
     /* Fills the plan's list of tensors. */
     void (*list)(stki_field_plan *plan);
-    /* All lengths of the batch are known. NULL: nothing to do. */
+    /* Called when all lengths of the batch are known. NULL: nothing to do. */
     void (*settle)(const stki_field_plan *plan, char *memory, int64_t rows);
-    /* Makes room for another length in a batch that is settled. False: there is none. NULL: nothing to do. */
+    /* Changes the length of one row in a settled batch. False: no room. NULL: nothing to do. */
     bool (*fit)(const stki_field_plan *plan, char *memory, int64_t rows, int64_t row, int64_t length);
-    /* The row's own entries are there: fills what lies behind them. NULL: nothing does. */
+    /* Called when the row's own entries have been written: fills the padding. NULL: there is none. */
     void (*complete)(const stki_field_plan *plan, char *memory, int64_t row);
-    /* A row that has failed but stays. */
+    /* Clears a failed row that stays in the batch. */
     void (*clear)(const stki_field_plan *plan, char *memory, int64_t row);
     void (*row)(const stki_field_plan *plan, char *memory, int64_t row, stki_batch_row *out);
 } stki_row_layout;
 
 extern const stki_row_layout stki_fixed_rows, stki_ragged_rows, stki_padded_rows, stki_image_rows;
 
-/* Lists the tensors of a plan that will not change any more. */
+/* Fills the list of tensors of a plan that is otherwise complete. */
 void stki_plan_list_tensors(stki_field_plan *plan);
-/* Appends one of `unit_bytes` a unit. */
+/* Appends a tensor. stki_plan_add_values appends the first one: the rows or their entries. */
 stki_row_tensor *stki_plan_add_tensor(stki_field_plan *plan, const char *ending, enum stki_extent extent,
                                       stk_dtype dtype);
-/* The first: the rows, or their entries. */
+/* Appends the first tensor: the rows or their entries. */
 void stki_plan_add_values(stki_field_plan *plan, const char *ending, enum stki_extent extent);
-/* Zeros every tensor's part of the row but the late ones'. */
+/* Zeroes the row in all tensors but the late ones. */
 void stki_zero_row(const stki_field_plan *plan, char *memory, int64_t row);
-/* What layouts share whose rows lie one behind the other (rows_ragged.c). */
+/* Shared by the layouts whose rows are stored consecutively (rows_ragged.c). */
 void stki_ragged_settle(const stki_field_plan *plan, char *memory, int64_t rows);
 bool stki_ragged_fit(const stki_field_plan *plan, char *memory, int64_t rows, int64_t row, int64_t length);
 void stki_ragged_row(const stki_field_plan *plan, char *memory, int64_t row, stki_batch_row *out);

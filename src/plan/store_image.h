@@ -1,20 +1,20 @@
-/* store_image.h: a row that keeps the shape that geometry gives its image (rows_images.h): which shape that is, and its
- * pixels, unconverted. */
+/* store_image.h: rows that keep the shape that geometry gives their image (rows_images.h): computes the shape and
+ * stores the pixels without conversion. */
 #ifndef STKI_STORE_IMAGE_H
 #define STKI_STORE_IMAGE_H
 
 #include "resample.h"
 #include "rows_images.h"
 
-/* The shape of the row that this placing makes of a sample of this shape. */
+/* The shape of the row that this placing produces from a sample of this shape. */
 void stki_image_placed_shape(const stki_field_plan *plan, const int64_t *shape, const stki_placing *placing,
                              int64_t out[STKI_IMAGE_AXES]);
-/* The shape of the row that a sample becomes, without reading it. `shape`: of the sample. Errors as of
- * stki_geometry_apply. */
+/* The shape of the row that a sample of shape `shape` becomes, without reading it. Errors as for stki_geometry_apply.
+ */
 stk_status stki_image_shape_after(const stki_field_plan *plan, const int64_t *shape, const double *box,
                                   const stki_occasion *occasion, int64_t out[STKI_IMAGE_AXES], stk_error *err);
 
-/* `view`: as of stki_resample_view. The row has the shape resampler->row_shape. */
+/* `view`: from stki_resample_view. The row's shape is resampler->row_shape. */
 stk_status stki_image_store(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view, void *row,
                             stk_error *err);
 

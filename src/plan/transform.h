@@ -1,5 +1,5 @@
-/* transform.h: the list of transforms of a field, read: folded arithmetic, and the steps that move pixels, change
- * colors, or come after a row is a row. */
+/* transform.h: reads a field's list of transforms: folded arithmetic, and the steps that move pixels, change colors, or
+ * operate on finished rows. */
 #ifndef STKI_TRANSFORM_H
 #define STKI_TRANSFORM_H
 
@@ -8,12 +8,12 @@
 #include "geometry.h"
 #include "late_steps.h"
 
-/* A list of transforms folded into y = a[c] * x + b[c] and a store. */
+/* A list of transforms, its arithmetic folded into y = a[c] * x + b[c] followed by a store. */
 typedef struct stki_fold {
     int64_t channels; /* 1 or the sample's channels */
     double *a, *b;
-    bool cast;       /* there was a cast */
-    bool arithmetic; /* there was scale, normalize or quantize, or a step that changes colours */
+    bool cast;       /* the list has a cast */
+    bool arithmetic; /* the list has scale, normalize or quantize, or a color step */
     bool quantized;
     int32_t zero_point;
     stki_geometry geometry;
@@ -21,21 +21,21 @@ typedef struct stki_fold {
     stki_erase erase;
     stki_mix mix;
     stki_one_hot one_hot;
-    stk_dtype dtype; /* what the transforms leave: f32 after arithmetic, the quantised type, the last cast; else the
+    stk_dtype dtype; /* the resulting dtype: f32 after arithmetic, the quantized type, or the last cast's; else the
                         source's */
 } stki_fold;
 
-/* `channels`: how many the sample has, 0 if it has no declared channel axis (per-channel parameters are then refused).
+/* `channels`: the sample's number of channels; 0: no declared channel axis (per-channel parameters are then rejected).
  */
 stk_status stki_fold_create(const stki_field_config *config, stk_dtype source, int64_t channels, stki_fold **out,
                             stk_error *err);
 void stki_fold_destroy(stki_fold *fold);
-/* Is the operation arithmetic, which the coefficients and the dtype hold completely? */
+/* Whether the operation is pure arithmetic, fully represented by the coefficients and the dtype. */
 bool stki_fold_takes(const char *operation);
-/* All operations that a list of transforms may hold; NULL behind the last one. */
+/* All operations allowed in a list of transforms, by index; NULL after the last one. */
 const stki_operation *stki_fold_operation(int index);
 
-/* The file number `index` that a list of transforms reads parameters from; NULL: there are no more. */
+/* The path node of parameter file number `index` that a list of transforms refers to; NULL: no more. */
 stki_node *stki_transforms_path(const stki_node *transforms, int index);
 
 #endif
