@@ -1,5 +1,4 @@
-/* allocate.h: all memory of the library comes from here, so that it is counted by kind.
- */
+/* allocate.h: all memory of the library is allocated through these functions, which count it by kind. Any thread. */
 #ifndef STKI_ALLOCATE_H
 #define STKI_ALLOCATE_H
 
@@ -9,38 +8,37 @@
 #include <stoker/status.h>
 
 enum stki_memory_kind {
-    STKI_MEM_HOST,   /* bookkeeping and tensors in ordinary memory */
+    STKI_MEM_HOST,   /* internal structures and tensors in ordinary memory */
     STKI_MEM_SLOT,   /* batch slots */
     STKI_MEM_PINNED, /* page-locked memory */
     STKI_MEM_DEVICE, /* memory of an accelerator */
     STKI_MEM_KINDS
 };
 
-/* A table of functions that hands out aligned blocks. `free` gets the same bytes and alignment as `alloc`. Any thread.
- */
+/* An allocator of aligned blocks. `free` receives the same bytes and alignment as `alloc`. Any thread. */
 typedef struct stki_allocator {
     const char *name;
     enum stki_memory_kind kind;
-    void *(*alloc)(const struct stki_allocator *self, int64_t bytes, int64_t alignment); /* NULL: no memory */
+    void *(*alloc)(const struct stki_allocator *self, int64_t bytes, int64_t alignment); /* NULL: out of memory */
     void (*free)(const struct stki_allocator *self, void *block, int64_t bytes, int64_t alignment);
     void *context;
 } stki_allocator;
 
-extern const stki_allocator stki_heap;       /* posix_memalign; the default where NULL is passed */
+extern const stki_allocator stki_heap;       /* posix_memalign; used if the allocator is NULL */
 extern const stki_allocator stki_slot_heap;  /* the same, counted as STKI_MEM_SLOT */
 extern const stki_allocator stki_huge_pages; /* 2 MiB aligned, MADV_HUGEPAGE, zeroed; counted as STKI_MEM_SLOT */
 
-/* NULL: no memory, or an alignment that is no power of two. At least 64-byte aligned. `free` takes the numbers that
- * `alloc` was given. */
+/* NULL: out of memory, or the alignment is not a power of two. Blocks are at least 64-byte aligned. `free` must get the
+ * same bytes and alignment as `alloc`. */
 void *stki_block_alloc(const stki_allocator *allocator, int64_t bytes, int64_t alignment);
 void stki_block_free(const stki_allocator *allocator, void *block, int64_t bytes, int64_t alignment);
-/* Asks for huge pages where `block` holds whole ones; without them it stays ordinary memory. */
+/* Requests huge pages for those that lie entirely inside `block`; the rest stays ordinary memory. */
 void stki_block_prefer_huge(void *block, int64_t bytes);
 
-/* Small things from the heap; zeroed. They are counted too, at their malloc_usable_size. stki_free(NULL) is fine. */
+/* Small heap allocations, zeroed and counted with their malloc_usable_size. stki_free(NULL) is allowed. */
 void *stki_zalloc(int64_t bytes);
-void *stki_zalloc_array(int64_t count, int64_t bytes_each); /* NULL also when the product overflows */
-void *stki_resize(void *block, int64_t bytes);              /* as realloc; fresh bytes are not initialised */
+void *stki_zalloc_array(int64_t count, int64_t bytes_each); /* also NULL if the product overflows */
+void *stki_resize(void *block, int64_t bytes);              /* as realloc; new bytes are uninitialized */
 char *stki_strdup(const char *text);
 char *stki_format(const char *format, ...) STK_PRINTF(1, 2);
 void stki_free(void *block);
@@ -49,18 +47,18 @@ typedef struct stki_memory_stats {
     int64_t bytes, peak_bytes, blocks, largest_bytes, total_allocations;
 } stki_memory_stats;
 
-/* The counts behind it; a device has some of its own. */
+/* The counters behind stki_memory_stats; each device has its own set. */
 typedef struct stki_memory_counters {
     stki_counter bytes, peak, blocks, largest, total, reserved;
 } stki_memory_counters;
 
-/* `bytes` and `blocks` came, or went where negative. */
+/* Adds `bytes` and `blocks`, negative for a release. */
 void stki_counters_note(stki_memory_counters *counters, int64_t bytes, int64_t blocks);
 void stki_counters_read(const stki_memory_counters *counters, stki_memory_stats *out);
 
 void stki_memory_read(enum stki_memory_kind kind, stki_memory_stats *out);
 void stki_memory_reset_peak(enum stki_memory_kind kind);
-/* For devices and pinned memory, which do not come from an allocator above. */
+/* For device and pinned memory, which does not come from an allocator above. */
 void stki_memory_note(enum stki_memory_kind kind, int64_t bytes, int64_t blocks);
 
 #endif

@@ -1,32 +1,32 @@
-/* apart.h: libraries that cannot be trusted with damaged files, in a process of their own.
+/* apart.h: isolates libraries that may crash on damaged files in a child process.
  *
- * A program that shows or checks files calls stki_apart_begin first. The first time that such a library is about to
- * open a file, the program starts itself again with the same arguments (posix_spawn, never fork: there may be threads).
- * The second process does all the work and prints the results; the first one waits and ends as the second one did. If
- * that was by a signal, the first one reports the file as corrupt, with what the second was doing.
+ * A program that displays or checks files calls stki_apart_begin first. The first time that such a library is about to
+ * open a file, the program re-executes itself with the same arguments (posix_spawn instead of fork, because other
+ * threads may be running). The child does all the work and prints the results; the parent waits for it and exits with
+ * the same status. If the child was killed by a signal, the parent reports the file as corrupt and names the operation
+ * that crashed.
  *
- * Without stki_apart_begin, as in every program that uses the library, all of this does nothing. Any thread.
- */
+ * Without stki_apart_begin, as in all programs that use the library, these functions do nothing. Any thread. */
 #ifndef STKI_APART_H
 #define STKI_APART_H
 
 #include <stdint.h>
 #include <stoker/status.h>
 
-/* Reports the error as the program does with others, and returns the exit status. */
+/* Reports the error in the program's usual way and returns the exit status. */
 typedef int stki_apart_report(void *context, const stk_error *err);
 
-/* `argv` is that of main. What it and the context point to must stay. */
+/* `argv` is main's. It and the context must remain valid until the process exits. */
 void stki_apart_begin(char **argv, stki_apart_report *report, void *context);
-/* Before a library of this name, a static text, opens `path`. In the first process it does not return. */
+/* Call before the library of this name (a static string) opens `path`. In the parent it does not return. */
 void stki_apart_need(const char *path, const char *library);
 
-/* In the second process: the calling thread is inside such a library, and ends the process when it has spent some
- * seconds of processor time in it without leaving. Not nested. */
+/* In the child: marks the calling thread as inside such a library. The process exits if the thread spends more than a
+ * few seconds of CPU time in it. Not nested. */
 void stki_apart_enter(void);
 void stki_apart_leave(void);
-/* Between them: what is being done, for the report, with how many bytes of data (0: with metadata alone), which decides
- * how long it may take: "FILE: NAME: libhdf5 crashed while DOING". `name` may be NULL. */
+/* Call between enter and leave: sets the current operation for the report, "FILE: NAME: libhdf5 crashed while DOING".
+ * `bytes`: the amount of data involved (0: only metadata), which determines the time allowed. `name` may be NULL. */
 void stki_apart_note(const char *path, const char *name, const char *doing, int64_t bytes);
 
 #endif

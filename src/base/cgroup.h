@@ -1,6 +1,6 @@
-/* cgroup.h: how much of the machine the control groups leave to this process. A group limits it, and so do all groups
- * above that. `membership` is /proc/self/cgroup, `mount` is /sys/fs/cgroup, unless in tests; versions 1 and 2. What
- * cannot be found out sets no limit. */
+/* cgroup.h: the CPU and memory limits that control groups (versions 1 and 2) impose on this process: those of its own
+ * group and of all ancestors. `membership` is /proc/self/cgroup and `mount` is /sys/fs/cgroup, except in tests. Values
+ * that cannot be read impose no limit. */
 #ifndef STKI_CGROUP_H
 #define STKI_CGROUP_H
 
@@ -10,9 +10,9 @@
 #define STKI_CGROUP_MOUNT "/sys/fs/cgroup"
 
 typedef struct stki_cgroup_cpu {
-    double quota; /* processors, the smallest of all groups; 0: none */
-    /* Of the group with that quota, since it was made: periods that its processes ran in, those in which they had used
-     * their time before the end, and how long they then had to wait, all together. */
+    double quota; /* processors, the minimum over all groups; 0: unlimited */
+    /* Of the group with that quota, since it was created: periods in which its processes ran, periods in which they
+     * exhausted the quota, and the total time they were throttled. */
     int64_t periods, throttled, throttled_ns;
 } stki_cgroup_cpu;
 
@@ -20,9 +20,9 @@ void stki_cgroup_cpu_read(const char *membership, const char *mount, stki_cgroup
 double stki_cgroup_cpu_quota(const char *membership, const char *mount);
 
 typedef struct stki_cgroup_memory {
-    int64_t limit; /* the smallest; -1: none */
-    /* The least that a group leaves below its limit, which need not be the smallest one. Pages of files that need not
-     * be written first are free: the system drops them when memory is wanted. -1: there is no limit. */
+    int64_t limit; /* the minimum over all groups; -1: none */
+    /* The minimum over all groups of limit minus usage; not necessarily in the group with the smallest limit. Clean
+     * page cache counts as free, because the kernel drops it under memory pressure. -1: no limit. */
     int64_t free;
 } stki_cgroup_memory;
 

@@ -1,4 +1,5 @@
-/* checked.h: arithmetic on sizes that come from a file. Each returns false if the result does not fit. */
+/* checked.h: overflow-checked arithmetic for sizes read from files. Each function returns false if the result does not
+ * fit. */
 #ifndef STKI_CHECKED_H
 #define STKI_CHECKED_H
 
@@ -15,7 +16,7 @@ static inline bool stki_add(int64_t a, int64_t b, int64_t *out)
     return !__builtin_add_overflow(a, b, out);
 }
 
-/* Does [offset, offset + size) lie inside [0, total)? All must be >= 0. */
+/* Whether [offset, offset + size) is inside [0, total); false if an argument is negative. */
 static inline bool stki_inside(int64_t offset, int64_t size, int64_t total)
 {
     return offset >= 0 && size >= 0 && offset <= total && size <= total - offset;

@@ -14,7 +14,7 @@ static inline int64_t stki_now_ns(void)
     return t.tv_sec * STKI_SECOND + t.tv_nsec;
 }
 
-/* The same clock, read in 5 ns and a few milliseconds behind: for reports of what takes long. */
+/* The same clock, but it takes only 5 ns to read and lags by a few milliseconds: for reports of slow operations. */
 static inline int64_t stki_coarse_ns(void)
 {
     struct timespec t;
@@ -22,7 +22,7 @@ static inline int64_t stki_coarse_ns(void)
     return t.tv_sec * STKI_SECOND + t.tv_nsec;
 }
 
-/* Processor time of the calling thread. */
+/* CPU time of the calling thread. */
 static inline int64_t stki_thread_cpu_ns(void)
 {
     struct timespec t;
@@ -30,7 +30,7 @@ static inline int64_t stki_thread_cpu_ns(void)
     return t.tv_sec * STKI_SECOND + t.tv_nsec;
 }
 
-/* A timeout in ns from now as a point in time; negative means for ever. */
+/* Converts a timeout in ns to a deadline; negative means no limit (INT64_MAX). */
 static inline int64_t stki_deadline_ns(int64_t timeout_ns)
 {
     int64_t now = stki_now_ns();

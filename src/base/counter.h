@@ -1,4 +1,4 @@
-/* counter.h: the atomics that are not a protocol: reference counts and statistics. */
+/* counter.h: atomics that do not synchronize other data: statistics and reference counts. */
 #ifndef STKI_COUNTER_H
 #define STKI_COUNTER_H
 
@@ -31,14 +31,14 @@ static inline void stki_count_max(stki_counter *counter, int64_t value)
         ;
 }
 
-/* References: a new one may be taken only by somebody who holds one. The last release pairs with all earlier ones, so
- * that whoever destroys sees everything that the others did. */
+/* Reference counts. Only a thread that holds a reference may take another one. The last release synchronizes with all
+ * earlier ones, so that the thread that destroys the object sees all writes of the others. */
 static inline void stki_ref(stki_counter *refs)
 {
     atomic_fetch_add_explicit(refs, 1, memory_order_relaxed);
 }
 
-static inline bool stki_unref(stki_counter *refs) /* true: it was the last */
+static inline bool stki_unref(stki_counter *refs) /* true: it was the last reference */
 {
     return atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel) == 1;
 }

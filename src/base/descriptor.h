@@ -1,30 +1,32 @@
-/* descriptor.h: file descriptors, which a process has few of and shares with whatever else it runs. Running out of them
- * is never the fault of the file that was to be opened: a thread with patience waits until one is free again, and files
- * that may be opened again for each read give theirs up before the process runs short. Any thread. */
+/* descriptor.h: file descriptors, a limited resource shared with the rest of the process. Running out of them is not an
+ * error of the file being opened: a thread with patience waits until one becomes free, and files that can be reopened
+ * for each read release theirs before the process runs short. Any thread. */
 #ifndef STKI_DESCRIPTOR_H
 #define STKI_DESCRIPTOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How long a thread waits for the process to have descriptors, or the kernel memory, again. */
+/* How long a thread waits when the process has run out of descriptors or the kernel out of memory. */
 typedef struct stki_patience {
     int64_t ns;
-    bool (*given_up)(const void *context); /* asked now and then: nobody waits for the result any more; NULL: never */
+    bool (*given_up)(
+        const void *context); /* polled while waiting: true if the result is no longer needed; NULL: never */
     const void *context;
 } stki_patience;
 
-/* Of the calling thread from now on; the struct stays the caller's. NULL: it does not wait. */
+/* Sets the patience of the calling thread. The caller owns the struct, which must stay valid while it is set. NULL: do
+ * not wait. */
 void stki_patience_set(const stki_patience *patience);
 
-/* open(2) for reading, with O_CLOEXEC and `flags`, interrupted or not; -1 and errno. Waits as patient as the thread is;
- * `try` never waits. */
+/* open(2) for reading, with O_CLOEXEC and `flags`, retried after EINTR. Returns -1 and sets errno on failure.
+ * stki_descriptor_open waits as long as the thread's patience allows; stki_descriptor_try never waits. */
 int stki_descriptor_open(const char *path, int flags);
 int stki_descriptor_try(const char *path, int flags);
 
-/* May one more be held for good? The rest, a quarter of what the process may have and at least 64, is left to others
- * and to files that are opened for a moment. False: it is to be closed. `optional`: it serves a question that can be
- * left out, of which there are to be few. */
+/* Whether one more descriptor may be kept open permanently. A quarter of the limit, at least 64, is reserved for other
+ * code and for files that are opened briefly. False: the caller must close it. `optional`: the descriptor serves an
+ * optional check; fewer of those are allowed. */
 bool stki_descriptor_keep(bool optional);
 void stki_descriptor_kept_no_more(bool optional);
 

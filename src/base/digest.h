@@ -1,5 +1,5 @@
-/* digest.h: 128-bit sums: fingerprints, which say whether two things are the same, and sums of digests modulo 2^128,
- * which do not depend on the order of their parts. XXH3-128 of xxHash, so that other programs can compute them too. */
+/* digest.h: 128-bit digests: fingerprints, which identify content, and sums of digests modulo 2^128, which do not
+ * depend on the order of their parts. Uses XXH3-128 of xxHash, so that other programs can compute the same values. */
 #ifndef STKI_DIGEST_H
 #define STKI_DIGEST_H
 
@@ -23,25 +23,25 @@ static inline bool stki_u128_equal(stki_u128 a, stki_u128 b)
 }
 
 enum { STKI_U128_TEXT = 33 };
-/* 32 hexadecimal digits, the highest first, into `text`, which is returned. */
+/* Writes 32 hexadecimal digits, most significant first, and returns `text`. */
 const char *stki_u128_text(stki_u128 value, char text[STKI_U128_TEXT]);
-/* Such a text, nothing before or behind it; false: it is none. */
+/* Parses such a text; false if it is malformed or has other characters before or after it. */
 bool stki_u128_read(const char *text, stki_u128 *out);
 
 stki_u128 stki_digest(const void *data, int64_t bytes);
 uint64_t stki_digest_64(const void *data, int64_t bytes);
 
-/* The same of data that comes in pieces. NULL: no memory. */
+/* The same for data that arrives in pieces. NULL: out of memory. */
 typedef struct stki_digest_stream stki_digest_stream;
 stki_digest_stream *stki_digest_stream_create(void);
 void stki_digest_stream_add(stki_digest_stream *stream, const void *data, int64_t bytes);
-uint64_t stki_digest_stream_64(const stki_digest_stream *stream); /* of everything so far */
-void stki_digest_stream_destroy(stki_digest_stream *stream);      /* NULL is fine */
+uint64_t stki_digest_stream_64(const stki_digest_stream *stream); /* digest of all data so far */
+void stki_digest_stream_destroy(stki_digest_stream *stream);      /* NULL is allowed */
 
-/* Fingerprints grow part by part: each is hashed together with what was before. */
+/* Fingerprints are built part by part: each part is hashed together with the previous fingerprint. */
 void stki_fingerprint_bytes(stki_u128 *fingerprint, const void *data, int64_t bytes);
 void stki_fingerprint_number(stki_u128 *fingerprint, int64_t number);
-void stki_fingerprint_text(stki_u128 *fingerprint, const char *text); /* NULL is not "" */
+void stki_fingerprint_text(stki_u128 *fingerprint, const char *text); /* NULL and "" differ */
 
 /* Adds the XXH3-128 of each of `count` records of `words` 64-bit words (little-endian) to `sum`; words <= 8. */
 void stki_digest_add(stki_u128 *sum, const uint64_t *records, int words, int64_t count);

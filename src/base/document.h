@@ -1,15 +1,14 @@
-/* document.h: a configuration text as a tree of nodes that remember where they stand, so that every later message can
- * name file and line. YAML in (yaml.c, over libyaml; JSON is YAML), edits by dotted path (`--set`), JSON and YAML out.
+/* document.h: a configuration text as a tree of nodes with their source positions, so that later messages can name file
+ * and line. Reads YAML (yaml.c, with libyaml; JSON is YAML), applies edits by dotted path (`--set`), writes JSON and
+ * YAML.
  *
- * A document owns all its nodes; they live until stki_document_destroy. One thread at a time.
- * While reading: `${VAR}` in a value is replaced from the environment (unset: an error; `$$` is `$`), a top-level
- * `include: FILE` or `include: [FILES]` merges those files first (relative to the including file; later keys win; maps
- * merge, the rest replaces; cycles and depth above 16 are errors), duplicate keys are errors, aliases work (each is a
- * copy) but may not recurse. Refused by name: `!` tags, `<<` merge keys, more than one document, keys that are no
- * plain text, control characters.
- * Statuses: STK_E_CONFIG for wrong text, STK_E_LIMIT for too much of it (the numbers below), STK_E_NOT_FOUND or
- * STK_E_IO for a file, STK_E_MEMORY.
- */
+ * A document owns all its nodes, which live until stki_document_destroy. One thread at a time. While reading: `${VAR}`
+ * in a value is replaced from the environment (unset: an error; `$$` is `$`). A top-level `include: FILE` or `include:
+ * [FILES]` merges those files first (relative to the including file; later keys win; maps are merged, other values
+ * replaced; cycles and depth above 16 are errors). Duplicate keys are errors. Aliases are allowed (each is a copy) but
+ * must not recurse. Rejected, with a message that names the construct: `!` tags, `<<` merge keys, multiple documents,
+ * keys that are not plain text, control characters. Statuses: STK_E_CONFIG for invalid text, STK_E_LIMIT if it exceeds
+ * the limits below, STK_E_NOT_FOUND or STK_E_IO for a file, STK_E_MEMORY. */
 #ifndef STKI_DOCUMENT_H
 #define STKI_DOCUMENT_H
 
@@ -23,11 +22,11 @@
 enum {
     STKI_DOCUMENT_BYTES = 16 << 20,  /* text of all files and assignments together, and texts after expansion */
     STKI_DOCUMENT_NODES = 100000,    /* after expansion of aliases, includes and assignments */
-    STKI_DOCUMENT_DEPTH = 64,        /* nodes inside nodes, the root counted */
-    STKI_DOCUMENT_KEYS = 1024,       /* of one map */
-    STKI_DOCUMENT_KEY_BYTES = 255,   /* of one key */
-    STKI_DOCUMENT_ANCHORS = 256,     /* of one file */
-    STKI_DOCUMENT_INCLUDE_DEPTH = 16 /* files including files, the first counted */
+    STKI_DOCUMENT_DEPTH = 64,        /* nesting depth, including the root */
+    STKI_DOCUMENT_KEYS = 1024,       /* per map */
+    STKI_DOCUMENT_KEY_BYTES = 255,   /* per key */
+    STKI_DOCUMENT_ANCHORS = 256,     /* per file */
+    STKI_DOCUMENT_INCLUDE_DEPTH = 16 /* nesting depth of includes, including the first file */
 };
 
 typedef struct stki_document stki_document;
@@ -36,83 +35,84 @@ enum stki_node_kind { STKI_NODE_SCALAR, STKI_NODE_LIST, STKI_NODE_MAP };
 
 typedef struct stki_node {
     enum stki_node_kind kind;
-    const char *file;   /* a path, "text" or "--set a.b=c"; lives as long as the document */
-    int line, column;   /* 1 is the first; 0: the origin has no lines (an assignment) */
-    bool quoted;        /* scalars: was written in quotes, so it is a text whatever it looks like */
+    const char *file;   /* a path, "text" or "--set a.b=c"; owned by the document */
+    int line, column;   /* from 1; 0: the source has no lines (an assignment) */
+    bool quoted;        /* scalars: written in quotes, so always a text */
     const char *text;   /* scalars; "" for an empty one (nothing, ~ or null) */
-    const char *opened; /* scalars that name a file: the path from the working directory, once it is known, or NULL */
+    const char *opened; /* scalars that name a file: the resolved path; NULL: not resolved or no path */
     int count;          /* items of a list, entries of a map */
-    int capacity;       /* of items and keys; for the builders */
+    int capacity;       /* allocated items and keys; for the builders */
     struct stki_node **items;
     const char **keys;              /* maps: keys[i] names items[i] */
     const struct stki_node *parent; /* NULL: the root */
-    const char *key;                /* under which the parent has it; NULL: the root, or an item of a list */
-    int key_line, key_column;       /* where the key stands */
-    int layer; /* of two nodes, the one from the source that is laid over the other's has the larger one */
+    const char *key;                /* key in the parent; NULL: the root, or an item of a list */
+    int key_line, key_column;       /* position of the key */
+    int layer; /* precedence: a node from a source that overrides another source has a larger layer */
 } stki_node;
 
-/* `base_dir` for stki_document_parse: includes are refused. */
+/* `base_dir` for stki_document_parse: includes are rejected. */
 #define STKI_NO_INCLUDE ""
 
-/* `origin` stands in messages; relative includes start from `base_dir` (NULL: the working directory). */
+/* `origin` is named in messages. Relative includes start from `base_dir` (NULL: the working directory). */
 stk_status stki_document_parse(const char *text, int64_t length, const char *origin, const char *base_dir,
                                stki_document **out, stk_error *err);
 /* Must be a regular file. */
 stk_status stki_document_open(const char *path, stki_document **out, stk_error *err);
 void stki_document_destroy(stki_document *document);
-/* A map, perhaps empty. */
+/* Always a map, possibly empty. */
 const stki_node *stki_document_root(const stki_document *document);
 
-/* "loader.batch_size=256": the value is read as YAML (`a={b: [1, 2]}`; nothing after the = is null). Replaces what is
- * there, or with ?= instead of = keeps it unless it is null; missing maps on the way are made. In a list a number
- * addresses an item, and the number of items appends one
- * ("a.list.0=x"); where there is nothing yet, 0 begins a list. On failure the document is as it was. */
+/* Applies "loader.batch_size=256". The value is parsed as YAML (`a={b: [1, 2]}`; nothing after the = is null). Replaces
+ * the existing value; with ?= instead of = it keeps the existing value unless that is null. Missing maps along the path
+ * are created. In a list, a number selects an item, and the number of items appends one ("a.list.0=x"); if nothing
+ * exists yet, 0 starts a list. On failure the document is unchanged. */
 stk_status stki_document_set(stki_document *document, const char *assignment, stk_error *err);
-/* The same in two parts; `origin` stands in messages. */
+/* The same with path and value as separate arguments; `origin` is named in messages. */
 stk_status stki_document_set_value(stki_document *document, const char *path, const char *value, const char *origin,
                                    stk_error *err);
-/* The same with a scalar that is not parsed; quoted: it is a text even if it looks like a number. */
+/* The same with a scalar that is not parsed. quoted: it is a text even if it looks like a number. */
 stk_status stki_document_set_text(stki_document *document, const char *path, const char *text, bool quoted,
                                   const char *origin, stk_error *err);
-/* The document as YAML that reads back to the same tree: includes, variables and aliases resolved. */
+/* Writes the document as YAML that parses to the same tree, with includes, variables and aliases resolved. */
 void stki_document_write(const stki_document *document, FILE *to);
 
-/* NULL if the key is not there or `map` is NULL or no map. */
+/* NULL if the key does not exist, or `map` is NULL or not a map. */
 const stki_node *stki_node_get(const stki_node *map, const char *key);
-/* NULL if there is no such item or `list` is NULL or no list. */
+/* NULL if the item does not exist, or `list` is NULL or not a list. */
 const stki_node *stki_node_at(const stki_node *list, int index);
-/* An empty scalar that is not quoted. Also true for NULL. */
+/* Whether the node is an empty unquoted scalar. Also true for NULL. */
 bool stki_node_is_null(const stki_node *node);
 /* Whether both have the same content; the entries of maps must be in the same order. */
 bool stki_node_equal(const stki_node *a, const stki_node *b);
 /* "a text", "a list", "a map" or "nothing", for messages. */
 const char *stki_node_kind_name(const stki_node *node);
-/* "loader.batch_size", "fields.image.transforms.0"; "" for the root; cut if it does not fit. Returns the buffer. */
+/* Writes the path, "loader.batch_size", "fields.image.transforms.0"; "" for the root. Truncated if it does not fit.
+ * Returns the buffer. */
 const char *stki_node_path(const stki_node *node, char *buffer, int size);
-/* The path to open for a scalar: a relative one starts from the folder of the file that the scalar is in, in a text
- * from base_dir (NULL: the working directory), in an assignment from the working directory. NULL: no memory. The
+/* The path to open for a scalar. A relative path starts from the folder of the file that contains the scalar; in a text
+ * from base_dir (NULL: the working directory); in an assignment from the working directory. NULL: out of memory. The
  * caller frees it. */
 char *stki_node_path_from(const stki_node *node, const char *base_dir);
-/* node->opened, or the node's text if that is not set. STK_E_CONFIG: not a text, or an empty one. */
+/* node->opened, or the node's text if that is NULL. STK_E_CONFIG: not a text, or empty. */
 stk_status stki_node_file(const stki_node *node, const char **out, stk_error *err);
 /* Sets node->opened. */
 stk_status stki_document_resolve(stki_document *document, stki_node *node, const char *base_dir, stk_error *err);
-/* stki_document_write, with every text whose `opened` is set replaced by that path, made absolute. */
+/* As stki_document_write, but texts with `opened` set are replaced by that path, made absolute. */
 stk_status stki_document_write_absolute(const stki_document *document, FILE *to, stk_error *err);
 
-/* As new JSON: plain scalars become null, bool, integer or real where they are one, the rest is text. NULL: no memory.
- */
+/* A new JSON value: plain scalars become null, bool, integer or real if they have that form, all others strings. NULL:
+ * out of memory. */
 json_t *stki_node_json(const stki_node *node);
 
-/* STK_E_CONFIG at the node: "FILE:LINE: PATH: ...", with the path filled in here. record holds the line, offset the
- * column. */
+/* Fails with STK_E_CONFIG at the node: "FILE:LINE: PATH: ...", where this function adds the path. The error's record
+ * holds the line, its offset the column. */
 stk_status stki_fail_node(stk_error *err, const stki_node *node, const char *format, ...) STK_PRINTF(3, 4);
-/* The same at its key, for complaints about the key. */
+/* The same at the position of its key, for errors about the key. */
 stk_status stki_fail_key(stk_error *err, const stki_node *node, const char *format, ...) STK_PRINTF(3, 4);
-/* "FILE:LINE: PATH: found F, expected E", F being what the node holds. */
+/* "FILE:LINE: PATH: found F, expected E", where F is the node's content. */
 stk_status stki_fail_value(stk_error *err, const stki_node *node, const char *expected_format, ...) STK_PRINTF(3, 4);
 
-/* Values. Each names the node and what was expected when the text is none. */
+/* Parse values. On failure the error names the node and the expected form. */
 stk_status stki_node_int(const stki_node *node, int64_t *out, stk_error *err);      /* decimal, no leading zeros */
 stk_status stki_node_double(const stki_node *node, double *out, stk_error *err);    /* finite; also 1e-3, .5 */
 stk_status stki_node_bool(const stki_node *node, bool *out, stk_error *err);        /* true or false */
@@ -122,10 +122,10 @@ stk_status stki_node_size(
     stk_error *err); /* 64MiB, 1.5GB, 4096; k M G T = 1000^n, Ki Mi Gi Ti = 1024^n, an optional B; also quoted */
 stk_status stki_node_time(const stki_node *node, int64_t *out_ns,
                           stk_error *err); /* 1.5s, 20ms, 3us, 10ns, 2m, 1h; a bare number is seconds; also quoted */
-/* The index of the node's text in `words`, which NULL ends; else names the nearest or lists them. A word "null" is
- * found by null, with or without quotes. */
+/* The index of the node's text in `words`, terminated by NULL. The error suggests the nearest word or lists all. The
+ * word "null" also matches null, quoted or not. */
 stk_status stki_node_word(const stki_node *node, const char *const *words, int *out, stk_error *err);
-/* Refuses keys of a map that are not among `count` keys. */
+/* Rejects keys of a map that are not among `count` keys. */
 stk_status stki_node_known_keys(const stki_node *map, const char *const *keys, int count, stk_error *err);
 
 #endif

@@ -1,19 +1,19 @@
-/* document_build.h: how the files behind document.h build a tree. Nodes and texts lie in the document's own blocks and
- * are let go together. */
+/* document_build.h: how the files behind document.h build a tree. Nodes and texts are allocated from blocks of the
+ * document and freed with it. */
 #ifndef STKI_DOCUMENT_BUILD_H
 #define STKI_DOCUMENT_BUILD_H
 
 #include "document.h"
 
 struct stki_document {
-    struct stki_document_block *blocks;         /* the newest first */
-    int64_t read_bytes, text_bytes, node_count; /* against the limits */
-    stki_node *root;                            /* its layer is the largest one in the tree */
-    int layer;                                  /* of new nodes */
-    bool assigned;                              /* that is the layer of the assignments, which are one source */
+    struct stki_document_block *blocks;         /* newest first */
+    int64_t read_bytes, text_bytes, node_count; /* counted against the limits */
+    stki_node *root;                            /* its layer is the largest in the tree */
+    int layer;                                  /* layer of new nodes */
+    bool assigned; /* the current layer is that of the assignments, which form one source */
 };
 
-/* Where a new node goes, and what stands in messages about it. */
+/* The place of a new node, and what messages about it say. */
 typedef struct stki_node_seat {
     const char *file;
     int line, column;
@@ -23,7 +23,7 @@ typedef struct stki_node_seat {
     int depth; /* 1: the root */
 } stki_node_seat;
 
-/* Zeroed memory of the document; NULL: none left, and err says so. */
+/* Zeroed memory owned by the document; NULL: out of memory, and err is set. */
 void *stki_document_alloc(stki_document *document, int64_t bytes, stk_error *err);
 /* A copy that ends with a NUL, counted against STKI_DOCUMENT_BYTES. */
 stk_status stki_document_text(stki_document *document, const char *text, int64_t length, const stki_node_seat *seat,
@@ -33,14 +33,14 @@ stk_status stki_node_create(stki_document *document, enum stki_node_kind kind, c
                             stki_node **out, stk_error *err);
 /* Appends under child->key (maps) or at the end (lists) and makes `parent` the child's parent. */
 stk_status stki_node_append(stki_document *document, stki_node *parent, stki_node *child, stk_error *err);
-/* A deep copy with a seat of its own; the copies keep the lines of their originals. */
+/* A deep copy at another place; the copies keep the lines of the originals. */
 stk_status stki_node_copy(stki_document *document, const stki_node *from, const stki_node_seat *seat, stki_node **out,
                           stk_error *err);
 
-/* An empty one. */
+/* Creates an empty document. */
 stk_status stki_document_create(stki_document **out, stk_error *err);
 
-/* One YAML text to a tree whose top sits at `seat` (its line 0: the origin has no lines). *out is NULL if the text is
+/* Parses one YAML text to a tree whose root is at `seat` (line 0: the source has no lines). *out is NULL if the text is
  * empty. */
 stk_status stki_yaml_read(stki_document *document, const char *text, int64_t length, const stki_node_seat *seat,
                           stki_node **out, stk_error *err);

@@ -1,18 +1,18 @@
-/* error.h: filling a stk_error. Arguments may point into the error that is filled. What a terminal would obey instead
- * of show (control characters in file names or file contents) is written as ?, and a message that is too long ends in
- * "...". Every function returns the status it was given, so that a failure is one line:
- *     return stki_fail(err, STK_E_RANGE, "%s: no sample %" PRId64, path, index);
- */
+/* error.h: functions that fill in a stk_error. Arguments may point into the error being filled in. Control characters
+ * (from file names or contents) that a terminal would interpret are written as ?, and a message that is too long ends
+ * in "...". Every function returns the status it was given, so that failing is a single statement:
+ *     return stki_fail(err, STK_E_RANGE, "%s: no sample %" PRId64, path, index); */
 #ifndef STKI_ERROR_H
 #define STKI_ERROR_H
 
 #include <stdbool.h>
 #include <stoker/status.h>
 
-/* The message alone; record and offset become -1, the texts "". */
+/* Only a message; record and offset become -1, the strings "". */
 stk_status stki_fail(stk_error *err, stk_status status, const char *format, ...) STK_PRINTF(3, 4);
 
-/* The facts about a place in a file. NULL or -1: not known; write -1 out, 0 is the first record and the first byte. */
+/* The facts about a place in a file. NULL or -1: unknown. Write out the -1, because 0 is the first record and the first
+ * byte. */
 typedef struct stki_place {
     const char *file;
     int64_t record;
@@ -21,41 +21,43 @@ typedef struct stki_place {
     const char *expected;
 } stki_place;
 
-/* "FILE: record R: offset O: WHAT: found F, expected E", leaving out what is not known. */
+/* "FILE: record R: offset O: WHAT: found F, expected E", omitting unknown parts. */
 stk_status stki_fail_at(stk_error *err, stk_status status, stki_place place, const char *format, ...) STK_PRINTF(4, 5);
-/* STK_E_IO from errno (STK_E_NOT_FOUND for ENOENT and ENOTDIR, STK_E_MEMORY for ENOMEM, STK_E_RESOURCE for EMFILE and
- * the like, with how many descriptors there may be): "FILE: WHAT: strerror". */
+/* Status from errno: STK_E_NOT_FOUND for ENOENT and ENOTDIR, STK_E_MEMORY for ENOMEM, STK_E_RESOURCE for EMFILE and
+ * similar (with the limit on descriptors), else STK_E_IO. "FILE: WHAT: strerror". */
 stk_status stki_fail_errno(stk_error *err, int error_number, const char *file, const char *format, ...)
     STK_PRINTF(4, 5);
-/* The state of the process or of the system, not of a file: no descriptor, memory or lock is left. */
+/* Whether the error is caused by the state of the process or system, not by a file: no descriptors, memory or locks
+ * left. */
 bool stki_is_scarce(int error_number);
 /* STK_E_MEMORY: "out of memory: N bytes for WHAT". */
 stk_status stki_fail_memory(stk_error *err, int64_t bytes, const char *what);
-/* STK_E_BAD_ARG if an argument is NULL that must not be: "ARGUMENT: found NULL". */
+/* STK_E_BAD_ARG if a required argument is NULL: "ARGUMENT: found NULL". */
 stk_status stki_check_given(const void *given, const char *argument, stk_error *err);
 
-/* For who knows better where it happened than the function that failed. Both return `status` and do nothing where it is
- * no error.
+/* Both add a place to an error, for callers that know more about it than the function that failed. They return `status`
+ * and do nothing if it is not an error.
  *
- * Adds the record to an error without one: the field, and "record R: " in the message, behind its file. */
+ * Adds a record number to an error without one: sets the field and inserts "record R: " after the file in the message.
+ */
 stk_status stki_fail_record(stk_error *err, stk_status status, int64_t record);
-/* Puts "FILE: record R: " (-1: none) and "WHAT: " (NULL: none) before the message of an error that has no place; found
- * and expected stay. */
+/* Inserts "FILE: record R: " (-1: no record) and "WHAT: " (NULL: none) before the message of an error without a place;
+ * found and expected are kept. */
 stk_status stki_fail_place(stk_error *err, stk_status status, const char *file, int64_t record, const char *what);
 
 void stki_error_clear(stk_error *err);
-/* Sets the facts alone, for a message that has another shape. */
+/* Sets only the facts, for messages of a different form. */
 void stki_error_facts(stk_error *err, stki_place place);
 
-/* Short text for a place's found and expected, in a buffer that lives as long as the caller's block:
+/* A short string for a place's found and expected, in a buffer that lives as long as the caller's block:
  *     stki_fail_at(err, …, (stki_place){path, -1, -1, STKI_TEXT("%d", n), NULL}, …) */
 #define STKI_TEXT(...) stki_text((char[96]){0}, 96, __VA_ARGS__)
 const char *stki_text(char *buffer, int size, const char *format, ...) STK_PRINTF(3, 4);
-/* `text`, or "..." and its end if it is longer than the buffer; size >= 8. The buffer is returned. */
+/* `text`, or "..." and its end if it is longer than the buffer; size >= 8. Returns the buffer. */
 const char *stki_text_end(char *buffer, int size, const char *text);
 
-/* In place: what a terminal obeys instead of showing it, and what is no UTF-8, becomes ?. For texts out of files that
- * are printed otherwise than by an error. */
+/* Replaces control characters and invalid UTF-8 by ?, in place. For text from files that is printed other than in an
+ * error. */
 void stki_make_printable(char *text);
 
 #endif

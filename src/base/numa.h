@@ -1,16 +1,16 @@
-/* numa.h: memory on the NUMA node of a device. Linux's own files and calls, no library. */
+/* numa.h: memory on a device's NUMA node. Uses sysfs and system calls directly, not libnuma. */
 #ifndef STKI_NUMA_H
 #define STKI_NUMA_H
 
 #include <stdbool.h>
 
-/* The node of a PCI device ("0000:41:00.0"), by sysfs; -1: it has none, or the machine has one node alone. */
+/* The node of a PCI device ("0000:41:00.0") from sysfs; -1: none, or the machine has a single node. */
 int stki_numa_node_of_pci(const char *bus);
-/* Where sysfs is; tests put a folder of theirs here. */
+/* The mount point of sysfs; tests replace it. */
 extern const char *stki_numa_sysfs;
 
-/* What the thread allocates between the two comes from the node if it has room. Nothing where node is -1 or the kernel
- * refuses (in some containers). */
+/* Memory that the calling thread allocates between the two calls comes from the node if it has room. No effect if node
+ * is -1 or the kernel refuses (as in some containers). */
 typedef struct stki_numa_policy {
     bool changed;
     int mode;

@@ -1,5 +1,6 @@
-/* option.h: option tables. One row an option: name, type, where it lies in its struct, range, default, unit, help.
- * Config files, `--set`, --help-options, the JSON echo and the man pages all come from the rows, so they cannot differ.
+/* option.h: option tables. One row per option: name, type, offset in its struct, range, default, unit, help. Config
+ * files, `--set`, --help-options, the JSON echo and the man pages are all derived from the rows, so they cannot
+ * disagree.
  *
  *     static const stki_option rows[] = {
  *         STKI_INT(struct opts, batch_size, 1, 1, 1 << 30, "rows", "Rows of a batch"),
@@ -11,11 +12,10 @@
  *     };
  *     static const stki_option_table table = STKI_OPTION_TABLE("loader", rows);
  *
- * Behind the help a row may have more members: STKI_INT(…, "Batch slots in all", .effect = STKI_ON_NOTHING).
+ * A row may set further members after the help: STKI_INT(…, "Batch slots in all", .effect = STKI_ON_NOTHING).
  *
- * A default is written as it would stand in a config, without quotes (texts: a C string or NULL). A member of the wrong
- * type does not compile.
- */
+ * Defaults are written as in a config, without quotes (texts: a C string or NULL). A struct member of the wrong type
+ * does not compile. */
 #ifndef STKI_OPTION_H
 #define STKI_OPTION_H
 
@@ -38,8 +38,8 @@ enum stki_option_type {
 /* What an option can change. The default is the safe one: saved positions, checksums and jobs compare the option.
  * Options that only change how a file is opened, but not what is read from it, are ON_NOTHING. */
 enum stki_effect {
-    STKI_ON_SAMPLES,  /* the values that are delivered, or their order */
-    STKI_ON_FAILURES, /* only which samples fail: compared where failed samples may be left out or replaced */
+    STKI_ON_SAMPLES,  /* the delivered values or their order */
+    STKI_ON_FAILURES, /* only which samples fail: compared if failed samples may be left out or replaced */
     STKI_ON_RANKS,    /* how the work is divided between ranks: a resume may change it */
     STKI_ON_NOTHING   /* speed, memory, messages */
 };
@@ -54,10 +54,10 @@ enum stki_option_flags {
 
 /* What a row needs to have an effect. */
 typedef struct stki_need {
-    const char *key;          /* of the same map; from the root of the document: "/output", "/datasets.*.on_error" */
-    const char *const *words; /* values that satisfy the need, ended by NULL; NULL: any that is not the default */
-    const char *const *when;  /* the values of the row that have the need, ended by NULL; NULL: all */
-    bool note;                /* an unmet need is a note instead of an error */
+    const char *key; /* key in the same map; or from the root of the document: "/output", "/datasets.*.on_error" */
+    const char *const *words;          /* values that satisfy the need, terminated by NULL; NULL: any but the default */
+    const char *const *when;           /* values of this row that have the need, terminated by NULL; NULL: all */
+    bool note;                         /* an unmet need is a note instead of an error */
     const struct stki_need *otherwise; /* an alternative that also satisfies the row; NULL: none */
 } stki_need;
 
@@ -109,7 +109,7 @@ typedef struct stki_option {
                                     NODE rows */
 } stki_option;
 
-/* Further members of a row: the member of a public struct for the same option. */
+/* Extra members of a row: the member of a public struct for the same option. */
 #define STKI_C(struct_type, member) \
     .c_name = #member, .c_offset = (int64_t)offsetof(struct_type, member),                                            \
     .c_type = _Generic(((struct_type *)0)->member, bool : STKI_C_BOOL, int : STKI_C_ENUM, unsigned : STKI_C_ENUM,     \
@@ -191,7 +191,7 @@ struct stki_option_table {
         .section = section_, .rows = rows_, .count = (int)(sizeof(rows_) / sizeof(rows_)[0]), __VA_ARGS__ \
     }
 
-/* Receives a note for each option that has no effect where that is not an error. */
+/* Receives a note for each option that has no effect, if that is not an error. */
 typedef struct stki_option_notes {
     void (*add)(void *context, const char *note);
     void *context;
@@ -203,12 +203,12 @@ typedef struct stki_option_notes {
 stk_status stki_sections_settle(const stki_option_table *const *sections, stki_document *document, const char *base_dir,
                                 stk_error *err);
 
-/* Refuses keys of the root that are neither a section nor one of `others` (sections of other programs, ended by NULL;
- * may be NULL itself). */
+/* Rejects keys of the root that are neither a section nor one of `others` (sections of other programs, terminated by
+ * NULL; may be NULL). */
 stk_status stki_sections_check(const stki_option_table *const *sections, const char *const *others,
                                const stki_node *root, stk_error *err);
 
-/* Fills the struct with the defaults. Members without a row are left alone. */
+/* Sets all members to their defaults. Members without a row are unchanged. */
 void stki_options_defaults(const stki_option_table *table, void *values);
 /* Reads a map into the struct (defaults or whatever it holds stay where a key is absent; NULL or nothing is an empty
  * map; a scalar is the row that `shorthand` names). An unknown key names the nearest known one. Options that exclude
@@ -217,7 +217,7 @@ void stki_options_defaults(const stki_option_table *table, void *values);
  * source removed the other one. `seen` (may be NULL, `count` flags): the rows that were given and have effect. */
 stk_status stki_options_read(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
                              stk_error *err);
-/* The same, passing notes on instead of dropping them. */
+/* The same; notes are passed to the callback instead of dropped. */
 stk_status stki_options_read_noting(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
                                     const stki_option_notes *notes, stk_error *err);
 /* The same where several tables share one map: an entry is read by every table that has a row for its key. */
@@ -236,28 +236,26 @@ stk_status stki_options_give(const stki_option_table *table, const void *opts, s
  * two sections share is visited in one of them. */
 void stki_options_each(const stki_option_table *table, void (*visit)(const stki_option_table *table, void *context),
                        void *context);
-/* Whether both hold the same values; texts and nodes are compared by content. */
+/* Whether both structs have the same values; texts and nodes are compared by content. */
 bool stki_options_equal(const stki_option_table *table, const void *a, const void *b);
 /* The row with that name, or NULL. */
 const stki_option *stki_options_find(const stki_option_table *table, const char *name);
 
-/* The effective values (nodes and synonyms left out) under their names, with the unit in the key where it is bytes or
- * ns: "timeout_ns", "memory_budget_bytes". NULL: no memory. */
+/* The effective values by name (without nodes and aliases); names of sizes and times have the unit as a suffix:
+ * "timeout_ns", "memory_budget_bytes". NULL: out of memory. */
 json_t *stki_options_json(const stki_option_table *table, const void *values);
-/* The same in the language of the configs, a line "NAME: VALUE" each after `indent` spaces; nodes and texts without a
- * value are left out. It reads back to the same values. */
+/* The same in config syntax, one line "NAME: VALUE" per option after `indent` spaces; nodes and texts without a value
+ * are omitted. Parsing it gives the same values. */
 void stki_options_write(const stki_option_table *table, const void *values, int indent, FILE *to);
-/* A table for people: name, type or words, range, default, help. */
-/* option_ask.c: the effective value of "dataset.fields.image.layout" in a document, defaults included, as new JSON:
- * sizes in bytes, times in ns, paths as they are opened. NULL: there is no such option, or no memory. */
+/* option_ask.c: the effective value of an option, such as "dataset.fields.image.layout", in a document, including
+ * defaults, as new JSON: sizes in bytes, times in ns, paths as opened. NULL: no such option, or out of memory. */
 json_t *stki_sections_value(const stki_option_table *const *sections, const stki_node *root, const char *name);
-/* The section that has a key of that name, "dataset.fields.NAME.source"; of several the usual one: a section before the
- * maps of a field, and these before other maps. NULL: none has. */
+/* The section that has a key of that name, "dataset.fields.NAME.source". If several have one: sections first, then the
+ * maps of a field, then other maps. NULL: none. */
 const char *stki_sections_hint(const stki_option_table *const *sections, const char *key);
 /* All tables of the sections as new JSON: [{"section": …, "options": [{"name": …, "type": …}, …]}, …]. */
 json_t *stki_sections_json(const stki_option_table *const *sections);
-/* All tables of the sections, ended by NULL. */
+/* Writes all tables of the sections (terminated by NULL) as text: name, type or words, range, default, help. */
 void stki_sections_help(const stki_option_table *const *sections, FILE *to);
-/* The same as Markdown tables, for docs/. */
 
 #endif

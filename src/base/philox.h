@@ -1,5 +1,5 @@
-/* philox.h: counter-based random numbers (Philox4x32-10 of Salmon et al., SC11, through Random123): a pure function of
- * key and counter, the same bits on every machine. */
+/* philox.h: counter-based random numbers (Philox4x32-10 of Salmon et al., SC11, from Random123): a pure function of key
+ * and counter with the same result on every machine. */
 #ifndef STKI_PHILOX_H
 #define STKI_PHILOX_H
 
@@ -10,7 +10,7 @@ typedef struct stki_philox {
 } stki_philox;
 
 stki_philox stki_philox_draw(uint64_t key, uint64_t counter_high, uint64_t counter_low);
-/* Unbiased whole number in [0, bound), bound >= 1; `stream` and `index` name the draw. */
+/* An unbiased integer in [0, bound), bound >= 1; `stream` and `index` identify the draw. */
 uint64_t stki_philox_below(uint64_t key, uint64_t stream, uint64_t index, uint64_t bound);
 
 #endif

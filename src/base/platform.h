@@ -1,4 +1,4 @@
-/* platform.h: what stoker is written for. */
+/* platform.h: the supported platforms. */
 #ifndef STKI_PLATFORM_H
 #define STKI_PLATFORM_H
 

@@ -1,10 +1,10 @@
-/* read_clock.h: what a worker's time in readers went into. The stages (order, read, convert) are timed where they begin
- * and end; inside a read the work that is not waiting is timed where they happen, deep in formats
- * that know nothing of workers. So the clocks in force are the thread's: a worker sets them while it runs a tile, and
- * elsewhere nothing is counted.
+/* read_clock.h: a breakdown of the time a worker spends in readers. The stages (order, read, convert) are timed where
+ * they begin and end. Within a read, CPU work is timed where it happens, deep in format code that has no access to the
+ * worker. The current clocks are therefore thread-local: a worker sets them while it runs a tile; elsewhere nothing is
+ * counted.
  *
- * A clock costs two readings of the time, about 50 ns. Decoding an image or a chunk hides that; a call of a user's
- * function may not, so that short calls are timed one in sixteen, and count sixteenfold. */
+ * Timing costs two clock readings, about 50 ns. That is negligible for decoding an image or a chunk, but not always for
+ * a user function, so only one in sixteen short calls is timed, with weight sixteen. */
 #ifndef STKI_READ_CLOCK_H
 #define STKI_READ_CLOCK_H
 
@@ -13,51 +13,53 @@
 
 enum stki_read_work {
     STKI_READ_DECODE,  /* images */
-    STKI_READ_INFLATE, /* deflated or otherwise packed data, and waiting for another thread that unpacks them */
-    STKI_READ_CALL,    /* transforms of the user's own */
+    STKI_READ_INFLATE, /* decompressing data, including waiting for another thread that does it */
+    STKI_READ_CALL,    /* user-defined transforms */
     STKI_READ_COUNT,
-    STKI_READ_WAIT = STKI_READ_COUNT /* for descriptors: only reported as what runs, no clock */
+    STKI_READ_WAIT = STKI_READ_COUNT /* for descriptors: shown as the current activity only, without a clock */
 };
 
-/* What a thread had used when its work began. */
+/* A thread's counters at the start of its work. */
 typedef struct stki_paging {
-    int64_t waits, cpu_ns; /* pages that had to come, and times it gave the processor away */
+    int64_t waits, cpu_ns; /* major page faults and voluntary context switches */
     bool watched;
 } stki_paging;
 
-/* Written by one thread, read by anybody. */
+/* Written by one thread, read by any. */
 typedef struct stki_read_clocks {
     stki_counter ns[STKI_READ_COUNT];
-    stki_counter page_ns;                      /* off the processor until a page of a mapped file had come */
-    stki_counter unpacked_bytes, wanted_bytes; /* of packed chunks: what they gave, and what samples took of it */
-    int skip, weight;           /* of STKI_READ_CALL: calls that are not timed, and what the next one counts for */
-    int watch;                  /* pieces of work that are still watched for pages */
-    stki_paging paging;         /* of the work that runs */
-    _Atomic int running;        /* the work that runs, + 1; 0: none */
+    stki_counter page_ns; /* blocked on page faults in mapped files */
+    stki_counter unpacked_bytes,
+        wanted_bytes;           /* compressed chunks: bytes decompressed, and bytes of them used by samples */
+    int skip, weight;           /* for STKI_READ_CALL: calls to skip, and the weight of the next timed one */
+    int watch;                  /* remaining work items to watch for page faults */
+    stki_paging paging;         /* of the current work */
+    _Atomic int running;        /* the current work + 1; 0: none */
     stki_counter running_since; /* ns; written before `running` */
 } stki_read_clocks;
 
-/* Of the calling thread from now on; NULL: none. */
+/* Sets the clocks of the calling thread; NULL: none. */
 void stki_read_clocks_set(stki_read_clocks *clocks);
 
-/* Around such work. begin returns 0 where nothing is counted. `maps`: it may touch mapped files; what it waits for
- * their pages is not counted as its own. */
+/* Bracket such work. begin returns 0 if nothing is counted. `maps`: the work may touch mapped files; time blocked on
+ * their pages is not counted as work. */
 int64_t stki_read_work_begin(enum stki_read_work work, bool maps);
 void stki_read_work_end(enum stki_read_work work, int64_t began);
-/* The same for what may be short and comes often. */
+/* The same for frequent calls that may be short. */
 int64_t stki_read_call_begin(void);
 void stki_read_call_end(int64_t began);
 
-/* A file cannot be opened as long as the process has no descriptors. */
+/* Whether the thread is waiting for a file descriptor. */
 void stki_read_waits(bool waits);
 
-/* A packed chunk was unpacked and gave so many bytes; a sample took so many out of packed chunks, whether they had been
- * unpacked for it or were still there. The first by the second is how often each chunk is unpacked. */
+/* Record that a compressed chunk was decompressed to so many bytes, and that a sample used so many bytes from
+ * compressed chunks, whether decompressed for it or cached. The quotient of the two is how often each chunk is
+ * decompressed. */
 void stki_read_unpacked(int64_t bytes);
 void stki_read_wanted(int64_t bytes);
 
-/* Around work that touches mapped files and may wait for the disk in it. Looking costs two calls into the system, so
- * that work is watched only while it takes long: a page that has to come from a disk makes it so. */
+/* Bracket work that touches mapped files and may block on the disk. Reading the counters costs two system calls, so
+ * work is watched only after some that took long, as it does when pages come from a disk. */
 void stki_paging_look(stki_paging *out);
 int64_t stki_paging_waited(const stki_paging *before, int64_t wall_ns);
 
@@ -68,7 +70,7 @@ static inline void stki_paging_begin(const stki_read_clocks *clocks, stki_paging
         stki_paging_look(out);
 }
 
-/* The work took so long. Returns what of it was waiting for pages, counted. */
+/* Ends work that took `wall_ns`. Returns, and counts, the part spent waiting for pages. */
 static inline int64_t stki_paging_end(stki_read_clocks *clocks, const stki_paging *before, int64_t wall_ns)
 {
     enum { LONG_NS = 50000, STAY = 16 };

@@ -1,16 +1,15 @@
-/* thread_pool.h: a thread pool that gives its tasks back in the order in which they were submitted.
+/* thread_pool.h: a thread pool that returns tasks in the order in which they were submitted.
  *
  *     submit --> [ task | task | ... ] --> next
- *                  threads claim parts, of the oldest task first; next runs parts too while it waits
+ *                  threads claim parts of the oldest task first; next also runs parts while it waits
  *
- * A task is a number of parts that may run at the same time, on any thread. When all of them have run, `done` may give
- * it further parts (its next phase) or end it. Up to `depth` tasks are submitted and not yet taken by next.
+ * A task consists of parts that may run concurrently on any thread. When all of them have run, `done` may add further
+ * parts (the task's next phase) or end it. At most `depth` tasks are submitted and not yet taken by next.
  *
- * The first error counts, in the order of tasks, then of parts, whichever thread ran into it first: parts are claimed
- * in that order, so all before a failed one run to their end. Those behind it are not started.
+ * The error returned is the first one in the order of tasks, then of parts, whichever thread failed first: parts are
+ * claimed in that order, so all parts before a failed one run to completion. Parts after it are not started.
  *
- * submit, next and destroy are for one thread, the caller's.
- */
+ * submit, next and destroy may be called by one thread only. */
 #ifndef STKI_THREAD_POOL_H
 #define STKI_THREAD_POOL_H
 
@@ -20,50 +19,50 @@
 
 typedef struct stki_thread_pool stki_thread_pool;
 
-/* Runs one part. `worker`: 0 to threads - 1 for the pool's threads, `threads` for the caller's; no two parts run with
- * the same number at the same time. */
+/* Runs one part. `worker`: 0 to threads - 1 for the pool's threads, `threads` for the caller; two parts that run at the
+ * same time have different numbers. */
 typedef stk_status stki_thread_pool_part(void *context, void *task, int64_t part, int worker, stk_error *err);
 
 typedef struct stki_thread_pool_opts {
-    const char *name;      /* of the threads; 15 bytes are kept */
-    int threads;           /* beside the caller's; 0: the caller runs everything, in next */
-    int depth;             /* tasks that are submitted and not yet taken; at least 1 */
-    bool caller_runs_none; /* next only waits, where there are threads */
+    const char *name;      /* thread name, truncated to 15 bytes */
+    int threads;           /* in addition to the caller; 0: the caller runs everything, in next */
+    int depth;             /* maximum number of tasks submitted and not yet taken; at least 1 */
+    bool caller_runs_none; /* next only waits, if there are threads */
     stki_thread_pool_part *run;
-    /* All parts of the task have run: how many its next phase has; 0: none. Runs on the thread that ran the last part
-     * (for a task without parts on the caller's, in submit). Not called for a task that failed. NULL: there is one
-     * phase. */
+    /* Called when all parts of a phase have run. Returns the number of parts in the next phase; 0: the task has ended.
+     * Runs on the thread that ran the last part (for a task without parts on the caller's, in submit). Not called for a
+     * failed task. NULL: one phase. */
     int64_t (*done)(void *context, void *task);
     void *context;
 } stki_thread_pool_opts;
 
 stk_status stki_thread_pool_create(const stki_thread_pool_opts *opts, stki_thread_pool **out, stk_error *err);
-/* Waits for the parts that are running and starts no others. The tasks that were not taken remain the caller's. NULL is
- * fine. */
+/* Waits for running parts and starts no others. The caller still owns tasks that were not taken. NULL is allowed. */
 void stki_thread_pool_destroy(stki_thread_pool *pool);
 
-/* False: `depth` tasks are submitted and not yet taken, or one of them has failed: call next. */
+/* False: `depth` tasks are submitted and not yet taken, or a task has failed: call next. */
 bool stki_thread_pool_has_room(stki_thread_pool *pool);
-/* STK_E_BUSY: `depth` tasks are submitted and not yet taken. A task that is submitted behind one that has failed is not
- * run, and next returns the error for it. Once all are taken, submit returns the error of the first failure. */
+/* STK_E_BUSY: `depth` tasks are submitted and not yet taken. A task submitted after a failed one is not run, and next
+ * returns that error for it. Once all have been taken, submit returns the error of the first failure. */
 stk_status stki_thread_pool_submit(stki_thread_pool *pool, void *task, int64_t parts, stk_error *err);
-/* The oldest task. Runs parts, of later tasks too, until it has ended. STK_AGAIN: it has not at the deadline (at least
- * one part ran, if there was one to run). STK_END: there is none. Otherwise *task is set; the status is the task's:
- * STK_OK, or from the one that failed on the error of that one, and then parts of *task may not have run. */
+/* Takes the oldest task, running parts (of later tasks too) until it has ended. STK_AGAIN: it has not ended by the
+ * deadline (at least one part was run, if any was available). STK_END: no tasks. Otherwise *task is set and the status
+ * is the task's: STK_OK, or, for the first failed task and all after it, its error; some parts of *task may then not
+ * have run. */
 stk_status stki_thread_pool_next(stki_thread_pool *pool, int64_t deadline_ns, void **task, stk_error *err);
 
 typedef struct stki_thread_pool_stats {
-    int64_t busy_ns; /* running parts, all threads together, the caller's share included */
-    int64_t idle_ns; /* the pool's threads: no parts to run */
-    int64_t wait_ns; /* next: others were running the last parts */
+    int64_t busy_ns; /* time running parts, all threads and the caller together */
+    int64_t idle_ns; /* pool threads: no parts to run */
+    int64_t wait_ns; /* next: waiting for other threads to finish the last parts */
 } stki_thread_pool_stats;
 
 /* Any thread. */
 void stki_thread_pool_read_stats(const stki_thread_pool *pool, stki_thread_pool_stats *out);
 
-/* Runs parts 0 to `parts` - 1 on the caller's thread and up to `threads` others, and returns when all have run. If
- * fewer threads can be started, those do it. `task` is passed to `run` as NULL. Returns the error of the first part
- * that failed. */
+/* Runs parts 0 to `parts` - 1 on the calling thread and up to `threads` others, and returns when all have run. If fewer
+ * threads can be started, the existing ones do all the work. `run` gets NULL as its task. Returns the error of the
+ * first part that failed. */
 stk_status stki_thread_pool_run(const char *name, int threads, int64_t parts, stki_thread_pool_part *run, void *context,
                                 stk_error *err);
 

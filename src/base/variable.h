@@ -1,17 +1,17 @@
-/* variable.h: `${NAME}` in config values. YAML takes braces for its own in `{path: ${DIR}/x.npy}`, so they are hidden
- * while YAML is read: each brace of a variable becomes a code point that no text may hold (text_check.h), one character
- * for one, so that columns stay right. */
+/* variable.h: `${NAME}` in config values. YAML would parse the braces in `{path: ${DIR}/x.npy}` as a map, so they are
+ * hidden while YAML is parsed: each brace of a variable is replaced by one code point that is not allowed in texts
+ * (text_check.h). The number of characters stays the same, so that columns stay correct. */
 #ifndef STKI_VARIABLE_H
 #define STKI_VARIABLE_H
 
 #include "document_build.h"
 
-/* Points text and length at a copy with hidden braces, which the caller frees; *copy is NULL if none was needed. */
+/* Sets text and length to a copy with hidden braces, to be freed by the caller; *copy is NULL if none was needed. */
 stk_status stki_variables_hide(const char **text, int64_t *length, char **copy, stk_error *err);
-/* Puts the braces back, in place. Returns the new length. */
+/* Restores the braces in place. Returns the new length. */
 int64_t stki_variables_show(char *text, int64_t length);
-/* Replaces `${NAME}` from the environment and `$$` by `$`; the new text lies in the document and ends with a NUL.
- * `text` ends with a NUL, too. */
+/* Replaces `${NAME}` from the environment and `$$` by `$`. The new text is owned by the document. Input and output are
+ * NUL-terminated. */
 stk_status stki_variables_expand(stki_document *document, const stki_node_seat *seat, const char **text,
                                  int64_t *length, stk_error *err);
 

@@ -19,7 +19,7 @@ typedef struct stki_erase {
     bool random;     /* fill with normal random numbers instead of a value */
     int value_count; /* 1, or one per channel */
     double value[STKI_LATE_CHANNELS];
-    /* the arithmetic before the step, folded: `value` is in units before it */
+    /* the folded arithmetic before the step; `value` is in the units of its result */
     int before_count;
     double before_a[STKI_LATE_CHANNELS], before_b[STKI_LATE_CHANNELS];
 } stki_erase;
