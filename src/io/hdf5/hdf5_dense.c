@@ -28,13 +28,16 @@ enum {
     MAX_DEPTH = 16,
     TREE_BYTES = 38,
     HEAP_BYTES = 146,
-    PREFIX = 6, /* of a node of the tree, before its records; a checksum behind them */
+    PREFIX = 6, /* of a node of the tree, before its records; a checksum after them */
     MAX_NODE = 1 << 20,
     MAX_ROW = 48,
     MAX_WIDTH = 256,
     SUMMED_BLOCKS = 2, /* flag of a heap */
     SHARED = 2         /* of a message */
 };
+
+/* What the blocks of a heap begin with. */
+static const char direct[] = "FHDB", indirect[] = "FHIB";
 
 struct block {
     uint64_t address;
@@ -55,12 +58,13 @@ struct dense {
     int below_bytes[MAX_DEPTH]; /* of the number of records below a node, by level */
     int64_t most[MAX_DEPTH];    /* records in a node, by level */
     int64_t left;               /* records: fewer than the file has room for */
+    int64_t bytes_left;         /* of objects: the file's. Records may name one object */
 
     /* the heap */
     uint64_t heap;
     int flags, offset_bytes, length_bytes, width, rows;
     uint64_t first, largest, root;
-    struct block *blocks; /* direct ones that were read, by address */
+    struct block *blocks; /* direct and indirect ones that were read, by address */
     int64_t block_count, block_room, loaded;
 };
 
@@ -82,11 +86,6 @@ static int bytes_for(uint64_t most)
 static bool is_power(uint64_t x)
 {
     return x > 0 && (x & (x - 1)) == 0;
-}
-
-static int log2_of(uint64_t x)
-{
-    return 63 - __builtin_clzll(x);
 }
 
 /* ---- the heap ---- */
@@ -117,18 +116,31 @@ static stk_status open_heap(struct dense *d, stk_error *err)
     if (!stki_hdf5_sum_fits(d->super, head, sizeof head))
         return corrupt(d, d->heap, "the checksum of a fractal heap is wrong", err);
     d->offset_bytes = (bits + 7) / 8;
-    limit = (log2_of(d->largest) + 7) / 8;
+    limit = (stki_hdf5_log2(d->largest) + 7) / 8;
     d->length_bytes = bytes_for(managed) < limit ? bytes_for(managed) : limit;
     return (int)stki_hdf5_number(head + 5, 2) >= 1 + d->offset_bytes + d->length_bytes
                ? STK_OK
                : corrupt(d, d->heap, "a fractal heap with short ids", err);
 }
 
-static stk_status load_block(struct dense *d, int64_t at, uint64_t address, int64_t bytes, stk_error *err)
+static bool block_sum_fits(const struct dense *d, struct block *block, const char *mark)
 {
-    const int head = 5 + 8 + d->offset_bytes;
-    struct block block = {address, bytes, NULL};
+    unsigned char *at = block->data + 5 + 8 + d->offset_bytes;
     uint32_t sum;
+
+    if (!strcmp(mark, indirect))
+        return stki_hdf5_sum_fits(d->super, block->data, block->bytes);
+    if (!(d->flags & SUMMED_BLOCKS) || d->super->unsummed)
+        return true;
+    sum = (uint32_t)stki_hdf5_number(at, 4);
+    memset(at, 0, 4);
+    return stki_hdf5_sum(block->data, block->bytes) == sum;
+}
+
+static stk_status load_block(struct dense *d, int64_t at, uint64_t address, int64_t bytes, const char *mark,
+                             stk_error *err)
+{
+    struct block block = {address, bytes, NULL};
     stk_status status;
 
     if ((d->loaded += bytes) > d->super->file->size)
@@ -145,21 +157,17 @@ static stk_status load_block(struct dense *d, int64_t at, uint64_t address, int6
     status = stki_hdf5_copy(d->super, address, block.data, bytes, "a block of a fractal heap", err);
     if (status != STK_OK)
         return status;
-    if (bytes < head + 4 || memcmp(block.data, "FHDB", 4) != 0 || block.data[4] != 0 ||
+    if (bytes < 5 + 8 + d->offset_bytes + 4 || memcmp(block.data, mark, 4) != 0 || block.data[4] != 0 ||
         stki_hdf5_number(block.data + 5, 8) != d->heap)
-        return corrupt(d, address, "no direct block of a fractal heap", err);
-    if (!(d->flags & SUMMED_BLOCKS) || d->super->unsummed)
-        return STK_OK;
-    sum = (uint32_t)stki_hdf5_number(block.data + head, 4);
-    memset(block.data + head, 0, 4);
-    return stki_hdf5_sum(block.data, bytes) == sum
+        return corrupt(d, address, "another block of a fractal heap was expected here", err);
+    return block_sum_fits(d, &block, mark)
                ? STK_OK
                : corrupt(d, address, "the checksum of a block of a fractal heap is wrong", err);
 }
 
-/* The bytes [at, at + length) of a direct block. */
-static stk_status from_block(struct dense *d, uint64_t address, uint64_t bytes, uint64_t at, uint64_t length,
-                             stki_hdf5_cursor *out, stk_error *err)
+/* A block with this mark and of so many bytes; read and checked once. */
+static stk_status find_block(struct dense *d, uint64_t address, int64_t bytes, const char *mark,
+                             const unsigned char **out, stk_error *err)
 {
     int64_t low = 0, high = d->block_count;
     stk_status status = STK_OK;
@@ -173,30 +181,40 @@ static stk_status from_block(struct dense *d, uint64_t address, uint64_t bytes, 
             high = middle;
     }
     if (low == d->block_count || d->blocks[low].address != address)
-        status = load_block(d, low, address, (int64_t)bytes, err);
+        status = load_block(d, low, address, bytes, mark, err);
     if (status != STK_OK)
         return status;
-    if (d->blocks[low].bytes != (int64_t)bytes || at >= bytes || length > bytes - at)
-        return corrupt(d, address, "an object of a fractal heap leaves its block", err);
-    *out = (stki_hdf5_cursor){d->blocks[low].data + at, (int64_t)length, false};
+    if (d->blocks[low].bytes != bytes || memcmp(d->blocks[low].data, mark, 4) != 0)
+        return corrupt(d, address, "two blocks of a fractal heap lie in one place", err);
+    *out = d->blocks[low].data;
     return STK_OK;
 }
 
-static stk_status entry_of(const struct dense *d, uint64_t block, int rows, int64_t index, uint64_t *out,
-                           stk_error *err)
+/* The bytes [at, at + length) of a direct block. */
+static stk_status from_block(struct dense *d, uint64_t address, uint64_t bytes, uint64_t at, uint64_t length,
+                             stki_hdf5_cursor *out, stk_error *err)
+{
+    const unsigned char *data;
+    stk_status status;
+
+    if (at >= bytes || length > bytes - at)
+        return corrupt(d, address, "an object of a fractal heap leaves its block", err);
+    status = find_block(d, address, (int64_t)bytes, direct, &data, err);
+    if (status == STK_OK)
+        *out = (stki_hdf5_cursor){data + at, (int64_t)length, false};
+    return status;
+}
+
+static stk_status entry_of(struct dense *d, uint64_t block, int rows, int64_t index, uint64_t *out, stk_error *err)
 {
     const int head = 5 + 8 + d->offset_bytes;
     const int64_t bytes = head + (int64_t)rows * d->width * 8 + 4;
-    unsigned char *data = bytes <= MAX_NODE ? stki_zalloc(bytes) : NULL;
-    stk_status status = data ? stki_hdf5_copy(d->super, block, data, bytes, "a block of a fractal heap", err)
-                             : corrupt(d, block, "a large block of a fractal heap", err);
+    const unsigned char *data;
+    stk_status status = bytes <= MAX_NODE ? find_block(d, block, bytes, indirect, &data, err)
+                                          : corrupt(d, block, "a large block of a fractal heap", err);
 
-    if (status == STK_OK &&
-        (memcmp(data, "FHIB", 4) != 0 || data[4] != 0 || !stki_hdf5_sum_fits(d->super, data, bytes)))
-        status = corrupt(d, block, "no indirect block of a fractal heap, or a wrong checksum", err);
     if (status == STK_OK)
         *out = stki_hdf5_number(data + head + index * 8, 8);
-    stki_free(data);
     return status;
 }
 
@@ -227,7 +245,9 @@ static stk_status find_object(struct dense *d, const unsigned char *id, stki_hdf
         base += row_at + (offset - base - row_at) / bytes * bytes;
         if (bytes <= d->largest)
             return from_block(d, block, bytes, offset - base, length, out, err);
-        rows = log2_of(bytes) - log2_of(d->first * (uint64_t)d->width) + 1;
+        rows = stki_hdf5_log2(bytes) - stki_hdf5_log2(d->first * (uint64_t)d->width) + 1;
+        if (rows < 1)
+            break;
     }
     return corrupt(d, block, "an offset outside a fractal heap", err);
 }
@@ -313,6 +333,8 @@ static stk_status take_record(struct dense *d, const struct node *node, int i, s
     if (d->type == STKI_HDF5_ATTRIBUTES_BY_NAME && (record_of(d, node, i)[8] & SHARED))
         return stki_hdf5_unsupported(d->super, d->heap, "a shared attribute", err);
     status = find_object(d, record_of(d, node, i) + (d->type == STKI_HDF5_LINKS_BY_NAME ? 4 : 0), &object, err);
+    if (status == STK_OK && (d->bytes_left -= object.left) < 0)
+        status = corrupt(d, d->heap, "more bytes of objects than the file has room for", err);
     return status == STK_OK ? d->visit(d->context, object, err) : status;
 }
 
@@ -376,6 +398,7 @@ stk_status stki_hdf5_dense_visit(const stki_hdf5_super *super, uint64_t heap, ui
                       .type = type,
                       .record_bytes = type == STKI_HDF5_LINKS_BY_NAME ? 11 : 17,
                       .left = super->file->size / 4 + 1,
+                      .bytes_left = super->file->size,
                       .heap = heap};
     uint64_t root = 0;
     int records = 0;

@@ -125,6 +125,8 @@ static stk_status add(struct walk *w, int64_t number, uint64_t address, uint64_t
     stki_hdf5_chunk *chunk;
     int64_t at;
 
+    if (table->count >= w->file->size) /* a chunk or its entry takes a byte at least */
+        return corrupt(w, -1, "more chunks than the file has room for", err);
     if (table->count == table->capacity) {
         stk_status status = make_room(w, err);
         if (status != STK_OK)
@@ -149,10 +151,13 @@ static stk_status look(const struct walk *w, int64_t at, int64_t bytes, unsigned
     return mapped ? STK_OK : stki_file_read(w->file, at, buffer, bytes, err);
 }
 
-/* One entry fewer than the file could hold. */
-static stk_status count_entry(struct walk *w, int64_t offset, stk_error *err)
+/* So many entries fewer than the file could hold. */
+static stk_status count_entries(struct walk *w, int64_t count, int64_t offset, stk_error *err)
 {
-    return w->entries_left-- > 0 ? STK_OK : corrupt(w, offset, "more entries than the file has room for", err);
+    if (count > w->entries_left)
+        return corrupt(w, offset, "more entries than the file has room for", err);
+    w->entries_left -= count;
+    return STK_OK;
 }
 
 /* Gives back what the file turned out not to need. */
@@ -225,7 +230,7 @@ static stk_status open_node(struct walk *w, uint64_t address, int level, struct 
     if (status == STK_OK)
         status = stki_file_read(w->file, at, head, 24, err);
     if (status == STK_OK)
-        status = count_entry(w, at, err);
+        status = count_entries(w, 1, at, err);
     if (status != STK_OK)
         return status;
     if (memcmp(head, "TREE", 4) || head[4] != 1)
@@ -236,14 +241,14 @@ static stk_status open_node(struct walk *w, uint64_t address, int level, struct 
     if (out->level >= MAX_DEPTH)
         return corrupt(w, at + 5, "a B-tree deeper than 32 levels", err);
     if (!stki_inside(out->at, (int64_t)out->entries * entry_bytes, w->file->size))
-        return corrupt(w, at + 6, "a B-tree node that ends behind the file", err);
+        return corrupt(w, at + 6, "a B-tree node that ends after the file", err);
     return STK_OK;
 }
 
 static stk_status add_leaf(struct walk *w, const unsigned char *entry, int64_t offset, stk_error *err)
 {
     int64_t number = number_of(w, entry + 8);
-    stk_status status = count_entry(w, offset, err);
+    stk_status status = count_entries(w, 1, offset, err);
 
     if (status != STK_OK)
         return status;
@@ -457,11 +462,6 @@ struct extensible {
     int offset_bytes;
 };
 
-static int log2_of(int64_t x)
-{
-    return 63 - __builtin_clzll((unsigned long long)x);
-}
-
 static stk_status open_extensible(struct walk *w, uint64_t address, struct extensible *e, uint64_t *block,
                                   stk_error *err)
 {
@@ -485,12 +485,12 @@ static stk_status open_extensible(struct walk *w, uint64_t address, struct exten
     *block = stki_hdf5_number(head + 60, 8);
     if (memcmp(head, "EAHD", 4) != 0 || head[4] != 0 || head[5] > 1 || head[11] > 31 || bits < 1 || bits > 62 ||
         e->least < 1 || (e->least & (e->least - 1)) || pointers < 2 || (pointers & (pointers - 1)) ||
-        log2_of(e->least) > bits || e->set < 0 || e->entries.client != (w->grid->filtered ? 1 : 0) ||
+        stki_hdf5_log2((uint64_t)e->least) > bits || e->set < 0 || e->entries.client != (w->grid->filtered ? 1 : 0) ||
         (e->entries.client ? e->entries.entry_bytes < 13 || e->entries.entry_bytes > 20 : e->entries.entry_bytes != 8))
         return corrupt(w, at, "no extensible array of chunks", err);
     e->data_blocks = 2 * (pointers - 1);
-    e->first_super = 2 * log2_of(pointers);
-    e->super_blocks = 1 + bits - log2_of(e->least) - e->first_super;
+    e->first_super = 2 * stki_hdf5_log2((uint64_t)pointers);
+    e->super_blocks = 1 + bits - stki_hdf5_log2((uint64_t)e->least) - e->first_super;
     e->super_blocks = e->super_blocks > 0 ? e->super_blocks : 0;
     return STK_OK;
 }
@@ -506,7 +506,16 @@ static stk_status find_marked(struct walk *w, uint64_t address, const char *mark
         status = stki_file_read(w->file, *at, found, 4, err);
     if (status == STK_OK && memcmp(found, mark, 4) != 0)
         status = corrupt(w, *at, "no block of an extensible array", err);
-    return status == STK_OK ? count_entry(w, *at, err) : status;
+    return status == STK_OK ? count_entries(w, 1, *at, err) : status;
+}
+
+/* Several addresses may name one block, so the entries are counted as well as the blocks. */
+static stk_status add_new_entries(struct walk *w, const struct array *a, int64_t first, int64_t count, int64_t at,
+                                  stk_error *err)
+{
+    const stk_status status = count_entries(w, count, at, err);
+
+    return status == STK_OK ? add_entries(w, a, first, count, at, err) : status;
 }
 
 /* Entries [first, first + count) lie in the data block. If it has pages, `pages` is the place of the bitmap, and its
@@ -523,15 +532,19 @@ static stk_status walk_data_block(struct walk *w, const struct extensible *e, ui
     if (count > w->file->size / e->entries.entry_bytes)
         return corrupt(w, -1, "a data block of more entries than the file has room for", err);
     status = find_marked(w, address, "EADB", head, &at, err);
-    if (status != STK_OK || count <= page)
-        return status != STK_OK ? status : add_entries(w, &e->entries, first, count, at + head, err);
+    if (status != STK_OK)
+        return status;
+    if (count <= page)
+        return add_new_entries(w, &e->entries, first, count, at + head, err);
+    if (pages < 0)
+        return corrupt(w, at, "a data block of pages in the index block", err);
     at += head + 4;
     for (int64_t i = 0; i < count / page && status == STK_OK; i++, at += page * e->entries.entry_bytes + 4) {
         unsigned char used;
 
         status = stki_file_read(w->file, pages + (bit + i) / 8, &used, 1, err);
         if (status == STK_OK && (used & (0x80 >> (bit + i) % 8)))
-            status = add_entries(w, &e->entries, first + i * page, page, at, err);
+            status = add_new_entries(w, &e->entries, first + i * page, page, at, err);
     }
     return status;
 }
@@ -648,7 +661,8 @@ static stk_status check_dimensions(const struct walk *w, const stki_hdf5_layout 
     for (int i = 0; i < dims; i++)
         if (stki_hdf5_number(layout->bytes + at + i * each, each) !=
             (uint64_t)(i < grid->ndim ? grid->chunk[i] : grid->item_bytes))
-            return corrupt(w, layout->place + at + i * each, "a layout of other chunks than the library knows", err);
+            return corrupt(w, layout->place + at + i * each, "a layout of other chunks than the data set's description",
+                           err);
     return STK_OK;
 }
 

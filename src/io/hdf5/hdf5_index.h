@@ -10,7 +10,7 @@
 
 #include "hdf5_parse.h"
 
-/* A data set cut into chunks, as the library describes it. Chunks are numbered by their place in the grid, last axis
+/* A data set cut into chunks, as its header describes it. Chunks are numbered by their place in the grid, last axis
  * fastest. */
 typedef struct stki_hdf5_grid {
     int ndim; /* at least 1 */
@@ -46,7 +46,7 @@ int64_t stki_hdf5_table_from(const stki_hdf5_table *table, int64_t number);
 /* NULL: never written. */
 const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_t number);
 
-/* `header`: the address of the data set's object header, relative to the file's base as the library tells it. The
+/* `header`: the address of the data set's object header, relative to the file's base. The
  * table's addresses and sizes are what the file says: check them against its size before use. On failure the table is
  * empty. */
 stk_status stki_hdf5_index_read(const stki_file *file, uint64_t header, const stki_hdf5_grid *grid,

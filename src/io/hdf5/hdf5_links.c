@@ -34,7 +34,7 @@ struct links {
     const char *only; /* NULL: all */
     stk_status (*visit)(void *context, const stki_hdf5_link *link, stk_error *err);
     void *context;
-    int64_t left; /* entries: fewer than the file has room for */
+    int64_t left; /* entries and nodes: fewer than the file has room for */
 };
 
 static stk_status corrupt(const struct links *l, uint64_t address, const char *what, stk_error *err)
@@ -51,7 +51,8 @@ static bool is_name(const char *name)
 
 struct heap {
     uint64_t at, bytes;
-    char *all; /* NULL: names are read one by one */
+    char *all;    /* NULL: names are read one by one */
+    int64_t left; /* bytes that no text was found in; with `all` */
 };
 
 static stk_status open_heap(const struct links *l, uint64_t address, struct heap *out, stk_error *err)
@@ -68,6 +69,7 @@ static stk_status open_heap(const struct links *l, uint64_t address, struct heap
     out->at = stki_hdf5_number(head + 24, 8);
     if (out->bytes > (uint64_t)l->super->file->size || out->bytes > MAX_HEAP)
         return corrupt(l, address, "a local heap that is larger than the file", err);
+    out->left = (int64_t)out->bytes;
     if (l->only)
         return STK_OK;
     out->all = stki_zalloc((int64_t)out->bytes + 1);
@@ -76,11 +78,13 @@ static stk_status open_heap(const struct links *l, uint64_t address, struct heap
     return stki_hdf5_copy(l->super, out->at, out->all, (int64_t)out->bytes, "the names of a group", err);
 }
 
-/* The text at an offset of the heap, where it lies or in `buffer`. */
-static stk_status heap_text(const struct links *l, const struct heap *heap, uint64_t offset, char buffer[MAX_NAME],
+/* The text at an offset of the heap, where it lies or in `buffer`. Listed texts do not share bytes: a few of them that
+ * many entries name could be copied without end. */
+static stk_status heap_text(const struct links *l, struct heap *heap, uint64_t offset, char buffer[MAX_NAME],
                             const char **out, stk_error *err)
 {
     uint64_t room = offset < heap->bytes ? heap->bytes - offset : 0;
+    const char *end;
     stk_status status = STK_OK;
 
     *out = heap->all ? heap->all + (room ? offset : 0) : buffer;
@@ -88,9 +92,14 @@ static stk_status heap_text(const struct links *l, const struct heap *heap, uint
         room = room < MAX_NAME ? room : MAX_NAME;
         status = stki_hdf5_copy(l->super, heap->at + offset, buffer, (int64_t)room, "the name of a link", err);
     }
-    if (status == STK_OK && !memchr(*out, '\0', room))
-        status = corrupt(l, heap->at, "the name of a link leaves the heap", err);
-    return status;
+    if (status != STK_OK)
+        return status;
+    end = memchr(*out, '\0', room);
+    if (!end)
+        return corrupt(l, heap->at, "the name of a link leaves the heap", err);
+    if (heap->all && (heap->left -= end - *out + 1) < 0)
+        return corrupt(l, heap->at, "the names of a group share bytes of the heap", err);
+    return STK_OK;
 }
 
 struct old_group {
@@ -135,6 +144,8 @@ static stk_status take_symbols(struct links *l, struct old_group *g, uint64_t ad
     if (status != STK_OK)
         return status;
     count = (int)stki_hdf5_number(head + 6, 2);
+    if (l->left-- <= 0)
+        return corrupt(l, address, "more nodes than the file has room for", err);
     if (memcmp(head, "SNOD", 4) != 0 || head[4] != 1 || count > 2 * l->super->leaf_k)
         return corrupt(l, address, "no node of symbols", err);
     for (int i = 0; i < count && status == STK_OK; i++) {
@@ -167,7 +178,7 @@ static stk_status open_node(struct links *l, uint64_t address, int level, struct
 }
 
 /* The child that has the names above its key, up to the next one. */
-static stk_status choose_child(const struct links *l, const struct old_group *g, struct node *node, stk_error *err)
+static stk_status choose_child(const struct links *l, struct old_group *g, struct node *node, stk_error *err)
 {
     int low = 0, high = node->entries;
     char text[MAX_NAME];

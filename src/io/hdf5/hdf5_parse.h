@@ -40,6 +40,12 @@ static inline uint64_t stki_hdf5_number(const unsigned char *at, int bytes)
     return value;
 }
 
+/* Of x > 0, rounded down. */
+static inline int stki_hdf5_log2(uint64_t x)
+{
+    return 63 - __builtin_clzll(x);
+}
+
 /* Bytes that are decoded from their beginning. What is not there reads as zeros, and `bad` is set. */
 typedef struct stki_hdf5_cursor {
     const unsigned char *at;
