@@ -147,17 +147,9 @@ static const struct {
                   {{"saturation", {"0.5", "1.5"}}, read_adjustment}};
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
-static int find(const char *operation)
-{
-    for (int i = 0; i < OPERATIONS; i++)
-        if (strcmp(operation, operations[i].operation.name) == 0)
-            return i;
-    return -1;
-}
-
 bool stki_colors_know(const char *operation)
 {
-    return find(operation) >= 0;
+    return stki_operation_find(stki_colors_operation, operation) >= 0;
 }
 
 const stki_operation *stki_colors_operation(int index)
@@ -174,7 +166,7 @@ stk_status stki_colors_read(stki_colors *colors, const char *operation, const st
         return stki_fail_node(err, node, "found more than %d steps that change colors", STKI_COLOR_OPERATIONS);
     r.step = &colors->steps[colors->count++];
     *r.step = (stki_color_operation_step){.node = node};
-    return operations[find(operation)].read(&r, err);
+    return operations[stki_operation_find(stki_colors_operation, operation)].read(&r, err);
 }
 
 /* ---- drawing ---- */

@@ -14,10 +14,7 @@ enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
 bool stki_first_steps_know(const char *operation)
 {
-    for (int i = 0; i < OPERATIONS; i++)
-        if (strcmp(operation, operations[i].name) == 0)
-            return true;
-    return false;
+    return stki_operation_find(stki_first_steps_operation, operation) >= 0;
 }
 
 const stki_operation *stki_first_steps_operation(int index)

@@ -456,17 +456,9 @@ static const struct {
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
-static int find(const char *operation)
-{
-    for (int i = 0; i < OPERATIONS; i++)
-        if (strcmp(operation, operations[i].operation.name) == 0)
-            return i;
-    return -1;
-}
-
 bool stki_geometry_knows(const char *operation)
 {
-    return find(operation) >= 0;
+    return stki_operation_find(stki_geometry_operation, operation) >= 0;
 }
 
 const stki_operation *stki_geometry_operation(int index)
@@ -487,7 +479,7 @@ stk_status stki_geometry_read(stki_geometry *geometry, const char *operation, co
     if (geometry->box_field && !geometry->resizes && strcmp(operation, "resize") != 0 && !strstr(operation, "flip"))
         return stki_fail_node(
             err, node, "found %s after crop: {field: …}, expected resize: the boxes have different sizes", operation);
-    status = operations[find(operation)].read(&r, err);
+    status = operations[stki_operation_find(stki_geometry_operation, operation)].read(&r, err);
     geometry->count++;
     return status;
 }

@@ -2,9 +2,20 @@
 #ifndef STKI_OPERATION_H
 #define STKI_OPERATION_H
 
+#include <string.h>
+
 typedef struct stki_operation {
     const char *name;        /* "random_crop" */
     const char *examples[2]; /* example parameters, for the docs and tests */
 } stki_operation;
+
+/* The index of an operation in a list, whose function gives NULL behind the last one; -1: none has this name. */
+static inline int stki_operation_find(const stki_operation *(*list)(int index), const char *name)
+{
+    for (int i = 0; list(i); i++)
+        if (strcmp(name, list(i)->name) == 0)
+            return i;
+    return -1;
+}
 
 #endif

@@ -106,18 +106,24 @@ static int64_t size_of_axis(const stk_tensor *tensor, int64_t dim)
     return tensor->shape[dim < 0 ? dim + tensor->ndim : dim];
 }
 
+/* Exactly `wanted` numbers, of which the first is a dimension. */
+static stk_status take_dim_and_more(const struct pl_call *call, const char *what, int wanted, const char *usage,
+                                    int64_t *numbers, stk_error *err)
+{
+    int count;
+    stk_status status = pl_take_ints(call->command, what, wanted, numbers, &count, err);
+
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status == STK_OK && count != wanted)
+        return stki_fail(err, STK_E_CONFIG, "%s: expected %s", call->command->op, usage);
+    return status != STK_OK ? status : check_dim(call, numbers[0], err);
+}
+
 static stk_status op_select(struct pl_call *call, stk_error *err)
 {
     int64_t numbers[2];
-    int count;
-    stk_status status = pl_take_ints(call->command, "dimension and index", 2, numbers, &count, err);
+    stk_status status = take_dim_and_more(call, "dimension and index", 2, "select DIM INDEX", numbers, err);
 
-    status = status != STK_OK ? status : pl_take_end(call->command, err);
-    if (status == STK_OK && count != 2)
-        return stki_fail(err, STK_E_CONFIG, "select: expected select DIM INDEX");
-    if (status != STK_OK)
-        return status;
-    status = check_dim(call, numbers[0], err);
     status = status != STK_OK ? status : stk_tensor_select(call->in, (int)numbers[0], numbers[1], &call->out, err);
     if (status == STK_E_BAD_INDEX)
         pl_why_index(size_of_axis(call->in, numbers[0]), call->remark, sizeof call->remark);
@@ -127,15 +133,9 @@ static stk_status op_select(struct pl_call *call, stk_error *err)
 static stk_status op_narrow(struct pl_call *call, stk_error *err)
 {
     int64_t numbers[3];
-    int count;
-    stk_status status = pl_take_ints(call->command, "dimension, start and length", 3, numbers, &count, err);
+    stk_status status =
+        take_dim_and_more(call, "dimension, start and length", 3, "narrow DIM START LENGTH", numbers, err);
 
-    status = status != STK_OK ? status : pl_take_end(call->command, err);
-    if (status == STK_OK && count != 3)
-        return stki_fail(err, STK_E_CONFIG, "narrow: expected narrow DIM START LENGTH");
-    if (status != STK_OK)
-        return status;
-    status = check_dim(call, numbers[0], err);
     status = status != STK_OK ? status
                               : stk_tensor_narrow(call->in, (int)numbers[0], numbers[1], numbers[2], &call->out, err);
     if (status == STK_E_BAD_INDEX)

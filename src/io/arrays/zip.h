@@ -55,4 +55,8 @@ stk_status stki_zip_read(const stki_zip *zip, const stki_zip_entry *entry, int64
 /* The CRC of a stored member, in a pass over its data. */
 stk_status stki_zip_check(const stki_zip *zip, const stki_zip_entry *entry, int64_t offset, stk_error *err);
 
+/* Memory for the streams of zlib; the context is not used. */
+void *stki_zip_stream_alloc(void *context, unsigned count, unsigned bytes);
+void stki_zip_stream_free(void *context, void *block);
+
 #endif

@@ -32,13 +32,13 @@ static stk_status compare_crc(const stki_zip *zip, const stki_zip_entry *entry, 
 
 /* ---- the first bytes ---- */
 
-static void *stream_alloc(void *context, uInt count, uInt bytes)
+void *stki_zip_stream_alloc(void *context, unsigned count, unsigned bytes)
 {
     (void)context;
     return stki_zalloc_array(count, bytes);
 }
 
-static void stream_free(void *context, void *block)
+void stki_zip_stream_free(void *context, void *block)
 {
     (void)context;
     stki_free(block);
@@ -71,7 +71,8 @@ static stk_status inflate_some(const stki_zip *zip, const stki_zip_entry *entry,
 static stk_status inflate_head(const stki_zip *zip, const stki_zip_entry *entry, int64_t offset, void *to,
                                int64_t bytes, stk_error *err)
 {
-    z_stream stream = {.zalloc = stream_alloc, .zfree = stream_free, .next_out = to, .avail_out = (uInt)bytes};
+    z_stream stream = {
+        .zalloc = stki_zip_stream_alloc, .zfree = stki_zip_stream_free, .next_out = to, .avail_out = (uInt)bytes};
     stk_status status;
 
     if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)

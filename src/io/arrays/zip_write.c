@@ -150,18 +150,6 @@ static stk_status add_record(stki_zip_writer *zip, const char *name, stk_error *
     return STK_OK;
 }
 
-static void *stream_alloc(void *context, uInt count, uInt bytes)
-{
-    (void)context;
-    return stki_zalloc_array(count, bytes);
-}
-
-static void stream_free(void *context, void *block)
-{
-    (void)context;
-    stki_free(block);
-}
-
 static void end_stream(stki_zip_writer *zip)
 {
     if (!zip->stream)
@@ -178,7 +166,7 @@ static stk_status begin_stream(stki_zip_writer *zip, int level, stk_error *err)
     zip->stream = stki_zalloc(sizeof *zip->stream);
     zip->packed = stki_resize(NULL, PACKED);
     if (zip->stream)
-        *zip->stream = (z_stream){.zalloc = stream_alloc, .zfree = stream_free};
+        *zip->stream = (z_stream){.zalloc = stki_zip_stream_alloc, .zfree = stki_zip_stream_free};
     if (zip->stream && zip->packed &&
         deflateInit2(zip->stream, level, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) == Z_OK)
         return STK_OK;
