@@ -18,7 +18,7 @@ while read -r -a line; do # the folders of the library: the build's own list
 done <"$build/folders.txt"
 # loadbench's rooms, from the bottom up: each sees those before it. Nobody but the program itself sees report and make.
 rooms="src/base tools/live"
-for room in figures machine measure result; do
+for room in statistics machine measure result; do
     rooms="tools/loadbench/$room $rooms"
     [ $room = result ] && rooms="$rooms tools/codec"
     may[tools/loadbench/$room]=$rooms

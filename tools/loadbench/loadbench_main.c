@@ -6,10 +6,10 @@
  *
  * and behind them the rooms (docs/internals/architecture.md says who knows whom):
  *
- *     figures/   medians, intervals, tables         show/      text and JSON
- *     machine/   what it is measured on, limits     report/    the page of HTML
- *     measure/   one repeat, and its config         study/     sweeps, tuning, accelerators, comparisons
- *     result/    all repeats, what binds            make/      --make
+ *     statistics/ medians, intervals, tables        show/      text and JSON
+ *     machine/    what it is measured on, limits    report/    the page of HTML
+ *     measure/    one repeat, and its config        study/     sweeps, tuning, accelerators, comparisons
+ *     result/     all repeats, what binds           make/      --make
  *
  * Exit status: 0 success, 1 the data or the run failed, 2 the command or the config is wrong. */
 #include "loadbench_main.h"
