@@ -191,7 +191,8 @@ static void consume(stki_prefetch *prefetch, stk_stream *stream, int count, int6
         MUST(stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err));
         if (step_ns)
             MUST(stk_stream_spin(stream, step_ns, &err));
-        stki_prefetch_release(prefetch, slot, stream);
+        stki_prefetch_guard(prefetch, slot, stream);
+        stki_prefetch_release(prefetch, slot);
     }
 }
 
@@ -463,7 +464,8 @@ static void hand_over(void)
         begin = stki_now_ns();
         MUST(stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err));
         middle = stki_now_ns();
-        stki_prefetch_release(prefetch, slot, stream);
+        stki_prefetch_guard(prefetch, slot, stream);
+        stki_prefetch_release(prefetch, slot);
         release_ns[i] = stki_now_ns() - middle;
         next_ns[i] = middle - begin;
         both_ns[i] = release_ns[i] + next_ns[i];

@@ -154,7 +154,8 @@ static void measure_calls(const setting *s)
         start = stki_now_ns();
         need(stki_prefetch_next(prefetch, stream, STK_WAIT_FOREVER, &slot, &err), &err);
         between = stki_now_ns();
-        stki_prefetch_release(prefetch, slot, stream);
+        stki_prefetch_guard(prefetch, slot, stream);
+        stki_prefetch_release(prefetch, slot);
         end = stki_now_ns();
         next_us[i] = (double)(between - start) * 1e-3;
         release_us[i] = (double)(end - between) * 1e-3;

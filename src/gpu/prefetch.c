@@ -781,9 +781,8 @@ void stki_prefetch_guard(stki_prefetch *prefetch, int slot, stk_stream *stream)
         finish(prefetch, status, &error, NULL);
 }
 
-void stki_prefetch_release(stki_prefetch *prefetch, int slot, stk_stream *stream)
+void stki_prefetch_release(stki_prefetch *prefetch, int slot)
 {
-    stki_prefetch_guard(prefetch, slot, stream);
     stki_lock(&prefetch->lock);
     prefetch->slots[slot].state = STKI_PREFETCH_FREE;
     push(&prefetch->free, slot);

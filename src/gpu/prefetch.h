@@ -92,8 +92,8 @@ stk_status stki_prefetch_await(stki_prefetch *prefetch, int slot, stk_stream *st
 /* The held slot is guarded until all that was queued in `stream` has passed; any number of streams, and any thread.
  * NULL: nothing is queued. */
 void stki_prefetch_guard(stki_prefetch *prefetch, int slot, stk_stream *stream);
-/* Guards the slot back. */
-void stki_prefetch_release(stki_prefetch *prefetch, int slot, stk_stream *stream);
+/* Gives the held slot back. It is filled again when the streams that guard it have passed. */
+void stki_prefetch_release(stki_prefetch *prefetch, int slot);
 
 /* Since create. `exposed` is the part of copy and convert time for which the consumer's stream (or the host, without a
  * stream) had nothing else to do: it had come to the batch and had to wait. The rest was hidden behind its work. */

@@ -325,7 +325,7 @@ void stki_feed_release(stk_batch *batch)
     stk_stream *stream = batch->stream;
 
     batch->stream = NULL;
-    stki_prefetch_release(batch->core->feed->prefetch, batch->device_slot, NULL);
+    stki_prefetch_release(batch->core->feed->prefetch, batch->device_slot);
     stki_stream_release(stream);
 }
 

@@ -42,7 +42,7 @@ static void take(stki_prefetch *prefetch, const fake *f, int64_t batch)
 
     assert_ok(stki_prefetch_next(prefetch, NULL, 60 * STKI_SECOND, &slot, &err));
     check_bytes(f, batch, stki_prefetch_place(prefetch, slot, 0), stki_prefetch_place(prefetch, slot, 1));
-    stki_prefetch_release(prefetch, slot, NULL);
+    stki_prefetch_release(prefetch, slot);
 }
 
 static void finish(stki_prefetch *prefetch, fake *f)
@@ -166,7 +166,8 @@ static void g02_the_consumers_stream_waits_for_the_copy(void **state)
     read_next(prefetch, &f, stream, &r); /* returns although nothing has been copied */
     assert_int_equal(stk_stream_query(stream, &err), STK_AGAIN);
     set_faults(prefetch->copy_stream, (stkt_host_faults){0});
-    stki_prefetch_release(prefetch, r.slot, stream);
+    stki_prefetch_guard(prefetch, r.slot, stream);
+    stki_prefetch_release(prefetch, r.slot);
     assert_ok(stk_stream_synchronize(stream, 60 * STKI_SECOND, &err));
     check_reading(&f, 0, &r);
     finish(prefetch, &f);
@@ -191,7 +192,8 @@ static void g03_a_slot_waits_for_the_stream_that_released_it(void **state)
         set_faults(stream, (stkt_host_faults){.delay_ns = 1000000});
         for (int64_t i = 0; i < BATCHES; i++) {
             read_next(prefetch, &f, stream, &readings[i]);
-            stki_prefetch_release(prefetch, readings[i].slot, stream);
+            stki_prefetch_guard(prefetch, readings[i].slot, stream);
+            stki_prefetch_release(prefetch, readings[i].slot);
         }
         assert_ok(stk_stream_synchronize(stream, 60 * STKI_SECOND, &err));
         for (int64_t i = 0; i < BATCHES; i++)
@@ -216,7 +218,7 @@ static void a_slot_waits_for_the_other_stream_too(void **state)
     set_faults(stream, (stkt_host_faults){.delay_ns = 20000000});
     read_next(prefetch, &f, stream, &r);
     stki_prefetch_guard(prefetch, r.slot, stream);
-    stki_prefetch_release(prefetch, r.slot, NULL);
+    stki_prefetch_release(prefetch, r.slot);
     take(prefetch, &f, 1);
     take(prefetch, &f, 2);
     assert_ok(stk_stream_synchronize(stream, 60 * STKI_SECOND, &err));
@@ -246,7 +248,7 @@ static void held_slots_are_left_alone(void **state)
             check_bytes(&f, i + k, stki_prefetch_place(prefetch, slots[k], 0),
                         stki_prefetch_place(prefetch, slots[k], 1));
         for (int k = 0; k < 4; k++)
-            stki_prefetch_release(prefetch, slots[order[k]], NULL);
+            stki_prefetch_release(prefetch, slots[order[k]]);
     }
     assert_int_equal(stki_prefetch_next(prefetch, NULL, 60 * STKI_SECOND, &one, &err), STK_END);
     finish(prefetch, &f);
@@ -273,7 +275,7 @@ static void g07_a_short_batch_copies_its_rows_alone(void **state)
     check_bytes(&f, 2, first, stki_prefetch_place(prefetch, slot, 1));
     for (int64_t i = 1000; i < 4000; i++) /* as the batch before left it */
         assert_int_equal(first[i], fake_byte(1, 0, i));
-    stki_prefetch_release(prefetch, slot, NULL);
+    stki_prefetch_release(prefetch, slot);
     assert_int_equal(stki_prefetch_next(prefetch, NULL, 60 * STKI_SECOND, &slot, &err), STK_END);
     stki_prefetch_read_stats(prefetch, &stats);
     assert_int_equal(stats.bytes, 2 * 4000 + 1000 + 3 * FAKE_SMALL);
@@ -333,7 +335,8 @@ static void p04_a_failed_copy_is_an_error(void **state)
                     if (!stream)
                         check_bytes(&f, taken, stki_prefetch_place(prefetch, slot, 0),
                                     stki_prefetch_place(prefetch, slot, 1));
-                    stki_prefetch_release(prefetch, slot, stream);
+                    stki_prefetch_guard(prefetch, slot, stream);
+                    stki_prefetch_release(prefetch, slot);
                     taken++;
                 }
                 assert_true(status < 0 && status != STK_E_TIMEOUT);
@@ -362,7 +365,8 @@ static void the_end_waits_for_the_last_copy(void **state)
     set_faults(prefetch->copy_stream, (stkt_host_faults){.fail_at = 1, .delay_ns = 20000000});
     fake_wake(&f);
     assert_ok(stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err));
-    stki_prefetch_release(prefetch, slot, stream);
+    stki_prefetch_guard(prefetch, slot, stream);
+    stki_prefetch_release(prefetch, slot);
     assert_status(stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err), STK_E_DEVICE);
     finish(prefetch, &f);
     stk_stream_destroy(stream);
@@ -389,7 +393,8 @@ static void settling_waits_for_the_copies(void **state)
         stki_wake_all(&f.cond);
         stki_unlock(&f.lock);
         assert_ok(stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err));
-        stki_prefetch_release(prefetch, slot, stream);
+        stki_prefetch_guard(prefetch, slot, stream);
+        stki_prefetch_release(prefetch, slot);
         assert_status(stki_prefetch_settle(prefetch, 1000000, &err), STK_E_TIMEOUT);
         set_faults(prefetch->copy_stream, (stkt_host_faults){.fail_at = fails});
         if (fails)
@@ -420,7 +425,8 @@ static void a_stream_of_another_device_is_refused(void **state)
     assert_status(stki_prefetch_next(prefetch, stream, 0, &slot, &err), STK_E_BAD_DEVICE);
     take(prefetch, &f, 0);
     assert_ok(stki_prefetch_next(prefetch, NULL, 60 * STKI_SECOND, &slot, &err));
-    stki_prefetch_release(prefetch, slot, stream); /* the host waits for it instead */
+    stki_prefetch_guard(prefetch, slot, stream); /* the host waits for it instead */
+    stki_prefetch_release(prefetch, slot);
     assert_int_equal(stki_prefetch_next(prefetch, NULL, 60 * STKI_SECOND, &slot, &err), STK_END);
     finish(prefetch, &f);
     stk_stream_destroy(stream);
@@ -463,7 +469,8 @@ static void timeouts_name_copies_that_do_not_end(void **state)
     for (int i = 0; i < 3; i++) { /* the second one's copy waits for what the stream does with the first, and so on */
         assert_ok(stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err));
         assert_ok(stk_stream_spin(stream, 1000, &err));
-        stki_prefetch_release(prefetch, slot, stream);
+        stki_prefetch_guard(prefetch, slot, stream);
+        stki_prefetch_release(prefetch, slot);
     }
     assert_status(stki_prefetch_next(prefetch, stream, 20000000, &slot, &err), STK_E_TIMEOUT);
     assert_says("2 copies to host are not done");
@@ -501,7 +508,7 @@ static void closing_early_loses_nothing(void **state)
                             stki_prefetch_place(prefetch, slots[i], 1));
             stki_prefetch_destroy(prefetch);
             for (int i = 0; i < held; i++)
-                stki_prefetch_release(prefetch, slots[i], NULL);
+                stki_prefetch_release(prefetch, slots[i]);
             assert_true(f.ended);
             assert_int_equal(f.released, f.next);
             fake_fini(&f);
@@ -618,7 +625,7 @@ static void rows_are_converted_on_the_device(void **state)
                     assert_ptr_equal(rows, buffers[slot]);
                 for (int64_t i = 0; i < fake_length(&f, batch); i++)
                     assert_true(rows[i] == (float)(unsigned char)fake_byte(batch, 0, i) * 0.25f - 3);
-                stki_prefetch_release(prefetch, slot, NULL);
+                stki_prefetch_release(prefetch, slot);
                 batch++;
             }
             assert_int_equal(status, fail_at ? STK_E_DEVICE : STK_END);
@@ -748,7 +755,8 @@ static void exposed_time_is_what_the_consumer_waited_for(void **state)
         assert_ok(stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err));
         assert_ok(stk_event_synchronize(stki_prefetch_newest(&prefetch->slots[slot])->reached, 60 * STKI_SECOND, &err));
         set_faults(prefetch->copy_stream, (stkt_host_faults){0});
-        stki_prefetch_release(prefetch, slot, stream);
+        stki_prefetch_guard(prefetch, slot, stream);
+        stki_prefetch_release(prefetch, slot);
         assert_int_equal(stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err), STK_END);
         stki_prefetch_read_stats(prefetch, &stats);
         assert_true(stats.copy_ns > 0);

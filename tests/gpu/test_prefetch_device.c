@@ -126,7 +126,8 @@ static void g01_host_memory_outlives_its_copy(void **state)
     for (int64_t i = 0; i < BATCHES; i++) {
         assert_ok(stki_prefetch_next(running, stream, 60 * STKI_SECOND, &slot, &err));
         read_slot(&r, i, slot, stream);
-        stki_prefetch_release(running, slot, stream);
+        stki_prefetch_guard(running, slot, stream);
+        stki_prefetch_release(running, slot);
     }
     assert_ok(stk_stream_synchronize(stream, 60 * STKI_SECOND, &err));
     assert_int_equal(stki_prefetch_next(running, stream, 60 * STKI_SECOND, &slot, &err), STK_END);
@@ -148,7 +149,8 @@ static void g02_the_consumers_stream_waits_for_the_copy(void **state)
     start(&f, 1, 1, 2, NULL);
     assert_ok(stki_prefetch_next(running, stream, 60 * STKI_SECOND, &slot, &err));
     read_slot(&r, 0, slot, stream);
-    stki_prefetch_release(running, slot, stream);
+    stki_prefetch_guard(running, slot, stream);
+    stki_prefetch_release(running, slot);
     assert_ok(stk_stream_synchronize(stream, 60 * STKI_SECOND, &err));
     check_readings(&r, &f, 1);
     finish(&f);
@@ -172,7 +174,8 @@ static void g03_a_slot_waits_for_the_stream_that_released_it(void **state)
             assert_ok(stki_prefetch_next(running, stream, 60 * STKI_SECOND, &slot, &err));
             assert_ok(stk_stream_spin(stream, 2000000, &err));
             read_slot(&r, i, slot, stream);
-            stki_prefetch_release(running, slot, stream);
+            stki_prefetch_guard(running, slot, stream);
+            stki_prefetch_release(running, slot);
         }
         assert_ok(stk_stream_synchronize(stream, 60 * STKI_SECOND, &err));
         check_readings(&r, &f, BATCHES);
@@ -194,7 +197,7 @@ static void p01_all_batches_come_for_every_depth(void **state)
         for (int64_t i = 0; i < 13; i++) {
             assert_ok(stki_prefetch_next(running, NULL, 60 * STKI_SECOND, &slot, &err));
             read_slot(&r, i, slot, NULL);
-            stki_prefetch_release(running, slot, NULL);
+            stki_prefetch_release(running, slot);
         }
         assert_int_equal(stki_prefetch_next(running, NULL, 60 * STKI_SECOND, &slot, &err), STK_END);
         check_readings(&r, &f, 13);
@@ -233,7 +236,8 @@ static void rows_are_converted_on_the_device(void **state)
         assert_ok(stki_prefetch_next(running, stream, 60 * STKI_SECOND, &slot, &err));
         assert_ok(device->ops->copy(device, block, false, stki_prefetch_place(running, slot, 0), true, sizeof rows,
                                     stream, &err));
-        stki_prefetch_release(running, slot, stream);
+        stki_prefetch_guard(running, slot, stream);
+        stki_prefetch_release(running, slot);
         assert_ok(stk_stream_synchronize(stream, 60 * STKI_SECOND, &err));
         for (int64_t row = 0; row < ROWS; row++) {
             unsigned char sample[ROW];
