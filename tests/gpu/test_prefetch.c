@@ -473,7 +473,7 @@ static void timeouts_name_copies_that_do_not_end(void **state)
         stki_prefetch_release(prefetch, slot);
     }
     assert_status(stki_prefetch_next(prefetch, stream, 20000000, &slot, &err), STK_E_TIMEOUT);
-    assert_says("2 copies to host are not done");
+    assert_says("2 copies to host of delivered batches are not done");
     set_faults(stream, (stkt_host_faults){0});
     for (int i = 3; i < 5; i++)
         take(prefetch, &f, i);

@@ -294,7 +294,7 @@ static void refusals(void **state)
         {"flat.npy", "transforms: [{squeeze: 0}]", "an axis of length 1 of [24]"},
         {"flat.npy", "transforms: [{squeeze: 3}]", "-1 to 0"},
         {"turned.npy", "transforms: [{reshape: [24]}]", "side by side"},
-        {"flat.npy", "transforms: [{scale: 2}, {reshape: [24]}]", "to come first"},
+        {"flat.npy", "transforms: [{scale: 2}, {reshape: [24]}]", "expected it first"},
         {"flat.npy", "transforms: [{normalize: {stats: a, scale: 1}}]", "stats alone"},
         {"flat.npy", "transforms: [{quantize: {file: /nowhere/q.json}}]", "/nowhere/q.json"},
     };
