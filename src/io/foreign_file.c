@@ -12,6 +12,9 @@ struct signature {
 };
 
 #define ANY "\x7f" /* matches every byte */
+#define PICKLE \
+    "a Python pickle", "pickles run code: save arrays with numpy.save or torch.save", false, STKI_KIND_POSSIBLE
+#define HTML_PAGE "an HTML page", "a server sent it instead of the file: download it again", true, STKI_KIND_LIKELY
 
 static const struct signature signatures[] = {
     {0,
@@ -47,22 +50,10 @@ static const struct signature signatures[] = {
     {0, 4, "\x0e\x03\x13\x01", {"an HDF4 file", "convert it by h4toh5", false, STKI_KIND_POSSIBLE}},
     {0, 4, "GRIB", {"a GRIB file", "convert it to NetCDF", false, STKI_KIND_POSSIBLE}},
     {0, 10, "MATLAB 5.0", {"a MATLAB file", "save it with -v7.3, which is HDF5", false, STKI_KIND_POSSIBLE}},
-    {0,
-     3,
-     "\x80\x02}",
-     {"a Python pickle", "pickles run code: save arrays with numpy.save or torch.save", false, STKI_KIND_POSSIBLE}},
-    {0,
-     3,
-     "\x80\x03}",
-     {"a Python pickle", "pickles run code: save arrays with numpy.save or torch.save", false, STKI_KIND_POSSIBLE}},
-    {0,
-     3,
-     "\x80\x04\x95",
-     {"a Python pickle", "pickles run code: save arrays with numpy.save or torch.save", false, STKI_KIND_POSSIBLE}},
-    {0,
-     3,
-     "\x80\x05\x95",
-     {"a Python pickle", "pickles run code: save arrays with numpy.save or torch.save", false, STKI_KIND_POSSIBLE}},
+    {0, 3, "\x80\x02}", {PICKLE}},
+    {0, 3, "\x80\x03}", {PICKLE}},
+    {0, 3, "\x80\x04\x95", {PICKLE}},
+    {0, 3, "\x80\x05\x95", {PICKLE}},
     {0, 6, "\x93NUMPY", {"an .npy file", "", false, STKI_KIND_LIKELY}},
     {0, 8, "\x89HDF\r\n\x1a\n", {"an HDF5 file", "", false, STKI_KIND_LIKELY}},
     {0, 8, "\x89PNG\r\n\x1a\n", {"a PNG image", "", false, STKI_KIND_LIKELY}},
@@ -94,22 +85,10 @@ static const struct signature signatures[] = {
     {0, 4, "\0\0\1\0", {"an icon", "convert it to PNG", false, STKI_KIND_POSSIBLE}},
     {0, 5, "%PDF-", {"a PDF document", "", false, STKI_KIND_LIKELY}},
     {0, 5, "<?xml", {"an XML document", "", true, STKI_KIND_LIKELY}},
-    {0,
-     5,
-     "<html",
-     {"an HTML page", "a server sent it instead of the file: download it again", true, STKI_KIND_LIKELY}},
-    {0,
-     5,
-     "<HTML",
-     {"an HTML page", "a server sent it instead of the file: download it again", true, STKI_KIND_LIKELY}},
-    {0,
-     9,
-     "<!DOCTYPE",
-     {"an HTML page", "a server sent it instead of the file: download it again", true, STKI_KIND_LIKELY}},
-    {0,
-     9,
-     "<!doctype",
-     {"an HTML page", "a server sent it instead of the file: download it again", true, STKI_KIND_LIKELY}},
+    {0, 5, "<html", {HTML_PAGE}},
+    {0, 5, "<HTML", {HTML_PAGE}},
+    {0, 9, "<!DOCTYPE", {HTML_PAGE}},
+    {0, 9, "<!doctype", {HTML_PAGE}},
 };
 
 static bool begins_with(const struct signature *s, const char *bytes, int64_t count)
