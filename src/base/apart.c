@@ -6,8 +6,10 @@
 #include "thread.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +29,8 @@ enum {
 static const char variable[] = "STOKER_APART";
 
 struct notes {
+    atomic_int inside; /* threads of the second process that are in the library */
+    int64_t seconds;   /* that the last call may take */
     char path[1024], name[1024], doing[64];
 };
 
@@ -46,22 +50,30 @@ static _Thread_local bool timed;
 /* NULL: they cannot be found, and this process runs as it would without the first one. */
 static struct notes *find_notes(void)
 {
-    const int fd = atoi(getenv(variable));
     struct stat about;
     struct notes *notes = MAP_FAILED;
+    int fd = -1, parent = 0;
 
+    if (sscanf(getenv(variable), "%d:%d", &fd, &parent) != 2)
+        fd = -1;
     if (!fstat(fd, &about) && about.st_size == (off_t)sizeof *notes) {
         notes = mmap(NULL, sizeof *notes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         (void)close(fd);
     }
     (void)unsetenv(variable);
-    return notes == MAP_FAILED ? NULL : notes;
+    if (notes == MAP_FAILED)
+        return NULL;
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0UL, 0UL, 0UL); /* nobody would be there to be told */
+    if (getppid() != parent)                               /* it ended before that */
+        _exit(128 + SIGTERM);
+    return notes;
 }
 
 static void set_timer(int64_t bytes)
 {
     const struct itimerspec end = {.it_value = {.tv_sec = SECONDS + bytes / BYTES_A_SECOND}};
 
+    apart.notes->seconds = end.it_value.tv_sec;
     (void)timer_settime(timer, 0, &end, NULL);
 }
 
@@ -71,6 +83,7 @@ void stki_apart_enter(void)
 
     if (!apart.notes)
         return;
+    atomic_fetch_add(&apart.notes->inside, 1);
     timed = timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) == 0;
     if (timed)
         set_timer(0);
@@ -78,6 +91,9 @@ void stki_apart_enter(void)
 
 void stki_apart_leave(void)
 {
+    if (!apart.notes)
+        return;
+    atomic_fetch_sub(&apart.notes->inside, 1);
     if (timed)
         (void)timer_delete(timer);
     timed = false;
@@ -100,7 +116,6 @@ void stki_apart_begin(char **argv, stki_apart_report *report, void *context)
 {
     if (getenv(variable)) {
         apart.notes = find_notes();
-        (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0UL, 0UL, 0UL); /* nobody would be there to be told */
         return;
     }
     apart.argv = argv;
@@ -142,7 +157,7 @@ static int start(int fd, pid_t *pid)
         return error;
     }
     sigemptyset(&none);
-    stki_text(assignment, sizeof assignment, "%s=%d", variable, fd);
+    stki_text(assignment, sizeof assignment, "%s=%d:%d", variable, fd, (int)getpid());
     environment = environment_with(assignment);
     if (!environment)
         error = ENOMEM;
@@ -170,6 +185,29 @@ static bool is_for_the_program(int signal_number)
     return false;
 }
 
+/* What the second process did, as an error. */
+static void describe_end(const struct notes *notes, const char *path, const char *library, int signal_number,
+                         stk_error *err)
+{
+    const stki_place place = {notes->path[0] ? notes->path : path, -1, -1, NULL, NULL};
+    const char *between = notes->name[0] ? ": " : "", *doing = notes->doing[0] ? notes->doing : "opening it";
+
+    if (signal_number == SIGKILL) /* by a user, or by a system without memory: the file need not be damaged */
+        (void)stki_fail_at(err, STK_E_RESOURCE, place, "the process that was reading the file was killed");
+    else if (atomic_load(&notes->inside) == 0)
+        (void)stki_fail_at(err, STK_E_RESOURCE, place,
+                           "internal error: stoker ended by %s while reading the file, not in %s; please report this",
+                           strsignal(signal_number), library);
+    else if (signal_number == TOO_LONG)
+        (void)stki_fail_at(err, STK_E_CORRUPT, place,
+                           "%.300s%s%s did not finish within %" PRId64
+                           " s of processor time while %s: the file is damaged",
+                           notes->name, between, library, notes->seconds, doing);
+    else
+        (void)stki_fail_at(err, STK_E_CORRUPT, place, "%.300s%s%s crashed (%s) while %s: the file is damaged",
+                           notes->name, between, library, strsignal(signal_number), doing);
+}
+
 /* Ends as the second process did. */
 static int end_by(const struct notes *notes, const char *path, const char *library, int signal_number)
 {
@@ -180,11 +218,7 @@ static int end_by(const struct notes *notes, const char *path, const char *libra
         (void)raise(signal_number); /* blocked in this thread: the exit status says the same to a shell */
         return 128 + signal_number;
     }
-    (void)stki_fail_at(&err, STK_E_CORRUPT, (stki_place){notes->path[0] ? notes->path : path, -1, -1, NULL, NULL},
-                       "%.300s%s%s %s (%s) while %s: the file is damaged", notes->name, notes->name[0] ? ": " : "",
-                       library, signal_number == TOO_LONG ? "did not come to an end" : "crashed",
-                       signal_number == TOO_LONG ? "seconds of processor time" : strsignal(signal_number),
-                       notes->doing[0] ? notes->doing : "opening it");
+    describe_end(notes, path, library, signal_number, &err);
     return apart.report(apart.context, &err);
 }
 

@@ -4,6 +4,7 @@
  * before, until a dry run has encoded some. All of it is a function of the job and its data, as pieces and shards are
  * cut by it. */
 #include "allocate.h"
+#include "checked.h"
 #include "error.h"
 #include "prep_run.h"
 #include "spool.h"
@@ -256,10 +257,12 @@ stk_status stki_prep_space(const stki_prep_run *run, stk_error *err)
     const int64_t files = stki_prep_files_bytes(run, &run->least) / (stki_prep_is_packed(run) ? SMALLEST_SHARE : 1),
                   spool = stki_prep_spool_bytes(run) / (stki_prep_is_exact(run) ? 1 : SMALLEST_SHARE);
     const bool apart = strcmp(run->work, run->making) != 0;
+    int64_t both = INT64_MAX;
     stk_status status;
 
     if (run->opts->no_space_check)
         return STK_OK;
-    status = check_space(run->work, apart ? spool : spool + files, err);
+    (void)stki_add(spool, files, &both);
+    status = check_space(run->work, apart ? spool : both, err);
     return status == STK_OK && apart ? check_space(run->making, files, err) : status;
 }

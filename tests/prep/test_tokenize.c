@@ -8,6 +8,7 @@
 #include "stk_test.h"
 #include "test_random.h"
 #include "token_join.h"
+#include "token_normalize.h"
 #include "token_split.h"
 #include "tokenize.h"
 
@@ -404,6 +405,56 @@ static void tokenizer_files_that_are_refused(void **unused)
     assert_status(stki_vocabulary_open(golden("no_such_file.json"), NULL, &v, &err), STK_E_NOT_FOUND);
 }
 
+/* Vowel signs of Tamil and others combine with the letter before them, though their combining class is 0. */
+static void marks_are_composed(void **unused)
+{
+    static const struct {
+        const char *text, *nfc;
+    } cases[] = {{"\u0bc6\u0bbe", "\u0bca"}, {"\u09c7\u09be", "\u09cb"}, {"\u1025\u102e", "\u1026"},
+                 {"e\u0301", "\u00e9"},      {"\u0bca", "\u0bca"},       {"\u4e2d\u6587", "\u4e2d\u6587"}};
+    stki_normalized normalized = {0};
+    stk_error err;
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const uint8_t *out;
+        int64_t length;
+
+        assert_ok(stki_token_normalize(STKI_TOKEN_NFC, &normalized, (const uint8_t *)cases[i].text,
+                                       (int64_t)strlen(cases[i].text), &out, &length, &err));
+        assert_int_equal(length, strlen(cases[i].nfc));
+        assert_memory_equal(out, cases[i].nfc, (size_t)length);
+    }
+    stki_normalized_fini(&normalized);
+}
+
+static void steps_of_great_growth(void **unused)
+{
+    enum { LONGEST = 1024 };
+    stki_token_steps steps = {0};
+    char text[LONGEST + 2];
+    stki_token_step nfkc = {.kind = STKI_TOKEN_NORMALIZE, .form = STKI_TOKEN_NFKC},
+                    replace = {.kind = STKI_TOKEN_REPLACE, .from = "a", .text = text};
+    stk_error err;
+
+    (void)unused;
+    memset(text, 'b', sizeof text);
+    text[LONGEST + 1] = '\0';
+    assert_status(stki_token_steps_add(&steps, &replace, &err), STK_E_LIMIT);
+    replace.kind = STKI_TOKEN_PREFIX;
+    assert_status(stki_token_steps_add(&steps, &replace, &err), STK_E_LIMIT);
+    replace.kind = STKI_TOKEN_REPLACE;
+    text[LONGEST] = '\0';
+    for (int i = 0; i < 3; i++)
+        assert_ok(stki_token_steps_add(&steps, &nfkc, &err));
+    assert_ok(stki_token_steps_add(&steps, &replace, &err));
+    assert_true(stki_token_steps_growth(&steps) == 11 * 11 * 11 * (LONGEST + 1));
+    while (steps.count < STKI_TOKEN_MOST_STEPS)
+        assert_ok(stki_token_steps_add(&steps, &replace, &err));
+    assert_true(stki_token_steps_growth(&steps) == 1 << 24);
+    stki_token_steps_fini(&steps);
+}
+
 static void options_that_do_not_go_together(void **unused)
 {
     const char *file = golden("tokens_small.tiktoken");
@@ -706,6 +757,8 @@ int main(void)
         cmocka_unit_test(joins_that_wait),
         cmocka_unit_test(tiktoken_files_that_are_refused),
         cmocka_unit_test(tokenizer_files_that_are_refused),
+        cmocka_unit_test(marks_are_composed),
+        cmocka_unit_test(steps_of_great_growth),
         cmocka_unit_test(options_that_do_not_go_together),
         cmocka_unit_test(patterns_of_ones_own),
         cmocka_unit_test(pieces),

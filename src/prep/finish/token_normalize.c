@@ -1,5 +1,6 @@
 /* token_normalize.c: see token_normalize.h. By utf8proc. Most text is in the form already, which is checked first: a
- * character is safe in NFC if nothing decomposes it and it neither combines with the one before it nor is reordered. */
+ * character is safe in NFC if nothing decomposes it, it is no mark, which may combine with the one before it or be
+ * reordered, and no part of a Hangul syllable. */
 #include "token_normalize.h"
 #include "allocate.h"
 #include "error.h"
@@ -17,7 +18,8 @@ static bool is_safe(uint32_t code)
         return false;
     property = utf8proc_get_property((utf8proc_int32_t)code);
     return property->combining_class == 0 && property->decomp_seqindex == UINT16_MAX &&
-           (property->comb_index == UINT16_MAX || property->comb_index < 0x8000);
+           property->category != UTF8PROC_CATEGORY_MN && property->category != UTF8PROC_CATEGORY_MC &&
+           property->category != UTF8PROC_CATEGORY_ME;
 }
 
 static bool is_normal(enum stki_token_form form, const uint8_t *text, int64_t length)
@@ -85,6 +87,11 @@ stk_status stki_token_normalize(enum stki_token_form form, stki_normalized *to, 
     *out = (const uint8_t *)to->codes;
     *out_length = count;
     return STK_OK;
+}
+
+const char *stki_token_normalize_version(void)
+{
+    return utf8proc_version();
 }
 
 void stki_normalized_fini(stki_normalized *normalized)

@@ -2,10 +2,16 @@
  * and only steps that change it copy it, each into memory of its own. */
 #include "token_steps.h"
 #include "allocate.h"
+#include "checked.h"
 #include "error.h"
 #include "token_normalize.h"
 #include "token_split.h"
 #include <string.h>
+
+enum {
+    MOST_TEXT = 1024, /* bytes that a REPLACE or PREFIX puts in */
+    MOST_GROWTH = 1 << 24
+};
 
 struct stki_token_program {
     const stki_token_steps *steps;
@@ -38,6 +44,9 @@ stk_status stki_token_steps_add(stki_token_steps *steps, const stki_token_step *
     if (steps->count == STKI_TOKEN_MOST_STEPS)
         return stki_fail(err, STK_E_UNSUPPORTED, "found more than %d steps before the model, expected at most so many",
                          STKI_TOKEN_MOST_STEPS);
+    if ((step->kind == STKI_TOKEN_REPLACE || step->kind == STKI_TOKEN_PREFIX) && strlen(step->text) > MOST_TEXT)
+        return stki_fail(err, STK_E_LIMIT, "a step that puts %zu bytes into a text, expected at most %d",
+                         strlen(step->text), MOST_TEXT);
     *added = *step;
     added->from = NULL;
     steps->count++;
@@ -75,18 +84,20 @@ char *stki_token_literal(const char *text)
     return to;
 }
 
-int stki_token_steps_growth(const stki_token_steps *steps)
+int64_t stki_token_steps_growth(const stki_token_steps *steps)
 {
-    int growth = 1;
+    int64_t growth = 1;
 
     for (int i = 0; i < steps->count; i++) {
         const stki_token_step *step = &steps->step[i];
+        int64_t by = 1;
 
         if (step->kind == STKI_TOKEN_NORMALIZE) /* U+FDFA: 33 bytes of 3; U+1D160: 12 of 4; U+0390: 6 of 2 */
-            growth *= step->form >= STKI_TOKEN_NFKC ? 11 : 3;
+            by = step->form >= STKI_TOKEN_NFKC ? 11 : 3;
         else if (step->kind == STKI_TOKEN_REPLACE)
-            growth *= (int)(strlen(step->text) / strlen(step->from)) + 1;
-        growth = growth > 1000 ? 1000 : growth;
+            by = (int64_t)(strlen(step->text) / strlen(step->from)) + 1;
+        if (!stki_mul(growth, by, &growth) || growth > MOST_GROWTH)
+            growth = MOST_GROWTH;
     }
     return growth;
 }

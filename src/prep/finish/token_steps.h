@@ -49,13 +49,14 @@ typedef struct stki_token_steps {
     stki_token_step step[STKI_TOKEN_MOST_STEPS];
 } stki_token_steps; /* starts as {0} */
 
-/* Copies `text` and `from`. STK_E_UNSUPPORTED: more than STKI_TOKEN_MOST_STEPS. */
+/* Copies `text` and `from`. STK_E_UNSUPPORTED: more than STKI_TOKEN_MOST_STEPS. STK_E_LIMIT: a REPLACE
+ * or PREFIX of more than 1024 bytes. */
 stk_status stki_token_steps_add(stki_token_steps *steps, const stki_token_step *step, stk_error *err);
 void stki_token_steps_fini(stki_token_steps *steps);
 /* The expression that matches this text alone; stki_free(). NULL: no memory. */
 char *stki_token_literal(const char *text);
-/* How many bytes may come of one. */
-int stki_token_steps_growth(const stki_token_steps *steps);
+/* How many bytes may come of one, apart from those of prefixes; at most 1 << 24, which stands for more. */
+int64_t stki_token_steps_growth(const stki_token_steps *steps);
 
 typedef struct stki_token_program stki_token_program;
 typedef struct stki_token_run stki_token_run; /* one thread's memory */

@@ -201,8 +201,8 @@ static bool cuts(const stki_tokenizer *t)
 
 int64_t stki_token_scratch_bytes(const stki_tokenizer *t, int64_t length)
 {
-    const int first = stki_token_steps_growth(&t->vocabulary->first);
-    const int then = t->steps ? stki_token_steps_growth(t->steps) : 1;
+    const int64_t first = stki_token_steps_growth(&t->vocabulary->first);
+    const int64_t then = t->steps ? stki_token_steps_growth(t->steps) : 1;
 
     if (length > INT64_MAX / (64 * first * then))
         return INT64_MAX;
