@@ -1,7 +1,8 @@
 /* test_allocate.c: memory is counted by kind, aligned as asked, and its failures come when they are ordered. */
 #include "allocate.h"
-#include "cmocka_all.h"
 #include "faults.h"
+#include "grow.h"
+#include "stk_test.h"
 #include <malloc.h>
 #include <string.h>
 
@@ -216,12 +217,38 @@ static void the_nth_allocation_fails_once(void **state)
     stki_free(stki_zalloc(8));
 }
 
+/* Room doubles; without memory, or where the bytes do not fit 64 bits, nothing changes. */
+static void arrays_grow_by_doubling(void **state)
+{
+    int64_t *array = NULL, *before, room = 0;
+    stk_error err;
+
+    (void)state;
+    for (int64_t i = 0; i < 100; i++) {
+        assert_ok(stki_grow(&array, &room, i + 1, sizeof *array, "numbers", &err));
+        assert_true(room > i && room <= 4 + 2 * i);
+        array[i] = i;
+    }
+    before = array;
+    stki_memory_fail_at(1);
+    assert_status(stki_grow(&array, &room, room + 1, sizeof *array, "numbers", &err), STK_E_MEMORY);
+    stki_memory_fail_at(0);
+    assert_status(stki_grow(&array, &room, INT64_MAX / 8 + 1, sizeof *array, "numbers", &err), STK_E_MEMORY);
+    assert_status(stki_grow(&array, &room, INT64_MAX, 1, "numbers", &err), STK_E_MEMORY);
+    assert_ptr_equal(array, before);
+    assert_int_equal(room, 128);
+    for (int64_t i = 0; i < 100; i++)
+        assert_int_equal(array[i], i);
+    stki_free(array);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_things_are_zeroed_and_counted),
         cmocka_unit_test(arrays_do_not_overflow),
         cmocka_unit_test(resizing_keeps_content_and_counts),
+        cmocka_unit_test(arrays_grow_by_doubling),
         cmocka_unit_test(texts),
         cmocka_unit_test(blocks_of_the_heap),
         cmocka_unit_test(blocks_of_huge_pages),
