@@ -20,17 +20,17 @@ struct stki_cast {
     void (*row)(const stki_cast *cast, char *dst, int64_t dst_step, const char *src, int64_t src_step, int64_t count);
     stki_cast_load_fn load;
     stki_cast_store_fn store;
-    int64_t src_unit;           /* bytes of a source element, or of one part of a complex one */
-    int64_t dst_imag, src_imag; /* offset of the imaginary part; 0: there is none */
-    bool raw;                   /* the bits stay as they are */
-    bool swapped;               /* the source is in the other byte order */
+    int64_t src_unit;           /* size of a source element, or of one part of a complex one, bytes */
+    int64_t dst_imag, src_imag; /* offset of the imaginary part; 0: none */
+    bool raw;                   /* copies the bits unchanged */
+    bool swapped;               /* the source has the opposite byte order */
 };
 
 /* Both dtypes must be in the list. */
 void stki_cast_init(stki_cast *cast, stk_dtype dst, stk_dtype src, bool src_swapped);
 
-/* Steps are bytes from one element to the next, any sign; a source step may be 0. The rows may be the same memory
- * (same address and step), but not overlap otherwise. */
+/* Steps are in bytes, of any sign; a source step may be 0. The rows may be the same memory (equal address and step),
+ * but must not overlap otherwise. */
 static inline void stki_cast_row(const stki_cast *cast, void *dst, int64_t dst_step, const void *src, int64_t src_step,
                                  int64_t count)
 {

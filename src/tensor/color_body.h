@@ -1,5 +1,5 @@
-/* color_body.h: the loops of color.h, for whatever instruction set the including file is compiled for. Every line is
- * one operation of the definition; nothing is fused. */
+/* color_body.h: the loops of color.h, included once per instruction set. Every line is one operation of the definition;
+ * nothing is fused. */
 #include "color.h"
 #include <string.h>
 
@@ -71,7 +71,7 @@ static void saturate(float *restrict r, float *restrict g, float *restrict b, in
     }
 }
 
-/* Choices are made with masks, since compilers leave branches in loops alone. */
+/* Selects with masks, because compilers do not vectorize loops with branches. */
 static inline uint32_t mask_of(bool yes)
 {
     return -(uint32_t)yes;
@@ -88,7 +88,7 @@ static inline float pick(uint32_t mask, float yes, float no)
     return yes;
 }
 
-/* Of small numbers; compilers call floorf one number at a time. */
+/* floor of small numbers. Compilers do not vectorize floorf. */
 static inline float floor_of(float x)
 {
     const float whole = (float)(int32_t)x;
@@ -96,7 +96,7 @@ static inline float floor_of(float x)
     return whole - pick(mask_of(x < whole), 1.0f, 0.0f);
 }
 
-/* To hue, saturation and value, the hue turned, and back. */
+/* Converts to hue, saturation and value, rotates the hue, and converts back. */
 static void turn(float *restrict r, float *restrict g, float *restrict b, int64_t n, float turns)
 {
     for (int64_t i = 0; i < n; i++) {

@@ -1,20 +1,18 @@
-/* convert_assembly.h: short rows, one behind the other in the destination, as whole cache lines written past the cache.
- *
- * A row that does not end at a line boundary would have its last bytes stored into the cache, and those of the next row
- * too: the processor keeps stores in order, so all later ones wait until that line has been read from memory. Rows are
- * therefore put together in a buffer; whole lines leave it, the rest waits for the next row.
- */
+/* convert_assembly.h: writes short, consecutive rows as whole cache lines with non-temporal stores. If each row were
+ * written separately, a row that does not end at a line boundary would store its last bytes through the cache, and the
+ * next row its first. Stores retire in order, so all later ones would wait until that line has been read from memory.
+ * Rows are therefore assembled in a buffer: whole lines are streamed, the remainder waits for the next row. */
 #ifndef STKI_CONVERT_ASSEMBLY_H
 #define STKI_CONVERT_ASSEMBLY_H
 
 #include "convert_internal.h"
 #include <string.h>
 
-enum { STKI_ASSEMBLY_LINE = 64, STKI_ASSEMBLY_ROW = 4096 }; /* bytes that may be added at once */
+enum { STKI_ASSEMBLY_LINE = 64, STKI_ASSEMBLY_ROW = 4096 }; /* STKI_ASSEMBLY_ROW: most bytes added at once */
 
 struct stki_assembly {
-    uint8_t *dst; /* line that bytes[0] belongs to */
-    int64_t from; /* first byte that is ours: not 0 only in the first line */
+    uint8_t *dst; /* the line at which bytes[0] will be stored */
+    int64_t from; /* first valid byte; nonzero only in the first line */
     int64_t have;
     _Alignas(64) uint8_t bytes[STKI_ASSEMBLY_LINE + STKI_ASSEMBLY_ROW];
 };
@@ -26,7 +24,7 @@ static inline void stki_assembly_begin(struct stki_assembly *assembly, uint8_t *
     assembly->dst = dst - assembly->from;
 }
 
-/* Where the next bytes go, at most STKI_ASSEMBLY_ROW before stki_assembly_add. */
+/* Where to write the next bytes, at most STKI_ASSEMBLY_ROW, before calling stki_assembly_add. */
 static inline uint8_t *stki_assembly_room(struct stki_assembly *assembly)
 {
     return assembly->bytes + assembly->have;

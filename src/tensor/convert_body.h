@@ -21,7 +21,7 @@
 #include "convert_planes.h"
 #include <string.h>
 
-/* Which coefficients a vector takes: one pair for all; three vectors in turn; or any pattern, loaded where it is. */
+/* Which coefficients a vector uses: one pair for all; three vectors in rotation; or any pattern, loaded from memory. */
 enum pairing { PAIR_ONE, PAIR_TURNS, PAIR_WALK };
 
 struct levels {
@@ -32,12 +32,12 @@ struct levels {
 };
 
 struct pairs {
-    vf a[3], b[3]; /* one pair for all in [0], or those of three vectors in turn */
+    vf a[3], b[3]; /* the single pair in [0], or those of three vectors */
     const float *a_at, *b_at;
-    int64_t phase, advance, period; /* pairs that repeat */
+    int64_t phase, advance, period; /* repeating pairs */
 };
 
-/* What stays the same over all runs of a call. */
+/* Constant over all runs of a call. */
 struct kernel {
     const stki_lane *lane;
     struct reader reader;
@@ -127,7 +127,7 @@ INLINE void set_levels(struct levels *levels, const stki_lane *lane)
 #endif
 }
 
-/* The same as load, for all sources. */
+/* As load, for all sources. */
 INLINE vf elements(enum stki_convert_src from, const struct reader *reader, int64_t first, int k, int64_t valid,
                    bool tight)
 {
@@ -187,7 +187,7 @@ INLINE vunit unit(enum stki_convert_src from, enum stki_convert_dst to, enum pai
     return pack(to, y, groups, &kernel->levels, shortcut);
 }
 
-/* Elements [first, last), under masks less than a unit; nothing else is read or written. */
+/* Elements [first, last) using masks, less than a unit; reads and writes nothing else. */
 #if STKI_MASKED
 INLINE void parts(enum stki_convert_src from, enum stki_convert_dst to, enum pairing pairing, bool shortcut,
                   struct kernel *kernel, uint8_t *dst, int64_t first, int64_t last)
@@ -236,10 +236,10 @@ INLINE void parts(enum stki_convert_src from, enum stki_convert_dst to, enum pai
 
 /* ---- runs ---- */
 
-/* What is written at once: a line of the destination, or what the units of one take. */
+/* The elements written at once: a line of the destination, or what its units take. */
 #define LINE_ELEMENTS(to) (LINE / UNIT * PER_UNIT(element_size(to)))
 
-/* A line of the destination from element `first` on. */
+/* One line of the destination, starting at element `first`. */
 INLINE void line(enum stki_convert_src from, enum stki_convert_dst to, enum pairing pairing, bool shortcut,
                  struct kernel *kernel, uint8_t *dst, int64_t first, bool tight, bool streaming, int turn)
 {
@@ -252,7 +252,7 @@ INLINE void line(enum stki_convert_src from, enum stki_convert_dst to, enum pair
         store_unit(dst + (first + k * whole) * size, units[k], whole * size, streaming);
 }
 
-/* Whole lines from element i on, as far as elements [i, end) reach; returns where it stopped. */
+/* Whole lines from element i on, as long as they fit in [i, end); returns where it stopped. */
 INLINE int64_t lines(enum stki_convert_src from, enum stki_convert_dst to, enum pairing pairing, bool shortcut,
                      struct kernel *kernel, uint8_t *dst, int64_t i, int64_t end, bool tight, bool streaming)
 {
@@ -272,7 +272,7 @@ INLINE int64_t lines(enum stki_convert_src from, enum stki_convert_dst to, enum 
     return i + count * whole;
 }
 
-/* `ahead` more elements follow the n in the source and may be read. */
+/* After the n elements, `ahead` more may be read from the source. */
 INLINE void run(enum stki_convert_src from, enum stki_convert_dst to, enum pairing pairing, bool shortcut,
                 struct kernel *kernel, uint8_t *dst, int64_t n, int64_t ahead)
 {
@@ -331,10 +331,10 @@ INLINE void plane(enum stki_convert_dst to, bool shortcut, const stki_lane *lane
 
 /* ---- lists of rows ---- */
 
-/* Between two rows nothing but the destination is written, so there is no call and nothing is spilled: stores to whole
- * lines in sequence are combined and need not read those lines first, and processors keep stores in order. One store
- * elsewhere a row, if only of a return address, takes 90 ns from rows of 2 KiB that last 165 ns (Zen 4). That is why
- * rows of whole lines, which most are, have a loop of their own. */
+/* Nothing but the destination is written between two rows: no calls, no spills. Sequential stores to whole lines are
+ * write-combined without reading those lines first, and processors retire stores in order. A single store elsewhere per
+ * row, even of a return address, adds 90 ns to a 2 KiB row that takes 165 ns (Zen 4). Rows of whole lines, the usual
+ * case, therefore have their own loop. */
 
 INLINE void whole_line(enum stki_convert_src from, enum stki_convert_dst to, bool shortcut, bool streaming,
                        struct kernel *kernel, uint8_t *dst, const uint8_t *next, int64_t each)
@@ -438,7 +438,7 @@ static void list_bytes(const stki_lane *lane, uint8_t *dst, const stki_list *lis
 
 /* ---- loads ---- */
 
-/* A vector of elements a step, the last ones under a mask or by way of a buffer. */
+/* One vector of elements per step, the last ones using a mask or a buffer. */
 #if STKI_MASKED
 #define LOAD(name, bytes_each)                                                                              \
     static void load_##name(float *dst, const uint8_t *src, int64_t n)                                      \
@@ -560,7 +560,7 @@ KERNELS(f16, STKI_DST_F16)
 KERNELS(bf16, STKI_DST_BF16)
 KERNELS(f32, STKI_DST_F32)
 
-/* The members that every instruction set has. */
+/* The table entries common to all instruction sets. */
 #define STKI_CONVERT_BODY                                                                                        \
     .load = {load_u8, load_i8, load_u16, load_i16, load_i32, load_i64, load_f16, load_bf16, load_f32, load_f64}, \
     .run_f32 = {{f32_u8, f32_u8_pattern},   {f32_i8, f32_i8_pattern},     {f32_i32, f32_i32_pattern},            \

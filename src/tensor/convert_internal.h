@@ -1,9 +1,7 @@
-/* convert_internal.h: the compiled form of a conversion, and the inner kernels that the variants (ref, AVX2, AVX-512,
- * NEON) offer to it.
- *
- * A compiled conversion is a nest of axes. The outer ones are walked one index at a time (convert_run.c); the inner
- * ones (one or two, by kind) are given to an inner function. Kernels see only runs of elements, never a shape.
- */
+/* convert_internal.h: the compiled form of a conversion, and the interface of the inner kernels of each variant (ref,
+ * AVX2, AVX-512, NEON). A compiled conversion is a nest of axes. The outer axes are iterated one index at a time
+ * (convert_run.c); the inner ones (one or two, by kind) are passed to an inner function. Kernels only see runs of
+ * elements, never a shape. */
 #ifndef STKI_CONVERT_INTERNAL_H
 #define STKI_CONVERT_INTERNAL_H
 
@@ -11,7 +9,7 @@
 #include "device_tables.h"
 #include "fast.h"
 
-/* The dtypes that arithmetic reads and writes, as rows of the kernel tables. */
+/* The dtypes that arithmetic reads and writes; indices into the kernel tables. */
 enum stki_convert_src {
     STKI_SRC_U8,
     STKI_SRC_I8,
@@ -23,8 +21,8 @@ enum stki_convert_src {
     STKI_SRC_BF16,
     STKI_SRC_F32,
     STKI_SRC_F64,
-    STKI_SRC_KINDS,                  /* also: no such dtype */
-    STKI_SRC_PIXELS = STKI_SRC_KINDS /* of kernels: interleaved u8 */
+    STKI_SRC_KINDS,                  /* also: no arithmetic for this dtype */
+    STKI_SRC_PIXELS = STKI_SRC_KINDS /* kernels only: interleaved u8 */
 };
 
 enum stki_convert_dst {
@@ -34,66 +32,68 @@ enum stki_convert_dst {
     STKI_DST_F16,
     STKI_DST_BF16,
     STKI_DST_F32,
-    STKI_DST_KINDS /* also: no such dtype */
+    STKI_DST_KINDS /* also: no arithmetic for this dtype */
 };
 
 enum stki_convert_src stki_convert_src_of(stk_dtype dtype);
 enum stki_convert_dst stki_convert_dst_of(stk_dtype dtype);
 
 enum {
-    STKI_LANE_PAD = 64,      /* coefficients repeated behind the last, so that a kernel may load a vector anywhere */
-    STKI_CONVERT_BLOCK = 512 /* elements of a block that stays in the first-level cache */
+    STKI_LANE_PAD =
+        64, /* coefficients repeated after the last one, so that a kernel may load a vector at any of them */
+    STKI_CONVERT_BLOCK = 512 /* elements of a block; fits in the L1 cache */
 };
 
-/* What a kernel needs besides addresses; fixed after create. Element i of a run takes coefficient pair `channel` where
- * period is 0, else pair (channel + i) mod period. */
+/* The parameters of a kernel; constant after create. Element i of a run uses coefficient pair `channel` if period is 0,
+ * else pair (channel + i) mod period. */
 typedef struct stki_lane {
     const float *a, *b;
     int64_t period;
     float zero_point, low, high; /* integer destinations */
-    const uint8_t *table;        /* 8-bit to 8-bit: 256 results a channel, else NULL */
+    const uint8_t *table;        /* 8-bit to 8-bit: 256 results per channel, else NULL */
     bool streaming;
-    bool downwards;   /* mirrored pixels: from the last one back, so that the source is read upwards */
-    bool native_bf16; /* the processor has an instruction for it */
-    bool tame;        /* proved at create, for 8-bit sources: every result is a number below 2^30 */
+    bool downwards;   /* mirrored pixels: start with the last one, so that the source is read at ascending addresses */
+    bool native_bf16; /* the CPU has an instruction for bf16 */
+    bool tame;        /* proved at create for 8-bit sources: every result is finite and below 2^30 */
     /* interleaved pixels to planes */
     int pixel_step; /* bytes from pixel to pixel in the source: 3, 4, -3, -4 */
-    int channels;   /* planes to write, at most 4, their source bytes side by side */
+    int channels;   /* number of planes to write, at most 4; their source bytes are adjacent */
     int64_t plane_stride;
-    uint8_t pick[64]; /* where channel 0 of pixel i is in the bytes of 64 pixels, counted from byte 0 of the first one
-                         or, mirrored, so that its last channel is the last byte */
+    uint8_t pick[64]; /* shuffle indices of channel 0 of each pixel in the bytes of 64 pixels, counted from byte 0 of
+                         the first pixel or, if mirrored, such that its last channel is the last byte */
 } stki_lane;
 
-/* `n` elements from contiguous `src` to contiguous `dst`, multiplied, added, rounded, stored. 0 <= channel < period. */
+/* Multiplies, adds, rounds and stores `n` elements from contiguous `src` to contiguous `dst`. 0 <= channel < period. */
 typedef void (*stki_run_fn)(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n, int64_t channel);
-/* `rows` rows of `n` pixels, bytes from row to row; behind the n pixels of a row `ahead` more may be read. */
+/* `rows` rows of `n` pixels; strides in bytes. After the n pixels of a row, `ahead` more may be read. */
 typedef struct stki_rows {
     int64_t n, rows, ahead, src_row, dst_row;
 } stki_rows;
-/* One channel of interleaved pixels to its plane. `src` is byte 0 of pixel 0, `dst` the plane's first element. */
+/* Converts one channel of interleaved pixels to its plane. `src` is byte 0 of pixel 0, `dst` the plane's first element.
+ */
 typedef void (*stki_plane_fn)(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows,
                               int channel);
 typedef void (*stki_list_fn)(const stki_lane *lane, uint8_t *dst, const stki_list *list);
-/* Contiguous elements, native byte order, to f32 with one rounding. */
+/* Converts contiguous elements in native byte order to f32 with one rounding. */
 typedef void (*stki_load_fn)(float *dst, const uint8_t *src, int64_t n);
 
-/* Planes of `n` elements each, contiguous, to or from interleaved ones. */
+/* Interleaves or deinterleaves contiguous planes of `n` elements each. */
 typedef void (*stki_interleave_fn)(uint8_t *to, const uint8_t *const *planes, int64_t n);
 typedef void (*stki_deinterleave_fn)(uint8_t *const *planes, const uint8_t *from, int64_t n);
 
 typedef struct stki_convert_kernels {
     stki_load_fn load[STKI_SRC_KINDS];
-    /* [0] one pair, [1] pairs with a period. From f32 every one is there; from u8 they save the block between. */
+    /* [0] one pair, [1] pairs with a period. All are present for f32; those for u8 avoid the intermediate block. */
     stki_run_fn run_f32[STKI_DST_KINDS][2];
     stki_run_fn run_u8[STKI_DST_KINDS][2];
-    stki_run_fn table_u8;                 /* through lane->table; one channel a run. NULL: not there */
-    stki_run_fn run_wide[STKI_SRC_KINDS]; /* other sources to f32, one pair. NULL: not there */
-    /* The same for lists of rows with one pair for all. */
+    stki_run_fn table_u8;                 /* uses lane->table; one channel per run. NULL: none */
+    stki_run_fn run_wide[STKI_SRC_KINDS]; /* other sources to f32, one pair. NULL: none */
+    /* The same for lists of rows with one pair for all elements. */
     stki_list_fn list_f32[STKI_DST_KINDS], list_u8[STKI_DST_KINDS], list_table_u8, list_wide[STKI_SRC_KINDS];
-    stki_list_fn list_bytes;             /* the bytes as they are; n counts bytes. NULL: not there */
-    stki_plane_fn plane[STKI_DST_KINDS]; /* u8 pixels. NULL: not there */
-    stki_plane_fn table_plane;           /* through lane->table. NULL: not there */
-    stki_plane_fn split_plane;           /* the bytes as they are, to planes of bytes. NULL: not there */
+    stki_list_fn list_bytes;             /* copies bytes; n counts bytes. NULL: none */
+    stki_plane_fn plane[STKI_DST_KINDS]; /* u8 pixels. NULL: none */
+    stki_plane_fn table_plane;           /* uses lane->table. NULL: none */
+    stki_plane_fn split_plane;           /* copies bytes to byte planes. NULL: none */
     /* [log2 of the element size][planes less 3], for 3 and 4 planes */
     stki_interleave_fn interleave[3][2];
     stki_deinterleave_fn deinterleave[4][2];
@@ -105,10 +105,10 @@ const stki_convert_kernels *stki_convert_kernels_neon(void);
 
 typedef struct stki_axis {
     int64_t n, src_stride, dst_stride; /* bytes */
-    int64_t channel_step;              /* coefficient pairs from one index to the next: 0 or 1 */
+    int64_t channel_step;              /* step between coefficient pairs per index: 0 or 1 */
 } stki_axis;
 
-/* Coefficients as they were described, channel by channel; without arithmetic the pair that changes nothing. */
+/* The coefficients as described, channel by channel; without arithmetic the identity pair. */
 typedef struct stki_convert_pairs {
     const float *a, *b;
     int64_t count; /* 1: one pair for all */
@@ -121,18 +121,18 @@ typedef void (*stki_inner_fn)(const stki_convert *convert, const stki_axis *axes
 struct stki_convert {
     stki_axis axes[STK_MAX_DIMS + 2];
     int axis_count, outer_count;
-    int64_t src_offset, dst_offset; /* from the element at index 0, 0, … to the nest's first element */
+    int64_t src_offset, dst_offset; /* from element 0, 0, … to the nest's first element */
     stki_inner_fn inner;
     const stki_convert_kernels *kernels;
-    stki_lane lane, cached; /* the same but for stores into the cache */
-    /* what the inner functions use, chosen at create */
+    stki_lane lane, cached; /* `cached`: the same, but stores go to the cache */
+    /* used by the inner functions; selected at create */
     stki_run_fn run;
     stki_plane_fn plane;
-    stki_load_fn load;   /* NULL: `run` reads the source dtype itself */
-    stki_stream_fn copy; /* NULL: stores go into the cache */
-    stki_list_fn list;   /* where elements lie close together on both sides and are all treated alike; else NULL */
-    stki_fast_list_fn cast_list; /* the same for casts, to whole lines of the destination; else NULL */
-    int64_t list_n;              /* what it counts of a row */
+    stki_load_fn load;           /* NULL: `run` reads the source dtype itself */
+    stki_stream_fn copy;         /* NULL: stores go to the cache */
+    stki_list_fn list;           /* if elements are contiguous on both sides and all use the same pair; else NULL */
+    stki_fast_list_fn cast_list; /* the same for casts to whole lines of the destination; else NULL */
+    int64_t list_n;              /* length of a row in the units of `list` */
     stki_interleave_fn interleave;
     stki_deinterleave_fn deinterleave;
     enum stki_convert_src src_kind;
@@ -141,14 +141,14 @@ struct stki_convert {
     int src_size, dst_size;
     bool src_swapped;
     bool empty, arithmetic;
-    int cut_axis; /* stki_convert_run_part cuts this axis, every cut_step indices */
+    int cut_axis; /* stki_convert_run_part divides this axis, every cut_step indices */
     int64_t cut_step, units;
-    int64_t prefetch_offset, prefetch_bytes; /* where a sample lies, seen from its element at 0, 0, …; 0 bytes: not in
-                                                one piece */
+    int64_t prefetch_offset,
+        prefetch_bytes; /* the sample's bytes relative to its element 0, 0, …; 0 bytes: not contiguous */
     int64_t bytes_read, bytes_written;
-    float *coefficients; /* a and b with their padding; behind them as in `pairs` */
+    float *coefficients; /* a and b with their padding; then as in `pairs` */
     uint8_t *table;
-    /* What devices make their own plan of (src/gpu/kernel_plan_convert.c), and tables that they keep in their memory */
+    /* The input of the devices' own plans (src/gpu/kernel_plan_convert.c), and tables kept in their memory */
     stki_axis described[STK_MAX_DIMS];
     int described_count;
     stki_convert_pairs pairs;
@@ -158,13 +158,13 @@ struct stki_convert {
 
 bool stki_native_bf16(void); /* isa.c */
 
-enum { STKI_TABLE_CHANNELS = 16 }; /* more channels than that have no tables: they would leave the cache */
+enum { STKI_TABLE_CHANNELS = 16 }; /* with more channels, tables would not stay in the cache, so none are used */
 
-/* convert_plan.c: merges and orders the axes and picks inner function and kernels for `isa`. */
+/* convert_plan.c: merges and orders the axes and selects the inner function and kernels for `isa`. */
 void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enum stki_isa isa);
 
-/* Inner functions. One inner axis, but for pixels (rows, pixels) and blocks (run, beside), which take two, and the
- * core's copy, which takes all. */
+/* Inner functions. They take one inner axis, except pixels (rows, pixels) and blocks (run, beside), which take two, and
+ * the tensor core's copy, which takes all. */
 void stki_convert_ref(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                       int64_t channel);
 void stki_convert_runs(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,

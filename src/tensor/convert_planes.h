@@ -1,7 +1,6 @@
-/* convert_planes.h: elements interleaved by three or four, to and from contiguous planes. Plain loops over constant
- * numbers, for the compiler to turn into the permutations of whatever the including file is compiled for; each of the
- * kernel files includes this and takes STKI_INTERLEAVES and STKI_DEINTERLEAVES into its table.
- */
+/* convert_planes.h: interleaves and deinterleaves three or four contiguous planes. Plain loops with constant bounds,
+ * which the compiler turns into permutations of the instruction set that the including file is compiled for. Each
+ * kernel file includes this and puts STKI_INTERLEAVES and STKI_DEINTERLEAVES in its table. */
 #ifndef STKI_CONVERT_PLANES_H
 #define STKI_CONVERT_PLANES_H
 
@@ -72,7 +71,7 @@ static void deinterleave4_64(uint8_t *const *planes, const uint8_t *restrict fro
         for (int k = 0; k < 4; k++)
             memcpy(planes[k] + 8 * i, from + 8 * (4 * i + k), 8);
 }
-#define STKI_DEINTERLEAVE3_32 deinterleave3_32 /* a file may have a better one */
+#define STKI_DEINTERLEAVE3_32 deinterleave3_32 /* a file may define a faster one */
 #define STKI_INTERLEAVES                                                  \
     {                                                                     \
         {interleave3_8, interleave4_8}, {interleave3_16, interleave4_16}, \

@@ -1,7 +1,6 @@
-/* device_kernels.h: what the core asks of a device's kernels (device_table.h): tensors that lie in the device's memory,
- * checked and made by the core. The structs and all they point to but the tensors' memory are read before the call
- * returns; a quantiser stays valid until the stream has passed.
- */
+/* device_kernels.h: the arguments of a device's kernels (device_table.h). All tensors are in the device's memory; the
+ * core has checked and allocated them. The structs and everything they point to, except the tensors' memory, are only
+ * read during the call; a quantizer must stay valid until the stream has passed. */
 #ifndef STKI_DEVICE_KERNELS_H
 #define STKI_DEVICE_KERNELS_H
 
@@ -10,12 +9,13 @@
 #include <stoker/tensor.h>
 
 /* out = a op b, operands broadcast to the shape of `out`. The dtypes are those of stki_elementwise (ops_elementwise.h):
- * operands go to `common` and then to `compute`, results from `writes` to `result` and then to that of `out`. */
+ * operands are converted to `common`, then to `compute`; results from `writes` to `result`, then to the dtype of `out`.
+ */
 typedef struct stki_elementwise_job {
     enum stki_loop loop;
     stk_dtype common, compute, writes, result;
-    const stk_tensor *out, *in[2]; /* in NULL: the constant */
-    char constants[2][16];         /* in the compute dtype; of clamp [1] holds both bounds, one behind the other */
+    const stk_tensor *out, *in[2]; /* in[i] NULL: use constants[i] */
+    char constants[2][16];         /* in the compute dtype; for clamp, [1] holds low and high, adjacent */
 } stki_elementwise_job;
 
 /* out = sum of `in` over the axes with reduced[i], elements cast to the dtype of `out` first; divided by `divisor`
@@ -28,7 +28,7 @@ typedef struct stki_sum_job {
     double divisor;
 } stki_sum_job;
 
-/* dst = quantised src (f32 to integers), or the other way round. */
+/* dst = quantized src (f32 to integers), or the inverse if `back`. */
 typedef struct stki_quantize_job {
     const stk_quant *quant;
     const stk_tensor *dst, *src;

@@ -1,7 +1,6 @@
-/* device_table.h: what a device must be able to do. The CPU device (cpu_device.c) does it all at once and in the
- * calling thread; src/gpu brings the asynchronous ones. All functions may be called from any thread. A NULL stream:
- * done when the call returns.
- */
+/* device_table.h: the functions that a device implements. The CPU device (cpu_device.c) executes everything
+ * synchronously in the calling thread; asynchronous devices are in src/gpu. All functions may be called from any
+ * thread. With a NULL stream the work is done when the call returns. */
 #ifndef STKI_DEVICE_TABLE_H
 #define STKI_DEVICE_TABLE_H
 
@@ -16,21 +15,21 @@ struct stki_elementwise_job;
 struct stki_sum_job;
 struct stki_quantize_job;
 
-/* Each device has structs of its own that begin with these. */
+/* Each device defines its own structs that begin with these. */
 struct stk_stream {
     stk_device *device;
-    void *native; /* the caller's, where it was wrapped */
+    void *native; /* if wrapped, the caller's handle */
     bool wrapped;
 
-    /* stream.c's, see stream.h */
-    int64_t number; /* no other stream of the process has it */
+    /* owned by stream.c, see stream.h */
+    int64_t number; /* unique in the process */
     stki_counter refs;
     enum {
         STKI_STREAM_LIVE,
-        STKI_STREAM_ENDED, /* wrapped: the handle was destroyed, the caller's stream may be gone */
-        STKI_STREAM_LOST   /* and its last work could neither be marked nor waited for */
+        STKI_STREAM_ENDED, /* wrapped: the handle was destroyed and the caller's stream may no longer exist */
+        STKI_STREAM_LOST   /* as ENDED, and its last work could be neither marked nor awaited */
     } ended;
-    stk_event *end; /* behind its last work; NULL: that was waited for */
+    stk_event *end; /* recorded after its last work; NULL: that has been awaited */
 };
 
 struct stk_event {
@@ -39,28 +38,29 @@ struct stk_event {
 };
 
 typedef struct stki_device_ops {
-    /* Memory of the device itself, and host memory that it can copy from without a detour (page-locked for a GPU).
-     * Exactly that many bytes, straight from the driver; tensors take theirs from the pools below. Nothing uses a block
-     * any more when it is freed. */
+    /* Device memory, and host memory that the device can copy from directly (page-locked for a GPU). Allocates exactly
+     * that many bytes from the driver; tensors use the pools below. A block must not be in use when it is freed. */
     stk_status (*alloc)(stk_device *device, int64_t bytes, void **out, stk_error *err);
     void (*free)(stk_device *device, void *block, int64_t bytes);
     stk_status (*alloc_pinned)(stk_device *device, int64_t bytes, void **out, stk_error *err);
     void (*free_pinned)(stk_device *device, void *block, int64_t bytes);
 
-    /* Plain bytes. Direction: a side is in device memory (of this device, or of another of its kind) or host memory.
-     * Source and destination stay valid until the stream has passed. */
+    /* Copies bytes. Each side is in device memory (of this device or another of its kind) or host memory. Source and
+     * destination must stay valid until the stream has passed. */
     stk_status (*copy)(stk_device *device, void *dst, bool dst_on_device, const void *src, bool src_on_device,
                        int64_t bytes, stk_stream *stream, stk_error *err);
     stk_status (*fill)(stk_device *device, void *dst, const void *pattern, int64_t pattern_bytes, int64_t count,
                        stk_stream *stream, stk_error *err);
-    /* Runs a compiled plan over `count` samples, both sides in device memory, strides in bytes from sample to sample.
-     * The plan stays valid until the stream has passed. STK_E_UNSUPPORTED names the step that has no form here. */
+    /* Runs a compiled plan over `count` samples. Both sides are in device memory; strides are in bytes between samples.
+     * The plan must stay valid until the stream has passed. STK_E_UNSUPPORTED names a step that the device does not
+     * implement. */
     stk_status (*convert)(stk_device *device, const struct stki_convert *convert, void *dst, int64_t dst_stride,
                           const void *src, int64_t src_stride, int64_t count, stk_stream *stream, stk_error *err);
 
-    /* `urgent`: its kernels come before those of other streams, where the device can choose. */
+    /* `urgent`: its kernels take priority over those of other streams, if the device supports that. */
     stk_status (*stream_create)(stk_device *device, bool urgent, stk_stream **out, stk_error *err);
-    stk_status (*stream_wrap)(stk_device *device, void *native, stk_stream **out, stk_error *err); /* NULL: has none */
+    stk_status (*stream_wrap)(stk_device *device, void *native, stk_stream **out,
+                              stk_error *err); /* NULL: not supported */
     void (*stream_destroy)(stk_device *device, stk_stream *stream);
     stk_status (*stream_query)(stk_device *device, stk_stream *stream, stk_error *err); /* STK_AGAIN: not yet */
     stk_status (*stream_wait)(stk_device *device, stk_stream *stream, stk_event *event, stk_error *err);
@@ -70,13 +70,13 @@ typedef struct stki_device_ops {
     stk_status (*event_query)(stk_device *device, stk_event *event, stk_error *err); /* STK_AGAIN: not yet */
     stk_status (*event_elapsed)(stk_device *device, const stk_event *from, const stk_event *to, int64_t *out_ns,
                                 stk_error *err);
-    /* Keeps the stream busy for that long and touches nothing. */
+    /* Keeps the stream busy for this time without touching memory. */
     stk_status (*spin)(stk_device *device, int64_t ns, stk_stream *stream, stk_error *err);
     stk_status (*synchronize)(stk_device *device, stk_error *err);
     stk_status (*properties)(stk_device *device, stk_device_properties *out, stk_error *err);
 
-    /* Kernels of the tensor core, all operands in this device's memory. NULL, or STK_E_UNSUPPORTED before anything was
-     * queued: the core copies the operands to ordinary memory, works there and copies back. */
+    /* Kernels of the tensor core; all operands are in this device's memory. If NULL, or on STK_E_UNSUPPORTED before
+     * anything has been queued, the core copies the operands to ordinary memory, computes there and copies back. */
     /* dst[i] = cast(src[i]) for every index of the shape; strides in bytes, any sign, 0 in the source. */
     stk_status (*copy_strided)(stk_device *device, const stk_tensor *dst, const stk_tensor *src, stk_stream *stream,
                                stk_error *err);
@@ -87,18 +87,19 @@ typedef struct stki_device_ops {
     stk_status (*quantize)(stk_device *device, const struct stki_quantize_job *job, stk_stream *stream, stk_error *err);
 } stki_device_ops;
 
-/* Where tensors get their memory: a cache over ops->alloc or ops->alloc_pinned (src/gpu/caching_pool.h). The stream is
- * the one that uses the block; freed, it may go to the next user of that stream at once, and to another one only after
- * that stream, and those it was recorded with, have passed. */
+/* The allocator of tensors: a cache over ops->alloc or ops->alloc_pinned (src/gpu/caching_pool.h). `stream` is the
+ * stream that uses the block. A freed block may be reused by the same stream at once, and by another one only after
+ * that stream, and all recorded ones, have passed. */
 typedef struct stki_pool stki_pool;
 typedef struct stki_pool_ops {
     stk_status (*alloc)(stki_pool *pool, int64_t bytes, stk_stream *stream, void **out, stk_error *err);
-    /* Past the cache, for what lives long: exactly that many bytes from the driver and back, but counted here. */
+    /* Bypasses the cache, for long-lived blocks: exactly that many bytes from the driver, but counted by the pool. */
     stk_status (*alloc_exact)(stki_pool *pool, int64_t bytes, void **out, stk_error *err);
     void (*free)(stki_pool *pool, void *block, int64_t bytes);
-    /* Another stream has work on the block, or will before it is freed: an event behind it is waited for then. */
+    /* Another stream has work on the block, or will before it is freed: an event recorded then is awaited before reuse.
+     */
     void (*record_stream)(stki_pool *pool, void *block, stk_stream *stream);
-    /* The stream is about to be destroyed. */
+    /* Call before the stream is destroyed. */
     void (*forget_stream)(stki_pool *pool, stk_stream *stream);
     stk_status (*empty)(stki_pool *pool, stk_error *err);
     void (*stats)(stki_pool *pool, stk_device_memory_stats *out);
@@ -118,24 +119,24 @@ struct stk_device {
     stk_device_kind kind;
     int index;
     const char *name; /* "cpu", "cuda:0" */
-    bool host_memory; /* ordinary loads and stores reach its memory at any time: the CPU's own, nobody else's */
+    bool host_memory; /* the CPU can access its memory at any time; true only for the CPU device */
     void *context;
-    stki_memory_counters memory;   /* of an accelerator, kept by its alloc and free through stki_device_note */
-    stki_pool *pool, *pinned_pool; /* NULL: tensors take exact blocks from ops */
+    stki_memory_counters memory;   /* accelerators: updated by alloc and free through stki_device_note */
+    stki_pool *pool, *pinned_pool; /* NULL: tensors allocate exact blocks through ops */
 };
 
-/* Memory of an accelerator came or went: counted for the device and for all of them. */
+/* Counts accelerator memory that was allocated or freed, for the device and in total. */
 void stki_device_note(stk_device *device, int64_t bytes, int64_t blocks);
 /* Calls `visit` for every device, the CPU first. */
 void stki_device_each(void (*visit)(void *context, stk_device *device), void *context);
 
-/* Adds a device for good; at most 64. Called before the device is first looked for. */
+/* Registers a device permanently; at most 64. Call before the device is first looked up. */
 stk_status stki_device_register(stk_device *device, stk_error *err);
-/* NULL: no device of this name was added. */
+/* NULL: no device of this name is registered. */
 stk_device *stki_device_registered(const char *name);
 
-/* Makers of devices, asked by stk_device_find for names that begin with theirs; they register what they make. The list
- * is in src/gpu/providers.c. */
+/* Device providers. stk_device_find calls them for names that begin with their prefix, and they register the devices
+ * they create. The list is in src/gpu/providers.c. */
 typedef struct stki_device_provider {
     const char *prefix; /* "cuda" finds "cuda" and "cuda:0" */
     stk_status (*find)(const char *name, stk_device **out, stk_error *err);

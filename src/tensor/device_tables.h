@@ -1,7 +1,6 @@
-/* device_tables.h: numbers that kernels of a device read, kept beside their owner (a conversion, a quantiser) in the
- * memory of each device that has used it, until the owner goes. Most fit into a kernel's arguments and need none of
- * this. Zeroed memory is an owner without tables; any thread may ask at any time.
- */
+/* device_tables.h: tables of numbers that a device's kernels read. They belong to an owner (a conversion, a quantizer)
+ * and are kept in the memory of each device that has used it until the owner is destroyed. Most parameters fit into a
+ * kernel's arguments and do not need this. A zeroed struct is an owner without tables. Any thread. */
 #ifndef STKI_DEVICE_TABLES_H
 #define STKI_DEVICE_TABLES_H
 
@@ -10,14 +9,14 @@
 struct stki_device_table;
 
 typedef struct stki_device_tables {
-    struct stki_device_table *first; /* guarded by a lock of all owners */
+    struct stki_device_table *first; /* guarded by one lock for all owners */
 } stki_device_tables;
 
-/* The address in the device's memory of `first` and behind it `second`, `bytes` each. Tables of one owner are told
- * apart by `kind`. The first call copies them and waits for that; it may not be made while a graph is recorded. */
+/* Returns the device address of a copy of `first` followed by `second`, `bytes` each. `kind` distinguishes the tables
+ * of one owner. The first call copies the data and waits for the copy; it must not happen during graph capture. */
 stk_status stki_device_tables_get(const stki_device_tables *tables, stk_device *device, int kind, const void *first,
                                   const void *second, int64_t bytes, const void **out, stk_error *err);
-/* No work that reads them may be in a stream any more. */
+/* No queued work may still read the tables. */
 void stki_device_tables_fini(stki_device_tables *tables);
 
 #endif

@@ -1,4 +1,4 @@
-/* element.h: a scalar as the bytes of one element, and back. */
+/* element.h: converts between scalars and the bytes of single elements. */
 #ifndef STKI_ELEMENT_H
 #define STKI_ELEMENT_H
 
@@ -8,14 +8,14 @@ typedef struct stki_element {
     char bytes[16];
 } stki_element;
 
-/* STK_E_BAD_VALUE: it does not fit (docs/reference/tensor.md). */
+/* STK_E_BAD_VALUE: the value does not fit the dtype (docs/reference/tensor.md). */
 stk_status stki_element_from_scalar(stk_dtype dtype, stk_scalar value, stki_element *out, stk_error *err);
-/* Casts as a row of one element of the scalar's own dtype would be (bool, i64, u64, f64, c128); nothing is refused. */
+/* Casts like a row of one element of the scalar's own dtype (bool, i64, u64, f64, c128); accepts every value. */
 stki_element stki_element_cast(stk_dtype dtype, stk_scalar value);
 stk_scalar stki_element_to_scalar(stk_dtype dtype, const void *bytes);
 
-/* As a double; a complex one gives its real part. */
+/* As a double; the real part of complex numbers. */
 double stki_scalar_to_double(stk_scalar value);
-bool stki_scalar_is_whole(stk_scalar value); /* by its kind: bool counts as whole */
+bool stki_scalar_is_whole(stk_scalar value); /* by its kind; bool counts as an integer */
 
 #endif

@@ -1,8 +1,6 @@
-/* fast.h: what the vector variants offer to copies and casts. The plain code (cast.c, strided walks) is the definition;
- * everything here gives the same bits on the same elements, only faster, and may be missing.
- *
- * Sizes of elements are indexed by their logarithm: 1, 2, 4, 8 bytes are 0, 1, 2, 3. No alignment is assumed anywhere.
- */
+/* fast.h: the vector variants of copies and casts. The plain code (cast.c, strided walks) is the definition; these
+ * functions give the same bits faster and may be missing. Tables by element size are indexed by its logarithm: 1, 2, 4,
+ * 8 bytes are 0, 1, 2, 3. No alignment is required. */
 #ifndef STKI_FAST_H
 #define STKI_FAST_H
 
@@ -10,24 +8,24 @@
 
 enum { STKI_FAST_SIZES = 4, STKI_SHUFFLE_MAX = 8 };
 
-/* `count` adjacent elements into adjacent elements of another dtype. */
+/* Casts `count` contiguous elements. */
 typedef void (*stki_fast_cast_fn)(char *dst, const char *src, int64_t count);
 
-/* The same line by line of the destination, past the caches if asked. `edge` is the plain loop for what is no whole
- * line. */
+/* The same, one destination line at a time, with non-temporal stores if `streaming`. `edge` is the plain loop for
+ * partial lines. */
 typedef void (*stki_fast_lines_fn)(char *dst, const char *src, int64_t count, bool streaming, stki_fast_cast_fn edge);
 
 /* ---- lists of rows ---- */
 
-/* Rows of a gather list, contiguous each, which become one run in the destination. */
+/* Contiguous rows of a gather list, which become one run in the destination. */
 typedef struct stki_list {
     const uint8_t *const *rows;
-    int64_t count, n; /* rows, and elements of each */
-    int64_t ahead;    /* how many rows ahead the source is fetched; 0: not at all */
+    int64_t count, n; /* number of rows, and elements per row */
+    int64_t ahead;    /* how many rows ahead to prefetch the source; 0: no prefetch */
 } stki_list;
 enum { STKI_LINE = 64, STKI_FETCH_PIECE = 2048 };
 
-/* Fetches the lines of `bytes` bytes into the second-level cache. */
+/* Prefetches the lines of `bytes` bytes into the L2 cache. */
 static inline void stki_fetch(const uint8_t *from, int64_t bytes)
 {
     const uint8_t *const end = from + bytes, *line = from - (uintptr_t)from % STKI_LINE;
@@ -48,7 +46,7 @@ static inline void stki_list_begin(const stki_list *list, int64_t row_bytes)
         stki_fetch(list->rows[i], row_bytes);
 }
 
-/* Casts of a list whose rows are whole lines in the destination, which begins at a line boundary. */
+/* Casts a list of rows that are whole lines in the destination, which begins at a line boundary. */
 typedef void (*stki_fast_list_fn)(char *dst, const stki_list *list);
 
 typedef struct stki_fast_lines_table {
@@ -56,12 +54,12 @@ typedef struct stki_fast_lines_table {
     stki_fast_list_fn list[STK_DTYPE_END][STK_DTYPE_END];
 } stki_fast_lines_table;
 
-/* A pattern of elements that repeats with every group of one vector of elements an output: output k takes its element l
- * from the vector in[j] for which bit l of own[k][j] is set, at the place pick[k][l]. Built by shuffle.c. */
+/* A repeating pattern of element moves, one vector of elements per output and group: lane l of output k comes from
+ * vector in[j] for which bit l of own[k][j] is set, at index pick[k][l]. Built by shuffle.c. */
 typedef struct stki_shuffle {
-    int size;                      /* bytes an element */
-    int lanes;                     /* elements a vector */
-    int inputs, outputs;           /* vectors a group, at most STKI_SHUFFLE_MAX */
+    int size;                      /* bytes per element */
+    int lanes;                     /* elements per vector */
+    int inputs, outputs;           /* vectors per group, at most STKI_SHUFFLE_MAX */
     int64_t in_start;              /* bytes from the given address to the first vector */
     int64_t in_stride, out_stride; /* bytes from one vector of a group to the next */
     int64_t in_step, out_step;     /* bytes from group to group */
@@ -69,16 +67,17 @@ typedef struct stki_shuffle {
     unsigned char pick[STKI_SHUFFLE_MAX][64]; /* integers of `size` bytes */
 } stki_shuffle;
 
-/* Streaming needs what is written to start at a multiple of 64 bytes. */
+/* Streaming requires a destination aligned to 64 bytes. */
 typedef void (*stki_shuffle_fn)(const stki_shuffle *shuffle, char *dst, const char *src, int64_t groups,
                                 bool streaming);
 
-/* dst[r][c] = src[c][r]: rows of adjacent elements on both sides, strides in bytes from row to row. Streaming needs
- * every row that is written to lie at a multiple of the vector size. */
+/* dst[r][c] = src[c][r]. Elements of a row are contiguous on both sides; strides in bytes between rows. Streaming
+ * requires every destination row to be aligned to the vector size. */
 typedef void (*stki_tile_fn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t dst_rows,
                              int64_t dst_columns, int64_t reach, bool streaming);
 
-/* Bytes past the caches, any alignment. Before other threads may look the caller runs stki_store_fence(). */
+/* Copies bytes with non-temporal stores, any alignment. The caller must call stki_store_fence() before it publishes
+ * them to other threads. */
 typedef void (*stki_stream_fn)(void *dst, const void *src, int64_t bytes);
 
 typedef struct stki_fast {
@@ -90,27 +89,27 @@ typedef struct stki_fast {
     stki_tile_fn tile[STKI_FAST_SIZES];
 } stki_fast;
 
-/* NULL: this variant has nothing beyond the plain code. */
+/* NULL: this variant has only the plain code. */
 const stki_fast *stki_fast_of(enum stki_isa isa);
 const stki_fast *stki_fast_avx2(void);
 const stki_fast *stki_fast_avx512(void);
 extern const stki_fast_lines_table stki_fast_lines_avx512;
 
-/* As stki_copy_strided, for one variant and a stated kind of stores: tests and bench. */
+/* As stki_copy_strided with the given variant and kind of stores; for tests and benchmarks. */
 void stki_copy_strided_as(enum stki_isa isa, enum stki_stores stores, void *dst, stk_dtype dst_dtype,
                           const int64_t *dst_strides, const void *src, stk_dtype src_dtype, const int64_t *src_strides,
                           bool src_swapped, int ndim, const int64_t *shape);
 
 /* ---- shuffle.c: patterns for vectors of `vector_bytes` ---- */
 
-/* Pixels of `channels` adjacent elements out of planes `plane_stride` bytes apart. */
+/* Interleaves planes `plane_stride` bytes apart into pixels of `channels` adjacent elements. */
 void stki_shuffle_interleave(stki_shuffle *shuffle, int vector_bytes, int size, int channels, int64_t plane_stride);
-/* And back. */
+/* The inverse. */
 void stki_shuffle_deinterleave(stki_shuffle *shuffle, int vector_bytes, int size, int channels, int64_t plane_stride);
-/* Every `step`-th element, step from -STKI_SHUFFLE_MAX to STKI_SHUFFLE_MAX, not 0; the address is that of the element
- * that comes first. */
+/* Takes every `step`-th element; step is from -STKI_SHUFFLE_MAX to STKI_SHUFFLE_MAX, not 0. The address is that of the
+ * first element taken. */
 void stki_shuffle_every(stki_shuffle *shuffle, int vector_bytes, int size, int step);
-/* How many groups may be run for `count` elements an output without reading beyond the last element. */
+/* Number of groups that can be run for `count` elements per output without reading past the last element. */
 int64_t stki_shuffle_groups(const stki_shuffle *shuffle, int64_t count);
 
 #endif

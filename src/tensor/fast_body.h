@@ -26,7 +26,7 @@ static void stream(void *dst, const void *src, int64_t bytes)
 
 /* ---- casts ---- */
 
-/* The last few elements go through a block of their own or under a mask, so that nothing beyond them is touched. */
+/* The last few elements use a separate block or a mask, so that nothing after them is accessed. */
 static void half_from_f32(char *dst, const char *src, int64_t count)
 {
     int64_t i;
@@ -78,7 +78,7 @@ INLINE void run_shuffle(int size, int inputs, int outputs, const stki_shuffle *s
     }
 }
 
-/* The usual numbers of channels and steps as constants, so that everything stays in registers. */
+/* Common numbers of channels and steps as constants, so that everything stays in registers. */
 INLINE void shuffle(int size, const stki_shuffle *pattern, char *dst, const char *src, int64_t groups, bool streaming)
 {
     int inputs = pattern->inputs, outputs = pattern->outputs;
@@ -111,9 +111,9 @@ INLINE void shuffle(int size, const stki_shuffle *pattern, char *dst, const char
 
 /* ---- tiles ---- */
 
-/* A piece of a vector is a row of n = 16 / size elements; n of them one below the other are a square. Interleaving rows
- * i and i + n / 2 element by element, log2 n times, turns the square. The squares that fill the vectors, two or four,
- * lie side by side. */
+/* A 16-byte piece of a vector holds a row of n = 16 / size elements; n pieces form a square. Interleaving rows i and i
+ * + n / 2 element by element, log2 n times, transposes the square. The two or four squares that fill the vectors are
+ * side by side. */
 INLINE void squares(int size, char *dst, int64_t dst_stride, const char *src, int64_t src_stride, bool streaming)
 {
     const int n = 16 / size;
@@ -135,9 +135,9 @@ INLINE void squares(int size, char *dst, int64_t dst_stride, const char *src, in
 
 enum { SIDE = 64, AHEAD = 2 }; /* columns of a block; blocks fetched ahead */
 
-/* One line each from `columns` rows of the source, packed (a stride that is a power of two would throw lines out of the
- * first-level cache before they are used up), becomes 64 / size rows of the destination. Meanwhile the lines of a later
- * block are fetched, into the second-level cache for the same reason. */
+/* Transposes one line from each of `columns` rows of the source into 64 / size rows of the destination. The lines are
+ * packed first, because with a power-of-two stride they would evict each other from the L1 cache before they are used.
+ * Meanwhile the lines of a later block are prefetched, into the L2 cache for the same reason. */
 INLINE void block(int size, char *dst, int64_t dst_stride, const char *src, int64_t src_stride, const char *later,
                   int64_t columns, bool streaming)
 {
@@ -188,5 +188,5 @@ TILE(2)
 TILE(4)
 TILE(8)
 
-/* The members that every instruction set has. */
+/* The table entries common to all instruction sets. */
 #define STKI_FAST_BODY .stream = stream, .cast = FAST_CAST_TABLE, .tile = {tile_1, tile_2, tile_4, tile_8}

@@ -20,7 +20,7 @@
         }                                                       \
     }
 
-/* Whole numbers: wider by sign or zero, narrower by the low bits. */
+/* Integers: widening extends by sign or zero, narrowing keeps the low bits. */
 FAST_CAST(u8_to_16, uint8_t, uint16_t, x)
 FAST_CAST(u8_to_32, uint8_t, uint32_t, x)
 FAST_CAST(u8_to_64, uint8_t, uint64_t, x)
@@ -56,7 +56,7 @@ TO_REALS(u32, uint32_t)
 TO_REALS(i32, int32_t)
 TO_REALS(u64, uint64_t)
 TO_REALS(i64, int64_t)
-/* Real to whole: the limits of small types are exact in f32. */
+/* Float to integer: the limits of small types are exact in f32. */
 static inline float fast_clamp(float x, float low, float high)
 {
     return x != x ? 0.0f : x < low ? low : x > high ? high : x;
@@ -77,7 +77,7 @@ FAST_CAST(bf16_to_f64, uint16_t, double, stki_bf16_decode(x))
 
 enum { FAST_BLOCK = 512 };
 
-/* To and from f16: by way of f32 in a block that stays in the first-level cache. */
+/* To and from f16 through f32, in a block that stays in the L1 cache. */
 #define HALF_FROM(name, size)                                                  \
     static void name##_to_f16(char *dst, const char *src, int64_t count)       \
     {                                                                          \

@@ -1,7 +1,6 @@
-/* floor_division.h: the floor division of reals, one text for the processor and for the kernels of a GPU.
- *
- * The quotient is that of p without its remainder, which is exact but for one rounding; so it is within half a unit of
- * the whole number that it stands for. Division by 0 gives what plain division gives. As Python, NumPy and torch. */
+/* floor_division.h: floor division of floats, shared by CPU and GPU code. The quotient is computed from p minus its
+ * remainder, which is exact except for one rounding, so it is within half a unit of the intended integer. Division by 0
+ * gives the result of plain division. Follows Python, NumPy and torch. */
 #ifndef STKI_FLOOR_DIVISION_H
 #define STKI_FLOOR_DIVISION_H
 

@@ -1,5 +1,5 @@
-/* mix.h: two rows of f32 into one, before they are rounded: y = fmaf(a, share, b * rest). Every variant gives the same
- * bits. */
+/* mix.h: mixes two rows of f32 before they are rounded: y = fmaf(a, share, b * rest). All variants give the same bits.
+ */
 #ifndef STKI_MIX_H
 #define STKI_MIX_H
 

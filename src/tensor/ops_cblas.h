@@ -1,13 +1,13 @@
-/* ops_cblas.h: matrix products by a CBLAS library, where there is one. */
+/* ops_cblas.h: matrix products through a CBLAS library, if one is found. */
 #ifndef STKI_OPS_CBLAS_H
 #define STKI_OPS_CBLAS_H
 
 #include "ops_gemm.h"
 
-/* False, and c untouched: no CBLAS, not f32 or f64, too large for its integers, or no memory for a copy of a matrix
- * whose strides it does not take. */
+/* Returns false and leaves c unchanged if there is no CBLAS, the dtype is not f32 or f64, a size exceeds its integer
+ * type, or there is no memory to copy a matrix with unsupported strides. */
 bool stki_cblas_gemm(const stki_gemm *gemm, stki_matrix c, stki_matrix a, stki_matrix b);
-/* The library in use, as it was asked for; NULL: none. Loads it. */
+/* The name of the library in use, as it was requested; NULL: none. Loads the library. */
 const char *stki_cblas_name(void);
 
 #endif

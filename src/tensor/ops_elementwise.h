@@ -1,6 +1,5 @@
-/* ops_elementwise.h: runs one element-wise operation over whole tensors: any shapes that broadcast, any strides, any
- * dtypes that cast to the one the operation computes in.
- */
+/* ops_elementwise.h: runs an element-wise operation over whole tensors: any shapes that broadcast, any strides, any
+ * dtypes that can be cast to the one the operation computes in. */
 #ifndef STKI_OPS_ELEMENTWISE_H
 #define STKI_OPS_ELEMENTWISE_H
 
@@ -10,20 +9,21 @@
 typedef struct stki_elementwise {
     enum stki_isa isa;
     enum stki_loop loop;
-    enum stki_stores stores; /* auto: past the caches if the output is larger than those and not an input too */
-    stk_dtype common;        /* operands are converted to it first (where halves lose what they cannot hold) */
-    stk_dtype compute;       /* what the loops read: common, or f32 for halves */
-    stk_dtype writes;        /* what the loops write: compute, or bool */
-    stk_dtype result;        /* what that is rounded to before it is cast to the output's dtype: common, or bool */
+    enum stki_stores stores; /* auto: non-temporal if the output is larger than the caches and not also an input */
+    stk_dtype common;        /* operands are converted to it first (f16 and bf16 lose what they cannot represent) */
+    stk_dtype compute;       /* input of the loops: common, or f32 for f16 and bf16 */
+    stk_dtype writes;        /* output of the loops: compute, or bool */
+    stk_dtype result;        /* the result is rounded to it before the cast to the output's dtype: common, or bool */
 } stki_elementwise;
 
-/* An operand: a tensor, or (tensor NULL) constants in the compute dtype that the loops know what to do with. */
+/* An operand: a tensor, or (tensor NULL) constants in the compute dtype, which the loop interprets. */
 typedef struct stki_input {
     const stk_tensor *tensor;
     const void *constants;
 } stki_input;
 
-/* Memory that the processor reaches; shapes that broadcast to that of `out`, not both constants. Nothing is checked. */
+/* The tensors must be in host memory, with shapes that broadcast to that of `out`; at most one operand is constant.
+ * Arguments are not checked. */
 void stki_elementwise_run(const stki_elementwise *op, const stk_tensor *out, stki_input a, stki_input b);
 
 #endif

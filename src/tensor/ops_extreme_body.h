@@ -2,12 +2,12 @@
 #include "ops_extreme_loops.h"
 #include "ops_unaligned.h"
 
-/* `p` beats `q`. An element is NaN if it is not itself; for whole numbers compilers drop the question. */
+/* `p` beats `q`. NaN is the only value unequal to itself; for integers compilers remove that test. */
 #define LESS(p, q) ((p) < (q) || (p) != (p))
 #define MORE(p, q) ((p) > (q) || (p) != (p))
 
-/* Partial results side by side fill vectors; which comes first does not matter to a minimum. In columns_at a NaN that
- * comes after a NaN must not take its place, so there the question is asked of the old one too. */
+/* Adjacent partial results fill vectors; their order does not matter for a minimum. In columns_at a NaN must not
+ * replace an earlier NaN, so the old value is tested too. */
 #define EXTREME(name, type, which, BEATS)                                                                        \
     static void row_##which##_##name(void *best, const void *x, int64_t n)                                       \
     {                                                                                                            \

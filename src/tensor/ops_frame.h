@@ -1,6 +1,5 @@
-/* ops_frame.h: what operations do before and around their work: the shape and device that operands have in common,
- * fresh outputs, and copies of tensors that the processor cannot reach.
- */
+/* ops_frame.h: the common setup of operations: the shape and device that operands share, new outputs, and copies of
+ * tensors that the CPU cannot access. */
 #ifndef STKI_OPS_FRAME_H
 #define STKI_OPS_FRAME_H
 
@@ -12,25 +11,25 @@ typedef struct stki_frame {
     stk_device *device;
 } stki_frame;
 
-/* STK_E_BAD_BROADCAST, STK_E_BAD_DEVICE. Numbers fit everywhere. */
+/* STK_E_BAD_BROADCAST, STK_E_BAD_DEVICE. Scalars are compatible with everything. */
 stk_status stki_frame_of(stki_frame *frame, const stk_operand *operands, int count, stk_error *err);
-/* Is `out` right for a result of this frame? STK_E_BAD_BROADCAST, STK_E_BAD_DEVICE, STK_E_BAD_DTYPE. */
+/* Checks `out` as the output of this frame. STK_E_BAD_BROADCAST, STK_E_BAD_DEVICE, STK_E_BAD_DTYPE. */
 stk_status stki_frame_accepts(const stki_frame *frame, stk_dtype result, const stk_tensor *out, stk_error *err);
-/* A fresh tensor, row-major unless all operands of the whole shape share another dense layout. */
+/* A new tensor, row-major unless all operands of the full shape share another dense layout. */
 stk_status stki_frame_fresh(const stki_frame *frame, stk_dtype dtype, const stk_operand *operands, int count,
                             stk_tensor *out, stk_error *err);
 
-/* STK_E_BAD_DEVICE unless all tensors are on one device. NULLs do not count. */
+/* STK_E_BAD_DEVICE unless all tensors are on one device. NULLs are ignored. */
 stk_status stki_check_one_device(const stk_tensor *const *tensors, int count, stk_error *err);
 
-/* Do the bytes from the first to the last element of each meet? */
+/* Whether the byte ranges of the two tensors overlap. */
 bool stki_may_share(const stk_tensor *a, const stk_tensor *b);
 
 enum { STKI_HOST_TENSORS = 4 };
 typedef stk_status (*stki_host_fn)(void *context, const stk_tensor *const *tensors, stk_error *err);
 
-/* Calls `work` with tensors that the processor reaches: the given ones, or copies with the same strides. The first
- * `out_count` are outputs and go back after success. NULLs stay NULL. */
+/* Calls `work` with tensors in host memory: the given ones, or copies with the same strides. The first `out_count` are
+ * outputs and are copied back on success. NULLs stay NULL. */
 stk_status stki_run_on_host(const stk_tensor *const *tensors, int count, int out_count, stki_host_fn work,
                             void *context, stk_error *err);
 

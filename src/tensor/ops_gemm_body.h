@@ -1,7 +1,5 @@
-/* ops_gemm_body.h: the loops of ops_gemm_loops.h as text, compiled once for each instruction set. The file that
- * includes it defines how many bytes a vector has (VECTOR_BYTES), and of how many rows of two vectors the registers
- * hold the sums (TILE_ROWS).
- */
+/* ops_gemm_body.h: the loops of ops_gemm_loops.h, included once per instruction set. The including file defines the
+ * vector size in bytes (VECTOR_BYTES) and the number of rows of two vectors whose sums fit in registers (TILE_ROWS). */
 #include "ops_gemm_loops.h"
 #include "ops_unaligned.h"
 #include <string.h>

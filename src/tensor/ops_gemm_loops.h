@@ -1,16 +1,15 @@
-/* ops_gemm_loops.h: the innermost loops of matrix products. Products and sums are rounded apart (no fused
- * multiply-add), and every element's sum runs over k in the same order, so that all variants give the same bits.
- */
+/* ops_gemm_loops.h: the inner loops of matrix products. Products and sums are rounded separately (no fused
+ * multiply-add), and every element's sum runs over k in the same order, so that all variants give the same bits. */
 #ifndef STKI_OPS_GEMM_LOOPS_H
 #define STKI_OPS_GEMM_LOOPS_H
 
 #include "convert.h"
 
-/* What is computed in: halves in f32, whole numbers in unsigned ones, which wrap. */
+/* The compute types: f16 and bf16 use f32; integers use unsigned ones, which wrap. */
 enum stki_gemm_kind { STKI_GEMM_F32, STKI_GEMM_F64, STKI_GEMM_U32, STKI_GEMM_U64, STKI_GEMM_KINDS };
 
 typedef struct stki_gemm_loops {
-    int tile_rows, tile_columns; /* of what `tile` computes */
+    int tile_rows, tile_columns; /* size of the block that `tile` computes */
     /* c (rows `c_step` elements apart) += a * b; a is `depth` times tile_rows, b `depth` times tile_columns elements.
      */
     void (*tile)(void *c, int64_t c_step, const void *a, const void *b, int64_t depth);

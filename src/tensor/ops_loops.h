@@ -1,7 +1,5 @@
-/* ops_loops.h: the innermost loops of element-wise operations, over adjacent elements of one dtype. No alignment is
- * assumed. The output may be one of the inputs. Each exists in the variants that stki_isa chooses from, with the same
- * bits in all of them.
- */
+/* ops_loops.h: the inner loops of element-wise operations, over contiguous elements of one dtype. No alignment is
+ * required. The output may be one of the inputs. All variants of stki_isa give the same bits. */
 #ifndef STKI_OPS_LOOPS_H
 #define STKI_OPS_LOOPS_H
 
@@ -18,7 +16,7 @@ enum stki_loop {
     STKI_LOOP_NE,
     STKI_LOOP_LT,
     STKI_LOOP_LE,
-    STKI_LOOP_CLAMP, /* with_one alone; b points to two values: low, high */
+    STKI_LOOP_CLAMP, /* only with_one; b points to two values: low, high */
     STKI_LOOPS
 };
 
@@ -31,10 +29,10 @@ typedef struct stki_loops {
     stki_loop_fn one_with; /* a[0] op b[i] */
 } stki_loops;
 
-/* NULL: this operation does not exist for that dtype. f16 and bf16 have none: they compute in f32. */
+/* NULL: the operation does not exist for that dtype. f16 and bf16 have none: they compute in f32. */
 const stki_loops *stki_loops_find(enum stki_isa isa, enum stki_loop loop, stk_dtype dtype);
 
-/* The variants; a row without functions says that another variant has them. */
+/* The variants; an entry without functions means that another variant has them. */
 extern const stki_loops stki_loops_ref[STKI_LOOPS][STK_DTYPE_END];
 extern const stki_loops stki_loops_avx2[STKI_LOOPS][STK_DTYPE_END];
 extern const stki_loops stki_loops_avx512[STKI_LOOPS][STK_DTYPE_END];

@@ -1,7 +1,5 @@
-/* ops_loops_body.h: the loops that compilers turn into vectors, as text: each variant's file includes this once and is
- * compiled with its own instruction set. Only plain arithmetic, one operation an element, so that all give the same
- * bits.
- */
+/* ops_loops_body.h: the loops that compilers vectorize; each variant's file includes this once and is compiled for its
+ * instruction set. Plain arithmetic, one operation per element, so that all variants give the same bits. */
 #include "ops_loops.h"
 #include "ops_unaligned.h"
 
@@ -45,8 +43,8 @@
     LOOP_WITH_ONE(name, result, type, expression) \
     LOOP_ONE_WITH(name, result, type, expression)
 
-/* Whole numbers wrap: two's complement of either sign is the same addition, and what C promotes to int is cut again.
- * `wide` keeps the product of two u16 out of int, which it overflows. */
+/* Integers wrap: two's complement addition is the same for both signs, and results promoted to int are truncated again.
+ * `wide` avoids the promotion of u16 to int, whose product could overflow. */
 #define WRAPPING(bits, wide)                                         \
     LOOPS(add_##bits, stki_u##bits, stki_u##bits, (wide)p + (wide)q) \
     LOOPS(sub_##bits, stki_u##bits, stki_u##bits, (wide)p - (wide)q) \
@@ -81,7 +79,7 @@ EQUALITY(f64)
     LOOPS(lt_##name, stki_u8, stki_##name, p < q)  \
     LOOPS(le_##name, stki_u8, stki_##name, p <= q) \
     CLAMP(name)
-/* A NaN element passes both questions unchanged; a NaN bound becomes the result. */
+/* A NaN element fails both comparisons and is kept; a NaN bound becomes the result. */
 #define CLAMP(name)                                                              \
     static void clamp_##name(void *dst, const void *a, const void *b, int64_t n) \
     {                                                                            \

@@ -16,9 +16,9 @@ typedef struct stki_scores {
 } stki_scores;
 
 void stki_scores_init(stki_scores *scores, stk_dtype dtype, int64_t count, int64_t step);
-/* A NaN, an infinity or -infinity everywhere make all results NaN. */
+/* A NaN, a positive infinity, or a row of only -infinity makes all results NaN. */
 void stki_scores_measure(stki_scores *scores, const void *data);
-/* `n` results from `first` on, at most STKI_SOFTMAX_BLOCK. */
+/* Computes `n` results starting at `first`; n <= STKI_SOFTMAX_BLOCK. */
 void stki_scores_log_softmax(const stki_scores *scores, double *out, int64_t first, int64_t n);
 
 #endif

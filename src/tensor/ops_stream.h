@@ -10,9 +10,9 @@
 
 enum { STKI_STREAM_ALIGNMENT = 64 };
 
-/* Loops into outputs aligned to STKI_STREAM_ALIGNMENT, of so many elements that their bytes are a multiple of it. NULL:
- * not there for this operation; add, sub, mul, div are. Whoever used them runs stki_store_fence() before other threads
- * may look. */
+/* Loops for outputs aligned to STKI_STREAM_ALIGNMENT whose size is a multiple of it. NULL: none for this operation;
+ * add, sub, mul and div have one. The caller must call stki_store_fence() before it publishes the results to other
+ * threads. */
 extern const stki_loops stki_stream_loops_avx2[STKI_LOOPS][STK_DTYPE_END];
 
 #endif

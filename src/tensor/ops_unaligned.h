@@ -1,5 +1,5 @@
-/* ops_unaligned.h: element types that may lie anywhere and alias anything, for loops over memory of which only the
- * dtype is known; and the promise that lets compilers use vectors in them. */
+/* ops_unaligned.h: element types without alignment or aliasing restrictions, for loops over memory of which only the
+ * dtype is known, and the pragma that lets compilers vectorize those loops. */
 #ifndef STKI_OPS_UNALIGNED_H
 #define STKI_OPS_UNALIGNED_H
 
@@ -18,7 +18,8 @@ typedef int64_t stki_i64 STKI_ANYWHERE;
 typedef float stki_f32 STKI_ANYWHERE;
 typedef double stki_f64 STKI_ANYWHERE;
 
-/* The output of the next loop is an input or apart from it: no element is read after another was written there. */
+/* Asserts that the output of the next loop is either an input or disjoint from it: no element is read after another has
+ * been written to its place. */
 #if defined(__clang__)
 #define STKI_NO_OVERLAP _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)

@@ -1,5 +1,5 @@
-/* print_number.h: numbers of a real dtype in decimal: the fewest digits that are this number and no other of its dtype,
- * or as many as asked for, correctly rounded. Independent of the locale. */
+/* print_number.h: formats floats in decimal: the fewest digits that identify the number within its dtype, or a
+ * requested precision, correctly rounded. Independent of the locale. */
 #ifndef STKI_PRINT_NUMBER_H
 #define STKI_PRINT_NUMBER_H
 
@@ -13,13 +13,14 @@ typedef struct stki_decimal {
     int count, point;
 } stki_decimal;
 
-/* x is finite and a number of that dtype. */
+/* x must be finite and representable in the dtype. */
 void stki_decimal_shortest(stk_dtype dtype, double x, stki_decimal *out);
 
-/* "-12.5": at most `precision` digits behind the point, fewer where they say all; the point is always there. Returns
- * how many there are behind the point. Room for STKI_NUMBER_SIZE, |x| < 10^17 or so. */
+/* Writes "-12.5": at most `precision` digits after the point, fewer if they are exact; always with a point. Returns the
+ * number of digits after the point. `out` has STKI_NUMBER_SIZE bytes; |x| < about 10^17. */
 int stki_number_plain(stk_dtype dtype, double x, int precision, char *out);
-/* The part before the "e" likewise, at least `least` digits behind the point; *exponent gets what comes after. */
+/* The same for the part before the "e", with at least `least` digits after the point; *exponent receives the exponent.
+ */
 int stki_number_scientific(stk_dtype dtype, double x, int precision, int least, char *out, int *exponent);
 
 #endif

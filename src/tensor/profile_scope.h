@@ -1,10 +1,6 @@
-/* profile_scope.h: what an operation says of itself. One line at the start of a public function,
- *
- *     STKI_PROFILE("clone");
- *
- * and its calls, time and bytes are counted while the profile is on, and storages made inside it bear its name while
- * recording. The scope ends with the block that the line stands in. Otherwise it costs a load and a branch.
- */
+/* profile_scope.h: profiling of operations. With STKI_PROFILE("clone"); at the start of a public function, its calls,
+ * time and bytes are counted while profiling is on, and storages created inside it carry its name while recording is
+ * on. The scope ends with the enclosing block. When profiling is off, the cost is a load and a branch. */
 #ifndef STKI_PROFILE_SCOPE_H
 #define STKI_PROFILE_SCOPE_H
 
@@ -19,7 +15,7 @@ static inline int stki_watched(void)
     return atomic_load_explicit(&stki_watching, memory_order_relaxed);
 }
 
-/* One for each place that says STKI_PROFILE; in a list from its first call on, for good. */
+/* One per use of STKI_PROFILE; added to a list at its first call and never removed. */
 typedef struct stki_profile_row {
     const char *name;
     _Atomic bool listed;
@@ -28,7 +24,7 @@ typedef struct stki_profile_row {
 } stki_profile_row;
 
 typedef struct stki_profile_scope {
-    stki_profile_row *row; /* NULL: nobody watches */
+    stki_profile_row *row; /* NULL: profiling is off */
     struct stki_profile_scope *outer;
     int64_t start_ns, inner_ns, start_bytes;
 } stki_profile_scope;
@@ -45,15 +41,15 @@ static inline void stki_profile_leave(stki_profile_scope *scope)
 #define STKI_PROFILE(text)                              \
     static stki_profile_row stki_row_ = {.name = text}; \
     STKI_PROFILE_ROW(&stki_row_)
-/* For functions that are several operations: a row that is there for good. */
+/* For functions that implement several operations: uses an existing static row. */
 #define STKI_PROFILE_ROW(which)                                                                  \
     stki_profile_scope stki_scope_ __attribute__((cleanup(stki_profile_leave))) = {.row = NULL}; \
     if (stki_watched())                                                                          \
     stki_profile_begin(&stki_scope_, which)
 
-/* The outermost operation that this thread is in; "" outside of any. */
+/* The outermost operation that this thread is executing; "" if none. */
 const char *stki_profile_operation(void);
-/* A storage of this thread got memory. */
+/* Counts memory allocated for a storage by this thread. */
 void stki_profile_allocated(int64_t bytes);
 
 #endif

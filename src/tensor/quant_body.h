@@ -11,7 +11,7 @@
  */
 #include <string.h>
 
-/* Where in the arrays of pairs the next vector begins. */
+/* Position of the next vector in the arrays of pairs. */
 struct phase {
     int64_t at, advance, period;
 };
@@ -28,7 +28,7 @@ INLINE void step(struct phase *phase, int64_t elements)
         phase->at -= phase->period;
 }
 
-/* How many of `n` elements of `size` bytes come before the next boundary of a unit. */
+/* Number of the `n` elements of `size` bytes that precede the next unit boundary. */
 INLINE int64_t before_boundary(const char *dst, int64_t size, int64_t n)
 {
     const int64_t behind = (int64_t)((uintptr_t)dst % UNIT);
@@ -41,8 +41,9 @@ INLINE int64_t before_boundary(const char *dst, int64_t size, int64_t n)
 
 /* ---- to integers ---- */
 
-/* Where the pairs of a vector come from. Loading two vectors of them for every vector of elements costs a fifth of the
- * bandwidth of memory, so they stay in registers, if there are enough, where the channels repeat every unit. */
+/* Where the pairs of a vector come from. Loading two vectors of pairs per vector of elements costs a fifth of the
+ * memory bandwidth, so if the channels repeat in every unit and there are enough registers, the pairs are held there.
+ */
 enum pairs { ONE_PAIR, HELD, LOADED };
 
 enum { HELD_VECTORS = 4 };
@@ -64,8 +65,8 @@ INLINE void hold(struct quantizer *q, const stki_quant_lane *lane)
     }
 }
 
-/* rint(x * inverse) + zero as i32. NaN counts as 0 before the zero point is added. What is below -2^31 becomes that,
- * and packing saturates. */
+/* rint(x * inverse) + zero as i32. NaN counts as 0 before the zero point is added. Values below -2^31 become -2^31;
+ * packing saturates. */
 INLINE vi whole(stk_qdtype to, vf x, const struct quantizer *q)
 {
     vf y = vf_add(vf_rint(vf_mul(x, q->inverse)), q->zero);
@@ -137,7 +138,7 @@ INLINE void quantize(stk_qdtype to, enum pairs pairs, const stki_quant_lane *lan
     if (i > 0)
         quantize_some(to, at_edges, lane, &q, dst, src, i);
     if (pairs == HELD)
-        hold(&q, lane); /* a whole unit leaves the phase where it is */
+        hold(&q, lane); /* a whole unit does not change the phase */
     if (lane->streaming && aligned)
         for (; i + per_unit <= n; i += per_unit)
             store_unit(dst + i * size, quantized(to, pairs, lane, &q, src, i, per_unit), UNIT, true);
@@ -152,17 +153,17 @@ INLINE void quantize(stk_qdtype to, enum pairs pairs, const stki_quant_lane *lan
 
 enum product {
     IN_FLOAT, /* one pair, or f32 scales */
-    CHANNELS, /* in double, by the definition */
-    PROVEN    /* in f32 with a scale of two parts */
+    CHANNELS, /* in f64, as defined */
+    PROVEN    /* in f32 with a scale split in two parts */
 };
 
 struct dequantizer {
     vf scale_float, scale_rest, zero_float;
-    vd scale[2], zero[2]; /* the lower and the upper half of the lanes */
+    vd scale[2], zero[2]; /* lower and upper half of the lanes */
     struct phase phase;
 };
 
-/* The differences of 8-bit numbers are exact in f32, those of i32 are not. */
+/* Differences of 8-bit numbers are exact in f32; those of i32 are not. */
 INLINE vf dequantized(stk_qdtype from, enum product product, bool pattern, const stki_quant_lane *lane,
                       struct dequantizer *d, const char *src, int64_t first, int64_t valid)
 {

@@ -1,5 +1,5 @@
-/* record.h: the recording of storages and of the tensors that hold them (stoker/profile.h). A storage made while
- * recording has a record; a tensor over it bears a number in its `reserved` member, which names it as a holder. */
+/* record.h: records storages and the tensors that hold them (stoker/profile.h). A storage created while recording is on
+ * has a record; a tensor over it has a number in its `reserved` member, which identifies it as a holder. */
 #ifndef STKI_RECORD_H
 #define STKI_RECORD_H
 
@@ -18,24 +18,24 @@ struct stki_record {
     stki_record *next, *before;
     stk_storage *storage;
     int64_t number, made_ns;
-    bool outside; /* memory of somebody else */
+    bool outside; /* memory not owned by the library */
     const char *operation;
     char tag[64];
     stki_holder *holders;
 };
 
-/* Called by the storage. Nothing happens unless recording is on; a record that finds no memory is counted as lost. */
+/* Called by the storage. No effect unless recording is on; a record that cannot be allocated is counted as lost. */
 void stki_record_storage(stk_storage *storage, bool outside);
 void stki_record_storage_end(stk_storage *storage);
-/* Called where tensors come and go. `tensor` becomes a holder under a number of its own. */
+/* Called when tensors are created and released. `tensor` becomes a holder with a new number. */
 void stki_record_holder(stk_tensor *tensor);
 void stki_record_retain(const stk_tensor *tensor);
 void stki_record_release(const stk_tensor *tensor);
 
-/* What the calling thread's new storages are tagged with; "" without a tag. Valid until its tags change. */
+/* The tag of the calling thread's new storages; "" if none. Valid until its tags change. */
 const char *stki_record_tag(void);
 
-/* The tensor's shape, strides or address are others now than when it became a holder. */
+/* The tensor's shape, strides or address have changed since it became a holder. */
 void stki_record_changed(const stk_tensor *tensor);
 static inline void stki_record_geometry(const stk_tensor *tensor)
 {
@@ -48,7 +48,7 @@ static inline bool stki_recording(void)
     return (stki_watched() & STKI_WATCH_RECORD) != 0;
 }
 
-/* Calls `visit` for every record, oldest first, with the recording at rest. Returns how many records were lost. */
+/* Calls `visit` for every record, oldest first, while recording is blocked. Returns the number of lost records. */
 int64_t stki_record_each(void (*visit)(void *context, const stki_record *record), void *context);
 
 #endif

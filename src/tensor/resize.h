@@ -24,22 +24,23 @@ enum stki_filter {
 
 enum { STKI_RESIZE_MOST = 65535, STKI_RESIZE_MAX_CHANNELS = 4 };
 
-extern const char *const stki_filter_words[]; /* by STKI_FILTER_…; ended by NULL */
+extern const char *const stki_filter_words[]; /* indexed by STKI_FILTER_…; terminated by NULL */
 
-typedef struct stki_resizer stki_resizer; /* tables and rows grow and stay */
+typedef struct stki_resizer stki_resizer; /* tables and row buffers grow and are reused */
 
-/* What is made of what. */
+/* The input, the output and the part of it to compute. */
 typedef struct stki_resize_job {
-    int64_t in_height, in_width; /* 1 to 65535, as the output */
-    int channels;                /* bytes of a pixel, 1 to 4 */
-    double box[4];               /* left, top, right, bottom in pixels of the input, may be fractions */
+    int64_t in_height, in_width; /* 1 to 65535; the same for the output */
+    int channels;                /* bytes per pixel, 1 to 4 */
+    double box[4];               /* left, top, right, bottom in input pixels; may be fractions */
     int64_t out_height, out_width;
     enum stki_filter filter;
-    /* Only this part of the result is made; its bytes are those of the whole. window_height 0: all of it. */
+    /* Only this part of the result is computed; it equals that part of the whole result. window_height 0: everything.
+     */
     int64_t window_top, window_left, window_height, window_width;
 } stki_resize_job;
 
-/* Which part of the input the result depends on, in pixels. */
+/* The part of the input that the result depends on, in pixels. */
 typedef struct stki_resize_support {
     int64_t top, left, height, width;
 } stki_resize_support;
@@ -48,20 +49,21 @@ typedef struct stki_resize_support {
 stk_status stki_resize_check(const stki_resize_job *job, stk_error *err);
 
 stk_status stki_resizer_create(stki_resizer **out, stk_error *err);
-/* Tests and bench: kernels of one variant whatever stki_isa says. */
+/* Tests and benchmarks: uses the kernels of the given variant instead of stki_isa's. */
 stk_status stki_resizer_create_isa(enum stki_isa isa, stki_resizer **out, stk_error *err);
-void stki_resizer_destroy(stki_resizer *resizer); /* NULL is fine */
+void stki_resizer_destroy(stki_resizer *resizer); /* NULL is allowed */
 
-/* Cheap for what is as in the last call. STK_E_BAD_SHAPE: a box outside the input or without area, sizes out of
- * range. After a failure the resizer needs another set. */
+/* Only recomputes what differs from the last call. STK_E_BAD_SHAPE: a box outside the input or without area, or a size
+ * out of range. After a failure it must be set again before use. */
 stk_status stki_resizer_set(stki_resizer *resizer, const stki_resize_job *job, stk_error *err);
 const stki_resize_support *stki_resizer_support(const stki_resizer *resizer);
-/* `in` is the address of the support's first pixel (support->top, support->left); only the support is read. Pixel
- * (y, x) behind it lies at in + y * in_row + x * channels; the output (the window) likewise. The buffers must not
+/* `in` is the address of the support's first pixel (support->top, support->left); only the support is read. Pixel (y,
+ * x) relative to it is at in + y * in_row + x * channels; likewise for the output (the window). The buffers must not
  * overlap. */
 void stki_resizer_run(stki_resizer *resizer, const uint8_t *in, int64_t in_row, uint8_t *out, int64_t out_row);
-/* The same some rows at a time, for whoever uses them while they are in the cache: begin, then the next `count` rows
- * (of the window) until all have come. `in` must stay as it is meanwhile. Cheapest in multiples of four. */
+/* The same, a few rows at a time, for callers that use them while they are in the cache: call begin, then next for
+ * `count` rows (of the window) until all have been produced. `in` must not change meanwhile. Most efficient in
+ * multiples of four. */
 void stki_resizer_begin(stki_resizer *resizer, const uint8_t *in, int64_t in_row);
 void stki_resizer_next(stki_resizer *resizer, uint8_t *out, int64_t out_row, int64_t count);
 

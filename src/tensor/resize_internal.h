@@ -10,51 +10,53 @@
 enum {
     STKI_RESIZE_BITS = 22,
     STKI_RESIZE_HALF = 1 << (STKI_RESIZE_BITS - 1),
-    STKI_RESIZE_ROWS = 4, /* the horizontal pass takes that many rows at once */
-    STKI_RESIZE_TAPS = 4  /* room for coefficients comes in multiples of this; zeros fill it */
+    STKI_RESIZE_ROWS = 4, /* rows processed together by the horizontal pass */
+    STKI_RESIZE_TAPS = 4  /* coefficient counts are padded with zeros to a multiple of this */
 };
 
-/* A block that grows and stays. */
+/* A buffer that grows and is reused. */
 typedef struct stki_resize_memory {
     void *data;
     int64_t capacity;
 } stki_resize_memory;
 
-/* What one direction does. */
+/* The parameters of one direction. */
 typedef struct stki_resize_line {
     int64_t in;        /* pixels of the whole input */
-    float low, high;   /* the box */
-    int64_t whole;     /* what the box becomes; of it */
-    int64_t skip, out; /* only the pixels [skip, skip + out) are made */
+    float low, high;   /* the box's limits */
+    int64_t whole;     /* output size of the whole box */
+    int64_t skip, out; /* only pixels [skip, skip + out) of it are computed */
     enum stki_filter filter;
 } stki_resize_line;
 
-/* One direction. Output i is the sum over t < count[i] of k[i * taps + t] times input first[i] + t; inputs are counted
- * from the support's first, outputs from the window's. */
+/* The tables of one direction. Output i is the sum over t < count[i] of k[i * taps + t] times input first[i] + t;
+ * inputs are counted from the start of the support, outputs from the start of the window. */
 typedef struct stki_resize_axis {
     stki_resize_line line;
     int64_t out;                           /* line.out */
-    bool known;                            /* the tables below belong to the numbers above */
-    bool plain;                            /* output i is input i, of the support: nothing to compute */
-    bool narrow;                           /* every coefficient fits three signed bytes */
+    bool known;                            /* the tables below match `line` */
+    bool plain;                            /* output i equals input i of the support: nothing to compute */
+    bool narrow;                           /* every coefficient fits in three signed bytes */
     int64_t support_first, support_length; /* in the input */
     int64_t taps;                          /* a multiple of STKI_RESIZE_TAPS */
-    int64_t most;                          /* the largest count */
-    int32_t *first, *count, *k;            /* first has `out` numbers, also for nearest */
+    int64_t most;                          /* maximum of count */
+    int32_t *first, *count, *k;            /* `first` has `out` entries and is also used for nearest */
     stki_resize_memory numbers;
-    double *weights; /* of one output, before rounding */
+    double *weights; /* weights of one output before rounding */
     stki_resize_memory weight_memory;
 } stki_resize_axis;
 
 typedef struct stki_resize_kernels {
-    /* Makes the tables of the horizontal pass in resizer->tables. NULL: it needs none. *usable false: this kernel does
-     * not suit these numbers, take the plain one. */
+    /* Builds the tables of the horizontal pass in resizer->tables. NULL: none needed. *usable false: the kernel does
+     * not support these sizes; use the plain one. */
     stk_status (*prepare)(stki_resizer *resizer, bool *usable, stk_error *err);
-    /* STKI_RESIZE_ROWS rows of the support; pointers may repeat. Output rows have room for whole cache lines. */
+    /* Processes STKI_RESIZE_ROWS rows of the support; pointers may repeat. Output rows are padded to whole cache lines.
+     */
     void (*horizontal)(const stki_resizer *resizer, const uint8_t *const *in, uint8_t *const *out);
-    /* `n` bytes of one output row from `taps` rows (a multiple of STKI_RESIZE_TAPS). NULL: the plain one is as good. */
+    /* Computes `n` bytes of one output row from `taps` rows (a multiple of STKI_RESIZE_TAPS). NULL: the plain kernel is
+     * as fast. */
     void (*vertical)(uint8_t *out, const uint8_t *const *rows, const int32_t *k, int64_t taps, int64_t n);
-    bool needs_narrow; /* both passes: coefficients of three signed bytes */
+    bool needs_narrow; /* requires, for both passes, coefficients that fit in three signed bytes */
 } stki_resize_kernels;
 
 struct stki_resizer {
@@ -64,33 +66,34 @@ struct stki_resizer {
     stki_resize_support support;
     stki_resize_axis x, y;
     stki_resize_memory tables;
-    bool tables_known; /* they belong to x and the channels */
+    bool tables_known; /* `tables` match x and the channels */
     bool tables_usable;
-    int64_t table_groups, table_taps; /* what they hold is the kernel's own business */
+    int64_t table_groups, table_taps; /* their contents are private to the kernel */
     bool table_spread;
     bool vertical_first;
-    stki_resize_memory row_memory; /* between the passes: a ring; or, vertical first, rows in and out of the other */
+    stki_resize_memory row_memory; /* rows between the passes: a ring; if vertical comes first, rows entering and
+                                      leaving the horizontal pass */
     int64_t row_count, row_bytes;
-    const uint8_t *in;    /* of the image at hand, and how far it has come: */
+    const uint8_t *in;    /* the current image, and the progress on it: */
     int64_t in_row, next; /* output rows */
-    int64_t done;         /* rows of the ring */
-    const uint8_t **rows; /* of one output row */
+    int64_t done;         /* rows done in the ring */
+    const uint8_t **rows; /* input rows of one output row */
     stki_resize_memory pointer_memory;
-    const stki_resize_kernels *variant, *kernels; /* of the ISA; in use */
+    const stki_resize_kernels *variant, *kernels; /* the variant's kernels; the kernels in use */
     void (*vertical)(uint8_t *out, const uint8_t *const *rows, const int32_t *k, int64_t taps, int64_t n);
 };
 
 /* resize_axis.c */
-/* *changed is set where the tables are no longer what they were. */
+/* *changed is set if the tables have changed. */
 stk_status stki_resize_axis_set(stki_resize_axis *axis, const stki_resize_line *line, bool *changed, stk_error *err);
 void stki_resize_axis_fini(stki_resize_axis *axis);
-stk_status stki_resize_grow(stki_resize_memory *memory, int64_t bytes, stk_error *err); /* the content is lost */
+stk_status stki_resize_grow(stki_resize_memory *memory, int64_t bytes, stk_error *err); /* does not keep the contents */
 
 /* resize_ref.c */
 extern const stki_resize_kernels stki_resize_ref;
-/* Output pixels [from, out) of one row. */
+/* Computes output pixels [from, out) of one row. */
 void stki_resize_ref_row(const stki_resizer *resizer, const uint8_t *in, uint8_t *out, int64_t from);
-/* Bytes [from, n) of one output row. */
+/* Computes bytes [from, n) of one output row. */
 void stki_resize_ref_column(uint8_t *out, const uint8_t *const *rows, const int32_t *k, int64_t taps, int64_t from,
                             int64_t n);
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The kernels of a GPU are compiled from the same text. */
+/* GPU kernels include this file too. */
 #ifdef __CUDACC__
 #define STKI_SMALL_FN static __device__ __forceinline__
 #else

@@ -1,4 +1,4 @@
-/* storage.h: the counted block behind a tensor. */
+/* storage.h: the reference-counted memory block behind a tensor. */
 #ifndef STKI_STORAGE_H
 #define STKI_STORAGE_H
 
@@ -10,21 +10,21 @@ struct stk_storage {
     stk_device *device; /* never NULL */
     void *data;
     int64_t bytes;
-    void (*free_fn)(void *context); /* outside owner; NULL: the memory is the device's own */
+    void (*free_fn)(void *context); /* frees externally owned memory; NULL: the device's own */
     void *context; /* its argument; the block of a small one; the device that pinned memory is pinned for */
-    struct stki_record *_Atomic record; /* NULL: it was not made while recording */
-    bool small;                         /* struct and data are in one block of the heap */
-    bool mapping; /* of a file, which may be cut while somebody looks: never handed to other libraries */
+    struct stki_record *_Atomic record; /* NULL: created while recording was off */
+    bool small;                         /* struct and data share one heap block */
+    bool mapping; /* a file mapping, which may be truncated while in use: never exported to other libraries */
     bool pinned;  /* ordinary memory from a device's pinned pool */
 };
 
-/* Where the tensor's first element lies in its storage. */
+/* Byte offset of the tensor's first element in its storage. */
 static inline int64_t stki_tensor_offset_bytes(const stk_tensor *tensor)
 {
     return tensor->storage ? (int64_t)((uintptr_t)tensor->data - (uintptr_t)tensor->storage->data) : 0;
 }
 
-/* `bytes` of ordinary memory that is pinned for a device. */
+/* Allocates `bytes` of host memory pinned for a device. */
 stk_status stki_storage_create_pinned(stk_device *device, int64_t bytes, stk_storage **out, stk_error *err);
 
 #endif

@@ -1,34 +1,36 @@
-/* stream.h: what the core asks of streams: the one that its work on a device goes to. */
+/* stream.h: streams as used by the core: which stream its work on a device is queued in. */
 #ifndef STKI_STREAM_H
 #define STKI_STREAM_H
 
 #include "device_table.h"
 
-/* `stream`, or the current one of this thread. NULL: done when the call returns. */
+/* Returns `stream`, or the thread's current stream if that is NULL. NULL: the work is complete when the call returns.
+ */
 static inline stk_stream *stki_stream_for(stk_device *device, stk_stream *stream)
 {
     return stream ? stream : stk_stream_current(device);
 }
 
-/* As stk_stream_create, for short work that others wait for: it need not wait until a large kernel of another stream
- * leaves the device. */
+/* As stk_stream_create, for short work that others wait for: it does not have to wait for a large kernel in another
+ * stream to finish. */
 stk_status stki_stream_create_urgent(stk_device *device, stk_stream **out, stk_error *err);
 
-/* The library holds streams of its callers beyond their handles: a DLPack deleter records an event in the stream that
- * its tensor was exported for, whenever it runs. A stream of the library's lives until the last reference is released.
- * Of a wrapped stream nothing is used after its handle was destroyed; then an event behind its last work stands for it.
- * Any thread. */
+/* References. The library holds its callers' streams beyond the life of their handles: a DLPack deleter records an
+ * event in the stream that its tensor was exported for, whenever it runs. A stream created by the library lives until
+ * its last reference is released. A wrapped stream is not used after its handle has been destroyed; an event after its
+ * last work then represents it. Any thread. */
 void stki_stream_retain(stk_stream *stream);  /* NULL is allowed */
 void stki_stream_release(stk_stream *stream); /* NULL is allowed */
-/* Records the event behind all that is queued in the stream. `marked` is false after an error, and for a wrapped stream
- * whose handle was destroyed: hold it and ask it instead. */
+/* Records the event after all work queued in the stream. `marked` is false after an error, and for a wrapped stream
+ * whose handle has been destroyed: hold the stream and query it instead. */
 stk_status stki_stream_mark(stk_stream *stream, stk_event *event, bool *marked, stk_error *err);
-/* Work queued later in `stream` runs after all that is queued in `held`. */
+/* Makes work queued later in `stream` wait for all work queued in `held`. */
 stk_status stki_stream_follow(stk_stream *stream, stk_stream *held, stk_error *err);
-/* As stk_stream_synchronize, for any stream that is held. */
+/* As stk_stream_synchronize, for any held stream. */
 stk_status stki_stream_await(stk_stream *stream, int64_t timeout_ns, stk_error *err);
 
-/* Calls `query` until it returns another status than STK_AGAIN, with growing pauses. STK_E_TIMEOUT names `noun`. */
+/* Calls `query` with increasing pauses until it returns a status other than STK_AGAIN. STK_E_TIMEOUT: the message has
+ * `noun`. */
 typedef stk_status stki_query_fn(void *what, stk_error *err);
 stk_status stki_poll(stki_query_fn *query, void *what, const char *noun, int64_t timeout_ns, stk_error *err);
 

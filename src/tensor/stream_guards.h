@@ -1,7 +1,6 @@
-/* stream_guards.h: which work of its users still uses some memory: a mark behind the last use in each stream. The
- * memory may be written again when the streams have passed all of them. Any thread may add; the other functions are for
- * the thread that reuses the memory, once nobody adds any more.
- */
+/* stream_guards.h: tracks the streams whose work still uses a block of memory: one mark after the last use in each
+ * stream. The memory may be overwritten once the streams have passed all marks. Any thread may add guards; the other
+ * functions are for the thread that reuses the memory, when no more guards are added. */
 #ifndef STKI_STREAM_GUARDS_H
 #define STKI_STREAM_GUARDS_H
 
@@ -10,22 +9,22 @@
 
 typedef struct stki_stream_guards {
     stki_mutex lock;
-    struct stki_stream_guard *guards; /* with events that are used again; grows with the streams used at once */
-    int count, room;                  /* in use; made */
-    bool stuck;                       /* a stream could neither be remembered nor waited for: never passed */
+    struct stki_stream_guard *guards; /* with reusable events; grows with the number of streams in use at once */
+    int count, room;                  /* guards in use; guards allocated */
+    bool stuck;                       /* a stream could be neither recorded nor awaited: never passed */
 } stki_stream_guards;
 
 void stki_guards_init(stki_stream_guards *guards);
-/* The guards must have passed, or not be needed. */
+/* All guards must have passed or be irrelevant. */
 void stki_guards_fini(stki_stream_guards *guards);
 
-/* Behind all that is queued in `stream`, a stream of a device, which may be one that only the library holds (stream.h).
- * Does not block, unless there is no memory for a few bytes. An error of the stream is returned; the guard is there. */
+/* Adds a guard after all work queued in `stream`, a device stream, which may be held only by the library (stream.h).
+ * Does not block unless a small allocation fails. Returns errors of the stream; the guard is added anyway. */
 stk_status stki_guards_add(stki_stream_guards *guards, stk_stream *stream, stk_error *err);
-/* Work that is queued in `stream` from now on runs after all guards. */
+/* Makes work queued in `stream` from now on wait for all guards. */
 stk_status stki_guards_wait_in(stki_stream_guards *guards, stk_stream *stream, stk_error *err);
-/* Waits for all guards, for that long altogether. STK_E_TIMEOUT: one has not passed. Errors of their streams are not
- * returned: a failed stream does not touch memory any more. */
+/* Waits for all guards, `timeout_ns` in total. STK_E_TIMEOUT: one has not passed. Errors of their streams are ignored:
+ * a failed stream no longer accesses memory. */
 stk_status stki_guards_wait(stki_stream_guards *guards, int64_t timeout_ns, stk_error *err);
 /* Removes all guards. */
 void stki_guards_clear(stki_stream_guards *guards);

@@ -1,11 +1,10 @@
-/* sync_device.h: what devices that do everything at once share: a filler, and streams and events that are always done.
- */
+/* sync_device.h: shared by synchronous devices: a fill function, and streams and events that are always complete. */
 #ifndef STKI_SYNC_DEVICE_H
 #define STKI_SYNC_DEVICE_H
 
 #include "device_table.h"
 
-/* `count` copies of a pattern of 1 to 16 bytes, in ordinary memory. */
+/* Writes `count` copies of a pattern of 1 to 16 bytes to host memory. */
 void stki_fill_bytes(void *dst, const void *pattern, int64_t pattern_bytes, int64_t count);
 
 stk_status stki_sync_stream_create(stk_device *device, bool urgent, stk_stream **out, stk_error *err);
@@ -20,7 +19,7 @@ stk_status stki_sync_event_elapsed(stk_device *device, const stk_event *from, co
                                    stk_error *err);
 stk_status stki_sync_spin(stk_device *device, int64_t ns, stk_stream *stream, stk_error *err);
 stk_status stki_sync_synchronize(stk_device *device, stk_error *err);
-/* Of the machine: processor, memory. */
+/* The properties of the host: CPU and memory. */
 stk_status stki_sync_properties(stk_device *device, stk_device_properties *out, stk_error *err);
 
 #define STKI_SYNC_DEVICE_OPS                                                                                \

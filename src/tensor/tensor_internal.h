@@ -1,4 +1,4 @@
-/* tensor_internal.h: what src/tensor's files and the readers share beyond the public header. */
+/* tensor_internal.h: functions shared by the files of src/tensor and the readers that are not in the public header. */
 #ifndef STKI_TENSOR_INTERNAL_H
 #define STKI_TENSOR_INTERNAL_H
 
@@ -17,7 +17,7 @@ stk_status stki_row_major(stk_dtype dtype, int ndim, const int64_t *shape, int64
 void stki_copy_strided(void *dst, stk_dtype dst_dtype, const int64_t *dst_strides, const void *src, stk_dtype src_dtype,
                        const int64_t *src_strides, bool src_swapped, int ndim, const int64_t *shape);
 
-/* Single values, the definition of the casts. */
+/* Conversions of single values; they define the casts. */
 uint16_t stki_f32_to_f16(float x);
 float stki_f16_to_f32(uint16_t x);
 uint16_t stki_f32_to_bf16(float x);
@@ -39,7 +39,7 @@ stk_device *stki_tensor_device(const stk_tensor *tensor);
  * STK_E_BAD_SHAPE: they do not fit in 63 bits. */
 stk_status stki_byte_span(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t *out_low,
                           int64_t *out_high, stk_error *err);
-/* Does it cover a block of memory exactly once, in whatever order of its axes? */
+/* Whether it covers a block of memory exactly once, with its axes in any order. */
 bool stki_tensor_is_dense(const stk_tensor *tensor);
 
 /* STK_E_BAD_DIM names `what`. Wraps a negative dimension; a tensor without axes takes 0 and -1. */
@@ -47,25 +47,26 @@ stk_status stki_wrap_dim(int dim, int ndim, const char *what, int *out, stk_erro
 /* *out = a view of `base` at `data` with this geometry (strides in bytes); retains. `out` may be `base`'s copy. */
 void stki_view_of(const stk_tensor *base, void *data, int ndim, const int64_t *shape, const int64_t *strides,
                   stk_tensor *out);
-/* "[2, 3]", cut with … where it does not fit, in a buffer that lives as long as the caller's block. */
+/* "[2, 3]", truncated with … if necessary, in a buffer that lives as long as the caller's block. */
 #define STKI_SHAPE(ndim, shape) stki_shape_text((char[96]){0}, 96, ndim, shape)
 const char *stki_shape_text(char *buffer, int size, int ndim, const int64_t *shape);
 
-/* Fresh memory with the given byte strides, which must be those of a dense tensor (`bytes` in all). */
+/* A new tensor with the given byte strides, which must be dense (`bytes` in total). */
 stk_status stki_tensor_new(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t bytes,
                            stk_device *device, stk_tensor *out, stk_error *err);
-/* The same in ordinary memory that is pinned for `device`. */
+/* The same in host memory pinned for `device`. */
 stk_status stki_tensor_new_pinned(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
                                   int64_t bytes, stk_device *device, stk_tensor *out, stk_error *err);
-/* One element into all places of a tensor, nothing checked. */
+/* Fills a tensor with one element; arguments are not checked. */
 struct stki_element;
 stk_status stki_tensor_fill_element(const stk_tensor *tensor, const struct stki_element *element, stk_error *err);
-/* Elements of `src` into `dst` of the same shape, any two dtypes and devices, no overlap, nothing checked. transfer.h
- * has the form for streams. */
+/* Copies elements of `src` to `dst`, which has the same shape; any two dtypes and devices, no overlap. Arguments are
+ * not checked. transfer.h has the version with streams. */
 stk_status stki_tensor_transfer(const stk_tensor *dst, const stk_tensor *src, stk_error *err);
 
-/* The checks before anything is written into a tensor. STK_E_BAD_ARG: read-only. STK_E_UNSUPPORTED: in the other byte
- * order. The second also STK_E_BAD_OVERLAP: an axis longer than 1 with stride 0, so that two indices mean one place. */
+/* Checks before a tensor is written. STK_E_BAD_ARG: read-only. STK_E_UNSUPPORTED: opposite byte order.
+ * stki_check_writable also returns STK_E_BAD_OVERLAP if an axis longer than 1 has stride 0, so that two indices share
+ * an address. */
 stk_status stki_check_may_fill(const stk_tensor *out, stk_error *err);
 stk_status stki_check_writable(const stk_tensor *out, stk_error *err);
 /* STK_E_BAD_OVERLAP: both cover a block of memory exactly once, the blocks meet, and they are not the same block with
@@ -75,7 +76,7 @@ stk_status stki_check_overlap(const stk_tensor *out, const stk_tensor *in, stk_e
 /* Element `first + i` of a sequence for i < count, in its own dtype (STK_I64 or STK_F64). `first` is a multiple of 4.
  */
 typedef void (*stki_sequence_fn)(const void *context, int64_t first, int64_t count, void *out);
-/* A fresh tensor whose elements, in row-major order, are those of a sequence. */
+/* A new tensor whose elements, in row-major order, come from a sequence. */
 stk_status stki_tensor_of_sequence(stk_dtype dtype, int ndim, const int64_t *shape, stk_dtype own,
                                    stki_sequence_fn next, const void *context, stk_device *device, stk_tensor *out,
                                    stk_error *err);

@@ -1,5 +1,5 @@
-/* wrap.h: strides and addresses that need not lead anywhere. The stride of an axis of length 0 or 1 may be any number,
- * and products of such numbers may overflow; they wrap here instead of being undefined. */
+/* wrap.h: arithmetic on strides and addresses that may never be dereferenced. The stride of an axis of length 0 or 1
+ * may be any number, and products of such numbers may overflow; here they wrap instead of being undefined behavior. */
 #ifndef STKI_WRAP_H
 #define STKI_WRAP_H
 
