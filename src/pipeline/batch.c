@@ -1,5 +1,5 @@
-/* batch.c: what a lease can be asked, its end, and its export as DLPack. A batch is free when its lease and all its
- * exports have ended, in any order and on any thread, also after the loader is gone. */
+/* batch.c: queries on a lease, its end, and its export as DLPack. A batch is released when its lease and all its
+ * exports have ended, in any order and on any thread, even after the loader has been closed. */
 #include "batch_tensors.h"
 #include "core.h"
 #include "device_table.h"
@@ -31,7 +31,7 @@ static void let_go(stk_batch *batch)
         stki_feed_release(batch);
     } else {
 #ifdef STKI_POISON
-        if (!stki_guards_any(&batch->guards)) /* late use of a released batch shows */
+        if (!stki_guards_any(&batch->guards)) /* poison the memory, so that use after release is noticed */
             memset(batch->memory, 0xA5, (size_t)core->layout.bytes);
 #endif
         stki_ring_release(core->ring, &batch->ring);
@@ -39,8 +39,8 @@ static void let_go(stk_batch *batch)
     stki_core_release(core);
 }
 
-/* The slot is refilled only after the work queued in `stream` so far. An error of the device is reported by its next
- * call. */
+/* The slot is refilled only after the work queued in `stream` so far. The next call on the device reports its errors.
+ */
 static void guard(stk_batch *batch, stk_stream *stream)
 {
     if (is_on_device(batch))
@@ -154,7 +154,7 @@ static void add_axis(stk_tensor *out, int64_t length, int64_t stride)
     out->strides[out->ndim++] = stride;
 }
 
-/* Borrowed from the batch. */
+/* *out is borrowed from the batch. */
 static void get(const stk_batch *batch, const stki_batch_tensor *which, stk_tensor *out)
 {
     const stki_field_plan *plan = which->plan;
@@ -200,9 +200,9 @@ stk_status stk_batch_tensor(const stk_batch *batch, const char *name, stk_tensor
 
 typedef struct export
 {
-    DLManagedTensor managed; /* first */
+    DLManagedTensor managed; /* must be first */
     stk_batch *batch;
-    stk_stream *stream; /* where it is used; held; NULL: nothing is queued anywhere */
+    stk_stream *stream; /* the stream that uses it, retained; NULL: no queued work */
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
 }
 export;
@@ -220,11 +220,11 @@ static void delete_export(DLManagedTensor *managed)
     stki_free(e);
 }
 
-/* Puts `stream` behind the batch's bytes. */
+/* Makes `stream` wait for the batch's bytes. */
 static stk_status await(const stk_batch *batch, stk_stream *stream, stk_error *err)
 {
     if (!is_on_device(batch))
-        return STK_OK; /* they are there */
+        return STK_OK; /* already complete */
     if (stk_stream_device(stream) != batch->core->device)
         return stki_fail(err, STK_E_BAD_DEVICE, "the batch is on %s, found a stream of %s", batch->core->device->name,
                          stk_device_name(stk_stream_device(stream)));

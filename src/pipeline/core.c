@@ -1,4 +1,4 @@
-/* core.c: builds the running part of a loader from its config, and takes it apart. See core.h. */
+/* core.c: builds the running part of a loader from its config, and destroys it. See core.h. */
 #include "core.h"
 #include "batch_tensors.h"
 #include "cgroup.h"
@@ -83,7 +83,8 @@ static stk_status open_readers(stki_core *core, int source, int number, const st
     return status;
 }
 
-/* All data sets must have as many samples of every field as of their first, of the dtype and shape of the first set. */
+/* In every data set, all fields must have as many samples as its first field, and the dtype and shape of the first data
+ * set. */
 static stk_status count_source(stki_core *core, int number, bool first_field, const stki_shards *all, int first_shard,
                                const char *field, stk_error *err)
 {
@@ -110,7 +111,7 @@ static stk_status count_source(stki_core *core, int number, bool first_field, co
     return STK_OK;
 }
 
-/* Segments or positions, of the windows that the field before has. */
+/* Opens the segments or positions of the previous field's windows. */
 static stk_status open_derived(stki_core *core, const stki_field_config *field, stki_shards *all, stk_error *err)
 {
     const stki_field *packed = &core->dataset->fields[field->derived_from];
@@ -126,7 +127,8 @@ static stk_status open_derived(stki_core *core, const stki_field_config *field, 
     return status;
 }
 
-/* That the files from number `from` on are those of the manifest of their data set. Derived fields have no files. */
+/* Checks that the readers from index `from` on are listed in the manifest of their data set. Derived fields have no
+ * files. */
 static stk_status check_listed(const stki_manifest *list, const stki_shards *all, int from, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -162,12 +164,13 @@ static stk_status open_field(stki_core *core, int number, stk_error *err)
         while (all.count > 0)
             stki_reader_destroy(all.readers[--all.count]);
     else
-        status = stki_dataset_add(core->dataset, field->name, all.readers, all.count, err); /* takes the readers over */
+        status = stki_dataset_add(core->dataset, field->name, all.readers, all.count,
+                                  err); /* takes ownership of the readers */
     stki_free(all.readers);
     return status;
 }
 
-/* Several data sets become one: their shards follow each other, and so do their samples' numbers. */
+/* Combines several data sets into one: their shards, and so their samples' numbers, follow one another. */
 static stk_status make_sources(stki_core *core, stk_error *err)
 {
     const stki_loader_config *config = core->config;
@@ -184,7 +187,7 @@ static stk_status make_sources(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
-/* The manifests that the config names; the sizes of their files are compared before any of them is opened. */
+/* Opens the manifests named in the config and compares the sizes of their files before any of these is opened. */
 static stk_status open_lists(stki_core *core, stk_error *err)
 {
     const stki_loader_config *config = core->config;
@@ -244,8 +247,8 @@ static stk_status open_fields(stki_core *core, stk_error *err)
     return status == STK_OK ? stki_dataset_finish(core->dataset, err) : status;
 }
 
-/* Windows that some readers give are made of samples instead if other fields have no windows in place, or have as many
- * samples as these had. */
+/* If other fields have no windows in place, or a different number of samples, windows that some readers provide are
+ * built from samples instead. */
 static stk_status open_windows(stki_core *core, stk_error *err)
 {
     stk_error first = {0};
@@ -293,7 +296,7 @@ static stk_status open_dataset(stki_core *core, stk_error *err)
 
 /* ---- memory ---- */
 
-/* Of the machine, less where a control group limits it. */
+/* Free memory of the machine, limited by the control group. */
 static int64_t free_memory(void)
 {
     stki_cgroup_memory group;
@@ -310,7 +313,7 @@ static int64_t free_memory(void)
     return group.free >= 0 && group.free < available ? group.free : available;
 }
 
-/* What readers hold so that they find their samples, and the names of classes. */
+/* Memory held by readers to locate their samples, and by the names of classes. */
 static int64_t held_bytes(const stki_core *core)
 {
     const stki_dataset *dataset = core->dataset;
@@ -324,8 +327,8 @@ static int64_t held_bytes(const stki_core *core)
     return bytes;
 }
 
-/* prefetch: auto. A small batch takes less time than waking up a thread, so there are more of them, while all of them
- * stay in the caches. */
+/* prefetch: auto. A small batch takes less time than waking a thread, so small batches get more slots, as long as all
+ * slots fit in the caches. */
 static int64_t auto_slots(int64_t slot_bytes, int64_t room)
 {
     const int64_t caches = stki_level2_bytes() * stki_cpu_count(), last = stki_cache_bytes();
@@ -336,7 +339,8 @@ static int64_t auto_slots(int64_t slot_bytes, int64_t room)
     return slots < SLOTS_LEAST ? SLOTS_LEAST : slots > SLOTS_MOST ? SLOTS_MOST : slots;
 }
 
-/* How many slots the budget allows. Readers have their memory by now, so that what is free does not count it. */
+/* Chooses the number of slots that the budget allows. Readers have allocated their memory by now, so the free memory
+ * excludes it. */
 static stk_status choose_slots(stki_core *core, stk_error *err)
 {
     stki_loader_config *config = core->config;
@@ -351,7 +355,7 @@ static stk_status choose_slots(stki_core *core, stk_error *err)
     if (config->aside_bytes > 0)
         snprintf(more + strlen(more), sizeof more - strlen(more), "%s %lld for rows that are encoded",
                  held > 0 ? " and" : " beside", (long long)config->aside_bytes);
-    if (slot_bytes > budget - aside && config->arrange) /* a preparation job, which cuts its batches itself */
+    if (slot_bytes > budget - aside && config->arrange) /* a preparation job, which divides its batches itself */
         return stki_fail(
             err, STK_E_LIMIT,
             "%lld rows are made at a time, which need %lld bytes%s, %s.memory_budget is %lld: raise or remove it",
@@ -379,7 +383,7 @@ static stk_status choose_slots(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
-/* What a row costs to make, in bytes: a small picture of a large image is as much work as the image. */
+/* The cost of making a row, in bytes: a small crop of a large image costs as much as the image. */
 static int64_t cost_of_row(const stki_field_plan *plan)
 {
     int64_t cost = plan->row_bytes;
@@ -407,7 +411,7 @@ static void choose_tiles(stki_core *core)
     if (core->layout.pairs) /* the rows of a pair are made together */
         core->rows_per_tile += core->rows_per_tile % 2;
     if (core->measures || core->layout.pairs || row < 4 * tile)
-        return; /* cutting rows only pays when one is many tiles long */
+        return; /* dividing rows only pays if a row is many tiles long */
     for (int i = 0; i < core->plan_count; i++) {
         const stki_field_plan *plan = &core->plans[i];
         int64_t parts = plan->row_bytes / tile;
@@ -460,7 +464,7 @@ static stk_status make_plans(stki_core *core, stk_error *err)
     return status;
 }
 
-/* Pinned memory is scarce: with `auto` the slots that get none are ordinary memory. */
+/* Pinned memory is scarce: with `auto`, slots for which there is none use ordinary memory. */
 static stk_status make_slot(stki_core *core, int number, stk_error *err)
 {
     stk_error cause = {0};
@@ -544,7 +548,7 @@ static stk_status make_workers(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
-/* The files' containers are let go of then: names of classes stand in them. */
+/* Runs the job's `arrange`. The containers are freed afterwards, because they hold the names of classes. */
 static stk_status arrange(stki_core *core, stk_error *err)
 {
     stki_loader_config *config = core->config;
@@ -561,13 +565,13 @@ static stk_status find_device(stki_core *core, stk_error *err)
 
     if (status != STK_OK)
         return stki_fail(err, status, "loader.device: %s", cause.message);
-    if (core->device->host_memory) /* the slots are there already */
+    if (core->device->host_memory) /* the slots are in its memory already */
         core->device = NULL;
     return STK_OK;
 }
 
-/* Without a device to copy to, memory is pinned only when asked for, for copies that the caller makes: no GPU is woken
- * up for it otherwise. */
+/* Without a target device, memory is pinned only on request, for copies that the caller makes: otherwise this would
+ * initialize a GPU. */
 static void choose_pinning(stki_core *core)
 {
     stk_device_properties properties = {.struct_size = sizeof properties};
@@ -598,7 +602,7 @@ static void choose_pinning(stki_core *core)
 
 /* ---- life ---- */
 
-#define LAST_WAIT_NS (10 * STKI_SECOND) /* for streams that still use slots, before these are freed */
+#define LAST_WAIT_NS (10 * STKI_SECOND) /* wait for streams that still use slots before freeing them */
 
 static void core_destroy(stki_core *core)
 {

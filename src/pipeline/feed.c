@@ -12,11 +12,11 @@
 struct stki_feed {
     stki_core *core;
     stki_prefetch *prefetch;
-    stk_batch *batches;             /* one a device slot */
-    int (*parts)[STKI_ROW_TENSORS]; /* of each plan: the numbers of its tensors among the parts of a device slot */
-    char *memory;                   /* of all batches: what a slot holds behind layout.rest */
+    stk_batch *batches;             /* one per device slot */
+    int (*parts)[STKI_ROW_TENSORS]; /* per plan: the numbers of its tensors among the parts of a device slot */
+    char *memory;                   /* of all batches: the part of a slot from layout.rest on */
     int64_t memory_bytes;
-    void **buffers; /* the caller's, one row of `depth` a plan; NULL: none */
+    void **buffers; /* the caller's, `depth` per plan; NULL: none */
 };
 
 /* ---- the slot on the device ---- */
@@ -26,8 +26,8 @@ static void **buffers_of(const stki_feed *feed, int plan)
     return feed->buffers ? feed->buffers + plan * feed->core->config->device_prefetch : NULL;
 }
 
-/* What lies side by side in the host's slot does so on the device, and goes over in one copy: so the parts come in the
- * order of the slot, the late tensors last. */
+/* Tensors that are adjacent in the host slot are adjacent on the device too and are copied together. The parts are
+ * therefore in the order of the slot, late tensors last. */
 static int describe_parts(const stki_feed *feed, stki_prefetch_part *parts, int64_t *slot_bytes)
 {
     const stki_core *core = feed->core;
@@ -49,7 +49,7 @@ static int describe_parts(const stki_feed *feed, stki_prefetch_part *parts, int6
                     .buffers = buffers && buffers[0] ? buffers : NULL,
                 };
             }
-    for (int i = 0; i < count; i++) /* as in a slot of the ring; what is converted comes behind */
+    for (int i = 0; i < count; i++) /* as in a slot of the ring, followed by converted parts */
         if (parts[i].copy_offset + parts[i].copy_bytes > used)
             used = parts[i].copy_offset + parts[i].copy_bytes;
     for (int i = 0; i < core->plan_count; i++) {
@@ -72,7 +72,7 @@ static int describe_parts(const stki_feed *feed, stki_prefetch_part *parts, int6
 
 /* ---- upstream: the ring ---- */
 
-/* The slot's memory without the fields is small: a few dozen bytes a row. */
+/* Without the fields, a slot's memory is small: a few dozen bytes per row. */
 static void copy_facts(const stki_slot_layout *layout, stk_batch *to, const stk_batch *from)
 {
     to->epoch = from->epoch;
@@ -120,7 +120,7 @@ static stk_status next_from_ring(void *context, int slot, int64_t deadline_ns, s
     status = stki_ring_next(core->ring, core->worker_count ? deadline_ns : 0, &leased, &waited);
     if (status == STK_E_CLOSED)
         return stki_fail(err, STK_E_CLOSED, "the loader is closed");
-    if (status == STK_END) { /* the consumer knows where the end is, and may go back */
+    if (status == STK_END) { /* not an error: the consumer detects the end itself, and may restart */
         stki_ring_await_restart(core->ring, deadline_ns);
         return STK_E_TIMEOUT;
     }
@@ -128,10 +128,10 @@ static stk_status next_from_ring(void *context, int slot, int64_t deadline_ns, s
         return status;
     batch = (stk_batch *)(void *)leased;
     copy_facts(&core->layout, &feed->batches[slot], batch);
-    stki_failed_forget(&feed->batches[slot]); /* of a batch that was dropped */
+    stki_failed_forget(&feed->batches[slot]); /* those of a dropped batch */
     feed->batches[slot].failures = batch->failures;
     batch->failures = NULL;
-    if (batch->error_row >= 0) { /* goes to the consumer in its place, without bytes; no further steps are opened */
+    if (batch->error_row >= 0) { /* delivered as an error without bytes; no further steps are opened */
         stki_ring_finish(core->ring, leased);
         stki_ring_release(core->ring, leased);
         *held = NULL;
@@ -150,7 +150,8 @@ static void release_to_ring(void *context, void *held)
     if (!batch)
         return;
 #ifdef STKI_POISON
-    memset(batch->memory, 0xA5, (size_t)feed->core->layout.bytes); /* late use of a released batch shows */
+    memset(batch->memory, 0xA5,
+           (size_t)feed->core->layout.bytes); /* poison the memory, so that use after release is noticed */
 #endif
     stki_ring_release(feed->core->ring, &batch->ring);
 }
@@ -179,14 +180,15 @@ static stk_status make_batches(stki_feed *feed, stk_error *err)
 
         batch->core = core;
         batch->device_slot = (int)i;
-        /* Where a slot of the ring would begin that had its rest here: only that may be touched. */
+        /* The start address of a ring slot whose rest would be here: only memory from layout.rest on may be accessed.
+         */
         batch->memory = (char *)((uintptr_t)(feed->memory + i * rest) - (uintptr_t)core->layout.rest);
         stki_slot_point(batch, &core->layout);
     }
     return STK_OK;
 }
 
-/* Asks the caller for memory of its own. */
+/* Gets device memory from the caller's callback. */
 static stk_status ask_for_buffers(stki_feed *feed, stk_error *err)
 {
     const stki_loader_config *config = feed->core->config;
@@ -233,7 +235,7 @@ static stk_status start(stki_feed *feed, stk_error *err)
                                 "the parts of a slot");
     opts.part_count = describe_parts(feed, parts, &opts.slot_bytes);
     core->device_slot_bytes = opts.slot_bytes;
-    stki_core_retain(core); /* the thread's */
+    stki_core_retain(core); /* the thread's reference */
     status = stki_prefetch_create(&opts, &feed->prefetch, &cause);
     stki_free(parts);
     if (status == STK_OK)
@@ -270,7 +272,7 @@ stk_status stki_feed_create(stki_core *core, stki_feed **out, stk_error *err)
     if (!feed)
         return stki_fail_memory(err, sizeof *feed, "the way to a device");
     feed->core = core;
-    *out = feed; /* the core takes it apart */
+    *out = feed; /* the core destroys it */
     core->destroy_feed = destroy;
     if ((status = make_batches(feed, err)) == STK_OK && (status = ask_for_buffers(feed, err)) == STK_OK)
         status = start(feed, err);

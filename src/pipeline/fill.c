@@ -1,10 +1,8 @@
-/* fill.c: what the workers do for the ring. Phase 0 measures the rows of fields whose shapes vary (it has no tiles
- * where there are none); phase 1 moves bytes. A tile of phase 1 is a run of rows of about tile_bytes of output with all
- * their fields, or a part of one row when a row is many tiles long and reading it costs nothing.
- *
- * Errors belong to their row: the rest of the tile goes on, the slot keeps the error of its lowest row, and the
- * consumer gets it in the place of that batch.
- */
+/* fill.c: the callbacks of the ring. Phase 0 measures the rows of fields with varying shapes (it has no tiles if there
+ * are none); phase 1 moves bytes. A tile of phase 1 is a run of rows of about tile_bytes of output, with all their
+ * fields, or a part of one row if a row is many tiles long and reading it is free. An error belongs to its row: the
+ * rest of the tile continues, the slot keeps the error of its lowest row, and the consumer gets the error in place of
+ * that batch. */
 #include "advise.h"
 #include "clock.h"
 #include "failed.h"
@@ -27,7 +25,7 @@ static int64_t byte_tiles(const stki_core *core, const stk_batch *batch)
     return (batch->rows + core->rows_per_tile - 1) / core->rows_per_tile;
 }
 
-/* Of all ranks together. */
+/* Rows of all ranks together. */
 static int64_t global_rows(const stki_core *core, int64_t step)
 {
     const stki_batching *b = &core->batching;
@@ -47,7 +45,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
     stk_status status = STK_OK;
 
     stki_worker_does(worker, STKI_STAGE_ORDER, NULL, slot->step, before);
-    if (!stki_slot_await(batch)) { /* closed meanwhile: nobody gets this batch */
+    if (!stki_slot_await(batch)) { /* closed meanwhile: this batch will not be delivered */
         batch->rows = batch->valid = 0;
         return 0;
     }

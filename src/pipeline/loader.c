@@ -1,5 +1,5 @@
-/* loader.c: the public face of a loader: open, next, close. The work is in core.c, fill.c and ring.c; loader_ask.c has
- * the questions. */
+/* loader.c: the public calls open, next and close. The work is done in core.c, fill.c and ring.c; queries are in
+ * loader_ask.c. */
 #include "allocate.h"
 #include "batch_tensors.h"
 #include "clock.h"
@@ -79,7 +79,7 @@ static stk_status check_arguments(const char *text, const char *name, const char
     return STK_OK;
 }
 
-/* Applies the assignments and reads the document, which it takes over. */
+/* Applies the assignments and reads the document. Takes ownership of the document. */
 static stk_status read_document(stki_document *document, const char *base_dir, const char *const *sets, int set_count,
                                 stki_loader_config **out, stk_error *err)
 {
@@ -143,7 +143,7 @@ stk_status stk_loader_config_text(const char *path, const char *const *sets, int
     status = memory ? stki_document_write_absolute(config->document, memory, err) : STK_OK;
     if (!memory || fclose(memory) != 0 || (status == STK_OK && !(*out = stki_strdup(text))))
         status = stki_fail_memory(err, 4096, "a config");
-    free(text); /* the library's own texts are counted */
+    free(text); /* from open_memstream; strings that the library returns are counted allocations */
     stki_config_destroy(config);
     return status;
 }
@@ -220,8 +220,8 @@ stk_status stki_loader_open_lists(const char *path, const char *text, const char
 
 /* ---- close ---- */
 
-/* Behind the workers, in what they have left of the time, and in any case long enough for a thread that is only about
- * to end. Without workers the copying thread reads and converts too, so what it is stuck in may be that. */
+/* Closes the feed after the workers, in the remaining time, but at least long enough for a thread that is about to end.
+ * Without workers the copying thread also reads and converts, so it may be stuck in that. */
 static void close_feed(stk_loader *loader, int64_t deadline)
 {
     const int64_t least = STKI_SECOND / 20, left = deadline - stki_now_ns();
@@ -281,7 +281,7 @@ void stk_loader_destroy(stk_loader *loader)
     if (!loader)
         return;
     if (!stki_loader_is_forked(loader) &&
-        loader->core) { /* a child may not touch locks that a thread of the parent held */
+        loader->core) { /* a child must not use locks that a thread of the parent may have held */
         (void)stk_loader_close(loader, NULL);
         stki_core_release(loader->core);
     }
@@ -291,8 +291,8 @@ void stk_loader_destroy(stk_loader *loader)
 
 /* ---- next ---- */
 
-/* "no batch within 1.5 s (loader.timeout)": since the first call that got none, `waited` ns of which have just ended,
- * so that a consumer that waits in slices, to look at something else in between, is told the whole time. */
+/* "no batch within 1.5 s (loader.timeout)". Counts from the first call that timed out; `waited` is the time of the
+ * current call, ns. A consumer that waits in short slices therefore gets the total time. */
 static const char *waited_text(stk_loader *loader, int64_t waited, char *buffer, int size)
 {
     const int64_t limit = loader->core->config->timeout, now = stki_now_ns();
@@ -320,7 +320,7 @@ static stk_status timed_out(stk_loader *loader, int64_t waited, stk_error *err)
                      (long long)view.next_step, view.filling, view.leased, report);
 }
 
-/* The copying thread has no batch to hand on, for this cause: say who holds what, and what the workers do. */
+/* The copying thread had no batch to deliver: reports the cause, who holds slots, and what the workers are doing. */
 static stk_status timed_out_on_device(stk_loader *loader, int64_t waited, const stk_error *cause, stk_error *err)
 {
     stki_prefetch_stats now;
@@ -338,7 +338,7 @@ static stk_status timed_out_on_device(stk_loader *loader, int64_t waited, const 
                      report);
 }
 
-/* The batch failed: its error is what the consumer gets from now on. */
+/* The batch failed: the consumer gets its error from now on. */
 static stk_status deliver_error(stk_loader *loader, stk_batch *batch, stk_error *err)
 {
     loader->failed = true;
@@ -369,7 +369,7 @@ static void deliver(stk_loader *loader, stk_batch *batch, const stki_totals *aft
     stki_log(STKI_LOG_ring, "epoch %lld step %lld is handed out", (long long)batch->epoch, (long long)batch->step);
 }
 
-/* What all steps up to this batch add up to. Not STK_OK: too many of its samples have failed. */
+/* Computes the totals up to and including this batch. Fails if too many of its samples have failed. */
 static stk_status add_up(stki_core *core, stk_batch *batch, stki_totals *after, stk_error *err)
 {
     int64_t step;
@@ -381,7 +381,7 @@ static stk_status add_up(stki_core *core, stk_batch *batch, stki_totals *after, 
 
 #define SLICE_NS (STKI_SECOND / 10) /* how late stk_loader_cancel may be noticed */
 
-/* Waits in slices, since who cancels can wake nobody. */
+/* Waits in slices, because stk_loader_cancel, which may run in a signal handler, cannot wake a thread. */
 static stk_status wait_for_slot(stk_loader *loader, int64_t deadline, stki_ring_slot **slot, int64_t *waited)
 {
     const stki_core *core = loader->core;
@@ -402,12 +402,12 @@ static stk_status wait_for_slot(stk_loader *loader, int64_t deadline, stki_ring_
             (slice >= deadline && !atomic_load_explicit(&loader->cancelled, memory_order_relaxed)))
             return status;
         if (core->worker_count == 0 && stki_now_ns() < slice)
-            return status; /* there is nothing that this thread could do */
+            return status; /* this thread cannot do the work */
     }
 }
 
-/* The next batch on the device that is of the present generation: what had been on its way when the ring was restarted
- * is dropped. */
+/* Takes the next device batch of the current generation; drops those that were in flight when the ring was restarted.
+ */
 static stk_status take_from_feed(stk_loader *loader, stk_stream *stream, int64_t deadline, stk_batch **out,
                                  stk_error *cause)
 {
@@ -446,7 +446,7 @@ static stk_status next_on_device(stk_loader *loader, stk_stream *stream, int64_t
                          stk_device_name(stk_stream_device(stream)));
     stki_progress_delivered(core->progress, &next_step, &after);
     if (next_step >= core->end && !loader->closed) {
-        status = stki_feed_settle(core->feed, timeout_ns, &cause); /* a copy that failed is no end */
+        status = stki_feed_settle(core->feed, timeout_ns, &cause); /* a failed copy does not end the run */
         status = status == STK_OK ? STK_END : status;
     } else {
         status = take_from_feed(loader, stream, timeout_ns == 0 ? 0 : stki_deadline_ns(timeout_ns), &batch, &cause);

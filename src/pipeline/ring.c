@@ -9,34 +9,34 @@
 enum { CLEAR_POLL_NS = 100000 };
 
 struct stki_ring {
-    /* fixed after create */
+    /* constant after create */
     stki_ring_work work;
     int slot_count;
     stki_ring_slot **slots;
     int64_t end;
 
-    stki_ring_help help; /* may: NULL, the consumer never helps */
+    stki_ring_help help; /* may == NULL: the consumer never helps */
 
-    stki_mutex lock; /* guards all below */
+    stki_mutex lock; /* guards everything below */
     stki_cond work_cond, ready_cond, park_cond;
     stki_ring_slot **inflight; /* inflight[step % slot_count] for steps in [next_deliver, next_open) */
-    stki_ring_slot *free_list; /* last in, first out: the slot used last is the one in the caches */
+    stki_ring_slot *free_list; /* LIFO: the most recently used slot is likely still cached */
     int64_t next_open, next_deliver;
-    _Atomic int64_t generation;                    /* grows with every restart; written under the lock */
-    int working, sleeping_workers, parked_workers; /* workers, each counted in one of the three */
+    _Atomic int64_t generation;                    /* incremented by every restart; written under the lock */
+    int working, sleeping_workers, parked_workers; /* numbers of workers; each is in exactly one of the three states */
     bool consumer_waits, finishing;
-    bool is_blocked;       /* there are free slots for the next step, and none was clear */
-    bool is_polled;        /* a worker looks whether one has become clear */
-    _Atomic bool stopping; /* written under the lock; workers look at it between two tiles without */
+    bool is_blocked;       /* there are free slots for the next step, but none is clear */
+    bool is_polled;        /* a worker is polling for a slot to become clear */
+    _Atomic bool stopping; /* written under the lock; workers read it without the lock between tiles */
 
-    /* where the consumer may help */
-    stki_counter tile_ns; /* about what a tile takes at present; 0: not known */
-    bool consumer_works;  /* uses more than half of a processor */
+    /* used if the consumer may help */
+    stki_counter tile_ns; /* running mean of the time per tile; 0: unknown */
+    bool consumer_works;  /* it uses more than half a processor */
     bool consumer_inside; /* in stki_ring_next */
-    int64_t away_since;   /* it was not seen there since; 0: nobody has looked */
+    int64_t away_since;   /* when it was first found to be outside; 0: not checked */
     struct consumer {
         pthread_t thread;
-        int64_t since_ns, cpu_ns; /* when it was last measured, and what it had used then */
+        int64_t since_ns, cpu_ns; /* time and its CPU time at the last measurement */
     } consumer;
 };
 
@@ -88,12 +88,12 @@ void stki_ring_let_help(stki_ring *ring, const stki_ring_help *help)
     ring->help = *help;
 }
 
-/* ---- how many work, all under the lock ---- */
+/* ---- how many threads work; all under the lock ---- */
 
-#define MEASURE_NS INT64_C(2000000) /* a look at a thread's processor time costs a call into the system */
+#define MEASURE_NS INT64_C(2000000) /* reading a thread's CPU time is a system call */
 #define AWAY_NS INT64_C(2000000)
 
-/* How many workers should work. */
+/* Number of workers that should be working. */
 static int wanted_workers(const stki_ring *ring)
 {
     if (!ring->consumer_works || ring->consumer_waits)
@@ -101,7 +101,7 @@ static int wanted_workers(const stki_ring *ring)
     return ring->help.processors > 2 ? ring->help.processors - 1 : 1;
 }
 
-/* Whom to wake for a piece of work; NULL: nobody sleeps who should not. */
+/* The condition to signal for new work; NULL: no thread that should work is asleep. */
 static stki_cond *whom_to_wake(stki_ring *ring)
 {
     if (ring->sleeping_workers > 0)
@@ -127,7 +127,7 @@ static void rest(stki_ring *ring, int *resting, stki_cond *cond, stki_counter *n
     stki_count(ns, stki_now_ns() - before);
 }
 
-/* The consumer has come back. */
+/* Called when the consumer has come back: measures how much CPU it used meanwhile. */
 static void measure_consumer(stki_ring *ring)
 {
     struct consumer *c = &ring->consumer;
@@ -146,7 +146,7 @@ static void measure_consumer(stki_ring *ring)
         stki_wake_all(&ring->park_cond);
 }
 
-/* A worker looks, while others are parked, whether the consumer stays away. */
+/* Called by a worker while others are parked: checks whether the consumer stays away. */
 static void look_for_consumer(stki_ring *ring)
 {
     if (ring->parked_workers == 0 || ring->consumer_inside)
@@ -175,7 +175,7 @@ static bool claim(stki_ring_slot *slot, int64_t *tile)
     return false;
 }
 
-/* Makes the tiles of a phase claimable and wakes as many sleepers as there is work for beyond the caller's own tile. */
+/* Makes the tiles of a phase claimable and wakes as many sleepers as there are tiles besides the caller's own. */
 static void open_phase(stki_ring *ring, stki_ring_slot *slot, int64_t tiles)
 {
     int64_t sleepers;
@@ -186,7 +186,7 @@ static void open_phase(stki_ring *ring, stki_ring_slot *slot, int64_t tiles)
     atomic_store_explicit(&slot->tiles_left, tiles, memory_order_release); /* pairs with the acquire in claim() */
     if (tiles < 2)
         return;
-    stki_lock(&ring->lock); /* a worker looks at tiles_left and goes to sleep under this lock, so none is missed */
+    stki_lock(&ring->lock); /* a worker checks tiles_left and goes to sleep under this lock, so no wakeup is lost */
     sleepers = ring->sleeping_workers < tiles - 1 ? ring->sleeping_workers : tiles - 1;
     if (sleepers == 0)
         parked = whom_to_wake(ring);
@@ -196,7 +196,7 @@ static void open_phase(stki_ring *ring, stki_ring_slot *slot, int64_t tiles)
     wake(parked);
 }
 
-/* Under the lock. Returns whom to wake for it. */
+/* Under the lock. Returns the condition to signal. */
 static stki_cond *set_free(stki_ring *ring, stki_ring_slot *slot)
 {
     slot->state = STKI_SLOT_FREE;
@@ -205,7 +205,7 @@ static stki_cond *set_free(stki_ring *ring, stki_ring_slot *slot)
     return !ring->finishing && ring->next_open < ring->end ? whom_to_wake(ring) : NULL;
 }
 
-/* Complete: ready, or free again where the ring was restarted since the slot was opened. */
+/* The slot is complete: makes it ready, or free if the ring was restarted after the slot was opened. */
 static void publish(stki_ring *ring, stki_ring_slot *slot)
 {
     bool wake_consumer = false;
@@ -224,13 +224,13 @@ static void publish(stki_ring *ring, stki_ring_slot *slot)
     wake(worker);
 }
 
-/* The same between two phases, to save the work of the next one. Only where none of the slot's tiles is left. */
+/* The same between two phases, to save the work of the next one. Only if none of the slot's tiles is left. */
 static bool give_up(stki_ring *ring, stki_ring_slot *slot)
 {
     stki_cond *worker;
 
     if (slot->generation == atomic_load_explicit(&ring->generation, memory_order_relaxed))
-        return false; /* a restart that comes now is seen when the slot is published */
+        return false; /* a restart from here on is detected when the slot is published */
     stki_lock(&ring->lock);
     worker = set_free(ring, slot);
     stki_unlock(&ring->lock);
@@ -238,7 +238,7 @@ static bool give_up(stki_ring *ring, stki_ring_slot *slot)
     return true;
 }
 
-/* All tiles of the current phase are done (or there were none): on to the next phase that has tiles, or publish. */
+/* All tiles of the current phase are done (or there were none): opens the next phase that has tiles, or publishes. */
 static void advance(stki_ring *ring, stki_ring_slot *slot, int worker)
 {
     for (;;) {
@@ -259,7 +259,7 @@ static void advance(stki_ring *ring, stki_ring_slot *slot, int worker)
     }
 }
 
-/* A running mean, of which one that was interrupted takes little. An update that is lost does no harm. */
+/* A running mean in which an interrupted tile has little weight. A lost update is harmless. */
 static void note_tile(stki_ring *ring, int64_t ns)
 {
     const int64_t mean = stki_counted(&ring->tile_ns), most = 4 * ring->help.longest_ns;
@@ -268,7 +268,7 @@ static void note_tile(stki_ring *ring, int64_t ns)
     stki_count_set(&ring->tile_ns, mean ? mean + (ns - mean) / 8 : ns + 1);
 }
 
-/* Reading the clock takes as long as a few rows: of very short tiles one in eight is timed. */
+/* Reading the clock takes as long as a few rows, so only one in eight very short tiles is timed. */
 static bool is_timed(const stki_ring *ring, const stki_ring_clocks *clocks)
 {
     enum { VERY_SHORT_NS = 20000 };
@@ -300,7 +300,7 @@ static stki_ring_slot *slot_with_work(stki_ring *ring)
     return NULL;
 }
 
-/* Under the lock: takes a free slot for the next step, the first that is clear. NULL: none is. */
+/* Under the lock: takes the first clear free slot for the next step. NULL: there is none. */
 static stki_ring_slot *take_free(stki_ring *ring)
 {
     stki_ring_slot **from = &ring->free_list, *slot;
@@ -336,7 +336,8 @@ static void begin(stki_ring *ring, stki_ring_slot *slot, int worker)
         advance(ring, slot, worker);
 }
 
-/* Under the lock: a slot with unclaimed tiles, or a fresh one; waits for one. False: the ring is stopped. */
+/* Under the lock: finds a slot with unclaimed tiles, or a new one; waits if there is neither. False: the ring has been
+ * stopped. */
 static bool find_work(stki_ring *ring, stki_ring_slot **slot, bool *fresh, stki_ring_clocks *clocks)
 {
     while (!ring->stopping) {
@@ -354,9 +355,9 @@ static bool find_work(stki_ring *ring, stki_ring_slot **slot, bool *fresh, stki_
         *fresh = (*slot = take_free(ring)) != NULL;
         if (*fresh)
             return true;
-        polls = ring->is_blocked && !ring->is_polled; /* one worker is enough */
+        polls = ring->is_blocked && !ring->is_polled; /* one polling worker is enough */
         ring->is_polled |= polls;
-        /* If there are clear slots, the steps have run out or are all claimed. */
+        /* If there are clear slots, all steps have been opened and their tiles claimed. */
         rest(ring, &ring->sleeping_workers, &ring->work_cond,
              ring->free_list && !ring->is_blocked ? &clocks->wait_work_ns : &clocks->wait_slot_ns,
              polls ? stki_now_ns() + CLEAR_POLL_NS : INT64_MAX);
@@ -392,7 +393,7 @@ void stki_ring_run(stki_ring *ring, int worker, stki_ring_clocks *clocks)
     }
 }
 
-/* Nobody else comes back to a slot whose step is not wanted any more. */
+/* The slot's step has been discarded; no other thread will return the slot. */
 static bool is_stale(stki_ring *ring, const stki_ring_slot *slot)
 {
     bool stale;
@@ -440,15 +441,15 @@ void stki_ring_run_inline(stki_ring *ring, int worker, stki_ring_clocks *clocks,
 
 /* ---- the consumer's side ---- */
 
-/* Under the lock: the consumer opened it and it was given up since: nobody else comes back to it. */
+/* Under the lock: the consumer opened the slot and its step was discarded since; no other thread will return it. */
 static bool left_behind(const stki_ring *ring, const stki_ring_slot *slot)
 {
     return slot && slot->generation != ring->generation &&
            atomic_load_explicit(&slot->tiles_left, memory_order_relaxed) > 0;
 }
 
-/* Under the lock, which is open meanwhile: one tile by the consumer. `at` is the slot that it is at. False: there is
- * nothing to do. */
+/* Under the lock, which is released meanwhile: the consumer runs one tile. `at` is the slot it is working on. False:
+ * there is nothing to do. */
 static bool help(stki_ring *ring, stki_ring_slot **at)
 {
     stki_ring_slot *slot = left_behind(ring, *at) ? *at : slot_with_work(ring);
@@ -482,7 +483,7 @@ static bool tiles_are_short(const stki_ring *ring)
     return ns > 0 && ns < ring->help.longest_ns;
 }
 
-/* Under the lock, which is open meanwhile. */
+/* Under the lock, which is released meanwhile. */
 static bool may_help(stki_ring *ring)
 {
     bool may;
@@ -495,7 +496,7 @@ static bool may_help(stki_ring *ring)
     return may;
 }
 
-/* Under the lock: the consumer stops helping. Nobody who could go on with the work is left asleep. */
+/* Under the lock: the consumer stops helping and wakes a thread that can continue its work. */
 static void hand_over_work(stki_ring *ring)
 {
     stki_cond *whom = whom_to_wake(ring);
@@ -504,7 +505,7 @@ static void hand_over_work(stki_ring *ring)
         stki_wake_one(whom);
 }
 
-/* Under the lock. False: it is past the deadline. */
+/* Under the lock. False: the deadline has passed. */
 static bool sleep_until_ready(stki_ring *ring, int64_t deadline_ns)
 {
     bool in_time;
@@ -543,7 +544,7 @@ stk_status stki_ring_next(stki_ring *ring, int64_t deadline_ns, stki_ring_slot *
             *out = slot;
             break;
         }
-        if (timed_out) { /* looked once more after the deadline: it may have come at the last moment */
+        if (timed_out) { /* check again after the deadline: it may have become ready at the last moment */
             status = STK_E_TIMEOUT;
             break;
         }
@@ -608,8 +609,8 @@ void stki_ring_finish(stki_ring *ring, const stki_ring_slot *slot)
     stki_unlock(&ring->lock);
 }
 
-/* Takes back the tiles that nobody has claimed. True: nobody runs one either, so that the slot is the caller's. A phase
- * that a worker is about to open, having been asked before the restart, stays with that worker. */
+/* Takes back the unclaimed tiles. True: no tile is running either, so the caller owns the slot. A phase that a worker
+ * is about to open, because it checked before the restart, stays with that worker. */
 static bool take_back(stki_ring_slot *slot)
 {
     int64_t left = atomic_exchange_explicit(&slot->tiles_left, 0, memory_order_acquire);

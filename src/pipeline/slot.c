@@ -9,7 +9,7 @@
 #include "row_maker.h"
 #include <string.h>
 
-#define AWAIT_NS (STKI_SECOND / 20)  /* between two looks whether the ring has stopped */
+#define AWAIT_NS (STKI_SECOND / 20)  /* interval for checking whether the ring has been stopped */
 #define HUGE_FROM (INT64_C(4) << 20) /* smaller blocks gain nothing from 2 MiB pages */
 
 /* Reserves `count` times `each` bytes at the next multiple of `alignment`. */
@@ -112,7 +112,7 @@ stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk
         stki_slot_destroy(slot, layout, 0);
         return status;
     }
-    memset(slot->memory, 0, (size_t)layout->bytes); /* every page is touched here and never again for the first time */
+    memset(slot->memory, 0, (size_t)layout->bytes); /* touches every page, so that no page faults occur later */
     stki_slot_point(slot, layout);
     *out = slot;
     return STK_OK;
@@ -128,7 +128,7 @@ void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout, int64_t 
     stki_failed_forget(slot);
     stki_mutex_fini(&slot->error_lock);
     if (stki_guards_wait(&slot->guards, left, NULL) == STK_E_TIMEOUT)
-        slot->memory = NULL; /* a stream that does not come to its end uses it: it is left to the process */
+        slot->memory = NULL; /* a stream that has not finished uses it: leak it */
     stki_guards_fini(&slot->guards);
     if (!slot->pinned)
         stki_block_free(slot->allocator, slot->memory, layout->bytes, 4096);
@@ -146,7 +146,8 @@ bool stki_slot_await(stk_batch *slot)
             return false;
     stki_guards_clear(&slot->guards);
 #ifdef STKI_POISON
-    memset(slot->memory, 0xA5, (size_t)slot->core->layout.bytes); /* late use of a released batch shows */
+    memset(slot->memory, 0xA5,
+           (size_t)slot->core->layout.bytes); /* poison the memory, so that use after release is noticed */
 #endif
     return true;
 }
@@ -170,13 +171,13 @@ static void compact_offsets(int64_t *offsets, const _Atomic uint8_t *failed, int
 
         if (failed[r])
             continue;
-        offsets[kept++] = at; /* kept <= r: the offsets still to be read lie behind */
+        offsets[kept++] = at; /* kept <= r: offsets that are still needed are not overwritten */
         at += length;
     }
     offsets[kept] = at;
 }
 
-/* Offsets come behind the tensors whose rows are found by them. */
+/* Offsets are compacted after the tensors whose rows they locate. */
 static void compact(stk_batch *slot, const stki_field_plan *plan, const stki_row_tensor *tensor)
 {
     int64_t bytes;

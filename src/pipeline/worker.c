@@ -1,4 +1,4 @@
-/* worker.c: the loader's threads. They live from open to close, over all epochs. */
+/* worker.c: the loader's threads. They run from open to close, over all epochs. */
 #include "clock.h"
 #include "core.h"
 #include "error.h"
@@ -10,7 +10,7 @@ static bool ring_has_stopped(const void *context)
     return stki_ring_stopping(context);
 }
 
-/* How long a thread that does its work waits for descriptors: as long as next does. */
+/* How long a working thread waits for descriptors: the same time as next waits for a batch. */
 static stki_patience patience_of(const stki_core *core)
 {
     return (stki_patience){core->config->timeout, ring_has_stopped, core->ring};
@@ -28,7 +28,7 @@ static void run(void *context)
     stki_core_release(core);
 }
 
-/* The caller's thread itself would have to stop the ring. */
+/* Without workers, the thread that would stop the ring is the one doing the work, so the cancel flag is checked too. */
 static bool is_told_to_stop(const void *context)
 {
     const stki_core *core = context;
@@ -82,7 +82,7 @@ int stki_workers_stop(stki_core *core, int64_t timeout_ns)
     return stuck;
 }
 
-/* Where the record that a worker is at begins in its file; -1: the format does not say. */
+/* The offset in its file of the record that a worker is reading; -1: the format does not tell. */
 static int64_t offset_of(const stki_core *core, const char *path, int64_t record)
 {
     for (int f = 0; f < core->dataset->field_count; f++)
@@ -96,7 +96,7 @@ static int64_t offset_of(const stki_core *core, const char *path, int64_t record
     return -1;
 }
 
-/* What the worker wrote together; false: it went on to something else meanwhile. */
+/* Reads what the worker has published; false: it moved on meanwhile, so the parts may not belong together. */
 static bool look_once(const stki_worker *worker, stki_doing *out, int64_t *since)
 {
     *since = atomic_load_explicit(&worker->since_ns, memory_order_acquire);
@@ -118,14 +118,14 @@ void stki_worker_look(const stki_worker *worker, stki_doing *out)
     out->part = -1;
     if (out->stage == STKI_STAGE_READ) {
         out->part = atomic_load_explicit(&parts->running, memory_order_acquire) - 1;
-        if (out->part >= 0 && stki_counted(&parts->running_since) > since) /* a coarse clock may be behind */
+        if (out->part >= 0 && stki_counted(&parts->running_since) > since) /* a coarse clock may lag */
             since = stki_counted(&parts->running_since);
     }
-    now = stki_now_ns(); /* behind everything that it is compared with */
+    now = stki_now_ns(); /* read after everything that it is compared with */
     out->ns = since >= 0 && now > since ? now - since : 0;
 }
 
-/* Writes it behind what is there. */
+/* Appends it to the text. */
 static int add_report(const stki_core *core, const stki_doing *doing, char *to, int size)
 {
     static const char *const stages[] = {
