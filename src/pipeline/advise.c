@@ -5,8 +5,8 @@
 
 enum { TOGETHER = 128 };
 
-/* Tells the readers of a field which of their samples will be read, in the order of use: one call per shard, since a
- * random order changes the shard with every sample. */
+/* Announces to a field's readers which of their samples will be read, in order of use: one call per shard, because in a
+ * random order every sample may be in another shard. */
 static void advise_samples(const stki_field *field, const int64_t *indices, int count, stki_worker *worker)
 {
     int shards[TOGETHER];
@@ -39,7 +39,7 @@ static bool wants_advice(const stki_field *field)
     return false;
 }
 
-/* A row is made of one sample, or of those of a window. */
+/* A row is made from one sample, or from those of a window. */
 static void advise_field(const stki_field_plan *plan, const stk_batch *batch, stki_worker *worker)
 {
     const stki_field *field = plan->field;
@@ -49,7 +49,7 @@ static void advise_field(const stki_field_plan *plan, const stk_batch *batch, st
 
     if (!wants_advice(field) || batch->rows == 0)
         return;
-    if (field->shard_count == 1 && length == 1) { /* a sample's index is its place in the one file */
+    if (field->shard_count == 1 && length == 1) { /* a sample's index is its number in the only shard */
         field->shards[0]->ops->will_need(field->shards[0], batch->samples, batch->rows);
         return;
     }

@@ -39,10 +39,11 @@ static const stki_need needs_weighted = {.key = "order", .words = (const char *c
 static const stki_need needs_weights = {.key = "weights", .when = (const char *const[]){"weighted", NULL}};
 static const stki_need needs_bucket = {.key = "bucket_by"};
 static const stki_need needs_datasets = {.key = "/datasets"};
-static const stki_need needs_device = {.key = "device", .note = true}; /* programs say it for every device */
+static const stki_need needs_device = {.key = "device",
+                                       .note = true}; /* a note only, because programs set it for every device */
 
-/* In a config num_workers is auto or a number with 0 for the caller's own thread; `auto` reads as -1 here and becomes
- * the C struct's values after the pass. */
+/* In a config, num_workers is auto or a number, where 0 means the caller's own thread. `auto` is stored as -1 here;
+ * both are converted to the C struct's values afterwards. */
 static const stki_option loader_rows[] = {
     STKI_INT(stki_loader_config, batch_size, 1, 1, 1 << 30, "rows", "Rows in a batch of this rank",
              .flags = STKI_BY_VALUE, STKI_C(stk_loader_opts, batch_size)),

@@ -1,4 +1,4 @@
-/* failed.c: see failed.h: who may be left out, what is remembered of it, and the books that are kept in the order of
+/* failed.c: see failed.h. Which errors may be tolerated, how failures are recorded, and the accounting in order of
  * delivery. */
 #include "failed.h"
 #include "allocate.h"
@@ -17,7 +17,7 @@ int stki_failed_policy(const stki_core *core, int32_t source)
     return own >= 0 ? own : config->on_error;
 }
 
-/* Does any data set leave samples out or replace them? */
+/* Whether any data set leaves out or replaces failed samples. */
 static bool tolerates_failures(const stki_core *core)
 {
     if (core->config->on_error != STK_ON_ERROR_FAIL)
@@ -77,7 +77,8 @@ void stki_failed_note(stki_core *core, stk_batch *batch, int64_t row, bool with_
         if (next->with_partner && !with_partner)
             *next = failure_of(batch, row, false, error);
         next->next = rest;
-    } else if (made) { /* without memory for it the batch fails, as nothing settles the row */
+    } else if (made) { /* if out of memory, the failure is not recorded and the batch fails, because nothing settles the
+                          row */
         *made = failure_of(batch, row, with_partner, error);
         made->next = next;
         *at = made;
@@ -97,7 +98,7 @@ void stki_failed_forget(stk_batch *batch)
     }
 }
 
-/* ---- the books ---- */
+/* ---- accounting ---- */
 
 stk_status stki_failed_open(stki_core *core, stk_error *err)
 {
@@ -122,7 +123,7 @@ void stki_failed_close(stki_core *core)
     core->error_list = NULL;
 }
 
-/* Says so once: nothing more is listed. */
+/* Stops listing, with a single note. */
 static void end_list(stki_core *core, int error)
 {
     stki_config_note(core->config, "loader.error_list: %s: not all failed samples could be listed: %s",
@@ -181,9 +182,8 @@ static int64_t rows_of_epoch(const stki_core *core)
            stki_batching_rows(&core->batching, core->steps - 1).valid;
 }
 
-/* How many samples of an epoch may fail: the largest number whose share is not above the fraction. Shares are compared
- * as quotients, which are rounded just as the fraction was when it was read: 29 of 100 is 0.29, 0.29 * 100 is below 29.
- */
+/* The largest number of samples whose share does not exceed the fraction. Compares quotients, which are rounded in the
+ * same way as the fraction when it was parsed: 29 of 100 is 0.29, but 0.29 * 100 is below 29. */
 int64_t stki_failed_most(double fraction, int64_t rows)
 {
     int64_t most = rows > 0 ? (int64_t)(fraction * (double)rows) : 0;
@@ -220,7 +220,7 @@ static stk_status count(stki_core *core, const struct stki_failure *failure, stk
     const stki_loader_config *config = core->config;
 
     stki_count(failure->substitute >= 0 ? &core->substituted : &core->skipped, 1);
-    if (failure->with_partner) /* counted where it is a row itself, which may be on another rank */
+    if (failure->with_partner) /* counted for the row of the failed sample itself, which may be on another rank */
         return STK_OK;
     stki_count(&core->failed_for[reason_of(failure->error.status)], 1);
     after->failed++;

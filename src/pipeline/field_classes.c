@@ -40,7 +40,7 @@ void stki_class_shards_fini(stki_class_shards *shards)
     stki_free(shards->inferred);
 }
 
-/* One more shard, zeroed but for its number and its path. */
+/* Appends a shard, zeroed except for its number and path. */
 static stk_status add_shard(stki_class_shards *shards, int number, const char *path, stki_class_shard **out,
                             stk_error *err)
 {
@@ -56,7 +56,7 @@ static stk_status add_shard(stki_class_shards *shards, int number, const char *p
     return STK_OK;
 }
 
-/* The reader of the shard's numbers; the shard writes to them until the field's table is known. */
+/* Opens a reader of the shard's numbers. The shard may change the numbers until the field's table is complete. */
 static stk_status numbers_reader(stki_class_shard *shard, int64_t count, const char *format,
                                  const stki_reader_opts *opts, stki_reader **out, stk_error *err)
 {
@@ -74,7 +74,7 @@ static stk_status numbers_reader(stki_class_shard *shard, int64_t count, const c
     return status;
 }
 
-/* Sums are of the file's own numbers: all are checked before they change. */
+/* Checksums cover the file's own numbers, so all are verified before the numbers change. */
 static stk_status check_sums(const stki_container *container, int64_t member, const stki_reader_opts *opts,
                              stk_error *err)
 {
@@ -97,7 +97,7 @@ static stk_status check_sums(const stki_container *container, int64_t member, co
     return status;
 }
 
-/* Numbers that have names in the file. */
+/* Opens labels that are numbers with names in the file. */
 static stk_status open_named(stki_class_shards *shards, const stki_class_column *column,
                              const stki_container *container, const stki_reader_opts *opts, int number,
                              stki_reader **out, stk_error *err)
@@ -116,7 +116,7 @@ static stk_status open_named(stki_class_shards *shards, const stki_class_column 
     return status;
 }
 
-/* Texts become numbers. */
+/* Opens labels that are texts, and numbers them. */
 static stk_status open_texts(stki_class_shards *shards, const stki_container *container, const stki_reader_opts *opts,
                              int number, stki_reader **reader, stk_error *err)
 {
@@ -169,13 +169,13 @@ stk_status stki_class_shard_open(stki_class_shards *shards, const stki_field_con
 
 typedef struct settling {
     stki_core *core;
-    const stki_field_config *config; /* of the first data set, which says it for all */
+    const stki_field_config *config; /* of the first data set, which applies to all */
     stki_field_classes *classes;
     stki_class_shards *shards;
     stki_reader *const *readers;
     int reader_count;
     const int *first;
-    int64_t left_out, renamed; /* samples of unknown classes, by what becomes of them */
+    int64_t left_out, renamed; /* number of samples of unknown classes left out and renumbered */
     stki_classes unknown;      /* their names */
 } settling;
 
@@ -185,7 +185,7 @@ static stk_status set_origin(stki_field_classes *classes, char *origin, stk_erro
     return origin ? STK_OK : stki_fail_memory(err, 64, "the origin of classes");
 }
 
-/* All names that occur, sorted. */
+/* Uses all names that occur, sorted. */
 static stk_status take_all(settling *s, stk_error *err)
 {
     stki_classes *names = &s->classes->names;
@@ -229,7 +229,7 @@ static stk_status take_path(settling *s, const char *path, bool *ordered, stk_er
     return stki_classes_of_path(path, &opts, &s->classes->names, ordered, err);
 }
 
-/* One file that states an order, or any number of others, whose names are sorted together. */
+/* Uses one file that defines an order, or several files whose names are sorted together. */
 static stk_status take_list_of_files(settling *s, const stki_file_list *files, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -292,7 +292,7 @@ static const char *spelled_otherwise(const stki_classes *names, const char *name
     return NULL;
 }
 
-/* The sample's own file in a folder; else the shard's, in which `where` says the place. Returns it, for stki_free. */
+/* The path of the sample's own file in a folder, else of the shard, with the position in `where`. stki_free. */
 static char *path_of(const stki_class_shard *shard, int64_t sample)
 {
     const stki_container *container = shard->container;
@@ -332,7 +332,8 @@ static stk_status fail_unknown(const settling *s, const stki_class_shard *shard,
     return STK_E_MISMATCH;
 }
 
-/* A flag for each sample of the whole. All fields have as many samples, or opening fails later. */
+/* Sets the flag of a sample, numbered across all data sets. All fields have the same number of samples, or opening
+ * fails later. */
 static stk_status note_left_out(const settling *s, int64_t sample, stk_error *err)
 {
     stki_core *core = s->core;
@@ -368,7 +369,7 @@ static stk_status take_unknown(settling *s, const stki_class_shard *shard, int64
     return status;
 }
 
-/* `before`: samples of the shards before. */
+/* `before`: number of samples in the previous shards. */
 static stk_status renumber(settling *s, stki_class_shard *shard, int64_t before, stk_error *err)
 {
     const int64_t unknown = s->config->classes.unknown == STKI_UNKNOWN_SKIP ? -1 : s->config->classes.unknown,
@@ -436,9 +437,9 @@ static void say_unknown(const settling *s)
                          s->config->classes.unknown);
 }
 
-/* ---- all of it ---- */
+/* ---- settling ---- */
 
-/* `classes` was given, and there are numbers where names were expected. */
+/* `classes` was given, but a file has numbers instead of names. */
 static stk_status fail_numbers(const settling *s, stk_error *err)
 {
     if (s->shards->inferred)
@@ -451,8 +452,7 @@ static stk_status fail_numbers(const settling *s, stk_error *err)
                         "source.classes of field %s applies to class folders and texts: remove it", s->config->name);
 }
 
-/* Numbers without names, beside names: they can only be of the table's classes. What cannot be read fails in its place.
- */
+/* Plain numbers in a field that also has names must be numbers in the table. Samples that cannot be read fail later. */
 static stk_status check_plain(const settling *s, const stki_reader *reader, stk_error *err)
 {
     static const int64_t none[STK_MAX_DIMS] = {0};
@@ -506,7 +506,7 @@ static stk_status check_all_plain(const settling *s, const bool *plain, stk_erro
     return status;
 }
 
-/* Names for numbers that stay as they are: the manifests' alone, or they must agree with the field's table. */
+/* Uses the manifests' names for numbers that are not changed. If the field has a table too, they must agree. */
 static stk_status use_manifests(settling *s, stk_error *err)
 {
     stki_field_classes *classes = s->classes;
@@ -592,8 +592,8 @@ stk_status stki_classes_settle(stki_core *core, int field, stki_class_shards *sh
 
 /* ---- samples that are left out ---- */
 
-/* Of [first, first + count); *list becomes the caller's new one. A list with a number outside stays as it is, and is
- * refused where all lists are. */
+/* Removes the flagged samples of [first, first + count). *list is replaced by a new list that the caller owns. A list
+ * with a number out of range is left unchanged; it is rejected where all lists are checked. */
 static stk_status narrow(const stki_core *core, int64_t first, int64_t count, int64_t **list, int64_t *list_count,
                          stk_error *err)
 {
@@ -676,7 +676,7 @@ stk_status stki_classes_check_rows(const stki_core *core, int field, stk_error *
         return stki_fail(err, STK_E_CONFIG,
                          "dataset.fields.%s.source.unknown_class: found %" PRId64 ", which %s does not hold",
                          config->name, unknown, stk_dtype_name(plan->dtype));
-    /* Floating-point types hold every number below one that they hold beside the next smaller one. */
+    /* If a floating-point type represents a number and the next smaller one exactly, it represents all smaller ones. */
     if (!holds(plan->dtype, count - 1) || (count > 1 && !holds(plan->dtype, count - 2)))
         return stki_fail(err, STK_E_CONFIG,
                          "dataset.fields.%s.dtype: found %s, expected a type that holds the numbers of %" PRId64
@@ -685,9 +685,9 @@ stk_status stki_classes_check_rows(const stki_core *core, int field, stk_error *
     return STK_OK;
 }
 
-/* ---- what others ask ---- */
+/* ---- queries ---- */
 
-/* A name that is no UTF-8, with its bytes above 127 as \\xNN. */
+/* A name that is not UTF-8, with its bytes above 127 as \\xNN. */
 static json_t *escaped(const char *name)
 {
     stki_text_build text = {0};

@@ -1,8 +1,6 @@
-/* fill_failed.c: settles the rows of a batch that have failed. One worker does it, when no tile of the batch is
- * running.
- *
- * A substitute is drawn by (seed, sample, attempt), so that a sample that fails is always replaced by the same one,
- * before and after a restart and on any rank. It takes the row with its transforms: they are drawn by position. */
+/* fill_failed.c: resolves the failed rows of a batch. One worker does it while no tile of the batch is running. A
+ * substitute is drawn by (seed, sample, attempt), so that a failed sample is always replaced by the same one, before
+ * and after a restart and on any rank. It gets the transforms of the row, because these are drawn by position. */
 #include "failed.h"
 #include "permutation.h"
 #include "philox.h"
@@ -14,8 +12,8 @@ enum { ATTEMPTS = 8 };
 
 #define KEY_SUBSTITUTE UINT64_C(0x7375627374697475) /* "substitu" */
 
-/* The sample that takes the place of `sample`, for attempt 0, 1, …: a pure function of the seed, the sample and the
- * attempt, drawn from the samples of the same data set and subset. -1: there is none. */
+/* The substitute for `sample` at attempt 0, 1, …: a pure function of the seed, the sample and the attempt, drawn from
+ * the samples of the same data set and subset. -1: there is none. */
 static int64_t substitute_of(const stki_core *core, int64_t sample, int32_t source, int attempt)
 {
     const uint64_t key = stki_order_key((uint64_t)core->config->seed, KEY_SUBSTITUTE);
@@ -23,7 +21,7 @@ static int64_t substitute_of(const stki_core *core, int64_t sample, int32_t sour
 
     if (positions == 0)
         return -1;
-    for (int draw = 0; draw < 64; draw++) { /* of a mixture: until it is of the same data set */
+    for (int draw = 0; draw < 64; draw++) { /* in a mixture: repeat until it is from the same data set */
         uint64_t number = (uint64_t)attempt * 64 + (uint64_t)draw;
         uint64_t at = stki_philox_below(key, number, (uint64_t)sample, positions);
         stki_position position;
@@ -64,7 +62,7 @@ static void take(const stki_core *core, stk_batch *batch, int64_t row, int64_t s
     batch->samples[row] = stki_dataset_sample(core->dataset, sample);
 }
 
-/* The lengths of the row's sample, put in place. False: it cannot be had, or does not fit into this batch. */
+/* Measures the row's sample and stores the lengths. False: it cannot be measured, or does not fit in this batch. */
 static bool fit(stki_worker *worker, int64_t row, bool laid_out)
 {
     const stki_core *core = worker->core;
@@ -132,8 +130,8 @@ static void leave_out(const stki_core *core, stk_batch *batch)
         stki_slot_compact(batch, core->plans, core->plan_count);
 }
 
-/* The first failure that nothing settles is the batch's error; what is known of it is more than the slot's own, which
- * may be of a row that has been settled. False: there is none. */
+/* The batch's error is the first failure that is not settled. It has more information than the slot's own error, which
+ * may belong to a settled row. False: there is none. */
 static bool find_error(stk_batch *batch)
 {
     for (int64_t row = 0; row < batch->rows; row++) {
@@ -165,7 +163,7 @@ void stki_failed_settle(stki_worker *worker, bool last_phase)
 
         if (!stki_row_has_failed(batch, failure->row) || !stki_failed_may_settle(failure->error.status) ||
             policy == STK_ON_ERROR_FAIL)
-            continue; /* in the last phase a substitute of the first one may have failed */
+            continue; /* in the last phase a substitute chosen in an earlier one may have failed */
         failure->settled = policy == STK_ON_ERROR_SKIP || replace(worker, failure, last_phase);
     }
     if (!last_phase)

@@ -24,9 +24,9 @@ static stk_status draw_placing(const stki_field_plan *plan, const stki_occasion 
                                NULL, occasion, out, err);
 }
 
-/* Puts one row into the worker's list: where its element 0, 0, … is, and how it is converted. False: it is made by way
- * of a block. Rows of one list that have no placings of their own share conversion and strides, so the first of them
- * says where in a sample a row begins. */
+/* Adds a row to the worker's list: the address of its element 0, 0, … and its conversion. False: it must be made in a
+ * block. Rows of a list without their own placings share conversion and strides, so the first one determines where in a
+ * sample a row begins. */
 static inline bool list_row(stki_worker *worker, const stki_field_plan *plan, int64_t row, int shard,
                             const char *address, int64_t n, const bool random, int64_t *offset)
 {
@@ -48,7 +48,7 @@ static inline bool list_row(stki_worker *worker, const stki_field_plan *plan, in
     return true;
 }
 
-/* Converts `n` rows of the list, from `row` on. */
+/* Converts `n` rows of the list, starting with `row`. */
 static inline void convert_list(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t n,
                                 const bool random)
 {
@@ -63,8 +63,8 @@ static inline void convert_list(stki_worker *worker, const stki_field_plan *plan
     stki_count(&worker->bytes_written, n * stki_convert_bytes_written(first));
 }
 
-/* The rows from `row` on that are mapped and share one conversion. Returns how many there were; 0: the row has to go
- * through its reader. */
+/* Converts the rows from `row` on that are mapped and share one conversion. Returns their number; 0: the row must be
+ * read by its reader. */
 static inline int64_t fill_mapped(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t last,
                                   const bool random)
 {
@@ -97,8 +97,8 @@ static inline int64_t fill_mapped(stki_worker *worker, const stki_field_plan *pl
     return n;
 }
 
-/* The same for rows that lie in blocks which have to be kept meanwhile (unpacked chunks): of one reader, and not too
- * many at once. */
+/* The same for rows in blocks that must be pinned meanwhile (decompressed chunks): all from one reader, with a limit on
+ * their number. */
 static inline int64_t fill_pinned(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t last,
                                   const bool random)
 {

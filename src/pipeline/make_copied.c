@@ -1,4 +1,4 @@
-/* make_copied.c: rows of varying length: samples copied, or cast, to where they lie among those of other lengths. */
+/* make_copied.c: rows of varying length: samples are copied, or cast, to their place among the others. */
 #include "clock.h"
 #include "error.h"
 #include "row_maker.h"
@@ -7,7 +7,7 @@
 
 /* ---- lengths ---- */
 
-/* A sample whose axes behind the first differ from these; -1: not found soon. */
+/* Finds a sample whose axes after the first differ from these; -1: none found within a limit. */
 static int64_t unlike(const stki_field_plan *plan, const int64_t *shape)
 {
     enum { AT_MOST = 100000 };
@@ -25,7 +25,7 @@ static int64_t unlike(const stki_field_plan *plan, const int64_t *shape)
     return -1;
 }
 
-/* Rows of a field whose first axis varies are put one behind the other: the other axes must be those of the row. */
+/* Rows of a field whose first axis varies are concatenated, so the other axes must be those of the row. */
 static stk_status check_trailing(const stki_field_plan *plan, const stki_reader *shard, int64_t within,
                                  const int64_t *shape, stk_error *err)
 {
@@ -83,7 +83,7 @@ static int64_t measure(stki_worker *worker, const stki_field_plan *plan, int64_t
 
 /* ---- rows ---- */
 
-/* Copies or casts a sample whose length its index has told before. */
+/* Copies or casts a sample whose length is already known from its index. */
 static void copy(stki_worker *worker, const stki_field_plan *plan, const stki_reader *shard, int64_t within,
                  int64_t row, const stk_tensor *sample)
 {

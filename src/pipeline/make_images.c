@@ -1,6 +1,5 @@
-/* make_images.c: images that go through a worker's memory (resample.h): a reader gives the part of one that is wanted,
- * and its pixels become a row of the shape that all rows have, or stay in a shape of their own (rows_images.h).
- */
+/* make_images.c: images that pass through a worker's scratch memory (resample.h). The reader returns the requested part
+ * of an image; its pixels become a row of the common shape, or keep their own shape (rows_images.h). */
 #include "checked.h"
 #include "clock.h"
 #include "error.h"
@@ -15,7 +14,7 @@ typedef stk_status check_fn(const stk_batch *batch, const stki_field_plan *plan,
 typedef stk_status store_fn(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view, void *row,
                             stk_error *err);
 
-/* `check` may refuse the row before its image is read; `store` makes it of the pixels. */
+/* `check` may reject the row before its image is read; `store` makes it from the pixels. */
 static stk_status make_by(check_fn *check, store_fn *store, stki_worker *worker, const stki_field_plan *plan,
                           const stki_making_of *of, stk_error *err)
 {
@@ -59,9 +58,9 @@ static bool is_resampled(const stki_field_plan *plan)
 
 const stki_row_maker stki_make_resampled = {.takes = is_resampled, .make = make_resampled};
 
-/* ---- rows in shapes of their own ---- */
+/* ---- rows with their own shapes ---- */
 
-/* An image in a shape of its own: the shape, and how many elements that are. -1: the row has failed. */
+/* Measures an image with its own shape: stores the shape and returns the number of elements. -1: the row failed. */
 static int64_t measure(stki_worker *worker, const stki_field_plan *plan, int64_t row)
 {
     const stk_batch *batch = worker->batch;
@@ -91,7 +90,7 @@ static int64_t measure(stki_worker *worker, const stki_field_plan *plan, int64_t
     return -1;
 }
 
-/* An image must still be what it was measured as: its row's room is of that size. */
+/* The image must still have the measured shape, because the row's space has that size. */
 static stk_status check_measured(const stk_batch *batch, const stki_field_plan *plan, int64_t row,
                                  const stki_resampler *resampler, const stki_reader *shard, int64_t within,
                                  stk_error *err)

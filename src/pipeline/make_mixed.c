@@ -19,7 +19,7 @@ static stki_making_of of_row(const stk_batch *batch, int64_t row, void *to)
     return (stki_making_of){batch->samples[row], stki_occasion_of(batch, row), to, row};
 }
 
-/* For the row, or for itself if it is the next one. */
+/* Describes the partner of a row: made for that row, or for its own row (`itself`) if that is the next one. */
 static stki_making_of of_partner(const stk_batch *batch, int64_t row, bool itself, void *to)
 {
     const stki_position *partner = &batch->partners[row];
@@ -27,7 +27,7 @@ static stki_making_of of_partner(const stk_batch *batch, int64_t row, bool itsel
     return (stki_making_of){partner->sample, {batch->draw_key, partner->draw}, to, row + itself};
 }
 
-/* One row of f32, or its share and the partner's rest, rounded into the batch. */
+/* Rounds one f32 row into the batch, or its share plus the partner's rest. */
 static void store_mixed(const stki_field_plan *plan, const stki_mixing *mixing, const float *a, const float *b,
                         char *row)
 {
@@ -56,8 +56,8 @@ static void take_over(float *a, float *b, int64_t n, bool both)
     }
 }
 
-/* The box of both, exchanged; or (`both` false) the box of `a` from `b`. A line of it lies in one piece, of one channel
- * or of all. */
+/* Exchanges the box of both rows; or (`both` false) copies the box of `b` to `a`. A line of the box is contiguous, in
+ * one channel or in all. */
 static void cut_box(const stki_field_plan *plan, const stki_rectangle *box, bool both, float *a, float *b)
 {
     const int64_t size = sizeof(float), *s = plan->inner->strides;
@@ -75,14 +75,14 @@ static void cut_box(const stki_field_plan *plan, const stki_rectangle *box, bool
         }
 }
 
-/* What came of the samples of a row and of its partner; an error is set where the status says so. */
+/* The results for the samples of a row and of its partner; an error is set if its status is one. */
 typedef struct stki_pair {
     stk_status own, partner;
     stk_error own_error, partner_error;
 } stki_pair;
 
-/* True: the row can be made, and with `both` the next one. Else those that cannot are failed, and that is all of them:
- * each holds a part of both samples. */
+/* True: the row can be made, and with `both` also the next one. Otherwise all of them are failed, because each contains
+ * a part of both samples. */
 static bool pair_is_fine(stki_worker *worker, int64_t row, bool both, const stki_pair *pair)
 {
     if (pair->own != STK_OK)
@@ -96,7 +96,7 @@ static bool pair_is_fine(stki_worker *worker, int64_t row, bool both, const stki
     return pair->own == STK_OK && pair->partner == STK_OK;
 }
 
-/* A row, and with `both` the next one, which is its partner: mixed in f32 and rounded. */
+/* Makes a row, and with `both` also the next one, which is its partner: mixed in f32, then rounded. */
 static void make_mixed(stki_worker *worker, const stki_field_plan *plan, int64_t row, bool both, stki_mixing mixing)
 {
     const stk_batch *batch = worker->batch;
@@ -124,7 +124,7 @@ static void make_mixed(stki_worker *worker, const stki_field_plan *plan, int64_t
     if (mixing.cuts && plan->mix.step)
         cut_box(plan, &mixing.box, both, a, b);
     else
-        mixing.cuts = false; /* labels mix by the share of the area */
+        mixing.cuts = false; /* labels are mixed in proportion to the area */
     store_mixed(plan, &mixing, a, b, values);
     if (both)
         store_mixed(plan, &mixing, b, a, values + plan->row_bytes);
@@ -132,7 +132,7 @@ static void make_mixed(stki_worker *worker, const stki_field_plan *plan, int64_t
     stki_count(&worker->bytes_written, (1 + both) * plan->row_bytes);
 }
 
-/* The label, the label of the partner that the row is mixed with, or its own, and the share of the first. */
+/* Writes the label, the partner's label (the row's own if it is not mixed), and the share of the first. */
 static void make_labels(stki_worker *worker, const stki_field_plan *plan, int64_t row)
 {
     const stk_batch *batch = worker->batch;
@@ -180,7 +180,7 @@ static int64_t fill_paired(stki_worker *worker, const stki_field_plan *plan, int
 
 static bool is_mixed(const stki_field_plan *plan)
 {
-    return plan->inner; /* a window comes before it in the list */
+    return plan->inner; /* windows precede this maker in the list */
 }
 
 static bool has_partners(const stki_field_plan *plan)

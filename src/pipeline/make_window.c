@@ -1,9 +1,9 @@
-/* make_window.c: rows that are windows: several samples, each made by the plan of one of them. */
+/* make_window.c: rows that are windows: several samples, each made by the plan of a single sample. */
 #include "clock.h"
 #include "row_maker.h"
 
-/* The samples of a window from number k on that are mapped and share one conversion. Returns how many there were; 0:
- * sample k has to go through its reader. */
+/* Converts the samples of a window from number k on that are mapped and share one conversion. Returns their number; 0:
+ * sample k must be read by its reader. */
 static int64_t convert_window(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, int64_t k)
 {
     const stki_field_plan *each = plan->inner;

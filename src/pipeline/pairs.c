@@ -1,5 +1,5 @@
-/* pairs.c: see pairs.h. Where the names of two fields follow each other in one order, as those of sorted folders nearly
- * always do, one pass finds it out without memory. Else the names are sorted and the second field gets an order. */
+/* pairs.c: see pairs.h. If the names of two fields are in the same order, as in sorted folders, a single pass without
+ * allocations detects it. Otherwise the names are sorted and the second field is reordered. */
 #include "pairs.h"
 #include "allocate.h"
 #include "error.h"
@@ -63,7 +63,7 @@ stk_status stki_pair_read(const stki_node *node, stki_pair_config *out, stk_erro
 
 enum { MOST_NAME = 4096 };
 
-/* How patterns are looked at. */
+/* How names from patterns are compared. */
 enum rule { RELATIVE, WILDCARDS };
 
 stk_status stki_names_add(stki_names *names, const stki_named_part *part, stk_error *err)
@@ -105,7 +105,7 @@ static const stki_named_part *part_of(const stki_names *names, int64_t index)
     return &names->parts[low];
 }
 
-/* The name as it stands in the folder or list. */
+/* The name as in the folder or list. */
 static const char *full_name(const stki_names *names, int64_t index, char buffer[MOST_NAME])
 {
     const stki_named_part *part = part_of(names, index);
@@ -113,7 +113,7 @@ static const char *full_name(const stki_names *names, int64_t index, char buffer
     if (!part->container)
         return names->list->paths[index];
     if (!part->container->ops->name(part->container, index - part->first, buffer, MOST_NAME))
-        buffer[0] = '\0'; /* longer than a path can be: its sample fails when it is read */
+        buffer[0] = '\0'; /* longer than any path: reading its sample will fail */
     return buffer;
 }
 
@@ -126,7 +126,7 @@ static int64_t ending_of(const char *name, int64_t length)
     return at > 1 && name[at - 1] == '.' && name[at - 2] != '/' ? at - 1 : length;
 }
 
-/* What lies before the first wildcard of a pattern, and behind its last one. */
+/* Lengths of the parts of a pattern before its first wildcard and after its last one. */
 static void wildcards(const char *pattern, int64_t *head, int64_t *tail)
 {
     const int64_t length = (int64_t)strlen(pattern);
@@ -166,7 +166,7 @@ static span by_wildcards(const char *pattern, const char *name)
     if (!fits) /* a pattern with escapes */
         return (span){name, ending};
     if (!strchr(tail_text, '.') && (tail_length == 0 || strchr(last ? last : pattern, '.')))
-        return (span){name + head, (ending > head ? ending : length) - head}; /* the ending is a wildcard's */
+        return (span){name + head, (ending > head ? ending : length) - head}; /* the extension matched a wildcard */
     return (span){name + head, length - tail_length - head};
 }
 
@@ -180,7 +180,7 @@ static bool strip_one(span *key, const char *text)
     return true;
 }
 
-/* Valid as long as `buffer`. */
+/* Valid as long as `buffer` is. */
 static span key_of(const stki_pair_config *how, const stki_names *names, enum rule rule, int64_t index,
                    char buffer[MOST_NAME])
 {
@@ -204,7 +204,7 @@ static int compare(span a, span b)
     return order ? order : (a.length > b.length) - (a.length < b.length);
 }
 
-/* What all names of a part begin with: their folder. */
+/* Finds the prefix that all names of a part share: their folder. */
 static void measure_folders(stki_names *names)
 {
     char buffer[MOST_NAME], first[MOST_NAME];
@@ -235,7 +235,7 @@ static void measure_folders(stki_names *names)
 
 /* ---- one order ---- */
 
-/* Runs of two fields that are to be paired. */
+/* Two runs to be paired. */
 typedef struct pairing {
     const stki_pair_config *how;
     const stki_names *first, *names;
@@ -243,7 +243,7 @@ typedef struct pairing {
     int64_t from_first, from, count_first, count;
 } pairing;
 
-/* Names that only differ in what is not compared are two files of one name, unless the fields have them alike. */
+/* Names with equal keys count as two files of the same name, unless both fields have the same full names. */
 static bool same_order(const pairing *p)
 {
     char buffers[2][MOST_NAME], before_text[MOST_NAME];
@@ -257,7 +257,7 @@ static bool same_order(const pairing *p)
         if (compare(a, b) != 0 || a.length >= MOST_NAME)
             return false;
         rising = rising && (before.length < 0 || compare(before, a) < 0);
-        alike = alike && strcmp(a.at, b.at) == 0; /* the endings are behind the keys */
+        alike = alike && strcmp(a.at, b.at) == 0; /* the extensions follow the keys */
         if (!rising && !alike)
             return false;
         memcpy(before_text, a.at, (size_t)a.length);
@@ -333,7 +333,7 @@ static const char *path_of(const stki_names *names, int64_t index, char buffer[M
     return buffer;
 }
 
-/* The name in messages: with its ending, without the folder that all have. */
+/* The name in messages: with its extension, without the common folder. */
 static const char *name_of(const stki_names *names, int64_t index, char buffer[MOST_NAME])
 {
     const stki_named_part *part = part_of(names, index);
@@ -361,7 +361,7 @@ static stk_status check_unique(const pairing *p, const stki_names *names, int64_
     return STK_OK;
 }
 
-/* Which files of the two have no partner. */
+/* Fails with the files that have no partner. */
 static stk_status fail_unpaired(const pairing *p, const sorted *a, const sorted *b, stk_error *err)
 {
     int64_t i = 0, k = 0, of_a = -1, of_b = -1, lone_a = 0, lone_b = 0;
@@ -434,7 +434,7 @@ static stk_status pair_run(const pairing *p, int64_t **order, stk_error *err)
 
 /* ---- two fields ---- */
 
-/* Fields of as many folders (patterns, lists) are paired folder by folder. */
+/* Fields with the same number of folders (patterns, lists) are paired folder by folder. */
 static stk_status pair_all(const stki_pair_config *how, const stki_names *first, const stki_names *names,
                            enum rule rule, int64_t **order, stk_error *err)
 {
@@ -474,7 +474,7 @@ static bool same_source(const stki_names *a, const stki_names *b)
     return a->part_count == b->part_count;
 }
 
-/* A list goes by position, and its names say whether that is right. */
+/* Lists are paired by position; the note reports names that do not match. */
 static char *note_of(const stki_pair_config *how, const stki_names *first, const stki_names *names)
 {
     char buffers[2][MOST_NAME];
@@ -539,7 +539,7 @@ stk_status stki_pair_names(stki_pair_config *how, stki_names *first, stki_names 
         return STK_OK;
     }
     if (how->by == STKI_PAIR_AUTO && names->shards && first->count != names->count)
-        return STK_OK; /* cut in another way */
+        return STK_OK; /* divided differently */
     status = pair_all(how, first, names, RELATIVE, &out->order, err);
     if (status == STK_E_MISMATCH && (any_pattern(first) || any_pattern(names))) {
         stki_free(out->order);

@@ -5,15 +5,15 @@
 #include <assert.h>
 
 struct lease {
-    bool out;    /* not yet back */
-    bool counts; /* false: went out before the last restart */
+    bool out;    /* not yet released */
+    bool counts; /* false: delivered before the last restart */
     int64_t step;
     stki_totals before;
 };
 
 struct stki_progress {
-    int count;       /* fixed after create */
-    stki_mutex lock; /* guards all below */
+    int count;       /* constant after create */
+    stki_mutex lock; /* guards everything below */
     int64_t next_step;
     stki_totals delivered;
     struct lease leases[];

@@ -1,5 +1,5 @@
-/* resume.c: the position of a loader, saved and restored. Nothing is read and thrown away: a position is an epoch and a
- * step, and the order is a pure function, so that going on anywhere costs what opening does. */
+/* resume.c: saves and restores the position of a loader. No data is read and discarded: a position is an epoch and a
+ * step, and the order is a pure function, so resuming anywhere costs no more than opening. */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -15,7 +15,7 @@ enum { STATE_FILE_BYTES = 4 << 20 };
 
 /* ---- save ---- */
 
-/* Is there anything that is not the same on every rank? */
+/* Whether any part of the state differs between ranks. */
 static bool has_own_part(const stki_core *core)
 {
     return core->config->digest != STK_DIGEST_NONE || core->settles;
@@ -128,7 +128,7 @@ static const char *word_of(const char *key, int word)
     return "unknown";
 }
 
-/* What differs, as "the saved state has another WHAT: found F, expected E"; under `force` only a note. */
+/* Reports a difference as "the saved state has another WHAT: found F, expected E"; with `force` only as a note. */
 static stk_status differs(const stk_loader *loader, const char *what, const char *found, const char *expected,
                           stk_error *err)
 {
@@ -182,7 +182,7 @@ static const char *value_or_default(const char *value)
     return value ? value : "nothing, or the default";
 }
 
-/* Lines of one kind, both sorted by path. */
+/* Compares lines of one kind, both sorted by path. */
 static stk_status compare_lines(const stk_loader *loader, const stki_print *saved, const stki_print *mine, bool failure,
                                 stk_error *err)
 {
@@ -219,8 +219,8 @@ static bool has_failure_lines(const stki_print *print)
     return false;
 }
 
-/* What decides which samples fail counts only where failed ones are left out or replaced, before and now: a run that
- * ended at a bad sample may go on without it. */
+/* Options that determine which samples fail are compared only if failed samples are left out or replaced, both before
+ * and now: a run that ended at a bad sample may be resumed with on_error changed. */
 static stk_status compare_options(const stk_loader *loader, const stki_state *state, const stki_state *mine,
                                   stk_error *err)
 {
@@ -231,7 +231,7 @@ static stk_status compare_options(const stk_loader *loader, const stki_state *st
         if (status == STK_OK && has_failure_lines(state->lines) && has_failure_lines(mine->lines))
             status = compare_lines(loader, state->lines, mine->lines, true, err);
         if (loader->core->config->resume == STK_RESUME_FORCE)
-            return status; /* what differs has been said */
+            return status; /* the difference has been reported */
     }
     for (int i = 0; i < STKI_STATE_SECTIONS && status == STK_OK && (state->parts & STKI_STATE_HASHES); i++) {
         const uint32_t found = state->sections[i], expected = mine->sections[i];
@@ -259,8 +259,8 @@ static stk_status compare_version(const stk_loader *loader, const stki_state *st
                         "loader.resume: force resumes at its step");
 }
 
-/* The step over all epochs that a state means for this loader; `what` is its name in errors. A state of another global
- * batch, which only `force` lets come here, must end at a batch of this one. */
+/* The step over all epochs that a state means for this loader; `what` names the state in errors. A state with another
+ * global batch, which only `force` allows, must end at a batch boundary of this loader. */
 static stk_status find_step(const stk_loader *loader, const stki_state *state, const char *what, int64_t *out,
                             stk_error *err)
 {
@@ -298,7 +298,7 @@ static void go_to(stk_loader *loader, int64_t step, const stki_totals *before, i
     stki_progress_restart(loader->core->progress, step, before);
 }
 
-/* What this rank has added up so far goes on only where the state is its own. */
+/* This rank's totals continue only if the state is its own. */
 static stki_totals totals_of(const stki_core *core, const stki_state *state, int64_t step, int64_t *digest_from)
 {
     stki_totals totals = {0};

@@ -5,7 +5,7 @@
 #include "file.h"
 #include "tensor_internal.h"
 
-static const uint64_t CALL_DRAW = UINT64_C(0x63616c6c); /* "call": the name of the draw that call steps are given */
+static const uint64_t CALL_DRAW = UINT64_C(0x63616c6c); /* "call": the draw name for call steps */
 
 void stki_worker_does(stki_worker *worker, enum stki_stage stage, const char *path, int64_t record, int64_t now)
 {
@@ -48,7 +48,7 @@ void stki_reading_begin(stki_worker *worker, const stki_field_plan *plan, const 
     r->shard_number = stki_field_shard(plan->field, of->index, &r->within);
     r->shard = plan->field->shards[r->shard_number];
     stki_worker_does(worker, STKI_STAGE_READ, r->shard->path, r->within, r->began);
-    if (r->shard->draws) /* runs the user's own code */
+    if (r->shard->draws) /* runs user code */
         worker->scratch.draw = stki_draw_seed(&of->occasion, CALL_DRAW);
 }
 

@@ -57,7 +57,7 @@ stk_status stki_views_check(const stki_field_config *fields, int field_count, st
     return STK_OK;
 }
 
-/* The range in an axis of `length`; it may be empty or turned, or reach out of it. */
+/* The range in an axis of `length`; it may be empty, reversed or out of bounds. */
 static void resolve(const stki_view *view, int64_t length, int64_t *first, int64_t *end)
 {
     *first = view->start < 0 ? view->start + length : view->start;
@@ -84,7 +84,7 @@ static stk_status make(const stki_field_plan *plan, int number, const stki_node 
     return STK_OK;
 }
 
-/* The ranges that are said of a field; those of a packed one are its segments' and positions' too. */
+/* The ranges configured for a field; those of a packed field also apply to its segments and positions. */
 static const stki_node *ranges_of(const stki_field_plan *plans, const stki_field_plan *plan, const char **ending)
 {
     static const char *const endings[] = {".segments", ".positions"};
@@ -121,7 +121,7 @@ stk_status stki_views_make(const stki_field_plan *plans, int plan_count, stki_vi
     return status;
 }
 
-/* Rows padded to their batch may be shorter than a range: it is cut, as Python does. */
+/* Rows padded to the batch may be shorter than a range: the range is clipped, as in Python. */
 void stki_view_apply(const stki_view *view, stk_tensor *tensor)
 {
     int64_t length = tensor->shape[1], first, end;

@@ -4,7 +4,7 @@
 #include "core.h"
 #include "partners.h"
 
-/* What a worker may always ask; an answer may take long on a busy machine, which is not the asking's fault. */
+/* Checks that are always allowed. A call may take long on a busy machine without the checks being expensive. */
 #define ALLOWED_NS (INT64_C(10) * 1000000)
 enum { ALLOWED_TIMES = 1000 };
 
@@ -15,7 +15,7 @@ void stki_watch_begin(stki_worker *worker, int64_t first, int64_t last)
     worker->watch.count = 0;
 }
 
-/* Is the sample in the file, which has changed? */
+/* Whether the sample is in the file, which has changed. */
 static bool is_lost(const struct stki_use *use, int64_t sample, stk_error *error)
 {
     int64_t within;
@@ -26,7 +26,7 @@ static bool is_lost(const struct stki_use *use, int64_t sample, stk_error *error
                               : stki_file_intact(use->file, within, error)) != STK_OK;
 }
 
-/* The row's sample, or one of those of its window. */
+/* The same for the row's sample, or any sample of its window. */
 static bool row_is_lost(const struct stki_use *use, int64_t first, stk_error *error)
 {
     const stki_field_config *config = use->plan->config;
@@ -39,7 +39,7 @@ static bool row_is_lost(const struct stki_use *use, int64_t first, stk_error *er
     return false;
 }
 
-/* Every row of the tile whose sample, or the sample that it is mixed with, is in this file. */
+/* Fails every row of the tile whose sample, or mixing partner's sample, is in this file. */
 static void fail_rows(stki_worker *worker, const struct stki_use *use)
 {
     const stki_watch *watch = &worker->watch;
@@ -53,7 +53,8 @@ static void fail_rows(stki_worker *worker, const struct stki_use *use)
             stki_row_fails_with_partner(worker, row, &error);
 }
 
-/* tile_end: when the last byte had been taken. Whoever asked later asked for this tile too. */
+/* tile_end: the time at which the last byte had been read. A check made later than that, by any thread, covers this
+ * tile too. */
 static bool is_intact(stki_worker *worker, stki_file *file, int64_t tile_end)
 {
     stki_watch *watch = &worker->watch;
@@ -98,7 +99,7 @@ static int seen_place(const stki_file *file)
     return (int)(((uintptr_t)file >> 6) % STKI_WATCH_SEEN);
 }
 
-/* Files that are one sample's own are noted by sample. */
+/* Files that hold a single sample are recorded by sample. */
 static bool is_noted(const stki_watch *watch, const stki_field_plan *plan, const stki_file *file)
 {
     const int place = watch->seen[seen_place(file)];
