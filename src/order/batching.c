@@ -1,7 +1,7 @@
-/* batching.c: how the positions of an epoch become the batches of the ranks. Step s covers the positions
- * [sB, min((s + 1)B, n)) and rank r of W takes its rows floor(m r / W) to floor(m (r + 1) / W), where m is B, or under
- * `partial` the number of positions that the step has. Only arithmetic: nothing is stored, so a step, a rank or another
- * world size costs the same wherever in the epoch it is. */
+/* batching.c: maps the positions of an epoch to the batches of the ranks. Step s covers the positions [sB, min((s +
+ * 1)B, n)), and rank r of W takes rows floor(m r / W) to floor(m (r + 1) / W) of it, where m is B, or with `partial`
+ * the number of positions in the step. Pure arithmetic: nothing is stored, so any step, rank or world size costs the
+ * same anywhere in the epoch. */
 #include "order.h"
 #include <assert.h>
 
@@ -36,8 +36,8 @@ int64_t stki_batching_steps(const stki_batching *batching)
     return full + (batching->length % batching->global_batch != 0);
 }
 
-/* The last, smaller step of `partial` can give a rank a row more than a full one does: 2 rows over 5 ranks are
- * 0 0 1 0 1, 3 rows are 0 1 0 1 1. */
+/* With `partial`, the smaller last step can give a rank one row more than a full step: 2 rows over 5 ranks are 0 0 1 0
+ * 1, 3 rows are 0 1 0 1 1. */
 int64_t stki_batching_max_rows(const stki_batching *batching)
 {
     int64_t full, rest, full_rows, rest_rows;
@@ -65,7 +65,7 @@ stki_batch_rows stki_batching_rows(const stki_batching *batching, int64_t step)
     rows = batching->last == STKI_LAST_PARTIAL && left < batching->global_batch ? left : batching->global_batch;
     low = share(rows, batching->rank, batching->world_size);
     high = share(rows, batching->rank + 1, batching->world_size);
-    if (low >= left) /* padding alone: its first row stands at (start + low) mod length, and start + left is length */
+    if (low >= left) /* only padding: its first row is at (start + low) mod length, and start + left is length */
         return (stki_batch_rows){
             .rows = high - low, .valid = 0, .first = (low - left) % batching->length, .first_row = low};
     return (stki_batch_rows){

@@ -1,7 +1,7 @@
-/* order.c: the order object: what a data set's samples, a seed and perhaps a subset make of a position. It checks what
- * goes together and turns places of a permutation into samples; the kinds are in files of their own: order_random.c,
- * order_block.c, order_weighted.c, order_mixture.c, order_bucket.c (over any of the others). Fixed after create, but
- * for the tables that some kinds keep (order_tables.h). Any thread. */
+/* order.c: the order object: maps positions to samples, given a data set, a seed and possibly a subset. Checks that the
+ * options are compatible and translates the images of a permutation to samples. The kinds are implemented in
+ * order_random.c, order_block.c, order_weighted.c, order_mixture.c and order_bucket.c (on top of any of the others).
+ * Immutable after create, except for the tables of some kinds (order_tables.h). Any thread. */
 #include "order.h"
 #include "allocate.h"
 #include "error.h"
@@ -22,14 +22,14 @@ struct stki_order {
     enum stki_order_kind kind;
     int64_t length;
     uint64_t seed;
-    int64_t *indices; /* NULL: position's image is the sample */
-    /* the one of the kind */
+    int64_t *indices; /* NULL: the image is the sample */
+    /* only that of the kind is set */
     stki_random_order *random;
     stki_blocks *blocks;
     stki_weighted *weighted;
-    stki_mixture *mixture; /* also of one data set, where an epoch has another length than it */
-    stki_buckets *buckets; /* over all of them */
-    stki_shift *shift;     /* over that */
+    stki_mixture *mixture; /* also for a single data set, if the epoch's length differs from its size */
+    stki_buckets *buckets; /* on top of any of them */
+    stki_shift *shift;     /* on top of those */
     stki_order_print print;
 };
 
@@ -75,7 +75,7 @@ static int64_t unit_of(const stki_order_opts *opts, int64_t sample)
     return low;
 }
 
-/* The units of a subset: runs of its list that lie in one unit of the data set. */
+/* The units of a subset: runs of its list within one unit of the data set. */
 static stk_status make_subset_blocks(stki_order *order, const stki_order_opts *opts, stk_error *err)
 {
     int64_t *first = stki_zalloc_array(order->length + 1, sizeof *first), count = 0, unit = -1;
@@ -121,7 +121,7 @@ static void eval_sequential(const stki_order *order, int64_t first, int64_t n, s
         put(order, &out[i], first + i, first + i);
 }
 
-/* At most BLOCK places, which the samples of the data set or the subset follow. */
+/* Evaluates at most BLOCK positions to images, which are then translated to samples of the data set or subset. */
 static void images_of(const stki_order *order, int64_t epoch, int64_t first, int64_t n, uint64_t *images)
 {
     if (order->random)
@@ -182,7 +182,7 @@ static void ahead_beneath(const stki_order *order, int64_t epoch, int64_t taken,
         stki_random_order_ahead(order->random, epoch, taken, n);
 }
 
-/* For buckets, which read what is beneath them from front to back. */
+/* For buckets, which read the underlying order sequentially. */
 static void eval_in_turn(const void *context, int64_t epoch, int64_t first, int64_t n, stki_position *out)
 {
     eval_beneath(context, epoch, first, n, out);
@@ -213,7 +213,7 @@ bool stki_order_is_ready(const stki_order *order, int64_t epoch, int64_t positio
 stk_status stki_order_eval(const stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out,
                            stk_error *err)
 {
-    (void)err; /* all memory is taken at create, so there is nothing left to fail */
+    (void)err; /* all memory is allocated at create, so this cannot fail */
     assert(first >= 0 && n >= 0 && first <= order->length && n <= order->length - first);
     if (n == 0)
         return STK_OK;

@@ -10,7 +10,7 @@
 
 enum { PART = 512 };
 
-/* One epoch's order of the units: place i holds unit[i], whose samples begin at position start[i]. */
+/* The order of the units in one epoch: place i holds unit[i], whose samples begin at position start[i]. */
 struct table {
     uint32_t *unit;
     int64_t *start; /* unit_count + 1 */
@@ -23,10 +23,10 @@ struct stki_blocks {
     int64_t *first;
     stki_tables keys;
     struct table tables[STKI_TABLES];
-    int64_t built; /* units of the table that is being built that have been shuffled, and then those summed up */
+    int64_t built; /* progress of the table being built: units shuffled, then units summed up */
 };
 
-/* Shuffles inside out, as order_random.c does, then sums up. */
+/* An inside-out shuffle, as in order_random.c, then the prefix sums. */
 static int64_t build(void *context, int number, uint64_t epoch, bool fresh, int64_t units)
 {
     stki_blocks *b = context;
@@ -95,7 +95,7 @@ void stki_blocks_destroy(stki_blocks *b)
     stki_free(b);
 }
 
-/* The last of places [low, high] that starts at or before `position`. */
+/* The last place in [low, high] that starts at or before `position`. */
 static int64_t place_of(const int64_t *start, int64_t low, int64_t high, int64_t position)
 {
     while (low < high) {
@@ -109,7 +109,7 @@ static int64_t place_of(const int64_t *start, int64_t low, int64_t high, int64_t
     return low;
 }
 
-/* As many positions from `position` on as lie in one group; returns their number. */
+/* Evaluates positions from `position` on within one group; returns their number. */
 static int64_t eval_in_group(const stki_blocks *b, const struct table *table, int64_t epoch, int64_t position,
                              int64_t n, int64_t *samples)
 {

@@ -1,8 +1,6 @@
-/* order_bucket.c: see order_bucket.h.
- *
- * A window is built in stages that can each be left and gone on with at any sample: its positions and their lengths are
- * gathered, sorted by digits of the length from the lowest on (each pass counts the digits of the next), and put in the
- * order of the batches. */
+/* order_bucket.c: see order_bucket.h. A window is built in stages, each of which can be interrupted and resumed at any
+ * sample: gather its positions and their lengths, radix sort by length from the least significant digit (each pass
+ * counts the digits of the next one), and put the result in the order of the batches. */
 #include "order_bucket.h"
 #include "allocate.h"
 #include "checked.h"
@@ -26,23 +24,23 @@ struct entry {
 
 enum stage { GATHER, SORT, PLACE };
 
-/* The table that is being built. */
+/* State of the table being built. */
 struct building {
     int64_t epoch, first, n; /* positions [first, first + n) of the epoch */
-    int64_t whole;           /* batches that are not the smaller one at the end */
+    int64_t whole;           /* number of batches, excluding the partial one at the end */
     stki_permutation permutation;
     enum stage stage;
-    int64_t at; /* positions that the stage is done with */
-    int shift;  /* of the digit that is sorted by */
+    int64_t at; /* positions that the current stage has processed */
+    int shift;  /* bit offset of the current digit */
     int64_t longest;
-    int64_t place[DIGITS]; /* where the next entry with such a digit goes */
-    int64_t count[DIGITS]; /* of the digits of the next pass */
+    int64_t place[DIGITS]; /* destination of the next entry with each digit */
+    int64_t count[DIGITS]; /* counts of the next pass's digits */
     struct entry *from, *to;
 };
 
 struct stki_buckets {
-    int64_t length, batch, positions; /* of an epoch, of a batch, of a whole window */
-    uint64_t windows;                 /* of an epoch */
+    int64_t length, batch, positions; /* positions per epoch, per batch, per full window */
+    uint64_t windows;                 /* windows per epoch */
     bool shuffled;
     uint64_t seed;
     stki_order_length_of *length_of;
@@ -50,8 +48,8 @@ struct stki_buckets {
     stki_order_beneath *beneath;
     const void *context;
     stki_tables keys;      /* epoch * windows + window */
-    struct sample *memory; /* of the tables, `positions` entries each, in their final order */
-    struct entry *entries; /* to build one: twice as many as positions, to sort */
+    struct sample *memory; /* memory of the tables, `positions` entries each, in final order */
+    struct entry *entries; /* work space to sort one: 2 * positions entries */
     struct building building;
 };
 
@@ -117,7 +115,7 @@ static void start(stki_buckets *b, uint64_t key)
     w->from = b->entries;
     w->to = b->entries + b->positions;
     memset(w->count, 0, sizeof w->count);
-    if (w->whole > 0 && b->shuffled) { /* the keyed bijection that puts the whole batches in their order */
+    if (w->whole > 0 && b->shuffled) { /* the keyed bijection that permutes the whole batches */
         stki_philox drawn = stki_philox_draw(stki_order_key(b->seed, (uint64_t)w->epoch), STKI_KEY_BUCKETS, 0);
 
         stki_permutation_init(&w->permutation, (uint64_t)drawn.word[1] << 32 | drawn.word[0], window,
@@ -145,7 +143,7 @@ static void gather(stki_buckets *b, int64_t end)
     }
 }
 
-/* Equal digits stay in the order in which they were. */
+/* One pass of a stable radix sort. */
 static void sort(struct building *w, int64_t end)
 {
     const int next = w->shift + DIGIT_BITS < 64 ? w->shift + DIGIT_BITS : w->shift;
@@ -172,7 +170,7 @@ static void place(const stki_buckets *b, struct building *w, struct sample *out,
     }
 }
 
-/* Passes over the window after the present one; while the longest sample is not known, as many as usual. */
+/* Number of passes left after the current one; while the longest sample is unknown, the usual number. */
 static int64_t passes_left(const struct building *w)
 {
     int64_t passes = 0;
@@ -184,7 +182,7 @@ static int64_t passes_left(const struct building *w)
     return passes;
 }
 
-/* The present pass is over the whole window: on to the next one. */
+/* The current pass has covered the whole window: starts the next one. */
 static void next_pass(struct building *w)
 {
     int64_t sum = 0;

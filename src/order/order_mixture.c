@@ -1,7 +1,5 @@
-/* order_mixture.c: see order_mixture.h.
- *
- * A permutation is worked out fastest for many indices at once, and a batch holds few of each source. So the sources'
- * permutations go through their network side by side. */
+/* order_mixture.c: see order_mixture.h. Permutations are evaluated most efficiently for many indices at once, but a
+ * batch has few of each source, so the sources' permutations are evaluated together. */
 #include "order_mixture.h"
 #include "allocate.h"
 #include "error.h"
@@ -18,11 +16,11 @@ enum { BLOCK = 512 };
 __extension__ typedef __int128 wide;
 
 struct source {
-    int64_t first;          /* of its samples in the concatenation of all */
+    int64_t first;          /* number of its first sample in the concatenation of all sources */
     int64_t count;          /* n_d */
     int64_t share;          /* c_d */
-    uint64_t seed;          /* of its own permutations */
-    const int64_t *indices; /* a subset of its samples, or NULL; part of stki_mixture.indices */
+    uint64_t seed;          /* seed of its own permutations */
+    const int64_t *indices; /* a subset of its samples, or NULL; points into stki_mixture.indices */
 };
 
 struct stki_mixture {
@@ -49,7 +47,7 @@ void stki_mixture_counts(const int64_t *weights, int count, int64_t length, int6
         rest[d] = (wide)length * weights[d] % sum;
         left -= counts[d];
     }
-    for (; left > 0; left--) { /* fewer than there are sources */
+    for (; left > 0; left--) { /* fewer than the number of sources */
         int best = 0;
 
         for (int d = 1; d < count; d++)
@@ -60,8 +58,8 @@ void stki_mixture_counts(const int64_t *weights, int count, int64_t length, int6
     }
 }
 
-/* Weights as whole numbers: times the smallest power of ten that makes all of them whole, or gives the largest its 15
- * digits. */
+/* Converts weights to integers: multiplies by the smallest power of ten that makes all of them integers, or gives the
+ * largest 15 digits. */
 static stk_status whole_weights(const stki_order_source *sources, int count, int64_t *out, stk_error *err)
 {
     double power = 1, largest = 0;
@@ -90,7 +88,7 @@ static stk_status whole_weights(const stki_order_source *sources, int count, int
     return STK_OK;
 }
 
-/* Under `first_exhausted` no source begins again in an epoch, under `all_exhausted` each comes to its end. */
+/* With `first_exhausted` no source restarts within an epoch; with `all_exhausted` every source is used up. */
 static bool keeps_rule(const int64_t *counts, const int64_t *weights, int count, enum stki_mixture_stop stop,
                        int64_t length)
 {
@@ -103,8 +101,8 @@ static bool keeps_rule(const int64_t *counts, const int64_t *weights, int count,
     return keeps;
 }
 
-/* n / (weight / sum), upwards for `all_exhausted`. A millionth beside a whole number is that number: a weight of 1/3
- * has an end in decimals. */
+/* n / (weight / sum), rounded up for `all_exhausted`. A result within a millionth of an integer counts as that integer,
+ * because weights such as 1/3 are truncated decimals. */
 static wide length_for(wide n, wide sum, wide weight, enum stki_mixture_stop stop)
 {
     wide whole = n * sum / weight, part = n * sum % weight * 1000000;
@@ -114,7 +112,7 @@ static wide length_for(wide n, wide sum, wide weight, enum stki_mixture_stop sto
     return part >= weight * 999999 ? whole + 1 : whole;
 }
 
-/* How long an epoch is. */
+/* Determines the length of an epoch. */
 static stk_status choose_length(const stki_order_source *sources, const int64_t *counts, const int64_t *weights,
                                 int count, enum stki_mixture_stop stop, int64_t *length, stk_error *err)
 {
@@ -139,7 +137,7 @@ static stk_status choose_length(const stki_order_source *sources, const int64_t 
     if (chosen > INT64_MAX / 2)
         return stki_fail(err, STK_E_LIMIT, "an epoch over %d data sets has more than 2^62 positions", count);
     *length = (int64_t)chosen;
-    while (*length > 1 && !keeps_rule(counts, weights, count, stop, *length)) /* a step or two */
+    while (*length > 1 && !keeps_rule(counts, weights, count, stop, *length)) /* one or two iterations */
         *length += stop == STKI_STOP_ALL ? 1 : -1;
     return STK_OK;
 }
@@ -242,12 +240,12 @@ int64_t stki_mixture_share(const stki_mixture *m, int source)
 
 /* ---- evaluation ---- */
 
-/* The source whose stretch holds q: the last that begins at or before it and is not empty. */
+/* The source whose range contains q: the last non-empty one that begins at or before q. */
 static int source_of(const stki_mixture *m, int64_t q)
 {
     int low = 0, high = m->count - 1;
 
-    if (m->count <= 16) { /* without a branch on chance */
+    if (m->count <= 16) { /* branch-free, because the outcome is unpredictable */
         for (int d = 1; d < m->count; d++)
             low += q >= m->begin[d];
         return low;
@@ -263,20 +261,20 @@ static int source_of(const stki_mixture *m, int64_t q)
     return low;
 }
 
-/* Positions of one source, and J relative to the epoch's first pass. */
+/* Positions of one source, and the start of its J in this epoch. */
 typedef struct group {
     int source;
-    uint64_t pass0;  /* of epoch * c_d: which pass … */
-    int64_t offset0; /* … and where in it */
+    uint64_t pass0;  /* epoch * c_d as pass number … */
+    int64_t offset0; /* … and offset in the pass */
     uint16_t *places;
     int64_t *j;
     int count;
 } group;
 
-/* Places within passes, of as many passes of any sources as go through the network together. */
+/* Pending places in the passes of any sources, evaluated together. */
 typedef struct waiting {
     stki_permutations set;
-    int sources[STKI_PERMUTATIONS_MOST]; /* of its permutations */
+    int sources[STKI_PERMUTATIONS_MOST]; /* the source of each permutation */
     int count;
     uint64_t values[BLOCK];
     uint8_t which[BLOCK];
@@ -305,7 +303,7 @@ static void flush(const stki_mixture *m, waiting *w, int64_t first, stki_positio
     w->count = 0;
 }
 
-/* Room for one more pass, whose number in the set is returned. */
+/* Adds a pass, flushing the set if it is full; returns its number in the set. */
 static uint8_t begin_pass(const stki_mixture *m, int source, uint64_t pass, waiting *w, int64_t first,
                           stki_position *out)
 {
@@ -318,13 +316,13 @@ static uint8_t begin_pass(const stki_mixture *m, int source, uint64_t pass, wait
         permutation = (stki_permutation){.n = (uint64_t)s->count};
     if (!stki_permutations_add(&w->set, &permutation)) {
         flush(m, w, first, out);
-        (void)stki_permutations_add(&w->set, &permutation); /* into an empty set anything goes */
+        (void)stki_permutations_add(&w->set, &permutation); /* cannot fail: the set is empty */
     }
     w->sources[w->set.count - 1] = source;
     return (uint8_t)(w->set.count - 1);
 }
 
-/* All of the group's positions, one pass after the other: as a rule one, or two where a pass ends in the epoch. */
+/* Evaluates the group's positions, one pass after another: usually one pass, or two if a pass ends within the epoch. */
 static void eval_group(const stki_mixture *m, group *g, waiting *w, int64_t first, stki_position *out)
 {
     const int64_t count = m->sources[g->source].count;
@@ -370,7 +368,7 @@ static void eval_block(const stki_mixture *m, int64_t epoch, int64_t first, int 
     for (int d = 0; d < m->count; d++)
         begin[d + 1] = (uint16_t)(begin[d + 1] + begin[d]);
     for (int i = 0; i < n; i++) {
-        int d = source[i], at = begin[d]++; /* afterwards begin[d] is where d ends */
+        int d = source[i], at = begin[d]++; /* afterwards begin[d] is the end of d */
 
         places[at] = (uint16_t)i;
         j[at] = (int64_t)q[i] - m->begin[d];

@@ -1,5 +1,5 @@
-/* order_print.c: what an order depends on, as hashes (XXH3-64 of the numbers as little-endian 64-bit words). Made once,
- * at create, while the lists are at hand. */
+/* order_print.c: hashes of everything that an order depends on (XXH3-64 of the numbers as little-endian 64-bit words).
+ * Computed once, at create, while the lists are available. */
 #include "order_print.h"
 #define XXH_INLINE_ALL /* no state, no calls */
 #include <string.h>
@@ -15,7 +15,7 @@ static uint64_t hash_words(uint64_t seed, const void *words, int64_t count)
     return stki_order_hash(seed, words, count * (int64_t)sizeof(uint64_t));
 }
 
-/* Chains one more number to a hash. */
+/* Adds one number to a chained hash. */
 static uint64_t chain(uint64_t hash, uint64_t word)
 {
     return hash_words(hash, &word, 1);

@@ -7,7 +7,7 @@ enum { MOST_ROWS = 4096, BATCHES = 64, AT_ONCE = 256 };
 
 static double shuffled(int64_t samples, int64_t classes, int64_t rows)
 {
-    double size = (double)samples / (double)classes, none = 0; /* log of the chance that a class is not met */
+    double size = (double)samples / (double)classes, none = 0; /* log of the probability that a class is not drawn */
 
     for (int64_t i = 0; i < rows; i++) {
         double left = (double)(samples - i);
@@ -51,7 +51,7 @@ bool stki_order_measure(const stki_order *order, int64_t samples, int64_t batch,
     if (rows <= 0 || samples <= 0)
         return false;
     batches = length / rows < BATCHES ? length / rows : BATCHES;
-    for (int64_t b = 0; b < batches; b++) /* whole batches, evenly spread */
+    for (int64_t b = 0; b < batches; b++) /* whole batches, evenly spaced */
         sum += classes_of(order, length / rows * b / batches * rows, rows, samples, classes, seen);
     *out = (stki_order_quality){
         .classes = (double)sum / (double)batches, .shuffled = shuffled(samples, classes, rows), .batch = rows};

@@ -1,4 +1,4 @@
-/* order_random.c: see order_random.h. All is fixed after create but the tables. */
+/* order_random.c: see order_random.h. Immutable after create, except for the tables. */
 #include "order_random.h"
 #include "allocate.h"
 #include "error.h"
@@ -11,8 +11,8 @@ struct stki_random_order {
     int64_t n;
     uint64_t seed;
     stki_tables tables;
-    int64_t built;    /* entries of the table that is being built */
-    uint16_t *memory; /* of the tables, n entries each; NULL: the permutation is computed */
+    int64_t built;    /* entries built so far of the table being built */
+    uint16_t *memory; /* memory of the tables, n entries each; NULL: the permutation is computed */
 };
 
 static uint16_t *images_of(const stki_random_order *order, int number)
@@ -20,7 +20,7 @@ static uint16_t *images_of(const stki_random_order *order, int number)
     return order->memory + number * order->n;
 }
 
-/* A shuffle inside out: entry i lands in a random place of the first i + 1. */
+/* An inside-out Fisher-Yates shuffle: entry i goes to a random place among the first i + 1. */
 static int64_t build(void *context, int number, uint64_t epoch, bool fresh, int64_t units)
 {
     stki_random_order *order = context;

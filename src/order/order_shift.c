@@ -10,9 +10,9 @@ struct stki_shift {
     int64_t stride;
     uint64_t seed;
     struct shard {
-        int64_t window, start; /* the first of its windows and starts in the whole */
+        int64_t window, start; /* numbers of its first window and first start, across all shards */
         int64_t starts;
-    } * shards; /* and one more for the end */
+    } * shards; /* followed by one entry for the end */
 };
 
 int64_t stki_shift_windows(int64_t starts, int64_t stride)
@@ -54,7 +54,7 @@ static int64_t shard_of(const stki_shift *s, int64_t window)
 {
     int64_t low = 0, high = s->count - 1;
 
-    while (low < high) { /* the last that begins at or before it */
+    while (low < high) { /* the last shard that begins at or before it */
         int64_t middle = low + (high - low + 1) / 2;
 
         if (s->shards[middle].window <= window)

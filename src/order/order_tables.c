@@ -31,7 +31,7 @@ bool stki_tables_have(const stki_tables *t, uint64_t key)
     return false;
 }
 
-/* -1: there is no such table. */
+/* -1: no table has this key. */
 static int try_hold(stki_tables *t, uint64_t key)
 {
     for (int i = 0; i < STKI_TABLES; i++) {
@@ -52,7 +52,7 @@ void stki_tables_let_go(stki_tables *t, int number)
 
 /* ---- builders, under the lock ---- */
 
-/* Chooses the table built longest ago that nobody reads. False: there is none at the moment. */
+/* Selects the oldest table that has no readers. False: there is none at the moment. */
 static bool begin(stki_tables *t, uint64_t key, uint64_t keep, uint64_t keep_too)
 {
     int best = -1;
@@ -70,7 +70,7 @@ static bool begin(stki_tables *t, uint64_t key, uint64_t keep, uint64_t keep_too
         return false;
     const uint64_t before = atomic_exchange(&t->tables[best].key, NO_TABLE);
 
-    if (atomic_load(&t->tables[best].users) > 0) { /* somebody has come in between */
+    if (atomic_load(&t->tables[best].users) > 0) { /* a reader came in between */
         atomic_store(&t->tables[best].key, before);
         return false;
     }
@@ -101,7 +101,7 @@ int stki_tables_hold(stki_tables *t, uint64_t key)
     stki_lock(&t->lock);
     while ((number = try_hold(t, key)) < 0) {
         if (t->building < 0 || t->key != key) {
-            while (!begin(t, key, NO_TABLE, NO_TABLE)) /* a thread was interrupted while it read */
+            while (!begin(t, key, NO_TABLE, NO_TABLE)) /* a thread was preempted while reading */
                 stki_sleep_ns(RETRY_NS);
         }
         while (t->building >= 0)
@@ -111,8 +111,8 @@ int stki_tables_hold(stki_tables *t, uint64_t key)
     return number;
 }
 
-/* Twice as fast as positions are taken, by what is left of both: the whole at once where this table has come to its
- * end. */
+/* The number of steps to build now: twice the rate at which positions are taken, relative to what is left of both;
+ * everything if the current table has been used up. */
 static int64_t slice(const stki_tables *t, int64_t advance, int64_t rest)
 {
     const double units = 2.0 * (double)t->left * (double)advance / (double)rest;
@@ -123,7 +123,7 @@ static int64_t slice(const stki_tables *t, int64_t advance, int64_t rest)
 void stki_tables_ahead(stki_tables *t, uint64_t key, uint64_t keep, int64_t taken, int64_t n, int64_t size)
 {
     if (stki_tables_have(t, key + 1) || !stki_try_lock(&t->lock))
-        return; /* who has the lock is at it */
+        return; /* the lock holder is building */
     if (!stki_tables_have(t, key + 1)) {
         const int64_t advance = t->taken_key == key && taken > t->taken ? taken - t->taken : n;
 

@@ -1,8 +1,7 @@
-/* order_weighted.c: see order_weighted.h.
- *
- * The table is built in double precision, with plain operations in a fixed order, so it is the same on every machine.
- * What rounding leaves over at the end are columns that are full but for an error of a few ulps; they keep what they
- * have and give the rest to the heaviest sample, so that rounding never gives weight to a sample without any. */
+/* order_weighted.c: see order_weighted.h. The table is built in double precision with plain operations in a fixed
+ * order, so it is the same on every machine. Columns left over at the end because of rounding are full except for a few
+ * ulps; they keep their own share and give the rest to the heaviest sample, so that rounding never gives weight to a
+ * sample whose weight is 0. */
 #include "order_weighted.h"
 #include "allocate.h"
 #include "error.h"
@@ -15,8 +14,8 @@
 enum { BLOCK = 512 };
 
 struct column {
-    uint32_t threshold; /* of 2^32: below it the column's own place, else its alias */
-    uint32_t alias;     /* its own number: the column is full */
+    uint32_t threshold; /* out of 2^32: smaller draws select the column's own place, others its alias */
+    uint32_t alias;     /* equal to the column's number: the column is full */
 };
 
 struct stki_weighted {
@@ -28,7 +27,7 @@ struct stki_weighted {
 static stk_status check(const double *weights, const int64_t *indices, int64_t n, double *sum, int64_t *heaviest,
                         stk_error *err)
 {
-    double lost = 0; /* by rounding, of the sum (Neumaier) */
+    double lost = 0; /* rounding error of the sum (Neumaier) */
 
     *sum = 0;
     *heaviest = 0;
@@ -61,13 +60,13 @@ static uint32_t threshold_of(double share)
     return scaled >= 0x1p32 ? UINT32_MAX : scaled > 0 ? (uint32_t)scaled : 0;
 }
 
-/* Vose: a column that is not full takes what it lacks from one that is more than full. `lists` holds the columns below
- * 1 from its beginning and the others from its end. */
+/* Vose's method: each column below 1 is filled up from one above 1. `lists` holds the columns below 1 from its start
+ * and the others from its end. */
 static void build(struct column *columns, int64_t n, double *share, uint32_t *lists, int64_t heaviest)
 {
     int64_t small = 0, large = n;
 
-    for (int64_t i = n - 1; i >= 0; i--) /* popped in rising order */
+    for (int64_t i = n - 1; i >= 0; i--) /* popped in ascending order */
         lists[share[i] < 1 ? small++ : --large] = (uint32_t)i;
     while (small > 0 && large < n) {
         uint32_t low = lists[--small], high = lists[large];
@@ -136,8 +135,8 @@ void stki_weighted_destroy(stki_weighted *weighted)
     stki_free(weighted);
 }
 
-/* The column, and in *fraction the 32 bits that decide inside it. The table is large and is met anywhere: its lines are
- * asked for here and looked at later. */
+/* Returns the column, and in *fraction the 32 bits that decide within it. The table is large and accessed at random, so
+ * its lines are prefetched here and read later. */
 static uint64_t draw_column(const stki_weighted *w, uint32_t low_word, uint32_t high_word, uint32_t *fraction)
 {
     __extension__ unsigned __int128 product =
@@ -149,7 +148,7 @@ static uint64_t draw_column(const stki_weighted *w, uint32_t low_word, uint32_t 
     return column;
 }
 
-/* A block of Philox is enough for two positions. */
+/* One Philox block serves two positions. */
 static void run_block(const stki_weighted *w, uint64_t key, int64_t first, int64_t count, uint64_t *out)
 {
     uint32_t fractions[BLOCK];

@@ -1,20 +1,19 @@
 /* permutation.c: a bijection on [0, n) that needs no memory: a balanced Feistel network over the next power of four,
- * cycle-walked. An index is cut into two halves; each round changes one half by a keyed function of the other, which
- * can be undone whatever the function is, so the network permutes [0, 4^h). An image outside [0, n) goes through the
- * network again until it is inside: following a cycle of a permutation from a point inside leads back inside, and no
- * two starting points meet. 4^h < 4n, so this takes 4^h / n < 4 passes on average.
+ * with cycle walking. An index is split into two halves. Each round changes one half by a keyed function of the other,
+ * which is invertible for any function, so the network permutes [0, 4^h). An image outside [0, n) passes through the
+ * network again until it is inside: following a cycle of a permutation from a point inside leads back inside, and two
+ * starting points never meet. Because 4^h < 4n, this takes 4^h / n < 4 passes on average.
  *
- * Rounds. With eight rounds of independent random functions the pairs of a whole domain show no statistic that stands
- * out from its noise. This needs the functions to have many outputs; over a few bits the network mixes more slowly, and
- * small domains get more rounds (they cost little there, and a data set of that size has a table instead).
+ * Rounds. With eight rounds of independent random functions, the pairs of a whole domain show no statistic that stands
+ * out from noise. This requires functions with many outputs. Over a few bits the network mixes more slowly, so small
+ * domains get more rounds (they cost little there, and a data set of that size uses a table instead).
  *
- * Parity. A round over halves of two bits or more moves pairs in even number, so the network alone makes only even
- * permutations, and walking does not hide that: over five samples even orders would be a sixth likelier than odd ones.
- * A last step exchanges the values 0 and 1 or does not, by one bit of the key.
+ * Parity. A round over halves of two or more bits is an even permutation, so the network alone only produces even
+ * permutations, and cycle walking does not hide that: over five samples even orders would be a sixth more likely than
+ * odd ones. A final step therefore exchanges the values 0 and 1, or does not, depending on one bit of the key.
  *
- * Speed. All indices of a run go through the network together, a block at a time, in vectors (permutation_avx2.c,
- * permutation_avx512.c); only those still outside go through the next pass.
- */
+ * Speed. All indices of a run pass through the network together, one block at a time, in vectors (permutation_avx2.c,
+ * permutation_avx512.c); only those still outside go to the next pass. */
 #include "permutation.h"
 #include "isa.h"
 #include "order.h"
@@ -23,7 +22,7 @@
 
 enum { BLOCK = STKI_PERMUTATION_BLOCK, SPARE = STKI_PERMUTATION_SPARE };
 
-static const uint64_t ORDER_TAG = UINT64_C(0x6f72646572); /* "order": keeps these draws apart from all others */
+static const uint64_t ORDER_TAG = UINT64_C(0x6f72646572); /* "order": separates these draws from all others */
 
 uint64_t stki_order_key(uint64_t seed, uint64_t epoch)
 {
@@ -86,8 +85,8 @@ void stki_permutation_init(stki_permutation *permutation, uint64_t seed, uint64_
     permutation->exchange = stki_philox_draw(key, STKI_KEY_ROUNDS, STKI_PERMUTATION_MAX_ROUNDS).word[0] & 1;
 }
 
-/* The round function: two keyed multiplications, each folding the upper half of its 64-bit product onto the lower, so
- * that every bit of the input reaches every bit of the result. */
+/* The round function: two keyed multiplications, each of which folds the upper half of its 64-bit product into the
+ * lower, so that every input bit affects every output bit. */
 static inline uint32_t mix(uint32_t half, uint32_t key0, uint32_t key1)
 {
     uint64_t product = (uint64_t)(half ^ key0) * STKI_MIX_FACTOR_0;
@@ -128,14 +127,14 @@ int stki_permutation_pass_plain(const stki_permutation *permutation, uint64_t *r
     return stki_permutation_settle(permutation->n, values, place, count, out);
 }
 
-/* out[i] becomes the image of values[i], which are lost; behind them there is room for SPARE more. */
+/* Sets out[i] to the image of values[i]. Destroys `values`, which must have SPARE extra entries. */
 static void run_block(const stki_permutation *permutation, uint64_t *values, int count, uint64_t *out)
 {
-    int32_t place[BLOCK + SPARE]; /* which of `out` values[i] belongs to */
+    int32_t place[BLOCK + SPARE]; /* the index in `out` of values[i] */
 
     for (int i = 0; i < count; i++)
         place[i] = i;
-    for (int i = count; i < count + SPARE; i++) { /* what a pass looks at together with the last ones */
+    for (int i = count; i < count + SPARE; i++) { /* padding that a pass processes along with the last values */
         place[i] = 0;
         values[i] = 0;
     }

@@ -28,7 +28,7 @@ static inline void store(void *to, lanes value)
     _mm256_storeu_si256((__m256i *)to, value);
 }
 
-/* Where `value` is 0 or 1, the exchange of its permutation. */
+/* XORs lanes whose value is 0 or 1 with `exchange`. */
 static inline lanes exchanged(lanes value, lanes exchange)
 {
     lanes small = _mm256_cmpeq_epi64(_mm256_srli_epi64(value, 1), _mm256_setzero_si256());
@@ -36,7 +36,7 @@ static inline lanes exchanged(lanes value, lanes exchange)
     return xor_masked(value, small, exchange);
 }
 
-/* In the lower half of each lane what the table has for its permutation; the upper half is not to be looked at. */
+/* Looks up the table entry of each lane's permutation in the lower half of the lane; the upper half is undefined. */
 static inline lanes of_lanes(const uint32_t *table, lanes which)
 {
     return _mm256_permutevar8x32_epi32(load(table), which);

@@ -20,13 +20,13 @@ typedef __m512i lanes;
 #define load _mm512_loadu_si512
 #define store _mm512_storeu_si512
 
-/* Where `value` is 0 or 1, the exchange of its permutation. */
+/* XORs lanes whose value is 0 or 1 with `exchange`. */
 static inline lanes exchanged(lanes value, lanes exchange)
 {
     return _mm512_mask_xor_epi64(value, _mm512_cmplt_epu64_mask(value, all(2)), value, exchange);
 }
 
-/* In the lower half of each lane what the table has for its permutation; the upper half is not to be looked at. */
+/* Looks up the table entry of each lane's permutation in the lower half of the lane; the upper half is undefined. */
 static inline lanes of_lanes(const uint32_t *table, lanes which)
 {
     const __m256i eight = _mm256_loadu_si256((const __m256i *)(const void *)table);
