@@ -14,20 +14,20 @@
 #include <stoker/status.h>
 
 typedef struct stki_cuda_calls {
-    /* What there is; makes no context. */
+    /* Queries that do not create a context. */
     cudaError_t (*DriverGetVersion)(int *version); /* 0: no driver */
     cudaError_t (*RuntimeGetVersion)(int *version);
     cudaError_t (*GetDeviceCount)(int *count);
 
-    /* Primary contexts. `load_driver` comes first and finds the others. */
+    /* Primary contexts. load_driver must be called first; it looks up the others. */
     stk_status (*load_driver)(stk_error *err);
     CUresult (*retain_context)(CUcontext *out, int ordinal);
     CUresult (*push_context)(CUcontext context);
     CUresult (*pop_context)(CUcontext *out);
-    CUresult (*context_state)(int ordinal, int *active); /* 1: somebody has made it */
+    CUresult (*context_state)(int ordinal, int *active); /* 1: it exists */
     const char *(*driver_error_name)(CUresult error);
 
-    /* Of the current context. */
+    /* For the current context. */
     cudaError_t (*GetDeviceProperties)(struct cudaDeviceProp *out, int ordinal);
     cudaError_t (*DeviceGetPCIBusId)(char *out, int size, int ordinal);
     cudaError_t (*DeviceSynchronize)(void);
@@ -53,12 +53,12 @@ typedef struct stki_cuda_calls {
     cudaError_t (*EventQuery)(cudaEvent_t event);
     cudaError_t (*EventElapsedTime)(float *ms, cudaEvent_t from, cudaEvent_t to);
     cudaError_t (*ThreadExchangeStreamCaptureMode)(enum cudaStreamCaptureMode *mode);
-    cudaError_t (*GetLastError)(void); /* also forgets it */
+    cudaError_t (*GetLastError)(void); /* also clears it */
     const char *(*GetErrorName)(cudaError_t error);
     const char *(*GetErrorString)(cudaError_t error);
 } stki_cuda_calls;
 
-/* The real ones. A test puts its own table here before it looks for a device, and never puts the real one back. */
+/* The real functions. A test installs its own table before it looks up a device, and never restores the real one. */
 extern const stki_cuda_calls *stki_cuda;
 
 #endif

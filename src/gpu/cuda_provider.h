@@ -7,7 +7,7 @@
 
 extern const stki_device_provider stki_cuda_provider;
 
-/* 1: somebody has made the primary context of that GPU; 0: nobody; -1: not known. */
+/* 1: the primary context of that GPU exists; 0: it does not; -1: unknown. */
 int stki_cuda_context_active(int index);
 
 #endif

@@ -1,4 +1,4 @@
-/* kernel_nest.h: what the plans of kernels share: nests of axes out of planned strides, sizes of launches. */
+/* kernel_nest.h: shared by the kernel planners: nests of axes from planned strides, and launch sizes. */
 #ifndef STKI_KERNEL_NEST_H
 #define STKI_KERNEL_NEST_H
 
@@ -6,20 +6,21 @@
 #include "kernel_plan.h"
 #include "strided.h"
 
-/* Indices of the kernels have 31 bits unless a nest is wide. */
+/* Kernel indices have 31 bits unless a nest is wide. */
 #define STKI_NARROW (INT64_C(1) << 31)
 
 /* For indices below 2^31. */
 stki_divisor stki_divisor_of(int64_t n);
-/* The axes of the plan without the `inner` last ones; at least one, of length 1 where none is left. */
+/* The axes of the plan without the last `inner` ones; at least one, with length 1 if none is left. */
 void stki_nest_of(stki_nest *nest, const stki_strided *plan, int inner, int operands);
-/* Elements of the axes without the `inner` last ones. */
+/* Number of elements in the axes without the last `inner` ones. */
 int64_t stki_nest_count(const stki_strided *plan, int inner);
 
-/* Do base and strides (but those of the `inner` last axes) of an operand divide by `alignment`? */
+/* Whether the base and the strides of an operand (except those of the last `inner` axes) are multiples of `alignment`.
+ */
 bool stki_nest_aligned(const stki_strided *plan, int inner, int operand, const void *base, int64_t alignment);
 
-/* STK_E_UNSUPPORTED: more blocks than a launch has. */
+/* STK_E_UNSUPPORTED: more blocks than a launch can have. */
 stk_status stki_launch_blocks(stki_launch *launch, uint64_t threads, uint64_t a_thread, stk_error *err);
 
 /* Launches of a map: `plan` has the operands dst, src, channel; `at` their addresses, the last as a number. */
@@ -31,7 +32,7 @@ typedef struct stki_map_plan {
     const uint8_t *src;
 } stki_map_plan;
 
-/* Does a copy keep the bits? All do but those of bool, and casts between whole numbers of one size. */
+/* Whether a copy preserves the bits: equal dtypes other than bool, or integers of the same size. */
 bool stki_same_bits(stk_dtype dst, stk_dtype src);
 /* Fills a launch whose table and levels are set already, if the kind needs them. */
 stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_launch *out, stk_error *err);

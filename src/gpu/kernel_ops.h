@@ -10,7 +10,8 @@
 
 struct stki_convert;
 
-/* Queues a launch in a stream; NULL: done when it returns. The launch is read before that and may then change. */
+/* Queues a launch in a stream; NULL: complete when it returns. The launch is read during the call and may then be
+ * changed. */
 typedef stk_status (*stki_launch_fn)(stk_device *device, const stki_launch *launch, stk_stream *stream, stk_error *err);
 
 stk_status stki_kernel_convert(stki_launch_fn run, stk_device *device, const struct stki_convert *convert, void *dst,
@@ -20,7 +21,7 @@ stk_status stki_kernel_copy_strided(stki_launch_fn run, stk_device *device, cons
                                     const stk_tensor *src, stk_stream *stream, stk_error *err);
 stk_status stki_kernel_elementwise(stki_launch_fn run, stk_device *device, const stki_elementwise_job *job,
                                    stk_stream *stream, stk_error *err);
-/* May take memory of the device for a while. */
+/* May temporarily allocate device memory. */
 stk_status stki_kernel_sum(stki_launch_fn run, stk_device *device, const stki_sum_job *job, stk_stream *stream,
                            stk_error *err);
 stk_status stki_kernel_quantize(stki_launch_fn run, stk_device *device, const stki_quantize_job *job,

@@ -1,8 +1,6 @@
-/* kernel_plan.h: from what a device is asked to do to the launches that do it. Nothing is allocated and nothing is
- * touched but the launch; it costs a few microseconds and is done anew for every call.
- *
- * All addresses are of the device's memory. STK_E_UNSUPPORTED: there is no kernel for it; the message says for what.
- */
+/* kernel_plan.h: plans the launches for a device operation. Nothing is allocated and only the launch is written;
+ * planning takes a few microseconds and is repeated for every call. All addresses are in device memory.
+ * STK_E_UNSUPPORTED: there is no kernel for the operation; the message says for what. */
 #ifndef STKI_KERNEL_PLAN_H
 #define STKI_KERNEL_PLAN_H
 
@@ -10,10 +8,10 @@
 #include "device_kernels.h"
 #include "kernel_launch.h"
 
-/* Numbers by channel that do not fit into a launch: they must lie in the device's memory, in this order. 0 bytes: they
- * fit. The bytes are the owner's. */
+/* Per-channel numbers that do not fit into a launch: they must be in device memory, in this order. 0 bytes: they fit.
+ * The owner keeps the bytes. */
 typedef struct stki_kernel_table {
-    const void *first, *second; /* `count` numbers each, one array behind the other in the device's memory */
+    const void *first, *second; /* `count` numbers each; consecutive arrays in device memory */
     int64_t count, size;        /* bytes of a number */
 } stki_kernel_table;
 
@@ -24,12 +22,12 @@ bool stki_kernel_table_of_quantize(const stki_quantize_job *job, stki_kernel_tab
 stk_status stki_kernel_plan_convert(const stki_convert *convert, void *dst, int64_t dst_stride, const void *src,
                                     int64_t src_stride, int64_t count, const void *far, stki_launch *out,
                                     stk_error *err);
-/* Same shape, any strides and dtypes; the source may be in the other byte order. */
+/* Same shape, any strides and dtypes; the source may have the opposite byte order. */
 stk_status stki_kernel_plan_copy(const stk_tensor *dst, const stk_tensor *src, stki_launch *out, stk_error *err);
 stk_status stki_kernel_plan_quantize(const stki_quantize_job *job, const void *far, stki_launch *out, stk_error *err);
 stk_status stki_kernel_plan_elementwise(const stki_elementwise_job *job, stki_launch *out, stk_error *err);
-/* One launch, or two with scratch memory between them: *out_scratch bytes of it (0: none), whose address then goes into
- * both by stki_kernel_sum_scratch. */
+/* One launch, or two with scratch memory between them: *out_scratch bytes (0: none), whose address is then set in both
+ * by stki_kernel_sum_scratch. */
 stk_status stki_kernel_plan_sum(const stki_sum_job *job, stki_launch out[2], int *out_count, int64_t *out_scratch,
                                 stk_error *err);
 void stki_kernel_sum_scratch(stki_launch *launches, int count, void *scratch);

@@ -1,13 +1,12 @@
-/* kernel_twin.h: the kernels of a GPU on the processor: the same source, with loops over blocks and threads in place of
- * the hardware. The tests compare it with the library's own code, and the host device runs it as its kernels, so that
- * all but the launch itself is proven where there is no GPU. All addresses are ordinary memory.
- */
+/* kernel_twin.h: runs the GPU kernels on the CPU: the same source, with loops over blocks and threads instead of the
+ * hardware. The tests compare the results with the library's own code, and the host device uses it for its kernels, so
+ * that everything but the launch itself is tested without a GPU. All addresses are in host memory. */
 #ifndef STKI_KERNEL_TWIN_H
 #define STKI_KERNEL_TWIN_H
 
 #include "kernel_launch.h"
 
-/* Done when it returns; on the calling thread, under the default floating-point control. */
+/* Runs on the calling thread, with the default floating-point control, and is complete when it returns. */
 void stki_kernel_twin_run(const stki_launch *launch);
 
 #endif

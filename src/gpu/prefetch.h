@@ -26,23 +26,23 @@ typedef struct stki_prefetch stki_prefetch;
 
 enum { STKI_PREFETCH_MAX_DEPTH = 64, STKI_PREFETCH_MAX_PARTS = 256 };
 
-/* A part of a slot. Its bytes are copied to `copy_offset` of the slot's block; a converted part is then written to
- * `offset` by the plan, row by row. Parts that lie in host memory as they do in the slot are copied together. */
+/* A part of a slot. Its bytes are copied to `copy_offset` in the slot's block; a part with a conversion is then written
+ * to `offset` by the plan, row by row. Parts that are adjacent in host memory as in the slot are copied together. */
 typedef struct stki_prefetch_part {
     int64_t copy_offset, copy_bytes;
-    const stki_convert *convert; /* NULL: as copied; the rest is then not looked at. Outlives the prefetcher. */
+    const stki_convert *convert; /* NULL: delivered as copied, the rest is ignored. Outlives the prefetcher. */
     int64_t src_stride, dst_stride;
     int64_t offset, bytes;
-    /* Where the consumer wants the part, one address a slot, instead of in the slot's block: the caller's memory, which
-     * must outlive the prefetcher. NULL: in the block. */
+    /* Addresses, one per slot, where the consumer wants the part instead of in the slot's block: the caller's memory,
+     * which must outlive the prefetcher. NULL: in the block. */
     void *const *buffers;
 } stki_prefetch_part;
 
-/* What one batch has of a part. */
+/* The data of one batch for a part. */
 typedef struct stki_prefetch_load {
     const void *host;
     int64_t bytes; /* at most copy_bytes; 0: nothing */
-    int64_t rows;  /* to convert */
+    int64_t rows;  /* rows to convert */
 } stki_prefetch_load;
 
 typedef struct stki_prefetch_upstream {
@@ -59,20 +59,20 @@ typedef struct stki_prefetch_upstream {
 
 typedef struct stki_prefetch_opts {
     stk_device *device;
-    int depth;          /* slots, those held counted; 1 to STKI_PREFETCH_MAX_DEPTH */
-    int64_t slot_bytes; /* of a slot's block */
+    int depth;          /* number of slots, including held ones; 1 to STKI_PREFETCH_MAX_DEPTH */
+    int64_t slot_bytes; /* size of a slot's block */
     int part_count;
-    const stki_prefetch_part *parts; /* copied; their buffers are not */
+    const stki_prefetch_part *parts; /* the array is copied; the buffers are not */
     stki_prefetch_upstream upstream;
 } stki_prefetch_opts;
 
-/* Makes slots, streams and events, and starts the thread. */
+/* Creates slots, streams and events, and starts the thread. */
 stk_status stki_prefetch_create(const stki_prefetch_opts *opts, stki_prefetch **out, stk_error *err);
-/* Stops the thread and waits for it; what is queued and not taken is dropped. STK_E_TIMEOUT: it is stuck in the
- * upstream or in a copy, and was left behind with what it uses. May be called again. */
+/* Stops the thread and waits for it; queued batches that were not taken are dropped. STK_E_TIMEOUT: the thread is stuck
+ * in the upstream or in a copy and was abandoned with the resources it uses. May be called again. */
 stk_status stki_prefetch_close(stki_prefetch *prefetch, int64_t timeout_ns, stk_error *err);
-/* Closes it (within a second) if that has not been done, and lets go. NULL is fine. Memory goes when the last slot has
- * been released and the streams that used it have passed. */
+/* Closes it (within a second) if necessary and releases the handle. NULL is allowed. The memory is freed when the last
+ * slot has been released and the streams that used it have passed. */
 void stki_prefetch_destroy(stki_prefetch *prefetch);
 
 /* The next batch: what is queued in `stream` from now on comes after its copy. STK_E_TIMEOUT is not sticky, and says
@@ -80,29 +80,30 @@ void stki_prefetch_destroy(stki_prefetch *prefetch);
  * out is reported by the next call. */
 stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64_t timeout_ns, int *slot,
                               stk_error *err);
-/* Waits until everything that has been handed on is on the device; an error of its copies is the answer. For who knows
- * that nothing more will come: a copy that failed is no end. */
+/* Waits until all delivered batches are on the device and returns an error of their copies. For callers that know that
+ * no more batches will come: a failed copy does not end the run. */
 stk_status stki_prefetch_settle(stki_prefetch *prefetch, int64_t timeout_ns, stk_error *err);
-/* Where a part of a slot is, for as long as the prefetcher lives. */
+/* The device address of a part of a slot; constant for the life of the prefetcher. */
 void *stki_prefetch_place(const stki_prefetch *prefetch, int slot, int part);
 
-/* Puts what is queued in `stream` from now on behind the slot's bytes, as next does for the stream that it is given:
- * for further streams that use a held slot. */
+/* Makes work queued in `stream` from now on wait for the slot's bytes, as next does for its stream: for additional
+ * streams that use a held slot. */
 stk_status stki_prefetch_await(stki_prefetch *prefetch, int slot, stk_stream *stream, stk_error *err);
-/* The held slot is guarded until all that was queued in `stream` has passed; any number of streams, and any thread.
- * NULL: nothing is queued. */
+/* The held slot is not reused before everything queued so far in `stream` has passed. Any number of streams, any
+ * thread. NULL: no queued work. */
 void stki_prefetch_guard(stki_prefetch *prefetch, int slot, stk_stream *stream);
 /* Gives the held slot back. It is filled again when the streams that guard it have passed. */
 void stki_prefetch_release(stki_prefetch *prefetch, int slot);
 
-/* Since create. `exposed` is the part of copy and convert time for which the consumer's stream (or the host, without a
- * stream) had nothing else to do: it had come to the batch and had to wait. The rest was hidden behind its work. */
+/* Totals since create. `exposed` is the part of the copy and convert time during which the consumer's stream (or the
+ * host, without a stream) had nothing else to do: it had reached the batch and had to wait. The rest overlapped its
+ * work. */
 typedef struct stki_prefetch_stats {
-    int64_t batches, bytes; /* copied, those on their way not counted */
+    int64_t batches, bytes; /* copied; batches in flight are not counted */
     int64_t copy_ns, convert_ns, exposed_ns;
-    int64_t wait_upstream_ns, wait_slot_ns; /* the thread's: no batch ready; every slot held or queued */
-    int64_t wait_next_ns;                   /* the host's, in next */
-    int64_t slots, queued, held;            /* now */
+    int64_t wait_upstream_ns, wait_slot_ns; /* the prefetch thread: no batch ready; all slots held or queued */
+    int64_t wait_next_ns;                   /* the host, in next */
+    int64_t slots, queued, held;            /* current numbers */
 } stki_prefetch_stats;
 
 void stki_prefetch_read_stats(stki_prefetch *prefetch, stki_prefetch_stats *out);

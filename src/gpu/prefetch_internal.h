@@ -9,30 +9,30 @@
 
 enum stki_prefetch_state { STKI_PREFETCH_FREE, STKI_PREFETCH_FILLING, STKI_PREFETCH_QUEUED, STKI_PREFETCH_HELD };
 
-/* One filling of a slot, from the copies until the host has seen them done. */
+/* One fill of a slot, from its copies until the host has seen them complete. */
 typedef struct stki_prefetch_flight {
-    int slot;                  /* fixed after create */
-    stk_event *begin, *copied; /* around the copies, in the copy stream */
-    stk_event *ready;          /* behind the converts; the same as `copied` where there are none */
+    int slot;                  /* constant after create */
+    stk_event *begin, *copied; /* before and after the copies, in the copy stream */
+    stk_event *ready;          /* after the conversions; equals `copied` if there are none */
 
-    /* the thread's own */
-    bool in_flight;  /* `ready` has not been seen done yet */
-    bool has_copied; /* `copied` has, and the host memory went back */
+    /* private to the prefetch thread */
+    bool in_flight;  /* `ready` has not been seen complete */
+    bool has_copied; /* `copied` has been seen complete and the host memory was returned */
     void *held;
     int64_t bytes;
 
     /* guarded by the lock */
-    stk_event *reached; /* the place where the consumer's stream came to this batch … */
-    bool was_reached;   /* … if it was taken by a stream */
+    stk_event *reached; /* where the consumer's stream reached this batch … */
+    bool was_reached;   /* … if a stream took it */
 } stki_prefetch_flight;
 
-/* A slot is filled again in stream order, behind its last uses, while the host may not have seen the last filling done:
- * so it has two of them, in turns. */
+/* A slot is refilled in stream order, after its last uses, possibly before the host has seen its previous fill
+ * complete. It therefore has two fills, used alternately. */
 typedef struct stki_prefetch_slot {
     char *block;
-    stki_stream_guards guards; /* added to while held, looked at when free again */
+    stki_stream_guards guards; /* added to while the slot is held, read when it is free again */
     stki_prefetch_flight flights[2];
-    int turn; /* the newest filling; changes while the slot is the thread's */
+    int turn; /* the newest fill; changes while the prefetch thread owns the slot */
 
     /* guarded by the lock */
     enum stki_prefetch_state state;
@@ -43,7 +43,7 @@ static inline stki_prefetch_flight *stki_prefetch_newest(stki_prefetch_slot *slo
     return &slot->flights[slot->turn];
 }
 
-/* First in, first out. */
+/* A FIFO. */
 typedef struct stki_prefetch_queue {
     int slot[STKI_PREFETCH_MAX_DEPTH];
     int first, count;
@@ -55,36 +55,36 @@ typedef struct stki_prefetch_flights {
 } stki_prefetch_flights;
 
 struct stki_prefetch {
-    stki_counter refs; /* the handle, the thread, every held slot */
+    stki_counter refs; /* the handle, the thread and every held slot */
 
-    /* fixed after create */
+    /* constant after create */
     stk_device *device;
     int depth, part_count;
     int64_t slot_bytes;
     stki_prefetch_part *parts;
     stki_prefetch_upstream upstream;
-    stk_stream *copy_stream, *convert_stream; /* the second one only where parts are converted */
+    stk_stream *copy_stream, *convert_stream; /* convert_stream: only if parts are converted */
     stki_prefetch_slot *slots;
     stki_thread *thread; /* NULL: closed */
 
-    /* the thread's own */
+    /* private to the prefetch thread */
     stki_prefetch_load *loads;
     stki_prefetch_flights in_flight; /* oldest copy first */
 
-    stki_mutex lock; /* guards all below; a leaf: no call into a device or the upstream is made under it */
+    stki_mutex lock; /* guards everything below; a leaf lock: no device or upstream function is called under it */
     stki_cond slot_cond, ready_cond;
     stki_prefetch_queue free, queued;
-    int copying; /* batches handed on whose copies have not been seen done yet */
+    int copying; /* delivered batches whose copies have not been seen complete */
     bool stopping;
-    stk_status outcome; /* not STK_OK: nothing comes behind what is queued */
-    bool copy_failed;   /* the outcome is of a slot, and comes before all others */
+    stk_status outcome; /* not STK_OK: no batches follow those in the queue */
+    bool copy_failed;   /* the outcome is a failed copy, and takes precedence */
     stk_error error;
 
-    /* the consumer's own */
-    stk_event *spare;   /* takes the place of a filling's `reached` */
-    stk_event **spares; /* 2 * depth + 1 of them, wherever they are */
+    /* private to the consumer */
+    stk_event *spare;   /* replaces a fill's `reached` */
+    stk_event **spares; /* all 2 * depth + 1 of them, wherever they are in use */
     bool spare_marked;
-    bool stuck; /* close left the thread behind */
+    bool stuck; /* close abandoned the thread */
 
     stki_counter batches, bytes, copy_ns, convert_ns, exposed_ns, wait_upstream_ns, wait_slot_ns, wait_next_ns;
 };

@@ -1,7 +1,6 @@
-/* trace.h: names for Nsight Systems: ranges of a thread's work, and streams. Threads already have names for the system,
- * which it shows. Header-only NVTX of the CUDA toolkit: without a profiler a range takes a few nanoseconds, and in a
- * build without CUDA nothing at all.
- */
+/* trace.h: names for Nsight Systems: ranges of a thread's work, and streams. (Threads already have system names, which
+ * it shows.) Uses header-only NVTX from the CUDA toolkit: without a profiler a range takes a few nanoseconds, and in a
+ * build without CUDA nothing. */
 #ifndef STKI_TRACE_H
 #define STKI_TRACE_H
 
