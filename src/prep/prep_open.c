@@ -8,6 +8,7 @@
 #include "prep_run.h"
 #include "row_maker.h"
 #include "rows_images.h"
+#include "token_split.h"
 #include <string.h>
 
 #define BATCH_BYTES (INT64_C(2) << 20) /* of the largest rows */
@@ -182,6 +183,7 @@ static stk_status find_finisher(stki_prep_run *run, stki_prep_field *field, stk_
     const bool undecoded = field->in.kind == STKI_SINK_BYTES;
     const stki_finisher_ops *ops;
     stki_finish_options options = {0};
+    char words[160];
     stk_status status;
 
     if (!encode && !undecoded) {
@@ -193,8 +195,7 @@ static stk_status find_finisher(stki_prep_run *run, stki_prep_field *field, stk_
     /* Images that stay as they are: what they are is looked at. */
     ops = encode ? stki_finisher_of(encode) : &stki_finish_keep;
     if (!ops)
-        return stki_fail_value(
-            err, encode, "a known encoding: jpeg, png, keep, tokens, {transcode: jpeg} (docs/reference/encode.md)");
+        return stki_fail_value(err, encode, "%s (docs/reference/encode.md)", stki_finisher_list(words, sizeof words));
     if (stki_node_get(node, "extension"))
         field->out.extension = stki_node_get(node, "extension")->text;
     field->out.encode = ops->name;
@@ -245,6 +246,7 @@ static stk_status check_scratch(const stki_prep_run *run, stk_error *err)
 {
     const int64_t budget = run->core->config->memory_budget,
                   threads = run->core->worker_count > 0 ? run->core->worker_count : 1;
+    char words[STKI_TOKEN_PATTERN_LIST];
 
     for (int i = 0; i < run->field_count; i++) {
         const stki_prep_field *field = &run->fields[i];
@@ -259,9 +261,9 @@ static stk_status check_scratch(const stki_prep_run *run, stk_error *err)
                 (stki_place){NULL, -1, -1,
                              STKI_TEXT("%lld bytes in each of %lld threads", (long long)each, (long long)threads),
                              STKI_TEXT("%lld in all (prep.memory_budget)", (long long)budget)},
-                "output.fields.%s: memory to encode the longest row, of %lld bytes: split texts first (split: gpt2, "
-                "cl100k or o200k, or a pattern), lower prep.num_workers, or raise prep.memory_budget",
-                field->in.name, (long long)row);
+                "output.fields.%s: memory to encode the longest row, of %lld bytes: split texts first (split: %s, or "
+                "a pattern), lower prep.num_workers, or raise prep.memory_budget",
+                field->in.name, (long long)row, stki_token_pattern_list(NULL, words, sizeof words));
     }
     return STK_OK;
 }

@@ -1,5 +1,5 @@
-/* hdf5_container.c: an HDF5 file as a container of its data sets. A name that is asked for is looked up by the library,
- * so that any path to a data set works; without one, all data sets are listed.
+/* hdf5_container.c: an HDF5 file as a container of its data sets. A name that is asked for is followed along links
+ * (hdf5_path.h), so that any path to a data set works; without one, all data sets are listed.
  *
  * What a member becomes: contiguous data is an array on the mapped file; a data set that was never written, one fill
  * value with strides of 0; compact, virtual and external data, an array in memory; chunks, a reader of their own. */
@@ -15,7 +15,7 @@
 
 static const stki_reader_opts no_opts;
 
-/* Containers that keep their file open in the library from one call to the next; others open it for each. */
+/* Containers that keep their file open from one call to the next; others open it for each. */
 enum { MOST_OPEN = 64 };
 static stki_counter open_files;
 
@@ -360,23 +360,16 @@ static const stki_container_ops hdf5_ops = {
 
 bool stki_hdf5_matches(const char *head, int64_t length)
 {
-    for (int64_t at = 0; at <= length - 8; at = at ? at * 2 : 512)
-        if (!memcmp(head + at, "\x89HDF\r\n\x1a\n", 8))
-            return true;
-    return false;
+    const stki_file bytes = {.path = (char *)(uintptr_t) "", .fd = -1, .map = (void *)(uintptr_t)head, .size = length};
+    int64_t at;
+
+    return stki_hdf5_find_signature(&bytes, &at, NULL) == STK_OK;
 }
 
-/* What reads it, for whoever shares the process with the library. */
+/* What reads it: of interest to other users of the library in this process. */
 static json_t *library_details(void)
 {
-    unsigned major = 0, minor = 0, release = 0;
-    stki_hdf5_guard guard;
-
-    stki_hdf5_enter(&guard, false);
-    (void)H5get_libversion(&major, &minor, &release);
-    stki_hdf5_leave(&guard);
-    return json_pack("{s:o, s:b}", "libhdf5", json_sprintf("%u.%u.%u", major, minor, release), "thread_safe",
-                     stki_hdf5_thread_safe());
+    return json_pack("{s:s, s:b}", "libhdf5", stki_hdf5_version(), "thread_safe", stki_hdf5_thread_safe());
 }
 
 /* The one data set that is asked for, by whatever path leads to it. Where nothing does, all there is, so that it can be
@@ -418,8 +411,9 @@ stk_status stki_hdf5_container_open(const char *path, const stki_reader_opts *op
     h->base.details = library_details();
     stki_count(&open_files, 1);
     if (file->live)
-        stki_container_warn(&h->base, "somebody has the file open for writing, or did not close it: it is read through "
-                                      "libhdf5");
+        stki_container_warn(&h->base,
+                            "another process has the file open for writing, or did not close it: it is read through "
+                            "libhdf5");
     status = add_members(h, opts ? opts : &no_opts, err);
     if (status != STK_OK) {
         stki_container_release(&h->base);

@@ -26,36 +26,20 @@ struct head {
 
 enum { NEWEST_SUPERBLOCK = 3 };
 
-static void read_head(const stki_file *file, int64_t at, struct head *head)
+static stk_status read_head(const stki_file *file, struct head *head, stk_error *err)
 {
     unsigned char block[12];
+    int64_t at;
+    stk_status status = stki_hdf5_find_signature(file, &at, err);
 
+    if (status != STK_OK)
+        return status;
     if (!stki_inside(at, sizeof block, file->size) || stki_file_read(file, at, block, sizeof block, NULL) != STK_OK)
-        return;
+        return STK_OK;
     head->version = block[8];
     head->writing = block[8] >= 3 && (block[11] & 1);
     head->swmr = head->writing && (block[11] & 4);
-}
-
-static stk_status check_signature(const stki_file *file, struct head *head, stk_error *err)
-{
-    char mark[8] = {0};
-    bool found = false;
-    const int64_t size = file->size;
-    stk_status status = STK_OK;
-
-    for (int64_t at = 0; at <= size - 8 && !found && status == STK_OK; at = at ? at * 2 : 512) {
-        status = stki_file_read(file, at, mark, 8, err);
-        found = !memcmp(mark, "\x89HDF\r\n\x1a\n", 8);
-        if (found)
-            read_head(file, at, head);
-    }
-    if (status != STK_OK || found)
-        return status;
-    return stki_fail_at(err, size < 8 ? STK_E_TRUNCATED : STK_E_CORRUPT,
-                        (stki_place){file->path, -1, 0, size < 8 ? STKI_TEXT("%d bytes", (int)size) : "something else",
-                                     "the signature of an HDF5 file at 0, 512, 1024, 2048, …"},
-                        "no HDF5 file");
+    return STK_OK;
 }
 
 /* As a SWMR reader the library takes a wrong checksum for a write that is under way and reads again, 100 times, waiting
@@ -160,12 +144,12 @@ static stk_status open_either(stki_hdf5_file *file, const struct head *head, stk
 {
     stki_hdf5_guard guard;
     stk_status status = STK_OK;
-    bool parsed;
+    bool parsed =
+        !head->writing && stki_hdf5_super_read(file->bytes, &file->super, NULL) == STK_OK && file->super.plain;
 
     stki_hdf5_enter(&guard, file->plugins);
     stki_apart_note(file->path, NULL, "opening the file", 0);
-    parsed = !head->writing && stki_hdf5_super_read(file->bytes, &file->super, NULL) == STK_OK && file->super.plain &&
-             !stki_hdf5_driver_open_elsewhere(file->path);
+    parsed = parsed && !stki_hdf5_driver_open_elsewhere(file->path);
     if (!parsed)
         status = open_by_library(file, head, err);
     stki_hdf5_leave(&guard);
@@ -222,7 +206,7 @@ static stk_status open_file(stki_hdf5_file *file, const char *path, bool stamped
     file->generation = stki_fork_generation();
     stki_count_set(&file->refs, 1);
     if (status == STK_OK)
-        status = check_signature(file->bytes, &head, err);
+        status = read_head(file->bytes, &head, err);
     if (status == STK_OK && !(file->path = stki_strdup(path)))
         status = stki_fail_memory(err, (int64_t)strlen(path) + 1, path);
     if (status == STK_OK && stamped)

@@ -113,7 +113,7 @@ bool stki_hdf5_sum_fits(const stki_hdf5_super *super, const unsigned char *bytes
 
 /* ---- superblock ---- */
 
-static stk_status find_signature(const stki_file *file, int64_t *at, stk_error *err)
+stk_status stki_hdf5_find_signature(const stki_file *file, int64_t *at, stk_error *err)
 {
     char head[8];
 
@@ -125,7 +125,11 @@ static stk_status find_signature(const stki_file *file, int64_t *at, stk_error *
         if (!memcmp(head, "\x89HDF\r\n\x1a\n", 8))
             return STK_OK;
     }
-    return stki_fail_at(err, STK_E_CORRUPT, (stki_place){file->path, -1, 0, NULL, NULL}, "no HDF5 signature");
+    return stki_fail_at(err, file->size < 8 ? STK_E_TRUNCATED : STK_E_CORRUPT,
+                        (stki_place){file->path, -1, 0,
+                                     file->size < 8 ? STKI_TEXT("%d bytes", (int)file->size) : "something else",
+                                     "the signature of an HDF5 file at 0, 512, 1024, 2048, …"},
+                        "not an HDF5 file");
 }
 
 /* What is behind the base address. */
@@ -164,7 +168,7 @@ stk_status stki_hdf5_super_read(const stki_file *file, stki_hdf5_super *out, stk
     unsigned char block[96] = {0};
     int64_t at, room;
     int sizes, place;
-    stk_status status = find_signature(file, &at, err);
+    stk_status status = stki_hdf5_find_signature(file, &at, err);
 
     *out = (stki_hdf5_super){.file = file};
     if (status != STK_OK)

@@ -167,16 +167,35 @@ stk_status stki_hdf5_fail_chunk(stk_error *err, const char *path, const char *na
     return report(err, class_of(&said, STK_E_CORRUPT), &said, path, name, what);
 }
 
-bool stki_hdf5_thread_safe(void)
+/* ---- which library it is ---- */
+
+static pthread_once_t asked = PTHREAD_ONCE_INIT;
+static char version[40];
+static bool thread_safe;
+
+static void ask(void)
 {
+    unsigned major = 0, minor = 0, release = 0;
     hbool_t safe = 0;
     stki_hdf5_guard guard;
 
     stki_hdf5_enter(&guard, false);
-    if (H5is_library_threadsafe(&safe) < 0)
-        safe = 0;
+    (void)H5get_libversion(&major, &minor, &release);
+    thread_safe = H5is_library_threadsafe(&safe) >= 0 && safe;
     stki_hdf5_leave(&guard);
-    return safe;
+    stki_text(version, sizeof version, "%u.%u.%u", major, minor, release);
+}
+
+const char *stki_hdf5_version(void)
+{
+    pthread_once(&asked, ask);
+    return version;
+}
+
+bool stki_hdf5_thread_safe(void)
+{
+    pthread_once(&asked, ask);
+    return thread_safe;
 }
 
 stk_status stki_hdf5_check_fork(int64_t generation, const char *path, stk_error *err)

@@ -31,6 +31,8 @@ stk_status stki_hdf5_fail(stk_error *err, stk_status otherwise, const char *path
 /* The same where the size of a chunk was asked for. *missing: nothing below the data set failed, so there is no such
  * chunk. */
 stk_status stki_hdf5_fail_chunk(stk_error *err, const char *path, const char *name, const char *what, bool *missing);
+/* "1.10.8". Asked once, like the next one. */
+const char *stki_hdf5_version(void);
 /* Does the library here lock by itself? */
 bool stki_hdf5_thread_safe(void);
 

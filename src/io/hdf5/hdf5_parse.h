@@ -24,6 +24,8 @@ typedef struct stki_hdf5_super {
     int leaf_k, internal_k; /* nodes of groups hold up to twice as many entries; if plain */
 } stki_hdf5_super;
 
+/* Where the superblock begins. STK_E_CORRUPT, STK_E_TRUNCATED: there is no signature in any of its places. */
+stk_status stki_hdf5_find_signature(const stki_file *file, int64_t *at, stk_error *err);
 stk_status stki_hdf5_super_read(const stki_file *file, stki_hdf5_super *out, stk_error *err);
 
 /* ---- bytes ---- */

@@ -62,6 +62,8 @@ struct stki_finisher {
 const stki_finisher_ops *stki_finisher_find(const char *name);
 const stki_finisher_ops *stki_finisher_of(const stki_node *encode);
 extern const stki_finisher_ops *const stki_finishers[]; /* ended by NULL */
+/* "keep, jpeg or {transcode: jpeg}": what may stand at `encode`. Returns the buffer. */
+const char *stki_finisher_list(char *buffer, int size);
 /* `output.fields.NAME` without an encoder; those of encoders are choices of its table. */
 typedef struct stki_finish_options {
     const char *encode, *extension;

@@ -1,6 +1,7 @@
 /* finishers.c: what can be done to rows between loader and sink; a line each. */
 #include "error.h"
 #include "finish.h"
+#include "nearest_word.h"
 #include <string.h>
 
 const stki_finisher_ops *const stki_finishers[] = {
@@ -33,6 +34,17 @@ bool stki_finish_about(const stki_option_table *table, FILE *to)
 
 const stki_option_table stki_finish_table =
     STKI_OPTION_TABLE_WITH("output.fields.NAME", rows, .choice = finisher_table);
+
+const char *stki_finisher_list(char *buffer, int size)
+{
+    const char *names[sizeof stki_finishers / sizeof stki_finishers[0]];
+    int count = 0;
+
+    for (; stki_finishers[count]; count++)
+        names[count] =
+            stki_finishers[count] == &stki_finish_transcode ? "{transcode: jpeg}" : stki_finishers[count]->name;
+    return stki_word_list(names, count, buffer, size);
+}
 
 const stki_finisher_ops *stki_finisher_find(const char *name)
 {

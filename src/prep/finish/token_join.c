@@ -4,6 +4,7 @@
 #include "token_join.h"
 #include "allocate.h"
 #include "error.h"
+#include "token_split.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -210,8 +211,8 @@ static int64_t join_long(chain *c)
     return count;
 }
 
-/* A part is looked at once at the beginning: as many entries as bytes. Of the rest most are old soon; the more room
- * there is, the seldomer they are swept out. */
+/* A part is looked at once at the beginning: as many entries as bytes. Of the rest most are soon out of date; the
+ * more room there is, the less often they are swept out. */
 static int64_t heap_room(int64_t length)
 {
     return length + length / 4;
@@ -228,13 +229,15 @@ stk_status stki_token_join(const stki_vocabulary *v, stki_token_joiner *joiner, 
                            const uint32_t **ids, int64_t *count, stk_error *err)
 {
     chain c = {.v = v, .bytes = bytes};
+    char words[STKI_TOKEN_PATTERN_LIST];
     stk_status status;
 
     if (length > INT32_MAX - 1)
         return stki_fail(err, STK_E_LIMIT,
-                         "a piece of text: found %" PRId64 " bytes, expected at most %d: give split: gpt2, cl100k or "
-                                                           "o200k, or a pattern, so that texts are split first",
-                         length, INT32_MAX - 1);
+                         "a piece of text: found %" PRId64
+                         " bytes, expected at most %d: give split: %s, or a pattern, so "
+                         "that texts are split first",
+                         length, INT32_MAX - 1, stki_token_pattern_list(NULL, words, sizeof words));
     status = reserve(joiner, stki_token_join_bytes(length), err);
     if (status != STK_OK)
         return status;

@@ -8,6 +8,7 @@
 #include "token_split.h"
 #include "allocate.h"
 #include "error.h"
+#include "nearest_word.h"
 #include "text_build.h"
 #include <inttypes.h>
 #include <pcre2.h>
@@ -37,7 +38,6 @@ static const struct {
               "(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
               "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
 };
-const char *const stki_token_pattern_names[] = {"gpt2", "cl100k", "o200k", NULL};
 
 struct stki_token_split {
     pcre2_general_context *memory;
@@ -57,6 +57,17 @@ const char *stki_token_pattern(const char *name)
         if (strcmp(known[i].name, name) == 0)
             return known[i].pattern;
     return NULL;
+}
+
+const char *stki_token_pattern_list(const char *last, char *buffer, int size)
+{
+    enum { KNOWN = sizeof known / sizeof known[0] };
+    const char *all[KNOWN + 1];
+
+    for (int i = 0; i < KNOWN; i++)
+        all[i] = known[i].name;
+    all[KNOWN] = last;
+    return stki_word_list(all, last ? KNOWN + 1 : KNOWN, buffer, size);
 }
 
 const char *stki_token_split_version(char buffer[64])

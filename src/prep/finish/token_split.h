@@ -10,9 +10,11 @@
 typedef struct stki_token_split stki_token_split;
 typedef struct stki_token_finder stki_token_finder; /* one thread's */
 
-/* The patterns that are known by name: "gpt2", "cl100k", "o200k"; NULL: no such name. */
+/* The patterns that are known by name; NULL: no such name. */
 const char *stki_token_pattern(const char *name);
-extern const char *const stki_token_pattern_names[]; /* ended by NULL */
+/* "gpt2, cl100k or o200k"; with a `last` name after them where it is not NULL. Returns the buffer. */
+enum { STKI_TOKEN_PATTERN_LIST = 64 };
+const char *stki_token_pattern_list(const char *last, char *buffer, int size);
 
 /* \s in it means the characters of Unicode's White_Space property, as in the libraries these patterns were written for.
  * `ruby`: it is written for Oniguruma with the syntax of Ruby, as those of a tokenizer.json are: ^ and $ are the ends

@@ -32,17 +32,10 @@ struct stki_token_scratch {
 
 static stk_status no_such_split(const char *found, stk_error *err)
 {
-    char words[160];
-    const char *all[8];
-    int count = 0;
+    char words[STKI_TOKEN_PATTERN_LIST];
 
-    while (stki_token_pattern_names[count] && count < 7) {
-        all[count] = stki_token_pattern_names[count];
-        count++;
-    }
-    all[count++] = "none";
     return stki_fail(err, STK_E_CONFIG, "split: found %s, expected %s", found,
-                     stki_word_list(all, count, words, sizeof words));
+                     stki_token_pattern_list("none", words, sizeof words));
 }
 
 /* The expression that replaces what the file says; *out stays NULL where text is not cut. */
@@ -61,16 +54,17 @@ static stk_status choose_pattern(const stki_tokenizer_opts *opts, const char **o
 static stk_status choose_steps(stki_tokenizer *t, const stki_tokenizer_opts *opts, stk_error *err)
 {
     const stki_vocabulary *v = t->vocabulary;
+    char words[STKI_TOKEN_PATTERN_LIST];
     const char *pattern;
     stk_status status;
 
     t->steps = &v->then;
     if (!opts->split && !opts->pattern)
-        return v->by_pairs ? STK_OK
-                           : stki_fail(err, STK_E_CONFIG,
-                                       "%s does not state how text is split before encoding: set split: gpt2, cl100k, "
-                                       "o200k or none, or a pattern",
-                                       v->path);
+        return v->by_pairs
+                   ? STK_OK
+                   : stki_fail(err, STK_E_CONFIG,
+                               "%s does not state how text is split before encoding: set split: %s, or a pattern",
+                               v->path, stki_token_pattern_list("none", words, sizeof words));
     if (v->by_characters)
         return stki_fail(err, STK_E_CONFIG,
                          "%s: found %s, which a vocabulary of characters does not take: its spaces are marked by its "

@@ -90,7 +90,7 @@ int64_t stki_vocabulary_named(const stki_vocabulary *vocabulary, const char *nam
 
 stk_status stki_vocabulary_create(const char *path, stki_vocabulary **out, stk_error *err);
 /* Further tokens; their order is that in which they are added. STK_E_CORRUPT: the bytes or the id are there already
- * (checked at the end by stki_vocabulary_finish). `bytes` NULL: room for `length` bytes, which the caller fills in. */
+ * (checked at the end by stki_vocabulary_finish). */
 stk_status stki_vocabulary_add(stki_vocabulary *vocabulary, const uint8_t *bytes, int64_t length, int64_t id,
                                stk_error *err);
 /* An id that no text comes to. */
