@@ -2,13 +2,13 @@
 #include "color_rows.h"
 #include "float_control.h"
 
-/* A row as the steps go over it. */
+/* A row as it is processed by the steps. */
 typedef struct canvas {
     const stki_color_loops *loops;
-    const uint8_t *first;       /* of its first pixel */
+    const uint8_t *first;       /* address of its first pixel */
     int64_t down, right, apart; /* bytes to the next line, pixel and channel */
     int channels;
-    int64_t lines, width, step; /* step: lines at a time */
+    int64_t lines, width, step; /* step: lines processed at a time */
     float *planes[3];
 } canvas;
 
@@ -47,7 +47,7 @@ static void load(const canvas *c, int64_t line, int64_t count)
     }
 }
 
-/* The grey mean of the image behind the first `count` steps. */
+/* The gray mean of the image after the first `count` steps. */
 static float mean_of(const canvas *c, const stki_color_step *steps, int count, const float *means)
 {
     const bool color = c->channels == 3;

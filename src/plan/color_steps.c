@@ -1,4 +1,4 @@
-/* color_steps.c: see color_steps.h. Names and parameters are torchvision's. */
+/* color_steps.c: see color_steps.h. Names and parameters follow torchvision. */
 #include "color_steps.h"
 #include "error.h"
 #include "float_control.h"
@@ -47,7 +47,7 @@ static stk_status read_adjustment(const reading *r, stk_error *err)
     return number(r->node, k == 3 ? -0.5 : 0, k == 3 ? 0.5 : 1e30, &r->step->low[0], err);
 }
 
-/* x: 1 - x to 1 + x, not below 0 (of the hue: -x to x), or [low, high]. */
+/* x: from 1 - x (at least 0) to 1 + x (for hue: -x to x), or [low, high]. */
 static stk_status read_spread(const reading *r, int k, const stki_node *node, stk_error *err)
 {
     const double least = k == 3 ? -0.5 : 0, most = k == 3 ? 0.5 : 1e30, middle = k == 3 ? 0 : 1;
@@ -176,7 +176,7 @@ static stki_color_step adjustment(enum stki_color_kind kind, double factor)
     return (stki_color_step){.kind = kind, .factor = (float)factor, .rest = (float)(1 - factor)};
 }
 
-/* The order of the four first, then their factors, all of them whatever is used: torchvision's ColorJitter. */
+/* As in torchvision's ColorJitter: draws the order of the four first, then all their factors, whether used or not. */
 static int draw_jitter(const stki_color_operation_step *s, stki_draw *draw, stki_color_step *out)
 {
     int order[4], count = 0;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static const uint64_t DRAW_TAG = UINT64_C(0x64726177); /* "draw": keeps these apart from the order's */
+static const uint64_t DRAW_TAG = UINT64_C(0x64726177); /* "draw": separates these draws from the order's */
 
 static uint64_t pair(const stki_philox *block, int at)
 {
@@ -21,7 +21,7 @@ uint64_t stki_draw_key(uint64_t seed, int64_t epoch)
 uint64_t stki_draw_name(const char *name, const char *operation)
 {
     const char *const texts[] = {name, operation};
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a, the texts with their ends */
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a of the strings including their terminators */
     stki_philox block;
 
     for (int i = 0; i < 2; i++)
@@ -30,7 +30,7 @@ uint64_t stki_draw_name(const char *name, const char *operation)
             if (!*at)
                 break;
         }
-    block = stki_philox_draw(hash, DRAW_TAG, 0); /* FNV mixes its last letters badly */
+    block = stki_philox_draw(hash, DRAW_TAG, 0); /* FNV mixes the last letters badly */
     return pair(&block, 0);
 }
 
@@ -89,7 +89,7 @@ bool stki_draw_chance(stki_draw *draw, double p)
     return stki_draw_unit(draw) < p;
 }
 
-/* The polar method of Marsaglia and Bray (1964), which gives two. */
+/* The polar method of Marsaglia and Bray (1964), which yields two numbers. */
 static void normal_pair(stki_draw *draw, double out[2])
 {
     for (;;) {
@@ -137,7 +137,7 @@ static double gamma_of(stki_draw *draw, double alpha)
     }
 }
 
-/* Jöhnk (1964), for parameters up to 1, in logarithms: a small parameter's powers are below any number. */
+/* Jöhnk (1964), for parameters up to 1, in logarithms, because the powers for a small parameter underflow. */
 static double johnk(stki_draw *draw, double alpha, double beta)
 {
     for (;;) {
@@ -170,7 +170,7 @@ double stki_draw_beta(stki_draw *draw, double alpha, double beta)
 
 /* ---- exp and log ---- */
 
-/* ln 2 in two parts: the first one times a whole number up to 2^11 is exact. */
+/* ln 2 in two parts: the product of the first part with an integer up to 2^11 is exact. */
 static const double LN2_HIGH = 0x1.62e42fefa0000p-1, LN2_LOW = 0x1.cf79abc9e3b3ap-40;
 
 /* x = m 2^e with m between sqrt(1/2) and sqrt(2), ln m = 2 artanh((m - 1) / (m + 1)). */

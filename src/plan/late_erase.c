@@ -1,5 +1,4 @@
-/* late_erase.c: rows of random_erasing and cutout: a box of a row that is made otherwise gets a value, or noise. See
- * late_rows.h. */
+/* late_erase.c: random_erasing and cutout: a box in a finished row gets a value, or noise. See late_rows.h. */
 #include "allocate.h"
 #include "convert_internal.h"
 #include "error.h"
@@ -14,7 +13,7 @@ static const stki_node *step(const stki_field_plan *plan)
     return plan->erase.step ? plan->erase.step->node : NULL;
 }
 
-/* A box that does not fit has no place. Rows without pixels have none to erase. */
+/* Rejects a box that does not fit. Rows without pixels have nothing to erase. */
 static stk_status check_cutout(const stki_field_plan *plan, stk_error *err)
 {
     const stki_erase *erase = plan->erase.step;
@@ -53,7 +52,7 @@ static stk_status resolve(stki_field_plan *plan, stk_error *err)
     return check_cutout(plan, err);
 }
 
-/* As a conversion stores it. */
+/* Stores a value as a conversion does. */
 static void store(const stki_field_plan *plan, float y, uint8_t *to)
 {
     const stki_fold *fold = plan->fold;
@@ -69,8 +68,8 @@ static void store(const stki_field_plan *plan, float y, uint8_t *to)
     stki_convert_store(stki_convert_dst_of(plan->dtype), &lane, to, y);
 }
 
-/* What a value of the erasing step is at the end of the list: the arithmetic behind it is what all of it came to,
- * without what came before. */
+/* Transforms a value of the erasing step to the end of the list: the arithmetic after the step is the total arithmetic
+ * without the part before it. */
 static void erased_affine(const stki_field_plan *plan, int64_t c, double *a, double *b)
 {
     const stki_fold *fold = plan->fold;
@@ -81,7 +80,7 @@ static void erased_affine(const stki_field_plan *plan, int64_t c, double *a, dou
     *b = fold->b[at] - *a * erase->before_b[before];
 }
 
-/* Of a whole dtype. */
+/* The largest value of an integer dtype. */
 static double largest_of(stk_dtype dtype)
 {
     const int bits = 8 * (int)stk_dtype_size(dtype);
@@ -97,7 +96,7 @@ static double least_of(stk_dtype dtype)
     return is_signed ? -largest_of(dtype) - 1 : 0;
 }
 
-/* Where nothing saturates on purpose, a value that rows cannot hold is a mistake. */
+/* Unless saturation is requested, a value that rows cannot represent is an error. */
 static stk_status check_erased(const stki_field_plan *plan, double value, double y, stk_error *err)
 {
     const double low = least_of(plan->dtype), high = largest_of(plan->dtype);
@@ -155,7 +154,7 @@ static void erase_with_value(const stki_field_plan *plan, const int64_t *shape, 
     stki_copy_strided(to, plan->dtype, plan->strides, plan->erase.pixel, plan->dtype, from, false, 3, shape);
 }
 
-/* Every element a normal number, channel by channel and line by line. */
+/* Fills every element with a normal number, channel by channel and line by line. */
 static void erase_with_noise(const stki_field_plan *plan, const int64_t *shape, stki_draw *draw, uint8_t *to)
 {
     enum { BLOCK = 256 };
@@ -188,7 +187,7 @@ void stki_erase_row(const stki_field_plan *plan, const stki_occasion *occasion, 
     shape[h] = box.height;
     shape[w] = box.width;
     row += box.top * plan->strides[h] + box.left * plan->strides[w];
-    stki_store_fence(); /* the row may still be on its way past the caches */
+    stki_store_fence(); /* the row may have been written with non-temporal stores */
     stki_float_control control = stki_float_enter();
     if (plan->erase.step->random)
         erase_with_noise(plan, shape, &draw, row);

@@ -1,5 +1,5 @@
-/* late_mix.c: rows of mixup and cutmix, and the labels that are mixed along; see late_rows.h. Rows that are mixed are
- * made in f32 by a plan of their own, and rounded behind it. */
+/* late_mix.c: mixup and cutmix, and the labels that are mixed along; see late_rows.h. Mixed rows are made in f32 by a
+ * separate plan and then rounded. */
 #include "convert_internal.h"
 #include "error.h"
 #include "late_rows.h"
@@ -86,7 +86,7 @@ stk_status stki_mix_link(stki_field_plan *plans, int count, stk_error *err)
     return STK_OK;
 }
 
-/* `n` contiguous f32, rounded as the plan says. */
+/* Compiles the conversion of `n` contiguous f32 that rounds as the plan requires. */
 static stk_status make_rounding(const stki_field_plan *plan, int64_t n, enum stki_stores stores, stki_convert **out,
                                 stk_error *err)
 {

@@ -42,7 +42,7 @@ static stk_status range(const stki_node *node, double *out, stk_error *err)
     return out[0] > 0 && out[0] <= out[1] ? STK_OK : stki_fail_value(err, node, "[low, high] with 0 < low <= high");
 }
 
-/* A number, one a channel, or `random`. */
+/* A number, one number per channel, or `random`. */
 static stk_status take_value(const stki_node *node, stki_erase *erase, stk_error *err)
 {
     const bool list = node && node->kind == STKI_NODE_LIST;
@@ -196,7 +196,7 @@ static double round_even(double x)
     return rest < 0.5 || (rest == 0.5 && fmod(down, 2) == 0) ? down : down + 1;
 }
 
-/* torchvision's RandomErasing: ten tries, then nothing. */
+/* torchvision's RandomErasing: gives up after ten attempts. */
 static bool draw_erasing(const stki_erase *erase, int64_t height, int64_t width, stki_draw *draw, stki_rectangle *out)
 {
     const double area = (double)height * (double)width;
@@ -237,7 +237,7 @@ bool stki_erase_draw(const stki_erase *erase, const stki_occasion *occasion, int
     return erases;
 }
 
-/* torchvision's CutMix: a box of the share 1 - lambda around a uniform middle, cut at the edges. */
+/* torchvision's CutMix: a box with the share 1 - lambda around a uniformly drawn center, clipped at the edges. */
 static void draw_box(double lambda, int64_t height, int64_t width, stki_draw *draw, stki_mixing *out)
 {
     const int64_t x = stki_draw_below(draw, width), y = stki_draw_below(draw, height);

@@ -3,7 +3,7 @@
 #include "tensor_internal.h"
 #include <string.h>
 
-/* Lines of the block where nothing else comes. */
+/* Lines of the block that only contain padding. */
 static void fill_lines(const stki_field_plan *plan, const stki_block *block, void *to, int64_t lines)
 {
     const stk_dtype dtype = plan->field->dtype;
@@ -22,7 +22,7 @@ static void fill_lines(const stki_field_plan *plan, const stki_block *block, voi
     stki_copy_strided(to, dtype, block->strides, plan->image.fill, dtype, strides, false, 3, shape);
 }
 
-/* Pixels that lie side by side in the view as in the block, and a fill of one byte value. */
+/* Whether pixels are contiguous in view and block, and the fill is a single byte value. */
 static bool pads_by_lines(const stki_field_plan *plan, const stki_block *block, const stk_tensor *view)
 {
     const int x = plan->image.width_axis, c = plan->image.channel_axis;
@@ -32,7 +32,7 @@ static bool pads_by_lines(const stki_field_plan *plan, const stki_block *block, 
            view->strides[c] == block->strides[c];
 }
 
-/* One line of a window: a view's line with its padding left and right. */
+/* One line of a window: a line of the view with its padding on the left and right. */
 static void pad_line(const stki_field_plan *plan, const stki_block *block, const stki_pad_axis *axis,
                      const uint8_t *line, uint8_t *to)
 {
@@ -71,7 +71,7 @@ static void pad_by_lines(const stki_field_plan *plan, const stki_block *block, c
             const uint8_t *from =
                 (const uint8_t *)view->data + (run->from + run->step * (y - run->to)) * view->strides[0];
 
-            if (y + AHEAD < run->to + run->length) /* while these lines are converted, the next ones come */
+            if (y + AHEAD < run->to + run->length) /* prefetches the next lines while these are converted */
                 for (int64_t i = 0; i < view->strides[0]; i += 64)
                     __builtin_prefetch(from + AHEAD * run->step * view->strides[0] + i, 0, 2);
             pad_line(plan, block, &placing->pad_x, from, to);
@@ -81,7 +81,7 @@ static void pad_by_lines(const stki_field_plan *plan, const stki_block *block, c
     }
 }
 
-/* Each run in both directions is a view of its own. */
+/* Each pair of a vertical and a horizontal run is a view. */
 void stki_pad_lines(const stki_field_plan *plan, const stki_block *block, const stki_placing *placing,
                     const stk_tensor *view, int64_t first, int64_t count, uint8_t *to)
 {

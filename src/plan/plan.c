@@ -28,7 +28,7 @@ static stk_status read_layout(const stki_field_config *config, const char *name,
                            *name ? name : "\"\"", of_source ? " or nhwc" : ", nhwc or channels_last");
 }
 
-/* What the config says of the source, or what the format does. */
+/* The source layout from the config, or else from the format. */
 static stk_status source_layout(const stki_field_config *config, const stki_field *field, enum stki_layout *out,
                                 stk_error *err)
 {
@@ -46,7 +46,8 @@ static stk_status source_layout(const stki_field_config *config, const stki_fiel
     return STK_OK;
 }
 
-/* Which axis of the sample stands at each axis of a row, and how many channels the sample has (0: none declared). */
+/* Determines which axis of the sample is at each axis of a row, and how many channels the sample has (0: none
+ * declared). */
 static stk_status resolve_axes(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
                                int64_t *channels, stk_error *err)
 {
@@ -114,7 +115,7 @@ stk_status stki_plan_check(const stki_field_config *config, stk_error *err)
 
 /* ---- rows ---- */
 
-/* Row-major strides in the order of the memory: for channels_last that is H, W, C behind a C, H, W shape. */
+/* Row-major strides in memory order: for channels_last that is H, W, C with a shape of C, H, W. */
 static stk_status resolve_strides(stki_field_plan *plan, stk_error *err)
 {
     static const int hwc_of_chw[] = {1, 2, 0};
@@ -132,7 +133,8 @@ static stk_status resolve_strides(stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
-/* Entries along axis 0 that `max_bytes` of the source's samples hold, whatever the longest in the files is. */
+/* Number of entries along axis 0 that `max_bytes` of the source's samples can hold, whatever the longest one in the
+ * files is. */
 static int64_t longest_of(const stki_field *field, int64_t max_bytes)
 {
     int64_t bytes = stk_dtype_size(field->dtype);
@@ -161,7 +163,7 @@ static stk_status resolve_varying(stki_field_plan *plan, stk_error *err)
 static stk_status resolve(const stki_field_config *config, const stki_field *field, bool unrounded,
                           stki_field_plan *plan, stk_error *err);
 
-/* The same rows in f32, before they are rounded. */
+/* Makes the plan of the same rows in unrounded f32. */
 static stk_status make_unrounded(stki_field_plan *plan, stk_error *err)
 {
     plan->inner = stki_zalloc(sizeof *plan->inner);
@@ -295,7 +297,7 @@ void stki_plan_list_tensors(stki_field_plan *plan)
 
 stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err)
 {
-    const bool mixed = plan->inner && !stki_plan_is_window(plan); /* from the worker's memory */
+    const bool mixed = plan->inner && !stki_plan_is_window(plan); /* converted from the worker's scratch memory */
     stk_status status = plan->converts ? stki_conversions_compile(plan, stores, bytes_in_flight, err) : STK_OK;
 
     if (status == STK_OK)

@@ -1,5 +1,5 @@
-/* plan_convert.c: the conversions of a plan: of every way in which its shards are stored, in every orientation in which
- * rows can come; by strips of lines where rows go through a worker's memory. See plan.h. */
+/* plan_convert.c: compiles the conversions of a plan: for every storage format among its shards and every possible
+ * orientation; in strips of lines if rows pass through a worker's memory. See plan.h. */
 #include "allocate.h"
 #include "error.h"
 #include "plan.h"
@@ -7,21 +7,21 @@
 #include <math.h>
 #include <string.h>
 
-/* What all conversions of a plan have in common. */
+/* Parameters shared by all conversions of a plan. */
 typedef struct making {
     const float *a, *b;
     enum stki_stores stores;
     int64_t bytes_in_flight;
 } making;
 
-/* Strides of the sample (along its axes) as a row sees them that comes in this orientation. */
+/* Strides of the sample (along its axes) as seen by a row in this orientation. */
 static void turn_strides(const stki_field_plan *plan, stki_orientation o, const int64_t *from, int64_t *to)
 {
     const int y = plan->image.height_axis, x = plan->image.width_axis;
 
     for (int i = 0; i < plan->ndim; i++)
         to[i] = from[i];
-    if (y == x) /* no image */
+    if (y == x) /* not an image */
         return;
     to[o.transpose ? x : y] = o.flip_u ? -from[y] : from[y];
     to[o.transpose ? y : x] = o.flip_v ? -from[x] : from[x];
@@ -49,7 +49,7 @@ static void describe(const stki_field_plan *plan, const stki_reader *shard, cons
         .stores = m->stores,
         .bytes_in_flight = m->bytes_in_flight,
     };
-    if (plan->device.convert) { /* the samples as they are: the arithmetic is the device's */
+    if (plan->device.convert) { /* unchanged samples: the device does the arithmetic */
         desc->affine = false;
         desc->channel_axis = -1;
         desc->channels = 1;
@@ -75,7 +75,7 @@ static bool same_geometry(const stki_field_plan *plan, const stki_reader *x, con
     return x->swapped == y->swapped && memcmp(x->strides, y->strides, (size_t)x->ndim * sizeof x->strides[0]) == 0;
 }
 
-/* A conversion of `lines` pixel rows of the block into as many of the row. */
+/* A conversion of `lines` pixel rows of the block into the same number in the row. */
 static stk_status compile_strip(stki_field_plan *plan, stki_convert_desc desc, int64_t lines, stki_convert **out,
                                 stk_error *err)
 {
@@ -83,7 +83,7 @@ static stk_status compile_strip(stki_field_plan *plan, stki_convert_desc desc, i
     return stki_convert_create(&desc, out, err);
 }
 
-/* Stores that bypass the caches are bound by memory, so resizing or padding between them costs nothing. */
+/* Non-temporal stores are limited by memory bandwidth, so resizing or padding between them is free. */
 static stk_status compile_strips(stki_field_plan *plan, const making *m, stk_error *err)
 {
     enum { STRIP_BYTES = 12 << 10, LINES = 4 };
@@ -113,7 +113,7 @@ static stk_status compile_strips(stki_field_plan *plan, const making *m, stk_err
     return status;
 }
 
-/* Rows, or `lines` lines of them, from f32 planes of as many lines as `high` says. */
+/* Rows, or `lines` lines of them, from f32 planes of `high` lines. */
 static void describe_planes(const stki_field_plan *plan, const making *m, int64_t lines, int64_t high,
                             stki_convert_desc *desc)
 {
@@ -128,7 +128,7 @@ static void describe_planes(const stki_field_plan *plan, const making *m, int64_
     desc->src_strides[c] = high * width * size;
 }
 
-/* Colours change in f32, between the bytes and the conversion. */
+/* Color steps run in f32, between the bytes and the conversion. */
 static stk_status compile_colors(stki_field_plan *plan, const making *m, stk_error *err)
 {
     enum { STRIP_BYTES = 24 << 10 };
@@ -142,7 +142,7 @@ static stk_status compile_colors(stki_field_plan *plan, const making *m, stk_err
     plan->image.strip_rows = strip;
     plan->image.strip_bytes = strip * line;
     describe_planes(plan, m, lines, lines, &desc);
-    status = stki_convert_create(&desc, &plan->convert.turned[0], err); /* what is said of the whole row */
+    status = stki_convert_create(&desc, &plan->convert.turned[0], err); /* for descriptions of the whole row */
     if (status != STK_OK)
         return status;
     plan->convert.count = 1;
@@ -154,7 +154,7 @@ static stk_status compile_colors(stki_field_plan *plan, const making *m, stk_err
     return stki_convert_create(&desc, &plan->image.last_strips[0], err);
 }
 
-/* From samples of this shard, or (NULL) from the block, in every orientation that can come. */
+/* Compiles conversions from this shard's samples, or (NULL) from the block, in every possible orientation. */
 static stk_status compile_turned(const stki_field_plan *plan, const stki_reader *shard, const making *m,
                                  stki_convert **out, stk_error *err)
 {

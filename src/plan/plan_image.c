@@ -17,14 +17,15 @@ static stk_status first_shape(const stki_field *field, int64_t *shape, stk_error
     return stki_reader_shape(shard, within, shape, err);
 }
 
-/* Images of different shapes that nothing makes alike but that are said to be: told when one is not. */
+/* Images of different shapes that are declared uniform without a step that makes them so: an error is reported when one
+ * differs. */
 static stk_status take_first_shape(stki_field_plan *plan, stk_error *err)
 {
     plan->image.uniform = plan->field->variable;
     return plan->image.uniform ? first_shape(plan->field, plan->image.sample_shape, err) : STK_OK;
 }
 
-/* Between numbers of classes lies nothing. `step`: one that would make something of it; NULL: none does. */
+/* Class numbers cannot be interpolated. `step`: a step that would do so; NULL: none. */
 static stk_status check_colors_allowed(const stki_field_plan *plan, const char *step, const char *unless,
                                        stk_error *err)
 {
@@ -62,7 +63,7 @@ static stk_status check_resizable(const stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
-/* Samples of one shape: what does not fit fails now and not with the first batch. */
+/* For samples of one shape: a step that does not fit fails now instead of with the first batch. */
 static stk_status place_first(stki_field_plan *plan, stk_error *err)
 {
     const int64_t *shape = plan->image.sample_shape;
@@ -81,7 +82,7 @@ static stk_status place_first(stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
-/* `why` is the step behind which shapes differ. */
+/* `why` is the step after which shapes differ. */
 static stk_status fail_shapes(const stki_field_plan *plan, const stki_geometry_step *why, int64_t height, int64_t width,
                               stk_error *err)
 {
@@ -101,7 +102,7 @@ static stk_status fail_shapes(const stki_field_plan *plan, const stki_geometry_s
         (long long)height, (long long)width);
 }
 
-/* What geometry makes of the samples; its result must have one shape. */
+/* Applies geometry to the samples' shape; the result must have a single shape. */
 static stk_status resolve_geometry(stki_field_plan *plan, int64_t *image, stk_error *err)
 {
     const stki_field *field = plan->field;
@@ -134,7 +135,7 @@ static stk_status resolve_geometry(stki_field_plan *plan, int64_t *image, stk_er
     return STK_OK;
 }
 
-/* The block holds a window as it is before it is turned. */
+/* The block holds a window before it is reoriented. */
 static stk_status resolve_block(stki_field_plan *plan, const int64_t *image, stk_error *err)
 {
     const bool transposes = plan->image.orientations > 0xf;
@@ -168,7 +169,7 @@ static stk_status resolve_colors(stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
-/* Rows in shapes of their own: geometry whose results differ is as good as any. */
+/* For rows with their own shapes: results of any shape are allowed. */
 static stk_status resolve_own_geometry(stki_field_plan *plan, stk_error *err)
 {
     plan->image.resample = true;
@@ -262,7 +263,7 @@ stk_status stki_plan_image_link(stki_field_plan *plan, const stki_field_plan *pl
 
 /* ---- fill ---- */
 
-/* `fill` would be clamped. */
+/* Rejects a `fill` that would be clamped. */
 static stk_status check_fill(const stki_field_plan *plan, stk_error *err)
 {
     const int64_t size = stk_dtype_size(plan->field->dtype), none = 0, one = 1;

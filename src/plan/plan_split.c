@@ -1,7 +1,6 @@
-/* plan_split.c: a plan in two parts. The workers make rows of the stored dtype: they decode, crop, resize, pad and
- * turn, which for images ends in rows of u8. A device makes the consumer's rows of them: arithmetic, cast, quantization
- * and layout. See plan.h.
- */
+/* plan_split.c: divides a plan in two. The workers make rows of the stored dtype: they decode, crop, resize, pad and
+ * reorient, which for images gives rows of u8. A device makes the delivered rows from them: arithmetic, cast,
+ * quantization and layout. See plan.h. */
 #include "allocate.h"
 #include "error.h"
 #include "late_rows.h"
@@ -9,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is done to rows that are converted already; NULL: nothing. */
+/* The name of a step that runs on converted rows; NULL: none. */
 static const char *late_step(const stki_field_plan *plan)
 {
     const stki_node *step = stki_late_step(plan);

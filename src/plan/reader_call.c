@@ -1,7 +1,8 @@
-/* reader_call.c: the user's own transforms: a table of named functions, and the reader that runs one of them on each
- * sample of another reader, into the worker's memory.
+/* reader_call.c: user-defined transforms: a table of named functions, and the reader that runs one of them on each
+ * sample of another reader, writing to the worker's memory.
  *
- * Threads. The table has a lock; a reader copies its entry when it is opened and looks at the table no more. */
+ * Threads. The table has a lock; a reader copies its entry when it is opened and does not access the table afterwards.
+ */
 #include "allocate.h"
 #include "error.h"
 #include "first_steps.h"
@@ -83,12 +84,12 @@ static stk_status look_up(const char *name, const stki_node *node, stk_transform
 /* ---- the reader ---- */
 
 struct calling {
-    stki_reader base; /* first member */
+    stki_reader base; /* must be first */
     stki_reader_ops ops;
     stki_reader *inner;
     stk_transform transform;
     char name[NAME];
-    int64_t bytes; /* of a sample that comes out */
+    int64_t bytes; /* size of an output sample */
 };
 
 static const struct calling *calling_of(const stki_reader *base)
@@ -96,9 +97,8 @@ static const struct calling *calling_of(const stki_reader *base)
     return (const struct calling *)(const void *)base;
 }
 
-/* Whether a status says how the run goes on (it timed out, was cancelled or closed, has ended, was asked wrongly) and
- * not what is the matter with one sample; so does one that is none. From a function for one sample it would pass for
- * the loader's own. */
+/* Whether a status controls the run (timeout, cancelled, closed, end, bad argument) instead of describing an error in
+ * one sample, or is not a valid status. From a function for one sample it would be mistaken for the loader's own. */
 static bool steers(stk_status status)
 {
     switch (status) {
@@ -191,7 +191,7 @@ static void calling_destroy(stki_reader *base)
     stki_free(c);
 }
 
-/* What comes out: by default what goes in. */
+/* Determines the output's form; by default that of the input. */
 static stk_status shape_of(struct calling *c, const stki_node *node, stk_error *err)
 {
     stk_tensor in = {.dtype = c->inner->dtype, .ndim = c->inner->ndim, .device = stk_device_cpu()}, out;

@@ -1,5 +1,5 @@
-/* reader_shape.c: a reader around another, whose samples have the same elements in other axes. Elements that lie side
- * by side are only seen in another way; nothing is copied, and the fast path stays. */
+/* reader_shape.c: a reader that wraps another one and gives its samples other axes with the same elements. Contiguous
+ * elements are only viewed differently: nothing is copied, and the fast path is kept. */
 #include "allocate.h"
 #include "error.h"
 #include "first_steps.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct shaped {
-    stki_reader base; /* first member */
+    stki_reader base; /* must be first */
     stki_reader_ops ops;
     stki_reader *inner;
 };

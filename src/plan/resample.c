@@ -20,7 +20,7 @@ void stki_resampler_fini(stki_resampler *resampler)
     stki_scratch_fini(&resampler->box);
 }
 
-/* Puts field, file and record before the message. */
+/* Inserts field, file and record before the message. */
 static stk_status place(const stki_field_plan *plan, const stki_reader *shard, int64_t within, stk_status status,
                         stk_error *err)
 {
@@ -31,7 +31,7 @@ static stk_status place(const stki_field_plan *plan, const stki_reader *shard, i
 
 /* ---- shapes ---- */
 
-/* Samples that nothing crops or resizes must be alike: what the first one of the field is, every other one is. */
+/* Without crops or resizes, all samples of a field must have the shape of the first one. */
 static stk_status other_shape(const stki_field_plan *plan, const stki_reader *shard, int64_t within,
                               const int64_t *shape, stk_error *err)
 {
@@ -70,7 +70,7 @@ static stk_status shape_of(const stki_field_plan *plan, const stki_reader *shard
     return STK_OK;
 }
 
-/* The sample's own box: four numbers of whatever type in another field. */
+/* Reads the sample's own box: four numbers of any dtype in another field. */
 static stk_status read_box(const stki_field_plan *plan, stki_resampler *resampler, int64_t index, double *box,
                            stk_error *err)
 {
@@ -90,8 +90,8 @@ static stk_status read_box(const stki_field_plan *plan, stki_resampler *resample
 
 /* ---- before reading ---- */
 
-/* How many pixels of the part are enough. An image that is decoded smaller but not below that is looked at within the
- * same part: the filter reaches as far in its larger pixels. */
+/* Tells the reader how many pixels of the part are sufficient. An image decoded at a smaller size, but not below that,
+ * is viewed within the same part: the filter covers the same area in its larger pixels. */
 static void ask_for_less(const stki_field_plan *plan, stki_resampler *resampler)
 {
     const stki_resize_job *job = &resampler->placing.job;
@@ -103,7 +103,7 @@ static void ask_for_less(const stki_field_plan *plan, stki_resampler *resampler)
     want->enough_width = (int64_t)ceil((double)job->out_width * width / (job->box[2] - job->box[0]));
 }
 
-/* The box that the job looks at, along the sample's own axes. */
+/* Requests the part that the job reads, along the sample's own axes. */
 static void ask(const stki_field_plan *plan, stki_resampler *resampler)
 {
     const stki_resize_support *part = stki_resizer_support(resampler->resizer);
@@ -163,7 +163,7 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
     placing->job.channels =
         geometry->resizes ? (int)(shape[plan->image.channel_axis] * stk_dtype_size(plan->field->dtype)) : 1;
     if (!geometry->resizes)
-        placing->job.filter = STKI_FILTER_NEAREST; /* whole pixels: nothing is computed */
+        placing->job.filter = STKI_FILTER_NEAREST; /* whole pixels: nothing to interpolate */
     if (status == STK_OK)
         stki_image_placed_shape(plan, shape, placing, resampler->row_shape);
     if (status == STK_OK)
@@ -177,7 +177,7 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
 
 /* ---- after reading: the pixels that the row needs ---- */
 
-/* One direction of an image that the reader has made smaller: the pixels that the part touches, and the box in them. */
+/* One axis of an image that the reader has scaled down: the pixels that the part touches, and the box within them. */
 static void scale_axis(int64_t scale, int64_t whole, int64_t *start, int64_t *size, double *low, double *high)
 {
     const int64_t first = *start / scale, end = (*start + *size + scale - 1) / scale;
@@ -200,7 +200,8 @@ static stk_status scale_job(stki_resampler *resampler, stk_error *err)
     return stki_resizer_set(resampler->resizer, &p->job, err);
 }
 
-/* `height` x `width` pixels from (top, left) on of what was given, as a view. NULL data: they are not all there. */
+/* A view of `height` x `width` pixels starting at (top, left) of the data read. NULL data: some of them were not read.
+ */
 static void window_of(const stki_field_plan *plan, const stk_tensor *sample, int64_t top, int64_t left, int64_t height,
                       int64_t width, stk_tensor *out)
 {
@@ -215,7 +216,7 @@ static void window_of(const stki_field_plan *plan, const stk_tensor *sample, int
     out->data = (char *)sample->data + top * sample->strides[y] + left * sample->strides[x];
 }
 
-/* Row-major elements of the view, in native byte order; a copy in `to` where they are not. */
+/* Contiguous row-major elements of the view in native byte order; copied to `to` if necessary. */
 static stk_status bring_together(const stk_tensor *view, stki_scratch *to, const void **out, stk_error *err)
 {
     const bool swapped = (view->flags & STK_TENSOR_SWAPPED) != 0;
@@ -236,8 +237,8 @@ static stk_status bring_together(const stk_tensor *view, stki_scratch *to, const
     return STK_OK;
 }
 
-/* The resizer takes the view; of elements of two bytes each byte is a channel to it. Where padding goes around what
- * comes out of it, that is the view then. */
+/* Resizes the view. For two-byte elements each byte is treated as a channel. If the result is to be padded, it becomes
+ * the view. */
 static stk_status resize(stki_resampler *resampler, const stk_tensor **out, stk_error *err)
 {
     const stki_resize_job *job = &resampler->placing.job;
@@ -270,7 +271,7 @@ static stk_status resize(stki_resampler *resampler, const stk_tensor **out, stk_
     return STK_OK;
 }
 
-/* Was the whole sample given, it must have the shape that was announced. */
+/* If the whole sample was read, it must have the announced shape. */
 static stk_status check_whole(const stki_field_plan *plan, const stki_resampler *resampler, const stki_reader *shard,
                               int64_t within, const stk_tensor *sample, stk_error *err)
 {
@@ -316,7 +317,7 @@ stk_status stki_resample_view(const stki_field_plan *plan, stki_resampler *resam
 
 /* ---- the row ---- */
 
-/* The whole block becomes the row. */
+/* Converts the whole block to the row. */
 static void store_block(const stki_field_plan *plan, const stki_resampler *resampler, const void *block, uint8_t *row)
 {
     const stki_orientation o = resampler->placing.orientation;
@@ -325,7 +326,7 @@ static void store_block(const stki_field_plan *plan, const stki_resampler *resam
                      (const uint8_t *)block + stki_plan_turn_offset(plan, o, plan->image.block_strides));
 }
 
-/* Lines of the window: from the view with its padding around it, or (NULL) as they come out of the resizer. */
+/* Makes lines of the window: from the view with padding around it, or (NULL) from the resizer. */
 static void make_lines(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *padded, int64_t first,
                        int64_t count, uint8_t *to)
 {
@@ -336,7 +337,7 @@ static void make_lines(const stki_field_plan *plan, stki_resampler *resampler, c
         stki_resizer_next(resampler->resizer, to, plan->image.block_strides[0], count);
 }
 
-/* The window becomes lines of the row, some at a time; of a row that is upside down, from the last one up. */
+/* Converts the window to lines of the row, a strip at a time; from the last one up if the row is upside down. */
 static void store_strips(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *padded, uint8_t *row)
 {
     const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
@@ -357,7 +358,7 @@ static void store_strips(const stki_field_plan *plan, stki_resampler *resampler,
     }
 }
 
-/* The window becomes the row. */
+/* Converts the window to the row. */
 static stk_status store_window(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *padded,
                                void *row, stk_error *err)
 {
@@ -381,7 +382,7 @@ static stk_status store_window(const stki_field_plan *plan, stki_resampler *resa
     return STK_OK;
 }
 
-/* Pixels as they are. */
+/* Copies unchanged pixels. */
 static stk_status copy(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view, void *row,
                        stk_error *err)
 {

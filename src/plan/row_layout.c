@@ -1,4 +1,4 @@
-/* row_layout.c: see row_layout.h. What layouts have in common. */
+/* row_layout.c: see row_layout.h. Shared by all layouts. */
 #include "plan.h"
 #include <string.h>
 

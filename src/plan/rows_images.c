@@ -1,8 +1,6 @@
-/* rows_images.c: see rows_images.h and row_layout.h.
- *
- * How large the largest row is must be known before there is a batch. Where the transforms say it there is nothing to
- * ask; else the header of every sample is looked at when the loader opens, by a few threads: readers remember what they
- * find, so that the first epoch need not look again. */
+/* rows_images.c: see rows_images.h and row_layout.h. The size of the largest row must be known before the first batch.
+ * If the transforms do not determine it, the headers of all samples are read when the loader is opened, by a few
+ * threads. Readers cache what they find, so the first epoch need not read the headers again. */
 #include "rows_images.h"
 #include "allocate.h"
 #include "checked.h"
@@ -14,7 +12,7 @@
 #include "thread_pool.h"
 #include <string.h>
 
-enum { SCANNERS = 8, FEW = 256 /* samples that one thread looks at sooner */, AT_ONCE = 64 };
+enum { SCANNERS = 8, FEW = 256 /* FEW: up to this number of samples one thread is faster */, AT_ONCE = 64 };
 
 /* ---- the config ---- */
 
@@ -47,7 +45,7 @@ stk_status stki_ragged_read(const stki_node *node, stki_ragged *out, stk_error *
     return status;
 }
 
-/* ---- what it cannot be ---- */
+/* ---- restrictions ---- */
 
 static stk_status STK_PRINTF(3, 4) refuse(const stki_field_plan *plan, stk_error *err, const char *format, ...)
 {
@@ -118,7 +116,7 @@ stk_status stki_image_rows_check(const stki_field_plan *plan, stk_error *err)
 
 /* ---- room ---- */
 
-/* Bytes of the largest row that an image of this shape can become; -1: not known. */
+/* Size of the largest row that an image of this shape can become; -1: unknown. */
 static int64_t most_of(const stki_field_plan *plan, int64_t height, int64_t width, int64_t channels)
 {
     stki_geometry either;
@@ -128,7 +126,7 @@ static int64_t most_of(const stki_field_plan *plan, int64_t height, int64_t widt
     if (!plan->image.geometry)
         return height > 0 && width > 0 && stki_mul(height, width, &bytes) && stki_mul(bytes, channels, &bytes) ? bytes
                                                                                                                : -1;
-    for (int turn = 0; turn < 2; turn++) { /* where some angles swap height and width and others do not: both ways */
+    for (int turn = 0; turn < 2; turn++) { /* if some angles swap height and width and others do not: try both */
         either = *plan->image.geometry;
         for (int i = 0; i < either.count; i++)
             if (either.steps[i].kind == STKI_ROTATE && (either.steps[i].turns & 5) && (either.steps[i].turns & 10))
@@ -153,7 +151,7 @@ static int64_t look_at(const stki_field_plan *plan, int64_t index)
     const stki_reader *shard = stki_field_locate(plan->field, index, &within);
 
     if (stki_reader_shape(shard, within, shape, NULL) != STK_OK)
-        return 0; /* it fails when it is read */
+        return 0; /* it will fail when it is read */
     return most_of(plan, shape[plan->image.height_axis], shape[plan->image.width_axis],
                    shape[plan->image.channel_axis]);
 }
@@ -181,7 +179,7 @@ static stk_status scan_all(const stki_field_plan *plan, int64_t *largest, stk_er
     return status;
 }
 
-/* Does any step make an image larger? Then what one sample may take says nothing of its row. */
+/* Whether any step can enlarge an image. If so, the limit on a sample's size says nothing about its row. */
 static bool may_grow(const stki_geometry *geometry)
 {
     return geometry && (geometry->resizes || geometry->pads);
@@ -219,7 +217,7 @@ stk_status stki_image_rows_resolve(stki_field_plan *plan, stk_error *err)
     stk_status status = STK_OK;
 
     if (!plan->field->variable &&
-        (!plan->image.geometry || !plan->image.geometry->box_field)) /* what does not fit fails now */
+        (!plan->image.geometry || !plan->image.geometry->box_field)) /* fail now if it does not fit */
         status = stki_image_shape_after(plan, shape, NULL, NULL, row, err);
     if (status != STK_OK)
         return stki_fail_place(err, status, NULL, -1,

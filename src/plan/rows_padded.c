@@ -61,7 +61,7 @@ stk_status stki_pad_resolve(stki_field_plan *plan, stk_error *err)
     }
     stki_copy_strided(plan->pad.element, plan->dtype, none, &plan->pad.value, STK_F64, none, false, 0, none);
     stki_copy_strided(&back, STK_F64, none, plan->pad.element, plan->dtype, none, false, 0, none);
-    if (plan->dtype >= STK_F16 || /* all real and complex ones */
+    if (plan->dtype >= STK_F16 || /* all float and complex dtypes */
         back == plan->pad.value)
         return STK_OK;
     return stki_fail(err, STK_E_CONFIG, "dataset.fields.%s.pad.value: found %g, which %s does not hold", plan->name,
@@ -99,7 +99,7 @@ static bool fit(const stki_field_plan *plan, char *memory, int64_t rows, int64_t
     return true;
 }
 
-/* `count` bytes of repeated elements of `size` bytes, by doubling. */
+/* Fills `count` bytes with copies of an element of `size` bytes, by doubling. */
 static void repeat(char *to, int64_t count, const char *element, int64_t size)
 {
     int64_t done = size;
@@ -123,7 +123,7 @@ static void complete(const stki_field_plan *plan, char *memory, int64_t row)
     memset(values + length, 0, (size_t)(bytes - length));
 }
 
-/* Padding from its first entry on. */
+/* Padding from the first entry on. */
 static void clear(const stki_field_plan *plan, char *memory, int64_t row)
 {
     stki_row_counts(plan, memory)[row + 1] = 0;

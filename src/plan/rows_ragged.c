@@ -1,4 +1,4 @@
-/* rows_ragged.c: rows of different lengths, one behind the other, with the offsets of their first entries. See
+/* rows_ragged.c: rows of different lengths, stored consecutively, with the offsets of their first entries. See
  * row_layout.h. */
 #include "plan.h"
 #include <string.h>
@@ -18,7 +18,7 @@ void stki_ragged_settle(const stki_field_plan *plan, char *memory, int64_t rows)
         offsets[r + 1] += offsets[r];
 }
 
-/* Rows behind it move: a slot has room for the largest row in every place. */
+/* Moves the following rows: a slot has room for the largest row in every place. */
 bool stki_ragged_fit(const stki_field_plan *plan, char *memory, int64_t rows, int64_t row, int64_t length)
 {
     const stki_row_tensor *tensor = &plan->tensors[0];

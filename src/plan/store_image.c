@@ -38,7 +38,7 @@ stk_status stki_image_shape_after(const stki_field_plan *plan, const int64_t *sh
 
 /* ---- rows ---- */
 
-/* The whole window, as `from` shows it before it is turned, becomes the row. */
+/* Stores the whole window, of which `from` is a view before reorientation, in the row. */
 static void store_turned(const stki_field_plan *plan, const stki_resampler *resampler, const stk_tensor *from,
                          void *row)
 {
@@ -57,7 +57,7 @@ static void store_turned(const stki_field_plan *plan, const stki_resampler *resa
                       STKI_IMAGE_AXES, resampler->row_shape);
 }
 
-/* Where the window is put together: in the row itself where it is not turned, else in the worker's block. */
+/* Where the window is assembled: in the row itself if it is not reoriented, else in the worker's block. */
 static stk_status window_place(const stki_field_plan *plan, stki_resampler *resampler, void *row, stk_tensor *out,
                                stk_error *err)
 {
