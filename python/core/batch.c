@@ -1,6 +1,7 @@
 /* batch.c: a batch as a mapping. Its tensors are made when they are first asked for and kept with it. The slot is free
  * when the batch and all that was made of it without a copy are gone. */
 #include "core.h"
+#include "stream.h"
 
 core_batch *core_batch_new(core_loader *loader)
 {
@@ -33,7 +34,7 @@ void core_batch_set(core_batch *self, stk_batch *batch)
     self->failed = stk_batch_failed(batch);
 }
 
-/* Ends the batch's own hold, behind what torch's current streams hold. */
+/* Ends the batch's own hold, behind torch's current streams. */
 static void end_hold(core_batch *self)
 {
     stk_stream *streams[CORE_MOST_STREAMS];
@@ -64,6 +65,7 @@ static void dealloc(PyObject *object)
     Py_XDECREF(self->values);
     Py_XDECREF(self->more);
     Py_XDECREF(self->tensors);
+    Py_XDECREF(self->row_tensors);
     end_hold(self);
     Py_XDECREF(self->names);
     Py_XDECREF((PyObject *)self->loader);
@@ -203,14 +205,15 @@ static PyObject *get_more(PyObject *object, void *name)
 {
     core_batch *self = (core_batch *)object;
     PyObject *value = self->more ? PyDict_GetItemString(self->more, name) : NULL;
+    PyObject *kept = self->row_tensors ? PyDict_GetItemString(self->row_tensors, name) : NULL;
 
     if (value)
         return Py_NewRef(value);
     if (!check(self) || (!self->more && !(self->more = PyDict_New())))
         return NULL;
-    if (!self->batch)
+    if (!self->batch && !kept)
         return PyErr_Format(PyExc_AttributeError, "this batch has no %s", (const char *)name);
-    value = convert(self, make_more(self, name));
+    value = convert(self, kept ? (core_tensor *)Py_NewRef(kept) : make_more(self, name));
     if (value && PyDict_SetItemString(self->more, name, value) < 0)
         Py_CLEAR(value);
     return value;
@@ -218,59 +221,59 @@ static PyObject *get_more(PyObject *object, void *name)
 
 /* ---- copies ---- */
 
-static bool add_copy(PyObject *to, PyObject *name, core_tensor *tensor)
+static bool set_copy(PyObject *copies, PyObject *name, core_tensor *tensor, stk_stream *stream)
 {
-    PyObject *copy = tensor ? PyObject_CallMethod((PyObject *)tensor, "clone", NULL) : NULL;
-    const bool done = copy && PyDict_SetItem(to, name, copy) == 0;
+    PyObject *copy = tensor ? (PyObject *)core_tensor_copy(tensor, tensor->place == CORE_CUDA ? stream : NULL) : NULL;
+    const bool done = copy && name && PyDict_SetItem(copies, name, copy) == 0;
 
     Py_XDECREF((PyObject *)tensor);
     Py_XDECREF(copy);
     return done;
 }
 
-/* Copies of all tensors, and of the numbers of the rows, converted. */
-static bool copy_all(const core_batch *self, PyObject *tensors, PyObject *more)
+/* Fills tensors and row_tensors of `to` with copies, made in `stream` where they are on a device. Calls no Python code,
+ * so that no signal can interrupt it: what the user asked for is made of them when it is first used. */
+static bool copy_all(const core_batch *from, core_batch *to, stk_stream *stream)
 {
-    for (Py_ssize_t i = 0; i < PyTuple_Size(self->names); i++) {
-        PyObject *name = PyTuple_GetItem(self->names, i);
-        PyObject *kept = self->tensors ? PyDict_GetItemWithError(self->tensors, name) : NULL;
+    PyObject *const tensors = PyDict_New(), *const rows = PyDict_New();
+    bool done = tensors && rows;
 
-        if (!add_copy(tensors, name, kept ? (core_tensor *)Py_NewRef(kept) : tensor_of(self, name)))
-            return false;
-    }
-    for (size_t i = 0; i < 3; i++) {
-        core_tensor *rows = self->batch ? make_more(self, more_names[i]) : NULL;
-        PyObject *copy = rows ? PyObject_CallMethod((PyObject *)rows, "clone", NULL) : NULL;
-        PyObject *value = copy               ? convert(self, (core_tensor *)copy)
-                          : PyErr_Occurred() ? NULL
-                                             : get_more((PyObject *)(uintptr_t)self, (void *)(uintptr_t)more_names[i]);
+    for (Py_ssize_t i = 0; done && i < PyTuple_Size(from->names); i++) {
+        PyObject *name = PyTuple_GetItem(from->names, i);
+        PyObject *kept = from->tensors ? PyDict_GetItemWithError(from->tensors, name) : NULL;
 
-        Py_XDECREF((PyObject *)rows);
-        if (!value || PyDict_SetItemString(more, more_names[i], value) < 0) {
-            Py_XDECREF(value);
-            return false;
-        }
-        Py_DECREF(value);
+        done = set_copy(tensors, name, kept ? (core_tensor *)Py_NewRef(kept) : tensor_of(from, name), stream);
     }
+    for (size_t i = 0; done && i < sizeof more_names / sizeof more_names[0]; i++) {
+        PyObject *name = PyUnicode_FromString(more_names[i]);
+        PyObject *kept = name && from->row_tensors ? PyDict_GetItemWithError(from->row_tensors, name) : NULL;
+
+        done = set_copy(rows, name, kept ? (core_tensor *)Py_NewRef(kept) : make_more(from, more_names[i]), stream);
+        Py_XDECREF(name);
+    }
+    if (!done) {
+        Py_XDECREF(tensors);
+        Py_XDECREF(rows);
+        return false;
+    }
+    to->tensors = tensors;
+    to->row_tensors = rows;
     return true;
 }
 
-bool core_batch_detach(core_batch *self)
+bool core_batch_detach(core_batch *self, stk_stream *stream)
 {
-    PyObject *tensors = PyDict_New(), *more = PyDict_New();
-
-    if (!tensors || !more || !copy_all(self, tensors, more)) {
-        Py_XDECREF(tensors);
-        Py_XDECREF(more);
+    if (!copy_all(self, self, stream))
         return false;
-    }
-    PyDict_Clear(self->values);
-    Py_XDECREF(self->more);
-    self->more = more;
-    self->tensors = tensors;
     self->device_slot = -1;
-    end_hold(self);
+    stk_batch_release_on(self->batch, stream);
+    self->batch = NULL;
     return true;
+}
+
+static PyObject *refuse_moved(void)
+{
+    return PyErr_Format(PyExc_ValueError, "the batch was moved by batch.to(): its tensors are no longer stoker's");
 }
 
 /* A batch like this one without tensors. */
@@ -290,12 +293,21 @@ static core_batch *twin(const core_batch *self)
 static PyObject *clone(PyObject *object, PyObject *unused)
 {
     const core_batch *self = (core_batch *)object;
+    stk_stream *streams[CORE_MOST_STREAMS] = {NULL};
     core_batch *out;
+    bool copied;
 
     (void)unused;
-    if (!check(self) || !(out = twin(self)))
+    if (!check(self))
         return NULL;
-    if ((out->tensors = PyDict_New()) && (out->more = PyDict_New()) && copy_all(self, out->tensors, out->more))
+    if (!self->batch && !self->tensors)
+        return refuse_moved();
+    if ((self->loader->place == CORE_CUDA && core_current_streams(self->loader, streams) < 0) || !(out = twin(self)))
+        return NULL;
+    stki_stream_retain(streams[0]);
+    copied = copy_all(self, out, streams[0]);
+    stki_stream_release(streams[0]);
+    if (copied)
         return (PyObject *)out;
     Py_DECREF((PyObject *)out);
     return NULL;
@@ -325,6 +337,7 @@ static PyObject *release(PyObject *object, PyObject *unused)
     PyDict_Clear(self->values);
     Py_CLEAR(self->more);
     Py_CLEAR(self->tensors);
+    Py_CLEAR(self->row_tensors);
     end_hold(self);
     Py_RETURN_NONE;
 }
@@ -343,7 +356,7 @@ static PyObject *tensor(PyObject *object, PyObject *name)
         return Py_NewRef(kept);
     if (self->batch)
         return (PyObject *)tensor_of(self, name);
-    return PyErr_Format(PyExc_ValueError, "the batch was moved by batch.to(): its tensors are no longer stoker's");
+    return refuse_moved();
 }
 
 /* (field's number): [(path, record) of each row, …] */

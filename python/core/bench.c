@@ -22,8 +22,20 @@ enum { DEPTH = 8 };
 
 static stk_status fail(struct iterable *self, const char *what, stk_error *err)
 {
-    PyErr_Fetch(&self->type, &self->value, &self->traceback);
+    if (self->type) /* the first is the one to tell */
+        PyErr_Clear();
+    else
+        PyErr_Fetch(&self->type, &self->value, &self->traceback);
     return stki_fail(err, STK_E_CANCELLED, "%s: an exception was raised while %s", self->name, what);
+}
+
+/* Clears what objects without an attribute or a length raise. False: something else was raised, as by Ctrl-C. */
+static bool forgive(void)
+{
+    if (PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_TypeError) ||
+        PyErr_ExceptionMatches(PyExc_NotImplementedError))
+        PyErr_Clear();
+    return !PyErr_Occurred();
 }
 
 /* ---- what a batch holds: tensors, in tuples, lists and dicts ---- */
@@ -44,7 +56,7 @@ static int64_t first_axis(PyObject *item, int depth)
     if (depth < DEPTH && PyDict_Check(item) && PyDict_Next(item, &at, NULL, &value))
         return first_axis(value, depth + 1);
     if (!(shape = PyObject_GetAttrString(item, "shape"))) {
-        PyErr_Clear();
+        (void)forgive();
         return -1;
     }
     if (PySequence_Check(shape) && PySequence_Size(shape) > 0 && (length = PySequence_GetItem(shape, 0)) != NULL) {
@@ -62,14 +74,15 @@ static int64_t batch_bytes(const core_batch *batch)
     for (Py_ssize_t i = 0; batch->batch && i < PyTuple_Size(batch->names); i++) {
         stk_tensor tensor;
         const char *const name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(batch->names, i), NULL);
-        if (name && stk_batch_tensor(batch->batch, name, &tensor, NULL) == STK_OK)
+        if (!name)
+            PyErr_Clear(); /* not in UTF-8 */
+        else if (stk_batch_tensor(batch->batch, name, &tensor, NULL) == STK_OK)
             sum += stk_tensor_numel(&tensor) * stk_dtype_size(tensor.dtype);
-        PyErr_Clear();
     }
     return sum;
 }
 
-/* Of all tensors: those with an attribute nbytes. */
+/* Of all tensors: those with an attribute nbytes. An exception may be set afterwards. */
 static int64_t bytes_of(PyObject *item, int depth)
 {
     PyObject *value, *number;
@@ -79,25 +92,26 @@ static int64_t bytes_of(PyObject *item, int depth)
     if (PyObject_TypeCheck(item, core_batch_type))
         return batch_bytes((core_batch *)item);
     if (depth < DEPTH && PyTuple_Check(item)) {
-        for (Py_ssize_t i = 0; i < PyTuple_Size(item); i++)
+        for (Py_ssize_t i = 0; i < PyTuple_Size(item) && !PyErr_Occurred(); i++)
             sum += bytes_of(PyTuple_GetItem(item, i), depth + 1);
         return sum;
     }
     if (depth < DEPTH && PyList_Check(item)) {
-        for (Py_ssize_t i = 0; i < PyList_Size(item); i++)
+        for (Py_ssize_t i = 0; !PyErr_Occurred() && i < PyList_Size(item); i++)
             sum += bytes_of(PyList_GetItem(item, i), depth + 1);
         return sum;
     }
     if (depth < DEPTH && PyDict_Check(item)) {
-        while (PyDict_Next(item, &at, NULL, &value))
+        while (!PyErr_Occurred() && PyDict_Next(item, &at, NULL, &value))
             sum += bytes_of(value, depth + 1);
         return sum;
     }
     if ((number = PyObject_GetAttrString(item, "nbytes")) != NULL) {
         sum = PyLong_Check(number) ? PyLong_AsLongLong(number) : 0;
         Py_DECREF(number);
+    } else {
+        (void)forgive();
     }
-    PyErr_Clear();
     return sum;
 }
 
@@ -137,8 +151,7 @@ static stk_status open_iterable(struct lb_source *source, stk_error *err)
     if (!(self->of = PyObject_CallNoArgs(self->make)) || !(self->at = PyObject_GetIter(self->of)))
         return fail(self, "it was opened", err);
     self->length = PyObject_Size(self->of);
-    PyErr_Clear();
-    return STK_OK;
+    return self->length >= 0 || forgive() ? STK_OK : fail(self, "it was asked for its length", err);
 }
 
 /* The end of an epoch: another one, unless the iterable is its own iterator and so has ended for good. */
@@ -180,7 +193,10 @@ static stk_status next_item(struct lb_source *source, stk_stream *stream, int64_
                                             self->name);
     }
     self->bytes += bytes_of(item, 0);
-    return STK_OK;
+    if (!PyErr_Occurred())
+        return STK_OK;
+    Py_DECREF(item);
+    return fail(self, "its bytes were counted", err);
 }
 
 static void release_item(struct lb_source *source, const struct lb_taken *taken, stk_stream *stream)

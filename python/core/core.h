@@ -15,7 +15,7 @@
  * preview.c    contact sheets
  *
  * The module holds its global state (hooks, types) for one interpreter and refuses to be imported by a second one. It
- * is read and written under the GIL, the streams are under a lock of their own. Deleters of exported tensors run
+ * is read and written under the GIL, and so are a loader's streams. Deleters of exported tensors run
  * without the GIL, on any thread, also after the interpreter has ended, and so touch no Python object.
  */
 #ifndef STOKER_CORE_H
@@ -36,7 +36,7 @@ enum core_place { CORE_ORDINARY, CORE_PINNED, CORE_CUDA };
 
 enum { CORE_MOST_STREAMS = 16 };
 
-/* Set by the package (stoker/_hooks.py) when it is imported. */
+/* Set by the package with set_hook when it is imported. */
 struct core_hooks {
     PyObject *error;    /* (status, message, file, record, offset, found, expected) -> exception */
     PyObject *streams;  /* (index or -1) -> [(index, native), …]: torch's current ones; -1: of all devices it uses */
@@ -64,12 +64,13 @@ typedef struct core_loader {
 
 typedef struct core_batch {
     PyObject ob_base;
-    core_loader *loader; /* NULL: made by Python code, of `values` */
-    stk_batch *batch;    /* held; NULL: released, or a copy */
-    PyObject *names;     /* tuple of str */
-    PyObject *tensors;   /* of a copy: dict name -> Tensor; else NULL */
-    PyObject *values;    /* dict name -> what batch[name] has given */
-    PyObject *more;      /* dict: indices, mask, sources */
+    core_loader *loader;   /* NULL: made by Python code, of `values` */
+    stk_batch *batch;      /* held; NULL: released, or a copy */
+    PyObject *names;       /* tuple of str */
+    PyObject *tensors;     /* of a copy: dict name -> Tensor; else NULL */
+    PyObject *row_tensors; /* of a copy: dict of indices, mask, sources -> Tensor; else NULL */
+    PyObject *values;      /* dict name -> what batch[name] has given */
+    PyObject *more;        /* dict of indices, mask, sources -> what the attribute has given */
     bool released;
     long long rows, valid_rows, epoch, step, global_step, device_slot, failed;
     char last_of_epoch;
@@ -127,8 +128,9 @@ PyObject *core_tensor_dlpack_device(PyObject *self, PyObject *unused);
 core_batch *core_batch_new(core_loader *loader);
 /* Takes the hold of `batch` over. */
 void core_batch_set(core_batch *self, stk_batch *batch);
-/* Copies all tensors and lets the slot go. False: an exception is set. */
-bool core_batch_detach(core_batch *self);
+/* Copies all tensors, on a device in `stream`, and lets the slot go. Calls no Python code. False: an exception is set.
+ */
+bool core_batch_detach(core_batch *self, stk_stream *stream);
 extern PyType_Spec core_batch_spec;
 
 /* ---- loader.c ---- */

@@ -79,11 +79,13 @@ static bool hold(struct export *e, stk_stream *const *streams, int count, stk_er
     return true;
 }
 
-/* A copy on a device: puts the streams behind the one that it was made in, and keeps its memory for them. */
+/* A copy on a device: puts the streams, which the caller has retained, behind the one that it was made in, and keeps
+ * its memory for them. */
 static bool order(const core_tensor *self, stk_stream *const *streams, int count, stk_error *err)
 {
     stk_status status = STK_OK;
 
+    Py_BEGIN_ALLOW_THREADS
     for (int i = 0; i < count && status == STK_OK; i++) {
         if (streams[i] == self->made_in)
             continue;
@@ -91,6 +93,7 @@ static bool order(const core_tensor *self, stk_stream *const *streams, int count
         if (status == STK_OK && self->made_in)
             status = stki_stream_follow(streams[i], self->made_in, err);
     }
+    Py_END_ALLOW_THREADS
     return status == STK_OK;
 }
 
@@ -144,6 +147,7 @@ PyObject *core_capsule(core_tensor *self, bool versioned, bool copied, stk_strea
     stk_dlpack_tensor *described;
     stk_error err;
     PyObject *capsule;
+    bool ready;
 
     if (!e)
         return PyErr_NoMemory();
@@ -167,7 +171,12 @@ PyObject *core_capsule(core_tensor *self, bool versioned, bool copied, stk_strea
         free(e);
         return NULL;
     }
-    if (e->batch ? !hold(e, streams, count, &err) : self->place == CORE_CUDA && !order(self, streams, count, &err)) {
+    for (int i = 0; i < count; i++)
+        stki_stream_retain(streams[i]);
+    ready = e->batch ? hold(e, streams, count, &err) : self->place != CORE_CUDA || order(self, streams, count, &err);
+    for (int i = 0; i < count; i++)
+        stki_stream_release(streams[i]);
+    if (!ready) {
         free(e);
         return core_raise(&err);
     }
@@ -189,11 +198,21 @@ PyObject *core_tensor_dlpack_device(PyObject *object, PyObject *unused)
                                     : Py_BuildValue("(ii)", ON_CPU, 0);
 }
 
+static bool is_tuple(PyObject *value, const char *name)
+{
+    if (PyTuple_Check(value))
+        return true;
+    PyErr_Format(PyExc_TypeError, "__dlpack__: %s: found %R, expected a tuple of two integers", name, value);
+    return false;
+}
+
 /* The version that the consumer names, as far as it is known here. */
 static bool wants_versions(PyObject *max_version, bool *out)
 {
     int major = 0, minor = 0;
 
+    if (max_version != Py_None && !is_tuple(max_version, "max_version"))
+        return false;
     if (max_version != Py_None && !PyArg_ParseTuple(max_version, "ii", &major, &minor))
         return false;
     *out = major >= 1;
@@ -207,7 +226,7 @@ static bool is_there(const core_tensor *self, PyObject *device)
 
     if (device == Py_None)
         return true;
-    if (!PyArg_ParseTuple(device, "ii", &type, &index))
+    if (!is_tuple(device, "dl_device") || !PyArg_ParseTuple(device, "ii", &type, &index))
         return false;
     if (self->place == CORE_CUDA ? type == STK_DEVICE_CUDA && index == stk_device_index(self->tensor.device)
                                  : type == ON_CPU)
@@ -246,8 +265,12 @@ PyObject *core_tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwargs)
     }
     if (!wants_copy)
         return core_capsule(self, versioned, false, streams, count);
-    copy = core_tensor_copy(self, self->place == CORE_CUDA ? streams[0] : NULL);
-    capsule = copy ? core_capsule(copy, versioned, true, streams, self->place == CORE_CUDA ? count : 0) : NULL;
+    if (self->place != CORE_CUDA)
+        count = 0, streams[0] = NULL;
+    stki_stream_retain(streams[0]);
+    copy = core_tensor_copy(self, streams[0]);
+    capsule = copy ? core_capsule(copy, versioned, true, streams, count) : NULL;
+    stki_stream_release(streams[0]);
     Py_XDECREF((PyObject *)copy);
     return capsule;
 }

@@ -1,9 +1,10 @@
 /* loader.c: a loader and its epochs. Every call that may block gives the GIL up, and looks for signals ten times a
- * second. A batch is marked as used in the moment it is taken, and nothing can fail between that and the return of
- * next, so that a saved position is always the one behind the batch that was returned last: Ctrl-C is noticed either
- * before a batch is taken or by the code that has got it. */
+ * second. A batch is marked as used in the moment it is taken, and no Python code runs between that and the return of
+ * next (with copy=True, tensors are copied there), so that a saved position is always the one behind the batch that was
+ * returned last: Ctrl-C is noticed either before a batch is taken or by the code that has got it. */
 #include "core.h"
 #include "open_lists.h"
+#include "stream.h"
 #include "thread.h"
 #include <time.h>
 
@@ -134,7 +135,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     for (Py_ssize_t i = 0; i < count; i++)
         if (!(texts[i] = PyBytes_AsString(PyTuple_GetItem(sets, i))))
             return -1;
-    if (!(self->turn = PyThread_allocate_lock()))
+    if (!self->turn && !(self->turn = PyThread_allocate_lock()))
         return PyErr_NoMemory(), -1;
     if (numbers(indices, &views[0], &lists.index_count) && numbers(weights, &views[1], &lists.weight_count)) {
         lists.indices = views[0].buf;
@@ -237,9 +238,23 @@ static bool all_held(const core_loader *self, int64_t *slots)
     return *slots > 0 && (self->on_device ? stats.device_slots_held : stats.slots_leased) == *slots;
 }
 
-static PyObject *raise_all_held(const core_loader *self, int64_t slots)
+/* Is there a thread that could let a slot go? Where that cannot be told: yes. */
+static bool has_other_threads(void)
 {
-    stk_error err = {.status = STK_E_BUSY, .record = -1, .offset = -1};
+    PyObject *function = PySys_GetObject("_current_frames"); /* borrowed */
+    PyObject *frames = function ? PyObject_CallNoArgs(function) : NULL;
+    const bool others = !frames || PyDict_Size(frames) != 1;
+
+    if (!frames)
+        PyErr_Clear(); /* a function in C: no signal is noticed in it */
+    Py_XDECREF(frames);
+    return others;
+}
+
+/* status: STK_E_BUSY, or STK_E_TIMEOUT, after which a slot may still become free. */
+static PyObject *raise_all_held(const core_loader *self, int64_t slots, stk_status status)
+{
+    stk_error err = {.status = status, .record = -1, .offset = -1};
     const char *option = self->on_device ? "device_prefetch" : "prefetch";
 
     PyOS_snprintf(
@@ -284,19 +299,23 @@ static stk_status wait_for_batch(core_loader *self, stk_stream *stream, int64_t 
         if (PyErr_CheckSignals() < 0)
             return status;
         held = all_held(self, &slots) ? held + 1 : 0;
-        if (held == 2) {
-            raise_all_held(self, slots);
+        if (held >= 2 && !has_other_threads()) {
+            raise_all_held(self, slots, STK_E_BUSY);
             return status;
         }
         if (last) {
-            core_raise(&err);
+            if (held)
+                raise_all_held(self, slots, STK_E_TIMEOUT);
+            else
+                core_raise(&err);
             return status;
         }
-        slice = held ? FIRST_SLICE_NS : SLICE_NS;
+        slice = held == 1 ? FIRST_SLICE_NS : SLICE_NS;
     }
 }
 
-static stk_status take_in_turn(core_loader *self, int64_t limit, core_batch *batch)
+/* *stream: which the batch is for, retained; NULL: for none. */
+static stk_status take_in_turn(core_loader *self, int64_t limit, core_batch *batch, stk_stream **stream)
 {
     stk_stream *streams[CORE_MOST_STREAMS] = {NULL};
     stk_batch *taken;
@@ -304,6 +323,7 @@ static stk_status take_in_turn(core_loader *self, int64_t limit, core_batch *bat
 
     if (self->place == CORE_CUDA && core_current_streams(self, streams) < 0)
         return STK_E_DEVICE;
+    stki_stream_retain(*stream = streams[0]);
     status = wait_for_batch(self, streams[0], limit, &taken);
     if (status == STK_OK)
         core_batch_set(batch, taken);
@@ -314,19 +334,23 @@ static stk_status take_in_turn(core_loader *self, int64_t limit, core_batch *bat
 static core_batch *take(core_loader *self, int64_t limit)
 {
     const bool forked = stki_fork_generation() != self->generation; /* the lock may be another thread's of the parent */
+    stk_stream *stream = NULL;
     core_batch *batch;
     stk_status status = STK_E_CLOSED;
+    bool taken;
 
     if (self->closed)
         PyErr_SetString(PyExc_ValueError, "the loader is closed");
     if (!self->loader || self->closed || !(batch = core_batch_new(self)))
         return core_loader_get((PyObject *)self), NULL;
     if (forked || core_loader_enter(self)) {
-        status = take_in_turn(self, limit, batch);
+        status = take_in_turn(self, limit, batch, &stream);
         if (!forked)
             core_loader_leave(self);
     }
-    if (status == STK_OK && (!self->copy || core_batch_detach(batch)))
+    taken = status == STK_OK && (!self->copy || core_batch_detach(batch, stream));
+    stki_stream_release(stream);
+    if (taken)
         return batch;
     Py_DECREF((PyObject *)batch);
     return NULL;

@@ -42,6 +42,17 @@ static void look(void *context, const stk_prep_progress *now)
     PyGILState_Release(gil);
 }
 
+/* Sets the exception that ended the job again, if one did. */
+static bool has_raised(struct watch *watch)
+{
+    const bool raised = watch->type != NULL;
+
+    if (raised)
+        PyErr_Restore(watch->type, watch->value, watch->trace);
+    watch->type = watch->value = watch->trace = NULL;
+    return raised;
+}
+
 static PyObject *notes_of(const stk_prep *job)
 {
     PyObject *out = PyList_New(0);
@@ -71,23 +82,26 @@ static PyObject *result_of(const stk_prep *job)
                          result.work_folder, "notes", notes_of(job));
 }
 
-static PyObject *plan_of(stk_prep *job)
+static PyObject *plan_of(struct watch *watch)
 {
     stk_prep_plan plan = {.struct_size = sizeof plan};
     stk_error err;
     stk_status status;
 
     Py_BEGIN_ALLOW_THREADS
-    status = stk_prep_get_plan(job, &plan, &err);
+    status = stk_prep_get_plan(watch->job, &plan, &err);
     Py_END_ALLOW_THREADS
+    if (has_raised(watch))
+        return NULL;
     if (status != STK_OK)
         return core_raise(&err);
-    return Py_BuildValue(
-        "{sLsLsLsLsLsLsLsLsNsNsLsN}", "samples", (long long)plan.samples, "positions", (long long)plan.positions,
-        "batch_rows", (long long)plan.batch_rows, "pieces", (long long)plan.pieces, "piece_rows",
-        (long long)plan.piece_rows, "shards", (long long)plan.shards, "output_bytes", (long long)plan.output_bytes,
-        "work_bytes", (long long)plan.work_bytes, "output_exact", PyBool_FromLong(plan.output_exact), "output_exists",
-        PyBool_FromLong(plan.output_exists), "resumed_rows", (long long)plan.resumed_rows, "notes", notes_of(job));
+    return Py_BuildValue("{sLsLsLsLsLsLsLsLsNsNsLsN}", "samples", (long long)plan.samples, "positions",
+                         (long long)plan.positions, "batch_rows", (long long)plan.batch_rows, "pieces",
+                         (long long)plan.pieces, "piece_rows", (long long)plan.piece_rows, "shards",
+                         (long long)plan.shards, "output_bytes", (long long)plan.output_bytes, "work_bytes",
+                         (long long)plan.work_bytes, "output_exact", PyBool_FromLong(plan.output_exact),
+                         "output_exists", PyBool_FromLong(plan.output_exists), "resumed_rows",
+                         (long long)plan.resumed_rows, "notes", notes_of(watch->job));
 }
 
 static PyObject *run(struct watch *watch)
@@ -98,10 +112,8 @@ static PyObject *run(struct watch *watch)
     Py_BEGIN_ALLOW_THREADS
     status = stk_prep_run(watch->job, &err);
     Py_END_ALLOW_THREADS
-    if (watch->type) {
-        PyErr_Restore(watch->type, watch->value, watch->trace);
+    if (has_raised(watch))
         return NULL;
-    }
     return status == STK_OK ? result_of(watch->job) : core_raise(&err);
 }
 
@@ -140,7 +152,7 @@ PyObject *core_prep(PyObject *module, PyObject *args)
     Py_END_ALLOW_THREADS
     if (status != STK_OK)
         return core_raise(&err);
-    out = dry ? plan_of(watch.job) : run(&watch);
+    out = dry ? plan_of(&watch) : run(&watch);
     Py_BEGIN_ALLOW_THREADS
     stk_prep_destroy(watch.job);
     Py_END_ALLOW_THREADS

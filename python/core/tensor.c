@@ -32,19 +32,23 @@ core_tensor *core_tensor_copy(const core_tensor *self, stk_stream *stream)
     stk_status status;
     core_tensor *out;
 
+    stki_stream_retain(stream); /* the loader may be closed meanwhile */
     Py_BEGIN_ALLOW_THREADS
     status = stk_tensor_clone_as(&self->tensor, STK_LAYOUT_KEEP, &copy, &err);
     Py_END_ALLOW_THREADS
     if (stream)
         stk_stream_set_current(self->tensor.device, before);
     if (status != STK_OK) {
+        stki_stream_release(stream);
         core_raise(&err);
         return NULL;
     }
     out = core_tensor_new(&copy, NULL, self->loader, self->place == CORE_CUDA ? CORE_CUDA : CORE_ORDINARY);
     stk_tensor_release(&copy);
     if (out)
-        stki_stream_retain(out->made_in = stream);
+        out->made_in = stream;
+    else
+        stki_stream_release(stream);
     return out;
 }
 

@@ -3,6 +3,7 @@
 #include "stream_guards.h"
 #include "allocate.h"
 #include "clock.h"
+#include "error.h"
 #include "stream.h"
 
 #define LAST_WAIT_NS (600 * STKI_SECOND) /* for a stream that there is no memory to remember */
@@ -103,6 +104,8 @@ stk_status stki_guards_wait_in(stki_stream_guards *guards, stk_stream *stream, s
     for (int i = 0; i < guards->count && status == STK_OK; i++)
         status = guards->guards[i].held ? await(&guards->guards[i], LAST_WAIT_NS, err)
                                         : stk_stream_wait(stream, guards->guards[i].event, err);
+    if (status == STK_OK && guards->stuck)
+        return stki_fail(err, STK_E_TIMEOUT, "work in another stream has not ended: its memory cannot be used again");
     return status;
 }
 

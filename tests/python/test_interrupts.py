@@ -5,6 +5,7 @@ import itertools
 import operator
 import random
 import signal
+import tempfile
 import unittest
 
 import stoker
@@ -28,10 +29,15 @@ class Interrupts(Case):
     def test_nothing_is_lost(self):
         """Everything between the loader and the list runs in C, where no signal is looked at but in next."""
         field = stoker.Field(synthetic={"count": 4096, "shape": [16], "dtype": "i32", "read_time": "40us"})
+        for options in ({}, {"copy": True, "to": "numpy"}):
+            with self.subTest(**options):
+                self.lose_nothing(stoker.Loader({"x": field}, batch_size=8, num_workers=2, prefetch=4, **options))
+
+    def lose_nothing(self, loader):
         seen, interrupts, draw = collections.deque(), 0, random.Random(5)
-        with stoker.Loader({"x": field}, batch_size=8, num_workers=2, prefetch=4) as loader:
+        with loader:
             steps = len(loader)
-            while interrupts < 1000:
+            while interrupts < 600:
                 try:
                     signal.setitimer(signal.ITIMER_REAL, draw.uniform(1e-5, 2e-3))
                     while True:
@@ -44,6 +50,16 @@ class Interrupts(Case):
                     self.assertEqual(loader.stats["slots_leased"], 0)
             self.assertEqual(list(seen), list(range(len(seen))))
             self.assertGreater(len(seen), 1000)
+
+    def test_interrupted_progress_of_a_plan(self):
+        """What progress raises comes out, also where nothing is written."""
+        job = {"dataset": {"fields": {"x": {"synthetic": {"count": 64, "shape": [2]}}}}, "output": {"path": "unused.npy"}}
+
+        def progress(_):
+            raise KeyboardInterrupt
+
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertRaises(KeyboardInterrupt, stoker.prep, job, base_dir=folder, dry_run=True, progress=progress, interval=0)
 
 
 if __name__ == "__main__":

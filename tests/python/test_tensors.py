@@ -4,6 +4,8 @@ import ctypes
 import gc
 import os
 import tempfile
+import threading
+import time
 import unittest
 from collections.abc import Mapping
 
@@ -195,6 +197,17 @@ class Exports(Case):
             for batch in kept:
                 self.check_digits(batch)
 
+    def test_held_slots_that_another_thread_releases(self):
+        with open_digits(prefetch=3, timeout="infinite") as loader:
+            kept = [loader.next() for _ in range(3)]
+            go = threading.Event()
+            thread = threading.Thread(target=lambda: (go.wait(10), time.sleep(0.5), kept.pop()))
+            thread.start()
+            self.fails(TimeoutError, "timeout", loader.next, timeout=0.2)
+            go.set()
+            self.assertEqual(loader.next().step, 3)
+            thread.join()
+
     def test_clone(self):
         with open_digits() as loader:
             kept = [batch.clone() for batch in loader]
@@ -206,6 +219,18 @@ class Exports(Case):
             self.assertTrue((again["image"] == kept[3]["image"]).all())
             self.assertNotEqual(again["image"].ctypes.data, kept[3]["image"].ctypes.data)
             self.assertEqual(again.indices.tolist(), kept[3].indices.tolist())
+            self.assertNotEqual(again.indices.ctypes.data, kept[3].indices.ctypes.data)
+
+    def test_a_moved_batch_has_no_clone(self):
+        with open_digits() as loader:
+            moved = loader.next()._with_values({}, {})
+            self.assertRaisesRegex(ValueError, "moved", moved.clone)
+
+    def test_dlpack_arguments_of_a_wrong_type(self):
+        with open_digits(to=None) as loader:
+            image = loader.next()["image"]
+            self.assertRaises(TypeError, image.__dlpack__, max_version=[1, 1])
+            self.assertRaises(TypeError, image.__dlpack__, dl_device=1)
 
 
 class Batches(Case):
