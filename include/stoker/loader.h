@@ -39,7 +39,7 @@
  * Handlers that the program installs later should call the previous handler for addresses they do not know, and
  * threads that call stk_loader_next with STK_WORKERS_INLINE must not block SIGBUS. Tensors that are views of a mapping
  * and are read outside of the loader are not checked: after a truncation they may read as zeros. With STK_ACCESS_PREAD
- * nothing is mapped, but files are checked for changes all the same. With STK_GUARD_OFF no handler is installed and
+ * nothing is mapped, but files are still checked for changes. With STK_GUARD_OFF no handler is installed and
  * nothing is checked.
  */
 #ifndef STOKER_LOADER_H
@@ -306,10 +306,10 @@ STK_API stk_status stk_batch_tensor(const stk_batch *batch, const char *name, st
  * tensor is ready for work in the stream given to stk_loader_next_on; work that uses it must be finished, or be queued
  * in that stream, when the deleter runs. Memory of the host device is exported as CPU memory: synchronize first. */
 STK_API stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManagedTensor **out, stk_error *err);
-/* The same for work in any stream, such as the one that __dlpack__(stream=...) names. On a device: what is queued in
- * `stream` from now on comes behind the copy, and the slot is filled again behind what is queued there when the deleter
- * runs; export once for each stream. In ordinary memory: the stream, of any device, is the one in which copies from the
- * tensor are queued. Its handle may be destroyed before the deleter runs. NULL: nothing is queued. */
+/* The same for work in any stream, such as the one that __dlpack__(stream=...) names. On a device: work queued in
+ * `stream` from now on runs after the copy, and the slot is refilled after the work that is queued there when the
+ * deleter runs; export once for each stream. In ordinary memory: the stream, of any device, is the one in which copies
+ * from the tensor are queued. Its handle may be destroyed before the deleter runs. NULL: nothing is queued. */
 STK_API stk_status stk_batch_dlpack_on(stk_batch *batch, const char *name, stk_stream *stream,
                                        struct DLManagedTensor **out, stk_error *err);
 

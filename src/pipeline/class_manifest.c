@@ -36,7 +36,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Without "-00003" at its end. */
+/* The length without "-00003" at the end. */
 static int without_number(const char *name, int length)
 {
     int at = length;
@@ -113,7 +113,7 @@ stk_status stki_classes_of_manifest(const char *path, const char *member, const 
 
 /* ---- beside the file ---- */
 
-/* The manifest that was looked at last: shards follow each other. */
+/* The manifest used last: consecutive shards usually share one. */
 typedef struct beside {
     char *path; /* NULL: none yet */
     bool there;
@@ -173,7 +173,7 @@ static bool is_class_number(const stki_reader *reader)
     return reader->ndim == 0 && !reader->variable && stki_dtype_category(reader->dtype) == STKI_CATEGORY_WHOLE;
 }
 
-/* Two tables go together if one begins with the other: the longer one stays. */
+/* Two tables are compatible if one is a prefix of the other; the longer one is kept. */
 static stk_status merge(const char *field, stki_classes *out, char **origin, stki_classes *more, const char *path,
                         stk_error *err)
 {

@@ -13,7 +13,7 @@ typedef struct writer {
     stk_error *err;
 } writer;
 
-/* In the language of the configs. */
+/* Sets an option to a value in config syntax. */
 static void put(writer *w, const char *path, const char *value)
 {
     if (w->status == STK_OK)
@@ -32,8 +32,8 @@ static void put_members(writer *w, const stki_option_table *table, const void *o
         w->status = stki_options_give(table, opts, w->document, path, w->err);
 }
 
-/* Element `index` of an array of structs. The distance between elements is their struct_size: the calling program may
- * know fewer members than this library, or more. */
+/* Element `index` of an array of structs. The stride is their struct_size, because the calling program may have been
+ * compiled with fewer or more members than this library. */
 static bool take_element(writer *w, const char *array, const char *init, const void *first, int64_t index, void *out,
                          size_t size)
 {
@@ -53,7 +53,7 @@ static bool take_element(writer *w, const char *array, const char *init, const v
     return true;
 }
 
-/* A name that an earlier field has would take that field's place. */
+/* Rejects a name used by an earlier field, which would replace that field. */
 static stk_status check_name(const stk_field_opts *first, int64_t index, const char *name, stk_error *err)
 {
     writer w = {.err = err};
@@ -119,7 +119,7 @@ static void put_dataset(writer *w, const stk_dataset_opts *first, int64_t index)
     snprintf(where, sizeof where, "datasets.%lld", (long long)index);
     put(w, where, "{}");
     put_members(w, &stki_datasets_table, &d, where);
-    snprintf(weight, sizeof weight, "%.17g", d.weight); /* 0 is no default */
+    snprintf(weight, sizeof weight, "%.17g", d.weight); /* 0 is not the default */
     snprintf(path, sizeof path, "%s.weight", where);
     put(w, path, weight);
     snprintf(path, sizeof path, "%s.fields", where);
@@ -132,9 +132,9 @@ static void put_all(writer *w, const stk_loader_opts *o)
 {
     put_members(w, stki_config_sections[0], o, "loader");
     if (o->world_size && !o->rank)
-        put(w, "loader.rank", "0"); /* else the launcher is asked */
+        put(w, "loader.rank", "0"); /* otherwise the launcher is consulted */
     if (o->weights)
-        put(w, "loader.weights", "[]"); /* the numbers come behind */
+        put(w, "loader.weights", "[]"); /* the numbers are set later */
     for (uint32_t i = 0; i < o->field_count; i++)
         put_field(w, "dataset", o->fields, i);
     put_members(w, stki_config_sections[1], o, "dataset");
@@ -158,7 +158,7 @@ static stk_status copy_list(const void *list, int64_t count, void *out, int64_t 
     return STK_OK;
 }
 
-/* Millions of numbers do not go through a document. */
+/* Lists may have millions of numbers, so they are not written to the document. */
 static stk_status copy_lists(const stk_loader_opts *o, stki_loader_config *config, stk_error *err)
 {
     stk_status status = copy_list(o->indices, o->index_count, &config->index_list, &config->index_count, err);

@@ -1,5 +1,5 @@
-/* config_order.c: the keys of the loader section that say which samples come in which order, as far as they need more
- * than a row of a table. What they mean for the data is selection.c's business. */
+/* config_order.c: the keys of the loader section about selection and order that need more than an option row.
+ * selection.c applies them to the data. */
 #include "allocate.h"
 #include "config.h"
 #include "error.h"

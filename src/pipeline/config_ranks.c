@@ -1,5 +1,5 @@
-/* config_ranks.c: the keys rank, world_size, launcher and replication become the place of this process among those
- * that read different data. What is said in the config and what a launcher says must agree, as far as both say it. */
+/* config_ranks.c: derives the place of this process among those that read different data from the keys rank,
+ * world_size, launcher and replication. Values set both in the config and by a launcher must agree. */
 #include "config.h"
 #include "error.h"
 #include <string.h>

@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { ROUNDS = 4, MEASURED_BYTES = 4 << 20 };
-/* The device has other work to do, so it gets the conversion only for a gain. */
+/* The device has other work, so it gets the conversion only if that is clearly faster. */
 #define LEAST_GAIN 0.9
 #define WAIT_NS (10 * STKI_SECOND)
 
@@ -45,7 +45,7 @@ typedef struct trial {
     stk_stream *stream;
     stk_event *begin, *end;
     void *samples, *rows; /* ordinary memory */
-    void *pinned;         /* as large as the larger of them */
+    void *pinned;         /* the size of the larger one */
     void *there_samples, *there_rows;
     int64_t sample_bytes, row_bytes, count;
 } trial;
@@ -101,7 +101,7 @@ static double best_of(double best, int64_t ns)
     return best == 0 || (double)ns < best ? (double)ns : best;
 }
 
-/* The conversion by one worker, and its copying of the samples instead, of `count` of them. */
+/* Times `count` samples on one worker: converting them, and copying them instead. */
 static void time_host(const trial *t, const stki_convert *convert, stki_convert_costs *costs)
 {
     for (int round = 0; round < ROUNDS; round++) {
@@ -117,8 +117,8 @@ static void time_host(const trial *t, const stki_convert *convert, stki_convert_
     }
 }
 
-/* Decoding one image, on average over the first ones, once they are in the page cache. What cannot be read counts as
- * nothing here; the batch that it is in reports it. */
+/* The mean time to decode an image, over the first ones, once they are in the page cache. Unreadable images count as
+ * zero here; their batch reports the error. */
 static double time_reading(const stki_field_plan *plan)
 {
     enum { IMAGES = 3 };
@@ -218,7 +218,7 @@ static stk_status refuse(const stki_field_plan *plan, const char *what, stk_erro
                      plan->name, what);
 }
 
-/* The fields that a device could make, and what that costs. */
+/* Finds the fields that a device could make, and their costs. */
 static stk_status find_candidates(stki_core *core, candidate *candidates, stki_convert_costs *costs, int *count,
                                   stk_error *err)
 {

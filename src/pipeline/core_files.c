@@ -1,5 +1,6 @@
-/* core_files.c: see core_files.h. What several fields of one file have in common is opened once; the names of a field's
- * files are kept until all fields of its data set are open, so that the others can be paired with them (pairs.h). */
+/* core_files.c: see core_files.h. Parts shared by several fields of a file are opened once. The names of a field's
+ * files are kept until all fields of its data set have been opened, so that the others can be paired with them
+ * (pairs.h). */
 #include "core_files.h"
 #include "allocate.h"
 #include "container.h"
@@ -28,7 +29,7 @@ stk_status stki_shards_add(stki_shards *all, stki_reader *reader, stk_error *err
 
 /* ---- containers ---- */
 
-/* Containers have room for a power of two, the table of places for twice as many: a number plus 1; 0: free. */
+/* The array of containers has a power of two of entries, the hash table twice as many: index + 1; 0: free. */
 static int container_room(int count)
 {
     int room = count > 0 ? 16 : 0;
@@ -38,7 +39,7 @@ static int container_room(int count)
     return room;
 }
 
-/* Where the search for a path begins; it goes on to the first free place. */
+/* The start of a path's linear probing, which continues to the first free place. */
 static uint64_t place_of(const stki_core *core, const char *path)
 {
     return stki_digest_64(path, (int64_t)strlen(path)) & (uint64_t)(2 * container_room(core->container_count) - 1);
@@ -72,7 +73,7 @@ static void place_container(stki_core *core, int number)
     core->container_places[k] = number + 1;
 }
 
-/* Room for one more. */
+/* Grows the tables if they are full. */
 static stk_status grow_containers(stki_core *core, stk_error *err)
 {
     const int64_t room = container_room(core->container_count + 1);
@@ -135,11 +136,11 @@ void stki_core_forget_containers(stki_core *core)
 
 /* ---- names ---- */
 
-/* The first named files of a data set, with which those of its other fields are paired. */
+/* The first named files of a data set, with which those of the other fields are paired. */
 typedef struct stki_source_names {
     stki_names samples, shards;
-    int number, first; /* of the field of the shards, and where its readers begin */
-    int paired;        /* the last field whose shards are paired with them by name; 0: none */
+    int number, first; /* field number of the shards, and the index of its first reader */
+    int paired;        /* the last field whose shards were paired with them by name; 0: none */
 } source_names;
 
 static stk_status names_of_source(stki_core *core, int source, source_names **out, stk_error *err)
@@ -167,7 +168,7 @@ void stki_core_forget_names(stki_core *core)
     core->names = NULL;
 }
 
-/* The first ones are kept. */
+/* Keeps the first names. */
 static void keep_names(stki_names *first, stki_names *names)
 {
     if (!first->field) {
@@ -260,7 +261,7 @@ static stk_status arrange_list(stki_file_list *list, const int64_t *order, stk_e
     return STK_OK;
 }
 
-/* Puts the files in the order of those that they are paired with. */
+/* Reorders the files to match those that they are paired with. */
 static stk_status pair_list(stki_core *core, int source, stki_names *first, stki_names *files, bool *by_name,
                             stk_error *err)
 {
@@ -276,7 +277,7 @@ static stk_status pair_list(stki_core *core, int source, stki_names *first, stki
 
 /* ---- shards ---- */
 
-/* What is known of each path of a field before its readers are made. */
+/* The opened containers and members of a field, before its readers are made. */
 typedef struct opening {
     stki_container **containers;
     int64_t *members;
@@ -298,7 +299,7 @@ static stk_status open_containers(stki_core *core, const stki_file_list *list, c
     return status;
 }
 
-/* The container again, with its samples in another order: other fields may use it as it is. */
+/* Opens the container again with its samples reordered; other fields may use the original order. */
 static stk_status arrange_container(stki_core *core, const stki_reader_opts *opts, const stki_names *names, int number,
                                     const int64_t *order, stki_container **container, stk_error *err)
 {
@@ -323,7 +324,7 @@ static stk_status arrange_container(stki_core *core, const stki_reader_opts *opt
     return status;
 }
 
-/* Folders and lists of images have a name a sample. */
+/* Folders and lists of images have one name per sample. */
 static stk_status pair_samples(stki_core *core, int source, stki_names *first, const stki_reader_opts *opts,
                                const char *field, opening *o, stk_error *err)
 {
@@ -404,7 +405,8 @@ stk_status stki_core_check_partners(const stki_core *core, int source, int numbe
 
 /* ---- files of one sample ---- */
 
-/* A file that is one sample of text fails as that sample, unless it is the only file or none can be read. */
+/* An unreadable file that is a single text sample fails as that sample, unless it is the only file or none can be read.
+ */
 static stk_status open_texts(stki_core *core, const stki_field_config *field, const stki_file_list *list,
                              const stki_reader_opts *opts, stki_shards *all, stk_error *err)
 {
@@ -444,7 +446,7 @@ static stk_status open_texts(stki_core *core, const stki_field_config *field, co
     return STK_OK;
 }
 
-/* Image files: a sample each, of any size, which fails by itself. */
+/* Image files: one sample each, of any size; each fails on its own. */
 static stk_status open_images(const stki_field_config *field, const stki_file_list *list, const stki_reader_opts *opts,
                               stki_shards *all, stk_error *err)
 {

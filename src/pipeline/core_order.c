@@ -1,4 +1,4 @@
-/* core_order.c: the order of a loader's samples and its cut into steps, from the config and the data sets. */
+/* core_order.c: makes the order of a loader's samples and divides it into steps, from the config and the data sets. */
 #include "checked.h"
 #include "core.h"
 #include "error.h"
@@ -12,21 +12,21 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_UNITS = 64 /* that block_window: auto shuffles together */ };
+enum { MOST_UNITS = 64 /* units shuffled together by block_window: auto */ };
 
-/* What goes into the order's options and is only needed until it is made. */
+/* The order's options and the data that is only needed until it has been made. */
 typedef struct material {
     stki_order_opts opts;
     stki_units units;
     stki_order_source sources[STKI_MAX_SOURCES];
-    int64_t *lists[STKI_MAX_SOURCES]; /* of splits */
+    int64_t *lists[STKI_MAX_SOURCES]; /* made by splits */
     double *weights;
     stki_order_starts starts;
-    int64_t *start_counts;        /* of each group */
-    const stki_window *moving;    /* the windows that the order lays; NULL: none */
-    int64_t *groups, group_count; /* that they stay in: group_count + 1 numbers */
-    bool one_each;                /* an epoch has one window of each group: what is selected are groups */
-    int64_t source_groups[STKI_MAX_SOURCES + 1]; /* one_each: the first of each data set */
+    int64_t *start_counts;        /* one per group */
+    const stki_window *moving;    /* windows whose starts the order chooses; NULL: none */
+    int64_t *groups, group_count; /* groups that windows do not cross: group_count + 1 boundaries */
+    bool one_each;                /* an epoch has one window per group: groups are selected instead of samples */
+    int64_t source_groups[STKI_MAX_SOURCES + 1]; /* one_each: the first group of each data set */
 } material;
 
 static void material_free(material *m)
@@ -42,9 +42,9 @@ static void material_free(material *m)
     stki_free(m);
 }
 
-/* ---- windows that the order lays ---- */
+/* ---- windows whose starts the order chooses ---- */
 
-/* In place, a window may begin at every number. */
+/* With windows in place, a window may begin at every number. */
 static stk_status check_moving(const stki_core *core, const material *m, stk_error *err)
 {
     const stki_loader_config *config = core->config;
@@ -70,7 +70,7 @@ static stk_status check_moving(const stki_core *core, const material *m, stk_err
     return STK_OK;
 }
 
-/* One window of each group: groups without a place for one do not count, and data sets have so many. */
+/* One window per group: groups too short for a window do not count. Sets the number of groups of each data set. */
 static void number_groups(const stki_core *core, material *m)
 {
     int64_t kept = 0;
@@ -113,7 +113,7 @@ static stk_status find_moving(stki_core *core, material *m, stk_error *err)
 
 /* ---- parts ---- */
 
-/* Says which option has left none of the samples. `listed`: entries of the list of indices, -1: there is none. */
+/* Fails with the option that left no samples. `listed`: entries of the list of indices, -1: there is none. */
 static stk_status empty_subset(const stki_loader_config *config, const char *dataset, int64_t count, int64_t listed,
                                stk_error *err)
 {
@@ -135,7 +135,7 @@ static stk_status empty_subset(const stki_loader_config *config, const char *dat
                                           : " that indices lists");
 }
 
-/* One data set's subset: its list, and the part of a split. */
+/* Selects one data set's subset: its list, and its part of a split. */
 static stk_status select_samples(const stki_core *core, const material *m, int64_t first, int64_t count,
                                  const int64_t **indices, int64_t *index_count, int64_t **list, stk_error *err)
 {
@@ -203,7 +203,7 @@ static stk_status use_one(const stki_core *core, material *m, stk_error *err)
     return status;
 }
 
-/* Units of samples become those of the windows that begin in them. */
+/* Converts units of samples to units of the windows that begin in them. */
 static void window_units(const stki_windows *windows, stki_units *units)
 {
     int64_t kept = 0;
@@ -255,13 +255,13 @@ static stk_status use_units(const stki_core *core, material *m, stk_error *err)
 
 /* ---- windows that begin at any token ---- */
 
-/* Windows of a group that are `stride` apart, of as many places where one can begin. */
+/* Number of windows `stride` apart in a group with this many possible starts. */
 static int64_t fixed_windows(int64_t starts, int64_t stride)
 {
     return starts > 0 ? (starts - 1) / stride + 1 : 0;
 }
 
-/* Counts of windows instead of starts, of the whole and of each data set. */
+/* Replaces the counts of starts by counts of windows, in total and per data set. */
 static stk_status use_starts(stki_core *core, material *m, int64_t stride, stk_error *err)
 {
     const int64_t *groups = m->groups, group_count = m->group_count;
@@ -288,7 +288,8 @@ static stk_status use_starts(stki_core *core, material *m, int64_t stride, stk_e
     return STK_OK;
 }
 
-/* Windows anywhere: an epoch has as many as lie side by side, and a part of the starts its share of them. */
+/* Windows at random places: an epoch has as many as fit side by side, and a subset of the starts has a proportional
+ * share. */
 static void use_random(stki_core *core, material *m, int64_t stride)
 {
     const int64_t *groups = m->groups, group_count = m->group_count;
@@ -327,7 +328,7 @@ static stk_status use_windows(stki_core *core, material *m, stk_error *err)
     return STK_OK;
 }
 
-/* Elements of a sample of the field that buckets go by. Any thread. */
+/* The length of a sample in the field that buckets sort by. Any thread. */
 static int64_t length_of(void *context, int64_t sample)
 {
     const stki_core *core = context;
