@@ -1,5 +1,5 @@
 /* array.h: an array that lies in a file, or in memory, in any strides. What .npy, stored zip members, .pt, safetensors,
- * raw data, token files and contiguous HDF5 data sets have in common: whoever parses the format fills in the struct,
+ * raw data, token files and contiguous HDF5 data sets have in common: the parser of a format fills in the struct,
  * and everything behind it is the same.
  */
 #ifndef STKI_ARRAY_H

@@ -1,6 +1,6 @@
 /* file.h: files opened for reading only, mapped or read at a position. Files must be regular; they are opened
  * O_NONBLOCK so that a FIFO or a device can't hang an open. Sizes are taken at open (fstat). A file should not be cut
- * or written to while it is open; where it is, stki_file_read fails, and whoever looks at `map` itself asks
+ * or written to while it is open; where it is, stki_file_read fails, and code that reads `map` itself calls
  * stki_file_intact afterwards. Any thread after open. */
 #ifndef STKI_FILE_H
 #define STKI_FILE_H
@@ -40,7 +40,7 @@ typedef struct stki_file {
  * error: the file is then read, and `note` says why. */
 stk_status stki_file_open(const char *path, enum stki_access access, enum stki_pattern pattern, stki_file **out,
                           stk_error *err);
-/* Counted: whoever keeps the file beyond its opener's use of it retains it, and closes it too. */
+/* Counted: code that keeps the file beyond its opener's use of it retains it, and closes it too. */
 stki_file *stki_file_retain(const stki_file *file);
 void stki_file_close(stki_file *file); /* NULL is fine */
 /* Exactly `bytes` from `offset`, retrying short reads and EINTR. STK_E_TRUNCATED: the file ends before. */
@@ -62,7 +62,7 @@ bool stki_file_known_changed(const stki_file *file);
 /* Is the range in the page cache, as far as its first pages (mapped) or its ends (read) tell? One cheap call; true
  * also where the system can't say. */
 bool stki_file_resident(const stki_file *file, int64_t offset, int64_t bytes);
-/* The last time that somebody looked ahead, what he looked at was resident. False where nobody has looked. */
+/* At the last look-ahead, what was looked at was resident. False where there was none. */
 static inline bool stki_file_was_resident(const stki_file *file)
 {
     return stki_counted(&file->warm_until_ns) > 0;

@@ -298,7 +298,7 @@ static stk_status scan_all(struct files *f, stk_error *err)
     return f->note ? STK_OK : stki_fail_memory(err, (int64_t)sizeof scan.error.message, "a note");
 }
 
-/* Largest in each axis; all the same: the table is not needed. */
+/* The largest in each axis; where all are equal, the table is not needed. */
 static void settle_shapes(struct files *f)
 {
     stki_reader *base = &f->base;

@@ -8,7 +8,7 @@
  *
  *     writer (under the lock)          handler
  *     sequence = odd                   before = sequence       acquire, pairs with the release of `even`
- *     start, end     release           start, end              acquire: whoever sees a new one sees the odd number too
+ *     start, end     release           start, end              acquire: a reader of a new one sees the odd number too
  *     sequence = even release          sequence == before?
  *
  * A page that cannot be read is entered in the mapping's list, and zeros are put over it alone: the others may be fine.

@@ -15,9 +15,9 @@
 typedef struct stki_output stki_output;
 
 stk_status stki_output_create(const char *path, stki_output **out, stk_error *err);
-/* A held one, under the name `temporary`; `path` is the name it will get, and stands in messages. keep -1: it is begun
- * anew. Else the file must be there with `keep` bytes or more (STK_E_TRUNCATED); it is cut to them, and appending goes
- * on behind them. */
+/* A held one, under the name `temporary`; `path` is the name it will get, and stands in messages. keep -1: it
+ * starts empty. Else the file must be there with `keep` bytes or more (STK_E_TRUNCATED); it is cut to them, and
+ * appending goes on behind them. */
 stk_status stki_output_hold(const char *path, const char *temporary, int64_t keep, stki_output **out, stk_error *err);
 /* A new one: held where there is a `temporary`, else (NULL) as create makes it. */
 stk_status stki_output_begin(const char *path, const char *temporary, stki_output **out, stk_error *err);

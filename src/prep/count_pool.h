@@ -28,7 +28,7 @@ stk_status stki_count_pool_push(stki_count_pool *pool, stk_batch *batch, stk_err
 bool stki_count_pool_may_map(const stki_count_field *field);
 /* Samples [first, first + rows) of fields that all may be mapped, as if they were a batch. */
 stk_status stki_count_pool_push_rows(stki_count_pool *pool, int64_t first, int64_t rows, stk_error *err);
-/* Waits for all batches; then adds what was counted to `total`, one tally a field, and begins anew. */
+/* Waits for all batches; then adds what was counted to `total`, one tally per field, and starts over. */
 stk_status stki_count_pool_take(stki_count_pool *pool, stki_tally *const *total, stk_error *err);
 
 #endif

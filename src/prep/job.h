@@ -55,7 +55,7 @@ void stki_job_fini(stki_job *job); /* fine on a zeroed one */
 stk_status stki_job_loader(const stki_job *job,
                            stk_status (*edit)(void *context, stki_document *document, stk_error *err), void *context,
                            stki_loader_config **out, stk_error *err);
-/* Reads the job anew with these assignments added to its own. */
+/* Reads the job again with these assignments added to its own. */
 stk_status stki_job_settle(stki_job *job, char *const *sets, int count, stk_error *err);
 /* What decides the output's bytes, {"PATH": VALUE} (option_print.h), with paths as they are written: new JSON. NULL: no
  * memory. */

@@ -550,7 +550,7 @@ stk_status stki_outlet_files(const json_t *lines, json_t *files, stk_error *err)
     stk_status status = counts ? STK_OK : stki_fail_memory(err, (int64_t)n, "the list of files");
 
     /* Of a shard that was finished twice, around a stop, the last line counts. Behind a stop all shards from the one it
-     * went on with are finished anew. */
+     * went on with are finished again. */
     for (size_t i = n; i > 0 && status == STK_OK; i--) {
         const json_t *shard = json_object_get(json_array_get(lines, i - 1), "finished");
 

@@ -1,4 +1,4 @@
-/* prep_join.c: the spooled pieces of a job, in order, into its files. A join that was interrupted begins anew: it is
+/* prep_join.c: the spooled pieces of a job, in order, into its files. A join that was interrupted starts over: it is
  * one copy of the data, and its journal only says where the files are. */
 #include "allocate.h"
 #include "clock.h"

@@ -1,5 +1,5 @@
 /* prep_manifest.c: NAME.manifest.json: what a data set is, and where it came from (docs/reference/prep.md describes
- * it). Whoever has the manifest can check every part, and tell whether two data sets are the same: `digest` is the
+ * it). With the manifest one can check every part, and tell whether two data sets are the same: `digest` is the
  * XXH3-128 of the manifest as compact JSON with sorted keys, without itself and without `run`, which says when and
  * where it was made.
  */

@@ -1,6 +1,6 @@
 /* prep_name.c: one job at a time makes the outputs of a NAME. Their endings and work folders may differ, but manifest,
- * statistics and the list of failed samples are one set of files, and whoever finishes replaces what the manifest that
- * is there lists. The lock is the file NAME.prep.lock beside the output:
+ * statistics and the list of failed samples are one set of files, and a job that finishes replaces what the manifest
+ * that is there lists. The lock is the file NAME.prep.lock beside the output:
  *
  *     locked exclusively   for a moment, by a process that finds nobody else here: it writes which job it is
  *     locked shared        by every process (task) of that job, until it ends

@@ -198,7 +198,7 @@ static char *work_of_making(const char *folder)
     if (path && stki_prep_read_json(path, &mark, NULL) == STK_OK)
         work =
             stki_strdup(json_is_string(json_object_get(mark, "work")) ? json_string_value(json_object_get(mark, "work"))
-                                                                      : "another one");
+                                                                      : "an unknown folder");
     json_decref(mark);
     stki_free(path);
     return work;
@@ -513,7 +513,7 @@ stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *don
     *done = stki_outlet_done(lines);
     if (*done)
         *rows = end - first;
-    else if (run->job->format->resumes && end_of(lines) > first) /* else it begins anew */
+    else if (run->job->format->resumes && end_of(lines) > first) /* else it starts over */
         *rows = end_of(lines) - first;
     json_decref(lines);
     return STK_OK;

@@ -99,7 +99,7 @@ static void test_the_long_suffix_ends_with_version_2(void **state)
     assert_int_equal(parse_bytes(2, text, sizeof text - 1, 48, STK_DTYPE_NONE, &h), STK_OK);
     assert_int_equal(h.data_offset, 12 + (int64_t)sizeof text - 1);
     assert_int_equal(parse_bytes(3, text, sizeof text - 1, 48, STK_DTYPE_NONE, &h), STK_E_CORRUPT);
-    assert_string_equal(err.found, "'3L' (a number that is no plain decimal integer)");
+    assert_string_equal(err.found, "'3L' (a number that is not a plain decimal integer)");
 }
 
 static void test_syntax_errors(void **state)

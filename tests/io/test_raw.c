@@ -65,8 +65,9 @@ static void test_options(void **state)
     check_open(path, "{format: raw}", STK_E_CONFIG, "source.dtype");
     check_open(path, "{dtype: u16}", STK_OK, NULL);
     check_open(path, "{dtype: bf16, shape: [3]}", STK_OK, NULL);
-    check_open(path, "{dtype: u16, shape: [5]}", STK_E_CORRUPT,
-               "offset 20: the data is no whole number of samples: found 24 bytes of data, expected a multiple of 10");
+    check_open(
+        path, "{dtype: u16, shape: [5]}", STK_E_CORRUPT,
+        "offset 20: the data is not a whole number of samples: found 24 bytes of data, expected a multiple of 10");
     check_open(path, "{dtype: u16, shape: [5], count: 2}", STK_OK, NULL);
     check_open(path, "{dtype: u16, shape: [5], count: 3}", STK_E_TRUNCATED,
                "found 24 bytes of data, expected 3 samples of 10 bytes");

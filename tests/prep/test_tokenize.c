@@ -364,7 +364,7 @@ static void tokenizer_files_that_are_refused(void **unused)
         {"tokens_gpt2.json", "\"ByteLevel\"", "\"Metaspace\"", "replacement", STK_E_UNSUPPORTED},
         {"tokens_split.json", "\"Isolated\"", "\"Doubled\"", "Doubled", STK_E_UNSUPPORTED},
         {"tokens_split.json", "\"pretokenizers\":[", "\"pretokenizers\":[{\"type\":\"ByteLevel\"},",
-         "Split behind ByteLevel", STK_E_UNSUPPORTED},
+         "Split after ByteLevel", STK_E_UNSUPPORTED},
         {"tokens_gpt2.json", "\"vocab\":{", "\"vocab\":{\"xyzzyq\":1,", "id 1 twice", STK_E_CORRUPT},
         {"tokens_gpt2.json", "\"vocab\":{", "\"vocab\":{\"xyzzyq\":-1,", "id of a token", STK_E_CORRUPT},
         {"tokens_gpt2.json", "\"vocab\":{", "\"vocab\":{\"xyzzyq\":\"1\",", "whole numbers", STK_E_CORRUPT},

@@ -79,7 +79,7 @@ static stki_npy_token number(stki_npy_lexer *lexer)
     if (lexer->long_suffix && peek(lexer, 0) == 'L')
         lexer->at++;
     if (is_digit(peek(lexer, 0)) || is_letter(peek(lexer, 0)) || peek(lexer, 0) == '.')
-        return wrong(lexer, start, "a number that is no plain decimal integer");
+        return wrong(lexer, start, "a number that is not a plain decimal integer");
     if (t.length > 1 && t.text[0] == '0')
         return wrong(lexer, start, "a number with a leading zero");
     return t;

@@ -94,7 +94,7 @@ static stk_status refuse_others(struct pt *pt, stk_error *err)
     if (pt->legacy)
         return STK_OK;
     if (length >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5)
-        return fail(pt, STK_E_UNSUPPORTED, "this is no archive of torch.save", "a bare pickle", "a zip archive", err);
+        return fail(pt, STK_E_UNSUPPORTED, "not an archive of torch.save", "a bare pickle", "a zip archive", err);
     if (length == (int64_t)sizeof head && !memcmp(head + 257, "ustar", 5))
         return fail(pt, STK_E_UNSUPPORTED,
                     "the format before torch 0.1.10 (a tar archive): load it with torch and save it again", NULL, NULL,

@@ -1,5 +1,5 @@
 /* pt_pickle.c: see pt_pickle.h. Values refer to each other by number, so that lists may be shared, and may hold
- * themselves, without being copied or freed twice; whoever walks them watches for that.
+ * themselves, without being copied or freed twice; code that walks them watches for that.
  */
 #include "pt_pickle.h"
 #include "allocate.h"

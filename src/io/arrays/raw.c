@@ -76,7 +76,7 @@ static stk_status count_samples(const char *path, const raw_options *raw, stk_dt
                             (stki_place){path, -1, raw->offset + left / each * each,
                                          STKI_TEXT("%" PRId64 " bytes of data", left),
                                          STKI_TEXT("a multiple of %" PRId64 ", the bytes of a sample", each)},
-                            "the data is no whole number of samples");
+                            "the data is not a whole number of samples");
     *out = raw->count > 0 ? raw->count : left / each;
     return STK_OK;
 }

@@ -213,8 +213,8 @@ static stk_status check_cover(const struct tensors *t, struct span *spans, size_
     }
     if (at == size)
         return STK_OK;
-    return fail(t, STK_E_CORRUPT, t->data + at, "bytes behind the last tensor", STKI_TEXT("%" PRId64, size - at),
-                "none", err);
+    return fail(t, STK_E_CORRUPT, t->data + at, "bytes after the last tensor", STKI_TEXT("%" PRId64, size - at), "none",
+                err);
 }
 
 static stk_status check_metadata(const struct tensors *t, json_t *metadata, stk_error *err)

@@ -10,7 +10,7 @@ typedef struct stki_spill stki_spill;
 
 /* In the folder of `beside`; where that can't be, or `beside` is a device, in TMPDIR or /tmp. */
 stk_status stki_spill_create(const char *beside, stki_spill **out, stk_error *err);
-/* In the file `name`, which stays. keep -1: it is begun anew; else it is cut to the `keep` bytes that it must have
+/* In the file `name`, which stays. keep -1: it starts empty; else it is cut to the `keep` bytes that it must have
  * (STK_E_TRUNCATED: it has fewer). */
 stk_status stki_spill_hold(const char *name, int64_t keep, stki_spill **out, stk_error *err);
 stk_status stki_spill_append(stki_spill *spill, const void *bytes, int64_t count, stk_error *err);

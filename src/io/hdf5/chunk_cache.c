@@ -164,7 +164,7 @@ static void free_entry(struct entry *entry)
 static struct entry *next_to_go(struct cache *cache)
 {
     for (struct entry *e = cache->ends.after; e != &cache->ends; e = e->after)
-        /* Pairs with the release of whoever had it last: its block is written next. */
+        /* Pairs with the release of its last user: its block is written next. */
         if (!e->filling && atomic_load_explicit(&e->storage->refs, memory_order_acquire) == 1)
             return e;
     return NULL;

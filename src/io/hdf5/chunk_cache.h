@@ -6,7 +6,7 @@
  *
  * The budget is the largest that any attached reader asked for. Chunks that are in use are never dropped, so it is
  * exceeded where all of it is in use. In a child process the chunks of the parent are left alone: asking is then
- * answered with "no cache", and whoever asked decodes into memory of its own.
+ * answered with "no cache", and the caller decodes into memory of its own.
  */
 #ifndef STKI_CHUNK_CACHE_H
 #define STKI_CHUNK_CACHE_H

@@ -76,7 +76,8 @@ static stk_status take(void *context, stki_hdf5_cursor c, stk_error *err)
     return decode_number((stki_hdf5_cursor){type, type_bytes, false}, c, looking->out) ||
                    decode_text((stki_hdf5_cursor){type, type_bytes, false}, c, looking->out)
                ? STK_END
-               : stki_hdf5_unsupported(looking->super, 0, "an attribute that is no number and no short text", err);
+               : stki_hdf5_unsupported(looking->super, 0, "an attribute that is neither a number nor a short text",
+                                       err);
 }
 
 static stk_status visit_dense(struct looking *looking, stki_hdf5_cursor info, stk_error *err)

@@ -58,7 +58,7 @@ static stk_status ask_attribute(const stki_hdf5_dataset *d, const char *name, st
     space = attribute < 0 ? -1 : H5Aget_space(attribute);
     count = space < 0 ? -1 : H5Sget_simple_extent_npoints(space);
     if (count != 1 || H5Aread(attribute, H5T_NATIVE_DOUBLE, &out->value) < 0)
-        status = stki_hdf5_fail(err, STK_E_UNSUPPORTED, d->path, d->name, "a packing attribute that is no number");
+        status = stki_hdf5_fail(err, STK_E_UNSUPPORTED, d->path, d->name, "a packing attribute that is not a number");
     else
         out->there = true;
     if (space >= 0)

@@ -221,7 +221,7 @@ static stk_status read_field(stki_hdf5_dataset *d, hid_t type, stk_error *err)
     if (status != STK_OK)
         return status;
     if (d->type.varying != STKI_HDF5_SAME || d->type.inner_ndim > 0)
-        return fail(d, STK_E_UNSUPPORTED, "a string, a list or an array", "a field that is no number", err);
+        return fail(d, STK_E_UNSUPPORTED, "a string, a list or an array", "a field that is not a number", err);
     d->type.raw = d->type.swapped = false;
     d->type.bytes = stk_dtype_size(d->type.dtype);
     native = stki_hdf5_type_make(d->type.dtype);

@@ -79,8 +79,8 @@ stk_status stki_hdf5_dataset_chunk(const stki_hdf5_dataset *dataset, const int64
  * such a data set is read. */
 stk_status stki_hdf5_dataset_check_sources(stki_hdf5_dataset *dataset, stk_error *err);
 
-/* The library reads what a file no longer has as zeros, and a source that is gone as fill values. So whoever has read
- * by it asks afterwards whether all files are still what they were when they were opened. STK_E_TRUNCATED,
+/* The library reads what a file no longer has as zeros, and a source that is gone as fill values. So code that has read
+ * with it asks afterwards whether all files are still what they were when they were opened. STK_E_TRUNCATED,
  * STK_E_CORRUPT: as stki_file_intact. STK_E_NOT_FOUND: a file beside is gone. Always fine: a file that somebody writes
  * to, which is known, and one that is not to be guarded. */
 stk_status stki_hdf5_dataset_intact(const stki_hdf5_dataset *dataset, stk_error *err);

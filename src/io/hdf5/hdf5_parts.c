@@ -200,7 +200,7 @@ static stk_status open_source(stki_hdf5_dataset *d, struct mapping *m, stk_error
         return status;
     }
     if (H5Iget_type(m->source.id) != H5I_DATASET)
-        status = fail(d, STK_E_UNSUPPORTED, m->name, "a source is no data set", err);
+        status = fail(d, STK_E_UNSUPPORTED, m->name, "a source is not a data set", err);
     else if (!holds_its_elements(m->source.id))
         status = fail(d, STK_E_UNSUPPORTED, m->target, "a virtual data set over virtual or external ones", err);
     else if ((status = select_all(d, m, err)) == STK_OK &&

@@ -159,7 +159,7 @@ static const char *class_name(H5T_class_t class)
     case H5T_OPAQUE:
         return "an opaque type";
     case H5T_COMPOUND:
-        return "a compound type that is no complex number (one of its fields is NAME[\"FIELD\"])";
+        return "a compound type that is not a complex number (one of its fields is NAME[\"FIELD\"])";
     case H5T_REFERENCE:
         return "a reference type";
     case H5T_ENUM:
@@ -167,7 +167,7 @@ static const char *class_name(H5T_class_t class)
     case H5T_VLEN:
         return "a variable-length type";
     case H5T_ARRAY:
-        return "an array type of something that is no number";
+        return "an array type of something other than numbers";
     default:
         return "a type that is not known";
     }

@@ -170,7 +170,7 @@ static stk_status check_index(const void *bytes, int64_t count, enum stki_image_
                         "source.color: index");
 }
 
-/* Samples of fewer bits would have to be scaled, and two scales in one field are one too many. */
+/* source.depth: 16. Samples of fewer bits would have to be scaled, and a field has one scale only. */
 static stk_status check_deep(const void *bytes, int64_t count, enum stki_image_kind kind, const stki_decode_opts *opts,
                              stk_error *err)
 {

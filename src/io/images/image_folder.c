@@ -139,7 +139,7 @@ static void warn(struct folder *folder)
     if (set->hidden)
         stki_container_warn(&folder->base, "left out: %" PRId64 " hidden files or folders", set->hidden);
     if (set->others)
-        stki_container_warn(&folder->base, "left out: %" PRId64 " files that are no .jpg, .jpeg or .png", set->others);
+        stki_container_warn(&folder->base, "left out: %" PRId64 " files that are not .jpg, .jpeg or .png", set->others);
     if (set->broken)
         stki_container_warn(&folder->base,
                             "left out: %" PRId64 " links to nothing, pipes and the like, without the name of an image",

@@ -122,7 +122,7 @@ static stk_status read_frame(struct walk *walk, int marker, const uint8_t *data,
         return fail(walk, STK_E_CORRUPT, at, STKI_TEXT("%" PRId64 " bytes", length), "at least 6", "frame header");
     out->special = frame_special(marker);
     if (!out->special && data[0] != 8)
-        out->special = data[0] == 12 ? "12 bits a sample" : "other than 8 bits a sample";
+        out->special = data[0] == 12 ? "12 bits per sample" : "other than 8 bits per sample";
     out->frame_offset = at;
     out->height = data[1] << 8 | data[2];
     out->width = data[3] << 8 | data[4];
@@ -132,7 +132,7 @@ static stk_status read_frame(struct walk *walk, int marker, const uint8_t *data,
     if (out->width == 0)
         return fail(walk, STK_E_CORRUPT, at + 3, "width 0", "1 to 65535", "size of the image");
     if (out->height == 0)
-        return fail(walk, STK_E_UNSUPPORTED, at + 1, "height 0 (to come behind the pixels, DNL)", "1 to 65535",
+        return fail(walk, STK_E_UNSUPPORTED, at + 1, "height 0 (to come after the pixels, DNL)", "1 to 65535",
                     "size of the image");
     if (out->components == 0 || length != 6 + 3 * out->components)
         return fail(walk, STK_E_CORRUPT, at + 5, STKI_TEXT("%d in %" PRId64 " bytes", out->components, length),
@@ -217,7 +217,7 @@ stk_status stki_jpeg_read_header(const void *bytes, int64_t count, stki_jpeg_hea
         return status;
     return stki_fail_at(
         err, STK_E_UNSUPPORTED,
-        (stki_place){NULL, -1, out->frame_offset, out->special, "baseline or progressive, of 8 bits a sample"},
+        (stki_place){NULL, -1, out->frame_offset, out->special, "baseline or progressive, of 8 bits per sample"},
         "the image is a special JPEG");
 }
 

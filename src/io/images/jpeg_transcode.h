@@ -9,8 +9,8 @@
  * image's own, with an interval of stki_jpeg_interval(…, restart). All application segments and comments are kept, byte
  * for byte and in order; what follows the end of the image is not. *height, *width and *components are of the image.
  * Where *stays is not NULL on return, nothing was written, since the image is of a kind that stays as it is, and *stays
- * says which: "arithmetic coding", "12 bits a sample". Otherwise the file is *made bytes at room->data, until the room
- * is used again. Errors are those of stki_jpeg_decode: whatever libjpeg warns of is one. */
+ * says which: "arithmetic coding", "12 bits per sample". Otherwise the file is *made bytes at room->data, until the
+ * room is used again. Errors are those of stki_jpeg_decode: whatever libjpeg warns of is one. */
 typedef struct stki_jpeg_transcoded {
     int64_t height, width;
     int components;

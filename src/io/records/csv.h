@@ -3,7 +3,7 @@
  * paths of files that are the samples.
  *
  * One pass when the file is opened checks every record and finds what the columns are. Where each begins is held, in
- * two and a half bytes a record (places.h). Numbers are held too by whoever asks for their column, 8 bytes each; texts
+ * two and a half bytes a record (places.h). Numbers are held too by readers of their column, 8 bytes each; texts
  * are read from the file.
  */
 #ifndef STKI_CSV_H

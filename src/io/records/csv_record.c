@@ -35,11 +35,11 @@ static enum stki_csv_result cell_end(reading *r, bool *line_end)
         if (r->at + 1 == r->end && !r->last)
             return STKI_CSV_MORE;
         if (r->at + 1 == r->end || r->at[1] != '\n')
-            return broken(r, r->at, "a carriage return with no line feed behind it", "one inside quotes");
+            return broken(r, r->at, "a carriage return with no line feed after it", "one inside quotes");
         r->at++;
     }
     if (*r->at != '\n')
-        return broken(r, r->at, "a character behind the closing quote", "the delimiter or the end of the line");
+        return broken(r, r->at, "a character after the closing quote", "the delimiter or the end of the line");
     r->at++;
     return STKI_CSV_RECORD_READ;
 }

@@ -428,7 +428,7 @@ enum stki_json_found stki_json_find(const char *line, int64_t length, const char
     good = p.at < p.end && *p.at == '{' ? parse_members(&p, key, &found, out, &kind) : parse_value(&p);
     if (good) {
         skip_space(&p);
-        good = p.at == p.end || fail(&p, "nothing behind the value");
+        good = p.at == p.end || fail(&p, "nothing after the value");
     }
     if (good && found != STKI_JSON_TEXT && found != STKI_JSON_MISSING)
         *problem = (stki_json_problem){0, kind};

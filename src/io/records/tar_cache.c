@@ -10,7 +10,7 @@
  *           K bytes of keys
  *
  * It belongs to an archive of just that size and time of change. One that was damaged has another sum, and is built
- * again; each of its numbers is checked when it is used all the same, since a sum is no proof against malice.
+ * again; each of its numbers is still checked when it is used, since a sum is no proof against malice.
  */
 #include "allocate.h"
 #include "checked.h"

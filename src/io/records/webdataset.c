@@ -178,8 +178,9 @@ static stk_status add_members(stki_webdataset *set, const stki_decode_opts *deco
                             "archive before them (tar --dereference --hard-dereference stores the files)",
                             index->links);
     if (index->others > 0)
-        stki_container_warn(&set->base, "%" PRId64 " members are no files: devices, volume labels, lists of folders, access rights",
-                            index->others);
+        stki_container_warn(
+            &set->base, "%" PRId64 " members are not files: devices, volume labels, lists of folders, access rights",
+            index->others);
     set->base.details =
         json_pack("{s:I, s:I, s:I, s:I, s:I, s:s}", "samples", (json_int_t)index->sample_count, "files",
                   (json_int_t)index->entry_count, "skipped", (json_int_t)index->skipped, "links",

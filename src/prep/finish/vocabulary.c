@@ -206,7 +206,7 @@ static stk_status check_ids_differ(const stki_vocabulary *v, stk_error *err)
         if (ids[i] == ids[i - 1])
             status = stki_fail_at(
                 err, STK_E_CORRUPT,
-                (stki_place){v->path, -1, -1, STKI_TEXT("id %" PRIu32 " twice", ids[i]), "one token an id"},
+                (stki_place){v->path, -1, -1, STKI_TEXT("id %" PRIu32 " twice", ids[i]), "one token per id"},
                 "vocabulary");
     stki_free(ids);
     return status;
@@ -281,11 +281,11 @@ stk_status stki_vocabulary_add_pair(stki_vocabulary *v, const uint8_t *left, int
     }
     if (!both)
         return stki_fail_at(err, STK_E_CORRUPT,
-                            (stki_place){v->path, -1, -1, "one of its parts, or what they make, is no token",
+                            (stki_place){v->path, -1, -1, "one of its parts, or what they make, is not a token",
                                          "tokens of the vocabulary"},
                             "merge %" PRId64, line);
     v->joined[v->pair_count] = both->id;
-    if (find_pair(v, a->id, b->id)) { /* the first one counts; its place in the list is kept all the same */
+    if (find_pair(v, a->id, b->id)) { /* the first one counts; its place in the list is kept anyway */
         v->pair_count++;
         return STK_OK;
     }

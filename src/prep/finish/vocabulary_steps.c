@@ -216,7 +216,7 @@ static stk_status read_step(reading *r, const char *what, const step_kind *kinds
         if (type && strcmp(kind->type, type) == 0) {
             if (!kind->read)
                 return read_sequence(r, what, kinds, json_object_get(step, kind->members), depth);
-            return r->bytes ? refuse(r, what, STKI_TEXT("%s behind ByteLevel", type), "ByteLevel as the last step")
+            return r->bytes ? refuse(r, what, STKI_TEXT("%s after ByteLevel", type), "ByteLevel as the last step")
                             : kind->read(r, step);
         }
         snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", *known ? ", " : "one of ", kind->type);
