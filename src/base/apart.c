@@ -1,6 +1,10 @@
 /* apart.c: see apart.h. The notes lie in a page of memory that both processes map (memfd); the environment tells the
  * second process its descriptor. Time is that of the thread's own processor clock (timer_create), so that a slow disk
- * is no reason to give up, and its signal ends the process. */
+ * is no reason to give up, and its signal ends the process.
+ *
+ * A call may take a few seconds, and longer if it unpacks or converts much data. In addition, all calls together may
+ * take those seconds only once beyond what each of them should need: a damaged file can make each of many calls slow.
+ */
 #include "apart.h"
 #include "error.h"
 #include "thread.h"
@@ -21,8 +25,10 @@
 #include <unistd.h>
 
 enum {
-    SECONDS = 4,                  /* of a call */
-    BYTES_A_SECOND = 8 * 1000000, /* and this much more for data that is unpacked or converted */
+    NS_A_SECOND = 1000000000,
+    SECONDS = 4,        /* for one call, and for all calls together, beyond what they should need: */
+    NS_A_CALL = 100000, /* for each call */
+    NS_A_BYTE = 125,    /* for data that is unpacked or converted: 8 MB a second */
     TOO_LONG = SIGVTALRM
 };
 
@@ -30,7 +36,7 @@ static const char variable[] = "STOKER_APART";
 
 struct notes {
     atomic_int inside; /* threads of the second process that are in the library */
-    int64_t seconds;   /* that the last call may take */
+    int64_t seconds;   /* that the last call, or all calls, may take */
     char path[1024], name[1024], doing[64];
 };
 
@@ -42,8 +48,13 @@ static struct {
     stki_mutex lock;     /* held by the thread that waits for the second process */
 } apart = {.lock = {PTHREAD_MUTEX_INITIALIZER}};
 
-static _Thread_local timer_t timer;
-static _Thread_local bool timed;
+/* One thread at a time is inside a library. */
+static struct {
+    timer_t timer;
+    bool timed;
+    int64_t since;      /* time of the thread's clock up to which CPU time is counted */
+    int64_t used, left; /* ns that all calls together took, and may still take */
+} budget = {.left = (int64_t)SECONDS * NS_A_SECOND};
 
 /* ---- the second process ---- */
 
@@ -69,12 +80,40 @@ static struct notes *find_notes(void)
     return notes;
 }
 
-static void set_timer(int64_t bytes)
+static int64_t clock_ns(void)
 {
-    const struct itimerspec end = {.it_value = {.tv_sec = SECONDS + bytes / BYTES_A_SECOND}};
+    struct timespec now = {0};
 
-    apart.notes->seconds = end.it_value.tv_sec;
-    (void)timer_settime(timer, 0, &end, NULL);
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * NS_A_SECOND + now.tv_nsec;
+}
+
+/* Counts the CPU time used so far. */
+static void settle(void)
+{
+    const int64_t now = clock_ns();
+
+    budget.used += now - budget.since;
+    budget.left -= now - budget.since;
+    budget.since = now;
+}
+
+/* Adds the time that an operation on this much data should need, and starts the timer. */
+static void allow(int64_t bytes)
+{
+    const int64_t most = INT64_MAX / NS_A_BYTE / 4, needed = NS_A_CALL + (bytes < most ? bytes : most) * NS_A_BYTE;
+    int64_t ns = (int64_t)SECONDS * NS_A_SECOND + needed;
+    struct itimerspec end = {0};
+
+    if (budget.left < INT64_MAX / 2)
+        budget.left += needed;
+    apart.notes->seconds = (ns < budget.left ? ns : budget.used + budget.left) / NS_A_SECOND;
+    ns = ns < budget.left ? ns : budget.left;
+    ns = ns > 0 ? ns : 1; /* 0 would stop the timer */
+    end.it_value.tv_sec = ns / NS_A_SECOND;
+    end.it_value.tv_nsec = ns % NS_A_SECOND;
+    if (budget.timed)
+        (void)timer_settime(budget.timer, 0, &end, NULL);
 }
 
 void stki_apart_enter(void)
@@ -84,9 +123,9 @@ void stki_apart_enter(void)
     if (!apart.notes)
         return;
     atomic_fetch_add(&apart.notes->inside, 1);
-    timed = timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) == 0;
-    if (timed)
-        set_timer(0);
+    budget.timed = timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &budget.timer) == 0;
+    budget.since = clock_ns();
+    allow(0);
 }
 
 void stki_apart_leave(void)
@@ -94,9 +133,10 @@ void stki_apart_leave(void)
     if (!apart.notes)
         return;
     atomic_fetch_sub(&apart.notes->inside, 1);
-    if (timed)
-        (void)timer_delete(timer);
-    timed = false;
+    if (budget.timed)
+        (void)timer_delete(budget.timer);
+    budget.timed = false;
+    settle();
 }
 
 void stki_apart_note(const char *path, const char *name, const char *doing, int64_t bytes)
@@ -106,8 +146,8 @@ void stki_apart_note(const char *path, const char *name, const char *doing, int6
     stki_text(apart.notes->path, sizeof apart.notes->path, "%s", path);
     stki_text(apart.notes->name, sizeof apart.notes->name, "%s", name ? name : "");
     stki_text(apart.notes->doing, sizeof apart.notes->doing, "%s", doing);
-    if (timed)
-        set_timer(bytes);
+    settle();
+    allow(bytes);
 }
 
 /* ---- the first process ---- */

@@ -21,8 +21,9 @@ void stki_apart_begin(char **argv, stki_apart_report *report, void *context);
 /* Call before the library of this name (a static string) opens `path`. In the parent it does not return. */
 void stki_apart_need(const char *path, const char *library);
 
-/* In the child: marks the calling thread as inside such a library. The process exits if the thread spends more than a
- * few seconds of CPU time in it. Not nested. */
+/* In the child: marks the calling thread as inside such a library, one thread at a time. The process exits if the
+ * thread spends more than a few seconds of CPU time in it, or if all calls together take a few seconds longer than
+ * their number and amount of data justify. Not nested. */
 void stki_apart_enter(void);
 void stki_apart_leave(void);
 /* Call between enter and leave: sets the current operation for the report, "FILE: NAME: libhdf5 crashed while DOING".

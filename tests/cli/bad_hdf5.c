@@ -1,24 +1,46 @@
 /* bad_hdf5.c: a libhdf5 that does with every file what the real one does with a few damaged ones: BAD_HDF5_DOES=crash,
- * or spin, which never ends; or die, as where a system is out of memory; or later, which crashes when the program ends.
- * For LD_PRELOAD. */
+ * spin, which never ends; die, as where a system is out of memory; later, which crashes when the program ends; or slow:
+ * each reading takes half a second of processor time, and gives zeros. For LD_PRELOAD. */
+#include <dlfcn.h>
 #include <hdf5.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+static int does(const char *what)
+{
+    const char *asked = getenv("BAD_HDF5_DOES");
+
+    return asked && !strcmp(asked, what);
+}
+
+__attribute__((visibility("default"))) herr_t H5Dread(hid_t set, hid_t type, hid_t memory, hid_t space, hid_t plist,
+                                                      void *to)
+{
+    const clock_t begin = clock();
+
+    (void)set, (void)type, (void)memory, (void)space, (void)plist, (void)to;
+    while (clock() - begin < CLOCKS_PER_SEC / 2)
+        ;
+    return 0;
+}
 
 __attribute__((visibility("default"))) hid_t H5Fopen(const char *path, unsigned flags, hid_t access)
 {
-    const char *does = getenv("BAD_HDF5_DOES");
+    hid_t (*real)(const char *, unsigned, hid_t);
     volatile unsigned turns = 0;
 
-    (void)path, (void)flags, (void)access;
-    while (does && !strcmp(does, "spin"))
+    while (does("spin"))
         turns++;
-    if (does && !strcmp(does, "die"))
+    if (does("die"))
         (void)raise(SIGKILL);
-    if (does && !strcmp(does, "later")) {
+    if (does("later")) {
         (void)atexit(abort);
         return -1;
     }
-    abort();
+    if (!does("slow"))
+        abort();
+    *(void **)&real = dlsym(RTLD_NEXT, "H5Fopen");
+    return real(path, flags, access);
 }

@@ -139,6 +139,13 @@ static stk_status open_by_library(stki_hdf5_file *file, const struct head *head,
     return stki_hdf5_driver_open_elsewhere(where(file)) ? open_again(file, head, err) : open_id(file, head, err);
 }
 
+static void note_opening(const stki_file *bytes, const char *path)
+{
+    const int64_t few = 1 << 20; /* more of a file need not be looked at */
+
+    stki_apart_note(path, NULL, "opening the file", bytes->size < few ? bytes->size : few);
+}
+
 /* Opens it by the library where that is needed at once. */
 static stk_status open_either(stki_hdf5_file *file, const struct head *head, stk_error *err)
 {
@@ -148,7 +155,7 @@ static stk_status open_either(stki_hdf5_file *file, const struct head *head, stk
         !head->writing && stki_hdf5_super_read(file->bytes, &file->super, NULL) == STK_OK && file->super.plain;
 
     stki_hdf5_enter(&guard, file->plugins);
-    stki_apart_note(file->path, NULL, "opening the file", 0);
+    note_opening(file->bytes, file->path);
     parsed = parsed && !stki_hdf5_driver_open_elsewhere(file->path);
     if (!parsed)
         status = open_by_library(file, head, err);
@@ -167,7 +174,7 @@ stk_status stki_hdf5_file_need(stki_hdf5_file *file, stk_error *err)
 
     if (status != STK_OK || file->id >= 0)
         return status;
-    stki_apart_note(file->path, NULL, "opening the file", 0);
+    note_opening(file->bytes, file->path);
     return open_by_library(file, &head, err);
 }
 

@@ -276,10 +276,13 @@ static stk_status open_virtual(stki_hdf5_dataset *d, hid_t plist, stk_error *err
 static stk_status read_mapped(stki_hdf5_dataset *d, struct mapping *m, hid_t mine, hid_t memory, void *to,
                               stk_error *err)
 {
-    hid_t there = H5Sselect_project_intersection(m->here, m->there, mine), file = -1;
-    hid_t here =
-        there < 0 || H5Sget_select_npoints(there) == 0 ? -1 : H5Sselect_project_intersection(mine, memory, m->here);
+    const int64_t chunk = 1 << 20; /* how large one of the source is, is not known */
+    hid_t there, here, file = -1;
     stk_status status = STK_OK;
+
+    stki_apart_note(d->path, d->name, "reading elements of a source", chunk);
+    there = H5Sselect_project_intersection(m->here, m->there, mine);
+    here = there < 0 || H5Sget_select_npoints(there) == 0 ? -1 : H5Sselect_project_intersection(mine, memory, m->here);
 
     if (there < 0 || (here < 0 && H5Sget_select_npoints(there) > 0))
         status = fail_library(d, "a source cannot be selected", err);

@@ -60,6 +60,22 @@ static bool is_whole(const stki_hdf5_dataset *d, const int64_t *start, const int
     return true;
 }
 
+/* Bytes that the library may have to look at: whole chunks. */
+static int64_t touched_bytes(const stki_hdf5_dataset *d, const int64_t *start, const int64_t *length, int64_t bytes)
+{
+    int64_t touched = d->grid.chunk_bytes;
+
+    if (d->layout != STKI_HDF5_CHUNKED)
+        return bytes;
+    for (int i = 0; i < d->rank; i++) {
+        const int64_t chunk = d->grid.chunk[i];
+
+        if (!stki_mul(touched, (start[i] + length[i] - 1) / chunk - start[i] / chunk + 1, &touched))
+            return INT64_MAX;
+    }
+    return touched;
+}
+
 stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *start, const int64_t *length, void *to,
                                   int64_t bytes, stk_error *err)
 {
@@ -81,7 +97,7 @@ stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *sta
     }
     memset(to, 0, (size_t)bytes);
     stki_hdf5_enter(&guard, d->file->plugins);
-    stki_apart_note(d->path, d->name, "reading elements", bytes);
+    stki_apart_note(d->path, d->name, "reading elements", touched_bytes(d, start, length, bytes));
     status = d->parts ? stki_hdf5_parts_read(d, start, length, to, bytes, err) : read_locked(d, start, length, to, err);
     stki_hdf5_leave(&guard);
     if (stki_hdf5_dataset_intact(d, &changed) == STK_OK)

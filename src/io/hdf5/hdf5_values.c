@@ -31,6 +31,25 @@ static int64_t fixed_bytes(const char *text, int64_t size, enum stki_hdf5_paddin
     return bytes;
 }
 
+static int64_t element_room(const stki_hdf5_dataset *d)
+{
+    return d->type.varying == STKI_HDF5_FIXED ? d->type.bytes : (int64_t)sizeof(hvl_t);
+}
+
+/* Bytes that the library may have to look at for so many elements: a chunk may not fit into its cache, and is read
+ * again then. */
+static int64_t touched_bytes(const stki_hdf5_dataset *d, int64_t count)
+{
+    const int64_t chunk = d->layout == STKI_HDF5_CHUNKED ? d->grid.chunk_bytes : 0;
+
+    return chunk > count * element_room(d) ? chunk : count * element_room(d);
+}
+
+static void note(const stki_hdf5_dataset *d, int64_t bytes)
+{
+    stki_apart_note(d->path, d->name, "reading elements", bytes);
+}
+
 /* Elements [start, start + count) as the library gives them: strings of `bytes` each, or pointers. Inside enter and
  * leave. */
 static stk_status read_elements(const stki_hdf5_dataset *d, int64_t start, int64_t count, void *to, hid_t *memory,
@@ -79,11 +98,6 @@ static const void *element(const stki_hdf5_dataset *d, const void *elements, int
     }
 }
 
-static int64_t element_room(const stki_hdf5_dataset *d)
-{
-    return d->type.varying == STKI_HDF5_FIXED ? d->type.bytes : (int64_t)sizeof(hvl_t);
-}
-
 /* One element into the scratch (NULL: only its bytes). */
 static stk_status read_one(const struct values *v, int64_t index, stki_scratch *scratch, int64_t *bytes, stk_error *err)
 {
@@ -102,10 +116,11 @@ static stk_status read_one(const struct values *v, int64_t index, stki_scratch *
         return status;
     }
     stki_hdf5_enter(&guard, d->file->plugins);
-    stki_apart_note(d->path, d->name, "reading elements", 0);
+    note(d, touched_bytes(d, 1));
     status = read_elements(d, index, 1, one, &memory, err);
     if (status == STK_OK) {
         from = element(d, one, 0, bytes);
+        note(d, *bytes);
         if (v->max_bytes > 0 && *bytes > v->max_bytes)
             status = stki_fail_at(err, STK_E_LIMIT,
                                   (stki_place){d->path, index, -1, STKI_TEXT("%" PRId64 " bytes", *bytes),
@@ -182,10 +197,11 @@ static stk_status find_longest(const stki_hdf5_dataset *d, int64_t *longest, stk
         return stki_fail_memory(err, AT_ONCE * (int64_t)sizeof *some, d->name);
     for (int64_t at = 0; at < d->shape[0]; at += AT_ONCE) {
         const int64_t count = d->shape[0] - at < AT_ONCE ? d->shape[0] - at : AT_ONCE;
+        int64_t all = 0;
         hid_t memory = -1;
 
         stki_hdf5_enter(&guard, d->file->plugins);
-        stki_apart_note(d->path, d->name, "reading elements", 0);
+        note(d, touched_bytes(d, count));
         memset(some, 0, AT_ONCE * sizeof *some);
         if (read_elements(d, at, count, some, &memory, NULL) == STK_OK)
             for (int64_t i = 0; i < count; i++) {
@@ -193,7 +209,9 @@ static stk_status find_longest(const stki_hdf5_dataset *d, int64_t *longest, stk
 
                 (void)element(d, some, i, &bytes);
                 *longest = bytes > *longest ? bytes : *longest;
+                all += bytes;
             }
+        note(d, all);
         free_elements(d, memory, some);
         stki_hdf5_leave(&guard);
     }
