@@ -169,7 +169,7 @@ def one(task):
             failures.append(f"{name}: {seconds:.1f} s")
         counts["slowest, ms"] = max(counts["slowest, ms"], int(seconds * 1000))
         counts[f"{name}: libhdf5 crashed"] += "libhdf5 crashed" in said
-        counts[f"{name}: libhdf5 did not end"] += "did not come to an end" in said
+        counts[f"{name}: libhdf5 did not end"] += "did not finish within" in said
     load = [stoker, "prep", job, "--quiet", "--force", "--no-space-check"]
     code, seconds, _ = run(load, bad)
     if code == -6:  # libhdf5 was asked
