@@ -108,6 +108,45 @@ static void every_order(void **state)
             }
 }
 
+/* Data sets that stoker finds itself and libhdf5 has to decode are opened by libhdf5 when the first sample is read, by
+ * whichever worker comes first. */
+static void decoded_by_the_library(void **state)
+{
+    static const char *const names[] = {"a", "b", "c", "d"};
+    const hsize_t rows = ROWS, chunk = CHUNK;
+    const char *path = stkt_path("decoded.h5");
+    static int64_t labels[ROWS];
+    hid_t file, plist = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, &rows, NULL);
+
+    (void)state;
+    make(path);
+    file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    STKT_MUST(H5Pset_chunk(plist, 1, &chunk));
+    STKT_MUST(H5Pset_scaleoffset(plist, H5Z_SO_INT, H5Z_SO_INT_MINBITS_DEFAULT));
+    for (int i = 0; i < ROWS; i++)
+        labels[i] = 1000 + i;
+    for (int i = 0; i < 4; i++) {
+        hid_t x = H5Dcreate2(file, names[i], H5T_STD_I64LE, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+
+        STKT_MUST(H5Dwrite(x, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, labels));
+        STKT_MUST(H5Dclose(x));
+    }
+    STKT_MUST(H5Sclose(space));
+    STKT_MUST(H5Pclose(plist));
+    STKT_MUST(H5Fclose(file));
+    for (int round = 0; round < 8; round++) {
+        stk_loader *loader;
+
+        assert_ok(stkt_open(&loader,
+                            "dataset: {fields: {images: {path: %s, source: {name: images}}, labels: {path: %s, source: "
+                            "{name: a}}, b: {path: %s}, c: {path: %s}, d: {path: %s}}}\n"
+                            "loader: {order: random, batch_size: 40, num_workers: 4}",
+                            path, path, path, path, path));
+        check_epoch(loader);
+        stk_loader_destroy(loader);
+    }
+}
+
 /* A field finds the data set of its own name, in a file of several. */
 static void by_name_of_field(void **state)
 {
@@ -259,6 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_stay_in_their_group),
         cmocka_unit_test(every_order),
+        cmocka_unit_test(decoded_by_the_library),
         cmocka_unit_test(by_name_of_field),
         cmocka_unit_test(once_by_blocks),
         cmocka_unit_test(broken_chunk),
