@@ -426,7 +426,7 @@ static void wrong_configs_say_what_and_where(void **state)
          STK_E_CONFIG},
         {"{dataset: {fields: {x: {synthetic: {}, dtype: f64, transforms: [{scale: 2}]}}}}", {"f64"}, STK_E_BAD_DTYPE},
         {"{dataset: {fields: {x: {synthetic: {count: 3}}, y: {synthetic: {count: 4}}}}}", {"3", "4"}, STK_E_MISMATCH},
-        {"{dataset: {fields: {}}}", {"there is no field"}, STK_E_CONFIG},
+        {"{dataset: {fields: {}}}", {"found no field"}, STK_E_CONFIG},
         {"{dataset: {fields: {x: {synthetic: {shape: [4]}, transforms: [{scale: 1e300}]}}}}",
          {"beyond what float32 can hold"},
          STK_E_CONFIG},
