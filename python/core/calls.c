@@ -32,16 +32,17 @@ static stk_status failed(stk_error *err, const char *message)
 /* Turns the exception that is set into an error: its type and its text. */
 static stk_status from_exception(stk_error *err)
 {
-    PyObject *type, *value, *trace, *name, *text;
+    PyObject *type, *value, *trace, *name, *text, *bytes;
     stk_status status;
 
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
     name = PyType_GetName((PyTypeObject *)type);
     text = PyUnicode_FromFormat("%S: %S", name ? name : Py_None, value ? value : Py_None);
-    if (!text)
+    bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace") : NULL;
+    if (!bytes)
         PyErr_Clear();
-    status = failed(err, text ? PyUnicode_AsUTF8AndSize(text, NULL) : "an exception");
+    status = failed(err, bytes ? PyBytes_AsString(bytes) : "an exception");
     if (PyErr_GivenExceptionMatches(type, PyExc_MemoryError)) {
         status = STK_E_MEMORY;
         if (err)
@@ -49,6 +50,7 @@ static stk_status from_exception(stk_error *err)
     }
     Py_XDECREF(name);
     Py_XDECREF(text);
+    Py_XDECREF(bytes);
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(trace);
@@ -77,7 +79,7 @@ static stk_status call(PyObject *function, const stk_tensor *in, const stk_tenso
         status = from_exception(err);
     Py_XDECREF(done);
     back = take_back(from);
-    if (!take_back(to) || !back)
+    if ((!take_back(to) || !back) && status == STK_OK)
         status = failed(err, "the function has kept its input, whose memory is used again: keep a copy");
     if (interrupted)
         PyErr_SetInterrupt();

@@ -67,6 +67,12 @@ static PyObject *notes_of(const stk_prep *job)
     return out;
 }
 
+/* NULL: None. */
+static PyObject *path_text(const char *path)
+{
+    return path ? core_text(path) : Py_NewRef(Py_None);
+}
+
 static PyObject *result_of(const stk_prep *job)
 {
     stk_prep_result result = {.struct_size = sizeof result};
@@ -74,12 +80,12 @@ static PyObject *result_of(const stk_prep *job)
 
     if (stk_prep_get_result(job, &result, &err) != STK_OK)
         return core_raise(&err);
-    return Py_BuildValue("{sNsLsLsLsLsLsLszszszszsN}", "complete", PyBool_FromLong(result.complete), "rows",
-                         (long long)result.rows, "skipped", (long long)result.skipped, "files", (long long)result.files,
-                         "bytes", (long long)result.bytes, "missing_pieces", (long long)result.missing_pieces,
-                         "resumed_rows", (long long)result.resumed_rows, "manifest_path", result.manifest_path,
-                         "skipped_path", result.skipped_path, "stats_path", result.stats_path, "work_folder",
-                         result.work_folder, "notes", notes_of(job));
+    return Py_BuildValue(
+        "{sNsLsLsLsLsLsLsNsNsNsNsN}", "complete", PyBool_FromLong(result.complete), "rows", (long long)result.rows,
+        "skipped", (long long)result.skipped, "files", (long long)result.files, "bytes", (long long)result.bytes,
+        "missing_pieces", (long long)result.missing_pieces, "resumed_rows", (long long)result.resumed_rows,
+        "manifest_path", path_text(result.manifest_path), "skipped_path", path_text(result.skipped_path), "stats_path",
+        path_text(result.stats_path), "work_folder", path_text(result.work_folder), "notes", notes_of(job));
 }
 
 static PyObject *plan_of(struct watch *watch)
@@ -117,11 +123,20 @@ static PyObject *run(struct watch *watch)
     return status == STK_OK ? result_of(watch->job) : core_raise(&err);
 }
 
-/* prep(path or None, text or None, folder or None, sets, progress or None, interval, dry_run, task, tasks, flags) */
+/* None: NULL. False: an exception is set. */
+static bool bytes_of(PyObject *value, char **out)
+{
+    *out = NULL;
+    return value == Py_None || PyBytes_AsStringAndSize(value, out, NULL) == 0;
+}
+
+/* prep(path or None, text or None, folder or None, sets, progress or None, interval, dry_run, task, tasks, flags), the
+ * first four in bytes. */
 PyObject *core_prep(PyObject *module, PyObject *args)
 {
-    const char *path, *text, *folder, *sets[256];
-    PyObject *given, *progress, *out;
+    const char *sets[256];
+    char *path, *text, *folder;
+    PyObject *places[3], *given, *progress, *out;
     struct watch watch = {NULL};
     stk_prep_opts opts = STK_PREP_OPTS_INIT;
     double interval;
@@ -131,8 +146,10 @@ PyObject *core_prep(PyObject *module, PyObject *args)
     stk_status status;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "zzzO!OdpLLppppp", &path, &text, &folder, &PyTuple_Type, &given, &progress, &interval,
-                          &dry, &task, &tasks, &merge, &no_merge, &force, &restart, &no_space_check))
+    if (!PyArg_ParseTuple(args, "OOOO!OdpLLppppp", &places[0], &places[1], &places[2], &PyTuple_Type, &given, &progress,
+                          &interval, &dry, &task, &tasks, &merge, &no_merge, &force, &restart, &no_space_check))
+        return NULL;
+    if (!bytes_of(places[0], &path) || !bytes_of(places[1], &text) || !bytes_of(places[2], &folder))
         return NULL;
     if (PyTuple_Size(given) > 256)
         return PyErr_Format(PyExc_ValueError, "more than 256 options");

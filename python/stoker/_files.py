@@ -116,12 +116,18 @@ def _run(arguments: Sequence[str], accepted: Sequence[int]) -> dict[str, Any]:
     return answer
 
 
+def _argument(path: str | os.PathLike[str]) -> str:
+    """A path that the program cannot take for an option."""
+    name = os.fsdecode(path)
+    return os.path.abspath(name) if name.startswith("-") else name
+
+
 def inspect(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What is in a file, as `stoker inspect --json` says it: members, dtypes, shapes, where they lie. Runs in a process of its own, so that no
     damaged file can harm this one. Raises StokerError if the file cannot be read at all."""
-    return _run(["inspect", "--json", os.fspath(path)], (0,))
+    return _run(["inspect", "--json", _argument(path)], (0,))
 
 
 def verify(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Reads all of a file and checks what can be checked, as `stoker verify --json`. Does not raise for bad records: the answer lists them."""
-    return _run(["verify", "--json", os.fspath(path)], (0, 1))
+    return _run(["verify", "--json", _argument(path)], (0, 1))

@@ -50,7 +50,7 @@ def source(config: Any, options: Mapping[str, Any]) -> tuple[bytes | None, bytes
     """The path of a config file, or the text of a config, and the options as assignments, where they are not in the text."""
     _config.check(options)
     if isinstance(config, str) and ("\n" in config or "{" in config):
-        return None, config.encode(), _config.sets_of(options)
+        return None, config.encode("utf-8", "surrogateescape"), _config.sets_of(options)
     if isinstance(config, (str, os.PathLike)):
         return os.fsencode(config), None, _config.sets_of(options)
     whole = isinstance(config, Mapping) and _config.is_config(config)
@@ -160,7 +160,7 @@ class Loader(_core.Loader):
 
     @property
     def options(self) -> dict[str, Any]:
-        """All effective options and what was made of them, as `loadbench --json` shows them."""
+        """All effective options and what was made of them, as `loadbench --format=json` shows them."""
         if self._options is None:
             self._options = json.loads(self._options_json())
         return self._options
@@ -229,6 +229,8 @@ class Loader(_core.Loader):
         """A PNG of the first images of the first batch of the order, from a loader of its own: this one's position does not change.
 
         field: one of images; None: the first that is one."""
+        if images < 1:
+            raise ValueError(f"images: found {images}, expected 1 or more")
         given = self.config()
         given.update(to=None, copy=False, sets=[*given["sets"], "loader.num_workers=0", "loader.prefetch=1", "loader.device=cpu"])
         with Loader(**given) as loader:

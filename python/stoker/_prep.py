@@ -26,6 +26,6 @@ def prep(job: str | os.PathLike[str] | Mapping[str, Any], *, progress: Callable[
     """
     from ._loader import source
     path, text, _ = source(job, {})
-    return _core.prep(None if path is None else os.fsdecode(path), None if text is None else text.decode(),  # type: ignore[no-any-return]
-                      None if base_dir is None else os.fsdecode(base_dir), tuple(one.encode() for one in sets), progress, interval,
+    return _core.prep(path, text,  # type: ignore[no-any-return]
+                      None if base_dir is None else os.fsencode(base_dir), tuple(one.encode("utf-8", "surrogateescape") for one in sets), progress, interval,
                       dry_run, task, tasks, merge, no_merge, force, restart, no_space_check)

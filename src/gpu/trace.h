@@ -1,12 +1,12 @@
 /* trace.h: names for Nsight Systems: ranges of a thread's work, and streams. (Threads already have system names, which
  * it shows.) Uses header-only NVTX from the CUDA toolkit: without a profiler a range takes a few nanoseconds, and in a
- * build without CUDA nothing. */
+ * build without CUDA, or without NVTX's headers, nothing. */
 #ifndef STKI_TRACE_H
 #define STKI_TRACE_H
 
 #include "device_table.h"
 
-#if defined(STKI_CUDA_ARCHITECTURES)
+#if defined(STKI_CUDA_ARCHITECTURES) && __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtCudaRt.h>
 

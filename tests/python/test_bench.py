@@ -141,6 +141,20 @@ class Bench(unittest.TestCase):
         self.assertGreater(figure["now"], 0)
         self.assertEqual(result["compared"]["differences"], [])
 
+    def test_signals_are_python_s_again(self):
+        code = ("import signal; from stoker import _core; _core.loadbench([b'loadbench', b'--version'])\n"
+                "try: signal.raise_signal(signal.SIGINT)\n"
+                "except KeyboardInterrupt: print('interrupted')")
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        self.assertIn("interrupted", done.stdout)
+
+    def test_an_interrupt_is_not_forgiven(self):
+        with open(os.path.join(self.folder, "rude.py"), "w", encoding="utf8") as out:
+            out.write("class It:\n    def __iter__(self): return iter([])\n    def __len__(self): raise KeyboardInterrupt\n"
+                      "def make(): return It()\n")
+        done = self.bench("rude:make")
+        self.assertIn("KeyboardInterrupt", done.stderr)
+
     def test_require(self):
         words = ["mine:loader", "--set", "bench.batches=5", "--set", "bench.repeats=1"]
         self.assertEqual(self.bench(*words, "--require", "samples_per_s>=1").returncode, 0)

@@ -72,6 +72,21 @@ class Transforms(Case):
             self.assertEqual(sum(rows for _, rows in batches), len(IMAGES) - bad)
             self.assertEqual(loader.failures, {"bad_value": bad})
 
+    def test_the_text_of_an_error_need_not_be_unicode(self):
+        def bad(image):
+            raise ValueError("\udcff is here")
+        with stoker.Loader({"image": stoker.Field(DIGITS, transforms=[bad])}, batch_size=4) as loader:
+            self.assertIn("is here", str(self.fails(ValueError, "bad_value", loader.next)))
+
+    def test_an_exception_that_keeps_the_input_is_told(self):
+        kept = []
+
+        def bad(image):
+            kept.append(image)
+            raise ValueError("the real reason")
+        with stoker.Loader({"image": stoker.Field(DIGITS, transforms=[bad])}, batch_size=4) as loader:
+            self.assertIn("the real reason", str(self.fails(ValueError, "bad_value", loader.next)))
+
     def test_a_wrong_result_is_refused(self):
         kept = []
         for function, word in ((lambda image, random: image[:4], "shape"), (lambda image, random: image.astype(float), "cast"),
@@ -180,12 +195,23 @@ class Files(Case):
             self.assertRaises(KeyError, lambda: file["c"])
         self.fails(FileNotFoundError, "not_found", stoker.open, "/nowhere/x.h5")
 
+    def test_a_job_in_a_folder_whose_name_is_not_unicode(self):
+        with tempfile.TemporaryDirectory() as parent:
+            folder = os.path.join(parent, "\udcff")
+            os.mkdir(folder)
+            job = os.path.join(folder, "job.yaml")
+            with open(job, "w", encoding="utf8") as out:
+                out.write("dataset: {fields: {x: {synthetic: {count: 64, shape: [2]}}}}\noutput: {path: x.npy}\n")
+            self.assertEqual(stoker.prep(job, dry_run=True)["samples"], 64)
+
     def test_inspect_and_verify(self):
         (member,) = stoker.inspect(DIGITS)["members"]
         self.assertEqual((member["dtype"], member["shape"]), ("uint8", list(IMAGES.shape)))
         self.assertEqual(stoker.verify(DIGITS)["bad_records"], 0)
         with self.assertRaises(stoker.StokerError):
             stoker.inspect("/nowhere/x.npy")
+        with self.assertRaisesRegex(stoker.StokerError, r"(?s)-x\.npy"):
+            stoker.inspect("-x.npy")
         self.assertTrue(stoker.__version__)
         done = subprocess.run([sys.executable, "-m", "stoker", "inspect", "--json", DIGITS], capture_output=True, check=True)
         self.assertIn(b'"uint8"', done.stdout)
@@ -209,6 +235,7 @@ class Looks(Case):
                 self.assertGreater(min(height, width), 8)
                 self.assertGreater(len(zlib.decompress(png[png.index(b"IDAT") + 4:][:struct.unpack(">I", png[png.index(b"IDAT") - 4:][:4])[0]])), 0)
             self.assertEqual(loader.state_dict(), before)
+            self.assertRaises(ValueError, loader.preview, images=0)
             self.assertRaises(ValueError, stoker.Loader({"x": os.path.join(DATA, "digits_labels.npy")}).preview)
 
     def test_origins(self):

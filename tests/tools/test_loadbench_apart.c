@@ -263,6 +263,12 @@ static void the_page_cache_stays(void **state)
         lb_pages_put_back(&pages);
         read_pages(path, after);
         assert_same_pages(after, before);
+
+        /* also where the file has grown since */
+        assert_int_equal(lb_pages_note(&files, &pages, &err), STK_OK);
+        assert_int_equal(truncate(path, (off_t)(2 * PAGES) * page), 0);
+        assert_int_equal(lb_cache_fill(&files, &err), STK_OK);
+        lb_pages_put_back(&pages);
         lb_files_fini(&files);
     }
     unlink(path);

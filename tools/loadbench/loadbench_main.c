@@ -38,15 +38,31 @@ static void ask_to_stop(int signal_number)
     lb_stop_asked = signal_number;
 }
 
+/* What the process did at signals before. */
+struct before {
+    struct sigaction interrupt, end, too_long;
+};
+
 /* The first signal asks for an orderly end; a second one, of the same kind, ends the program at once. */
-static void catch_signals(void)
+static void catch_signals(struct before *before)
 {
     struct sigaction action = {.sa_handler = ask_to_stop, .sa_flags = (int)(SA_RESTART | SA_RESETHAND)};
 
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of writing, as a full disk is */
+    lb_stop_asked = 0;
+    sigaction(SIGINT, &action, &before->interrupt);
+    sigaction(SIGTERM, &action, &before->end);
+    action.sa_handler = SIG_IGN; /* a file that may not grow is an error of writing, as a full disk is */
+    sigaction(SIGXFSZ, &action, &before->too_long);
+}
+
+/* For a process that goes on, as Python does. */
+static void put_back(const struct before *before)
+{
+    sigaction(SIGINT, &before->interrupt, NULL);
+    sigaction(SIGTERM, &before->end, NULL);
+    sigaction(SIGXFSZ, &before->too_long, NULL);
+    setvbuf(stdout, NULL, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, BUFSIZ);
 }
 
 static int complain(const stk_error *err, int code)
@@ -227,6 +243,7 @@ static int act(const struct lb_args *args)
 int lb_main(int argc, char **argv, struct lb_source *source)
 {
     struct lb_args args;
+    struct before before;
     stk_error err;
     int code;
 
@@ -246,8 +263,9 @@ int lb_main(int argc, char **argv, struct lb_source *source)
         return EXIT_RUN;
     }
     setvbuf(stdout, output, _IOFBF, sizeof output);
-    catch_signals();
+    catch_signals(&before);
     code = act(&args);
+    put_back(&before);
     lb_args_fini(&args);
     return code;
 }

@@ -273,29 +273,30 @@ stk_status lb_pages_note(const struct lb_files *files, struct lb_pages *out, stk
     *out = (struct lb_pages){.files = files};
     if (files->count == 0 || files->count > LB_PAGES_FILES || files->bytes > LB_PAGES_BYTES)
         return STK_OK;
-    out->resident = stki_zalloc_array(files->count, sizeof(unsigned char *));
+    out->resident = stki_zalloc_array(files->count, sizeof *out->resident);
     if (!out->resident)
-        return stki_fail_memory(err, files->count * (int64_t)sizeof(unsigned char *), "what is in memory");
+        return stki_fail_memory(err, files->count * (int64_t)sizeof *out->resident, "what is in memory");
     for (int64_t i = 0; i < files->count; i++) {
         const int descriptor = open(files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        int64_t count;
         if (descriptor < 0)
             continue;
-        out->resident[i] = read_pages(descriptor, &count);
+        out->resident[i].pages = read_pages(descriptor, &out->resident[i].count);
         close(descriptor);
     }
     return STK_OK;
 }
 
-static void put_file_back(int descriptor, const unsigned char *before)
+static void put_file_back(int descriptor, const struct lb_file_pages *before)
 {
     const int64_t page = sysconf(_SC_PAGESIZE);
     int64_t count = 0;
     unsigned char *now = read_pages(descriptor, &count);
 
+    if (count > before->count)
+        count = before->count;
     for (int64_t i = 0; now && i < count; i++) {
         const int64_t first = i;
-        while (i < count && (now[i] & 1) && !(before[i] & 1))
+        while (i < count && (now[i] & 1) && !(before->pages[i] & 1))
             i++;
         if (i > first)
             (void)posix_fadvise(descriptor, first * page, (i - first) * page, POSIX_FADV_DONTNEED);
@@ -307,12 +308,12 @@ void lb_pages_put_back(struct lb_pages *pages)
 {
     for (int64_t i = 0; pages->resident && i < pages->files->count; i++) {
         const int descriptor =
-            pages->resident[i] ? open(pages->files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+            pages->resident[i].pages ? open(pages->files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
         if (descriptor >= 0) {
-            put_file_back(descriptor, pages->resident[i]);
+            put_file_back(descriptor, &pages->resident[i]);
             close(descriptor);
         }
-        stki_free(pages->resident[i]);
+        stki_free(pages->resident[i].pages);
     }
     stki_free(pages->resident);
     *pages = (struct lb_pages){0};

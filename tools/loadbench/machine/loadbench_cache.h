@@ -50,10 +50,15 @@ stk_status lb_cache_fill(const struct lb_files *files, stk_error *err);
 stk_status lb_cache_drop(const struct lb_files *files, stk_error *err);
 #define LB_COLD_SHARE 0.01
 
+struct lb_file_pages {
+    unsigned char *pages; /* a byte for each page; NULL: not known */
+    int64_t count;        /* then; the file may have changed since */
+};
+
 /* Which pages of the files are in memory, so that what a measurement reads in can be let go again. */
 struct lb_pages {
     const struct lb_files *files;
-    unsigned char **resident; /* of each file a byte for each page; NULL: not known */
+    struct lb_file_pages *resident; /* of each file */
 };
 /* Of more than LB_PAGES_FILES files or LB_PAGES_BYTES nothing is noted: it would take seconds. */
 stk_status lb_pages_note(const struct lb_files *files, struct lb_pages *out, stk_error *err);
