@@ -43,7 +43,8 @@ typedef enum stk_prep_phase {
     STK_PREP_DONE = 5
 } stk_prep_phase;
 
-/* Progress of a job. Times are those of the thread that runs it; the longest wait shows the bottleneck. */
+/* Progress of a job: numbers are those of the phase, and at STK_PREP_DONE rows, bytes_out, pieces and elapsed_ns are
+ * totals of the whole job, including earlier runs for all but elapsed_ns. Times are those of the thread that runs it; the longest wait shows the bottleneck. */
 typedef struct stk_prep_progress {
     uint32_t struct_size;
     int32_t phase;           /* stk_prep_phase */

@@ -76,7 +76,7 @@ static bool check(const core_batch *self)
 {
     if (!self->released)
         return true;
-    PyErr_SetString(PyExc_ValueError, "the batch has been released");
+    core_refuse(STK_E_CLOSED, "the batch has been released");
     return false;
 }
 
@@ -128,10 +128,18 @@ static PyObject *unknown(const core_batch *self, PyObject *name)
                          ? PyDict_GetItemWithError(self->loader->ragged, name)
                          : NULL;
 
+    PyObject *message = NULL, *exception = NULL;
+
     if (hint)
-        PyErr_SetObject(PyExc_KeyError, hint);
+        message = Py_NewRef(hint);
     else if (!PyErr_Occurred())
-        PyErr_SetObject(PyExc_KeyError, name);
+        message = PyUnicode_FromFormat("found the name %R, expected one of %R", name, self->names);
+    if (message && core_hooks.key_error)
+        exception = PyObject_CallFunction(core_hooks.key_error, "Os", message, stk_status_name(STK_E_NOT_FOUND));
+    if (exception)
+        PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+    Py_XDECREF(exception);
+    Py_XDECREF(message);
     return NULL;
 }
 
@@ -273,7 +281,7 @@ bool core_batch_detach(core_batch *self, stk_stream *stream)
 
 static PyObject *refuse_moved(void)
 {
-    return PyErr_Format(PyExc_ValueError, "the batch was moved by batch.to(): its tensors are no longer stoker's");
+    return core_refuse(STK_E_UNSUPPORTED, "the batch was moved by batch.to(): its tensors are no longer stoker's");
 }
 
 /* A batch like this one without tensors. */
@@ -372,7 +380,7 @@ static PyObject *origins(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "i", &field) || !check(self))
         return NULL;
     if (!self->batch)
-        return PyErr_Format(PyExc_ValueError, "a copy of a batch does not know where its samples come from");
+        return core_refuse(STK_E_UNSUPPORTED, "a copy of a batch does not know where its samples come from");
     out = PyList_New((Py_ssize_t)self->rows);
     for (Py_ssize_t i = 0; out && i < (Py_ssize_t)self->rows; i++) {
         PyObject *item;

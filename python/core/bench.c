@@ -22,10 +22,22 @@ enum { DEPTH = 8 };
 
 static stk_status fail(struct iterable *self, const char *what, stk_error *err)
 {
+    PyObject *brief;
+    stk_status status;
+
     if (self->type) /* the first is the one to tell */
         PyErr_Clear();
     else
         PyErr_Fetch(&self->type, &self->value, &self->traceback);
+    PyErr_NormalizeException(&self->type, &self->value, &self->traceback);
+    if (self->value && (brief = PyObject_GetAttrString(self->value, "brief"))) { /* a mistake in the command */
+        const char *text = PyUnicode_AsUTF8AndSize(brief, NULL);
+
+        status = stki_fail(err, STK_E_CONFIG, "%s", text ? text : "");
+        Py_DECREF(brief);
+        return status;
+    }
+    PyErr_Clear();
     return stki_fail(err, STK_E_CANCELLED, "%s: an exception was raised while %s", self->name, what);
 }
 

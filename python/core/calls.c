@@ -43,6 +43,18 @@ static stk_status from_exception(stk_error *err)
     if (!bytes)
         PyErr_Clear();
     status = failed(err, bytes ? PyBytes_AsString(bytes) : "an exception");
+    if (bytes && value && core_hooks.raised) { /* its traceback, for who gets the error */
+        PyObject *quoted = core_text(PyBytes_AsString(bytes)), *kept = NULL;
+
+        if (trace)
+            PyException_SetTraceback(value, trace);
+        if (quoted)
+            kept = PyObject_CallFunctionObjArgs(core_hooks.raised, value, quoted, NULL);
+        if (!kept)
+            PyErr_Clear();
+        Py_XDECREF(kept);
+        Py_XDECREF(quoted);
+    }
     if (PyErr_GivenExceptionMatches(type, PyExc_MemoryError)) {
         status = STK_E_MEMORY;
         if (err)

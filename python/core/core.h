@@ -39,6 +39,8 @@ enum { CORE_MOST_STREAMS = 16 };
 /* Set by the package with set_hook when it is imported. */
 struct core_hooks {
     PyObject *error;    /* (status, message, file, record, offset, found, expected) -> exception */
+    PyObject *key_error; /* (message, status) -> KeyError for a name that does not exist */
+    PyObject *raised;    /* (exception of a transform, text that the error about it will hold) */
     PyObject *streams;  /* (index or -1) -> [(index, native), …]: torch's current ones; -1: of all devices it uses */
     PyObject *to_torch; /* (capsule) -> tensor; NULL: torch has not been asked for */
     PyObject *convert[CORE_TO_END]; /* (Tensor) -> tensor of that library */
@@ -92,6 +94,8 @@ typedef struct core_tensor {
 
 /* Raises what the package makes of the error. Always NULL. */
 PyObject *core_raise(const stk_error *err);
+/* Raises the package's exception for a status, with this message. Always NULL. */
+PyObject *core_refuse(stk_status status, const char *message);
 PyObject *core_text(const char *text); /* UTF-8, other bytes escaped as Python does for paths */
 PyObject *core_own_text(char *text);   /* and frees it; NULL: MemoryError */
 /* Frees an object of a heap type. */

@@ -16,7 +16,7 @@ stk_loader *core_loader_get(PyObject *self)
     stk_loader *loader = ((core_loader *)self)->loader;
 
     if (!loader)
-        PyErr_SetString(PyExc_ValueError, "the loader has not been opened");
+        core_refuse(STK_E_CLOSED, "the loader has not been opened");
     return loader;
 }
 
@@ -340,7 +340,7 @@ static core_batch *take(core_loader *self, int64_t limit)
     bool taken;
 
     if (self->closed)
-        PyErr_SetString(PyExc_ValueError, "the loader is closed");
+        core_refuse(STK_E_CLOSED, "the loader is closed");
     if (!self->loader || self->closed || !(batch = core_batch_new(self)))
         return core_loader_get((PyObject *)self), NULL;
     if (forked || core_loader_enter(self)) {
@@ -372,7 +372,7 @@ static PyObject *next(PyObject *object, PyObject *args, PyObject *kwargs)
         if (PyErr_Occurred())
             return NULL;
         if (!(seconds >= 0))
-            return PyErr_Format(PyExc_ValueError, "timeout: found a negative number of seconds");
+            return core_refuse(STK_E_BAD_ARG, "timeout: found a negative number of seconds");
         limit = seconds < 9e9 ? (int64_t)(seconds * 1e9) : -1;
     }
     batch = take(self, limit);
@@ -511,7 +511,7 @@ static PyObject *refuse_copies(PyObject *object, PyObject *args)
     (void)object, (void)args;
     return PyErr_Format(PyExc_TypeError,
                         "a stoker.Loader cannot be pickled or copied, since it has threads and memory of this process: "
-                        "send loader.config(), and open stoker.Loader(config) in the other process");
+                        "send loader.config(), and open stoker.Loader(**config) in the other process");
 }
 
 /* ---- the type ---- */

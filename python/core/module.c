@@ -37,6 +37,14 @@ PyObject *core_raise(const stk_error *err)
     return NULL;
 }
 
+PyObject *core_refuse(stk_status status, const char *message)
+{
+    stk_error err = {.status = status, .record = -1, .offset = -1};
+
+    PyOS_snprintf(err.message, sizeof err.message, "%s", message);
+    return core_raise(&err);
+}
+
 void core_free(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
@@ -53,6 +61,8 @@ static const struct {
     PyObject **place;
 } hooks[] = {
     {"error", &core_hooks.error},
+    {"key_error", &core_hooks.key_error},
+    {"raised", &core_hooks.raised},
     {"streams", &core_hooks.streams},
     {"to_torch", &core_hooks.to_torch},
     {"torch", &core_hooks.convert[CORE_TO_TORCH]},

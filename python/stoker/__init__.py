@@ -13,8 +13,8 @@ from ._batch import Batch
 from ._calls import transform
 from ._config import Dataset, Field, Transform
 from ._core import Tensor
-from ._errors import (StokerError, StokerFileNotFoundError, StokerMemoryError, StokerOSError, StokerRuntimeError,
-                      StokerTimeoutError, StokerValueError)
+from ._errors import (StokerError, StokerFileNotFoundError, StokerKeyError, StokerMemoryError, StokerOSError,
+                      StokerRuntimeError, StokerTimeoutError, StokerTypeError, StokerValueError)
 from ._files import File, Member, inspect, verify
 from ._files import open_file as open
 from ._loader import DatasetInfo, FieldInfo, Loader
@@ -24,5 +24,6 @@ from . import _transforms
 
 __version__: str = _core.version
 __all__ = ["Batch", "Dataset", "DatasetInfo", "Field", "FieldInfo", "File", "Loader", "Member", "StokerError", "StokerFileNotFoundError",
-           "StokerMemoryError", "StokerOSError", "StokerRuntimeError", "StokerTimeoutError", "StokerValueError", "Tensor",
+           "StokerKeyError", "StokerMemoryError", "StokerOSError", "StokerRuntimeError", "StokerTimeoutError", "StokerTypeError",
+           "StokerValueError", "Tensor",
            "Transform", "inspect", "open", "prep", "transform", "verify", *_transforms.__all__]

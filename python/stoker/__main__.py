@@ -18,6 +18,9 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] == "bench":
         return _bench.main(given[1:])
+    if given[:1] == ["--help"]:
+        print("python -m stoker bench CONFIG.yaml|MODULE:NAME measures a loader or any iterable of batches (bench --help).\n"
+              "Every other command is one of the program stoker:\n")
     path = program()
     sys.stdout.flush()
     os.execv(path, ["stoker", *given])

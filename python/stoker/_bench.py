@@ -34,6 +34,11 @@ The options of loadbench:
 class _UsageError(Exception):
     """A mistake in the command."""
 
+    @property
+    def brief(self) -> str:
+        """What loadbench prints, if it is running."""
+        return str(self)
+
 
 def _load(name: str) -> Any:
     """The object MODULE:NAME, where NAME may have dots."""
@@ -56,9 +61,24 @@ def _make(found: Any, name: str) -> Callable[[], Iterable[Any]]:
     """A function that returns the iterable."""
     if isinstance(found, Iterable):
         return lambda: found
-    if callable(found):
-        return found  # type: ignore[no-any-return]
-    raise _UsageError(f"{name}: is neither iterable nor a function: {type(found).__name__}")
+    if not callable(found):
+        raise _UsageError(f"{name}: is neither iterable nor a function: {type(found).__name__}")
+
+    def make() -> Iterable[Any]:
+        made = found()
+        if not isinstance(made, Iterable) and not hasattr(made, "__getitem__"):
+            raise _UsageError(f"{name}: the function returned {type(made).__name__}, expected an iterable of batches")
+        return made
+
+    return make
+
+
+def _describe(batch: Any) -> str:
+    if isinstance(batch, Mapping):
+        return "has " + ", ".join(map(str, batch))
+    if isinstance(batch, (list, tuple)):
+        return f"is a {type(batch).__name__} of {len(batch)}: 0 is its first item"
+    return f"is a {type(batch).__name__}"
 
 
 def _counter(path: str) -> Callable[[Any], int]:
@@ -70,9 +90,13 @@ def _counter(path: str) -> Callable[[Any], int]:
         return lambda batch: int(found(batch))
 
     def count(batch: Any) -> int:
-        for part in path.split("."):
-            batch = batch[int(part)] if not isinstance(batch, Mapping) and part.lstrip("-").isdigit() else batch[part]
-        return int(batch.shape[0]) if hasattr(batch, "shape") else len(batch)
+        value = batch
+        try:
+            for part in path.split("."):
+                value = value[int(part)] if not isinstance(value, Mapping) and part.lstrip("-").isdigit() else value[part]
+            return int(value.shape[0]) if hasattr(value, "shape") else len(value)
+        except (LookupError, TypeError):
+            raise _UsageError(f"--samples={path}: is no tensor of the batch, which {_describe(batch)}") from None
 
     return count
 
@@ -130,7 +154,10 @@ def main(words: list[str]) -> int:
                 repeats = [] if any("bench.repeats" in word for word in words) else ["--set", "bench.repeats=5"]
                 sets = [w for i, w in enumerate(words) if w.startswith("--set") or (i and words[i - 1] == "--set")]
                 words += [f"--compare={_against(against, sets + repeats, folder)}", *repeats]
-            return int(run([b"loadbench", os.fsencode(name), *map(os.fsencode, words)], make, counter))
+            try:
+                return int(run([b"loadbench", os.fsencode(name), *map(os.fsencode, words)], make, counter))
+            except _UsageError:  # it has been printed
+                return 2
     except _UsageError as error:
         print(f"stoker bench: {error}", file=sys.stderr)
         return 2

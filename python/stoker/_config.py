@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from . import _options
+from . import _errors, _options
 from ._options import DatasetOptions, FieldOptions
 
 if TYPE_CHECKING:
@@ -35,8 +35,13 @@ def make(name: str, first: str, value: tuple[Any, ...], parameters: dict[str, An
 
 
 def _refuse(name: str, known: Iterable[str], what: str) -> TypeError:
+    return _errors.StokerTypeError(f"{what} has no option '{name}'" + nearest(name, known), "config")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A question that names the known name that is meant, or nothing."""
     near = difflib.get_close_matches(name, known, 1)
-    return TypeError(f"{what} has no option '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 class Field:
@@ -51,6 +56,9 @@ class Field:
     def __init__(self, path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
                  **options: Unpack[FieldOptions]) -> None:
         given: dict[str, Any] = dict(options)
+        if isinstance(path, type) or hasattr(path, "__array__") or hasattr(path, "__getitem__") and not isinstance(path, (str, Sequence)):
+            raise _errors.StokerTypeError(f"found a {type(path).__name__}, expected the path of a file or folder, or a list of them: arrays are "
+                                          "not read; save it as .npy", "unsupported")
         if path is not None:
             given["path"] = path
         self.options: dict[str, Any] = {}
@@ -128,7 +136,7 @@ def plain(value: Any) -> Any:
     if callable(value):
         from ._calls import name_of
         return {"call": name_of(value)}
-    raise TypeError(f"a config holds texts, numbers, lists and mappings; found {type(value).__name__}")
+    raise _errors.StokerTypeError(f"a config holds texts, numbers, lists and mappings; found {type(value).__name__}", "config")
 
 
 def text_of(value: Any) -> str:
@@ -153,9 +161,14 @@ def config_of(config: Any, options: Mapping[str, Any]) -> str:
     if isinstance(config, Mapping):
         return text_of({"dataset": {"fields": _fields(config)}, "loader": loader})
     datasets = []
+    if not isinstance(config, (list, tuple)):
+        raise _errors.StokerTypeError("expected a path, a text, a mapping of names to stoker.Field or paths, or a list of stoker.Dataset; found "
+                                      f"a {type(config).__name__}: arrays and data sets of other libraries are not read; save it as .npy",
+                                      "unsupported")
     for dataset in config:
         if not isinstance(dataset, Dataset):
-            raise TypeError(f"expected a path, a text, a mapping or a list of stoker.Dataset, found {type(dataset).__name__} in the list")
+            raise _errors.StokerTypeError("expected a path, a text, a mapping or a list of stoker.Dataset, found "
+                                          f"{type(dataset).__name__} in the list", "unsupported")
         datasets.append({**plain(dataset.options), "fields": _fields(dataset.fields)})
     return text_of({"datasets": datasets, "loader": loader})
 
@@ -164,6 +177,11 @@ def check(options: Mapping[str, Any]) -> None:
     for name in options:
         if name not in _options.LOADER:
             raise _refuse(name, _options.LOADER, "a loader")
+
+
+def check_sets(sets: Any) -> None:
+    if isinstance(sets, (str, bytes)) or not all(isinstance(one, str) for one in sets):
+        raise _errors.StokerTypeError(f"sets: found {sets!r}, expected a list of assignments: sets=[\"loader.batch_size=256\"]", "config")
 
 
 def lists_of(options: Mapping[str, Any]) -> tuple[dict[str, array[Any] | None], dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 import torch.utils.data
 
 from ._batch import Batch
-from ._errors import StokerRuntimeError
+from ._errors import StokerRuntimeError, StokerTypeError
 
 
 def _is_sharded_by_accelerate() -> bool:
@@ -19,6 +19,12 @@ def _is_sharded_by_accelerate() -> bool:
             return True
         frame = frame.f_back  # type: ignore[assignment]
     return False
+
+
+def _is_collated() -> bool:
+    """Whether a DataLoader that makes batches of its own has asked for the iterator."""
+    caller = sys._getframe(2)
+    return caller.f_globals.get("__name__") == "torch.utils.data._utils.fetch" and bool(caller.f_locals.get("auto_collation"))
 
 
 class LoaderDataset(torch.utils.data.IterableDataset[Batch]):
@@ -31,6 +37,8 @@ class LoaderDataset(torch.utils.data.IterableDataset[Batch]):
         if torch.utils.data.get_worker_info() is not None:
             raise StokerRuntimeError("a stoker.Loader cannot be used by the workers of a DataLoader: it has threads of its own, so say "
                                      "num_workers=0 of the DataLoader (and num_workers of the stoker.Loader)", "forked")
+        if _is_collated():
+            raise StokerTypeError("the items of this data set are whole batches: say batch_size=None of the DataLoader", "config")
         if self.loader.option("loader.world_size") > 1 and _is_sharded_by_accelerate():
             raise StokerRuntimeError("accelerate would share the batches out once more, of which this loader has only its rank's: leave the "
                                      "DataLoader out and use the stoker.Loader itself, which prepare() leaves alone, or open it with "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 
@@ -37,6 +38,17 @@ class StokerValueError(StokerError, ValueError):
     """A config, an argument or a file that is wrong."""
 
 
+class StokerTypeError(StokerError, TypeError):
+    """An argument of the wrong type, or an option that does not exist."""
+
+
+class StokerKeyError(StokerError, KeyError):
+    """A field, member or option of that name does not exist."""
+
+    def __str__(self) -> str:  # KeyError quotes
+        return Exception.__str__(self)
+
+
 class StokerFileNotFoundError(StokerError, FileNotFoundError):
     """A file, or a part of one that was named, is not there."""
 
@@ -68,4 +80,26 @@ _CLASSES: dict[str, type[StokerError]] = {
 
 
 def make(status: str, message: str, file: str, record: int, offset: int, found: str, expected: str) -> StokerError:
-    return _CLASSES.get(status, StokerValueError)(message, status, file, record, offset, found, expected)
+    error = _CLASSES.get(status, StokerValueError)(message, status, file, record, offset, found, expected)
+    if status in ("bad_value", "memory"):
+        error.__cause__ = next((cause for text, cause in reversed(_raised) if text in message), None)
+    return error
+
+
+#: Exceptions of transforms in Python, from the latest calls that raised one, by the start of the text that the error about it quotes.
+_raised: deque[tuple[str, BaseException]] = deque(maxlen=32)
+
+
+def keep(error: BaseException, text: str) -> None:
+    """Remembers an exception of a transform for the error that its consumer will get. Its frames lose their variables, which lead
+    to the sample's memory."""
+    import traceback
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            traceback.clear_frames(one.__traceback__)
+            waiting += [one.__cause__, one.__context__]
+    _raised.append((text[:200], error))

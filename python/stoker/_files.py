@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from . import _core, _errors
 
@@ -64,7 +64,8 @@ class Member:
 class File(Mapping[str, Member]):
     """An open file or folder, of any format that loaders read: a mapping of the names of its members.
 
-    A slash in front of the names of HDF5 may be left out. A file of one array has one member, of the name "".
+    A slash in front of the names of HDF5 may be left out. A file of one array has one member, of the name "", and may be used as that
+    member: `file[5]`, `file[2:4]`, `file.numpy()`, `numpy.asarray(file)`.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -73,11 +74,29 @@ class File(Mapping[str, Member]):
         self.format: str = self._file.format
         self._members = {member.name: member for member in self._file.members()}
 
-    def __getitem__(self, name: str) -> Member:
+    def __getitem__(self, name: Any) -> Any:
+        if not isinstance(name, str):
+            return self._only(f"member {name!r}")[name]
         member = self._members.get(name) or self._members.get("/" + name) or self._members.get(name.removeprefix("/"))
-        if member is None:
-            raise KeyError(f"{self.path} has no member {name!r}; it has {', '.join(map(repr, list(self._members)[:20]))}")
-        return Member(member)
+        return Member(member) if member is not None else self._refuse(f"member {name!r}")
+
+    def _only(self, what: str) -> Member:
+        """The member of a file that has one, without a name."""
+        return Member(self._members[""]) if list(self._members) == [""] else self._refuse(what)
+
+    def _refuse(self, what: str) -> NoReturn:
+        if list(self._members) == [""]:
+            raise _errors.StokerKeyError(f"{self.path} has no {what}; it is one array without a name: file[5], file.numpy()", "not_found",
+                                         self.path)
+        names = ", ".join(map(repr, list(self._members)[:20])) + (", …" if len(self._members) > 20 else "")
+        raise _errors.StokerKeyError(f"{self.path} has no {what}; its members are {names or 'none'}", "not_found", self.path)
+
+    def numpy(self) -> Any:
+        """The array of a file that holds one, read-only."""
+        return self._only("array without a name").numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self._only("array without a name").__array__(dtype, copy)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._members)
@@ -109,10 +128,15 @@ def program() -> str:
 
 def _run(arguments: Sequence[str], accepted: Sequence[int]) -> dict[str, Any]:
     done = subprocess.run([program(), *arguments], capture_output=True, text=True, errors="surrogateescape", check=False)
-    if done.returncode not in accepted:
+    try:
+        answer: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        answer = {}
+    if "error" in answer:
+        raise _errors.make(answer["error"]["class"], answer["error"]["message"], arguments[-1], -1, -1, "", "")
+    if done.returncode not in accepted or not answer:
         raise _errors.StokerValueError(done.stderr.strip() or f"stoker {arguments[0]} ended with {done.returncode}", "corrupt")
     print(done.stderr, end="", file=sys.stderr)
-    answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
 
@@ -129,5 +153,6 @@ def inspect(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def verify(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads all of a file and checks what can be checked, as `stoker verify --json`. Does not raise for bad records: the answer lists them."""
+    """Reads all of a file and checks what can be checked, as `stoker verify --json`. Does not raise for bad records, which the answer lists,
+    but StokerError if the file cannot be opened."""
     return _run(["verify", "--json", _argument(path)], (0, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from . import _core
+from . import _core, _errors
 
 NAMES = {None: 0, "torch": 1, "numpy": 2, "jax": 3}
 
@@ -63,7 +63,7 @@ def to_jax(tensor: Any) -> Any:
 def prepare(to: str | None) -> int:
     """Imports the library, so that it is missing now and not at the first batch. The number that _core has for it."""
     if to not in NAMES:
-        raise ValueError(f"to: found {to!r}, expected 'torch', 'numpy', 'jax' or None")
+        raise _errors.StokerValueError(f"to: found {to!r}, expected 'torch', 'numpy', 'jax' or None", "config")
     if to == "torch":
         _core.set_hook("to_torch", _torch_import())
     elif to is not None:

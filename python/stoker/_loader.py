@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ._dataset import LoaderDataset
 
 _core.set_hook("error", _errors.make)
+_core.set_hook("key_error", _errors.StokerKeyError)
+_core.set_hook("raised", _errors.keep)
 _open: weakref.WeakSet[Loader] = weakref.WeakSet()
 
 
@@ -55,6 +57,18 @@ def source(config: Any, options: Mapping[str, Any]) -> tuple[bytes | None, bytes
         return os.fsencode(config), None, _config.sets_of(options)
     whole = isinstance(config, Mapping) and _config.is_config(config)
     return None, _config.config_of(config, options).encode("utf-8", "surrogateescape"), _config.sets_of(options) if whole else []
+
+
+def _field_name(path: bytes) -> str:
+    """If what was given as a config is a file or folder of samples, a name for the field that it would be: images.npy is image."""
+    if path.lower().endswith((b".yaml", b".yml")):
+        return ""
+    try:
+        members = _core.open_file(path).members()
+    except _errors.StokerError:
+        return ""
+    stem = members[0].name or os.path.basename(os.fsdecode(path)).split(".")[0].rstrip("s")
+    return stem if stem.isidentifier() else "x"
 
 
 def _device(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,9 +106,19 @@ class Loader(_core.Loader):
         number = _frameworks.prepare(to)
         lists, others = _config.lists_of(_device(options))
         path, text, assignments = source(config, others)
+        _config.check_sets(sets)
         every = ["loader.num_epochs?=0", *assignments, *sets]
-        super().__init__(path, text, None if base_dir is None else os.fsencode(base_dir),
-                         tuple(one.encode("utf-8", "surrogateescape") for one in every), *lists.values())
+        try:
+            super().__init__(path, text, None if base_dir is None else os.fsencode(base_dir),
+                             tuple(one.encode("utf-8", "surrogateescape") for one in every), *lists.values())
+        except (_errors.StokerValueError, _errors.StokerOSError) as error:
+            if path and (name := _field_name(path)):
+                raise _errors.StokerValueError(f"{os.fsdecode(path)}: a config is YAML; to read this file use "
+                                               f"{{'{name}': {os.fsdecode(path)!r}}}", "config", os.fsdecode(path)) from error
+            if not isinstance(config, str) and str(error).startswith("text:1: "):  # a text that the user has not seen
+                error.args = (str(error).removeprefix("text:1: "),)
+                error.file, error.record, error.offset = "", -1, -1
+            raise
         self._options: dict[str, Any] | None = None
         self._arguments = {"config": os.fsdecode(path) if path else text.decode("utf-8", "surrogateescape"),  # type: ignore[union-attr]
                            "sets": every[1:], "base_dir": None if base_dir is None else os.fsdecode(base_dir), "to": to, "copy": copy,
@@ -123,6 +147,10 @@ class Loader(_core.Loader):
         def next(self, timeout: float | None = None) -> Batch | None: ...
 
         def __iter__(self) -> Iterator[Batch]: ...
+
+    def __getitem__(self, index: Any) -> Any:
+        raise _errors.StokerTypeError("a stoker.Loader delivers batches in order and has no samples by index: iterate over it, or where a "
+                                      "torch DataLoader must be, use DataLoader(loader.dataset(), batch_size=None)", "unsupported")
 
     def __len__(self) -> int:
         """Batches of an epoch."""
@@ -166,8 +194,16 @@ class Loader(_core.Loader):
         return self._options
 
     def option(self, name: str) -> Any:
-        """One effective option: option("loader.prefetch"); sizes in bytes, times in ns."""
-        return json.loads(self._option(name))
+        """One effective option: option("prefetch") of the section `loader`, or a full name, option("plan.slots"); sizes in bytes,
+        times in ns."""
+        for full in (name,) if "." in name else ("loader." + name, name):
+            try:
+                return json.loads(self._option(full))
+            except _errors.StokerFileNotFoundError:
+                pass
+        known = [*self.options["loader"], *self.options, *(f"{section}.{key}" for section, keys in self.options.items()
+                                                            if isinstance(keys, dict) for key in keys)]
+        raise _errors.StokerKeyError(f"there is no option '{name}'" + _config.nearest(name, known), "not_found")
 
     @property
     def notes(self) -> list[str]:
@@ -189,7 +225,7 @@ class Loader(_core.Loader):
         """The names of the classes of a field of labels, in the order of their numbers. None: they have no names."""
         names = [info.name for info in self.fields]
         if field not in names:
-            raise KeyError(f"there is no field '{field}': {', '.join(names)}")
+            raise _errors.StokerKeyError(f"there is no field '{field}': {', '.join(names)}", "not_found")
         classes: list[str] | None = self._classes(names.index(field))
         return classes
 
@@ -222,6 +258,8 @@ class Loader(_core.Loader):
 
         field: None: the first one. Costs about a microsecond a row."""
         names = [info.name for info in self.fields]
+        if field is not None and field not in names:
+            raise _errors.StokerKeyError(f"there is no field '{field}': {', '.join(names)}", "not_found")
         origins: list[tuple[str, int]] = batch._origins(0 if field is None else names.index(field))
         return origins
 

@@ -16,7 +16,8 @@ def prep(job: str | os.PathLike[str] | Mapping[str, Any], *, progress: Callable[
     """Runs a preparation job, as `stoker prep` does: the path of a job file, its text, or a dict with the sections of one.
 
     progress: called a few times a second (every `interval` seconds) with a dict: phase, rows, row_total, bytes_in, bytes_out, elapsed and
-        waits in seconds. If it raises, the job stops, and the exception comes out here.
+        waits in seconds, each of the current phase; with the phase "done", which comes once, rows, bytes_out and elapsed are
+        totals of the whole job. If it raises, the job stops, and the exception comes out here.
     dry_run: does not write; returns the plan: positions, pieces, output_bytes, output_exists, …
     The other arguments are the options of the program.
 
@@ -26,6 +27,7 @@ def prep(job: str | os.PathLike[str] | Mapping[str, Any], *, progress: Callable[
     """
     from ._loader import source
     path, text, _ = source(job, {})
+    _config.check_sets(sets)
     return _core.prep(path, text,  # type: ignore[no-any-return]
                       None if base_dir is None else os.fsencode(base_dir), tuple(one.encode("utf-8", "surrogateescape") for one in sets), progress, interval,
                       dry_run, task, tasks, merge, no_merge, force, restart, no_space_check)

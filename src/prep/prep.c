@@ -510,7 +510,7 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
     if (status == STK_OK)
         status = merge(prep, &run, &totals, err);
     if (status == STK_OK && prep->result.complete)
-        stki_prep_phase(&run, STK_PREP_DONE, totals.rows + totals.skipped, run.cuts.pieces);
+        stki_prep_done(&run, &totals);
     set_result(prep, &totals);
     stki_prep_close(&run);
     return status;

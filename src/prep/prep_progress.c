@@ -9,11 +9,28 @@ void stki_prep_phase(stki_prep_run *run, stk_prep_phase phase, int64_t row_total
                                         .phase = (int32_t)phase,
                                         .row_total = row_total,
                                         .piece_total = piece_total,
-                                        .rows = phase == STK_PREP_DONE ? row_total : 0,
                                         .bytes_in = run->progress.bytes_in,
                                         .resumed_rows = run->progress.resumed_rows,
                                         .failed_rows = run->progress.failed_rows};
     run->began_ns = stki_now_ns();
+    (void)stki_prep_tick(run, true, NULL);
+}
+
+void stki_prep_done(stki_prep_run *run, const stki_prep_totals *totals)
+{
+    const stk_prep_progress before = run->progress;
+
+    run->progress = (stk_prep_progress){.struct_size = sizeof run->progress,
+                                        .phase = STK_PREP_DONE,
+                                        .row_total = totals->rows + totals->skipped,
+                                        .rows = totals->rows + totals->skipped,
+                                        .piece_total = run->cuts.pieces,
+                                        .pieces = run->cuts.pieces,
+                                        .bytes_in = before.bytes_in,
+                                        .bytes_out = totals->bytes,
+                                        .resumed_rows = before.resumed_rows,
+                                        .failed_rows = before.failed_rows};
+    run->began_ns = run->job_began_ns;
     (void)stki_prep_tick(run, true, NULL);
 }
 

@@ -186,6 +186,8 @@ stk_status stki_prep_join(stki_prep_run *run, stk_error *err);
 typedef struct stki_prep_totals {
     int64_t rows, skipped, files, bytes;
 } stki_prep_totals;
+/* prep_progress.c: reports the phase STK_PREP_DONE, with the totals of the whole job. */
+void stki_prep_done(stki_prep_run *run, const stki_prep_totals *totals);
 void stki_prep_read_totals(const json_t *manifest, stki_prep_totals *out);
 /* Manifest and final names. Everything must be made (and joined). */
 stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error *err);

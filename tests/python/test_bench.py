@@ -67,6 +67,9 @@ MODULE = """
                 return
 
     not_callable = 3
+
+    def not_iterable():
+        return 3
 """
 
 
@@ -113,11 +116,21 @@ class Bench(unittest.TestCase):
     def test_mistakes(self):
         for words in (["mine:numbers"], ["mine:nothing"], ["none:loader"], ["mine:not_callable"],
                       ["mine:loader", "--set", "loader.num_workers=2"], ["mine:loader", "--set", "bench.consumer=touch"],
-                      ["mine:loader", "--explain"], ["missing.yaml"]):
+                      ["mine:loader", "--explain"], ["mine:not_iterable"], ["mine:loader", "--samples=foo"], ["missing.yaml"]):
             ended = self.bench(*words)
             self.assertEqual(ended.returncode, 2, f"{words}: {ended.stderr}")
             self.assertEqual(ended.stdout, "")
             self.assertNotIn("Traceback", ended.stderr)
+            if words[-1] in ("mine:not_iterable", "--samples=foo"):
+                self.assertEqual(ended.stderr.count("\n"), 1, ended.stderr)
+
+    def test_wrong_samples_name_the_fields(self):
+        self.assertIn("has image, label", self.bench("mine:loader", "--samples=foo").stderr)
+
+    def test_help_lists_bench(self):
+        ended = subprocess.run([sys.executable, "-m", "stoker", "--help"], capture_output=True, text=True, check=True)
+        for command in ("bench", "inspect", "verify"):
+            self.assertIn(command, ended.stdout)
 
     def test_worker_processes_count(self):
         run = self.measure("mine:with_child", "--set", "bench.run_time=60s", "--set", "bench.ramp=0s")["runs"][0]

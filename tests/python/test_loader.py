@@ -186,10 +186,9 @@ class Configs(Case):
                 call()
         self.fails(ValueError, "config", stoker.Loader, config(btch=1))
         self.fails(ValueError, "config", stoker.Loader, config(), batch_size=0)
-        with self.assertRaises(ValueError):
-            stoker.Loader(config(), to="tensorflow")
-        with self.assertRaises(TypeError):
-            stoker.Loader(config(), seed=b"1")
+        self.fails(ValueError, "config", stoker.Loader, config(), to="tensorflow")
+        self.fails(TypeError, "config", stoker.Loader, config(), seed=b"1")
+        self.fails(TypeError, "config", stoker.Loader, config(), sets="loader.batch_size=3")
         with self.assertRaises(TypeError):
             stoker.random_crop(3, 4)
 
@@ -230,8 +229,12 @@ class Questions(Case):
             self.assertRegex(loader.digest(), "^[0-9a-f]{32}$")
             self.assertEqual(loader.failures, {})
             self.assertIsNone(loader.classes("label"))
-            self.assertRaises(KeyError, loader.classes, "nothing")
-            self.fails(FileNotFoundError, "not_found", loader.option, "loader.nothing")
+            self.fails(KeyError, "not_found", loader.classes, "nothing")
+            self.assertEqual(loader.option("batch_size"), loader.option("loader.batch_size"))
+            self.assertEqual(loader.option("batch_size"), 64)
+            for name in ("loader.nothing", "btch_size", "nothing"):
+                self.fails(KeyError, "not_found", loader.option, name)
+            self.assertIn("batch_size", str(self.fails(KeyError, "not_found", loader.option, "batch_sise")))
 
     def test_classes(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -259,11 +262,10 @@ class Lives(Case):
         loader.close()
         self.assertTrue(loader.closed)
         self.check_digits(batch)
-        self.assertRaises(ValueError, loader.next)
-        self.assertRaises(ValueError, list, loader)
+        self.fails(RuntimeError, "closed", loader.next)
+        self.fails(RuntimeError, "closed", list, loader)
         self.assertEqual(loader.state_dict()["step"], 1)
-        with self.assertRaises(KeyError):
-            batch["nothing"]
+        self.fails(KeyError, "not_found", batch.__getitem__, "nothing")
 
     def test_errors_can_be_pickled(self):
         error = self.fails(FileNotFoundError, "not_found", stoker.Loader, "/nowhere/none.yaml")

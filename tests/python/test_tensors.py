@@ -175,8 +175,8 @@ class Exports(Case):
             image = batch["image"]
             batch.release()
             batch.release()
-            self.assertRaises(ValueError, batch.__getitem__, "image")
-            self.assertRaises(ValueError, lambda: batch.indices)
+            self.fails(RuntimeError, "closed", batch.__getitem__, "image")
+            self.fails(RuntimeError, "closed", lambda: batch.indices)
             self.assertEqual(loader.stats["slots_leased"], 1)
             del image
             self.assertEqual(loader.stats["slots_leased"], 0)

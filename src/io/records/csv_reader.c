@@ -3,6 +3,8 @@
 #include "allocate.h"
 #include "csv.h"
 #include "error.h"
+#include "image_set.h"
+#include "npy_header.h"
 #include "storage.h"
 #include <inttypes.h>
 #include <math.h>
@@ -155,13 +157,23 @@ stk_status stki_csv_array(const stki_container *base, int64_t member, const stki
 static stk_status find_text(void *context, int64_t record, const stki_csv_cell *cell, stk_error *err)
 {
     const numbers *n = context;
+    char text[256];
+    stk_status status;
 
     if (record < n->csv->columns[n->columns[0]].first_text)
         return STK_OK;
-    return stki_csv_fail(n->csv, n->columns[0], record, STK_E_MISMATCH, cell,
-                         "a number, since the field has a dtype or transforms: correct the cell, remove them, or say "
-                         "source: {dtype: uint8} to get the characters",
-                         err);
+    status = stki_csv_fail(n->csv, n->columns[0], record, STK_E_MISMATCH, cell, "a number", err);
+    if (err) {
+        const size_t used = strlen(err->message);
+
+        stki_npy_printable(text, sizeof text, cell->at, cell->length < 255 ? cell->length : 255);
+        snprintf(err->message + used, sizeof err->message - used, "%s%s",
+                 ", since the field has a dtype or transforms: correct the cell, remove them, ",
+                 stki_image_name(text) ? "or say source: {files: images} to read the images that the cells name"
+                                       : "say source: {classes: sorted} to number the names of classes, or "
+                                         "source: {dtype: uint8} to get the characters");
+    }
+    return status;
 }
 
 static stk_status refuse_text(const stki_csv *csv, int column, stk_error *err)

@@ -1,0 +1,119 @@
+"""What a newcomer does wrong: each mistake has its status and its built-in type."""
+
+import pickle
+import os
+import tempfile
+import traceback
+import unittest
+
+import numpy
+import stoker
+from support import DATA, IMAGES, LABELS, Case, config, open_digits
+
+DIGITS = os.path.join(DATA, "digits_images.npy")
+
+
+class Map:
+    """A data set as torch's users write it."""
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        return index
+
+
+class Mistakes(Case):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf8") as out:
+            out.write(text)
+        return path
+
+    def test_of_a_loader(self):
+        with open_digits() as loader:
+            self.fails(ValueError, "bad_arg", loader.next, timeout=-1)
+            self.fails(TypeError, "unsupported", loader.__getitem__, 0)
+            self.fails(KeyError, "not_found", loader.origins, loader.next(), "nothing")
+            self.assertIsNone(loader.next().get("nothing"))
+        self.fails(TypeError, "config", stoker.Loader, config(), btch_size=3)
+        self.fails(TypeError, "config", stoker.Field, "x", transform=[])
+
+    def test_the_config_that_pickle_recommends(self):
+        with open_digits(batch_size=32) as loader:
+            with self.assertRaisesRegex(TypeError, r"stoker\.Loader\(\*\*config\)"):
+                pickle.dumps(loader)
+            with stoker.Loader(**pickle.loads(pickle.dumps(loader.config()))) as other:
+                self.assertTrue((other.next()["label"] == loader.next()["label"]).all())
+
+    def test_data_instead_of_paths(self):
+        for wrong in (IMAGES, Map()):
+            self.fails(TypeError, "unsupported", stoker.Loader, wrong)
+            self.fails(TypeError, "unsupported", stoker.Loader, {"x": wrong})
+        os.mkdir(os.path.join(self.folder, "train"))
+        self.write("train/a.jpg", "")
+        self.fails(ValueError, "config", stoker.Loader, os.path.join(self.folder, "train"))
+        self.assertEqual(self.fails(ValueError, "config", stoker.Loader, {"x": DIGITS}, batch_size=-2).file, "")
+        error = self.fails(ValueError, "config", stoker.Loader, DIGITS)
+        self.assertIn(repr(DIGITS), str(error))
+        self.fails(ValueError, "config", stoker.Loader, self.write("wrong.yaml", "dataset: [\n"))
+
+    def test_columns_of_texts(self):
+        table = self.write("t.csv", "path,kind\na.png,cat\nb.png,dog\n")
+        for name, dtype, remedy in (("kind", "int64", "classes"), ("path", "float32", "files: images")):
+            with self.subTest(name):
+                error = self.fails(ValueError, "mismatch", stoker.Loader, {"x": stoker.Field(table, name=name, dtype=dtype)})
+                self.assertEqual((error.expected, error.record), ("a number", 0))
+                self.assertIn(f"expected {error.expected}", str(error))
+                self.assertIn(remedy, str(error))
+        with stoker.Loader({"x": stoker.Field(table, name="kind", dtype="int64", classes="sorted")}, to="numpy", batch_size=2) as loader:
+            self.assertEqual(loader.next()["x"].tolist(), [0, 1])
+
+    def test_files(self):
+        missing = os.path.join(self.folder, "none.npy")
+        cut = os.path.join(self.folder, "cut.npy")
+        with open(DIGITS, "rb") as whole, open(cut, "wb") as out:
+            out.write(whole.read(1000))
+        for call in (stoker.inspect, stoker.verify):
+            self.fails(FileNotFoundError, "not_found", call, missing)
+            self.assertEqual(self.fails(ValueError, "truncated", call, cut).file, cut)
+        two = os.path.join(self.folder, "two.npz")
+        numpy.savez(two, a=LABELS, b=LABELS)
+        file = stoker.open(two)
+        for wrong in ("c", 5, slice(2)):
+            self.assertIn("'a', 'b'", str(self.fails(KeyError, "not_found", file.__getitem__, wrong)))
+        self.fails(KeyError, "not_found", file.numpy)
+
+    def test_a_file_of_one_array_is_its_member(self):
+        file = stoker.open(DIGITS)
+        self.assertTrue((file[5].numpy() == IMAGES[5]).all())
+        self.assertTrue((file[2:4] == IMAGES[2:4]).all())
+        self.assertTrue((file.numpy() == IMAGES).all())
+        self.assertTrue((numpy.asarray(file) == IMAGES).all())
+        self.fails(KeyError, "not_found", file.__getitem__, "image")
+
+    def test_exceptions_of_transforms_keep_their_traceback(self):
+        class Broken(Exception):
+            pass
+
+        def inner(image):
+            raise Broken("this image")
+
+        def outer(image):
+            inner(image)
+            return image
+        for workers in (0, 2):
+            with stoker.Loader({"x": stoker.Field(DIGITS, transforms=[outer])}, batch_size=4, num_workers=workers) as loader:
+                cause = self.fails(ValueError, "bad_value", loader.next).__cause__
+                self.assertIsInstance(cause, Broken)
+                names = [frame.name for frame in traceback.extract_tb(cause.__traceback__)]
+                self.assertEqual(names[-2:], ["outer", "inner"])
+
+
+if __name__ == "__main__":
+    unittest.main()
