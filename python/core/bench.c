@@ -1,5 +1,5 @@
-/* bench.c: loadbench inside the extension, and Python iterables as what it measures. The GIL is held as by a training
- * loop: while the iterable makes or waits for a batch it does as it pleases, and a step gives it up. */
+/* bench.c: loadbench inside the extension, and Python iterables as what it measures. The GIL is held as in a training
+ * loop: the iterable may release it while it makes or waits for a batch, and it is released during a step. */
 #include "core.h"
 #include "error.h"
 #include "loadbench_machine.h"

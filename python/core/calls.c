@@ -132,7 +132,7 @@ static stk_status read_form(PyObject *form, stk_tensor *out, stk_error *err)
         return from_exception(err);
     out->dtype = stk_dtype_find(dtype);
     if (out->dtype == STK_DTYPE_NONE || PyTuple_Size(shape) > STK_MAX_DIMS)
-        return failed(err, "the dtype or the shape of the transform's result is none of stoker's");
+        return failed(err, "the transform's result has a dtype that stoker does not know, or too many axes");
     out->ndim = (int32_t)PyTuple_Size(shape);
     for (int i = 0; i < out->ndim; i++)
         out->shape[i] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));

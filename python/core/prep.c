@@ -1,6 +1,7 @@
 /* prep.c: preparation jobs. A job runs with the GIL free; its progress callback takes it, looks for signals, and calls
  * a function of the user. */
 #include "core.h"
+#include "prep_phase.h"
 
 struct watch {
     stk_prep *job;
@@ -8,19 +9,16 @@ struct watch {
     PyObject *type, *value, *trace; /* what ended the job: of the function, or Ctrl-C */
 };
 
-static const char *const phases[] = {"opening", "counting", "making", "joining", "committing", "done"};
-
 static PyObject *progress_dict(const stk_prep_progress *now)
 {
-    return Py_BuildValue(
-        "{sssLsLsLsLsLsLsLsLsdsdsdsdsd}", "phase",
-        now->phase >= 0 && now->phase < (int32_t)(sizeof phases / sizeof phases[0]) ? phases[now->phase] : "", "rows",
-        (long long)now->rows, "row_total", (long long)now->row_total, "resumed_rows", (long long)now->resumed_rows,
-        "failed_rows", (long long)now->failed_rows, "bytes_in", (long long)now->bytes_in, "bytes_out",
-        (long long)now->bytes_out, "pieces", (long long)now->pieces, "piece_total", (long long)now->piece_total,
-        "elapsed", (double)now->elapsed_ns * 1e-9, "wait_rows", (double)now->wait_rows_ns * 1e-9, "wait_finish",
-        (double)now->wait_finish_ns * 1e-9, "write", (double)now->write_ns * 1e-9, "wait_sync",
-        (double)now->wait_sync_ns * 1e-9);
+    return Py_BuildValue("{sssLsLsLsLsLsLsLsLsdsdsdsdsd}", "phase", stki_prep_phase_name(now->phase), "rows",
+                         (long long)now->rows, "row_total", (long long)now->row_total, "resumed_rows",
+                         (long long)now->resumed_rows, "failed_rows", (long long)now->failed_rows, "bytes_in",
+                         (long long)now->bytes_in, "bytes_out", (long long)now->bytes_out, "pieces",
+                         (long long)now->pieces, "piece_total", (long long)now->piece_total, "elapsed",
+                         (double)now->elapsed_ns * 1e-9, "wait_rows", (double)now->wait_rows_ns * 1e-9, "wait_finish",
+                         (double)now->wait_finish_ns * 1e-9, "write", (double)now->write_ns * 1e-9, "wait_sync",
+                         (double)now->wait_sync_ns * 1e-9);
 }
 
 static void look(void *context, const stk_prep_progress *now)

@@ -38,8 +38,9 @@ PyObject *core_preview(PyObject *module, PyObject *args)
     text = PyBytes_AsString(path);
     if (images->tensor.ndim < 3 || images->place == CORE_CUDA) {
         Py_DECREF(path);
-        return PyErr_Format(PyExc_ValueError, images->place == CORE_CUDA ? "the images are on a GPU"
-                                                                         : "a row is no image of two or three axes");
+        return PyErr_Format(PyExc_ValueError, images->place == CORE_CUDA
+                                                  ? "the images are on a GPU"
+                                                  : "its rows are not images of two or three axes");
     }
     if (count > images->tensor.shape[0])
         count = images->tensor.shape[0];

@@ -68,7 +68,7 @@ def _runner(function: Callable[..., Any]) -> Callable[[Any, Any, int, int], None
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """The name of a function that is used as a transform, which becomes one if it is none."""
+    """The name of a function that is used as a transform, which is registered if it has not been yet."""
     if function not in _names:
         transform(function)
     return _names[function]

@@ -307,7 +307,7 @@ static stki_totals totals_of(const stki_core *core, const stki_state *state, int
     if (!(state->parts & STKI_STATE_OWN))
         return totals;
     if (state->rank != core->batching.rank || state->world_size != core->batching.world_size) {
-        stki_log(STKI_LOG_order, "the digest of rank %lld of %lld is not this one's: it begins anew",
+        stki_log(STKI_LOG_order, "the digest of rank %lld of %lld does not belong to this rank: it starts again",
                  (long long)state->rank, (long long)state->world_size);
         return totals;
     }

@@ -1,7 +1,16 @@
 /* prep_progress.c: how far a job is, told to its caller at intervals, and the wish to stop; see prep_run.h. */
 #include "clock.h"
 #include "error.h"
+#include "prep_phase.h"
 #include "prep_run.h"
+
+const char *stki_prep_phase_name(int32_t phase)
+{
+    static const char *const names[] = {"opening", "statistics", "rows", "joining", "finishing", "done"};
+    const bool known = phase >= 0 && phase < (int32_t)(sizeof names / sizeof names[0]);
+
+    return known ? names[phase] : "working";
+}
 
 void stki_prep_phase(stki_prep_run *run, stk_prep_phase phase, int64_t row_total, int64_t piece_total)
 {

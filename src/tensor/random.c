@@ -13,6 +13,7 @@
 #include "philox.h"
 #include "profile_scope.h"
 #include "tensor_internal.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stoker/create.h>
@@ -131,12 +132,14 @@ static double draw(const struct generator *generator, const stki_philox *block, 
     return normal_quantile(((double)word + 0.5) * 0x1p-32);
 }
 
+/* Elements [first, first + count); first is a multiple of 4, so that each block of words is begun at its first. */
 static void draw_block(const void *context, int64_t first, int64_t count, void *out)
 {
     const struct generator *generator = context;
     double *values = out;
     int each = 4 / generator->words;
 
+    assert(first % 4 == 0);
     for (int64_t i = 0; i < count; i += each) {
         stki_philox block = stki_philox_draw(generator->seed, generator->stream, (uint64_t)((first + i) / each));
         for (int k = 0; k < each && i + k < count; k++)

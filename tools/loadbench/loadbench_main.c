@@ -4,7 +4,7 @@
  *     args     the command line                     look       --explain, --preview
  *     study    a run: measured, judged, reported
  *
- * and behind them the rooms (docs/internals/architecture.md says who knows whom):
+ * and behind them the folders (docs/internals/architecture.md says which may use which):
  *
  *     statistics/ medians, intervals, tables        show/      text and JSON
  *     machine/    what it is measured on, limits    report/    the page of HTML
@@ -86,14 +86,13 @@ static int finish_output(int code)
     return EXIT_RUN;
 }
 
-/* A job that was ended from outside must not look like one that did what it was asked. Ctrl-C is the user's own way to
- * say that it is enough. */
+/* A run that SIGTERM ended must not look as if it had completed. Ctrl-C counts as success: the user has seen enough. */
 static int finish_run(int code)
 {
     code = finish_output(code);
     if (code != EXIT_FINE || lb_stop_asked != SIGTERM)
         return code;
-    fputs("loadbench: ended by SIGTERM: the result is that of what had been measured\n", stderr);
+    fputs("loadbench: ended by SIGTERM: the result covers what had been measured by then\n", stderr);
     return EXIT_RUN;
 }
 

@@ -5,6 +5,7 @@
 #include "stoker_prep_show.h"
 #include "clock.h"
 #include "live_line.h"
+#include "prep_phase.h"
 #include "stoker_json.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -87,15 +88,6 @@ json_t *st_prep_progress_json(const struct st_prep_figures *f)
 #define JSON_NS STKI_SECOND
 #define LOG_NS (5 * STKI_SECOND)
 #define SAMPLE_NS (STKI_SECOND / 4) /* between two of the ring: it holds eight seconds */
-
-static const char *const phase_names[] = {"opening", "statistics", "rows", "joining", "finishing", "done"};
-
-static const char *phase_name(int32_t phase)
-{
-    const bool known = phase >= 0 && phase < (int32_t)(sizeof phase_names / sizeof phase_names[0]);
-
-    return known ? phase_names[phase] : "working";
-}
 
 void st_prep_show_init(struct st_prep_show *show, const stki_task *task, bool json, bool quiet)
 {
@@ -202,7 +194,7 @@ void st_prep_show_figures(struct st_prep_show *show, const stk_prep_progress *no
     before = compare_with(show, &sample);
     passed = now_ns - before.ns;
     *out = (struct st_prep_figures){
-        .phase = phase_name(now->phase),
+        .phase = stki_prep_phase_name(now->phase),
         .task = show->task->task,
         .tasks = show->task->tasks,
         .rows = now->rows,

@@ -1,5 +1,5 @@
-/* loadbench_apart.c: fork, a pipe for the result, and the child's last will: it dies with its parent, leaves no core,
- * and is the first that the kernel kills when memory runs out. */
+/* loadbench_apart.c: fork, and a pipe for the result. The child dies with its parent, writes no core dump, and is the
+ * first process that the kernel kills when memory runs out. */
 #include "loadbench_apart.h"
 #include "error.h"
 #include "loadbench_stop.h"
