@@ -94,6 +94,19 @@ class DataLoaders(unittest.TestCase):
                 self.assertEqual(sum(len(batch["label"]) for batch in outer), len(LABELS))
             self.assertEqual(loader.epoch, 2)
 
+    def test_batches_of_batches_are_refused(self):
+        with digits() as loader:
+            for wrong in (loader, loader.dataset()):
+                with self.assertRaisesRegex(TypeError, "batch_size=None") as caught:
+                    next(iter(torch.utils.data.DataLoader(wrong)))
+                self.assertIsInstance(caught.exception, stoker.StokerError)
+
+    def test_arrays_and_data_sets_are_no_paths(self):
+        for wrong in (torch.zeros(3), torch.utils.data.TensorDataset(torch.zeros(3))):
+            for config in (wrong, {"x": wrong}):
+                with self.assertRaises(stoker.StokerTypeError):
+                    stoker.Loader(config)
+
     def test_workers_of_a_data_loader_are_refused(self):
         with digits() as loader:
             outer = torch.utils.data.DataLoader(loader.dataset(), batch_size=None, num_workers=1, multiprocessing_context="fork")
