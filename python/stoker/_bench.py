@@ -65,7 +65,7 @@ def _make(found: Any, name: str) -> Callable[[], Iterable[Any]]:
         raise _UsageError(f"{name}: is neither iterable nor a function: {type(found).__name__}")
 
     def make() -> Iterable[Any]:
-        made = found()
+        made: Iterable[Any] = found()
         if not isinstance(made, Iterable) and not hasattr(made, "__getitem__"):
             raise _UsageError(f"{name}: the function returned {type(made).__name__}, expected an iterable of batches")
         return made

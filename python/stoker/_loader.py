@@ -64,7 +64,7 @@ def _field_name(path: bytes) -> str:
     if path.lower().endswith((b".yaml", b".yml")):
         return ""
     try:
-        members = _core.open_file(path).members()
+        members = _core.open_file(os.fsdecode(path)).members()
     except _errors.StokerError:
         return ""
     stem = members[0].name or os.path.basename(os.fsdecode(path)).split(".")[0].rstrip("s")
