@@ -76,7 +76,7 @@ static stk_status make(const stki_field_plan *plan, int number, const stki_node 
         return status;
     if (plan->ndim == 0 || !plan->tensors[0].viewed)
         return stki_fail_key(err, node, "found a view of field %s, whose rows have %s", plan->name,
-                             plan->ndim == 0 ? "no axis" : "lengths of their own (pad makes them one)");
+                             plan->ndim == 0 ? "no axis" : "different lengths (pad makes them one)");
     resolve(out, plan->shape[0], &first, &end);
     if ((first < 0 || end > plan->shape[0] || first > end) && !plan->varies)
         return stki_fail_value(err, node, "a range inside the %lld elements of a row of field %s",

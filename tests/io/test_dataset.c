@@ -131,7 +131,7 @@ static void test_names_and_emptiness(void **state)
     assert_int_equal(stki_dataset_add(dataset, "x", NULL, 0, &err), STK_E_CONFIG);
     assert_int_equal(stki_dataset_add(dataset, "x", &first, 1, &err), STK_OK);
     assert_int_equal(stki_dataset_add(dataset, "x", &second, 1, &err), STK_E_CONFIG);
-    assert_non_null(strstr(err.message, "'x' is there twice"));
+    assert_non_null(strstr(err.message, "'x' is given twice"));
     assert_int_equal(stki_dataset_finish(dataset, &err), STK_OK);
     assert_int_equal(dataset->count, 2);
     stki_dataset_destroy(dataset);

@@ -407,7 +407,7 @@ static void cut_while_open(void **state)
     assert_ok(stki_sums_find(sums, "", "uint8 [33]", RECORDS, &first, &err));
     assert_int_equal(truncate(stkt_path("x.npy.sums"), 60), 0);
     assert_status(stki_sums_check(sums, first, RECORDS - 1, 12345, "p", &err), STK_E_TRUNCATED);
-    assert_says("x.npy.sums: record 49: the file was cut");
+    assert_says("x.npy.sums: record 49: the file was truncated");
     assert_int_equal(truncate(stkt_path("x.npy.sums"), 0), 0);
     stki_sums_close(sums);
 }

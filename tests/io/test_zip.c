@@ -297,7 +297,7 @@ static void test_wrong_directories(void **state)
     zip.members = 1;
     stkt_zip_end(&zip, 0, "");
     assert_status(open_zip(&zip, &o), STK_E_CORRUPT);
-    assert_says("behind the last entry");
+    assert_says("after the last entry");
 
     zip = (stkt_zip){0};
     stkt_zip_add(&zip, &member_a);

@@ -163,8 +163,9 @@ static void mixture_refused(void **state)
                     "x: {synthetic: {count: 5, shape: [2], dtype: "
                     "i32}}",
                     ""));
-    refuse_text(STK_E_CONFIG, "no field x", TWO("x: {path: web.npy}", "y: {path: code.npy}", ""));
-    refuse_text(STK_E_CONFIG, "no such field",
+    refuse_text(STK_E_CONFIG, "the field x of data set a is missing",
+                TWO("x: {path: web.npy}", "y: {path: code.npy}", ""));
+    refuse_text(STK_E_CONFIG, "does not have this field",
                 TWO("x: {path: web.npy}", "x: {path: code.npy}, y: {path: code.npy}", ""));
     refuse_text(STK_E_CONFIG, "dtype", TWO("x: {path: web.npy}", "x: {path: code.npy, dtype: i32}", ""));
     refuse_text(STK_E_CONFIG, "transforms",

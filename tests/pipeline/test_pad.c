@@ -266,16 +266,16 @@ static void refusals(void **state)
     static const char varying[] = "dtype: u16, shape: [19], min_length: 0", fixed[] = "dtype: u16, shape: [19]";
 
     (void)state;
-    refuse(fixed, "pad: batch", STK_E_CONFIG, "varying length");
+    refuse(fixed, "pad: batch", STK_E_CONFIG, "ragged samples");
     refuse(varying, "pad: 0", STK_E_CONFIG, "batch or 1 to");
     refuse(varying, "pad: most", STK_E_CONFIG, "found");
     refuse(varying, "pad: {truncate: true}", STK_E_CONFIG, "truncate: true needs \"to\" other than batch");
     refuse(varying, "pad: {to: 3}", STK_E_LIMIT, "truncate: true");
     refuse(varying, "pad: {value: -1}", STK_E_CONFIG, "u16");
     refuse(varying, "pad: {value: 0.5}", STK_E_CONFIG, "0.5");
-    refuse(varying, "views: {a: [0, 1]}", STK_E_CONFIG, "lengths of their own");
+    refuse(varying, "views: {a: [0, 1]}", STK_E_CONFIG, "different lengths");
     refuse(varying, "pad: 20, views: {a: [0, 21]}", STK_E_CONFIG, "inside the 20");
-    refuse(fixed, "views: {t: [0, 1]}", STK_E_CONFIG, "that name already");
+    refuse(fixed, "views: {t: [0, 1]}", STK_E_CONFIG, "of that name exists already");
     refuse(fixed, "views: {a: [0, 1], b: [3, 2]}", STK_E_CONFIG, "inside the 19");
     refuse(fixed, "views: {a: [-20, 2]}", STK_E_CONFIG, "inside the 19");
     refuse(fixed, "views: {a: 3}", STK_E_CONFIG, "[start, stop]");

@@ -244,7 +244,7 @@ static void json_by_hand(void **state)
         {"{\"stoker_state\": 1, \"order\": \"rando\"}", "random", STK_E_CONFIG},
         {"{\"stoker_state\": 2, \"digest\": \"xyz\"}", "digest: found \"xyz\", expected 32 hexadecimal digits",
          STK_E_CONFIG},
-        {"{\"stoker_state\": 2, \"epoch\": 1, \"checksum\": \"0000000000000000\"}", "leave checksum out",
+        {"{\"stoker_state\": 2, \"epoch\": 1, \"checksum\": \"0000000000000000\"}", "remove checksum",
          STK_E_CORRUPT},
         {"{\"stoker_state\": 1, ", "state:2: not YAML", STK_E_CONFIG},
     };

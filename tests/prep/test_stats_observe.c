@@ -190,7 +190,7 @@ static void test_refusals(void **unused)
     refused(&floats, "{fields: {image: {calibrate: entropy}}}", "minmax, percentile");
     refused(&floats, "{fields: {image: {calibrate: []}}}", "or a list of them");
     refused(&floats, "{fields: {image: {per: channel}}}", "source: {layout: nhwc}");
-    refused(&floats, "{fields: {image: {classes: true}}}", "whole numbers");
+    refused(&floats, "{fields: {image: {classes: true}}}", "expected integers");
     refused(&floats, "{fields: {image: {percentile: 101}}}", "100");
     refused(&floats, "{fields: {image: {dtype: int4}}}", "int8 or uint8");
     refused(&complex, "{}", "expected real numbers");

@@ -49,14 +49,13 @@ _Noreturn static void run_child(lb_apart_work *work, const void *ask, void *out,
 }
 
 /* False: the child ended before it had written all of it. */
-static bool read_all(int fd, pid_t child, void *bytes, int64_t count)
+static bool read_all(int fd, pid_t child, bool *stopped, void *bytes, int64_t count)
 {
     struct pollfd ready = {.fd = fd, .events = POLLIN};
-    bool told = false;
 
     for (int64_t at = 0; at < count;) {
-        if (lb_stop_asked && !told)
-            told = kill(child, SIGTERM) == 0;
+        if (lb_stop_asked && !*stopped) /* once: a second signal would end it at once */
+            *stopped = kill(child, SIGTERM) == 0;
         if (poll(&ready, 1, POLL_MS) <= 0)
             continue;
         const ssize_t got = read(fd, (char *)bytes + at, (size_t)(count - at));
@@ -87,6 +86,7 @@ stk_status lb_apart(lb_apart_work *work, const void *ask, void *out, int64_t out
     const pid_t parent = getpid();
     stk_error told;
     int ends[2], how = 0;
+    bool stopped = false;
 
     if (pipe2(ends, O_CLOEXEC) != 0)
         return stki_fail_errno(err, errno, NULL, "a pipe to the process that measures the limits");
@@ -99,7 +99,8 @@ stk_status lb_apart(lb_apart_work *work, const void *ask, void *out, int64_t out
         close(ends[0]);
         return stki_fail_errno(err, failed, NULL, "starting the process that measures the limits");
     }
-    const bool whole = read_all(ends[0], child, &told, sizeof told) && read_all(ends[0], child, out, out_bytes);
+    const bool whole =
+        read_all(ends[0], child, &stopped, &told, sizeof told) && read_all(ends[0], child, &stopped, out, out_bytes);
     close(ends[0]);
     while (waitpid(child, &how, 0) < 0 && errno == EINTR)
         ;
