@@ -313,8 +313,8 @@ static void mixed_and_made_rows_are_the_same_there(void **state)
 static void decoded_images_are_the_same_there(void **state)
 {
     static const char *const forms[] = {
-        "layout: nchw, transforms: [{random_resized_crop: 24}, {random_horizontal_flip: {p: 0.5}}, {normalize: "
-        "imagenet}]",
+        ("layout: nchw, transforms: [{random_resized_crop: 24}, {random_horizontal_flip: {p: 0.5}}, "
+         "{normalize: imagenet}]"),
         "layout: nhwc, dtype: bf16, transforms: [{center_crop: 20}, {scale: unit}]",
         "transforms: [{resize: [20, 22]}]",
     };
