@@ -22,8 +22,9 @@ static inline bool stkt_write_text(const char *path, const char *text)
 static inline const char *stkt_small_disk(const char *size)
 {
     char users[64], groups[64], options[64];
-    char *disk = strdup(stkt_path("disk"));
+    static char disk[4096];
 
+    snprintf(disk, sizeof disk, "%s", stkt_path("disk"));
     if (mkdir(disk, 0700) && errno != EEXIST)
         return NULL;
     snprintf(users, sizeof users, "0 %d 1", (int)getuid());
