@@ -9,19 +9,36 @@
 #if defined(STKI_CUDA_ARCHITECTURES) && __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtCudaRt.h>
+#include <pthread.h>
+
+/* NVTX initializes itself at its first call, without ordering that write before the reads of other threads. */
+static inline void stki_trace_start(void)
+{
+    nvtxInitialize(NULL);
+}
+
+static inline void stki_trace_once(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, stki_trace_start);
+}
 
 static inline void stki_trace_begin(const char *name)
 {
+    stki_trace_once();
     (void)nvtxRangePushA(name);
 }
 
 static inline void stki_trace_end(void)
 {
+    stki_trace_once();
     (void)nvtxRangePop();
 }
 
 static inline void stki_trace_stream(const stk_stream *stream, const char *name)
 {
+    stki_trace_once();
     if (stream && stream->device->kind == STK_DEVICE_CUDA)
         nvtxNameCudaStreamA((cudaStream_t)stream->native, name);
 }
