@@ -144,7 +144,7 @@ function(stoker_cuda_objects out sources folders)
 endfunction()
 
 # stoker_cuda_link(TARGET OBJECTS RUNTIME): what src/gpu, as the object library TARGET, needs: OBJECTS gets the compiled kernels
-# and RUNTIME the libraries for whoever links them. Without CUDA both are empty, and TARGET is told the reason.
+# and RUNTIME the libraries to link. Without CUDA both are empty, and TARGET is compiled with the reason.
 macro(stoker_cuda_link target objects runtime)
   if(STOKER_CUDA_FOUND)
     target_include_directories(${target} SYSTEM PRIVATE ${STOKER_CUDA_INCLUDE})

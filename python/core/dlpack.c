@@ -1,5 +1,5 @@
 /* dlpack.c: tensors as DLPack capsules: the versioned struct (1.1) where the consumer asks for it, the older one
- * otherwise. A capsule that nobody takes deletes its tensor. */
+ * otherwise. A capsule that is not consumed deletes its tensor. */
 #include "core.h"
 #include "dlpack_type.h"
 #include "stream.h"
