@@ -5,11 +5,11 @@
 #define STKI_TRACE_H
 
 #include "device_table.h"
+#include "thread.h"
 
 #if defined(STKI_CUDA_ARCHITECTURES) && __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtCudaRt.h>
-#include <pthread.h>
 
 /* NVTX initializes itself at its first call, without ordering that write before the reads of other threads. */
 static inline void stki_trace_start(void)
@@ -19,9 +19,9 @@ static inline void stki_trace_start(void)
 
 static inline void stki_trace_once(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static stki_once once = STKI_ONCE;
 
-    (void)pthread_once(&once, stki_trace_start);
+    stki_run_once(&once, stki_trace_start);
 }
 
 static inline void stki_trace_begin(const char *name)

@@ -292,7 +292,8 @@ void stk_loader_destroy(stk_loader *loader)
 /* ---- next ---- */
 
 /* "no batch within 1.5 s (loader.timeout)". Counts from the first call that timed out; `waited` is the time of the
- * current call, ns. A consumer that waits in short slices therefore gets the total time. */
+ * current call, ns. A consumer that waits in short slices therefore gets the total time. Its own clock started a little
+ * earlier than this one, so a total just below the option still counts as the option's. */
 static const char *waited_text(stk_loader *loader, int64_t waited, char *buffer, int size)
 {
     const int64_t limit = loader->core->config->timeout, now = stki_now_ns();
@@ -301,7 +302,7 @@ static const char *waited_text(stk_loader *loader, int64_t waited, char *buffer,
         loader->waits_since_ns = now - waited;
     waited = now - loader->waits_since_ns;
     return stki_text(buffer, size, "no batch within %.3g s%s", (double)(waited / 1000000) * 1e-3,
-                     limit > 0 && waited >= limit ? " (loader.timeout)" : "");
+                     limit > 0 && waited >= limit - limit / 64 ? " (loader.timeout)" : "");
 }
 
 static stk_status timed_out(stk_loader *loader, int64_t waited, stk_error *err)

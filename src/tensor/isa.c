@@ -14,7 +14,7 @@ static const char *const names[] = {
     [STKI_ISA_REF] = "ref", [STKI_ISA_AVX2] = "avx2", [STKI_ISA_AVX512] = "avx512", [STKI_ISA_NEON] = "neon"};
 enum { ISA_COUNT = sizeof names / sizeof names[0] };
 
-static pthread_once_t decided = PTHREAD_ONCE_INIT;
+static stki_once decided = STKI_ONCE;
 static enum stki_isa chosen;
 static char note[160];
 
@@ -98,13 +98,13 @@ static void decide(void)
 
 enum stki_isa stki_isa(void)
 {
-    pthread_once(&decided, decide);
+    stki_run_once(&decided, decide);
     return chosen;
 }
 
 const char *stki_isa_note(void)
 {
-    pthread_once(&decided, decide);
+    stki_run_once(&decided, decide);
     return note[0] ? note : NULL;
 }
 

@@ -577,6 +577,13 @@ static void test_parts_without_arithmetic(void **unused)
     }
 }
 
+/* After arithmetic, NaN payloads may differ. */
+static void canon_rows(const stki_convert_desc *desc, uint8_t *rows, int64_t stride, int count)
+{
+    for (int r = 0; r < count && desc->affine; r++)
+        oracle_walk(desc, rows + r * stride, NULL, oracle_canon);
+}
+
 static void test_many_rows_equal_single_ones(void **unused)
 {
     enum { ROWS = 9 };
@@ -607,6 +614,8 @@ static void test_many_rows_equal_single_ones(void **unused)
                 }
                 stki_convert_run_many(convert, out.low, stride, rows, ROWS);
                 stki_store_fence();
+                canon_rows(&desc, out.low, stride, ROWS);
+                canon_rows(&desc, expected.low, stride, ROWS);
                 assert_memory_equal(out.low, expected.low, (size_t)(ROWS * stride));
                 stki_convert_run_many(convert, out.low, stride, rows, 0);
                 assert_memory_equal(out.low, expected.low, (size_t)(ROWS * stride));
@@ -646,6 +655,8 @@ static void check_list(uint64_t *state, stki_convert_desc desc)
         }
         stki_convert_run_many(convert, to, stride, rows, ROWS);
         stki_store_fence();
+        canon_rows(&desc, to, stride, ROWS);
+        canon_rows(&desc, right, stride, ROWS);
         assert_memory_equal(out.low, expected.low, (size_t)(ROWS * stride + 128));
         stki_convert_destroy(convert);
     }
