@@ -31,7 +31,7 @@
  *
  * Any thread may call anything. One lock guards a pool. It is held while streams are queried and events recorded, but
  * not while the driver allocates or frees; a device must not call its pool while it holds a lock of its own. Cost:
- * O(log blocks), and no heap allocation once the bookkeeping has grown to its size.
+ * O(log free blocks + blocks in use / 4096), and no heap allocation once the bookkeeping has grown to its size.
  */
 #ifndef STKI_CACHING_POOL_H
 #define STKI_CACHING_POOL_H

@@ -1,9 +1,9 @@
 /* caching_pool_blocks.c: segments of the driver's memory and the blocks they are cut into. A segment is a list of
  * blocks in order of address that cover it without gaps; no two neighbors are free.
  *
- * The trees of free blocks and of those in use are treaps: search trees by key, and heaps by priorities that are drawn
+ * The trees of free blocks are treaps: search trees by owner, size and address, and heaps by priorities that are drawn
  * when a block struct is made. Priorities of a fixed sequence balance them whatever the order of the blocks, and are
- * the same in every run. */
+ * the same in every run. Blocks in use are in a hash table by address. */
 #include "allocate.h"
 #include "caching_pool_internal.h"
 #include "checked.h"
@@ -12,45 +12,35 @@
 
 const int64_t stki_pool_nobody = 0;
 
-/* ---- trees ---- */
+/* ---- free blocks ---- */
 
-/* A free block: its owner, size and address. A block in use: its address. */
-typedef struct key {
-    const void *owner;
-    int64_t bytes;
-    const char *address;
-} key;
-
-static inline bool comes_before(const stki_pool_block *block, key wanted)
+static inline bool comes_before(const stki_pool_block *block, const void *owner, int64_t bytes, const char *address)
 {
-    if (block->key_owner != wanted.owner)
-        return (uintptr_t)block->key_owner < (uintptr_t)wanted.owner;
-    if (block->key_bytes != wanted.bytes)
-        return block->key_bytes < wanted.bytes;
-    return (uintptr_t)block->address < (uintptr_t)wanted.address;
+    const void *own = block->segment->owner;
+
+    if (own != owner)
+        return (uintptr_t)own < (uintptr_t)owner;
+    if (block->bytes != bytes)
+        return block->bytes < bytes;
+    return (uintptr_t)block->address < (uintptr_t)address;
 }
 
-static stki_pool_block **tree_of(stki_caching_pool *pool, const stki_pool_block *block)
+static stki_pool_block **tree_of(stki_caching_pool *pool, const stki_pool_segment *segment)
 {
-    if (block->state == STKI_POOL_USED)
-        return &pool->used;
-    return &pool->free[block->segment->class != STKI_POOL_SMALL];
+    return &pool->free[segment->class != STKI_POOL_SMALL];
 }
 
 static void tree_insert(stki_caching_pool *pool, stki_pool_block *block)
 {
-    stki_pool_block **at = tree_of(pool, block), **less = &block->left, **more = &block->right, *below;
-    bool used = block->state == STKI_POOL_USED;
-    key own = {used ? NULL : block->segment->owner, used ? 0 : block->bytes, block->address};
+    stki_pool_block **at = tree_of(pool, block->segment), **less = &block->left, **more = &block->right, *below;
+    const void *owner = block->segment->owner;
 
-    block->key_owner = own.owner;
-    block->key_bytes = own.bytes;
     while (*at && (*at)->priority >= block->priority)
-        at = comes_before(*at, own) ? &(*at)->right : &(*at)->left;
+        at = comes_before(*at, owner, block->bytes, block->address) ? &(*at)->right : &(*at)->left;
     below = *at;
     *at = block;
     while (below) { /* the old subtree is split at the new block's key */
-        if (comes_before(below, own)) {
+        if (comes_before(below, owner, block->bytes, block->address)) {
             *less = below;
             less = &below->right;
             below = below->right;
@@ -65,11 +55,11 @@ static void tree_insert(stki_caching_pool *pool, stki_pool_block *block)
 
 static void tree_remove(stki_caching_pool *pool, stki_pool_block *block)
 {
-    stki_pool_block **at = tree_of(pool, block), *left = block->left, *right = block->right;
-    key own = {block->key_owner, block->key_bytes, block->address};
+    stki_pool_block **at = tree_of(pool, block->segment), *left = block->left, *right = block->right;
+    const void *owner = block->segment->owner;
 
     while (*at != block)
-        at = comes_before(*at, own) ? &(*at)->right : &(*at)->left;
+        at = comes_before(*at, owner, block->bytes, block->address) ? &(*at)->right : &(*at)->left;
     while (left && right) {
         if (left->priority >= right->priority) {
             *at = left;
@@ -84,27 +74,44 @@ static void tree_remove(stki_caching_pool *pool, stki_pool_block *block)
     *at = left ? left : right;
 }
 
-/* The first block that does not come before the key. NULL: none. */
-static stki_pool_block *tree_find(stki_pool_block *block, key wanted)
+/* The smallest free block of the owner that is large enough. NULL: none. */
+static stki_pool_block *best_of(const stki_caching_pool *pool, const void *owner, const stki_pool_request *request)
 {
-    stki_pool_block *best = NULL;
+    stki_pool_block *block = pool->free[request->class != STKI_POOL_SMALL], *best = NULL;
 
     while (block) {
-        if (comes_before(block, wanted)) {
+        if (comes_before(block, owner, request->block_bytes, NULL)) {
             block = block->right;
         } else {
             best = block;
             block = block->left;
         }
     }
-    return best;
+    return best && best->segment->owner == owner ? best : NULL;
 }
 
-stki_pool_block *stki_pool_find(const stki_caching_pool *pool, const void *address)
-{
-    stki_pool_block *block = tree_find(pool->used, (key){.address = address});
+/* ---- blocks in use ---- */
 
-    return block && block->address == (const char *)address ? block : NULL;
+static stki_pool_block **chain_of(stki_caching_pool *pool, const void *address)
+{
+    const uint64_t mixed = (uint64_t)(uintptr_t)address / STKI_POOL_UNIT * UINT64_C(0x9e3779b97f4a7c15);
+
+    return &pool->used[mixed >> (64 - STKI_POOL_USED_BITS)];
+}
+
+/* Where the block in use at this address hangs; NULL is there if there is none. */
+static stki_pool_block **place_of(stki_caching_pool *pool, const void *address)
+{
+    stki_pool_block **at = chain_of(pool, address);
+
+    while (*at && (*at)->address != (const char *)address)
+        at = &(*at)->right;
+    return at;
+}
+
+stki_pool_block *stki_pool_find(stki_caching_pool *pool, const void *address)
+{
+    return *place_of(pool, address);
 }
 
 /* ---- sizes ---- */
@@ -191,12 +198,14 @@ static void raise_to(int64_t *peak, int64_t value)
 static stki_pool_block *use_block(stki_caching_pool *pool, stki_pool_block *block, const stki_pool_request *request)
 {
     stk_device_memory_stats *stats = &pool->stats;
+    stki_pool_block **chain = chain_of(pool, block->address);
 
     split(pool, block, request->block_bytes);
     block->state = STKI_POOL_USED;
     block->asked_bytes = request->asked_bytes;
     block->lost_use = false;
-    tree_insert(pool, block);
+    block->right = *chain;
+    *chain = block;
     stki_pool_tag_add(pool, block);
     stats->blocks++;
     stats->allocations++;
@@ -206,14 +215,6 @@ static stki_pool_block *use_block(stki_caching_pool *pool, stki_pool_block *bloc
     raise_to(&stats->active_peak, stats->active_bytes);
     raise_to(&stats->largest_bytes, block->asked_bytes);
     return block;
-}
-
-static stki_pool_block *best_of(const stki_caching_pool *pool, const void *owner, const stki_pool_request *request)
-{
-    stki_pool_block *block =
-        tree_find(pool->free[request->class != STKI_POOL_SMALL], (key){owner, request->block_bytes, NULL});
-
-    return block && block->segment->owner == owner ? block : NULL;
 }
 
 stki_pool_block *stki_pool_take(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_use_fn *use)
@@ -234,7 +235,7 @@ stki_pool_block *stki_pool_take(stki_caching_pool *pool, const stki_pool_request
 
 void stki_pool_free(stki_caching_pool *pool, stki_pool_block *block)
 {
-    tree_remove(pool, block);
+    *place_of(pool, block->address) = block->right;
     block->tag->bytes -= block->asked_bytes;
     block->tag->blocks--;
     block->tag = NULL;

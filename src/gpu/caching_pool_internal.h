@@ -13,7 +13,7 @@
 #include "caching_pool.h"
 #include "thread.h"
 
-enum { STKI_POOL_UNIT = 512, STKI_POOL_TAG_CHAINS = 64 };
+enum { STKI_POOL_UNIT = 512, STKI_POOL_TAG_CHAINS = 64, STKI_POOL_USED_BITS = 12 };
 
 typedef struct stki_pool_block stki_pool_block;
 typedef struct stki_pool_segment stki_pool_segment;
@@ -30,8 +30,8 @@ typedef enum stki_pool_class {
 
 typedef enum stki_pool_state {
     STKI_POOL_FREE,   /* in a tree by owner and size */
-    STKI_POOL_USED,   /* in the tree by address */
-    STKI_POOL_WAITING /* freed; in no tree until `waits` events have completed */
+    STKI_POOL_USED,   /* in the table by address */
+    STKI_POOL_WAITING /* freed; in neither until `waits` events have completed */
 } stki_pool_state;
 
 /* The blocks in use whose thread had this tag, or that this operation allocated. */
@@ -42,9 +42,7 @@ typedef struct stki_pool_tag {
 } stki_pool_tag;
 
 struct stki_pool_block {
-    stki_pool_block *left, *right; /* in its tree */
-    const void *key_owner;
-    int64_t key_bytes;
+    stki_pool_block *left, *right; /* in its tree; `right` also links the chains of the table */
     uint32_t priority;
     stki_pool_state state;
     stki_pool_segment *segment;
@@ -100,7 +98,8 @@ typedef struct stki_caching_pool {
 
     stki_mutex lock;
     /* guarded by lock */
-    stki_pool_block *free[2], *used, *spare; /* free: of small segments, of others */
+    stki_pool_block *free[2], *spare; /* free: of small segments, of others */
+    stki_pool_block *used[1 << STKI_POOL_USED_BITS];
     stki_pool_segment *segments;
     stki_pool_segment *leaving; /* by `next`: returned to the driver as soon as the lock is released */
     stki_pool_queue *queues;
@@ -138,7 +137,7 @@ stki_pool_block *stki_pool_take(stki_caching_pool *pool, const stki_pool_request
 stki_pool_block *stki_pool_adopt(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_segment *segment,
                                  void *memory);
 /* The block in use at this address. NULL: there is none. */
-stki_pool_block *stki_pool_find(const stki_caching_pool *pool, const void *address);
+stki_pool_block *stki_pool_find(stki_caching_pool *pool, const void *address);
 /* A used block is freed; it waits until stki_pool_unwait was called as often as `waits` was increased, and once more.
  */
 void stki_pool_free(stki_caching_pool *pool, stki_pool_block *block);

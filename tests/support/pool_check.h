@@ -14,34 +14,33 @@ static inline void pool_set_patience(stki_pool *pool, int64_t patience_ns)
 }
 
 /* Counts the blocks of a tree; order and heap are right. */
-static int64_t pool_check_tree(const stki_pool_block *root, const stki_pool_block **last, stki_pool_state state)
+static int64_t pool_check_tree(const stki_pool_block *root, const stki_pool_block **last)
 {
     int64_t count = 1;
 
     if (!root)
         return 0;
-    count += pool_check_tree(root->left, last, state);
+    count += pool_check_tree(root->left, last);
     if (*last) {
         const stki_pool_block *a = *last;
-        bool by_address = state == STKI_POOL_USED;
-        assert_true(!by_address && a->segment->owner != root->segment->owner
+        assert_true(a->segment->owner != root->segment->owner
                         ? (uintptr_t)a->segment->owner < (uintptr_t)root->segment->owner
-                    : !by_address && a->bytes != root->bytes ? a->bytes < root->bytes
-                                                             : a->address < root->address);
+                    : a->bytes != root->bytes ? a->bytes < root->bytes
+                                              : a->address < root->address);
     }
     *last = root;
-    assert_int_equal(root->state, state);
+    assert_int_equal(root->state, STKI_POOL_FREE);
     assert_true(!root->left || root->left->priority <= root->priority);
     assert_true(!root->right || root->right->priority <= root->priority);
-    return count + pool_check_tree(root->right, last, state);
+    return count + pool_check_tree(root->right, last);
 }
 
 static inline void pool_check(stki_pool *base)
 {
     stki_caching_pool *pool = stki_caching_pool_of(base);
-    int64_t segments = 0, reserved = 0, allocated = 0, active = 0, used = 0, free_blocks = 0,
+    int64_t segments = 0, reserved = 0, allocated = 0, active = 0, used = 0, chained = 0, free_blocks = 0,
             tag_bytes = pool->untagged.bytes, tag_blocks = pool->untagged.blocks;
-    const stki_pool_block *last[3] = {NULL};
+    const stki_pool_block *last[2] = {NULL};
 
     for (const stki_pool_segment *segment = pool->segments; segment; segment = segment->next) {
         char *at = segment->address;
@@ -76,10 +75,14 @@ static inline void pool_check(stki_pool *base)
             tag_blocks += tag->blocks;
         }
     }
-    assert_int_equal(pool_check_tree(pool->free[0], &last[0], STKI_POOL_FREE) +
-                         pool_check_tree(pool->free[1], &last[1], STKI_POOL_FREE),
-                     free_blocks);
-    assert_int_equal(pool_check_tree(pool->used, &last[2], STKI_POOL_USED), used);
+    assert_int_equal(pool_check_tree(pool->free[0], &last[0]) + pool_check_tree(pool->free[1], &last[1]), free_blocks);
+    for (int i = 0; i < 1 << STKI_POOL_USED_BITS; i++) {
+        for (const stki_pool_block *block = pool->used[i]; block; block = block->right) {
+            assert_int_equal(block->state, STKI_POOL_USED);
+            chained++;
+        }
+    }
+    assert_int_equal(chained, used);
     assert_int_equal(pool->stats.segments, segments);
     assert_int_equal(pool->stats.reserved_bytes, reserved);
     assert_int_equal(pool->stats.allocated_bytes, allocated);
