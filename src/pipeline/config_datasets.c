@@ -1,6 +1,5 @@
-/* config_datasets.c: the list `datasets`: several data sets that are mixed by weight. All have the fields of the first,
- * by name. What a batch holds is said once: dtype, layout and transforms of the first one's fields; the others may
- * repeat them. */
+/* config_datasets.c: the list `datasets`: data sets that are mixed by weight. All have the same field names as the
+ * first one. dtype, layout and transforms of the first data set's fields apply to all; the others may repeat them. */
 #include "allocate.h"
 #include "config.h"
 #include "error.h"
@@ -40,7 +39,7 @@ static stk_status differs(const stki_field_config *field, const stki_dataset_con
                           what, first->name);
 }
 
-/* As they are written. */
+/* Compares two nodes by their JSON form. */
 static bool same_node(const stki_node *one, const stki_node *other)
 {
     json_t *a = one ? stki_node_json(one) : NULL, *b = other ? stki_node_json(other) : NULL;
@@ -51,7 +50,7 @@ static bool same_node(const stki_node *one, const stki_node *other)
     return same;
 }
 
-/* That another data set's field makes the same of its samples. */
+/* Checks that a field of another data set specifies the same dtype, layout and transforms as the first one. */
 static stk_status check_field(const stki_field_config *field, const stki_field_config *first,
                               const stki_dataset_config *of, stk_error *err)
 {
@@ -78,7 +77,7 @@ static stk_status check_field(const stki_field_config *field, const stki_field_c
                : differs(field, of, "list of transforms", err);
 }
 
-/* Puts the fields in the order of the first data set's. */
+/* Sorts the fields into the order of the first data set. */
 static stk_status match_fields(stki_dataset_config *dataset, const stki_dataset_config *first, stk_error *err)
 {
     for (int i = 0; i < first->field_count; i++) {
@@ -146,7 +145,7 @@ static stk_status read_one(stki_loader_config *config, const stki_node *node, in
         return status;
     if (!o.fields)
         return stki_fail_node(err, node, "fields is missing: which data is to be loaded?");
-    if (number == 0) { /* they are the loader's own, which frees them */
+    if (number == 0) { /* the loader owns and frees them */
         status = stki_config_fields(config, o.fields, &config->fields, &config->field_count, err);
         dataset->fields = config->fields;
         dataset->field_count = config->field_count;

@@ -1,4 +1,4 @@
-/* config_source.c: the section `source` of a field: what the file does not say by itself, and how it is to be read. */
+/* config_source.c: the section `source` of a field: properties that the file does not record, and how it is read. */
 #include "checked.h"
 #include "config.h"
 #include "error.h"
@@ -187,7 +187,8 @@ static stk_status read_window(const stki_node *node, stki_window *window, stki_r
 
 static const stki_source_group field_source;
 
-/* These options work above the formats: it depends on what the samples are whether they can do anything. */
+/* Options implemented above the formats: whether they apply depends on the kind of samples. Returns what the option
+ * requires; NULL: it applies. */
 static const char *refuses(const stki_option *row, const stki_source *source, const stki_container *container,
                            const stki_member *member)
 {
@@ -207,13 +208,14 @@ static const char *refuses(const stki_option *row, const stki_source *source, co
                    ? NULL
                    : "samples of varying size";
 #undef IS
-    return NULL; /* layout, window, pack and classes are refused by what does their work */
+    return NULL; /* layout, window, pack and classes are checked where they are applied */
 }
 
 static const stki_source_group field_source = {&stki_source_table, sizeof(source_options), NULL, refuses};
 static const stki_source_group *const own_groups[] = {&field_source, NULL};
 
-/* Options of other formats than the one that the config states; a name that is no format is refused with its file. */
+/* Rejects options of formats other than the one named in the config. An unknown format name is reported when the file
+ * is opened. */
 static stk_status check_format(const stki_source *source, const char *name, stk_error *err)
 {
     const stki_file_format *format = name ? stki_file_format_named(name) : NULL;
@@ -221,15 +223,15 @@ static stk_status check_format(const stki_source *source, const char *name, stk_
     return format ? stki_source_check_format(source, format->name, format->groups, err) : STK_OK;
 }
 
-/* Given, and not to say that there is none. */
+/* Given, and neither null, false nor none. */
 static bool says_yes(const stki_node *node)
 {
     return !stki_node_is_null(node) &&
            !(node->kind == STKI_NODE_SCALAR && (strcmp(node->text, "false") == 0 || strcmp(node->text, "none") == 0));
 }
 
-/* Options that exclude each other without saying the same: no later source replaces the earlier one's, as the rows'
- * instead_of would have it. */
+/* Mutually exclusive options with different meanings. Unlike those listed in instead_of, a later source does not
+ * replace an earlier one. */
 static stk_status check_together(const stki_node *map, stk_error *err)
 {
     static const char *const pairs[][2] = {{"documents", "window"},

@@ -2,14 +2,14 @@
  * of the XXH3-128 of these little-endian words of 64 bits (docs/reference/resume.md):
  *
  *     position   epoch times the positions of an epoch, plus the position in the epoch
- *     source     0 (of a mixture: which data set)
+ *     source     number of the data set in a mixture; otherwise 0
  *     sample     its number in the data set
- *     key        that random transforms draw with: of seed and epoch; the position is the first word
- *     and with `digest: bytes` two words more, low and high, of the XXH3-128 of the row's bytes: each field's row in
- * the order of the config (of images in shapes of their own the shape behind it), chained as fingerprints are
- *     (digest.h)
+ *     key        of the random transforms, derived from seed and epoch
  *
- * A sum, so that neither workers nor ranks nor the size of batches matter.
+ * `digest: bytes` adds two words: low and high half of the XXH3-128 of the row's bytes, which are the rows of all
+ * fields in the order of the config (images with their own shapes are followed by the shape), chained as in digest.h.
+ *
+ * Because it is a sum, the digest does not depend on the number of workers or ranks or on the batch size.
  */
 #include "core.h"
 #include "rows_images.h"
@@ -24,7 +24,8 @@ static stki_u128 row_bytes(const stki_core *core, const stk_batch *batch, int64_
         stki_batch_row at;
 
         stki_slot_row(batch, &core->plans[i], row, &at);
-        stki_fingerprint_bytes(&print, at.data, at.bytes); /* without padding, which depends on the neighbours */
+        stki_fingerprint_bytes(&print, at.data,
+                               at.bytes); /* without padding, which depends on the other rows of the batch */
         if (at.shape)
             stki_fingerprint_bytes(&print, at.shape, STKI_IMAGE_SHAPE_BYTES);
     }

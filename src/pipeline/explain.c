@@ -1,6 +1,5 @@
-/* explain.c: what a loader is going to do, in words: fields, order, shards, what each list of transforms has been
- * folded into, how often a byte is moved, and what memory it takes. Everything is known once the loader is open; no
- * sample is read for it. */
+/* explain.c: describes what a loader will do: fields, order, shards, the folded transforms, the number of passes over
+ * the data, and memory. Everything is known once the loader is open; no sample is read. */
 #include "first_steps.h"
 #include "help.h"
 #include "row_maker.h"
@@ -43,7 +42,7 @@ static void explain_source(const stki_field_plan *plan, FILE *to)
             STKI_SHAPE(field->ndim, field->shape));
 }
 
-/* The first names; all of them are in the options' JSON. */
+/* Prints the first names; the options' JSON has all of them. */
 static void explain_classes(const stki_field_classes *classes, FILE *to)
 {
     const int64_t count = classes->names.count, shown = count < 5 ? count : 5;
@@ -56,7 +55,7 @@ static void explain_classes(const stki_field_classes *classes, FILE *to)
     fputs(shown < count ? ", …\n" : "\n", to);
 }
 
-/* The names of the steps for which `belongs` says so, as written. False: there are none. */
+/* Prints the names of the steps selected by `belongs`. False: there are none. */
 static bool names_of(const stki_field_plan *plan, bool (*belongs)(const char *name), FILE *to)
 {
     const stki_node *list = plan->config->transforms;
@@ -120,7 +119,7 @@ static void explain_arithmetic(const stki_field_plan *plan, FILE *to)
     fprintf(to, "%s%s\n", fold->channels > 4 ? ", …" : "", fold->quantized ? ", rounded to levels" : "");
 }
 
-/* How often the bytes go through memory, and where they rest between. */
+/* Prints how often the bytes pass through memory, and where intermediate results are stored. */
 static void explain_passes(const stki_field_plan *plan, FILE *to)
 {
     const stki_reader *first = plan->field->shards[0];
@@ -180,7 +179,7 @@ static void explain_field(const stki_core *core, int number, FILE *to)
             stki_layout_name(form.layout), SIZE(form.row_bytes));
 }
 
-/* ---- the whole ---- */
+/* ---- the loader ---- */
 
 static void explain_order(const stki_core *core, FILE *to)
 {

@@ -1,7 +1,7 @@
-/* fingerprint.c: what a saved position is compared by, as lines (option_print.h): the options whose rows say that they
- * affect samples, and values that opening has found. No sample is read: names, sizes, counts, types and shapes of
- * files, not what is in them, so that a data set may move to another folder. Of the names of the images of a folder at
- * most NAMES are looked at, evenly spread. */
+/* fingerprint.c: the lines (option_print.h) by which a saved position is compared: options whose table rows say that
+ * they affect samples, and facts found when the data was opened. These are names, sizes, counts, types and shapes of
+ * files; no sample is read, and a data set may be moved to another folder. Of a folder of images, at most NAMES evenly
+ * spaced names are used. */
 #include "core.h"
 #include "option_print.h"
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 enum { NAMES = 65536, PATH_BYTES = 512 };
 
-/* ---- what opening has found ---- */
+/* ---- facts found at open ---- */
 
 static const char *base_name(const char *path)
 {
@@ -24,7 +24,7 @@ static void add_shape(stki_u128 *print, int ndim, const int64_t *shape)
     stki_fingerprint_bytes(print, shape, ndim * (int64_t)sizeof *shape);
 }
 
-/* The names of files that are samples, as they stand behind the reader's own path. */
+/* Adds the names of files that are samples, relative to the reader's path. */
 static void add_names(stki_u128 *print, const stki_reader *reader)
 {
     int64_t step = reader->count / NAMES + 1;
@@ -65,7 +65,7 @@ static void print_files(stki_print *print, const stki_field *field, const char *
                     stki_u128_text(hash, text));
 }
 
-/* Dtype, layout and shape of what is delivered. The room for images of their own shapes is not compared. */
+/* Dtype, layout and shape of the delivered rows. The capacity for images with their own shapes is not compared. */
 static void print_rows(stki_print *print, const stki_field_plan *plan, const char *path)
 {
     stki_row_form form;
@@ -80,7 +80,7 @@ static void print_rows(stki_print *print, const stki_field_plan *plan, const cha
     stki_print_text(print, "fields", path, "%s", text);
 }
 
-/* Folded steps are compared by their coefficients: written otherwise they may be the same. */
+/* Folded steps are compared by their coefficients, because different notations can have the same result. */
 static void print_fold(stki_print *print, const stki_fold *fold, const char *path)
 {
     stki_u128 hash = {0};
@@ -103,7 +103,7 @@ static void print_fold(stki_print *print, const stki_fold *fold, const char *pat
     stki_print_text(print, "transforms", path, "coefficients %s", stki_u128_text(hash, text));
 }
 
-/* Every other step as it is written, and whether it comes after arithmetic. */
+/* Adds all other steps as written, and whether they come after arithmetic. */
 static void print_steps(stki_print *print, const stki_node *transforms, const char *above)
 {
     bool behind = false;
@@ -111,7 +111,7 @@ static void print_steps(stki_print *print, const stki_node *transforms, const ch
 
     for (int i = 0; transforms && transforms->kind == STKI_NODE_LIST && i < transforms->count; i++) {
         const stki_node *step = transforms->items[i];
-        char path[PATH_BYTES + 96]; /* `above` and more */
+        char path[PATH_BYTES + 96]; /* `above` plus a suffix */
 
         if (step->kind == STKI_NODE_MAP && step->count == 1 && stki_fold_takes(step->keys[0])) {
             behind = true;
@@ -198,7 +198,7 @@ static void print_options(stki_print *print, const stki_loader_config *config)
     }
 }
 
-/* Which files were put in another order to go with those of another field. */
+/* Adds the reordering of files that are paired with those of another field. */
 static void print_pairing(stki_print *print, const stki_core *core)
 {
     char text[STKI_U128_TEXT];

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <string.h>
 
-enum { SHORT_TILE_NS = 200000 /* consumer_helps: auto; what a batch may come late by */ };
+enum { SHORT_TILE_NS = 200000 /* consumer_helps: auto; how much a batch may be delayed */ };
 
 #define ANY_TILE_NS (INT64_C(3600) * STKI_SECOND)
 
@@ -60,7 +60,7 @@ const char *stki_help_obstacle(const stki_core *core, char *buffer, int size)
     return shards > STKI_HELP_SHARDS ? "there are many files" : NULL;
 }
 
-/* A caller's thread that has SIGBUS blocked would not survive a page that is gone. */
+/* With SIGBUS blocked in the caller's thread, an access to a missing page would kill the process. */
 static bool survives_faults(void)
 {
     sigset_t blocked;
@@ -68,7 +68,7 @@ static bool survives_faults(void)
     return pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 && sigismember(&blocked, SIGBUS) == 0;
 }
 
-/* Every mapped file is what it was, and (auto) was in memory when it was last looked at. */
+/* All mapped files are unchanged and, with auto, were in memory at the last check. */
 static bool may_help(void *context)
 {
     const stki_core *core = context;
@@ -88,7 +88,7 @@ static bool may_help(void *context)
     return !mapped || survives_faults();
 }
 
-/* A step whose table of the order is not built yet is left to a worker. */
+/* Steps whose order table has not been built are left to the workers. */
 static bool may_open(void *context, int64_t step)
 {
     const stki_core *core = context;

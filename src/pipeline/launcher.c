@@ -1,6 +1,6 @@
-/* launcher.c: see launcher.h. Launchers are a table: two variables each, rank and number of processes. Several may be
- * set at once, since launchers start each other (srun starts torchrun, mpirun runs inside an allocation of Slurm); the
- * one nearest to the process comes first and is taken. */
+/* launcher.c: see launcher.h. A table lists the environment variables of each launcher. Several may be set, because
+ * launchers start each other (srun starts torchrun, mpirun runs inside a Slurm allocation). The table is ordered from
+ * the innermost launcher outward; the first match is used. */
 #include "launcher.h"
 #include "error.h"
 #include "thread.h"
@@ -21,7 +21,7 @@ static const struct launcher {
     {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS_PER_NODE", "SLURM_LOCALID"},
 };
 
-/* NULL: not set, or set to nothing. */
+/* NULL: not set, or empty. */
 static const char *variable(const char *name)
 {
     const char *text = name ? getenv(name) : NULL;
@@ -47,8 +47,8 @@ static stk_status read_number(const char *name, int64_t least, int64_t *out, stk
     return STK_OK;
 }
 
-/* A batch script of Slurm has the number of tasks of its allocation in its environment and is one process; srun, which
- * starts the tasks, gives each the number of its step. */
+/* A Slurm batch script is a single process, but its environment has the number of tasks of the allocation. Tasks
+ * started by srun have a step number. */
 static bool is_batch_script(const struct launcher *launcher)
 {
     const char *environment = getenv("ENVIRONMENT");
@@ -77,7 +77,7 @@ stk_status stki_launch_find(stki_launcher_ranks *out, stk_error *err)
                              launcher->rank, size, (long long)out->rank, (long long)out->world_size,
                              (long long)out->world_size - 1);
         if (variable(launcher->local_size) && read_number(launcher->local_size, 1, &out->local_size, NULL) != STK_OK)
-            out->local_size = 0; /* only a hint: "2(x4),1" is also a value of Slurm's */
+            out->local_size = 0; /* only a hint; Slurm also uses values such as "2(x4),1" */
         if (variable(launcher->local_rank) &&
             (status = read_number(launcher->local_rank, 0, &out->local_rank, err)) != STK_OK)
             return status;
@@ -111,7 +111,7 @@ int stki_ranks_workers(const stki_ranks *ranks)
     int64_t mine = stki_cpu_count(), local = ranks->local_size > 0 ? ranks->local_size : 1;
     int64_t share = sysconf(_SC_NPROCESSORS_ONLN) / local;
 
-    /* A launcher that binds its processes has divided the processors already. */
+    /* A launcher that binds its processes has already divided the processors. */
     share = share < 1 ? 1 : share;
     return (int)(mine < share ? mine : share);
 }

@@ -1,4 +1,4 @@
-/* loader_ask.c: the questions a loader answers: sizes, fields, notes, statistics. Any thread. */
+/* loader_ask.c: queries on a loader: sizes, fields, notes, statistics. Thread-safe. */
 #include "allocate.h"
 #include "batch_tensors.h"
 #include "clock.h"
@@ -123,7 +123,7 @@ const char *stk_loader_note(const stk_loader *loader, int index)
     return stki_notes_get(&loader->core->config->notes, index);
 }
 
-/* As stk_text_free frees it. */
+/* Returns a copy that stk_text_free can free. */
 static char *take_text(FILE *to, char **text)
 {
     char *counted;

@@ -1,4 +1,4 @@
-/* loader_echo.c: everything in effect in a loader, as JSON: what its options became, and what follows from them. */
+/* loader_echo.c: the options in effect in a loader as JSON, and the values derived from them. */
 #include "allocate.h"
 #include "core.h"
 #include "device_table.h"
@@ -16,8 +16,7 @@ static int64_t bytes_of(const stki_field *field)
     return bytes;
 }
 
-/* What the transforms' arithmetic has come to: y = x * multiply + add in each channel; levels have `zero_point` on top.
- */
+/* The folded arithmetic: y = x * multiply + add per channel; quantized levels also add `zero_point`. */
 static json_t *affine_json(const stki_fold *fold)
 {
     json_t *json = json_object(), *multiply = json_array(), *add = json_array();
@@ -72,7 +71,7 @@ static json_t *field_json(const stki_core *core, int number)
     return json;
 }
 
-/* What a saved position is compared by. */
+/* Hashes of the sections by which a saved position is compared. */
 static json_t *prints_json(const stki_core *core)
 {
     uint32_t sections[STKI_STATE_SECTIONS];
@@ -93,7 +92,7 @@ static json_t *ranks_json(const stki_ranks *ranks)
     return json;
 }
 
-/* What comes in which order, in numbers. */
+/* Figures about the order. */
 static json_t *order_json(const stki_core *core)
 {
     json_t *json = json_object(), *sources = json_array();
@@ -136,7 +135,8 @@ stk_status stki_loader_echo(stk_loader *loader, stk_error *err)
         json_object_set_new(fields, core->plans[i].name, field_json(core, i));
     json_object_set_new(json, "fields", fields);
     if (section) {
-        json_object_set_new(section, "num_workers", json_integer(core->worker_count)); /* none is -1 in the options */
+        json_object_set_new(section, "num_workers",
+                            json_integer(core->worker_count)); /* the options use -1 for no workers */
         json_object_set_new(json, "loader", section);
     }
     json_object_set_new(plan, "order", order_json(core));

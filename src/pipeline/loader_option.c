@@ -1,5 +1,5 @@
-/* loader_option.c: one option of a loader by its dotted name, or one thing that its options came to, and the tables of
- * all options. */
+/* loader_option.c: returns one option of a loader, or one derived value, by its dotted name, and the tables of all
+ * options. */
 #include "allocate.h"
 #include "core.h"
 #include "error.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As stk_text_free frees it. */
+/* Serializes and releases the JSON value. The result can be freed with stk_text_free. */
 static char *dump(json_t *json)
 {
     char *text = json ? json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY) : NULL,
@@ -18,8 +18,8 @@ static char *dump(json_t *json)
     return counted;
 }
 
-/* Does `name` begin with the key? Keys of the options in effect have their unit behind them, and those of fields may
- * have dots. NULL: no; else what is behind it. */
+/* Returns the rest of `name` after the key; NULL: it does not start with the key. Keys of options in effect end with
+ * their unit, which `name` omits. Keys of fields may contain dots. */
 static const char *behind(const char *name, const char *key)
 {
     static const char *const units[] = {"", "_bytes", "_ns"};

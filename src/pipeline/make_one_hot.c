@@ -1,4 +1,4 @@
-/* make_one_hot.c: a label becomes a row of its own: the element of its class on, the others off. */
+/* make_one_hot.c: turns a label into a row in which the element of its class is on and all others are off. */
 #include "clock.h"
 #include "error.h"
 #include "row_maker.h"

@@ -16,7 +16,7 @@ static stk_status corrupt(const char *path, const char *what, stk_error *err)
                         "no manifest of a preparation job: %s", what);
 }
 
-/* The path of a listed file: beside the manifest. Names that lead out of its folder are not followed. */
+/* Sets the path of a listed file, relative to the manifest. Names that lead out of its folder are rejected. */
 static stk_status resolve(const char *manifest, stki_manifest_file *file, stk_error *err)
 {
     const char *slash = strrchr(manifest, '/');
@@ -176,7 +176,7 @@ bool stki_manifest_fits(const stki_manifest *list, const char *path)
     return false;
 }
 
-/* Those of the file's own name are looked at first: lists are long. */
+/* Lists are long, so entries with the file's own name are checked first. */
 stk_status stki_manifest_has(const stki_manifest *list, const char *path, stk_error *err)
 {
     stki_stamp file;

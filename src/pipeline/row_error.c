@@ -1,4 +1,4 @@
-/* row_error.c: a row of a batch has failed: counted, noted and remembered in its slot; see core.h. */
+/* row_error.c: counts and records a failed row of a batch; see core.h. */
 #include "failed.h"
 
 void stki_row_fails(stki_worker *worker, int64_t row, const stk_error *error)

@@ -48,7 +48,7 @@ void stki_reading_begin(stki_worker *worker, const stki_field_plan *plan, const 
     r->shard_number = stki_field_shard(plan->field, of->index, &r->within);
     r->shard = plan->field->shards[r->shard_number];
     stki_worker_does(worker, STKI_STAGE_READ, r->shard->path, r->within, r->began);
-    if (r->shard->draws) /* runs user code */
+    if (r->shard->draws) /* calls user code */
         worker->scratch.draw = stki_draw_seed(&of->occasion, CALL_DRAW);
 }
 

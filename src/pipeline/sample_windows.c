@@ -1,4 +1,4 @@
-/* sample_windows.c: see sample_windows.h. All of it happens at open, once. */
+/* sample_windows.c: see sample_windows.h. Everything here runs once, at open. */
 #include "sample_windows.h"
 #include "allocate.h"
 #include "error.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what the config says ---- */
+/* ---- config ---- */
 
 static bool same_window(const stki_window *a, const stki_window *b)
 {
@@ -87,7 +87,7 @@ bool stki_windows_in_place(const stki_field_config *field, const stki_reader *re
 {
     if (!reader->windows)
         return false;
-    return !(field->source_layout && reader->ndim == 4); /* a layout is that of a sample, which has three axes */
+    return !(field->source_layout && reader->ndim == 4); /* a layout describes a sample, which has three axes */
 }
 
 /* ---- groups ---- */
@@ -107,7 +107,7 @@ static stk_status cut(cut_list *cuts, int64_t at, stk_error *err)
     return status;
 }
 
-/* For samples that are files: where the folder changes. */
+/* For samples that are files: starts a group wherever the folder changes. */
 static stk_status cut_folders(cut_list *cuts, const stki_reader *reader, int64_t first, stk_error *err)
 {
     char paths[2][STKI_RECORD_PATH];
@@ -146,7 +146,7 @@ static stk_status cut_field(cut_list *cuts, const stki_field *field, stk_error *
     return status;
 }
 
-/* Where the field's value changes. */
+/* Starts a group wherever the field's value changes. */
 static stk_status cut_values(cut_list *cuts, const stki_field *field, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -224,7 +224,7 @@ static void note_short_groups(stki_core *core, const stki_windows *windows)
                          stki_window_span(windows->length, windows->dilation), windows->short_samples);
 }
 
-/* Sets what each field gives of a window. */
+/* Sets which samples of a window each field delivers. */
 static void set_field_windows(stki_core *core, const stki_window *window)
 {
     for (int i = 0; i < core->dataset->field_count; i++) {
@@ -272,7 +272,7 @@ stk_status stki_windows_over_samples(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
-/* Samples of the longest run that the windows of a field do not leave; 0: not known. */
+/* Number of samples in the longest group that the windows of a field may not cross; 0: unknown. */
 static int64_t longest_group(const stki_core *core, int number)
 {
     const stki_field *field = &core->dataset->fields[number];
@@ -324,7 +324,7 @@ void stki_window_short_files(stki_core *core)
                          none, files);
 }
 
-/* The windows that readers give: they stay in their shard, and in the group that the reader names. */
+/* Windows made by readers stay within their shard and within the reader's group. */
 static stk_status cut_in_place(const stki_core *core, cut_list *cuts, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -382,7 +382,7 @@ void stki_window_leaks(stki_core *core)
 {
     const stki_window *window = first_window(core->config);
     const stki_split_config *split = &core->config->split_config;
-    /* Equal values of a field stay in one part; whether that keeps windows apart depends on the values. */
+    /* Equal values of a field stay in the same part; whether windows overlap between parts depends on the values. */
     const bool by_field =
         split->method == STKI_SPLIT_HASH && strcmp(split->key, "index") != 0 && strcmp(split->key, "path") != 0;
     int64_t span;

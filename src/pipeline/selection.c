@@ -1,4 +1,4 @@
-/* selection.c: see selection.h. All of it happens at open, once. */
+/* selection.c: see selection.h. Everything here runs once, at open. */
 #include "selection.h"
 #include "allocate.h"
 #include "error.h"
@@ -14,7 +14,7 @@
 
 enum { BLOCK = 256 };
 
-/* Keeps the bijection of a split apart from those of all epochs. */
+/* An epoch number that no epoch has: gives a split its own permutation. */
 #define SPLIT_EPOCH UINT64_MAX
 
 const stki_field *stki_dataset_field(const stki_dataset *dataset, const char *name)
@@ -43,8 +43,8 @@ typedef struct keys {
     int64_t first;
     const stki_split_config *split;
     const int64_t *numbers;  /* as in stki_split_groups */
-    const uint8_t *divided;  /* a flag a sample: the split is of it; NULL: of all */
-    const stki_field *field; /* NULL: the sample's number is the key */
+    const uint8_t *divided;  /* a flag per sample: it takes part in the split; NULL: all do */
+    const stki_field *field; /* NULL: the key is the sample's number */
     bool path;
     stki_scratch scratch;
 } keys;
@@ -101,7 +101,7 @@ static stk_status find_key(keys *k, stk_error *err)
                            k->split->section);
 }
 
-/* val[i] for i < n, of samples[i], the sample at place `at + i` of the `count` that are divided. */
+/* Sets val[i] for the n samples, which are numbers `at`, `at + 1`, … of the `count` samples being split. */
 static stk_status decide(keys *k, int64_t count, int64_t at, const int64_t *samples, int64_t n, bool *val,
                          stk_error *err)
 {
@@ -138,7 +138,7 @@ static int64_t divided_in(const uint8_t *divided, int64_t begin, int64_t end)
     return count;
 }
 
-/* Flags of the samples that the list names, those outside left to list(). */
+/* Flags the samples in the list. Numbers out of range are left to list(). */
 static stk_status mark_divided(const int64_t *indices, int64_t index_count, int64_t count, uint8_t **out,
                                stk_error *err)
 {
@@ -151,7 +151,7 @@ static stk_status mark_divided(const int64_t *indices, int64_t index_count, int6
     return STK_OK;
 }
 
-/* A flag a sample: does it belong to the part? Returns how many do. */
+/* Flags the samples of the requested part. *total: their number. */
 static stk_status choose(keys *k, int64_t count, uint8_t *chosen, int64_t *total, stk_error *err)
 {
     const int64_t all = divided_in(k->divided, 0, count);
@@ -177,7 +177,7 @@ static stk_status choose(keys *k, int64_t count, uint8_t *chosen, int64_t *total
     return STK_OK;
 }
 
-/* The same by place. */
+/* The same for method: contiguous: the last samples of each group are val. */
 static void choose_places(const keys *k, const stki_split_groups *groups, int64_t count, uint8_t *chosen,
                           int64_t *total)
 {
@@ -194,7 +194,7 @@ static void choose_places(const keys *k, const stki_split_groups *groups, int64_
         int64_t val = end, left, from, to;
 
         if (begin < 0 || end > count)
-            continue; /* of another data set */
+            continue; /* belongs to another data set */
         left = llrint(split->fraction * (double)divided_in(k->divided, begin, end));
         while (left > 0)
             left -= divided_in(k->divided, val - 1, val), val--;
@@ -263,7 +263,7 @@ stk_status stki_split_select(const stki_dataset *dataset, int64_t first, int64_t
 
 /* ---- weights ---- */
 
-/* The number that each of the reader's samples is, as doubles. */
+/* Reads a field of scalars as doubles. */
 static stk_status read_numbers(const stki_reader *reader, double *out, stk_error *err)
 {
     stki_scratch scratch;
@@ -303,7 +303,7 @@ static stk_status wrong_count(const char *file, int64_t found, int64_t expected,
         "loader.weights: numbers");
 }
 
-/* Room for one a sample, once it is known that there are as many. */
+/* Allocates one weight per sample. */
 static stk_status weights_room(const stki_dataset *dataset, double **out, stk_error *err)
 {
     *out = stki_zalloc_array(dataset->count ? dataset->count : 1, sizeof **out);
@@ -349,7 +349,8 @@ static stk_status read_field(const stki_dataset *dataset, const char *name, doub
         return stki_fail_memory(err, stki_field_count(field) * (int64_t)sizeof **out, "the weights");
     for (int i = 0; i < field->shard_count && status == STK_OK; i++)
         status = read_numbers(field->shards[i], *out + field->first[i] + field->ahead, err);
-    for (int64_t i = 0; dataset->windows && i < dataset->count && status == STK_OK; i++) /* never behind its sample's */
+    for (int64_t i = 0; dataset->windows && i < dataset->count && status == STK_OK;
+         i++) /* in place: a window's number is never greater than its sample's */
         (*out)[i] = (*out)[stki_dataset_sample(dataset, i) + field->ahead];
     return status;
 }

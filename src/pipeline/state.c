@@ -5,17 +5,17 @@
  *    12  4  bytes of the whole blob           144 16  digest of the stream
  *    16  8  epoch                             160  8  the step over all epochs that it begins with
  *    24  8  step                              168  8  failed samples
- *    32  8  seed                              176  8  of them in this epoch
+ *    32  8  seed                              176  8  of these in this epoch
  *    40  8  positions of an epoch             184  8  rank (4), number of ranks (4)
  *    48  8  rows of a global batch            192  8  samples left out in this epoch
- *    56  4  version of the order              (end of the own part)
- *    60  2  kind of the order                   n  8  XXH3-64 of all before it
+ *    56  4  order algorithm version              (end of the own part)
+ *    60  2  kind of the order                   n  8  XXH3-64 of all bytes before it
  *    62  2  kind of last batch
  *    64  4  flags: bit 0, own part; bits 8 to 15,
  *           kind of digest
  *    68 12  zeros
  *
- * Version 1 had three fingerprints of 16 bytes in place of the sections, so that all behind them lies 16 bytes earlier.
+ * Version 1 had three 16-byte fingerprints instead of the sections, so later fields are 16 bytes earlier.
  */
 #include "state.h"
 #include "allocate.h"
@@ -28,7 +28,7 @@
 
 enum { COMMON_BYTES = 144, OLD_COMMON_BYTES = 128, OWN_BYTES = 56, SUM_BYTES = 8, HAS_OWN = 1 };
 
-#define MOST_FAILED (INT64_C(1) << 62) /* that are counted on from without an overflow */
+#define MOST_FAILED (INT64_C(1) << 62) /* limit on restored counts, so that further counting cannot overflow */
 
 static const char magic[8] = "STKSTATE";
 
@@ -46,7 +46,8 @@ static int find_section(const char *name, size_t length)
     return -1;
 }
 
-/* The one named like the row, else like the innermost part of "dataset.fields.NAME.source (csv)" that is one. */
+/* The section with the name of the line, else with the innermost matching component of "dataset.fields.NAME.source
+ * (csv)". */
 static int section_of(const stki_printed *line)
 {
     int found = line->failure ? STKI_STATE_FAILURES : find_section(line->name, strlen(line->name));
@@ -140,7 +141,7 @@ static stk_status damaged(stk_error *err, const char *what, const char *found, c
                         "the saved state is damaged: %s", what);
 }
 
-/* Numbers that no loader can have written. */
+/* Rejects numbers that no loader writes. */
 static stk_status check(const stki_state *state, stk_error *err)
 {
     if (state->epoch < 0 || state->step < 0 || state->digest_from < 0)
@@ -152,7 +153,9 @@ static stk_status check(const stki_state *state, stk_error *err)
         return damaged(err, "failed samples, and those of this epoch",
                        STKI_TEXT("%" PRId64 ", %" PRId64, state->failed, state->epoch_failed),
                        "the second to be no more than the first");
-    if (state->epoch_left_out < 0 || state->epoch_left_out > MOST_FAILED) /* mixed rows are lost with their partners */
+    if (state->epoch_left_out < 0 ||
+        state->epoch_left_out >
+            MOST_FAILED) /* not limited by the failed samples, because mixed rows are lost with their partners */
         return damaged(err, "rows left out in this epoch", STKI_TEXT("%" PRId64, state->epoch_left_out), "0 or more");
     return STK_OK;
 }
@@ -304,7 +307,7 @@ static json_t *lines_json(const stki_print *print, bool failure)
     return NULL;
 }
 
-/* By what it is compared. Nothing of that is left of a state of version 1. */
+/* Adds the data by which the state is compared. A state of version 1 has none. */
 static int add_compared(json_t *json, const stki_state *state)
 {
     int failed = 0;
@@ -409,7 +412,7 @@ static stk_status read_lines(const stki_node *list, bool failure, stki_state *ou
     return stki_print_end(out->own_lines, err);
 }
 
-/* The fingerprints of version 1 are no longer known: that there were some is kept. */
+/* The fingerprints of version 1 can no longer be compared; only their presence is recorded. */
 static stk_status read_old(const stki_node *root, const text_state *text, stki_state *out, stk_error *err)
 {
     static const char *const keys[] = {"dataset", "order_fingerprint", "transforms"};

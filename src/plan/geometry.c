@@ -1,9 +1,8 @@
-/* geometry.c: what the steps come to for one image; see geometry.h.
+/* geometry.c: computes the placing of one image from the geometry steps; see geometry.h.
  *
- * Going through the steps, a frame keeps what they have come to: a window of the canvas (the image itself, behind a
- * resize the resized image) and the way up in which it is seen. A crop of what is seen is a smaller window, a flip
- * another way up. A padding step remembers the window as the part that has pixels.
- */
+ * A frame accumulates the steps: a window of the canvas (the image, or the resized image after a resize) and the
+ * orientation in which it is viewed. A crop makes the window smaller, a flip changes the orientation. A padding step
+ * stores the current window as the region that has pixels. */
 #include "geometry.h"
 #include "error.h"
 #include "float_control.h"
@@ -61,7 +60,7 @@ unsigned stki_geometry_orientations(const stki_geometry *geometry)
 
 /* ---- sizes ---- */
 
-/* One side becomes what the step says; the other is rounded down, as torchvision does, but to no less than a pixel. */
+/* One side gets the size from the step; the other is rounded down as in torchvision, but is at least one pixel. */
 static void keep_aspect(const stki_geometry_step *step, double height, double width, int64_t *out_height,
                         int64_t *out_width)
 {
@@ -83,7 +82,7 @@ static void keep_aspect(const stki_geometry_step *step, double height, double wi
     *out_width = (int64_t)(tall ? shorter : longer);
 }
 
-static bool is_quarter(int turns) /* some of the choices swap height and width */
+static bool is_quarter(int turns) /* whether any of the possible turns swaps height and width */
 {
     return (turns & (1 << 1 | 1 << 3)) != 0;
 }
@@ -96,7 +95,7 @@ static void size_of_turned(const stki_geometry_step *step, int64_t *height, int6
 
     if (!is_quarter(step->turns) || *height == *width)
         return;
-    if (whole) { /* now this, now that */
+    if (whole) { /* the size depends on the turn drawn */
         *height = *width = 0;
         *why = step;
         return;
@@ -162,15 +161,15 @@ typedef struct rectangle {
     int64_t top, left, height, width;
 } rectangle;
 
-/* What the steps so far have come to. */
+/* The steps applied so far. */
 typedef struct frame {
-    rectangle part; /* of the image: the resize's input */
-    double box[4];  /* in the part: left, top, right, bottom; its resize looks at it */
-    bool whole_box; /* it is the whole part, whatever that is */
+    rectangle part; /* region of the image that is the input of the resize */
+    double box[4];  /* input of the resize within the part: left, top, right, bottom */
+    bool whole_box; /* the box is the whole part */
     bool resized;
     rectangle canvas; /* the part of the canvas that has pixels */
     int64_t out_height, out_width;
-    rectangle window; /* of the canvas */
+    rectangle window; /* region of the canvas */
     stki_orientation o;
 } frame;
 
@@ -184,7 +183,7 @@ static int64_t seen_width(const frame *f)
     return f->o.transpose ? f->window.height : f->window.width;
 }
 
-/* Halves are rounded to even, as everywhere in Python. */
+/* Half of the difference; odd differences are rounded half to even, as in Python. */
 static int64_t half(int64_t difference)
 {
     return difference / 2 + (difference % 2 && difference / 2 % 2);
@@ -199,7 +198,7 @@ static double round_even(double x)
     return fmod(down, 2) == 0 ? down : down + 1;
 }
 
-/* The window becomes this part of what is seen; it may lie outside. */
+/* Sets the window to a region given in the current orientation. It may extend beyond the canvas. */
 static void cut(frame *f, int64_t top, int64_t left, int64_t height, int64_t width)
 {
     const int64_t u_length = f->o.transpose ? width : height, v_length = f->o.transpose ? height : width;
@@ -261,12 +260,12 @@ static stk_status apply_crop(const stki_geometry_step *step, frame *f, stk_error
     return STK_OK;
 }
 
-/* The pixels that the box touches, and the box in them. */
+/* Sets the window to the pixels that the box touches, and the box relative to them. */
 static stk_status apply_field(const double *box, frame *f, stk_error *err)
 {
     rectangle *w = &f->window;
 
-    /* Not >=: a NaN is no box. */
+    /* Negated, so that a NaN fails. */
     if (!(box[0] >= 0 && box[1] >= 0 && box[2] > 0 && box[3] > 0 && box[0] + box[2] <= (double)w->height &&
           box[1] + box[3] <= (double)w->width))
         return stki_fail_at(
@@ -288,7 +287,7 @@ static stk_status apply_field(const double *box, frame *f, stk_error *err)
     return STK_OK;
 }
 
-/* The box of a resize step, of what is seen, in the window. */
+/* Converts the box of a resize step from the current orientation to the window. */
 static stk_status take_box(const stki_geometry_step *step, frame *f, stk_error *err)
 {
     const double *box = step->box, width = f->box[2] - f->box[0], height = f->box[3] - f->box[1];
@@ -347,7 +346,8 @@ static stk_status apply_resize(const stki_geometry_step *step, frame *f, stk_err
 
 /* ---- padding ---- */
 
-/* What is seen has pixels, what the next cut shows beside it is padding. `most`: pixels on the widest side. */
+/* Marks the current window as the region that has pixels; everything outside is padding. most_y, most_x: the largest
+ * padding on one side. */
 static stk_status begin_padding(const stki_geometry *geometry, const stki_geometry_step *step, frame *f, int64_t most_y,
                                 int64_t most_x, stk_error *err)
 {
@@ -372,7 +372,7 @@ static int64_t larger(int64_t x, int64_t y)
 static stk_status apply_pad(const stki_geometry *geometry, const stki_geometry_step *step, frame *f, stk_error *err)
 {
     const int64_t height = seen_height(f), width = seen_width(f), down = step->height - height,
-                  right = step->width - width; /* to the stated size; an odd pixel comes last, as in torchvision */
+                  right = step->width - width; /* to the given size; an odd pixel goes to the end, as in torchvision */
     const int64_t around[4] = {right / 2, down / 2, right - right / 2, down - down / 2};
     const int64_t *pad = step->height ? around : step->pad;
     stk_status status;
@@ -420,7 +420,7 @@ static stk_status apply_random_crop(const stki_geometry *geometry, const stki_ge
     stki_draw draw;
     stk_status status = STK_OK;
 
-    if (step->pad_if_needed && width < step->width) { /* on both sides by all that is missing */
+    if (step->pad_if_needed && width < step->width) { /* torchvision pads both sides by the whole difference */
         pad_left += step->width - width;
         width += 2 * (step->width - width);
     }
@@ -439,7 +439,7 @@ static stk_status apply_random_crop(const stki_geometry *geometry, const stki_ge
     return status;
 }
 
-/* torchvision's RandomResizedCrop: ten tries, then the middle. */
+/* As torchvision's RandomResizedCrop: ten attempts, then a center crop. */
 static void draw_resized_crop(const stki_geometry_step *step, stki_draw *draw, int64_t height, int64_t width,
                               rectangle *out)
 {
@@ -463,7 +463,7 @@ static void draw_resized_crop(const stki_geometry_step *step, stki_draw *draw, i
         h = (int64_t)round_even((double)w / step->ratio[0]);
     else if (in_ratio > step->ratio[1])
         w = (int64_t)round_even((double)h * step->ratio[1]);
-    h = h < 1 ? 1 : h > height ? height : h; /* a sliver of one pixel rounds to nothing */
+    h = h < 1 ? 1 : h > height ? height : h; /* a side of less than one pixel rounds to 0 */
     w = w < 1 ? 1 : w > width ? width : w;
     *out = (rectangle){(height - h) / 2, (width - w) / 2, h, w};
 }
@@ -513,7 +513,8 @@ static void apply_rotate(const stki_geometry_step *step, const stki_occasion *oc
 
 /* ---- the result ---- */
 
-/* `length` pixels from `start` on, of which [0, n) are there. *low and *high: the pixels that are needed. */
+/* Describes `length` pixels starting at `start`, of which [0, n) exist. *low and *high: range of the pixels that are
+ * needed. Returns whether there is padding. */
 static bool pad_axis(enum stki_padding padding, int64_t n, int64_t start, int64_t length, stki_pad_axis *out,
                      int64_t *low, int64_t *high)
 {
@@ -544,7 +545,7 @@ static bool pad_axis(enum stki_padding padding, int64_t n, int64_t start, int64_
         *low = other < *low ? other : *low;
         *high = larger(*high, larger(r->from, other) + 1);
     }
-    if (out->count == 0) { /* nothing but fill: one pixel is asked for and not used */
+    if (out->count == 0) { /* only fill: requests one pixel that is not used */
         *low = 0;
         *high = 1;
     }

@@ -1,16 +1,16 @@
-/* geometry_steps.c: steps of geometry out of a config; see geometry.h. Names and parameters are torchvision's where it
- * has the step. */
+/* geometry_steps.c: parses the geometry steps of a config; see geometry.h. Names and parameters follow torchvision
+ * where it has the step. */
 #include "error.h"
 #include "geometry.h"
 #include <math.h>
 #include <string.h>
 
-/* What a step's reading knows. */
+/* The step being parsed. */
 typedef struct reading {
     stki_geometry *geometry;
     stki_geometry_step *step;
     const stki_node *node;
-    const char *operation, *draw; /* `draw`: its name unless the step has one of its own */
+    const char *operation, *draw; /* `draw`: the default name of the step's random draw */
 } reading;
 
 /* ---- parameters ---- */
@@ -39,7 +39,7 @@ static stk_status size(const stki_node *node, int64_t *height, int64_t *width, s
     return status != STK_OK ? status : pixels(node->items[1], 1, width, err);
 }
 
-/* The same where a number means a square. */
+/* The same, but a single number means a square. */
 static stk_status square(const stki_node *node, stki_geometry_step *step, stk_error *err)
 {
     stk_status status = size(node, &step->height, &step->width, err);
@@ -153,7 +153,7 @@ static stk_status take_fill(stki_geometry *geometry, const stki_node *node, stk_
     return status;
 }
 
-/* A step that may show what is beside the image. */
+/* Parses padding_mode and fill of a step whose result may extend beyond the image. */
 static stk_status begin_padding(const reading *r, stk_error *err)
 {
     static const char *const modes[] = {"constant", "edge", "reflect", "symmetric", NULL};
@@ -228,7 +228,7 @@ static stk_status read_box(const stki_node *node, double *box, stk_error *err)
     return status;
 }
 
-/* The longer side becomes N. */
+/* `longer: N`: the longer side gets N pixels. */
 static stk_status take_longer(const reading *r, const stki_node *longer, stk_error *err)
 {
     if (stki_node_get(r->node, "size") || stki_node_get(r->node, "max_size"))
@@ -237,7 +237,7 @@ static stk_status take_longer(const reading *r, const stki_node *longer, stk_err
     return pixels(longer, 1, &r->step->longest, err);
 }
 
-/* The shorter side becomes N, but the longer one at most this. */
+/* `max_size`: upper limit of the longer side when `size` is that of the shorter one. */
 static stk_status take_max_size(const reading *r, stk_error *err)
 {
     const stki_node *most = stki_node_get(r->node, "max_size");
@@ -433,7 +433,7 @@ static stk_status read_translate(const reading *r, stk_error *err)
     return take_draw(r, err);
 }
 
-/* ---- all of them ---- */
+/* ---- table of steps ---- */
 
 static const struct {
     stki_operation operation;

@@ -7,7 +7,7 @@
 
 enum { STATS_FORMAT = 1 };
 
-/* The file's own message, behind where the config names it. */
+/* Prefixes the error with the config line that names the file. */
 static stk_status fail_to_open(const stki_node *node, stk_status status, stk_error *err)
 {
     char path[256], where[512];
@@ -20,7 +20,7 @@ static stk_status fail_to_open(const stki_node *node, stk_status status, stk_err
     return stki_fail_place(err, status, NULL, -1, where);
 }
 
-/* Of files of statistics; others have no number. */
+/* Statistics files have a version number; other parameter files have none. */
 static stk_status check_format(const stki_node *root, stk_error *err)
 {
     const stki_node *node = stki_node_get(root, "stoker_stats");
@@ -94,7 +94,7 @@ stk_status stki_stats_moments(const stki_node *field, const stki_node *per, cons
     return STK_OK;
 }
 
-/* "minmax, mse" */
+/* Lists the keys: "minmax, mse". */
 static const char *methods_of(const stki_node *map, char *text, size_t size)
 {
     size_t used = 0;

@@ -257,7 +257,7 @@ static stk_status resolve_window(const stki_field_config *config, const stki_fie
     return STK_OK;
 }
 
-/* ---- all ---- */
+/* ---- the whole plan ---- */
 
 stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
                              stk_error *err)

@@ -1,6 +1,6 @@
-/* transform.c: reads a field's list of transforms and folds it. First come steps of geometry (geometry.c); all others
- * are affine in each channel, so that they become one multiply-add and a store (docs/internals/convert.md);
- * coefficients are kept in double until the end. */
+/* transform.c: parses a field's list of transforms and folds it. Geometry steps come first (geometry.c). All other
+ * steps are affine per channel and are folded into one multiply-add and a store (docs/internals/convert.md).
+ * Coefficients are kept in double until the end. */
 #include "transform.h"
 #include "allocate.h"
 #include "error.h"
@@ -18,13 +18,13 @@ enum { MAX_PARAMETERS = 4096 };
 typedef struct state {
     stki_fold *fold;
     const char *field, *base_dir;
-    int index; /* of the step at hand */
+    int index; /* of the current step */
     stk_dtype source;
     int64_t sample_channels;
-    bool colored;              /* a step has changed colours, and none has done arithmetic since */
-    bool real;                 /* the values are real numbers by now: an affine step or a cast has made them so */
-    int main_steps;            /* so far, those of first_steps.h not counted */
-    const stki_node *last;     /* a step that nothing can follow but its like */
+    bool colored;              /* a color step has run, and no arithmetic since */
+    bool real;                 /* an affine step or a cast has made the values real numbers */
+    int main_steps;            /* number so far, without those of first_steps.h */
+    const stki_node *last;     /* a step that only steps of the same kind may follow */
     const stki_node *cast;     /* the last cast, if nothing has followed it */
     const stki_node *quantize; /* the step that ended the list */
 } state;
@@ -34,7 +34,7 @@ static bool is_real(stk_dtype dtype)
     return dtype == STK_F16 || dtype == STK_BF16 || dtype == STK_F32 || dtype == STK_F64;
 }
 
-/* The largest value of an integer dtype, by which `unit` divides. */
+/* The largest value of an integer dtype: the divisor of `scale: unit`. */
 static double largest_value(stk_dtype dtype)
 {
     switch (dtype) {
@@ -125,7 +125,7 @@ static stk_status affine(state *s, const stki_node *node, const double *multiply
     return STK_OK;
 }
 
-/* A number or a list of numbers, one a channel. Returns a fresh array. */
+/* A number or a list with one number per channel. The caller frees *out. */
 static stk_status numbers(const stki_node *node, const char *what, double **out, int64_t *count, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -198,7 +198,7 @@ static stk_status normalize_by(state *s, const stki_node *node, const double *me
     return status;
 }
 
-/* Mean and std from `mean` and `std`, of the stored values times `scale` (NULL: not given). */
+/* Applies mean and std. They refer to the stored values times `scale` (NULL: 1). */
 static stk_status normalize_map(state *s, const stki_node *node, const stki_node *mean_node, const stki_node *std_node,
                                 const stki_node *scale_node, stk_error *err);
 
@@ -209,7 +209,7 @@ static bool of_a_job(const stki_node *path)
     return path->kind == STKI_NODE_SCALAR && strcmp(path->text, "job") == 0;
 }
 
-/* `normalize: {stats: FILE}`: the file's map is what would stand here; of statistics, `per` says which. */
+/* `normalize: {stats: FILE}`: uses the map in the file. If it is a statistics file, `per` selects its values. */
 static stk_status normalize_by_file(state *s, const stki_node *node, stk_error *err)
 {
     static const char *const keys[] = {"stats", "per"};
@@ -219,7 +219,7 @@ static stk_status normalize_by_file(state *s, const stki_node *node, stk_error *
 
     if (status != STK_OK)
         return stki_fail_node(err, node, "found stats and other keys, expected stats alone, or stats and per");
-    if (s->source == STK_DTYPE_NONE) /* the config is looked at, not the data */
+    if (s->source == STK_DTYPE_NONE) /* only the config is being checked, without data */
         return affine(s, node, &(double){1}, 1, &(double){0}, 1, err);
     if (of_a_job(stki_node_get(node, "stats")))
         return stki_fail_value(err, stki_node_get(node, "stats"),
@@ -243,7 +243,7 @@ static stk_status normalize_by_file(state *s, const stki_node *node, stk_error *
     return status;
 }
 
-/* The file of parameters that a step's map names; NULL: none. */
+/* The node that names a step's parameter file; NULL: none. */
 static stki_node *file_of(const stki_node *map)
 {
     for (int i = 0; map->kind == STKI_NODE_MAP && i < map->count; i++) {
@@ -311,7 +311,7 @@ static stk_status normalize_map(state *s, const stki_node *node, const stki_node
     return status;
 }
 
-/* Scale, zero point and dtype as they stand in a map. */
+/* Applies the scale, zero point and dtype of a map. */
 static stk_status quantize_map(state *s, const stki_node *node, stk_error *err);
 
 static stk_status op_quantize(state *s, const stki_node *node, stk_error *err);
@@ -329,7 +329,7 @@ static stk_status quantize_by_file(state *s, const stki_node *node, const stki_n
         return stki_fail_node(err, node, "found %s and other keys, expected %s alone, or %s and method", path->key,
                               path->key, path->key);
     if (s->source == STK_DTYPE_NONE) {
-        s->quantize = node; /* to what dtype, the file says */
+        s->quantize = node; /* the file determines the dtype */
         s->fold->dtype = STK_DTYPE_NONE;
         return STK_OK;
     }
@@ -351,7 +351,7 @@ static stk_status quantize_by_file(state *s, const stki_node *node, const stki_n
     return status;
 }
 
-/* `quantize: {calibrate: mse}` of a preparation job, which puts scale and zero point there before it makes rows. */
+/* `quantize: {calibrate: mse}` of a preparation job, which replaces it by scale and zero point before rows are made. */
 static stk_status quantize_later(state *s, const stki_node *node, stk_error *err)
 {
     if (s->source != STK_DTYPE_NONE)
@@ -416,7 +416,7 @@ static stk_status quantize_map(state *s, const stki_node *node, stk_error *err)
             status = stki_fail_node(err, scale_node,
                                     "found %g, expected a number above 0 that float32 can hold, and its reciprocal",
                                     scale[c]);
-        scale[c] = (double)(1.0f / (float)scale[c]); /* the f32 reciprocal is multiplied, as in torch */
+        scale[c] = (double)(1.0f / (float)scale[c]); /* multiplies by the f32 reciprocal, as torch does */
     }
     if (status == STK_OK)
         status = affine(s, node, scale, count, &(double){0}, 1, err);
@@ -445,7 +445,7 @@ static stk_status op_cast(state *s, const stki_node *node, stk_error *err)
 
 enum { DRAW_NAME = 320 };
 
-/* The name of a step's draw unless it gives one: FIELD/INDEX. */
+/* The default name of a step's random draw: FIELD/INDEX. */
 static const char *default_draw(const state *s, char *buffer)
 {
     snprintf(buffer, DRAW_NAME, "%s/%d", s->field, s->index);
@@ -465,7 +465,7 @@ static stk_status op_geometry(state *s, const stki_node *node, stk_error *err)
     return stki_geometry_read(&s->fold->geometry, node->key, node, default_draw(s, name), err);
 }
 
-/* What follows finds the stored units still, in f32. */
+/* Color steps keep the units of the stored values, in f32. */
 static stk_status op_color(state *s, const stki_node *node, stk_error *err)
 {
     char name[DRAW_NAME];
