@@ -1,10 +1,10 @@
-/* array.c: see array.h. A sample is a view of the mapping or of the memory, whatever the axis and the order, since all
- * of that is a matter of strides. Opening proves that every element lies inside; the index is the only thing left to
- * distrust. bool elements are the file's bytes: any that is not 0 is true, and the copy that delivers them makes it 1.
+/* array.c: see array.h. Along any axis and in any order, a sample is a strided view of the mapping or of memory.
+ * Opening checks that every element is inside the file; reading only checks the index. bool elements are the bytes of
+ * the file: any non-zero byte is true, and the copy into a batch makes it 1.
  *
- * Without a mapping a sample is read into the worker's scratch. A packed one is one read. Of any other, the stretch
- * from its first to its last byte is read where it is short, else its elements one by one (correct, and slow; map such
- * files). */
+ * Without a mapping a sample is read into the worker's scratch memory. A packed sample takes one read. A scattered one
+ * is read as a single range if its span is short, else element by element, which is correct but slow (such files should
+ * be mapped). */
 #include "array.h"
 #include "allocate.h"
 #include "checked.h"
@@ -14,7 +14,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { READ_STRETCH = 1 << 20 /* bytes that are read at once for a scattered sample, whatever its own size */ };
+enum { READ_STRETCH = 1 << 20 /* longest span in bytes that is read at once for a scattered sample of any size */ };
 
 /* ---- the array ---- */
 
@@ -26,7 +26,7 @@ static bool is_empty(int ndim, const int64_t *shape)
     return false;
 }
 
-/* Bytes from the first to behind the last element; false: more than 63 bits. */
+/* Number of bytes from the first element to the end of the last one. False: it exceeds 63 bits. */
 static bool extent_of(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t *out)
 {
     int64_t bytes = stk_dtype_size(dtype), step;
@@ -101,10 +101,10 @@ static void close_file(void *context)
     stki_file_close(context);
 }
 
-/* A copy that was read, and the file that it is of: it is asked like a mapped one. */
+/* A copy of the data in memory with its file, which is checked for changes like a mapped one. */
 struct copy {
     stki_file *file;
-    int64_t bytes; /* behind this */
+    int64_t bytes; /* size of the data, which follows at COPY_AT */
 };
 enum { COPY_AT = 64 };
 _Static_assert(sizeof(struct copy) <= COPY_AT, "the bytes lie behind the struct");
@@ -183,7 +183,7 @@ stk_status stki_array_tensor(const stki_array *array, const char *path, stk_tens
 
     if (status != STK_OK)
         return status;
-    (void)extent_of(array->dtype, array->ndim, array->shape, array->strides, &extent); /* checked */
+    (void)extent_of(array->dtype, array->ndim, array->shape, array->strides, &extent); /* cannot fail: checked before */
     status = storage_of(array, extent, &storage, &offset, err);
     if (status != STK_OK)
         return status;
@@ -204,11 +204,11 @@ struct array_reader {
     stki_reader_ops ops;
     stki_array array;
     stki_file_rows rows;
-    bool scattered;              /* a sample is no single run of bytes: rows says nothing */
-    int64_t extent;              /* of one sample, first to last byte */
-    stk_tensor sample;           /* all of a sample but its address */
-    bool stretch;                /* scattered, and read with what lies between its elements */
-    int64_t steps[STK_MAX_DIMS]; /* strides of a sample in the file; the reader's own are those of what it gives */
+    bool scattered;              /* a sample is not contiguous, so `rows` does not apply */
+    int64_t extent;              /* bytes from the first to the last byte of a sample */
+    stk_tensor sample;           /* a sample without its address */
+    bool stretch;                /* scattered, and read including the bytes between its elements */
+    int64_t steps[STK_MAX_DIMS]; /* strides of a sample in the file; base.strides are those of the result */
 };
 
 static const struct array_reader *reader_of(const stki_reader *base)
@@ -227,7 +227,7 @@ static stk_status read_in_place(const stki_reader *base, int64_t index, const st
     return STK_OK;
 }
 
-/* The elements of one sample, one read each, packed row-major. */
+/* Reads the elements of one sample one by one, packed row-major. */
 static stk_status read_elements(const struct array_reader *r, int64_t offset, char *to, stk_error *err)
 {
     const stki_reader *base = &r->base;
@@ -274,7 +274,7 @@ static void will_need(const stki_reader *base, const int64_t *indices, int64_t c
 {
     const struct array_reader *r = reader_of(base);
 
-    if (!r->scattered) /* else each sample touches pages everywhere in the file */
+    if (!r->scattered) /* the pages of a scattered sample are spread over the file */
         stki_file_will_need_rows(r->array.file, &r->rows, indices, count);
 }
 
@@ -300,7 +300,7 @@ static int64_t all_filled(const stki_reader *base, int64_t index)
     return index < base->count ? base->count : index;
 }
 
-/* One element stands for all: what was never written. */
+/* All elements share one fill value: data that was never written. */
 static bool is_fill(const stki_array *array)
 {
     for (int i = 0; i < array->ndim; i++)
@@ -324,7 +324,7 @@ static stk_status check_axis(const stki_array *array, const char *path, const st
     return stki_array_check(array, path, err);
 }
 
-/* Which axes a sample has, and how far apart samples are. */
+/* Sets the axes of a sample and the distance between samples. */
 static stk_status describe_samples(struct array_reader *r, const char *path, const stki_reader_opts *opts,
                                    stk_error *err)
 {
@@ -346,14 +346,14 @@ static stk_status describe_samples(struct array_reader *r, const char *path, con
             continue;
         base->shape[base->ndim] = i == opts->axis ? opts->window_length : array->shape[i];
         base->strides[base->ndim] = array->strides[i];
-        if (i == opts->axis && base->count > 0 && opts->window_length > 1) /* else nothing is that far away */
+        if (i == opts->axis && base->count > 0 && opts->window_length > 1) /* otherwise the product could overflow */
             base->strides[base->ndim] *= dilation;
         base->ndim++;
     }
     if (base->count <= 1)
-        step = 0; /* nothing is that far away */
+        step = 0; /* unused, and could overflow below */
     if (is_empty(base->ndim, base->shape))
-        step = 0; /* samples without bytes all lie at the first byte */
+        step = 0; /* empty samples all have the address of the first byte */
     if (!stki_mul(step, array->strides[opts->axis], &base->sample_stride))
         return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, NULL, NULL}, "source.window: too far apart");
     return STK_OK;
@@ -378,7 +378,7 @@ static stk_status describe(struct array_reader *r, const char *format, const cha
     memcpy(r->steps, base->strides, sizeof r->steps);
     for (int i = 0; i < base->ndim; i++)
         packed = packed && (base->shape[i] <= 1 || base->strides[i] == sample.strides[i]);
-    if (base->count > 0) /* else windows may be longer than the array */
+    if (base->count > 0) /* otherwise a window may be longer than the array */
         (void)extent_of(array->dtype, base->ndim, base->shape, base->strides, &r->extent);
     r->scattered = !packed && base->max_bytes > 0;
     r->stretch = r->scattered && (r->extent <= READ_STRETCH || r->extent / 4 <= base->max_bytes);
@@ -391,7 +391,7 @@ static stk_status describe(struct array_reader *r, const char *format, const cha
     base->file_bytes = array->file ? array->file->size : -1;
     base->data_offset = array->file ? array->offset : -1;
     base->copies = array->file && !array->file->map;
-    if (base->copies && !r->stretch) /* every sample comes packed */
+    if (base->copies && !r->stretch) /* every sample is returned packed */
         memcpy(base->strides, sample.strides, sizeof base->strides);
     base->file = array->file;
     base->place = place;

@@ -31,7 +31,7 @@ stk_status stki_container_create(int64_t bytes, const stki_container_ops *ops, c
     return STK_OK;
 }
 
-/* Room grows by doubling: when the count is a power of two. */
+/* Doubles the capacity whenever the count is a power of two. */
 static stk_status room_for_one(stki_container *c, stk_error *err)
 {
     int64_t n = c->member_count, bytes = (n ? 2 * n : 1) * (int64_t)sizeof *c->members;
@@ -94,7 +94,7 @@ void stki_member_refuse(stki_member *member, const stk_error *cause)
 {
     stki_free(member->why);
     member->status = cause->status;
-    member->why = stki_strdup(cause->message); /* without memory: the status alone */
+    member->why = stki_strdup(cause->message); /* if out of memory, only the status is kept */
 }
 
 void stki_container_warn(stki_container *c, const char *format, ...)
@@ -133,7 +133,7 @@ void stki_container_free(stki_container *c)
     stki_free(c);
 }
 
-/* ---- for everybody ---- */
+/* ---- for callers ---- */
 
 stki_container *stki_container_retain(const stki_container *container)
 {
@@ -151,7 +151,7 @@ void stki_container_release(stki_container *container)
 
 static int64_t member_named(const stki_container *c, const char *name)
 {
-    for (int64_t i = c->member_count - 1; i >= 0; i--) /* of two with one name the last counts */
+    for (int64_t i = c->member_count - 1; i >= 0; i--) /* the last one wins */
         if (!strcmp(c->members[i].name, name) ||
             (c->members[i].name[0] == '/' && !strcmp(c->members[i].name + 1, name)))
             return i;
@@ -186,7 +186,7 @@ static int64_t only_readable(const stki_container *c, int64_t *count)
     return found;
 }
 
-/* What to write if source.name names no member; NULL: another name. */
+/* What to use instead if source.name is not a member; NULL: another name. */
 static const char *instead_of_name(const stki_container *c)
 {
     for (int g = 0; c->groups && c->groups[g]; g++)
@@ -276,7 +276,7 @@ stk_status stki_container_reader(const stki_container *c, int64_t member, const 
     if (status == STK_OK && c->finish)
         status = c->finish(c, member, opts, out, err);
     if (status == STK_OK && (*out)->file &&
-        stki_file_known_changed((*out)->file)) { /* it was cut while its index was read */
+        stki_file_known_changed((*out)->file)) { /* truncated while its index was read */
         status = stki_file_intact((*out)->file, -1, err);
         stki_reader_destroy(*out);
     }

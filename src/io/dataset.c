@@ -63,7 +63,7 @@ static stk_status check_shard(const char *name, const stki_reader *first, const 
                         "shard of field '%s' differs from its first, %s", name, first->path);
 }
 
-/* Empty files that do not state what they would hold, among others, are taken to hold the same. */
+/* Empty files without a dtype get that of the other files. */
 static void type_the_untyped(stki_field *field)
 {
     const stki_reader *typed = NULL;

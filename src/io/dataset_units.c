@@ -1,4 +1,4 @@
-/* dataset_units.c: which samples of a data set are best read together; see dataset_internal.h. */
+/* dataset_units.c: groups the samples of a data set into units that are best read together; see dataset_internal.h. */
 #include "allocate.h"
 #include "checked.h"
 #include "dataset_internal.h"
@@ -28,7 +28,7 @@ static const stki_field *field_that_decides(const stki_dataset *dataset)
     return best;
 }
 
-/* Samples a unit of a shard whose units are all equal, or which has none of its own. */
+/* Samples per unit, for a shard with units of equal length or without units. */
 static int64_t length_of(const stki_reader *shard)
 {
     if (shard->unit_length > 0)

@@ -21,13 +21,13 @@ static const struct documents *documents_of(const stki_reader *base)
     return (const struct documents *)(const void *)base;
 }
 
-/* ---- finding them ---- */
+/* ---- finding documents ---- */
 
 struct search {
     struct documents *d;
-    uint64_t token; /* as its bytes stand in the file */
+    uint64_t token; /* in the byte order of the file */
     bool ends, found;
-    int64_t room, last; /* of `first`; the number of tokens */
+    int64_t room, last; /* capacity of `first`; number of tokens */
 };
 
 static stk_status add(struct search *s, int64_t start, stk_error *err)
@@ -37,7 +37,7 @@ static stk_status add(struct search *s, int64_t start, stk_error *err)
 
     if (start >= s->last || (d->base.count > 0 && d->first[d->base.count - 1] == start))
         return STK_OK;
-    status = stki_grow(&d->first, &s->room, d->base.count + 2, sizeof *d->first, /* one more for the end */
+    status = stki_grow(&d->first, &s->room, d->base.count + 2, sizeof *d->first, /* plus one for the end */
                        "the beginnings of documents", err);
     if (status == STK_OK)
         d->first[d->base.count++] = start;
@@ -123,7 +123,7 @@ static bool is_whole(stk_dtype dtype)
     return dtype >= STK_U8 && dtype <= STK_I64;
 }
 
-/* The token's bytes as a number of the file's size. False: no token of that type. */
+/* Converts the token to the dtype and byte order of the file. False: it does not fit the dtype. */
 static bool encode(stk_dtype dtype, bool swapped, int64_t token, uint64_t *out)
 {
     int bits = (int)stk_dtype_size(dtype) * 8;

@@ -1,10 +1,11 @@
 /* make_mixed.c: rows that are mixed with their partners (partners.h), and the labels that go with them.
  *
- *     mixed     both rows are made in f32, before they are rounded, and mixed on their way into the batch, some
- * elements at a time. Where a worker has both rows of a pair in its tile it makes them together, each sample read once.
+ *     mixed     both rows are made in f32 before they are rounded, and are mixed while being stored, a block
+ *               of elements at a time; if a worker has both rows of a pair in its tile, it makes them together
+ *               and reads each sample once
  *     paired    labels that are not one_hot: the label, its partner's, and the share of the first
  *
- * A row that is mixed is lost where either sample fails.
+ * A mixed row is lost if either sample fails.
  */
 #include "error.h"
 #include "float_control.h"

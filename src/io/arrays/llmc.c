@@ -1,5 +1,5 @@
-/* llmc.c: token shards of llm.c. 256 little-endian i32: magic, version, number of tokens, the rest 0; then the tokens.
- * As llm.c does, the file must have just the size that the header says. */
+/* llmc.c: token shards of llm.c: 256 little-endian i32 (magic, version, number of tokens, zeros), then the tokens. As
+ * in llm.c, the file must have exactly the size given by the header. */
 #include "error.h"
 #include "tokens.h"
 #include <inttypes.h>

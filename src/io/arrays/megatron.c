@@ -1,9 +1,8 @@
 /* megatron.c: Megatron's token files as a container. Members: "documents" and "sequences", records of varying length;
- * "tokens", all of the .bin as one array; "document_index", the list of documents; "modes", where there are some.
+ * "tokens", the whole .bin as one array; "document_index", the list of documents; "modes", if the file has them.
  *
- * A document is a run of sequences. As a rule they lie one behind the other in the .bin, and the document is a view of
- * it; where they don't, they are copied together. The index is used from its mapping, or from a copy in memory where
- * files are not to be mapped. */
+ * A document is a run of sequences. If they are consecutive in the .bin, as usual, the document is a view; otherwise
+ * they are copied together. The index is used from its mapping, or from a copy in memory if files are not mapped. */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -17,15 +16,15 @@ enum { ALIGNMENT = 64, UNIT_BYTES = 4 << 20, ADVISE_AT_ONCE = 128 };
 struct megatron {
     stki_container base; /* first member */
     stki_file *idx, *bin;
-    const char *bytes; /* of the .idx */
-    void *copy;        /* of them, where it is not mapped */
+    const char *bytes; /* the .idx */
+    void *copy;        /* owned copy of the .idx if it is not mapped */
     stki_megatron_index index;
 };
 
 struct spans {
     stki_reader base; /* first member */
     const struct megatron *set;
-    bool documents; /* else sequences */
+    bool documents; /* false: sequences */
     int64_t max_bytes;
 };
 
@@ -60,11 +59,11 @@ static int64_t first_of(const struct megatron *set, int64_t document)
 
 /* ---- records ---- */
 
-/* What a record is made of. */
+/* The sequences and the location of a record. */
 struct span {
-    int64_t first, last; /* sequences, last not included */
+    int64_t first, last; /* sequences [first, last) */
     int64_t tokens;
-    int64_t offset; /* in the .bin, where together */
+    int64_t offset; /* in the .bin, if contiguous */
     bool together;
 };
 
@@ -103,7 +102,7 @@ static stk_status locate(const struct spans *s, int64_t index, struct span *out,
             continue;
         out->together = out->together && (out->tokens == 0 || offset == end);
         out->offset = out->tokens == 0 ? offset : out->offset;
-        out->tokens += length; /* of 2^31 at most, of as many sequences as the file has room for */
+        out->tokens += length; /* no overflow: a length is below 2^31, and the file limits the number of sequences */
         end = offset + length * size;
     }
     if (s->max_bytes == 0 || out->tokens <= s->max_bytes / size)
@@ -115,7 +114,7 @@ static stk_status locate(const struct spans *s, int64_t index, struct span *out,
                         "the record is too long");
 }
 
-/* Its sequences, one behind the other in the scratch. */
+/* Copies the sequences of a record into the scratch memory. */
 static stk_status gather(const struct spans *s, const struct span *span, stki_scratch *scratch, stk_error *err)
 {
     const struct megatron *set = s->set;
@@ -395,7 +394,7 @@ static bool ends_with(const char *text, const char *ending)
     return length >= end && !strcmp(text + length - end, ending);
 }
 
-/* Either of the two files, or the name that they share, may be given. */
+/* Replaces the extension. The path may be either of the two files or their common prefix. */
 static char *name_of(const char *path, const char *ending)
 {
     size_t length = strlen(path);

@@ -8,9 +8,9 @@
  *     34           S i32: tokens of each sequence
  *     34 + 4 S     S i64: its byte offset in the .bin
  *     34 + 12 S    E i64: the first sequence of each document, then S
- *     … + 8 E      S i8: modes, in multimodal files alone
+ *     … + 8 E      S i8: modes, only in multimodal files
  *
- * Works on memory alone. */
+ * Works on bytes in memory only. */
 #include "checked.h"
 #include "error.h"
 #include "npy_header.h"

@@ -1,4 +1,4 @@
-/* npy.c: an .npy file is one array; Fortran order is only a matter of strides. */
+/* npy.c: an .npy file is one array; Fortran order only changes the strides. */
 #include "npy.h"
 #include "allocate.h"
 #include "container.h"
@@ -28,7 +28,7 @@ static stk_status read_header(const stki_file *file, const stki_reader_opts *opt
     return status;
 }
 
-/* The array holds the file. */
+/* The array takes ownership of the file. */
 static stk_status open_array(const char *path, const stki_reader_opts *opts, stki_array *out, bool *fortran,
                              stk_error *err)
 {

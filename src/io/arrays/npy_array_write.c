@@ -1,4 +1,4 @@
-/* npy_array_write.c: an .npy file through the table of writer.h: one array, whose name is not kept. */
+/* npy_array_write.c: writes an .npy file through the interface of writer.h: one array, whose name is not stored. */
 #include "allocate.h"
 #include "array_writers.h"
 #include "error.h"

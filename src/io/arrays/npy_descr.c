@@ -1,14 +1,14 @@
-/* npy_descr.c: NumPy's type strings ("<f4") as stoker's dtypes.
+/* npy_descr.c: converts NumPy's type strings ("<f4") to stoker's dtypes.
  *
- * Types that NumPy doesn't know are named by the user (`alias`): ml_dtypes arrays are saved as raw bytes, bfloat16 as
- * V2 and the float8 types as V1 or f1; and people save bfloat16 as its bits in u2, float8 in u1. Any other
- * contradiction between file and user is an error. */
+ * Types that NumPy does not have are named by the user (`alias`): ml_dtypes arrays are saved as raw bytes (bfloat16 as
+ * V2, the float8 types as V1 or f1), and bfloat16 is also saved as u2 and float8 as u1. Any other contradiction between
+ * file and user is an error. */
 #include "error.h"
 #include "npy_header.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* A type string in its parts. A long name ("int32") has kind 0. */
+/* A parsed type string. A long name ("int32") has kind 0. */
 struct descr {
     const char *whole;
     char order; /* '<', '>', '|', '=', or 0 */
@@ -28,7 +28,7 @@ static struct descr split(const char *whole)
     if (*at >= '0' && *at <= '9') {
         d.size = 0;
         for (; *at >= '0' && *at <= '9'; at++)
-            d.size = d.size < 1000000000 ? d.size * 10 + (*at - '0') : d.size; /* far beyond any type's size */
+            d.size = d.size < 1000000000 ? d.size * 10 + (*at - '0') : d.size; /* stop above any valid size */
     }
     d.rest = at;
     return d;
@@ -63,7 +63,7 @@ static const struct {
     {'f', 4, STK_F32},  {'f', 8, STK_F64}, {'c', 8, STK_C64}, {'c', 16, STK_C128},
 };
 
-/* NumPy's one-letter codes, where C's long has 8 bytes. */
+/* NumPy's one-letter codes for platforms where C's long has 8 bytes. */
 static const struct {
     char code;
     stk_dtype dtype;
@@ -81,7 +81,7 @@ static stk_dtype plain_type(const struct descr *d)
     for (size_t i = 0; i < sizeof plain_types / sizeof plain_types[0]; i++)
         if (plain_types[i].kind == d->kind && plain_types[i].size == d->size && !*d->rest)
             return plain_types[i].dtype;
-    /* NumPy's long names; bfloat16 and float8 are none of them. */
+    /* NumPy's long names, which exclude bfloat16 and float8. */
     for (int dtype = STK_DTYPE_NONE + 1; dtype < STK_DTYPE_END; dtype++)
         if (dtype != STK_BF16 && dtype != STK_F8_E4M3FN && dtype != STK_F8_E5M2 &&
             !strcmp(d->whole, stk_dtype_long_name((stk_dtype)dtype)))
@@ -89,13 +89,13 @@ static stk_dtype plain_type(const struct descr *d)
     return STK_DTYPE_NONE;
 }
 
-/* Raw bytes whose type only the user knows: 'V' of any size, and f1. */
+/* Raw bytes whose type must come from the user: 'V' of any size, and f1. */
 static bool is_raw(const struct descr *d)
 {
     return (d->kind == 'V' || (d->kind == 'f' && d->size == 1)) && !*d->rest;
 }
 
-/* What NumPy has and stoker declines; NULL: NumPy has no such type. */
+/* Describes a type of NumPy that stoker does not support; NULL: NumPy has no such type. */
 static const char *declined(const struct descr *d)
 {
     size_t rest = strlen(d->rest);
@@ -116,7 +116,7 @@ static const char *declined(const struct descr *d)
     return NULL;
 }
 
-/* May bits stored as `stored` be read as `alias`? */
+/* Whether elements stored as `stored` may be read as `alias`. */
 static bool bits_of(stk_dtype stored, stk_dtype alias)
 {
     return (stored == STK_U16 && alias == STK_BF16) ||

@@ -4,11 +4,11 @@
  *     offset 6   2 bytes   version: 1.0, 2.0 or 3.0
  *     offset 8   2 bytes   (1.0) or 4 bytes (2.0, 3.0): length of the text, little-endian
  *     then       text      { 'descr': TYPE, 'fortran_order': True|False, 'shape': (N, …) } in any order; latin-1,
- * in 3.0 UTF-8; usually padded with spaces and ended by a newline, which nothing here relies on then       data
- * elements without gaps; its offset has any alignment
+ *                          in 3.0 UTF-8; usually padded with spaces and ended by a newline (not required here)
+ *     then       data      elements without gaps, at any alignment
  *
- * A structured type is walked with a stack of its own, for two reasons: to quote it in the refusal, and to say "unsafe"
- * if Python objects hide in it. */
+ * A structured type is parsed with an explicit stack, to quote it in the error and to report Python objects inside it
+ * as unsafe. */
 #include "npy_header.h"
 #include "checked.h"
 #include "error.h"
@@ -20,17 +20,17 @@ enum { MAX_NESTING = 64, MAX_DESCR = 255 };
 
 struct parser {
     stki_npy_lexer lexer;
-    stki_npy_token token; /* the next one, not yet consumed */
+    stki_npy_token token; /* next token, not yet consumed */
     const stki_npy_prefix *prefix;
     const char *path;
     stki_npy_header *header;
     stk_error *err;
     bool has_descr, has_order, has_shape;
-    int64_t axes;                  /* of the shape, also where they are too many */
+    int64_t axes;                  /* number of axes, even if above the limit */
     int64_t shape_at, shape_bytes; /* in the text */
     int64_t descr_at;              /* in the text */
     char descr[MAX_DESCR + 1];
-    const char *structured; /* not NULL: the type is no string; where its text begins */
+    const char *structured; /* start of the text of a type that is not a string; NULL: it is one */
     int64_t structured_bytes;
     bool has_objects;
 };
@@ -45,7 +45,7 @@ static bool is_mark(const struct parser *p, char mark)
     return p->token.kind == STKI_NPY_MARK && p->token.text[0] == mark;
 }
 
-/* What stands at the current token, in printable characters. */
+/* Formats the current token in printable characters. */
 static const char *shown(const struct parser *p, char *buffer)
 {
     const stki_npy_token *t = &p->token;
@@ -76,7 +76,7 @@ static stk_status take_mark(struct parser *p, char mark, const char *expected)
     return STK_OK;
 }
 
-/* ---- the three values ---- */
+/* ---- values of the dictionary ---- */
 
 static stk_status read_order(struct parser *p)
 {
@@ -107,7 +107,7 @@ static stk_status read_axis(struct parser *p)
     return STK_OK;
 }
 
-/* () or (N,) or (N, M) or (N, M,); (N) is no tuple. */
+/* () or (N,) or (N, M) or (N, M,); (N) is not a tuple. */
 static stk_status read_shape(struct parser *p)
 {
     stk_status status;
@@ -132,7 +132,7 @@ static stk_status read_shape(struct parser *p)
     return status;
 }
 
-/* What a bracket inside a structured type means, which decides what the strings in it are. */
+/* The role of a bracket inside a structured type, which determines the meaning of the strings in it. */
 enum role { FIELDS, FIELD, SUBARRAY, OTHER };
 
 struct level {
@@ -162,7 +162,7 @@ static bool token_is_object(const stki_npy_token *t)
     return stki_npy_is_object(text);
 }
 
-/* The current token opens the type; consumes up to its closing bracket. */
+/* Parses a structured type from its opening to its closing bracket. */
 static stk_status walk_structured(struct parser *p)
 {
     struct level stack[MAX_NESTING];
@@ -265,7 +265,7 @@ static stk_status read_dictionary(struct parser *p)
     return p->token.kind == STKI_NPY_END ? STK_OK : fail_here(p, "nothing but blanks after '}'");
 }
 
-/* ---- meaning ---- */
+/* ---- conversion to a header ---- */
 
 static stk_status judge_type(struct parser *p, stk_dtype alias)
 {
@@ -294,7 +294,8 @@ static stk_status fail_shape(const struct parser *p, stk_status status, const ch
                         "%s", what);
 }
 
-/* Strides, and the proof that the product of all sizes (zeros taken as 1) and the element size fits in 63 bits. */
+/* Computes the strides and checks that the product of all sizes (zeros taken as 1) and the element size fits in 63
+ * bits. */
 static stk_status lay_out(struct parser *p)
 {
     stki_npy_header *h = p->header;
@@ -305,7 +306,7 @@ static stk_status lay_out(struct parser *p)
         return fail_shape(p, STK_E_UNSUPPORTED, "too many axes", STKI_TEXT("at most %d", STK_MAX_DIMS));
     h->ndim = (int)p->axes;
     for (int i = 0; i < h->ndim; i++) {
-        int axis = h->fortran ? i : h->ndim - 1 - i; /* fastest first */
+        int axis = h->fortran ? i : h->ndim - 1 - i; /* fastest-varying axis first */
 
         h->strides[axis] = bytes;
         empty = empty || h->shape[axis] == 0;

@@ -1,4 +1,4 @@
-/* npy_prefix.c: what stands before an .npy header's text (npy_header.c draws it), and the encoding of the text. */
+/* npy_prefix.c: the fixed part before an .npy header's text (layout in npy_header.c) and the encoding of the text. */
 #include "checked.h"
 #include "error.h"
 #include "npy_header.h"
@@ -51,8 +51,8 @@ stk_status stki_npy_read_prefix(const void *head, int64_t file_bytes, int64_t li
     return STK_OK;
 }
 
-/* Length of the valid UTF-8 sequence at `s` (of `left` bytes), 0 if there is none. Overlong forms, surrogates and
- * values above 10FFFF are none. */
+/* Length of the valid UTF-8 sequence at `s` (`left` bytes remain); 0: invalid, which includes overlong forms,
+ * surrogates and values above 10FFFF. */
 static int utf8_length(const unsigned char *s, int64_t left)
 {
     int length = s[0] < 0x80                   ? 1

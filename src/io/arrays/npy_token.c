@@ -1,4 +1,4 @@
-/* npy_token.c: see npy_token.h. Looks at each byte once and keeps no state but its place. */
+/* npy_token.c: see npy_token.h. Reads each byte once; the only state is the position. */
 #include "npy_token.h"
 #include <string.h>
 
@@ -28,7 +28,7 @@ static stki_npy_token token(const stki_npy_lexer *lexer, enum stki_npy_kind kind
     return (stki_npy_token){.kind = kind, .text = lexer->text + first, .length = last - first, .at = start};
 }
 
-/* Shows the byte at `start` and the word it begins, if it does. */
+/* Reports the byte at `start` and the word that starts there, if any. */
 static stki_npy_token wrong(stki_npy_lexer *lexer, int64_t start, const char *why)
 {
     int64_t end = start < lexer->length ? start + 1 : start;
@@ -43,7 +43,7 @@ static stki_npy_token wrong(stki_npy_lexer *lexer, int64_t start, const char *wh
     return t;
 }
 
-/* The quote is at lexer->at; `start` is where a prefix u stands, or the quote. */
+/* The quote is at lexer->at; `start` is the position of a prefix u, or of the quote. */
 static stki_npy_token string(stki_npy_lexer *lexer, int64_t start)
 {
     char quote = peek(lexer, 0);
@@ -57,7 +57,7 @@ static stki_npy_token string(stki_npy_lexer *lexer, int64_t start)
             return wrong(lexer, lexer->at, "a line end or NUL inside a string");
         if (c == '\\') {
             escaped = true;
-            lexer->at++; /* whatever follows is no closing quote */
+            lexer->at++; /* an escaped character does not close the string */
         }
     }
     if (lexer->at >= lexer->length)

@@ -1,5 +1,5 @@
-/* npy_write.c: see npy_write.h. The header is written first for a row count that is not known yet, with room for the
- * longest, and again at the end. */
+/* npy_write.c: see npy_write.h. The number of rows is not known at first, so the header is written with room for the
+ * longest number and rewritten at the end. */
 #include "npy_write.h"
 #include "allocate.h"
 #include "checked.h"
@@ -12,7 +12,7 @@ struct stki_npy_writer {
     stki_output *output;
     stki_npy_form form;
     int64_t rows;
-    stk_status failed; /* nothing more is written, commit fails too */
+    stk_status failed; /* after a failure nothing more is written and commit fails */
 };
 
 /* ---- opening ---- */
@@ -29,7 +29,7 @@ stk_status stki_npy_create(const char *path, stk_dtype dtype, int row_ndim, cons
     status = stki_npy_form_init(&w->form, path, dtype, row_ndim, row_shape, alias, err);
     if (status == STK_OK)
         status = stki_output_create(path, &w->output, err);
-    if (status == STK_OK) { /* at once, past the buffer: a disk that is full already says so here */
+    if (status == STK_OK) { /* unbuffered, so that a full disk is reported now */
         stki_npy_form_write(&w->form, 0, header);
         status = stki_output_write_at(w->output, 0, header, w->form.header_bytes, err);
     }

@@ -1,10 +1,8 @@
-/* npz.c: a zip archive of .npy members. A stored member is an .npy inside the file: its data is used where it lies,
- * mapped or read, at whatever alignment. A deflated one is unpacked whole into memory when it is asked for, since it
- * can't be entered in the middle; its header is unpacked before that, so that nothing is allocated that the array's
- * shape, the directory's size and the memory limit do not agree upon.
+/* npz.c: a zip archive of .npy members. The data of a stored member is used in place, mapped or read, at any alignment.
+ * A deflated member is unpacked into memory as a whole when it is opened. Its header is unpacked first: memory is
+ * allocated only if the array's shape, the size in the directory and the memory limit are consistent.
  *
- * One member that is odd (objects, another compression, wrong CRC) takes only itself away, not the archive.
- */
+ * A member that cannot be read (objects, another compression, wrong CRC) does not affect the others. */
 #include "npz.h"
 #include "allocate.h"
 #include "error.h"
@@ -15,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD = 1024 /* bytes of a member that are looked at first: most headers fit */ };
+enum { HEAD = 1024 /* first bytes of a member to read; most headers fit */ };
 
 struct npz {
     stki_container base; /* first member */
     stki_file *file;
     stki_zip zip;
-    const stki_zip_entry **entries; /* of each member of the container */
+    const stki_zip_entry **entries; /* per member of the container */
 };
 
 /* ---- names ---- */
@@ -31,7 +29,7 @@ static bool has_suffix(const char *name, int64_t length)
     return length >= 4 && !memcmp(name + length - 4, ".npy", 4);
 }
 
-/* How much of an entry's name is the array's. */
+/* Length of the array's name within an entry's name. */
 static int64_t array_name(const char *name)
 {
     int64_t length = (int64_t)strlen(name);
@@ -98,7 +96,7 @@ struct member_bytes {
     const char *label; /* for messages */
 };
 
-/* `head` holds the first `got` bytes; a longer header is fetched whole. */
+/* `head` has the first `got` bytes; a longer header is read as a whole. */
 static stk_status parse_header(const struct member_bytes *m, const char *head, int64_t got,
                                const stki_reader_opts *opts, stk_dtype alias, stki_npy_header *out, stk_error *err)
 {
@@ -121,7 +119,7 @@ static stk_status parse_header(const struct member_bytes *m, const char *head, i
     return status;
 }
 
-/* *is_array false: neither the name nor the content says so. */
+/* *is_array is false if neither name nor content indicates an array. */
 static stk_status read_header(const struct npz *npz, const stki_zip_entry *entry, const stki_reader_opts *opts,
                               stk_dtype alias, int64_t *offset, stki_npy_header *out, bool *is_array, stk_error *err)
 {
@@ -149,7 +147,7 @@ static stk_status read_header(const struct npz *npz, const stki_zip_entry *entry
     return status;
 }
 
-/* ---- the members' list ---- */
+/* ---- list of members ---- */
 
 static void describe_archive_member(stki_member *member, const stki_zip_entry *entry)
 {
@@ -224,7 +222,7 @@ static stk_status add_array(struct npz *npz, const stki_zip_entry *entry, const 
     return stki_member_set_strides(member, header->strides, err);
 }
 
-/* A failure that says nothing about the file. */
+/* Whether a failure has nothing to do with the content of the file. */
 static bool is_ours(stk_status status)
 {
     return status == STK_E_MEMORY || status == STK_E_IO;
@@ -242,7 +240,8 @@ static stk_status add_entry(struct npz *npz, const stki_zip_entry *entry, const 
     if (length > 0 && entry->name[length - 1] == '/')
         return add_other(npz, entry, err);
     status = read_header(npz, entry, opts, STK_DTYPE_NONE, &offset, &header, &is_array, &why);
-    if (status == STK_E_UNSUPPORTED && is_array && opts->alias_dtype != STK_DTYPE_NONE) /* the user names its type */
+    if (status == STK_E_UNSUPPORTED && is_array &&
+        opts->alias_dtype != STK_DTYPE_NONE) /* retry with the type given by the user */
         status = read_header(npz, entry, opts, opts->alias_dtype, &offset, &header, &is_array, &why);
     if (is_ours(status)) {
         if (err)

@@ -1,5 +1,5 @@
-/* npz_write.c: .npz files. Each array is a member NAME.npy, stored or deflated, its data at a multiple of 64 where it
- * is stored. The number of rows may be known at the end only: the .npy header is written last (zip_write.h). */
+/* npz_write.c: writes .npz files. Each array is a member NAME.npy, stored or deflated; stored data starts at a multiple
+ * of 64. The number of rows may be known only at the end, so the .npy header is written last (zip_write.h). */
 #include "allocate.h"
 #include "array_writers.h"
 #include "error.h"

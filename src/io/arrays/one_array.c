@@ -1,4 +1,4 @@
-/* one_array.c: a container of one array, for formats that hold nothing else: see tokens.h. */
+/* one_array.c: a container for formats that hold a single array; see tokens.h. */
 #include "error.h"
 #include "tokens.h"
 #include <string.h>

@@ -1,15 +1,15 @@
-/* pt.c: see pt.h. All members of the archive lie under one folder:
+/* pt.c: see pt.h. All members of the archive are in one folder:
  *
- *     ROOT/data.pkl      the saved object as a pickle: where its tensors are, and plain values (pt_pickle.h)
- *     ROOT/data/0 …      storages: raw bytes that one tensor or several are views of
+ *     ROOT/data.pkl      the saved object as a pickle: its tensors and plain values (pt_pickle.h)
+ *     ROOT/data/0 …      storages: raw bytes, each viewed by one or more tensors
  *     ROOT/byteorder     "little" or "big"; files without it are little-endian
- *     and others that say nothing about the data
+ *     and others that do not affect the data
  *
- * The pickle is read at open; tensors become members named by their paths, other values members that are only shown.
- * Files of torch before 1.6 hold the same without an archive (pt_legacy.h).
+ * The pickle is read at open. Tensors become members named by their paths; other values become members that are only
+ * listed. Files of torch before 1.6 have the same content without an archive (pt_legacy.h).
  *
- * A tensor is a strided view of its storage's bytes where they lie in the file; storages that somebody deflated are
- * unpacked into memory. What is wrong with one tensor takes only that one away.
+ * A tensor is a strided view of its storage's bytes in the file; deflated storages are unpacked into memory. A tensor
+ * that cannot be read does not affect the others.
  */
 #include "pt.h"
 #include "allocate.h"
@@ -25,8 +25,8 @@
 #include <string.h>
 
 struct placed {
-    const stki_zip_entry *entry; /* of the storage; NULL: no tensor */
-    int64_t offset, data_bytes;  /* in the storage; of all elements, repeated ones counted */
+    const stki_zip_entry *entry; /* the storage; NULL: not a tensor */
+    int64_t offset, data_bytes;  /* offset in the storage; bytes of all elements, counting repeated ones */
 };
 
 struct pt {
@@ -37,8 +37,8 @@ struct pt {
     const char *root;
     int root_bytes;
     bool big_endian;
-    bool legacy;           /* no archive: `zip` lists the storages as if they were members of one */
-    struct placed *placed; /* of each member of the container */
+    bool legacy;           /* no archive: `zip` lists the storages like members */
+    struct placed *placed; /* per member of the container */
 };
 
 static const struct pt *pt_of(const stki_container *base)
@@ -46,9 +46,9 @@ static const struct pt *pt_of(const stki_container *base)
     return (const struct pt *)(const void *)base;
 }
 
-/* ---- which file is it ---- */
+/* ---- recognizing the file ---- */
 
-/* What follows the root folder in the names of torch's own members. */
+/* Whether the part after the root folder is the name of one of torch's own members. */
 static bool is_torch_name(const char *name, int64_t length)
 {
     static const char *const known[] = {"data.pkl", "version", "byteorder", ".format_version", ".storage_alignment"};
@@ -81,7 +81,7 @@ static stk_status fail(const struct pt *pt, stk_status status, const char *what,
     return stki_fail_at(err, status, (stki_place){pt->base.path, -1, -1, found, expected}, "%s", what);
 }
 
-/* What torch once wrote, and others save as .pt. */
+/* Rejects older formats of torch and other files that are saved as .pt. */
 static stk_status refuse_others(struct pt *pt, stk_error *err)
 {
     char head[263] = "";
@@ -123,7 +123,7 @@ static stk_status sort_entries(struct pt *pt, stk_error *err)
     return STK_OK;
 }
 
-/* ROOT/NAME; of several the last one. NULL: not there. */
+/* Finds ROOT/NAME; the last one if there are several. NULL: none. */
 static const stki_zip_entry *entry_named(const struct pt *pt, const char *folder, const char *name, int name_bytes)
 {
     char wanted[1024];
@@ -132,7 +132,7 @@ static const stki_zip_entry *entry_named(const struct pt *pt, const char *folder
 
     if (length < 0 || length >= (int)sizeof wanted)
         return NULL;
-    while (low < high) { /* the first one behind it */
+    while (low < high) { /* upper bound */
         int64_t middle = low + (high - low) / 2;
 
         if (strcmp(pt->by_name[middle]->name, wanted) <= 0)
@@ -205,7 +205,7 @@ static stk_status locate(const struct pt *pt, const stki_zip_entry *entry, int64
     return STK_OK;
 }
 
-/* Where the storage lies; its size must be just what the pickle says. */
+/* Locates the storage. Its size must be exactly the one in the pickle. */
 static stk_status place(const struct pt *pt, const stki_pt_tensor *t, const char *label, const stki_zip_entry **entry,
                         int64_t *offset, stk_error *err)
 {
@@ -231,7 +231,7 @@ static bool is_dense(const stki_pt_tensor *t, bool fortran)
 
         if (t->shape[i] > 1 && t->strides[i] != step)
             return false;
-        step *= t->shape[i] > 0 ? t->shape[i] : 1; /* a part of a product that was checked */
+        step *= t->shape[i] > 0 ? t->shape[i] : 1; /* no overflow: the whole product was checked */
     }
     return true;
 }
@@ -302,7 +302,7 @@ static json_t *describe_value(const stki_pt_pickle *pickle, const stki_pt_value 
     }
 }
 
-/* Something that holds data which is not read, as against a value that is only shown. */
+/* Whether the value contains data that is not read, as opposed to a plain value. */
 static bool is_missed(const stki_pt_value *value)
 {
     return value->kind == STKI_PT_STORED || value->kind == STKI_PT_LONG ||
@@ -359,7 +359,7 @@ static stk_status add_leaf(struct pt *pt, const stki_pt_pickle *pickle, const st
     if (status == STK_OK)
         status = place(pt, &tensor, label, &entry, &offset, &why);
     stki_free(label);
-    if (status == STK_E_MEMORY || status == STK_E_IO) { /* these say nothing about the tensor */
+    if (status == STK_E_MEMORY || status == STK_E_IO) { /* unrelated to the tensor */
         if (err)
             *err = why;
         return status;
@@ -368,7 +368,7 @@ static stk_status add_leaf(struct pt *pt, const stki_pt_pickle *pickle, const st
                             : add_tensor(pt, leaf->path, &tensor, entry, offset, err);
 }
 
-/* ---- the list of members ---- */
+/* ---- list of members ---- */
 
 static int by_path(const void *a, const void *b)
 {
@@ -378,7 +378,7 @@ static int by_path(const void *a, const void *b)
     return order ? order : (x > y) - (x < y);
 }
 
-/* A dict may hold a key twice, and a number as well as its text. The last one counts; the paths of others go. */
+/* A dict may contain a key twice, or a number and its text. The last one wins; the others get no path. */
 static stk_status drop_repeated(struct pt *pt, stki_pt_leaves *leaves, stk_error *err)
 {
     stki_pt_leaf **sorted = stki_zalloc_array(leaves->count, sizeof(stki_pt_leaf *));
@@ -483,7 +483,7 @@ static stk_status unpack(const struct pt *pt, const struct placed *placed, int64
     return status;
 }
 
-/* A tensor that repeats its elements may be of any size over a few bytes. */
+/* With strides of 0, a tensor of any size may refer to a few bytes, so its size is limited. */
 static stk_status check_repeated(const struct pt *pt, const stki_member *member, const struct placed *placed,
                                  int64_t limit, stk_error *err)
 {

@@ -1,4 +1,5 @@
-/* pt_global.c: see pt_global.h. What torch.load(weights_only=True) allows, less what it would have to run. */
+/* pt_global.c: see pt_global.h. The names that torch.load(weights_only=True) allows, without those that would run code.
+ */
 #include "pt_global.h"
 #include <string.h>
 

@@ -1,10 +1,10 @@
-/* pt_legacy.c: see pt_legacy.h. Five pickles one after the other, then the storages:
+/* pt_legacy.c: see pt_legacy.h. Five consecutive pickles, then the storages:
  *
- *     a magic number, the protocol 1001, facts of the machine, the saved object, the keys of the storages
+ *     a magic number, the protocol 1001, properties of the machine, the saved object, the keys of the storages
  *     for each key: the number of elements (8 bytes, little-endian), the elements (little-endian)
  *
- * How large an element is, only the object's pickle says, where it refers to the storage. Storages that are views of
- * others (before torch 0.4) are refused. */
+ * The size of an element is only given by the object's pickle, where it refers to the storage. Storages that are views
+ * of others (before torch 0.4) are refused. */
 #include "pt_legacy.h"
 #include "allocate.h"
 #include "checked.h"
@@ -20,7 +20,7 @@ static const unsigned char magic[] = {0x80, 0x02, 0x8A, 0x0A, 0x6C, 0xFC, 0x9C, 
 
 struct reading {
     const stki_file *file;
-    char *bytes; /* of the pickles, and perhaps more */
+    char *bytes; /* the pickles and possibly more */
     int64_t length, at;
     stk_error *err;
 };
@@ -29,7 +29,7 @@ struct reading {
 struct reference {
     const char *key;
     int64_t key_bytes;
-    int64_t count, bytes; /* elements and their bytes */
+    int64_t count, bytes; /* number of elements, and their bytes */
 };
 
 bool stki_pt_is_legacy(const void *head, int64_t length)
@@ -82,7 +82,7 @@ static stk_status read_protocol(struct reading *r)
     return status;
 }
 
-/* Facts of the machine: data is little-endian whatever they say. */
+/* Properties of the machine; ignored, because data is always little-endian. */
 static stk_status skip_machine(struct reading *r)
 {
     stki_pt_pickle pickle;
@@ -119,7 +119,7 @@ static stk_status add_reference(const struct reading *r, const stki_pt_pickle *p
     return STK_OK;
 }
 
-/* *out: sorted by key; stki_free. */
+/* *out is sorted by key; the caller frees it with stki_free. */
 static stk_status find_references(const struct reading *r, const stki_pt_pickle *pickle, struct reference **out,
                                   int64_t *count)
 {
@@ -139,7 +139,7 @@ static stk_status find_references(const struct reading *r, const stki_pt_pickle 
     return status;
 }
 
-/* Where the storage of this key lies: behind its number of elements, at r->at. */
+/* Locates the storage of this key, which follows its number of elements at r->at. */
 static stk_status take_storage(struct reading *r, const stki_pt_value *key, const struct reference *references,
                                int64_t count, stki_zip_entry *entry)
 {

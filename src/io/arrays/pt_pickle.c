@@ -1,6 +1,5 @@
-/* pt_pickle.c: see pt_pickle.h. Values refer to each other by number, so that lists may be shared, and may hold
- * themselves, without being copied or freed twice; code that walks them watches for that.
- */
+/* pt_pickle.c: see pt_pickle.h. Values refer to each other by index, so that lists can be shared or contain themselves
+ * without being copied or freed twice. Code that traverses them must detect cycles. */
 #include "pt_pickle.h"
 #include "allocate.h"
 #include "error.h"
@@ -16,9 +15,9 @@ struct machine {
     const char *label;
     stk_error *err;
     stki_pt_pickle *pickle;
-    int32_t *stack, depth, stack_room; /* numbers of values */
+    int32_t *stack, depth, stack_room; /* indexes of values */
     int32_t *marks, mark_count, mark_room;
-    int32_t *memo, memo_room, memo_count; /* -1: nothing there */
+    int32_t *memo, memo_room, memo_count; /* -1: unused */
 };
 
 /* ---- failing ---- */
@@ -203,7 +202,7 @@ static stk_status do_float(struct machine *m)
 
     if (status != STK_OK)
         return status;
-    for (int i = 0; i < 8; i++) /* the one big-endian number */
+    for (int i = 0; i < 8; i++) /* BINFLOAT is the only big-endian number */
         bits = bits << 8 | (unsigned char)p[i];
     memcpy(&real, &bits, sizeof real);
     return push_new(m, (stki_pt_value){.kind = STKI_PT_FLOAT, .real = real});
@@ -223,7 +222,7 @@ static int64_t first_bad(const char *text, int64_t length)
     return -1;
 }
 
-/* A length of so many bytes and a text. Python 2 wrote its texts as bytes: those may be no UTF-8. */
+/* A length of `length_bytes` bytes and a string. Python 2 wrote its strings as bytes, which may not be UTF-8. */
 static stk_status do_text(struct machine *m, int length_bytes, enum stki_pt_kind kind, bool python2)
 {
     uint64_t length;
@@ -253,7 +252,7 @@ static stk_status do_mark(struct machine *m)
     return status;
 }
 
-/* Takes the last mark away; what was pushed since is stack[*first] to the top. */
+/* Pops the last mark; the values pushed since are stack[*first] to the top. */
 static stk_status pop_mark(struct machine *m, int32_t *first)
 {
     if (m->mark_count == 0)
@@ -276,7 +275,7 @@ static stk_status tuple_of(struct machine *m, int32_t first)
         memcpy(tuple.items, m->stack + first, (size_t)bytes);
     m->depth = first;
     status = push_new(m, tuple);
-    if (status != STK_OK && m->pickle->count == values) /* it did not get into the table */
+    if (status != STK_OK && m->pickle->count == values) /* push_new did not take ownership */
         stki_free(tuple.items);
     return status;
 }
@@ -298,7 +297,7 @@ static stk_status do_short_tuple(struct machine *m, int32_t count)
     return tuple_of(m, m->depth - count);
 }
 
-/* Moves stack[first…] into the container below it. What is not read keeps nothing. */
+/* Moves stack[first…] into the container below it. If that is an object that is not read, they are discarded. */
 static stk_status add_items(struct machine *m, int32_t first, enum stki_pt_kind kind)
 {
     int32_t to, end = m->depth;
@@ -345,7 +344,7 @@ static stk_status put(struct machine *m, uint64_t index)
 
     if (status != STK_OK)
         return status;
-    if (index >= (uint64_t)m->length) /* numbers are given in turn, each by an opcode */
+    if (index >= (uint64_t)m->length) /* each index takes an opcode, so no valid one is larger */
         return fail(m, STK_E_LIMIT, "the memo grows too large", STKI_TEXT("number %" PRIu64, index),
                     STKI_TEXT("numbers below the pickle's %" PRId64 " bytes", m->length));
     if (index >= (uint64_t)m->memo_room) {
@@ -451,9 +450,9 @@ static stk_status do_stack_global(struct machine *m)
 
 /* ---- calls ---- */
 
-/* What "calls" become: the name of a storage, the parts of a tensor, an empty dict. Arguments are checked here for
- * their kinds; whether their numbers fit the data is checked by pt_tensor.c. BINPERSID: a storage's name. REDUCE: a
- * name of the table and its arguments. BUILD: attributes of a dict, which are left out. */
+/* "Calls" yield the name of a storage, the parts of a tensor or an empty dict. The types of arguments are checked here;
+ * pt_tensor.c checks whether their numbers fit the data. BINPERSID: a storage's name. REDUCE: a known global and its
+ * arguments. BUILD: attributes of a dict, which are ignored. */
 
 static const stki_pt_value *value_at(const struct machine *m, int32_t number)
 {
@@ -466,7 +465,7 @@ static bool is_text(const stki_pt_value *value, const char *text)
            !memcmp(value->text, text, strlen(text));
 }
 
-/* A tuple: what is checked here must not change later, as a list could. */
+/* Only tuples: a list could change after this check. */
 static bool is_sizes(const struct machine *m, const stki_pt_value *value)
 {
     if (value->kind != STKI_PT_TUPLE && value->kind != STKI_PT_TORCH_SIZE)
@@ -479,7 +478,7 @@ static bool is_sizes(const struct machine *m, const stki_pt_value *value)
 
 /* ---- storages ---- */
 
-/* Digits only: it becomes part of a member's name and must never be a path. */
+/* Digits only: the key becomes part of a member's name and must never be a path. */
 static bool is_key(const stki_pt_value *value)
 {
     if (value->kind != STKI_PT_TEXT || value->length < 1 || value->length > 20)
@@ -520,7 +519,7 @@ static stk_status do_persistent(struct machine *m)
     return push_new(m, (stki_pt_value){.kind = STKI_PT_STORED, .integer = number});
 }
 
-/* ---- tensors and others ---- */
+/* ---- tensors and other objects ---- */
 
 static const struct {
     int32_t least, most, dtype_at;
@@ -720,7 +719,7 @@ static stk_status step(struct machine *m, unsigned char op)
     case 'Q':
         return do_persistent(m);
     case 'R':
-    case 0x81: /* NEWOBJ: the same to what is in the table */
+    case 0x81: /* NEWOBJ: the same as REDUCE for known globals */
         return do_reduce(m);
     case 'b':
         return do_build(m);

@@ -1,5 +1,5 @@
-/* pt_tensor.c: a tensor is a storage, and an offset, sizes and strides counted in elements. All come from the file and
- * are multiplied with care; nothing outside the storage is ever an element. */
+/* pt_tensor.c: a tensor is a storage with an offset, sizes and strides in elements. All come from the file; the
+ * arithmetic is checked for overflow, and every element must be inside the storage. */
 #include "pt_tensor.h"
 #include "checked.h"
 #include "error.h"
@@ -57,7 +57,7 @@ static stk_status take_storage(struct parts *p)
     return STK_OK;
 }
 
-/* Lazily conjugated or negated views would need their values changed. */
+/* Rejects lazily conjugated or negated views, whose values would have to be changed. */
 static stk_status check_metadata(const struct parts *p)
 {
     int32_t last = stki_pt_item_count(p->pickle, p->tensor) - 1;
@@ -82,7 +82,7 @@ static stk_status fail_numbers(const struct parts *p, int axis, int64_t size, in
                 "numbers from 0, 63 bits of bytes in all");
 }
 
-/* Shape and strides in bytes; the bytes of all elements; how far the last element is from the first. */
+/* Sets shape, strides in bytes, the bytes of all elements and the distance from the first element to the last. */
 static stk_status take_geometry(struct parts *p, int64_t *reach)
 {
     const stki_pt_value *sizes = argument(p, 2), *strides = argument(p, 3);

@@ -1,6 +1,6 @@
-/* pt_walk.c: the leaves of nested tuples, lists and dicts with their paths, by a stack of its own. Containers may be
- * shared, which can make the tree of a short pickle endless: so can a container in itself. Both are refused.
- */
+/* pt_walk.c: lists the leaves of nested tuples, lists and dicts with their paths, using an explicit stack. Containers
+ * may be shared, so that a short pickle can have an enormous tree, or contain themselves, which makes it infinite. Both
+ * are rejected. */
 #include "allocate.h"
 #include "error.h"
 #include "grow.h"
@@ -15,8 +15,8 @@
 enum { DEPTH = 1000 };
 
 struct frame {
-    int32_t value, next; /* its next item (dicts: pair) */
-    int64_t path_bytes;  /* of the path to it */
+    int32_t value, next; /* index of the next item (dicts: pair) */
+    int64_t path_bytes;  /* length of its path */
 };
 
 struct walk {
@@ -24,7 +24,7 @@ struct walk {
     const char *label;
     stki_pt_leaves *out;
     stk_error *err;
-    bool *inside; /* of each value: is it on the way to where we are? */
+    bool *inside; /* per value: whether it is on the stack */
     struct frame *frames;
     int32_t depth;
     stki_text_build path;
@@ -39,7 +39,7 @@ static stk_status fail(const struct walk *w, stk_status status, const char *what
 
 /* ---- keys ---- */
 
-/* As Python's repr: the shortest digits that read back, and a mark of being no integer. */
+/* As Python's repr: the shortest digits that round-trip, marked as a float. */
 static void put_float(stki_text_build *to, double x)
 {
     char text[40];
@@ -58,7 +58,7 @@ static void put_float(stki_text_build *to, double x)
         stki_put(to, ".0");
 }
 
-/* False: no plain value. */
+/* False: not a plain value. */
 static bool put_plain(stki_text_build *to, const stki_pt_value *key)
 {
     switch (key->kind) {
@@ -143,7 +143,7 @@ static stk_status visit(struct walk *w, int32_t value)
     return is_container(&w->pickle->values[value]) ? enter(w, value) : add_leaf(w, value);
 }
 
-/* The path goes back to that of the container, then on to its next item. */
+/* Truncates the path to the container's and continues with its next item. */
 static stk_status next_item(struct walk *w, struct frame *frame)
 {
     const stki_pt_value *container = &w->pickle->values[frame->value];

@@ -1,7 +1,6 @@
-/* pt_write.c: .pt files that torch.load reads, with weights_only=True too: a dict of contiguous tensors on the CPU, or
- * one tensor alone where the only array has the name "". Storages are written as they come, the pickle that names them
- * behind them: readers find members by the archive's directory.
- */
+/* pt_write.c: writes .pt files that torch.load reads, also with weights_only=True: a dict of contiguous CPU tensors, or
+ * a single tensor if the only array is named "". Storages are written as they arrive, followed by the pickle that names
+ * them; readers find members through the archive's directory. */
 #include "allocate.h"
 #include "array_writers.h"
 #include "error.h"
@@ -26,7 +25,7 @@ static struct pt_writer *pt_of(stki_writer *base)
 
 /* ---- dtypes ---- */
 
-/* Of older torch versions: the class of a typed storage. NULL: named by its dtype, over untyped bytes. */
+/* The class of a typed storage, as older torch versions have it; NULL: an untyped storage, named by its dtype. */
 static const char *storage_class(stk_dtype dtype)
 {
     switch (dtype) {
@@ -99,7 +98,8 @@ static void put_numbers(stki_text_build *to, const int64_t *numbers, int count)
     stki_put(to, "t");
 }
 
-/* Product of the sizes, and strides in elements: 1 for axes behind an empty one too, as torch has them. */
+/* Returns the product of the sizes and sets the strides in elements; as in torch, they are at least 1 for axes before
+ * an empty one. */
 static int64_t count_elements(const stki_saved *s, int64_t *strides)
 {
     int64_t count = 1, step = 1;
@@ -156,7 +156,7 @@ static void put_pickle(stki_text_build *to, const struct pt_writer *w)
     stki_put(to, ".");
 }
 
-/* ---- the table ---- */
+/* ---- writer operations ---- */
 
 static stk_status pt_begin(stki_writer *base, const char *name, stk_dtype dtype, int row_ndim, const int64_t *row_shape,
                            int64_t rows, stk_error *err)

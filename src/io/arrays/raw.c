@@ -1,6 +1,5 @@
-/* raw.c: a file of nothing but values: their type, the shape of a sample, the bytes in front and the byte order are
- * stated by the configuration; how many samples there are follows from the file's size. Token files of nanoGPT are such
- * files. */
+/* raw.c: a file that contains only values. The config states dtype, shape of a sample, offset and byte order; the
+ * number of samples follows from the file's size. Token files of nanoGPT are of this kind. */
 #include "checked.h"
 #include "error.h"
 #include "foreign_file.h"
@@ -12,7 +11,7 @@ typedef struct raw_options {
     const stki_node *shape;
     int64_t count, offset;
     int byte_order;
-    int ndim; /* of one sample, as `shape` says … */
+    int ndim; /* of one sample, parsed from `shape` … */
     int64_t sizes[STK_MAX_DIMS];
 } raw_options;
 
@@ -51,7 +50,7 @@ static stk_status check_shape(const stki_node *map, void *values, stk_error *err
 
 const stki_source_group stki_raw_source = {&raw_table, sizeof(raw_options), check_shape, NULL};
 
-/* How many samples there are: as many as stated, or whole ones to the end of the file. */
+/* Sets the number of samples: the one in the config, else all whole samples up to the end of the file. */
 static stk_status count_samples(const char *path, const raw_options *raw, stk_dtype dtype, int64_t size, int64_t *out,
                                 stk_error *err)
 {
@@ -81,8 +80,8 @@ static stk_status count_samples(const char *path, const raw_options *raw, stk_dt
     return STK_OK;
 }
 
-/* Raw data may begin with anything. Signs of other files are nevertheless believed unless the config says that the data
- * is raw; the whole first line of a Git LFS pointer always is. */
+/* Raw data may start with any bytes. Signatures of other formats are nevertheless trusted unless the config says that
+ * the data is raw; the complete first line of a Git LFS pointer always is. */
 static stk_status check_kind(const stki_file *file, const raw_options *raw, const stki_reader_opts *opts,
                              stk_error *err)
 {

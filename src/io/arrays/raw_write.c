@@ -1,5 +1,5 @@
-/* raw_write.c: a file of nothing but the values of one array, through the table of writer.h. What they are is not kept:
- * who reads it states dtype and shape (raw.c). */
+/* raw_write.c: writes only the values of one array, through the interface of writer.h. The config of the reader has to
+ * state dtype and shape (raw.c). */
 #include "allocate.h"
 #include "array_writers.h"
 #include "error.h"

@@ -1,15 +1,15 @@
 /* safetensors.c: a length, a JSON object that names the tensors, and their bytes.
  *
  *     offset 0   8 bytes   N, little-endian
- *     offset 8   N bytes   {"NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …}, perhaps with spaces
- *                          behind; "__metadata__" is an object of texts
+ *     offset 8   N bytes   {"NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …}, possibly followed
+ *                          by spaces; "__metadata__" is an object of strings
  *     8 + N      data      to the end of the file; offsets count from here
  *
- * Other keys of a tensor are ignored, and "__metadata__" may be null, as in the original. Names that come twice are
- * refused, of which the original takes the last.
+ * As in the original library, other keys of a tensor are ignored and "__metadata__" may be null. Duplicate names are
+ * rejected; the original takes the last one.
  *
- * The tensors must cover the data from its first to its last byte, without a gap and without sharing: then one file
- * means one thing to every reader. Values are little-endian in C order at any alignment, and used where they lie.
+ * The tensors must cover the data without gaps or overlaps, so that all readers interpret a file in the same way.
+ * Values are little-endian in C order at any alignment and are used in place.
  */
 #include "safetensors.h"
 #include "allocate.h"
@@ -45,7 +45,7 @@ static const struct {
     {"F8_E5M2", STK_F8_E5M2},
 };
 
-/* Newer than what is read here, of sizes that need not be whole bytes. */
+/* Newer types that are not supported; some are not whole bytes. */
 static const char *const later[] = {"F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F4", "F6_E2M3", "F6_E3M2"};
 
 static stk_dtype find_dtype(const char *name)
@@ -70,7 +70,7 @@ struct item {
     const json_t *object;
     stki_array array;
     int64_t begin, end; /* in the data */
-    bool unsupported;   /* its dtype */
+    bool unsupported;   /* its dtype is not supported */
 };
 
 static stk_status fail_item(const struct item *item, stk_status status, const char *what, const char *found,
@@ -150,7 +150,7 @@ static stk_status parse_item(struct item *item, stk_error *err)
 {
     stk_status status;
 
-    if (!json_is_object(item->object)) /* other keys mean nothing, as for the original */
+    if (!json_is_object(item->object)) /* other keys are ignored, as in the original */
         return fail_item(item, STK_E_CORRUPT, "its entry", NULL, "an object of dtype, shape and data_offsets", err);
     status = take_dtype(item, err);
     if (status == STK_OK)
@@ -179,7 +179,7 @@ static stk_status add_item(struct tensors *t, const struct item *item, stk_error
     return STK_OK;
 }
 
-/* ---- all of them ---- */
+/* ---- all tensors ---- */
 
 struct span {
     int64_t begin, end;
@@ -195,7 +195,7 @@ static int by_begin(const void *a, const void *b)
     return (x->end > y->end) - (x->end < y->end);
 }
 
-/* From the first to the last byte of the data, each in one tensor. */
+/* Checks that every byte of the data belongs to exactly one tensor. */
 static stk_status check_cover(const struct tensors *t, struct span *spans, size_t count, stk_error *err)
 {
     int64_t at = 0, size = t->file->size - t->data;

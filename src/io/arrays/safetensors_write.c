@@ -1,7 +1,6 @@
-/* safetensors_write.c: .safetensors files. The header comes first and says where every tensor lies, so the data waits
- * in a file without a name until all is known. Tensors then go by the size of their elements, the largest first, as the
- * original library does: each begins at a multiple of its elements, and the data at a multiple of 64.
- */
+/* safetensors_write.c: writes .safetensors files. The header comes first and has the offsets of all tensors, so the
+ * data is kept in an unnamed file until all arrays are complete. As in the original library, tensors are sorted by
+ * element size, largest first, so that each is aligned to its elements; the data starts at a multiple of 64. */
 #include "allocate.h"
 #include "array_writers.h"
 #include "checked.h"
@@ -117,7 +116,7 @@ static stk_status write_header(struct safetensors_writer *w, stk_error *err)
     put_header(&header, w);
     if (header.failed)
         status = stki_fail_memory(err, header.length, "a header");
-    else if (header.length > header_limit) /* no reader would take it */
+    else if (header.length > header_limit) /* readers would reject it */
         status = stki_fail_at(err, STK_E_LIMIT,
                               (stki_place){stki_output_path(w->output), -1, -1,
                                            STKI_TEXT("%" PRId64 " bytes", header.length),

@@ -18,11 +18,12 @@ struct stki_spill {
     char *beside;
     int fd;
     int64_t flushed, used;
-    _Atomic int sync_errno; /* of a sync that failed: nothing is known of what was written before, so nothing more is */
+    _Atomic int sync_errno; /* of a failed sync, after which the state of earlier writes is unknown, so nothing more is
+                               written */
     char buffer[BUFFER];
 };
 
-/* File systems without O_TMPFILE get a name that goes at once. */
+/* File systems without O_TMPFILE get a temporary file that is unlinked immediately. */
 static int open_in(const char *folder)
 {
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -1,6 +1,6 @@
-/* tokens_write.c: see tokens_write.h. Tokens are written as they come. The header of llm.c has their number and is
- * written again at the end. Megatron's index has the lengths of all documents, which wait in a file of their own (4
- * bytes each) and are read back twice: as they are, and added up to where each begins. */
+/* tokens_write.c: see tokens_write.h. Tokens are written as they arrive. The header of llm.c has their number and is
+ * rewritten at the end. Megatron's index has the lengths of all documents; these are kept in a temporary file (4 bytes
+ * each) and read back twice: for the lengths and for the offsets. */
 #include "tokens_write.h"
 #include "allocate.h"
 #include "checked.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum { LENGTHS = 4096 /* read at once */ };
-#define MOST (INT64_C(1) << 59) /* of tokens and documents: their bytes fit in 63 bits */
+#define MOST (INT64_C(1) << 59) /* most tokens and documents: their bytes fit in 63 bits */
 
 struct stk_tokens_writer {
     stk_tokens_format format;
@@ -23,9 +23,9 @@ struct stk_tokens_writer {
     stk_status failed;
 };
 
-/* ---- what can be held ---- */
+/* ---- dtypes and limits ---- */
 
-/* Of Megatron's index; 0: none. */
+/* The dtype code of Megatron's index; 0: none. */
 static int megatron_code(stk_dtype dtype)
 {
     switch (dtype) {
@@ -36,7 +36,7 @@ static int megatron_code(stk_dtype dtype)
     case STK_I16:
         return 3;
     case STK_I32:
-    case STK_U32: /* below 2^31 the same */
+    case STK_U32: /* same as i32 below 2^31 */
         return 4;
     case STK_I64:
         return 5;
@@ -176,7 +176,7 @@ static stk_status fail_limit(const stk_tokens_writer *w, int64_t found, const ch
         "%s: %s", what, advice);
 }
 
-/* Megatron knows no u32: the first token that would become negative, -1: none. */
+/* Megatron has no u32: returns the first token that would become negative; -1: none. */
 static int64_t find_high(const uint32_t *tokens, int64_t count)
 {
     uint32_t all = 0;
@@ -269,7 +269,7 @@ static stk_status put_front(stk_tokens_writer *w, stk_error *err)
     return stki_output_append(w->index, front, sizeof front, err);
 }
 
-/* The lengths; or, `places`, where each document begins. */
+/* Writes the lengths of the documents or, with `places`, their offsets. */
 static stk_status put_lengths(stk_tokens_writer *w, bool places, stk_error *err)
 {
     int32_t lengths[LENGTHS];
@@ -310,7 +310,7 @@ static stk_status write_index(stk_tokens_writer *w, stk_error *err)
     return status != STK_OK ? status : put_documents(w, err);
 }
 
-/* ---- the end ---- */
+/* ---- commit ---- */
 
 stk_status stki_tokens_finish(stk_tokens_writer *w, int64_t *bytes, int64_t *index_bytes, stk_error *err)
 {
@@ -320,7 +320,7 @@ stk_status stki_tokens_finish(stk_tokens_writer *w, int64_t *bytes, int64_t *ind
     if (status == STK_OK && w->index)
         status = write_index(w, err);
     *index_bytes = w->index ? stki_output_position(w->index) : 0;
-    if (status == STK_OK && w->index) /* what can fail does so before the first of both has its name */
+    if (status == STK_OK && w->index) /* anything that can fail runs before the first of the two files gets its name */
         status = stki_output_flush(w->index, err);
     if (status == STK_OK && w->index)
         status = stki_output_sync(w->index, err);
@@ -328,7 +328,7 @@ stk_status stki_tokens_finish(stk_tokens_writer *w, int64_t *bytes, int64_t *ind
         status = stki_output_commit(w->output, err);
         w->output = NULL;
     }
-    if (status == STK_OK && w->index) { /* last: it is what readers open */
+    if (status == STK_OK && w->index) { /* last, because readers open it */
         status = stki_output_commit(w->index, err);
         w->index = NULL;
     }
@@ -346,7 +346,7 @@ void stk_tokens_abort(stk_tokens_writer *w)
     stki_free(w);
 }
 
-/* ---- the public face ---- */
+/* ---- public functions ---- */
 
 stk_status stk_tokens_create(const char *path, stk_tokens_format format, stk_dtype dtype, stk_tokens_writer **out,
                              stk_error *err)

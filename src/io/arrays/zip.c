@@ -1,7 +1,6 @@
-/* zip.c: see zip.h. The end record is the one whose comment reaches exactly to the end of the file: a comment may hold
- * the signature too. An archive may have bytes in front (offsets then count from where it begins), which shows in where
- * its directory ends. Two members may not share bytes: that is how archives that unpack to petabytes are made.
- */
+/* zip.c: see zip.h. The end record is the one whose comment ends exactly at the end of the file, because a comment may
+ * contain the signature too. An archive may be preceded by other bytes (offsets are then relative to its start), which
+ * is detected from the end of its directory. Two members must not share bytes, since zip bombs are made that way. */
 #include "zip.h"
 #include "allocate.h"
 #include "checked.h"
@@ -19,14 +18,14 @@ enum {
     COMMENT_MAX = 0xFFFF,
     FLAG_ENCRYPTED = 1 << 0 | 1 << 6,
     FLAG_MASKED = 1 << 13,
-    DEFLATE_RATIO = 1032 /* the most that deflate can reach: 258 bytes in 2 bits */
+    DEFLATE_RATIO = 1032 /* the highest ratio that deflate can reach: 258 bytes in 2 bits */
 };
 
-/* What the end records say. */
+/* Contents of the end records. */
 struct end {
     int64_t position;                /* where the directory must end: of the zip64 end record, else of the end record */
-    uint64_t count, size, offset;    /* of the directory */
-    uint64_t disk, disk_of, on_disk; /* number of this file, of the directory's, entries in this one */
+    uint64_t count, size, offset;    /* entries, bytes and offset of the directory */
+    uint64_t disk, disk_of, on_disk; /* number of this file and of the directory's file; entries in this file */
 };
 
 static uint16_t u16(const char *p)
@@ -57,7 +56,7 @@ static stk_status fail(const stki_file *file, stk_status status, int64_t offset,
     return stki_fail_at(err, status, (stki_place){file->path, -1, offset, found, expected}, "%s", what);
 }
 
-/* ---- the end ---- */
+/* ---- end records ---- */
 
 static stk_status fail_no_end(const stki_file *file, int64_t other_end, stk_error *err)
 {
@@ -73,7 +72,8 @@ static stk_status fail_no_end(const stki_file *file, int64_t other_end, stk_erro
     return fail(file, STK_E_CORRUPT, -1, "not a zip archive", "no end record", "PK 5 6 before the end", err);
 }
 
-/* `tail` are the file's last bytes. Returns the end record's place in it, -1: none, but *other may be one. */
+/* `tail` has the file's last bytes. Returns the position of the end record in it; -1: none, but *other may be a
+ * candidate. */
 static int64_t find_end(const char *tail, int64_t bytes, int64_t *other)
 {
     *other = -1;
@@ -87,8 +87,8 @@ static int64_t find_end(const char *tail, int64_t bytes, int64_t *other)
     return -1;
 }
 
-/* The zip64 record lies where its locator says, or right before the locator where other bytes precede the archive, so
- * that offsets are too small. */
+/* Reads the zip64 record at the position given by its locator, or directly before the locator if bytes precede the
+ * archive, which makes offsets too small. */
 static stk_status read_end64(const stki_file *file, const char *locator, int64_t locator_at, char *record,
                              struct end *out, stk_error *err)
 {
@@ -157,7 +157,7 @@ static stk_status read_end(const stki_file *file, struct end *out, stk_error *er
     char *tail = stki_resize(NULL, bytes + LOCATOR_BYTES); /* never 0 bytes */
     stk_status status;
 
-    /* Room for a locator before the longest comment's record. */
+    /* Includes a locator before the record with the longest comment. */
     if (bytes + LOCATOR_BYTES <= file->size)
         bytes += LOCATOR_BYTES;
     if (!tail)
@@ -182,7 +182,7 @@ static bool begins_directory(const stki_file *file, int64_t at, const struct end
     return end->size >= ENTRY_BYTES && stki_file_read(file, at, head, 4, NULL) == STK_OK && is_signature(head, 1, 2);
 }
 
-/* Where the directory is, and how many bytes precede the archive. */
+/* Finds the directory and the number of bytes that precede the archive. */
 static stk_status find_directory(const stki_file *file, const struct end *end, int64_t *at, int64_t *before,
                                  stk_error *err)
 {
@@ -203,7 +203,7 @@ static stk_status find_directory(const stki_file *file, const struct end *end, i
                 STKI_TEXT("PK 1 2 and %" PRIu64 " members before %" PRId64, end->count, end->position), err);
 }
 
-/* The 8-byte values that stand for 32-bit fields of all ones, in this order. */
+/* Replaces 32-bit fields of all ones by the 8-byte values of the zip64 field, which are in this order. */
 static bool take_zip64(const char *extra, int64_t bytes, uint64_t *const fields[3])
 {
     int64_t at = 0, left;
@@ -228,7 +228,7 @@ static bool take_zip64(const char *extra, int64_t bytes, uint64_t *const fields[
     return true;
 }
 
-/* The record is consumed: its name is moved over its start and ended there. */
+/* Overwrites the record: its name is moved to its start and NUL-terminated. */
 static void parse_entry(char *record, int64_t before, stki_zip_entry *out)
 {
     uint64_t size = u32(record + 24), compressed = u32(record + 20), offset = u32(record + 42);
@@ -293,7 +293,8 @@ static int by_header(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* At least so many bytes; false: they are not all inside the file, which is complained about elsewhere. */
+/* Sets *end to a lower bound of the entry's end. False: it is not inside the file, which is reported when the member is
+ * read. */
 static bool extent(const stki_zip *zip, const stki_zip_entry *entry, int64_t *end)
 {
     int64_t least = LOCAL_BYTES + (int64_t)strlen(entry->name);
@@ -383,7 +384,7 @@ void stki_zip_close(stki_zip *zip)
     *zip = (stki_zip){0};
 }
 
-/* ---- one member ---- */
+/* ---- reading a member ---- */
 
 stk_status stki_zip_fail(const stki_zip *zip, const stki_zip_entry *entry, stk_status status, int64_t offset,
                          const char *what, const char *found, const char *expected, stk_error *err)
@@ -410,7 +411,7 @@ static const char *method_name(int method)
     }
 }
 
-/* What the directory alone tells. */
+/* Checks what can be checked from the directory alone. */
 static stk_status check_entry(const stki_zip *zip, const stki_zip_entry *entry, stk_error *err)
 {
     const char *name = method_name(entry->method);
@@ -429,7 +430,7 @@ static stk_status check_entry(const stki_zip *zip, const stki_zip_entry *entry, 
     return STK_OK;
 }
 
-/* In pieces: names may have 65,535 bytes. */
+/* Compares in pieces, because names can have 65,535 bytes. */
 static stk_status compare_name(const stki_zip *zip, const stki_zip_entry *entry, int64_t at, int64_t bytes,
                                stk_error *err)
 {

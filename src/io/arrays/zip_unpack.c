@@ -1,8 +1,7 @@
-/* zip_unpack.c: the bytes of zip members. A whole member goes through libdeflate, which wants all of its input and of
- * its output at once and is several times as fast as a stream; the first bytes alone, which tell what a member holds
- * before anything as large as the member is allocated, go through zlib. (libdeflate's own few KiB a call come from
- * malloc: it knows one allocator for the whole process, which is not ours to set.)
- */
+/* zip_unpack.c: unpacks zip members. Whole members are decoded by libdeflate, which needs all input and output at once
+ * and is several times as fast as a stream. The first bytes, from which the content is identified before the member's
+ * memory is allocated, are decoded by zlib. libdeflate allocates a few KiB per call with malloc: its allocator can only
+ * be set for the whole process. */
 #include "allocate.h"
 #include "error.h"
 #include "read_clock.h"
@@ -93,7 +92,7 @@ stk_status stki_zip_head(const stki_zip *zip, const stki_zip_entry *entry, int64
     return bytes > 0 ? inflate_head(zip, entry, offset, to, bytes, err) : STK_OK;
 }
 
-/* ---- all of them ---- */
+/* ---- whole members ---- */
 
 static stk_status inflate_whole(const stki_zip *zip, const stki_zip_entry *entry, int64_t offset, const void *from,
                                 void *to, stk_error *err)

@@ -1,10 +1,9 @@
-/* zip_write.c: see zip_write.h. A member's local header is written before its data with room for what is known at the
- * end only, and again then: sizes, CRC, and a zip64 field where sizes need one. That room is an extra field, whose
- * length also brings stored data to a multiple of 64.
+/* zip_write.c: see zip_write.h. Sizes and CRC are known only at the end, so a member's local header is written first
+ * with room for them and for a zip64 field, and rewritten at the end. That room is an extra field, whose length also
+ * aligns stored data to a multiple of 64.
  *
- * The head of a deflated member is one block that deflate calls stored, so that it can be replaced in place; the CRC of
- * the whole is put together from those of head and body.
- */
+ * The head of a deflated member is one stored block of deflate, so that it can be replaced in place. The CRC of the
+ * whole is combined from those of head and body. */
 #include "zip_write.h"
 #include "allocate.h"
 #include "checked.h"
@@ -25,14 +24,14 @@ enum {
     ZIP64_EXTRA = 20, /* of a local header: two sizes */
     EXTRA_HEAD = 4,   /* id and length of an extra field */
     EXTRA_MAX = 20 + 4 + 64,
-    PADDING_ID = 0x4246, /* as torch has it */
+    PADDING_ID = 0x4246, /* as in torch */
     BLOCK_HEAD = 5,      /* of a stored block of deflate */
     PACKED = 64 << 10,
     FIRST_DAY = 0x21, /* 1980-01-01 */
     FLAG_UTF8 = 1 << 11
 };
 
-#define WIDE INT64_C(0xFFFFFFFF) /* does not fit in 32 bits, or says so */
+#define WIDE INT64_C(0xFFFFFFFF) /* does not fit in 32 bits, or is the marker for that */
 
 /* ---- little-endian records ---- */
 
@@ -71,7 +70,7 @@ static int flags_of(const char *name)
     return 0;
 }
 
-/* What local headers and the directory's entries have in common. */
+/* Fields common to local headers and directory entries. */
 static void put_common(struct bytes *to, const stki_zip_record *record, bool wide)
 {
     put(to, 2, wide ? 45 : 20);
@@ -93,7 +92,7 @@ static void put_zip64(struct bytes *to, const stki_zip_record *record)
     put(to, 8, (uint64_t)record->compressed);
 }
 
-/* ---- one member ---- */
+/* ---- members ---- */
 
 static stk_status write_local(stki_zip_writer *zip, bool again, stk_error *err)
 {
@@ -107,7 +106,7 @@ static stk_status write_local(stki_zip_writer *zip, bool again, stk_error *err)
     put_common(&local, record, wide);
     put(&local, 2, (uint64_t)left);
     if (wide) {
-        local.count = 18; /* both sizes are in the extra field, or neither */
+        local.count = 18; /* the extra field has both sizes or neither */
         put(&local, 4, (uint64_t)WIDE);
         put(&local, 4, (uint64_t)WIDE);
         local.count = LOCAL_BYTES;
@@ -177,7 +176,7 @@ static stk_status begin_stream(stki_zip_writer *zip, int level, stk_error *err)
     return stki_fail_memory(err, 300 << 10, "deflating");
 }
 
-/* A stored block of deflate, not the last one, is 0, the length and its complement. */
+/* A non-final stored block of deflate is 0, the length and its complement. */
 static stk_status reserve_head(stki_zip_writer *zip, stk_error *err)
 {
     static const char zeros[1024];
@@ -236,7 +235,7 @@ stk_status stki_zip_write_append(stki_zip_writer *zip, const void *bytes, int64_
 {
     stk_status status = STK_OK;
 
-    if (count == 0) /* libdeflate_crc32 starts over at NULL */
+    if (count == 0) /* libdeflate_crc32 resets at NULL */
         return STK_OK;
     zip->body_crc = libdeflate_crc32(zip->body_crc, bytes, (size_t)count);
     zip->body_bytes += count;
@@ -268,7 +267,7 @@ stk_status stki_zip_write_end(stki_zip_writer *zip, const void *head, stk_error 
     record->crc = combine(head_crc, zip->body_crc, zip->body_bytes);
     record->size = zip->head_bytes + zip->body_bytes;
     record->compressed = stki_output_position(zip->output) - data;
-    if (status == STK_OK) /* flushes: what is written in place must not be overwritten by the buffer */
+    if (status == STK_OK) /* flushes, so that the buffer cannot overwrite the bytes written in place */
         status = stki_output_seek(zip->output, stki_output_position(zip->output), err);
     if (status == STK_OK)
         status = write_local(zip, true, err);
@@ -295,7 +294,7 @@ static stk_status write_entry(stki_zip_writer *zip, const stki_zip_record *recor
     bool wide = is_wide(record) || record->header >= WIDE;
     stk_status status;
 
-    if (wide) { /* in this order, those that are all ones */
+    if (wide) { /* only those that are all ones, in this order */
         put(&extra, 4, 1);
         if (record->size >= WIDE)
             put(&extra, 8, (uint64_t)record->size);

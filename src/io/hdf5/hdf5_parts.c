@@ -49,9 +49,7 @@ static stk_status fail_library(const stki_hdf5_dataset *d, const char *what, stk
     return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, what);
 }
 
-/* ---- sources of virtual data sets
- * ------------------------------------------------------------------------------------
- */
+/* ---- sources of virtual data sets ---- */
 
 /* A text that the library writes: `get` as H5Pget_virtual_filename. NULL: err says why. */
 static char *text_of(const stki_hdf5_dataset *d, hid_t plist, size_t index,
@@ -505,9 +503,7 @@ static stk_status read_external(const stki_hdf5_dataset *d, const int64_t *start
     return status;
 }
 
-/* ---- both
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- both ---- */
 
 stk_status stki_hdf5_parts_read(const stki_hdf5_dataset *dataset, const int64_t *start, const int64_t *length, void *to,
                                 int64_t bytes, stk_error *err)
