@@ -1,16 +1,17 @@
-/* file.c: see file.h. A file is mapped whole from offset 0 (a format's data offset is no page multiple), or read with
- * pread, which keeps no position and so needs no lock. The size proof of every reader rests on the fstat here.
+/* file.c: see file.h. A file is mapped whole from offset 0, because data offsets of formats are not multiples of the
+ * page size, or read with pread, which has no file position and so needs no lock. The bounds checks of all readers rely
+ * on the size from the fstat here.
  *
- * A mapped file read in sequential order gets no advice: the system's own reading ahead is then faster. In random
- * order, and for positional reads in either, advice is what makes the disk fast (bench_cold.c measures it).
+ * Mapped files in sequential order get no advice, because the kernel's own readahead is faster. In random order, and
+ * for positional reads in any order, advice is what makes cold reads fast (bench_cold.c measures it).
  *
- * Whether a range is in the page cache is asked before advice is given, since advice about resident pages costs a walk
- * over them. mincore answers for mapped files, but only to those who own the file or may write it: to everybody else it
- * says "resident" whatever is true. A few such files keep their descriptor and are asked with a read that may not wait;
- * of the others it is supposed that they are not resident.
+ * Residency in the page cache is checked before giving advice, since advice on resident pages walks all of them. For
+ * mapped files this uses mincore, which reports "resident" for every page unless the caller owns the file or may write
+ * to it. In that case a few files keep their descriptor and are probed with a non-blocking read; the others are assumed
+ * not to be resident.
  *
- * A process has few descriptors (descriptor.h) and not very many mappings (map_room.h). What would be one too many of
- * them is read by a descriptor that is opened for that one read. */
+ * Descriptors are scarce (descriptor.h) and mappings are limited (map_room.h). A file beyond these limits is opened
+ * anew for each read. */
 #include "file.h"
 #include "allocate.h"
 #include "checked.h"
@@ -34,7 +35,7 @@
 
 enum {
     PROBE_PAGES = 4,
-    MERGE_GAP = 16 << 10 /* bytes between two ranges that are cheaper read than left out */
+    MERGE_GAP = 16 << 10 /* ranges closer than this are merged: reading the gap is cheaper */
 };
 
 static const char *kind_of(mode_t mode)
@@ -51,7 +52,7 @@ static stk_status fail_open(const char *path, int error_number, stk_error *err)
 {
     const char *because;
 
-    if (error_number == ENXIO) /* what a socket answers */
+    if (error_number == ENXIO) /* the error for a socket */
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){path, -1, -1, "a socket or a device without a driver", "a regular file"},
                             "cannot be read");
@@ -138,7 +139,7 @@ static void advise_pattern(const stki_file *file, int fd)
     (void)posix_fadvise(fd, 0, 0, file->pattern == STKI_PATTERN_SEQUENTIAL ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_RANDOM);
 }
 
-/* Holds the descriptor for good, or gives it up. */
+/* Keeps the descriptor, or closes it. */
 static void settle_descriptor(stki_file *file)
 {
     if ((!file->map || file->blind) && stki_descriptor_keep(file->optional)) {
@@ -212,7 +213,7 @@ void stki_file_close(stki_file *file)
     stki_free(file);
 }
 
-/* The descriptor that is held, or one for a moment, of what is still the same file. */
+/* Returns the file's descriptor, or opens one temporarily after checking that the file is the same. */
 static stk_status borrow(const stki_file *file, int *fd, stk_error *err)
 {
     const stki_stamp stamp = {file->size, file->mtime_ns, file->device, file->inode};
@@ -253,7 +254,7 @@ static stk_status read_all(const stki_file *file, int fd, int64_t offset, void *
     while (got < bytes) {
         ssize_t n = pread(fd, (char *)to + got, (size_t)(bytes - got), offset + got);
 
-        if (n == 0) /* it was longer when it was opened */
+        if (n == 0) /* the file was truncated after it was opened */
             return fail_cut(file, offset, bytes, got, err);
         if (n < 0 && errno != EINTR) {
             stk_status status = stki_fail_errno(
@@ -288,7 +289,7 @@ stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64
     return status;
 }
 
-/* One byte, unless that would have to wait for the disk. */
+/* Tries to read one byte without waiting for the disk. */
 static bool byte_resident(const stki_file *file, int64_t offset)
 {
     char byte;
@@ -363,10 +364,11 @@ static uint64_t scatter(int64_t x)
     return ((uint64_t)x * UINT64_C(0x9E3779B97F4A7C15)) >> 33;
 }
 
-/* Asking costs microseconds, as much as gathering a few dozen small rows, so a warm answer stands for a while. */
+/* A check takes microseconds, as long as gathering a few dozen small rows, so a positive result is reused for this
+ * long. */
 #define WARM_FOR_NS INT64_C(2000000)
 
-/* A few pages somewhere in one of the samples: any will do, so both are picked by a hash of the first index. */
+/* Checks a few pages of one sample. Any will do, so both are chosen by a hash of the first index. */
 static bool one_is_resident(const stki_file *file, const stki_file_rows *rows, const int64_t *indices, int64_t count)
 {
     uint64_t any = scatter(indices[0]);

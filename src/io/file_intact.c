@@ -1,6 +1,6 @@
-/* file_intact.c: is a file still what it was when it was opened? See file.h. The path is asked, not a descriptor:
- * mapped files hold none, and a file that took the place of another is found only so. The answer is the same whether
- * the file is mapped or read, though a descriptor would still lead to the file that was replaced. */
+/* file_intact.c: checks whether a file has changed since it was opened. See file.h. Uses the path instead of a
+ * descriptor: mapped files have none, and only the path reveals that a file was replaced. The result is the same for
+ * mapped and read files. */
 #include "error.h"
 #include "file.h"
 #include "stamp.h"
@@ -21,11 +21,11 @@ static bool is_bad(const stki_file *file, const stki_range *ranges, int count)
     return count > 0 ? bad : stki_guard_broken(file->guard);
 }
 
-/* No ranges: all of the file. */
+/* Without ranges, the whole file is checked. */
 stk_status stki_file_intact_in(const stki_file *file, const stki_range *ranges, int count, int64_t record,
                                stk_error *err)
 {
-    stki_file *shared = (stki_file *)(uintptr_t)file; /* what is written here is made for many threads */
+    stki_file *shared = (stki_file *)(uintptr_t)file; /* only thread-safe members are modified */
     stk_status status = STK_OK;
 
     if (!file->watched && !file->guard)

@@ -1,9 +1,8 @@
-/* file_list.c: see files.h. glob(3) finds the files; its own order depends on the locale, so the names are sorted here.
- */
+/* file_list.c: see files.h. glob(3) sorts by locale, so the names are sorted here. */
 #include "allocate.h"
 #include "error.h"
-#include "foreign_file.h"
 #include "files.h"
+#include "foreign_file.h"
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,7 @@ stk_status stki_file_list_add_file(stki_file_list *list, const char *path, stk_e
     int64_t n = list->count;
     char *copy;
 
-    if ((n & (n - 1)) == 0) { /* full at every power of two */
+    if ((n & (n - 1)) == 0) { /* the capacity is the next power of two */
         char **paths = stki_resize(list->paths, (n ? 2 * n : 1) * (int64_t)sizeof *paths);
 
         if (!paths)

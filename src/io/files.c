@@ -1,10 +1,9 @@
 /* files.c: files that are one sample each; see files.h. A sample is a tensor whose storage keeps its file mapped, so
- * that a file may leave the cache while a worker still reads it. The cache is a table indexed by the sample's number:
- * two samples of one place take turns.
+ * that a file can be evicted from the cache while a worker still reads it. The cache is direct-mapped by sample number.
  *
- * A file that cannot be read is an error of its own sample. So opening skips such files: the first file that can be
- * read gives dtype and axes, the others the largest shape, and what is wrong with the rest is found again, and
- * reported, when their samples are read. */
+ * A file that cannot be read is an error of its own sample only. At open such files are skipped: the first readable
+ * file determines dtype and axes, all readable ones the largest shape. Errors of the others are reported when their
+ * samples are read. */
 #include "files.h"
 #include "allocate.h"
 #include "checked.h"
@@ -14,7 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { CACHE = 64, SCANNERS = 8, FEW = 64 /* files that one thread scans faster */ };
+enum { CACHE = 64, SCANNERS = 8, FEW = 64 /* up to this number of files, one thread is faster */ };
 
 struct files {
     stki_reader base; /* first member */
@@ -23,7 +22,7 @@ struct files {
     stki_reader_opts opts;
     char *name;      /* copy of opts.name */
     int64_t first;   /* the first file that could be read */
-    int64_t *shapes; /* count * ndim, -1 in axis 0: unknown at open; NULL: all have the reader's */
+    int64_t *shapes; /* count * ndim; -1 in axis 0: unreadable at open; NULL: all have the reader's shape */
     char *note;      /* base.note */
     stki_mutex lock; /* guards the cache */
     struct {
@@ -62,7 +61,8 @@ static stk_status open_sample(const struct files *f, int64_t index, stk_tensor *
     if (status != STK_OK)
         return status;
     status = stk_tensor_contiguous(&found, out, err);
-    if (status == STK_OK && stki_array_file(&found) && !stki_array_file(out)) { /* copied: nobody can ask later */
+    if (status == STK_OK && stki_array_file(&found) &&
+        !stki_array_file(out)) { /* copied: later checks cannot see the file */
         status = stki_file_intact(stki_array_file(&found), -1, err);
         if (status != STK_OK)
             stk_tensor_release(out);
@@ -81,7 +81,7 @@ static void shape_text(stk_dtype dtype, int ndim, const int64_t *shape, char *bu
         snprintf(buffer + used, size - used, "]");
 }
 
-/* The shape that was found when the reader was opened; NULL: the file could not be read then. */
+/* The shape found at open; NULL: the file could not be read then. */
 static const int64_t *known_shape(const struct files *f, int64_t index)
 {
     const int64_t *shape = f->shapes ? f->shapes + index * f->base.ndim : f->base.shape;
@@ -89,7 +89,7 @@ static const int64_t *known_shape(const struct files *f, int64_t index)
     return shape[0] < 0 ? NULL : shape;
 }
 
-/* Is the sample what the first file, the given shape or its own header at open said? */
+/* Checks the sample against the first file, the given shape or its own header at open. */
 static stk_status check_sample(const struct files *f, int64_t index, const stk_tensor *t, stk_error *err)
 {
     const stki_reader *base = &f->base;
@@ -219,9 +219,9 @@ static const stki_reader_ops files_ops = {
 
 struct scan {
     struct files *files;
-    stki_mutex lock;          /* guards the rest */
-    int64_t failures, failed; /* how many files; the first of them, count: none */
-    stk_error error;          /* of the first */
+    stki_mutex lock;          /* guards the members below */
+    int64_t failures, failed; /* number of files that failed; index of the first one (count: none) */
+    stk_error error;          /* of the first failed file */
 };
 
 static stk_status scan_one(struct files *f, int64_t index, stk_error *err)
@@ -274,7 +274,7 @@ static stk_status scan_part(void *context, void *task, int64_t index, int worker
         note_failure(scan, index, &error);
         return STK_OK;
     }
-    *err = error; /* opening fails */
+    *err = error; /* fails the open */
     return status;
 }
 
@@ -298,7 +298,7 @@ static stk_status scan_all(struct files *f, stk_error *err)
     return f->note ? STK_OK : stki_fail_memory(err, (int64_t)sizeof scan.error.message, "a note");
 }
 
-/* The largest in each axis; where all are equal, the table is not needed. */
+/* Sets the largest size of each axis. If all shapes are equal, the table is freed. */
 static void settle_shapes(struct files *f)
 {
     stki_reader *base = &f->base;
@@ -317,7 +317,7 @@ static void settle_shapes(struct files *f)
     }
 }
 
-/* The first file that can be read. None: what is wrong with the first one. */
+/* Opens the first readable file. If there is none, fails with the error of the first file. */
 static stk_status open_first(struct files *f, stk_tensor *out, stk_error *err)
 {
     stk_error other;
@@ -373,7 +373,7 @@ stk_status stki_files_open(const stki_file_list *list, stki_open_fn *open, const
     f->base.ops = &files_ops;
     f->base.access = "mmap";
     f->base.file_bytes = f->base.data_offset = -1;
-    f->base.copies = true; /* a file a sample: not cut into parts */
+    f->base.copies = true; /* one file per sample: not divided into parts */
     f->open = open;
     f->opts = *opts;
     f->name = opts->name ? stki_strdup(opts->name) : NULL;

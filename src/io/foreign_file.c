@@ -1,5 +1,5 @@
-/* foreign_file.c: signatures of files that stoker does not read, and of common ones that are read under another name,
- * for error messages. The formats that are read are recognized in formats/formats.c and images/image_kind.c. */
+/* foreign_file.c: signatures of unsupported files, and of common files with a misleading name, for error messages.
+ * Supported formats are recognized in formats/formats.c and images/image_kind.c. */
 #include "foreign_file.h"
 #include <stdio.h>
 #include <string.h>
@@ -101,7 +101,7 @@ static bool begins_with(const struct signature *s, const char *bytes, int64_t co
     return true;
 }
 
-/* A text may hold the same. */
+/* Whether the signature consists of letters, so that a text file may start with it. */
 static bool is_letters(const struct signature *s)
 {
     for (int i = 0; i < s->length; i++)

@@ -1,20 +1,20 @@
 /* guard.c: see guard.h.
  *
- * The handler may run in any thread, at any read of a mapping, while other threads add and remove mappings; it may take
- * no lock and call little more than system calls. So the table is blocks of slots that are never moved and never freed,
- * each slot with a sequence number that is odd while the slot is written. The mapping that a thread reads cannot be
- * removed meanwhile, hence its slot stands still; a slot whose number is odd or changes while it is looked at belongs
- * to another mapping and is passed over. Nothing is waited for and nothing is tried twice.
+ * The handler can run in any thread, at any access to a mapping, while other threads add and remove mappings. It must
+ * not take locks and may only call async-signal-safe functions. The table therefore consists of blocks of slots that
+ * are never moved or freed. Each slot has a sequence number that is odd while the slot is written. A mapping cannot be
+ * removed while a thread reads it, so its own slot does not change; a slot whose number is odd or changes during the
+ * lookup belongs to another mapping and is skipped. The handler never waits or retries.
  *
  *     writer (under the lock)          handler
  *     sequence = odd                   before = sequence       acquire, pairs with the release of `even`
- *     start, end     release           start, end              acquire: a reader of a new one sees the odd number too
+ *     start, end     release           start, end              acquire: who sees a new value sees the odd number too
  *     sequence = even release          sequence == before?
  *
- * A page that cannot be read is entered in the mapping's list, and zeros are put over it alone: the others may be fine.
- * The list is blocks of pages of memory, which only grow and are freed with the slot; the handler maps one where there
- * is none, and without memory for it the rest of the mapping counts as bad. What is entered, and the mark, are set
- * before the zeros are there: who reads zeros finds them.
+ * An unreadable page is added to the mapping's list and replaced by a page of zeros; other pages are left as they are.
+ * The list consists of blocks that the handler maps on demand and that are freed with the slot. If no memory is left
+ * for a block, the rest of the mapping counts as bad. The entry and the mark are stored before the zeros are mapped, so
+ * a thread that reads zeros also finds the entry.
  */
 #include "guard.h"
 #include "thread.h"
@@ -45,7 +45,7 @@ enum { PAGES_IN_BLOCK = 500 };
 
 struct bad_pages {
     struct bad_pages *next;
-    _Atomic int64_t count;                   /* more than there is room for: the next ones are in a newer block */
+    _Atomic int64_t count;                   /* may exceed the capacity; further pages are in a newer block */
     _Atomic uintptr_t pages[PAGES_IN_BLOCK]; /* 0: not entered yet */
 };
 
@@ -57,15 +57,15 @@ struct block {
 static struct block first_block;
 
 static stki_mutex lock = {PTHREAD_MUTEX_INITIALIZER};
-static stki_guard *free_slots;                  /* guarded by lock: slots that were used before */
+static stki_guard *free_slots;                  /* guarded by lock: slots that can be reused */
 static struct block *last_block = &first_block; /* guarded by lock */
-static int last_used;                           /* guarded by lock: slots taken of the last block */
+static int last_used;                           /* guarded by lock: used slots of the last block */
 
 static const struct sigaction by_default = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
-static struct sigaction found;                   /* when ours was installed first; then fixed, as page_bytes is */
-static const struct sigaction *_Atomic previous; /* one of the three; NULL: ours was never installed */
+static struct sigaction found; /* the action found at the first install; constant afterwards, like page_bytes */
+static const struct sigaction *_Atomic previous; /* one of the three above; NULL: our handler was never installed */
 static uintptr_t page_bytes;
-static _Atomic bool spent; /* `found` asked to be called once (SA_RESETHAND) and was */
+static _Atomic bool spent; /* `found` has SA_RESETHAND and has been called */
 
 /* ---- the handler ---- */
 
@@ -85,7 +85,7 @@ static stki_guard *slot_of(uintptr_t address)
     return NULL;
 }
 
-/* The bare call: what stands in front of mmap (a checker of races, a profiler) is not made for signal handlers. */
+/* A direct system call, because interposed mmap functions (of sanitizers or profilers) are not async-signal-safe. */
 static bool zeros_from(uintptr_t from, uintptr_t end)
 {
 #ifdef SYS_mmap
@@ -111,7 +111,7 @@ static struct bad_pages *new_block(void)
 #endif
 }
 
-/* False: no memory. */
+/* Adds the page to the slot's list. False: out of memory. */
 static bool enter_page(stki_guard *slot, uintptr_t page)
 {
     for (;;) {
@@ -156,13 +156,14 @@ static bool repair(const siginfo_t *info)
         if (zeros_from(page, page + page_bytes))
             return true;
     }
-    /* Where one mapping more than there are is not allowed, or pages are larger than they seem: all of it. */
+    /* If the limit on mappings is reached, or pages are larger than page_bytes, replaces the rest or all of the
+     * mapping. */
     mark(slot, REST);
     return zeros_from(page, slot->end) || zeros_from(slot->start, slot->end);
 }
 
-/* What the system would have done. An instruction that faulted does so again when we return, with everything that a
- * debugger wants to know; a signal that was sent has to be sent again. */
+/* Restores the default action. A faulting instruction faults again when the handler returns, with full context for a
+ * debugger; a signal that was sent by a process must be raised again. */
 static void end_process(const siginfo_t *info)
 {
     sigaction(SIGBUS, &by_default, NULL);
@@ -185,7 +186,8 @@ static void pass_on(const struct sigaction *to, int number, siginfo_t *info, voi
 static void on_bus(int number, siginfo_t *info, void *context)
 {
     int error_number = errno;
-    const struct sigaction *to = atomic_load_explicit(&previous, memory_order_acquire); /* and what is fixed with it */
+    const struct sigaction *to =
+        atomic_load_explicit(&previous, memory_order_acquire); /* pairs with the release in install() */
 
     if (!repair(info))
         pass_on(to, number, info, context);
@@ -211,7 +213,8 @@ static bool is_plain(const struct sigaction *action, void (*handler)(int))
 
 static void watch_forks(void)
 {
-    (void)pthread_atfork(lock_table, unlock_table, unlock_table); /* a child finds the table whole and the lock free */
+    (void)pthread_atfork(lock_table, unlock_table,
+                         unlock_table); /* so that a child has a consistent table and a free lock */
 }
 
 void stki_guard_watch_forks(void)
@@ -221,8 +224,8 @@ void stki_guard_watch_forks(void)
     (void)pthread_once(&once, watch_forks);
 }
 
-/* Over what is there the first time, and again where somebody has put the system's own ways back (which calls nobody,
- * so that no circle comes of it). Ours runs as the one before it asked to be run, since it may have to be called. */
+/* Installs our handler at first use, and again if SIG_DFL or SIG_IGN has been restored since; another handler is left
+ * alone, since it may call ours. Flags and mask are those of the previous action, because our handler may call it. */
 static void install(void)
 {
     struct sigaction ours = {.sa_sigaction = on_bus}, now;
@@ -254,7 +257,7 @@ static stki_guard *take_slot(void)
         free_slots = slot->next_free;
         return slot;
     }
-    if (last_used == SLOTS) { /* blocks stay for good: the handler may be looking at them */
+    if (last_used == SLOTS) { /* blocks are never freed, because the handler may read them */
         block = mmap(NULL, sizeof *block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (block == MAP_FAILED)
             return NULL;

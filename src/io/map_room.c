@@ -1,5 +1,5 @@
-/* map_room.c: see map_room.h. How many mappings the process has is known to the system alone, and takes long to ask
- * where there are many. So it is asked after a number of mappings of our own: half of those that there was room for. */
+/* map_room.c: see map_room.h. Only the kernel knows the number of mappings of a process, and listing many of them is
+ * slow. It is therefore counted again only after as many new mappings of our own as half of the free ones. */
 #include "map_room.h"
 #include "clock.h"
 #include "counter.h"
@@ -8,10 +8,11 @@
 
 enum { FIRST_LOOK = 64, LEAST_ROOM = 64, LEAST_STEP = 512, ASKED_EACH = 8, USUAL = 65530 };
 
-static stki_counter mapped;                    /* our own */
-static stki_counter look_at = FIRST_LOOK;      /* the system is asked before there are more of our own */
-static stki_counter full_ns;                   /* when it was asked and there was no room; 0: there was */
-static atomic_flag looking = ATOMIC_FLAG_INIT; /* no lock: a child that was forked meanwhile goes on without looking */
+static stki_counter mapped;               /* number of our own mappings */
+static stki_counter look_at = FIRST_LOOK; /* count all mappings when `mapped` reaches this */
+static stki_counter full_ns;              /* time of the last count if no room was found; otherwise 0 */
+static atomic_flag looking =
+    ATOMIC_FLAG_INIT; /* not a lock, so that a child forked during a count just skips counting */
 
 static int64_t most_mappings(void)
 {
@@ -26,11 +27,11 @@ static int64_t most_mappings(void)
     return most;
 }
 
-/* -1: the system does not say. */
+/* Counts the mappings of the process; -1: unknown. */
 static int64_t present_mappings(void)
 {
     FILE *file = fopen("/proc/self/maps", "re");
-    static char bytes[1 << 16]; /* only one thread at a time is here */
+    static char bytes[1 << 16]; /* guarded by `looking` */
     int64_t lines = 0;
     size_t n;
 
@@ -43,7 +44,7 @@ static int64_t present_mappings(void)
     return lines;
 }
 
-/* Sets look_at beyond `mapped` if there is room. */
+/* Counts the mappings, and sets look_at above `mapped` if there is room. */
 static void look(void)
 {
     const int64_t most = most_mappings(), present = present_mappings(), own = stki_counted(&mapped);
@@ -54,7 +55,7 @@ static void look(void)
     stki_count_set(&look_at, own + (room < LEAST_ROOM ? 0 : room / 2 < step ? room / 2 : step));
 }
 
-/* Where there was no room a moment ago, the system is not asked again for each of thousands of files. */
+/* After a count without room, waits a second, so that opening thousands of files does not count each time. */
 static bool may_look(void)
 {
     const int64_t full = stki_counted(&full_ns);

@@ -1,9 +1,8 @@
-/* output.c: see output.h. What is at the final path decides how it is written: nothing or a regular file, and the file
- * is made beside it and renamed over it; a device, and it is written in place, every error checked (writing to
- * /dev/full fails).
+/* output.c: see output.h. If the final path is a regular file or does not exist, a temporary file is written beside it
+ * and renamed. A device is written in place, with all errors checked (writing to /dev/full fails).
  *
- * What is appended waits as a list of parts, which one call writes: short bytes are copied into the buffer, where
- * neighbours become one part; lent ones are parts where they lie. */
+ * Appended bytes are collected in a list of parts, which one writev writes. Short runs are copied to the buffer, where
+ * adjacent ones are merged; lent runs are referenced. */
 #include "output.h"
 #include "allocate.h"
 #include "checked.h"
@@ -21,24 +20,24 @@
 enum {
     BUFFER = 256 << 10,
     PARTS = 256,
-    LEND_LEAST = 16 << 10, /* what is shorter is copied: cheaper than a call of its own */
-    WAITING_MOST = 2 << 20 /* lent bytes, written while they are still in the cache of the processor */
+    LEND_LEAST = 16 << 10, /* shorter runs are copied, which is cheaper than a part of their own */
+    WAITING_MOST = 2 << 20 /* flush lent bytes while they are still in the cache */
 };
 
 struct stki_output {
     char *path;
     char *temporary; /* NULL: written in place */
-    bool held;       /* the temporary name is the owner's … */
-    bool fresh;      /* … and nobody has synced the folder since it was made */
+    bool held;       /* the owner manages the temporary file */
+    bool fresh;      /* the folder has not been synced since the file was created */
     int fd;
-    int64_t flushed; /* where the first part belongs */
+    int64_t flushed; /* file offset of the first part */
     int64_t waiting; /* bytes of all parts */
     int64_t used;    /* of buffer */
     int part_count;
-    bool lent; /* a part is not ours */
+    bool lent; /* a part refers to memory of the caller */
     struct iovec parts[PARTS];
     _Atomic int failed; /* a write failed: nothing more is written, commit fails too */
-    _Atomic int cause;  /* the errno of that; set before */
+    _Atomic int cause;  /* errno of the failure; set before `failed` */
     char buffer[BUFFER];
 };
 
@@ -75,7 +74,7 @@ static stk_status write_all(stki_output *o, const void *bytes, int64_t count, in
     return STK_OK;
 }
 
-/* Leaves `count` bytes of the parts out. Returns the first part that has any left. */
+/* Removes the first `count` bytes from the parts. Returns the first part with bytes left. */
 static int skip_written(struct iovec *parts, int first, size_t count)
 {
     while (count > 0 && count >= parts[first].iov_len)
@@ -127,7 +126,7 @@ static stk_status sync_directory(const char *path, stk_error *err)
     if (!dir)
         return stki_fail_memory(err, (int64_t)strlen(path), "a directory name");
     fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || (fsync(fd) && errno != EINVAL)) /* some can't sync one */
+    if (fd < 0 || (fsync(fd) && errno != EINVAL)) /* some file systems cannot sync a folder */
         status = stki_fail_errno(err, errno, path, "cannot sync its directory");
     if (fd >= 0)
         (void)close(fd);
@@ -181,7 +180,7 @@ static stk_status open_output(stki_output *o, stk_error *err)
     return there && !S_ISREG(st.st_mode) ? open_in_place(o, err) : open_beside(o, err);
 }
 
-/* Closes, and removes what was written unless it is held; frees. */
+/* Closes the file, removes it unless it is held, and frees the object. */
 static void discard(stki_output *o)
 {
     if (o->fd >= 0)
@@ -298,14 +297,14 @@ static stk_status check_append(stki_output *o, int64_t count, stk_error *err)
     return STK_OK;
 }
 
-/* There is a free part. */
+/* Requires a free part. */
 static void add_part(stki_output *o, const void *bytes, int64_t count)
 {
     o->parts[o->part_count++] = (struct iovec){(void *)(uintptr_t)bytes, (size_t)count};
     o->waiting += count;
 }
 
-/* There is room in the buffer and a free part. */
+/* Requires room in the buffer and a free part. */
 static void copy_part(stki_output *o, const void *bytes, int64_t count)
 {
     struct iovec *last = o->part_count ? &o->parts[o->part_count - 1] : NULL;
@@ -362,7 +361,7 @@ stk_status stki_output_flush(stki_output *o, stk_error *err)
     return o->failed ? fail_earlier(o, err) : flush(o, err);
 }
 
-/* A held file must be found again after a crash, under its name. */
+/* The name of a held file must survive a crash. */
 static stk_status sync_name(stki_output *o, stk_error *err)
 {
     stk_status status = o->held && o->fresh ? sync_directory(o->temporary, err) : STK_OK;
@@ -382,7 +381,7 @@ stk_status stki_output_sync(stki_output *o, stk_error *err)
         status = stki_fail_errno(err, errno, o->path, "cannot sync");
     } else {
         status = sync_name(o, err);
-        o->cause = status == STK_E_MEMORY ? ENOMEM : EIO; /* where that failed */
+        o->cause = status == STK_E_MEMORY ? ENOMEM : EIO; /* cause of a failed sync_name */
     }
     if (status != STK_OK)
         o->failed = (int)status;
@@ -444,7 +443,7 @@ stk_status stki_output_seek(stki_output *o, int64_t offset, stk_error *err)
     return status;
 }
 
-/* ---- the end ---- */
+/* ---- commit ---- */
 
 static stk_status finish_bytes(stki_output *o, stk_error *err)
 {
@@ -470,7 +469,7 @@ static stk_status put_in_place(stki_output *o, stk_error *err)
     o->temporary = NULL;
     status = sync_directory(o->path, err);
     if (status != STK_OK)
-        (void)unlink(o->path); /* a name that might not survive a crash is no success */
+        (void)unlink(o->path); /* the name might not survive a crash, so this counts as a failure */
     return status;
 }
 

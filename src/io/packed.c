@@ -1,5 +1,4 @@
-/* packed.c: see packed.h. What lies in order is taken where it lies; everything else is put in order in pieces on the
- * stack. */
+/* packed.c: see packed.h. Contiguous data is used in place; other data is packed piece by piece on the stack. */
 #include "packed.h"
 #include "tensor_internal.h"
 #include <string.h>
@@ -25,7 +24,7 @@ static void take_packed(struct packing *p, const stk_tensor *t)
     p->take(p->context, p->piece, bytes);
 }
 
-/* Piece by piece along the outermost axes; no axis is larger than a piece at the bottom. */
+/* Splits along the outermost axes until a part fits in a piece. */
 static void take_tensor(struct packing *p, const stk_tensor *t)
 {
     int64_t size = stk_dtype_size(t->dtype), left;
@@ -46,7 +45,7 @@ static void take_tensor(struct packing *p, const stk_tensor *t)
     part.ndim--;
     memmove(part.shape, part.shape + 1, (size_t)part.ndim * sizeof *part.shape);
     memmove(part.strides, part.strides + 1, (size_t)part.ndim * sizeof *part.strides);
-    for (int64_t i = 0; i < t->shape[0]; i++) { /* at most as deep as there are axes */
+    for (int64_t i = 0; i < t->shape[0]; i++) { /* the recursion depth is the number of axes */
         part.data = (char *)t->data + i * t->strides[0];
         take_tensor(p, &part);
     }

@@ -1,6 +1,6 @@
-/* packed_reader.c: see packed_reader.h. A window is put together in a worker's memory, piece by piece, from views of
- * the documents; a document that has to be read first goes by way of a second piece of such memory. The plan and the
- * documents' reader are shared by the three readers and counted. */
+/* packed_reader.c: see packed_reader.h. A window is assembled in a worker's scratch memory, piece by piece, from views
+ * of the documents. Documents that have to be read use a second scratch. Plan and document reader are shared by the
+ * three readers and reference-counted. */
 #include "packed_reader.h"
 #include "allocate.h"
 #include "error.h"
@@ -12,13 +12,13 @@ struct shared {
     stki_counter refs;
     stki_reader *documents;
     stki_packing plan;
-    char value[16]; /* of what stays empty, as a document has it */
+    char value[16]; /* padding, in the dtype and byte order of a document */
 };
 
 struct packed {
     stki_reader base; /* first member */
     struct shared *shared;
-    enum stki_packed_tensor tensor; /* of the two more */
+    enum stki_packed_tensor tensor; /* which tensor of the windows */
 };
 
 static const struct packed *packed_of(const stki_reader *base)
@@ -46,7 +46,7 @@ static void packed_destroy(stki_reader *base)
 
 /* ---- values ---- */
 
-/* One piece of a document, `size` bytes an element. */
+/* Copies one piece of a document. */
 static stk_status copy_piece(const struct shared *s, const stki_piece *piece, char *to, stki_scratch *scratch,
                              stk_error *err)
 {
@@ -78,7 +78,7 @@ static void fill_empty(const struct shared *s, char *to, int64_t count, int64_t 
         memcpy(to + i * size, s->value, (size_t)size);
 }
 
-/* A view of the worker's memory. */
+/* Describes a window as a view of the worker's memory. */
 static void describe_window(const stki_reader *base, void *data, stk_tensor *out)
 {
     *out = (stk_tensor){.data = data,
@@ -110,7 +110,7 @@ static stk_status packed_read(const stki_reader *base, int64_t index, const stki
     return status;
 }
 
-/* The documents that the windows are made of. */
+/* Announces the documents of the windows. */
 static void packed_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
 {
     const struct shared *s = packed_of(base)->shared;
@@ -134,7 +134,7 @@ static const stki_reader_ops packed_ops = {.format = "packed", .read = packed_re
                                                     .will_need = packed_will_need,
                                                     .destroy = packed_destroy};
 
-/* From the first to the last byte of its documents, which follow each other unless they were shuffled. */
+/* The range from the first to the last byte of the window's documents, which are consecutive unless shuffled. */
 static int packed_place(const stki_reader *base, int64_t index, stki_range *out)
 {
     const struct shared *s = packed_of(base)->shared;
@@ -193,7 +193,7 @@ static int64_t length_of(void *context, int64_t document)
     return stki_reader_shape(context, document, shape, NULL) == STK_OK ? shape[0] : -1;
 }
 
-/* A reader of the windows; retains what is shared. */
+/* Creates a reader of the windows; retains the shared part. */
 static stk_status make(struct shared *s, const stki_reader_ops *ops, stk_dtype dtype, struct packed **out,
                        stk_error *err)
 {

@@ -1,8 +1,8 @@
 /* packing.c: see packing.h.
  *
- * Windows that are open are kept in stacks, one for each number of free elements; bitmaps of four levels say which
- * stacks hold something, so the least room that takes a piece is found in a few steps, however many windows there are.
- * Pieces are first given a window each, in any order, and counted; then they are laid out window by window. */
+ * Best fit. Open windows are kept in stacks by their number of free elements. A four-level bitmap of the non-empty
+ * stacks finds the smallest sufficient room in a few steps, independent of the number of windows. Pieces are first
+ * assigned to windows in any order and counted, then laid out window by window. */
 #include "packing.h"
 #include "allocate.h"
 #include "checked.h"
@@ -23,12 +23,12 @@ struct planner {
     int64_t *lengths;
     struct placed *placed;
     int64_t placed_count, windows;
-    int64_t *top;  /* [free]: the last window with so much room; -1: none */
-    int64_t *next; /* [window]: the one beneath it */
+    int64_t *top;  /* top of the stack of windows with this much room; -1: empty */
+    int64_t *next; /* next window in the same stack */
     uint64_t *bits[LEVELS];
 };
 
-/* ---- which stacks hold something ---- */
+/* ---- bitmap of non-empty stacks ---- */
 
 static void mark(struct planner *p, int64_t room)
 {
@@ -45,7 +45,7 @@ static void unmark(struct planner *p, int64_t room)
     }
 }
 
-/* The least room of at least `wanted` that some window has; -1: none. */
+/* The smallest available room of at least `wanted`; -1: none. */
 static int64_t least_room(const struct planner *p, int64_t wanted)
 {
     int64_t at = wanted;
@@ -59,7 +59,7 @@ static int64_t least_room(const struct planner *p, int64_t wanted)
                 at = (at << 6) + __builtin_ctzll(p->bits[level][at]);
             return at;
         }
-        at = (at >> 6) + 1; /* beyond this word, from the next on */
+        at = (at >> 6) + 1; /* continue with the next word, one level up */
         if (at >> 6 >= 1 + (p->opts->length >> (6 * (level + 2))))
             return -1;
     }
@@ -92,7 +92,7 @@ static int64_t pop(struct planner *p, int64_t room)
     return window;
 }
 
-/* How many pieces fill a window, and what is left behind them. */
+/* Number of pieces that fill a whole window; *rest: length of the remainder. */
 static int64_t whole_pieces(const stki_packing_opts *o, int64_t length, int64_t *rest)
 {
     int64_t step = o->length - o->overlap, whole = 0;
@@ -100,12 +100,12 @@ static int64_t whole_pieces(const stki_packing_opts *o, int64_t length, int64_t 
     if (length >= o->length)
         whole = 1 + (length - o->length) / step;
     *rest = length - whole * step;
-    if (whole > 0 && *rest <= o->overlap) /* it has all been in the last one */
+    if (whole > 0 && *rest <= o->overlap) /* the last piece already contains it */
         *rest = 0;
     return whole;
 }
 
-/* Pieces of whole windows, and how many rests there are of each length: counts[r + 1]. */
+/* Places the pieces that fill whole windows, and counts the remainders by length: counts[r + 1]. */
 static void place_whole(struct planner *p, int64_t *counts)
 {
     const stki_packing_opts *o = p->opts;
@@ -133,13 +133,13 @@ static void place_rest(struct planner *p, int64_t document, int64_t rest)
     push(p, window, room - rest);
 }
 
-/* The documents' rests, sorted by length with the longest first (counting sort: `sorted` has room for all). */
+/* Places the remainders, longest first (a counting sort; `sorted` has room for all). */
 static void place_rests(struct planner *p, int64_t *counts, int64_t *sorted)
 {
     const stki_packing_opts *o = p->opts;
     int64_t before = 0, rest;
 
-    for (int64_t r = 0; r <= o->length; r++) { /* counts become the places where each length begins */
+    for (int64_t r = 0; r <= o->length; r++) { /* prefix sums: the start of each length */
         int64_t its = counts[r];
 
         counts[r] = before;
@@ -156,7 +156,7 @@ static void place_rests(struct planner *p, int64_t *counts, int64_t *sorted)
     }
 }
 
-/* ---- the plan ---- */
+/* ---- plan ---- */
 
 static stk_status lay_out(const struct planner *p, stki_packing *out, stk_error *err)
 {
@@ -171,14 +171,14 @@ static stk_status lay_out(const struct planner *p, stki_packing *out, stk_error 
         out->first[p->placed[i].window + 2]++;
     for (int64_t w = 2; w <= p->windows + 1; w++)
         out->first[w] += out->first[w - 1];
-    for (int64_t i = 0; i < p->placed_count; i++) { /* first[w + 1] runs from where w begins to where it ends */
+    for (int64_t i = 0; i < p->placed_count; i++) { /* first[w + 1] advances from the start of w to its end */
         out->pieces[out->first[p->placed[i].window + 1]++] = p->placed[i].piece;
         out->used += p->placed[i].piece.length;
     }
     return STK_OK;
 }
 
-/* Lengths, how many pieces there will be at most, and that the windows can be counted. */
+/* Reads the lengths, sets an upper bound on the number of pieces and checks that the windows can be counted. */
 static stk_status measure(struct planner *p, int64_t *pieces, stk_error *err)
 {
     const stki_packing_opts *o = p->opts;

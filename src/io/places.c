@@ -9,7 +9,7 @@ enum { BLOCK = STKI_PLACES_BLOCK };
 
 static const char what[] = "where the samples of a file begin";
 
-/* What was reserved too much; it may be refused. */
+/* Releases unused capacity if possible. */
 static void shrink(void *memory, int64_t *room, int64_t used, int64_t size)
 {
     void *block, *smaller;
@@ -36,7 +36,7 @@ static stk_status add_far(stki_places *p, stki_places_near *block, int count, st
     return STK_OK;
 }
 
-/* The `count` numbers that wait become block number `at`. */
+/* Stores the `count` pending numbers as block number `at`. */
 static stk_status close_block(stki_places *p, int64_t at, int count, stk_error *err)
 {
     stki_places_near block = {.start = p->last[0]};

@@ -1,4 +1,4 @@
-/* reader.c: what all readers share. */
+/* reader.c: functions shared by all readers. */
 #include "reader.h"
 #include "allocate.h"
 #include "error.h"

@@ -12,7 +12,7 @@ struct segments {
     stki_reader_ops ops;
     stki_reader *inner;
     stki_segments_opts opts;
-    int64_t *first; /* of each inner sample, the number of its first segment; and the end */
+    int64_t *first; /* number of the first segment of each inner sample, and the total */
 };
 
 static const struct segments *segments_of(const stki_reader *base)
@@ -20,12 +20,12 @@ static const struct segments *segments_of(const stki_reader *base)
     return (const struct segments *)(const void *)base;
 }
 
-/* The inner sample that segment `index` lies in. */
+/* The inner sample that contains segment `index`. */
 static int64_t whole_of(const struct segments *s, int64_t index)
 {
     int64_t low = 0, high = s->inner->count - 1;
 
-    while (low < high) { /* the last that begins at or before it */
+    while (low < high) { /* the last one that starts at or before `index` */
         const int64_t middle = low + (high - low + 1) / 2;
 
         if (s->first[middle] <= index)
@@ -36,7 +36,7 @@ static int64_t whole_of(const struct segments *s, int64_t index)
     return low;
 }
 
-/* Rows of a whole sample that are segments, or windows of them. */
+/* Number of segments in a sample of this many rows: rows, or windows of rows. */
 static int64_t count_of(const struct segments *s, int64_t rows)
 {
     return s->opts.length > 0 ? stki_window_count(rows, s->opts.length, s->opts.dilation, s->opts.step) : rows;

@@ -52,15 +52,15 @@ bool stki_source_equal(const stki_source *a, const stki_source *b)
 
 /* ---- refusing ---- */
 
-/* What is asked about the options of a map. */
+/* The format or member whose options are being checked. */
 typedef struct question {
-    const stki_container *container; /* NULL: samples that come from no file */
+    const stki_container *container; /* NULL: samples that are not from a file */
     const stki_member *member;       /* NULL: any of the format's */
     const stki_source_group *const *groups, *withheld;
     const char *what; /* "npy" */
 } question;
 
-/* NULL: it is taken; else what the option is for. */
+/* Returns what the option is for; NULL: it is accepted. */
 static const char *refusal(const question *q, const stki_source *source, int g, const stki_option *row)
 {
     const stki_source_group *group = source->groups[g];
@@ -72,7 +72,7 @@ static const char *refusal(const question *q, const stki_source *source, int g, 
     return source->takers[g];
 }
 
-/* Members of the container that take the group: "image or label"; empty: none. */
+/* Lists the members of the container that take the group: "image or label"; empty: none. */
 static const char *members_with(const stki_container *container, const stki_source_group *group, char *text, int size)
 {
     enum { MOST = 32 };
@@ -85,7 +85,7 @@ static const char *members_with(const stki_container *container, const stki_sour
     return stki_word_list(names, count, text, size);
 }
 
-/* Whether the format takes an option of that name. */
+/* Whether the format has an option of that name. */
 static bool takes(const question *q, const char *name)
 {
     for (int g = 0; q->container->groups && q->container->groups[g]; g++)

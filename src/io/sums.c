@@ -1,4 +1,4 @@
-/* sums.c: see sums.h. The file is mapped, and may change under us: every walk through it checks each length again. */
+/* sums.c: see sums.h. The mapped file may change at any time, so every pass checks all lengths again. */
 #include "sums.h"
 #include "allocate.h"
 #include "checked.h"
@@ -23,7 +23,7 @@ static const char magic[8] = "\x89STKSUM\n";
 
 struct stki_sums {
     stki_file *file;
-    void *copy; /* where it is not mapped */
+    void *copy; /* owned copy if the file is not mapped */
     const char *bytes;
 };
 
@@ -61,8 +61,8 @@ static void STK_PRINTF(2, 3) put(char how[STKI_SUMS_HOW], const char *format, ..
     va_end(args);
 }
 
-/* Options of the formats that may change their samples. Those that work above the formats stand in no table here: the
- * ones that change records are in the opts. */
+/* Adds the format options that may change samples. Options implemented above the formats are not included here; those
+ * that change records are members of opts. */
 static void put_options(char how[STKI_SUMS_HOW], const stki_source *source)
 {
     stki_print print = {0};
@@ -72,7 +72,7 @@ static void put_options(char how[STKI_SUMS_HOW], const stki_source *source)
         first++;
     stki_print_parts(&print, source->parts + first, source->count - first, source->map, "source");
     if (stki_print_end(&print, NULL) != STK_OK)
-        put(how, "; ?"); /* which is no way to read anything */
+        put(how, "; ?"); /* matches no way of reading */
     for (int i = 0; i < print.count; i++)
         put(how, "; %s=%s", print.lines[i].path, print.lines[i].value);
     stki_print_fini(&print);
@@ -111,7 +111,7 @@ static stk_status fail(const char *path, stk_status status, int64_t offset, cons
     return stki_fail_at(err, status, (stki_place){path, -1, offset, found, expected}, "%s", what);
 }
 
-/* The entry at *at, which moves behind it. False: it does not lie inside. */
+/* Reads the entry at *at and advances *at. False: it is not inside. */
 static bool next_entry(const char *bytes, int64_t count, int64_t *at, struct entry *out)
 {
     int64_t end;
@@ -175,14 +175,15 @@ stk_status stki_sums_validate(const void *data, int64_t count, const char *path,
 
 /* ---- reading ---- */
 
-/* FILE.sums; stki_free. NULL: no memory. */
+/* Returns the path FILE.sums, to be freed with stki_free; NULL: out of memory. */
 static char *sums_path(const char *data_path)
 {
     const char *slash = strrchr(data_path, '/'), *base = slash ? slash + 1 : data_path;
     size_t length = strlen(data_path);
     char whole[PATH_MAX];
 
-    if ((!strcmp(base, ".") || !strcmp(base, "..")) && realpath(data_path, whole)) /* beside the folder, by its name */
+    if ((!strcmp(base, ".") || !strcmp(base, "..")) &&
+        realpath(data_path, whole)) /* beside the folder, with its real name */
         return stki_format("%s.sums", whole);
 
     while (length > 1 && data_path[length - 1] == '/')
@@ -314,7 +315,7 @@ stk_status stki_sums_check(const stki_sums *sums, int64_t first, int64_t index, 
     expected = number_at(sums->bytes, first + index * 8, 8);
     if (sum == expected)
         return STK_OK;
-    status = stki_file_intact(sums->file, index, err); /* or is it the sum that is wrong? */
+    status = stki_file_intact(sums->file, index, err); /* the sums file itself may have changed */
     if (status != STK_OK)
         return status;
     return stki_fail_at(
@@ -325,7 +326,7 @@ stk_status stki_sums_check(const stki_sums *sums, int64_t first, int64_t index, 
 
 /* ---- writing ---- */
 
-/* Everything behind the header, to a sum or to a file. */
+/* Passes everything after the header to `take`, which hashes or writes it. */
 static stk_status each_part(const stki_sums_member *members, int64_t count, int64_t first,
                             stk_status (*take)(void *context, const void *bytes, int64_t count, stk_error *err),
                             void *context, stk_error *err)

@@ -1,5 +1,5 @@
-/* sums_reader.c: a reader whose records are checked against the sums beside the file. Every record passes through it
- * whole, so it offers no fast path; apart from that it answers as the inner reader does. */
+/* sums_reader.c: a reader that checks records against the checksums file. Every record is read as a whole, so there is
+ * no fast path; otherwise it behaves like the inner reader. */
 #include "allocate.h"
 #include "error.h"
 #include "sums.h"
@@ -10,7 +10,7 @@ struct summed {
     stki_reader_ops ops;
     stki_reader *inner;
     stki_sums *sums;
-    int64_t first; /* where the member's sums begin */
+    int64_t first; /* offset of the member's checksums */
 };
 
 static const struct summed *summed_of(const stki_reader *base)
@@ -25,7 +25,7 @@ static stk_status summed_read(const stki_reader *base, int64_t index, const stki
     char path[STKI_RECORD_PATH];
     stk_status status;
 
-    (void)want; /* the sum is of the whole record */
+    (void)want; /* the checksum covers the whole record */
     status = s->inner->ops->read(s->inner, index, NULL, scratch, out, err);
     if (status != STK_OK)
         return status;
@@ -83,7 +83,7 @@ stk_status stki_sums_reader(stki_reader *inner, const char *data_path, const cha
         return stki_fail_memory(err, sizeof *s, "checksums");
     }
     s->inner = inner;
-    s->base = *inner; /* what it says about its samples holds here too */
+    s->base = *inner; /* the description of the samples is the same */
     s->base.path = stki_strdup(inner->path);
     s->base.ops = &s->ops;
     s->base.base = NULL;

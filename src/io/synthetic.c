@@ -1,9 +1,9 @@
-/* synthetic.c: made-up samples, for tests and to measure everything that is not reading.
+/* synthetic.c: generated samples, for tests and for measuring everything except reading.
  *
  * The bytes of sample i are a stream of 64-bit words, word w = mix(key(seed, i) + (w + 1) * GOLDEN), little-endian (mix
- * is the finaliser of splitmix64). Each element is then bent into a sane value by a mask: whole numbers keep all bits,
- * bool keeps the lowest, floats and the parts of complex numbers keep their mantissa under the exponent of 1, so that
- * they are spread over [1, 2). Elements never straddle words, except complex128, whose halves are such elements. */
+ * is the finalizer of splitmix64). A mask turns each element into an ordinary value: integers keep all bits, bool keeps
+ * the lowest, floats and the parts of complex numbers keep their mantissa and get the exponent of 1, which makes them
+ * uniform on [1, 2). Elements do not straddle words, except complex128, whose two halves are separate elements. */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -21,7 +21,7 @@ struct synthetic {
     stki_synthetic_opts opts;
     char *held;
     int64_t held_bytes, distinct;
-    stk_tensor sample; /* all of a sample but its address */
+    stk_tensor sample; /* a sample without its address */
 };
 
 static uint64_t mix(uint64_t x)
@@ -75,7 +75,7 @@ static void masks_of(stk_dtype dtype, uint64_t *keep, uint64_t *set)
     }
 }
 
-static int64_t row_bytes(const stki_synthetic_opts *opts) /* of one step along axis 0; checked at open */
+static int64_t row_bytes(const stki_synthetic_opts *opts) /* bytes of one step along axis 0; checked at open */
 {
     int64_t bytes = stk_dtype_size(opts->dtype);
 
@@ -216,7 +216,7 @@ static stk_status check(const stki_synthetic_opts *o, int64_t *max_bytes, stk_er
     return STK_OK;
 }
 
-/* MEMORY: the blocks, each the room of one largest sample. */
+/* Access mode MEMORY: allocates and fills the samples, each with room for the largest. */
 static stk_status hold(struct synthetic *s, stk_error *err)
 {
     int64_t each = s->base.max_bytes, most = each ? HELD_BYTES / each : s->opts.count;
@@ -231,7 +231,7 @@ static stk_status hold(struct synthetic *s, stk_error *err)
         return stki_fail_memory(err, s->held_bytes, "synthetic samples");
     for (int64_t i = 0; i < s->distinct; i++)
         stki_synthetic_fill(&s->opts, i, stki_synthetic_length(&s->opts, i), s->held + i * each);
-    /* The fast path does not pass through read, so it must not be there where a read takes its time. */
+    /* The fast path bypasses read(), so it is not offered if reads have a simulated duration. */
     if (!s->base.variable && s->opts.read_ns <= 0 && (s->distinct == 1 || s->distinct >= s->opts.count)) {
         s->base.base = s->held;
         s->base.sample_stride = s->distinct == 1 ? 0 : each;

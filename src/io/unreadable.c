@@ -1,5 +1,4 @@
-/* unreadable.c: stands for a file of one sample that could not be opened: a text of which nothing is known but the
- * error, which every read gives again. */
+/* unreadable.c: a reader for a single-sample text file that could not be opened; every read returns the same error. */
 #include "allocate.h"
 #include "error.h"
 #include "files.h"

@@ -53,7 +53,7 @@ void stki_windows_destroy(stki_windows *w)
     stki_free(w);
 }
 
-/* The last of the groups that begin at or before `value`; -1: none. */
+/* The last group that starts at or before `value`; -1: none. */
 static int64_t group_of(const int64_t *begins, int64_t count, int64_t value)
 {
     int64_t low = -1, high = count - 1;

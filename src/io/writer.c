@@ -1,4 +1,4 @@
-/* writer.c: see writer.h. The order of calls, names, row counts, and whole tensors in pieces. */
+/* writer.c: see writer.h. Checks the order of calls, names and row counts, and writes whole tensors in pieces. */
 #include "writer.h"
 #include "allocate.h"
 #include "checked.h"
@@ -21,7 +21,7 @@ static uint64_t hash_of(const char *name)
     return hash;
 }
 
-/* The name's place, or the free one where it belongs. There is always a free one. */
+/* The name's slot, or the free slot for it. The table is never full. */
 static char **place_of(char **names, int64_t room, const char *name)
 {
     uint64_t at = hash_of(name) % (uint64_t)room;
@@ -80,8 +80,8 @@ static void free_names(stki_writer *w)
 
 /* ---- the calls ---- */
 
-/* Keeps the first failure for commit. Also that of a call which was refused before anything was written: the file would
- * lack what the caller meant to be in it. */
+/* Keeps the first failure, so that commit fails. This includes calls rejected before anything was written, because the
+ * file would lack the data. */
 static stk_status note(stki_writer *w, stk_status status)
 {
     if (status != STK_OK && !w->failed)
@@ -98,7 +98,7 @@ static stk_status check_turn(stki_writer *w, bool writing, stk_error *err)
     return stki_fail(err, STK_E_BAD_ARG, writing ? "no array is begun" : "an array is begun and not ended");
 }
 
-/* Sizes of a row are for stki_row_major to check. */
+/* The sizes of a row are checked by stki_row_major. */
 static stk_status check_begin(const char *name, int row_ndim, const int64_t *row_shape, int64_t rows, stk_error *err)
 {
     stk_status status = stki_check_given(name, "name", err);
@@ -250,7 +250,7 @@ static stk_status add_in_pieces(stki_writer *w, const stk_tensor *t, int64_t tot
     return status;
 }
 
-/* Row-major ones in native order go as they are; bool goes through the copy, which makes every byte 0 or 1. */
+/* Contiguous rows in native byte order are written as they are; bool is copied, which makes every byte 0 or 1. */
 static stk_status add_rows(stki_writer *w, const stk_tensor *t, int64_t total, stk_error *err)
 {
     stk_status status = total > 0 && w->row_bytes > 0 ? stki_check_given(t->data, "tensor.data", err) : STK_OK;

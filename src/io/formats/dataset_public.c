@@ -1,5 +1,4 @@
-/* dataset_public.c: the writers of <stoker/dataset.h>, which are those of writer.h and npy_write.h under their public
- * names. */
+/* dataset_public.c: the public names of the writers in writer.h and npy_write.h, for <stoker/dataset.h>. */
 #include "error.h"
 #include "npy_write.h"
 #include "writers.h"

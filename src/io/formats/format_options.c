@@ -43,7 +43,7 @@ const stki_option_table *stki_source_table_at(int i)
     return group ? group->table : NULL;
 }
 
-/* "a, b": appends one. */
+/* Appends one item of a list "a, b". */
 static size_t put(char *buffer, size_t size, size_t used, const char *text)
 {
     if (used < size)
@@ -51,7 +51,7 @@ static size_t put(char *buffer, size_t size, size_t used, const char *text)
     return used < size ? used : size;
 }
 
-/* Which formats take the group: "csv, text"; cut if it does not fit. Returns the buffer. */
+/* Lists the formats that take the group: "csv, text", truncated to the buffer. Returns the buffer. */
 static const char *takers_of(const stki_source_group *group, char *buffer, size_t size)
 {
     size_t used = 0;

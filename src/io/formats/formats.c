@@ -1,5 +1,5 @@
-/* formats.c: which formats there are and how a file is recognised: by what it begins with, then by its name. One line a
- * format in the table; what is well known but has no reader is named in the refusal. */
+/* formats.c: the table of formats, one line each. Files are recognized by their first bytes, then by name. Well-known
+ * formats without a reader are named in the error. */
 #include "allocate.h"
 #include "beton.h"
 #include "csv.h"
@@ -34,7 +34,7 @@ static bool is_npy(const char *head, int64_t length)
     return begins_with(head, length, "\x93NUMPY", 6);
 }
 
-/* Whole signatures: raw data may begin with any two bytes. */
+/* Compares whole signatures, because raw data may start with any two bytes. */
 static bool is_jpeg(const char *head, int64_t length)
 {
     return begins_with(head, length, "\xff\xd8\xff", 3);
@@ -57,7 +57,7 @@ static bool is_png(const char *head, int64_t length)
         __VA_ARGS__, NULL              \
     }
 
-/* Where two could match, the first does. */
+/* The first match wins. */
 static const stki_file_format formats[] = {
     {"npy", ENDINGS(".npy"), is_npy, stki_npy_container, false, GROUPS(&stki_dtype_source, &stki_header_source)},
     {"npz", ENDINGS(".npz"), stki_npz_matches, stki_npz_container, false,
@@ -101,7 +101,7 @@ static bool is_zip(const stki_file_format *format)
     return format->matches == stki_npz_matches || format->matches == stki_pt_matches;
 }
 
-/* A file that is something else than the format's, by what it begins with. STK_OK: it may be of the format. */
+/* Fails if the first bytes identify another format. STK_OK: the file may be of this format. */
 static stk_status check_kind(const char *path, const char *head, int64_t length, const stki_file_format *format,
                              stk_error *err)
 {
@@ -126,7 +126,7 @@ static stk_status fail_unknown(const char *path, const char *head, int64_t lengt
                         kind && kind->advice[0] ? STKI_TEXT(" (%s)", kind->advice) : "");
 }
 
-/* Formats of any bytes, and text, which knows its own kinds. */
+/* Formats that accept any bytes, and text, which checks the content itself. */
 static bool takes_anything(const stki_file_format *format)
 {
     static const char *const names[] = {"raw", "text", "jsonl", "csv"};
@@ -246,7 +246,7 @@ stk_status stki_file_format_open(const stki_file_format *format, const char *pat
 
     if (status == STK_OK)
         stki_container_complete(*out);
-    /* What the reader says of damage is beside the point if the file is something else. */
+    /* If the file is of another kind, that is a better error than the damage found by the reader. */
     if ((status == STK_E_CORRUPT || status == STK_E_TRUNCATED || status == STK_E_UNSUPPORTED) &&
         !takes_anything(format) && read_head(path, head, &length, NULL) == STK_OK &&
         !(format->matches && format->matches(head, length))) {

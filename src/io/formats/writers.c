@@ -1,4 +1,4 @@
-/* writers.c: which formats of named arrays can be written. One line a format in the table. */
+/* writers.c: the table of writers of named arrays, one line per format. */
 #include "writers.h"
 #include "array_writers.h"
 #include "error.h"

@@ -1,5 +1,5 @@
-/* decode.c: which kind of image it is, and the decoder for it: jpeg_decode.c or png_decode.c. Both make pixels as they
- * are stored; image_plan.c says which ones and how they are seen upright. */
+/* decode.c: detects the kind of an image and calls its decoder, jpeg_decode.c or png_decode.c. Both return pixels as
+ * stored; image_plan.c determines which pixels, and how they are viewed upright. */
 #include "decode.h"
 #include "allocate.h"
 #include "checked.h"
@@ -28,10 +28,10 @@ struct room {
 };
 
 struct stki_decoder {
-    struct room encoded; /* of stki_decoder_room */
-    struct room cut;     /* a smaller file made of the encoded one */
-    struct room rows;    /* what a decoder needs beside the result */
-    struct room turned;  /* an image before it is turned upright */
+    struct room encoded; /* memory returned by stki_decoder_room */
+    struct room cut;     /* a smaller file cut from the encoded one */
+    struct room rows;    /* additional memory of a decoder */
+    struct room turned;  /* an image before it is rotated upright */
     bool warned;
 };
 
@@ -105,7 +105,7 @@ stk_status stki_scratch_decoder(stki_scratch *scratch, stki_decoder **out, stk_e
     return status;
 }
 
-/* ---- what it is ---- */
+/* ---- header ---- */
 
 static stk_status info_of_jpeg(const void *bytes, int64_t count, stki_image_info *out, stk_error *err)
 {
@@ -150,7 +150,7 @@ static stk_status info_of_png(const void *bytes, int64_t count, stki_image_info 
     return STK_OK;
 }
 
-/* Numbers of classes in a mask: nothing else may be taken for them. */
+/* Masks of class numbers: rejects images whose values are anything else. */
 static stk_status check_index(const void *bytes, int64_t count, enum stki_image_kind kind, stk_error *err)
 {
     stki_png_header header;
@@ -170,7 +170,7 @@ static stk_status check_index(const void *bytes, int64_t count, enum stki_image_
                         "source.color: index");
 }
 
-/* source.depth: 16. Samples of fewer bits would have to be scaled, and a field has one scale only. */
+/* source.depth: 16 rejects samples of fewer bits: these would need scaling, and a field has only one scale. */
 static stk_status check_deep(const void *bytes, int64_t count, enum stki_image_kind kind, const stki_decode_opts *opts,
                              stk_error *err)
 {
@@ -196,7 +196,7 @@ bool stki_image_is_cut(const void *bytes, int64_t count, const stki_decode_opts 
 
     if (opts->none || opts->deep || stki_image_kind_of(bytes, count, &what) != STKI_KIND_PNG)
         return false;
-    (void)stki_png_read_header(bytes, count, &header, NULL); /* may end behind its first chunk */
+    (void)stki_png_read_header(bytes, count, &header, NULL); /* `bytes` may end after the first chunk */
     return header.bits == 16;
 }
 
@@ -252,8 +252,8 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The file becomes one of the restart intervals that the part needs, and `how` says which part of that it is. It
- * includes the lines above and below the part that upsampling reads; the neighboring columns are part of it already. */
+/* Replaces the file by one with only the restart intervals that the part needs, and adjusts `how`. It includes the
+ * lines above and below the part that upsampling reads; the neighboring columns already belong to the part. */
 static stk_status cut_jpeg(stki_decoder *decoder, const void **bytes, int64_t *count, int64_t margin,
                            stki_jpeg_how *how, stk_error *err)
 {

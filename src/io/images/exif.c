@@ -1,6 +1,6 @@
 /* exif.c: EXIF data is a TIFF file without pixels: two letters for the byte order, 42, and the offset of a list of
- * 12-byte entries (tag, type, count, value), in either byte order. Only the first list matters. An orientation that
- * cannot be read means that there is none, as everywhere. */
+ * 12-byte entries (tag, type, count, value). Only the first list is read. As in other programs, an unreadable
+ * orientation is ignored. */
 #include "exif.h"
 #include "checked.h"
 #include <string.h>
@@ -13,7 +13,7 @@ struct tiff {
     bool big;
 };
 
-/* 0 where the number would not lie inside. */
+/* Returns 0 if the number is out of bounds. */
 static uint32_t number(const struct tiff *tiff, int64_t at, int size)
 {
     uint32_t value = 0;

@@ -1,5 +1,5 @@
-/* image_bytes.c: see image_bytes.h. The size of an image is remembered once it is known, as in image_reader.c; to learn
- * it, its bytes are read. */
+/* image_bytes.c: see image_bytes.h. As in image_reader.c, the size of an image is cached once known; finding it
+ * requires reading the bytes. */
 #include "image_bytes.h"
 #include "allocate.h"
 #include "decode.h"
@@ -33,7 +33,7 @@ static const struct encoded *encoded_of(const stki_reader *base)
     return (const struct encoded *)(const void *)base;
 }
 
-/* The file's bytes, in the decoder's room. */
+/* Reads the file into the decoder's memory. */
 static stk_status load(const struct encoded *e, int64_t index, stki_scratch *scratch, const void **bytes,
                        int64_t *count, stk_error *err)
 {

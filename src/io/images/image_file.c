@@ -1,5 +1,5 @@
-/* image_file.c: one image file as a container: the member "image", records of one sample. Its size is looked at when it
- * is opened (with source.decode: none not even that); it is read and decoded at each read. */
+/* image_file.c: one image file as a container: the member "image" with one sample. Opening reads the image's size
+ * (except with source.decode: none); each read decodes the file again. */
 #include "allocate.h"
 #include "error.h"
 #include "image_folder.h"
@@ -11,7 +11,7 @@
 
 struct image_file {
     stki_container base; /* first member */
-    stki_image_set set;  /* of one */
+    stki_image_set set;  /* of one image */
 };
 
 static stk_status file_reader(const stki_container *base, int64_t member, const stki_reader_opts *opts,
@@ -41,7 +41,7 @@ static void file_destroy(stki_container *base)
 static const stki_container_ops jpeg_ops = {.format = "jpeg", .reader = file_reader, .destroy = file_destroy};
 static const stki_container_ops png_ops = {.format = "png", .reader = file_reader, .destroy = file_destroy};
 
-/* The header's facts, of an image of this kind. */
+/* Reads the header of an image of this kind. */
 static stk_status info_of(const stki_file *file, const void *bytes, enum stki_image_kind kind,
                           const stki_decode_opts *opts, stki_image_info *out, stk_error *err)
 {

@@ -1,5 +1,5 @@
-/* image_folder.c: the images of a folder or a list as a container: "image" and "path" are records, "label" an array in
- * memory. What was left out is said in the warnings. */
+/* image_folder.c: the images of a folder or a list as a container: "image" and "path" are records, "label" is an array
+ * in memory. Skipped entries are reported as warnings. */
 #include "image_folder.h"
 #include "allocate.h"
 #include "error.h"
@@ -59,7 +59,7 @@ static stk_status folder_reader(const stki_container *base, int64_t member, cons
     return status;
 }
 
-/* Files that a config lists: of one shape, if all that can be read are. */
+/* Opens files listed in a config. They have a common shape if all readable ones do. */
 static stk_status files_reader(const stki_container *base, int64_t member, const stki_reader_opts *opts,
                                stki_reader **out, stk_error *err)
 {
@@ -227,7 +227,7 @@ static stk_status add_labels(struct folder *folder, stk_error *err)
     return stki_member_set_strides(member, &stride, err);
 }
 
-/* Looked at in the first image alone. */
+/* Checks only the first image. */
 static void warn_of_cut(struct folder *folder, const stki_decode_opts *decode)
 {
     char path[4096];
@@ -308,7 +308,7 @@ stk_status stki_image_files_container(char *const *paths, int64_t count, const s
     status = folder->set.root ? STK_OK : stki_fail_memory(err, 1, paths[0]);
     for (int64_t i = 0; i < count && status == STK_OK; i++)
         status = stki_image_set_add(&folder->set, "", paths[i], 0, err);
-    stki_free(folder->set.labels); /* they have none */
+    stki_free(folder->set.labels); /* no labels */
     folder->set.labels = NULL;
     if (status == STK_OK)
         status = describe(folder, opts, err);

@@ -1,11 +1,11 @@
-/* image_kind.c: JPEG and PNG images by their magic bytes; foreign_file.c knows what else there is. Image sets hold PNG
- * files under .jpg names, which are read, and WebP files, gzip files and pages of HTML that a server sent instead of an
- * image; the message says so instead of "corrupt". */
+/* image_kind.c: recognizes JPEG and PNG images by their magic bytes; foreign_file.c has other signatures. Image data
+ * sets contain PNG files named .jpg, which are read, and WebP files, gzip files or HTML error pages; these are named in
+ * the error instead of "corrupt". */
 #include "image_kind.h"
 #include "foreign_file.h"
 #include <string.h>
 
-/* Do the bytes begin as `magic` does, as far as there are any? */
+/* Whether the bytes are a prefix of `magic`, or start with it. */
 static bool begins(const char *bytes, int64_t count, const char *magic, int64_t length)
 {
     return !memcmp(bytes, magic, (size_t)(count < length ? count : length));
@@ -25,7 +25,7 @@ enum stki_image_kind stki_image_kind_of(const void *bytes, int64_t count, const 
         return STKI_KIND_JPEG;
     }
     kind = stki_file_kind_of(bytes, count, false);
-    if (kind) /* two bytes say little elsewhere */
+    if (kind) /* a two-byte match would be too weak elsewhere */
         *what = kind->what;
     else if (count >= 2 && !memcmp(bytes, "BM", 2))
         *what = "a BMP image";

@@ -1,8 +1,8 @@
-/* image_list.c: a text file that lists images, one a line: "PATH", or "PATH<TAB>LABEL" or "PATH LABEL" with a whole
- * number as the label. Either all lines have a label or none has. What stands behind the last tab is a label; without a
- * tab, what stands behind the last space is one if it is a whole number, and a path with spaces is fine. Where one
- * label behind a tab is no whole number, all labels are names of classes and stand behind tabs. Empty lines are
- * skipped. Whether the files are there shows when they are read. */
+/* image_list.c: a text file that lists one image per line: "PATH", "PATH<TAB>LABEL" or "PATH LABEL" with an integer
+ * label. Either all lines have a label or none. Text after the last tab is a label. Without a tab, text after the last
+ * space is a label if it is an integer; otherwise it belongs to the path. If any label after a tab is not an integer,
+ * all labels are class names and must follow a tab. Empty lines are skipped. Missing files are reported when they are
+ * read. */
 #include "allocate.h"
 #include "error.h"
 #include "file.h"
@@ -33,7 +33,7 @@ static bool whole_number(const char *text, int64_t *out)
     return errno == 0 && *end == '\0' && end > text;
 }
 
-/* Cuts the label off `line` where there is one. */
+/* Removes the label from `line`, if it has one. */
 static bool cut_label(char *line, int64_t *label)
 {
     char *tab = strrchr(line, '\t'), *at = tab ? tab : strrchr(line, ' ');
@@ -46,7 +46,7 @@ static bool cut_label(char *line, int64_t *label)
     return true;
 }
 
-/* Labels that are names. */
+/* Adds a line whose label is a class name. */
 static stk_status take_named(stki_image_set *set, char *line, int64_t number, const char *path, stk_error *err)
 {
     char *tab = strrchr(line, '\t'), *name = tab ? tab + 1 : NULL;
@@ -86,7 +86,7 @@ static stk_status take_line(stki_image_set *set, char *line, int64_t number, con
     return stki_image_set_add(set, "", line, label, err);
 }
 
-/* The bytes of a line without its end, and the line behind it. */
+/* Returns the length of a line without its terminator, and sets *next to the next line. */
 static size_t end_line(const char *line, char *end, char **next)
 {
     char *stop = memchr(line, '\n', (size_t)(end - line));
@@ -96,7 +96,7 @@ static size_t end_line(const char *line, char *end, char **next)
     return bytes > 0 && line[bytes - 1] == '\r' ? bytes - 1 : bytes;
 }
 
-/* The first label behind a tab that is no whole number, if there is one. */
+/* Finds the first label after a tab that is not an integer, if any. */
 static stk_status find_names(stki_image_set *set, char *text, int64_t length, stk_error *err)
 {
     char *end = text + length, *next, label[32];

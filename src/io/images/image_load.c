@@ -1,5 +1,5 @@
-/* image_load.c: open, fstat, read, close. Reading costs less than mapping a file of some 100 KB (page faults, and
- * unmapping disturbs all threads), and a file that is cut meanwhile is an error instead of a signal. */
+/* image_load.c: open, fstat, read, close. For files of about 100 KB, reading is cheaper than mapping (page faults, and
+ * munmap interrupts all threads), and a truncated file is an error instead of a signal. */
 #include "image_load.h"
 #include "allocate.h"
 #include "descriptor.h"
@@ -72,7 +72,7 @@ static stk_status read_source(const struct source *source, void *to, int64_t byt
 
         if (n < 0 && errno != EINTR)
             return fail_errno(source, errno, "cannot read");
-        if (n == 0) /* it was longer a moment ago */
+        if (n == 0) /* truncated since the fstat */
             return fail(source, STK_E_TRUNCATED, STKI_TEXT("%" PRId64, got), STKI_TEXT("%" PRId64 " bytes", bytes),
                         "the file ends too early");
         got += n > 0 ? n : 0;
@@ -118,7 +118,7 @@ static stk_status shape_of(const struct source *source, const void *bytes, int64
     return stki_fail_place(source->err, status, source->path, source->record, NULL);
 }
 
-/* Cameras put thumbnails and profiles before the size. */
+/* Reads the whole file, because thumbnails and profiles can precede the size. */
 static stk_status shape_from_all(const struct source *source, const stki_decode_opts *opts, int64_t shape[3])
 {
     void *all = stki_zalloc(source->size);
@@ -172,7 +172,7 @@ bool stki_image_load_ahead(const char *path)
     int fd = stki_descriptor_try(path, O_NONBLOCK | O_NOCTTY);
 
     if (fd < 0)
-        return true; /* the read will say why */
+        return true; /* the read reports the error */
     if (!fstat(fd, &stat) && S_ISREG(stat.st_mode) && stat.st_size > 0) {
         resident = preadv2(fd, &into, 1, stat.st_size - 1, RWF_NOWAIT) >= 0 || errno != EAGAIN;
         if (!resident)

@@ -1,4 +1,4 @@
-/* image_options.c: how images are decoded, as `source` says; the same for every format that holds images. */
+/* image_options.c: the decoding options in `source`, shared by all formats that contain images. */
 #include "decode.h"
 #include "error.h"
 #include "source.h"
@@ -49,7 +49,7 @@ static const stki_option jpeg_rows[] = {
 };
 static const stki_option_table jpeg_table = STKI_SOURCE_TABLE("JPEG", jpeg_rows);
 
-/* Options about pixels, where there are none. */
+/* Rejects options about pixels if images are not decoded. */
 static stk_status check_image(const stki_node *map, void *values, stk_error *err)
 {
     const image_options *image = values;

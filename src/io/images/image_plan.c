@@ -1,6 +1,5 @@
-/* image_plan.c: which pixels of the stored image to decode for a box of the upright one, and where in the result they
- * lie. Columns beside the box are decoded where the smoothing between pixels needs them, and stay outside of what is
- * given. */
+/* image_plan.c: computes which pixels of the stored image to decode for a box of the upright image, and where they are
+ * in the result. Columns beside the box are decoded if upsampling needs them, but are not part of the result. */
 #include "checked.h"
 #include "decode.h"
 #include "error.h"
@@ -27,7 +26,7 @@ static stki_turn turn_of(const stki_image_info *info, const stki_decode_opts *op
     return stki_exif_turn(opts->upright ? info->orientation : 1);
 }
 
-/* From the upright image to the stored one. */
+/* Converts a box of the upright image to the stored one. */
 static struct box to_stored(struct box box, stki_turn turn, int64_t height, int64_t width)
 {
     struct box stored = turn.swap ? (struct box){box.columns, box.rows} : box;
@@ -39,7 +38,7 @@ static struct box to_stored(struct box box, stki_turn turn, int64_t height, int6
     return stored;
 }
 
-/* And back. */
+/* The inverse of to_stored. */
 static struct box to_upright(struct box box, stki_turn turn, int64_t height, int64_t width)
 {
     if (turn.flip_rows)
@@ -54,7 +53,7 @@ static int64_t scaled_up(int64_t size, int64_t scale)
     return (size + scale - 1) / scale;
 }
 
-/* The pixels of the scaled image that cover `range`, of `size` pixels, and `more` on either side. */
+/* The pixels of the scaled image that cover `range` of `size` pixels, plus `more` on either side. */
 static struct range range_scaled(struct range range, int64_t scale, int64_t more, int64_t size)
 {
     int64_t first = range.first / scale - more, end = scaled_up(range.first + range.count, scale) + more;
@@ -64,15 +63,15 @@ static struct range range_scaled(struct range range, int64_t scale, int64_t more
     return (struct range){first, end - first};
 }
 
-/* A scaled image begins at the stored one's first pixel. Seen from the other end, what is scaled of a size that is no
- * multiple of 8 lies a part of a pixel further on: one more covers it. */
+/* A scaled image is aligned to the first stored pixel. If it is flipped and the size is not a multiple of the scale,
+ * pixels are offset by a fraction; one more pixel covers this. */
 static struct box box_scaled(struct box box, int64_t scale, stki_turn turn, const stki_image_info *info)
 {
     return (struct box){range_scaled(box.rows, scale, scale > 1 && turn.flip_rows, info->stored_height),
                         range_scaled(box.columns, scale, scale > 1 && turn.flip_columns, info->stored_width)};
 }
 
-/* The largest step down that leaves enough of the box. */
+/* The largest reduction that keeps enough pixels of the box. */
 static int64_t scale_of(const stki_image_info *info, const stki_decode_opts *opts, const struct box *box,
                         const stki_image_part *part)
 {
@@ -86,15 +85,15 @@ static int64_t scale_of(const stki_image_info *info, const stki_decode_opts *opt
     return scale;
 }
 
-/* `wanted` and as many columns around it as decoding it exactly needs; the left edge at a multiple of `step`. */
+/* `wanted` plus the columns needed to decode it exactly; the left edge is a multiple of `step`. */
 static struct range columns_decoded(struct range wanted, int64_t margin, int64_t step, int64_t width)
 {
     int64_t first = wanted.first > margin ? wanted.first - margin : 0, last = wanted.first + wanted.count + margin;
 
     first -= first % step;
-    last = last < first + step ? first + step : last; /* a narrower one would be upsampled in another way: */
+    last = last < first + step ? first + step : last; /* narrower images are upsampled differently */
     last = last < width ? last : width;
-    if (margin > 0 && last - first < NARROW && first >= step) /* at the right edge, too */
+    if (margin > 0 && last - first < NARROW && first >= step) /* the same at the right edge */
         first -= step;
     return (struct range){first, last - first};
 }
@@ -112,7 +111,8 @@ static stk_status check_part(const stki_image_info *info, const stki_image_part 
                         "part of the image");
 }
 
-/* `decoded` columns lie in the buffer; pixels of `kept`, in the stored image, are what comes out. */
+/* Sets offset and strides of the result: the buffer has the `decoded` columns, and the result is `kept` of the stored
+ * image. */
 static void set_place(stki_image_pixels *out, struct box kept, struct range decoded, stki_turn turn)
 {
     int64_t row = decoded.count * out->channels, column = out->channels;

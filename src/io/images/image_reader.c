@@ -1,5 +1,5 @@
-/* image_reader.c: see image_reader.h. Nothing of an image is looked at before it is asked for; its size is remembered
- * from then on (8 bytes an image, read and written without a lock: every thread writes the same). */
+/* image_reader.c: see image_reader.h. Images are not opened in advance. The size of an image is cached once known (8
+ * bytes per image, accessed without a lock, because all threads write the same value). */
 #include "image_reader.h"
 #include "allocate.h"
 #include "clock.h"
@@ -10,7 +10,7 @@
 
 enum { MOST_PATH = 4096, MOST_SIDE = 65535, PROBES = 4 };
 
-#define WARM_FOR_NS INT64_C(2000000) /* an image in memory says so for the others as long as this */
+#define WARM_FOR_NS INT64_C(2000000) /* how long a positive residency check is reused */
 
 struct images {
     stki_reader base; /* first member */
@@ -67,7 +67,7 @@ static stk_status images_shape(const stki_reader *base, int64_t index, int64_t *
     return status;
 }
 
-/* Where all images have one shape, a row is made without looking at the sample's. */
+/* If all images have one shape, rows are made without checking the sample's shape, so it is checked here. */
 static stk_status check_shape(const stki_reader *base, const char *path, int64_t index, const stk_tensor *image,
                               stk_error *err)
 {
@@ -149,7 +149,7 @@ static stk_status bytes_read(const stki_reader *base, int64_t index, const stki_
     return STK_OK;
 }
 
-/* The largest file; one that has no size fails when it is read. */
+/* The size of the largest file. Files without a size fail when they are read. */
 static int64_t largest_file(const stki_reader *base)
 {
     int64_t largest = 0, size;
@@ -167,7 +167,7 @@ static bool images_path(const stki_reader *base, int64_t index, char *buffer, in
     return index >= 0 && index < base->count && stki_image_set_path(images_of(base)->set, index, buffer, size);
 }
 
-/* Asks one of them; if it is in memory, so are most. */
+/* Checks one image; if it is in memory, most are. */
 static void images_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
 {
     const struct images *images = images_of(base);
@@ -246,7 +246,7 @@ static void describe_images(stki_reader *base, const stki_decode_opts *decode)
     base->max_bytes = decode->max_bytes > 0 ? decode->max_bytes : STKI_IMAGE_MOST_BYTES;
 }
 
-/* What one image may take, for those who estimate: that of the first one that has a size. */
+/* Sets an estimate of an image's size: that of the first readable one. */
 static void estimate(stki_reader *base)
 {
     int64_t shape[3];

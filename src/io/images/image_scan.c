@@ -1,6 +1,6 @@
-/* image_scan.c: walks a folder for image files. Folders wait on a stack and are taken in the order of their paths, so
- * that the names come out nearly sorted; they are sorted once more where that was not enough. The order never depends
- * on readdir. A folder that is reached again from inside itself (a link upwards) is not entered. */
+/* image_scan.c: finds the image files of a folder tree. Folders are visited in the order of their paths using a stack,
+ * which yields nearly sorted names; these are sorted again if necessary. The order does not depend on readdir. A folder
+ * that is its own ancestor (through a link) is skipped. */
 #include "allocate.h"
 #include "error.h"
 #include "grow.h"
@@ -27,7 +27,7 @@ struct folder {
 
 struct scan {
     stki_image_set *set;
-    struct folder *folders; /* all that were seen: a folder's ancestors are needed until its end */
+    struct folder *folders; /* all folders seen; ancestors are needed until the end */
     int64_t count, room;
     int64_t *stack, waiting, stack_room;
     stk_error *err;
@@ -73,7 +73,7 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const struct folder *)a)->path, ((const struct folder *)b)->path);
 }
 
-/* Folders [first, count) wait, the first of them on top. */
+/* Pushes folders [first, count), the first one on top. */
 static stk_status push_folders(struct scan *scan, int64_t first)
 {
     stk_status status = stki_grow(&scan->stack, &scan->stack_room, scan->waiting + scan->count - first,
@@ -103,7 +103,7 @@ static unsigned char kind_of(int fd, const struct dirent *entry)
     if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN)
         return entry->d_type;
     if (fstatat(fd, entry->d_name, &stat, 0))
-        return DT_UNKNOWN; /* a link to nothing, or to what may not be seen */
+        return DT_UNKNOWN; /* a dangling or inaccessible link */
     return S_ISDIR(stat.st_mode) ? DT_DIR : S_ISREG(stat.st_mode) ? DT_REG : DT_UNKNOWN;
 }
 
@@ -126,7 +126,7 @@ static stk_status take_entry(struct scan *scan, int64_t number, int fd, const st
         scan->set->broken += kind != DT_REG;
         return STK_OK;
     }
-    /* Whatever it is: a link to nothing fails when it is read, and is not missing without a word. */
+    /* Added whatever its kind: a dangling link fails when it is read instead of being skipped silently. */
     return stki_image_set_add(scan->set, scan->folders[number].path, name, scan->folders[number].klass, scan->err);
 }
 
@@ -233,7 +233,8 @@ static stk_status sort_names(stki_image_set *set, int64_t first, stk_error *err)
 
 /* ---- classes ---- */
 
-/* The folders of the root, which are all but the first now, are the classes: numbered by name, without the slash. */
+/* Makes classes of the subfolders of the root (all folders but the first at this point), numbered by name, without the
+ * slash. */
 static stk_status make_classes(struct scan *scan)
 {
     stki_classes *classes = &scan->set->classes;
@@ -279,7 +280,7 @@ static stk_status count_empty_classes(stki_image_set *set, stk_error *err)
     return STK_OK;
 }
 
-/* Images in class folders, and then only these; or a flat folder. */
+/* Uses only the images in class folders if there are any; otherwise the folder is flat. */
 static stk_status settle_classes(stki_image_set *set, stk_error *err)
 {
     int64_t kept = 0;
@@ -301,7 +302,7 @@ static stk_status settle_classes(stki_image_set *set, stk_error *err)
     return count_empty_classes(set, err);
 }
 
-/* ---- all of it ---- */
+/* ---- whole tree ---- */
 
 static stk_status scan_folder(struct scan *scan, int64_t number)
 {

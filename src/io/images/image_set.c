@@ -1,4 +1,5 @@
-/* image_set.c: names and labels of image files, a few bytes beside the name each, so that millions of files fit. */
+/* image_set.c: names and labels of image files, with only a few bytes of overhead per name, so that millions of files
+ * fit. */
 #include "image_set.h"
 #include "allocate.h"
 #include "error.h"

@@ -1,19 +1,19 @@
-/* jpeg_cut.c: see jpeg_cut.h. With a restart interval of n, the encoder starts afresh after every n MCUs (the unit of
- * compression, 8 x 8 pixels or, with subsampling, up to 32 x 32): it fills up the last byte, writes a marker, and
- * predicts nothing from what came before. So an interval can be moved into another image of the same tables:
+/* jpeg_cut.c: see jpeg_cut.h. With a restart interval of n, the encoder resets its state after every n MCUs (the unit
+ * of compression, 8 x 8 pixels or, with subsampling, up to 32 x 32): it pads the last byte, writes a marker and
+ * restarts its predictors. An interval can therefore be moved into another image with the same tables:
  *
  *     FF D8  tables, frame header, FF DD restart interval, FF DA scan header
  *     interval 0  FF D0  interval 1  FF D1  …  interval 8  FF D0  …  last interval  FF D9
  *
- * What is kept is a rectangle of MCUs. Where intervals divide a row of MCUs, it consists of some of each of some rows;
- * otherwise of all between two rows that begin with an interval. The frame header gets the smaller size; at the right
- * and bottom edge of the image that is the true rest instead of whole MCUs, since upsampling treats the last pixels in
- * a way of their own. Markers are numbered again. Segments that do not change pixels (EXIF, ICC profiles, comments) are
- * left out.
+ * A rectangle of MCUs is kept. If a row of MCUs is a multiple of the interval, it consists of some intervals of some
+ * rows; otherwise all intervals between two rows that start with an interval. The frame header gets the smaller size.
+ * At the right and bottom edge of the image that is the exact remaining size instead of whole MCUs, since upsampling
+ * treats the last pixels differently. Markers are renumbered. Segments that do not affect pixels (EXIF, ICC profiles,
+ * comments) are dropped.
  *
- * Inside an interval, FF stands only before 00. The markers are therefore found by a search for FF, which goes through
- * the whole file: a file with one marker too few or too many has lost data somewhere, and counting tells where only if
- * all are there. */
+ * Inside an interval, FF is always followed by 00, so markers are found by searching for FF. The search covers the
+ * whole file, because a missing or additional marker means that data was lost, and positions are only known if all
+ * markers are present. */
 #include "jpeg_cut.h"
 #include <string.h>
 
@@ -35,11 +35,11 @@ enum {
 struct cut {
     const uint8_t *from, *from_end;
     uint8_t *to;
-    uint8_t *size;                                /* of the image, in the copied frame header */
+    uint8_t *size;                                /* address of the image size in the copied frame header */
     int64_t mcu_height, mcu_width, rows, columns; /* of the image, in MCUs */
     int64_t interval, count;                      /* MCUs of an interval; intervals of the image */
-    /* Intervals stand in lines: rows of MCUs that they divide, or else one a line. Those of lines [first_line,
-     * end_line) at places [first, end) are kept. */
+    /* Lines of a_line intervals: a row of MCUs if it is a multiple of the interval, otherwise one interval. Intervals
+     * [first, end) of lines [first_line, end_line) are kept. */
     int64_t a_line, first_line, end_line, first, end;
 };
 
@@ -63,7 +63,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
 
 static void measure(struct cut *cut, const stki_jpeg_header *header)
 {
-    const bool alone = header->components == 1; /* then an MCU is a block, whatever the sampling factors */
+    const bool alone = header->components == 1; /* then an MCU is one block, regardless of the sampling factors */
 
     cut->mcu_height = alone ? 8 : 8 * header->max_v;
     cut->mcu_width = alone ? 8 : 8 * header->max_h;
@@ -81,11 +81,12 @@ static void extend(int64_t *start, int64_t *length, int64_t step, int64_t size)
     *length = (end < size ? end : size) - first;
 }
 
-/* Extends the box to whole intervals. False: decoding the whole decodes no more than that. */
+/* Extends the box to whole intervals. False: nothing is gained over decoding the whole image. */
 static bool choose(struct cut *cut, const stki_jpeg_header *header, stki_jpeg_box *box)
 {
     const bool divided = cut->columns % cut->interval == 0;
-    const int64_t step = cut->interval / common_divisor(cut->interval, cut->columns); /* rows to one that can begin */
+    const int64_t step =
+        cut->interval / common_divisor(cut->interval, cut->columns); /* distance of rows that start with an interval */
     const int64_t row = step * cut->mcu_height, column = cut->interval * cut->mcu_width;
 
     extend(&box->top, &box->height, row, header->height);
@@ -122,7 +123,7 @@ static void put_size(const struct cut *cut, const stki_jpeg_box *box)
     cut->size[3] = (uint8_t)box->width;
 }
 
-/* A segment of `length` bytes behind its marker. False: it is none that is known to be harmless. */
+/* Handles a segment of `length` bytes after its marker. False: it is not known to be harmless. */
 static bool take_segment(struct cut *cut, int marker, int64_t length)
 {
     static const uint8_t ff = 0xFF;
@@ -141,7 +142,7 @@ static bool take_segment(struct cut *cut, int marker, int64_t length)
     return true;
 }
 
-/* Up to the first interval. Stray bytes between segments are something to warn of. */
+/* Copies everything up to the first interval. Fails on stray bytes between segments, for which decoding must warn. */
 static bool copy_header(struct cut *cut, int components)
 {
     int marker = 0;
@@ -169,7 +170,7 @@ static bool copy_header(struct cut *cut, int components)
 
 /* ---- intervals ---- */
 
-/* The FF of the next marker, which is not 00 and no other FF. NULL: there is none. */
+/* Finds the FF of the next marker, skipping FF 00 and fill bytes; NULL: none. */
 static const uint8_t *next_marker(const uint8_t *at, const uint8_t *end)
 {
     while (at < end && (at = memchr(at, 0xFF, (size_t)(end - at))) && end - at > 1) {
@@ -180,7 +181,7 @@ static const uint8_t *next_marker(const uint8_t *at, const uint8_t *end)
     return NULL;
 }
 
-/* False: an interval has no marker behind it, or not the one that it should have. */
+/* False: the marker after an interval is missing or wrong. */
 static bool copy_intervals(struct cut *cut)
 {
     int64_t line = 0, place = 0;

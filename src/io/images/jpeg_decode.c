@@ -1,12 +1,12 @@
-/* jpeg_decode.c: one image through libjpeg-turbo's libjpeg interface: accurate inverse DCT and smooth ("fancy")
- * upsampling unless told otherwise, which gives the same bits in all its versions.
+/* jpeg_decode.c: decodes one image with libjpeg-turbo's libjpeg interface: accurate inverse DCT and smooth ("fancy")
+ * upsampling by default, which give the same result in all of its versions.
  *
- * Each image gets a decompressor of its own: tables of an earlier image would otherwise serve a later one that lacks
- * them, and after an error nothing has to be repaired. It costs less than a microsecond.
+ * Each image gets a new decompressor, which takes less than a microsecond: otherwise an image without tables would use
+ * those of an earlier image, and errors would require a cleanup.
  *
- * Errors leave libjpeg by longjmp; everything that has to survive it lies in struct job. A warning ends the decode at
- * once unless it is accepted. Rows above the part are skipped, columns beside it are not transformed, rows below it are
- * not read: a fault there is not seen. */
+ * Errors leave libjpeg by longjmp; all state that must survive is in struct job. A warning aborts decoding unless it is
+ * accepted. Rows above the part are skipped, columns beside it are not transformed, and rows below it are not read, so
+ * errors there are not detected. */
 #include "jpeg_decode.h"
 #include "error.h"
 #include "jpeg_library.h"
@@ -59,7 +59,7 @@ static void on_message(j_common_ptr d, int level)
     struct job *job = d->client_data;
 
     if (level >= 0)
-        return; /* what it tells about good images */
+        return; /* traces also occur for valid images */
     if (!job->how->accept_warnings)
         leave(job);
     job->warnings++;
@@ -85,7 +85,7 @@ static void start(struct job *job)
     job->errors.error_exit = on_error;
     job->errors.emit_message = on_message;
     d->client_data = job;
-    jpeg_create_decompress(d); /* clears d but for err and client_data */
+    jpeg_create_decompress(d); /* clears d except err and client_data */
     d->progress = &job->progress;
     job->progress.progress_monitor = on_progress;
     jpeg_mem_src(d, job->bytes, (unsigned long)job->count);
@@ -126,8 +126,8 @@ static void cut(struct job *job)
         (void)jpeg_skip_scanlines(d, (JDIMENSION)how->top);
 }
 
-/* Files of Adobe programs hold inverted values, others do not exist; libjpeg gives them as they are. In 8 bits as
- * Pillow does it: with k = 255 - K, a channel is k - C * k / 255, rounded. */
+/* CMYK files are written by Adobe programs, which invert the values; libjpeg returns them as they are. In 8 bits, as in
+ * Pillow: with k = 255 - K, a channel is k - C * k / 255, rounded. */
 static uint8_t ink_on_paper(uint8_t stored, uint8_t k)
 {
     int m = (255 - stored) * k + 128;
@@ -194,7 +194,7 @@ static stk_status decode(struct job *job)
     else
         read_rows(job);
     if (d->output_scanline == d->output_height)
-        (void)jpeg_finish_decompress(d); /* reads up to the end mark */
+        (void)jpeg_finish_decompress(d); /* reads up to the EOI marker */
     return STK_OK;
 }
 

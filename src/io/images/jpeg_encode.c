@@ -1,10 +1,10 @@
-/* jpeg_encode.c: see jpeg_encode.h. The counterpart of jpeg_decode.c, with the same way out of libjpeg's errors: they
- * leave by longjmp, and all that has to survive lies in struct job.
+/* jpeg_encode.c: see jpeg_encode.h. As in jpeg_decode.c, errors leave libjpeg by longjmp, and all state that must
+ * survive is in struct job.
  *
- * The forward DCT is the accurate one (islow), whose results are the same in all of libjpeg-turbo's versions and on all
- * its kinds of processors. Each image gets a compressor of its own, so that nothing of one can reach another. The file
- * is written into memory of the caller's that only grows: a compressed image is small beside its pixels, and the worst
- * case (several times as large) is not worth reserving. */
+ * The forward DCT is the accurate one (islow), whose results are the same in all versions of libjpeg-turbo and on all
+ * processors. Each image gets a new compressor, so that no state carries over. The output buffer belongs to the caller
+ * and grows as needed: a compressed image is much smaller than its pixels, so the worst case (several times as large)
+ * is not reserved. */
 #include "jpeg_encode.h"
 #include "allocate.h"
 #include "error.h"
@@ -42,10 +42,10 @@ static void on_error(j_common_ptr c)
 static void on_message(j_common_ptr c, int level)
 {
     if (level < 0)
-        on_error(c); /* a compressor has nothing to warn of; should one, then nothing doubtful is written */
+        on_error(c); /* compressors do not warn; if one did, the result would be doubtful */
 }
 
-/* ---- where the bytes go ---- */
+/* ---- destination ---- */
 
 static stki_jpeg_target *target_of(j_compress_ptr c)
 {
@@ -77,7 +77,7 @@ static void begin_file(j_compress_ptr c)
         grow(c);
 }
 
-/* Called when the buffer is full, whatever free_in_buffer says by then. */
+/* Called when the buffer is full; free_in_buffer must be ignored. */
 static boolean go_on(j_compress_ptr c)
 {
     grow(c);
@@ -118,7 +118,7 @@ static void start(struct job *job)
     job->errors.error_exit = on_error;
     job->errors.emit_message = on_message;
     c->client_data = job;
-    jpeg_create_compress(c); /* clears c but for err and client_data */
+    jpeg_create_compress(c); /* clears c except err and client_data */
     stki_jpeg_write_to(c, &job->target, job->room);
 }
 

@@ -3,9 +3,9 @@
  *     FF D8                       start
  *     FF MM LL LL …               a segment: marker, length (with its own two bytes, big-endian), data
  *
- * Any number of FF may stand before a marker. What is inside a segment is never searched for markers: a thumbnail in
- * APP1 is a whole JPEG image. Bytes between segments that belong to nobody are skipped here, as libjpeg does; decoding
- * then warns of them. */
+ * Any number of FF bytes may precede a marker. The inside of a segment is never searched for markers, because a
+ * thumbnail in APP1 is a whole JPEG image. As in libjpeg, stray bytes between segments are skipped; decoding warns
+ * about them. */
 #include "jpeg_header.h"
 #include "checked.h"
 #include "error.h"
@@ -48,7 +48,7 @@ static stk_status fail_end(const struct walk *walk, const char *what)
     return fail(walk, STK_E_TRUNCATED, walk->at, STKI_TEXT("%" PRId64 " bytes", walk->count), NULL, what);
 }
 
-/* Moves behind the next marker. */
+/* Advances past the next marker. */
 static stk_status next_marker(struct walk *walk, int *marker)
 {
     const uint8_t *bytes = walk->bytes;
@@ -110,7 +110,7 @@ static stk_status read_components(struct walk *walk, const uint8_t *data)
     return STK_OK;
 }
 
-/* A frame header: bits, height, width, components and (number, sampling, table) of each. */
+/* Parses a frame header: bits, height, width, components and, for each, number, sampling and table. */
 static stk_status read_frame(struct walk *walk, int marker, const uint8_t *data, int64_t length)
 {
     stki_jpeg_header *out = walk->out;
@@ -152,7 +152,7 @@ static void read_exif(struct walk *walk, const uint8_t *data, int64_t length)
     walk->out->orientation = stki_exif_orientation(data + 6, length - 6);
 }
 
-/* One segment, `at` behind its marker. */
+/* Reads one segment; `at` is after its marker. */
 static stk_status read_segment(struct walk *walk, int marker)
 {
     const uint8_t *data = walk->bytes + walk->at + 2;
@@ -198,7 +198,7 @@ stk_status stki_jpeg_look(const void *bytes, int64_t count, stki_jpeg_header *ou
             return fail(&walk, STK_E_CORRUPT, walk.at - 2, marker == EOI ? "its end" : "a second start", "a scan",
                         "the image has no pixels");
         if (marker == TEM || (marker >= RST0 && marker <= RST7))
-            continue; /* these have no length */
+            continue; /* markers without a length */
         status = read_segment(&walk, marker);
         if (status != STK_OK)
             return status;
@@ -221,7 +221,7 @@ stk_status stki_jpeg_read_header(const void *bytes, int64_t count, stki_jpeg_hea
         "the image is a special JPEG");
 }
 
-/* Each block of the image takes a code of at least one bit in some scan. An arithmetic coder can do with less. */
+/* Each block takes at least one bit in some scan; arithmetic coding can use less. */
 int64_t stki_jpeg_least_bytes(const stki_jpeg_header *header)
 {
     int64_t down = (header->height + 8 * header->max_v - 1) / (8 * header->max_v);

@@ -1,8 +1,8 @@
-/* jpeg_transcode.c: see jpeg_transcode.h. A decompressor reads the coefficients of all scans into arrays of libjpeg's
- * own, from which a compressor writes one scan. Errors of the two leave by longjmp; everything that has to survive lies
- * in struct job. What the decompressor fails with is wrong with the image. What the compressor fails with cannot be
- * written as one baseline scan (an MCU of too many blocks, tables that change between scans): such an image stays as it
- * is. */
+/* jpeg_transcode.c: see jpeg_transcode.h. A decompressor reads the coefficients of all scans into libjpeg's arrays,
+ * from which a compressor writes a single scan. Errors leave libjpeg by longjmp; all state that must survive is in
+ * struct job. An error of the decompressor means that the image is damaged. An error of the compressor means that it
+ * cannot be written as one baseline scan (an MCU with too many blocks, tables that change between scans); such an image
+ * is kept unchanged. */
 #include "jpeg_transcode.h"
 #include "decode.h"
 #include "error.h"
@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <setjmp.h>
 
-/* Coefficients lie in memory: two bytes for each sample of each component. */
+/* Coefficients are kept in memory, two bytes per sample and component. */
 #define MOST_PIXELS (INT64_C(1) << 28)
 
 struct job {
@@ -71,13 +71,13 @@ static void start(struct job *job)
     job->errors.error_exit = on_error;
     job->errors.emit_message = on_message;
     job->d.client_data = job->c.client_data = job;
-    jpeg_create_decompress(&job->d); /* both clear their struct but for err and client_data */
+    jpeg_create_decompress(&job->d); /* both clear their struct except err and client_data */
     jpeg_create_compress(&job->c);
     job->d.progress = &job->progress;
     job->progress.progress_monitor = on_progress;
 }
 
-/* Without its last scans, a progressive image is smoothed when it is decoded; baseline ones never are. */
+/* Progressive images without their last scans are smoothed by the decoder; baseline images never are. */
 static bool lacks_scans(const struct jpeg_decompress_struct *d)
 {
     for (int i = 0; d->progressive_mode && i < d->num_components; i++)
@@ -108,7 +108,7 @@ static void write_all(struct job *job, jvirt_barray_ptr *coefficients)
     c->optimize_coding = TRUE;
     c->restart_interval =
         (unsigned)stki_jpeg_interval(((int64_t)job->d.image_width + column - 1) / column, job->restart);
-    c->write_JFIF_header = c->write_Adobe_marker = FALSE; /* as they were, if they were */
+    c->write_JFIF_header = c->write_Adobe_marker = FALSE; /* copied with the other markers, if present */
     stki_jpeg_write_to(c, &job->target, job->room);
     jpeg_write_coefficients(c, coefficients);
     for (jpeg_saved_marker_ptr m = job->d.marker_list; m; m = m->next)

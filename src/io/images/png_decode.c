@@ -1,5 +1,5 @@
-/* png_decode.c: one image through libspng, row by row so that the rows above a part need no memory and those below it
- * are not inflated; interlaced images as a whole. libspng takes its memory from the library's own allocator. */
+/* png_decode.c: decodes one image with libspng, row by row, so that rows above a part need no memory and rows below it
+ * are not inflated. Interlaced images are decoded as a whole. libspng uses the library's allocator. */
 #include "png_decode.h"
 #include "allocate.h"
 #include "error.h"
@@ -10,12 +10,12 @@
 #include <zlib.h>
 
 enum {
-    MOST_CHUNK_BYTES = 64 << 20, /* of a chunk that holds no pixels, and of all of them that libspng keeps */
+    MOST_CHUNK_BYTES = 64 << 20, /* limit of a chunk without pixels, and of all such chunks that libspng keeps */
     SIGNATURE = 8,               /* bytes */
-    CHUNK_AROUND = 12            /* bytes of a chunk besides its data: length, type, sum */
+    CHUNK_AROUND = 12            /* bytes of a chunk besides its data: length, type, CRC */
 };
 
-/* zlib, below libspng, reports a lack of memory as a broken stream. */
+/* Set if an allocation failed, because zlib inside libspng reports that as a broken stream. */
 static _Thread_local bool out_of_memory;
 
 static void *note(void *block)
@@ -56,7 +56,7 @@ static int64_t number(const uint8_t *bytes)
     return (int64_t)bytes[0] << 24 | bytes[1] << 16 | bytes[2] << 8 | bytes[3];
 }
 
-/* The offset of what is broken, as near as can be told: the first chunk that is cut or has a wrong sum, else the
+/* The approximate offset of the damage: the first chunk that is truncated or has a wrong CRC, else the first chunk of
  * pixels. */
 static int64_t broken_at(const uint8_t *bytes, int64_t count)
 {
@@ -92,7 +92,7 @@ static void to_gray(const uint8_t *from, uint8_t *to, int64_t pixels)
         to[i] = (uint8_t)((from[0] * 19595 + from[1] * 38470 + from[2] * 7471 + 32768) >> 16);
 }
 
-/* Samples of fewer than 8 bits lie packed, the first in the highest bits. */
+/* Unpacks samples of fewer than 8 bits; the first one is in the highest bits. */
 static void unpack(const uint8_t *from, uint8_t *to, int64_t pixels, int bits)
 {
     const int mask = (1 << bits) - 1, each = 8 / bits;
@@ -101,7 +101,7 @@ static void unpack(const uint8_t *from, uint8_t *to, int64_t pixels, int bits)
         to[i] = (uint8_t)(from[i / each] >> (8 - bits - i % each * bits) & mask);
 }
 
-/* Samples of 16 bits without alpha; gray ones of one channel or of three alike. */
+/* Stores 16-bit samples without alpha; gray from one channel or from three equal ones. */
 static void keep_deep(const uint8_t *from, uint8_t *to, int64_t pixels, int in, int out)
 {
     for (int64_t i = 0; i < pixels; i++, from += 2 * in)
@@ -114,7 +114,7 @@ static int64_t stored_row(const stki_png_header *header)
     return (header->width * header->bits * (header->palette ? 1 : header->channels) + 7) / 8;
 }
 
-static int64_t row_of(const stki_png_header *header, const stki_png_how *how) /* bytes, as libspng gives it */
+static int64_t row_of(const stki_png_header *header, const stki_png_how *how) /* in bytes, as returned by libspng */
 {
     return how->index || how->deep ? stored_row(header) : header->width * 3;
 }
@@ -134,7 +134,7 @@ static int format_of(const stki_png_how *how)
     return how->index || how->deep ? SPNG_FMT_PNG : SPNG_FMT_RGB8;
 }
 
-/* One row, as libspng gives it, to what was asked for. */
+/* Converts a row from libspng's format to the requested one. */
 static void narrow(const stki_png_header *header, const stki_png_how *how, const uint8_t *from, uint8_t *to)
 {
     if (how->index)
@@ -145,7 +145,7 @@ static void narrow(const stki_png_header *header, const stki_png_how *how, const
         to_gray(from, to, header->width);
 }
 
-/* Row `y` of the image in turn; `into` has room for it. */
+/* Decodes the next row, `y`; `into` has room for it. */
 static int decode_row(spng_ctx *ctx, const stki_png_header *header, const stki_png_how *how, int64_t y, uint8_t *into)
 {
     int code = spng_decode_row(ctx, into, (size_t)row_of(header, how));
@@ -175,7 +175,7 @@ static int decode_whole(spng_ctx *ctx, const stki_png_header *header, const stki
     const int64_t row = row_of(header, how);
     int code;
 
-    if (how->index) /* libspng sets the bits of packed samples of each pass, and clears none */
+    if (how->index) /* for packed samples libspng only sets bits in each pass */
         memset(room, 0, (size_t)(row * header->height));
     code = spng_decode_image(ctx, is_narrowed(how) ? room : to, (size_t)(row * header->height), format_of(how), 0);
 
@@ -206,7 +206,7 @@ static int decode(spng_ctx *ctx, const void *bytes, int64_t count, const stki_pn
     else if (!code)
         code = decode_rows(ctx, header, how, to, room);
     if (!code && how->top + how->height == header->height)
-        code = spng_decode_chunks(ctx); /* up to the end mark */
+        code = spng_decode_chunks(ctx); /* up to IEND */
     return code;
 }
 

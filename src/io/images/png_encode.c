@@ -1,5 +1,5 @@
-/* png_encode.c: see png_encode.h. Rows are filtered as libspng chooses, which is the usual sum of differences; memory
- * comes from the library's own allocator, and what libspng hands over is a block of it. */
+/* png_encode.c: see png_encode.h. Row filters are chosen by libspng (minimum sum of absolute differences). Memory,
+ * including the result, comes from the library's allocator. */
 #include "png_encode.h"
 #include "allocate.h"
 #include "error.h"
@@ -24,7 +24,7 @@ static void *allocate_array(size_t count, size_t bytes)
     return stki_zalloc_array((int64_t)count, (int64_t)bytes);
 }
 
-/* Nothing but memory can be lacking: sizes have been checked, and there is no input to be wrong. */
+/* The only possible error is lack of memory: sizes have been checked, and there is no input that could be wrong. */
 static stk_status fail(int code, stk_error *err)
 {
     const stk_status status = code == SPNG_EMEM || code == SPNG_EZLIB_INIT ? STK_E_MEMORY : STK_E_UNSUPPORTED;

@@ -3,7 +3,7 @@
  *     89 50 4E 47 0D 0A 1A 0A     signature
  *     LL LL LL LL TT TT TT TT …   a chunk: length of the data (big-endian), type, data, CRC of type and data
  *
- * IHDR comes first, IDAT holds the pixels. CRCs are left to the decoder, which reads all of it again. */
+ * IHDR comes first, IDAT has the pixels. CRCs are not checked here, because the decoder checks them. */
 #include "png_header.h"
 #include "checked.h"
 #include "error.h"
@@ -42,7 +42,7 @@ static bool bits_fit(int bits, int type)
     }
 }
 
-/* The data of IHDR, at offset 16: width, height, bits, type, compression, filter, interlace. */
+/* Parses the data of IHDR, at offset 16: width, height, bits, type, compression, filter, interlace. */
 static stk_status read_ihdr(const uint8_t *data, stki_png_header *out, stk_error *err)
 {
     int bits = data[8], type = data[9];
@@ -106,7 +106,7 @@ stk_status stki_png_read_header(const void *bytes, int64_t count, stki_png_heade
     }
 }
 
-/* Deflate makes at most 1032 bytes of one. Each row has a byte for its filter. */
+/* Deflate expands by a factor of at most 1032. Each row has one byte for its filter. */
 int64_t stki_png_least_bytes(const stki_png_header *header)
 {
     int64_t row, all;
