@@ -1,10 +1,11 @@
-/* chunk_cache.c: see chunk_cache.h. One table of all chunks under one lock, which is held for a few instructions and
- * for allocating or freeing a block, never while a chunk is decoded. A chunk's block is a storage: the cache holds one
- * reference, and since new ones are given out under the lock only, a chunk with one reference is in nobody's use.
+/* chunk_cache.c: see chunk_cache.h. All chunks are in one hash table under one lock, which is held for a few
+ * instructions and for allocating or freeing a block, but not while a chunk is decoded. A chunk's block is a storage of
+ * which the cache holds one reference. New references are only taken under the lock, so a chunk with one reference is
+ * unused.
  *
- * The list of chunks runs from the next to go to the last. A chunk that is asked for moves to its end; one that has
- * served every sample in it moves to its front, so that in an order by chunks its block is still in the processor's
- * cache when it is written again, and the chunks of earlier passes stay. */
+ * The chunks also form an eviction list. A requested chunk moves to the end. A chunk that has delivered all its samples
+ * moves to the front: in an order by chunks its block is then reused while it is still in the CPU cache, and the chunks
+ * of earlier passes stay. */
 #include "chunk_cache.h"
 #include "allocate.h"
 #include "clock.h"
@@ -20,7 +21,7 @@ enum { FIRST_BUCKETS = 256, FAILED = 8 };
 #define PATIENCE_NS (120 * STKI_SECOND)
 
 struct entry {
-    struct entry *next; /* of the bucket */
+    struct entry *next; /* in the bucket */
     struct entry *before, *after;
     stki_chunk_user *user;
     int64_t number, served;
@@ -37,29 +38,29 @@ struct cache {
     int64_t budget, bytes;
     struct entry **buckets;
     int64_t bucket_count, entry_count;
-    struct entry ends; /* of the list: ends.after goes next */
+    struct entry ends; /* head of the eviction list: ends.after is evicted next */
 };
 
 struct stki_chunk_user {
     struct cache *cache;
-    stki_chunk_user *next, *before; /* of the cache's users */
+    stki_chunk_user *next, *before; /* list of the cache's users */
     int64_t budget, chunk_bytes;
-    int64_t salt; /* spreads the users over the buckets */
+    int64_t salt; /* makes chunks of different users hash differently */
     struct failed {
         stk_error why;
         int64_t number;
-    } failed[FAILED]; /* broken chunks, so that one is not decoded again for each of its samples */
+    } failed[FAILED]; /* undecodable chunks, which are not decoded again for each sample */
     int failed_count;
     stki_counter decoded, found, waited;
 };
 
-/* The process's cache, while anybody uses it. */
+/* The cache of the process; it exists while it has users. */
 static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cache *the_cache;
 static int64_t next_salt;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* ---- fork: the child begins without a cache ---- */
+/* ---- fork: the child starts without a cache ---- */
 
 static void before_fork(void)
 {
@@ -131,7 +132,7 @@ static void take_from_bucket(struct cache *cache, struct entry *entry)
     *at = entry->next;
 }
 
-/* Twice the buckets; it may stay as it is where there is no memory. */
+/* Doubles the number of buckets; keeps them if out of memory. */
 static void grow(struct cache *cache)
 {
     struct entry **wider = stki_zalloc_array(cache->bucket_count * 2, sizeof *wider);
@@ -159,18 +160,18 @@ static void free_entry(struct entry *entry)
     stki_free(entry);
 }
 
-/* ---- room ---- */
+/* ---- memory ---- */
 
 static struct entry *next_to_go(struct cache *cache)
 {
     for (struct entry *e = cache->ends.after; e != &cache->ends; e = e->after)
-        /* Pairs with the release of its last user: its block is written next. */
+        /* Pairs with the release by the last user, because the block is overwritten next. */
         if (!e->filling && atomic_load_explicit(&e->storage->refs, memory_order_acquire) == 1)
             return e;
     return NULL;
 }
 
-/* An entry with a block of `bytes`: that of a chunk that goes, where it has the size, else a fresh one. */
+/* Returns an entry with a block of `bytes`: that of an evicted chunk if it has this size, otherwise a new one. */
 static stk_status make_room(struct cache *cache, int64_t bytes, struct entry **out, stk_error *err)
 {
     struct entry *entry = NULL;
@@ -180,7 +181,7 @@ static stk_status make_room(struct cache *cache, int64_t bytes, struct entry **o
         struct entry *going = next_to_go(cache);
 
         if (!going)
-            break; /* all in use: beyond the budget, by what the threads hold at once */
+            break; /* all chunks are in use: exceeds the budget by what threads currently hold */
         drop(cache, going);
         if (going->bytes == bytes) {
             *out = going;
@@ -223,7 +224,7 @@ static stk_status begin_entry(stki_chunk_user *user, int64_t number, struct entr
     return STK_OK;
 }
 
-/* ---- asking ---- */
+/* ---- lookup ---- */
 
 static void serve(struct cache *cache, struct entry *entry, int64_t uses, stk_storage **out)
 {
@@ -256,7 +257,7 @@ static void note_failed(stki_chunk_user *user, int64_t number, const stk_error *
         user->failed_count = FAILED;
 }
 
-/* Called with the lock held, and returns so. */
+/* Called and returns with the lock held; releases it while decoding. */
 static stk_status fill_entry(struct cache *cache, struct entry *entry, stki_chunk_fill fill, const void *context,
                              stk_error *err)
 {
@@ -376,7 +377,7 @@ static void destroy_cache(struct cache *cache)
     stki_free(cache);
 }
 
-/* The largest budget of all users, with the lock held. */
+/* Sets the budget to the largest one of all users. Called with the lock held. */
 static void set_budget(struct cache *cache)
 {
     cache->budget = 0;

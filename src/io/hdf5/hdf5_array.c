@@ -1,5 +1,5 @@
-/* hdf5_array.c: one HDF5 data set as an array: contiguous data where it lies in the file, what was never written as one
- * fill value with strides of 0, everything else unpacked into memory. See hdf5_reader.h. */
+/* hdf5_array.c: one HDF5 data set as an array. Contiguous data is used in place; data that was never written is one
+ * fill value with strides of 0; everything else is unpacked into memory. See hdf5_reader.h. */
 #include "checked.h"
 #include "error.h"
 #include "hdf5_chunks.h"
@@ -21,7 +21,7 @@ stk_status stki_hdf5_check_limit(const stki_hdf5_dataset *d, const stki_reader_o
                         "%s: the whole of it in memory", d->name);
 }
 
-/* One element for all of them. */
+/* An array whose elements all share one fill value. */
 static stk_status array_of_fill(const stki_hdf5_dataset *d, stki_array *out, stk_error *err)
 {
     stk_status status = stk_storage_create(NULL, d->type.bytes, &out->memory, err);

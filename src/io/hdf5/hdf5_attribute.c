@@ -1,6 +1,6 @@
 /* hdf5_attribute.c: one attribute that is a number or a short text. See hdf5_parse.h.
  *
- *     attribute (IV.A.2.m): u8 version, u8 flags (1: the datatype lies elsewhere, 2: the dataspace), u16 bytes of the
+ *     attribute (IV.A.2.m): u8 version, u8 flags (1: shared datatype, 2: shared dataspace), u16 bytes of the
  *         name, u16 of the datatype, u16 of the dataspace, (version 3: u8), name, datatype, dataspace, each in whole
  *         multiples of 8 bytes in version 1; data
  *     attribute info (IV.A.2.v): u8 0, u8 flags, u16 if flags & 1, u64 fractal heap, u64 B-tree by name
@@ -22,7 +22,7 @@ static int64_t padded(int64_t bytes, int version)
     return version == 1 ? stki_round_up(bytes, 8) : bytes;
 }
 
-/* Fixed text (class 3, IV.A.2.d) of one element. */
+/* A single fixed-length string (class 3, IV.A.2.d). */
 static bool decode_text(stki_hdf5_cursor type, stki_hdf5_cursor data, stki_hdf5_attribute *out)
 {
     const int first = (int)stki_hdf5_take(&type, 1);
@@ -38,7 +38,7 @@ static bool decode_text(stki_hdf5_cursor type, stki_hdf5_cursor data, stki_hdf5_
     return true;
 }
 
-/* Whole numbers and floats (classes 0 and 1). */
+/* Integers and floats (classes 0 and 1). */
 static bool decode_number(stki_hdf5_cursor type, stki_hdf5_cursor data, stki_hdf5_attribute *out)
 {
     stki_hdf5_type about;
@@ -50,7 +50,7 @@ static bool decode_number(stki_hdf5_cursor type, stki_hdf5_cursor data, stki_hdf
     return true;
 }
 
-/* STK_END: this is it. */
+/* STK_END: found. */
 static stk_status take(void *context, stki_hdf5_cursor c, stk_error *err)
 {
     const struct looking *looking = context;

@@ -1,8 +1,8 @@
-/* hdf5_cf.c: the attributes by which NetCDF files pack numbers (CF conventions, section 8.1, and _Unsigned of the
- * NetCDF users' guide), undone as the samples are read: value * scale_factor + add_offset, and NaN where the stored
- * value is _FillValue or missing_value. Computed in double precision, two roundings, then rounded to the type that is
- * delivered. _Unsigned comes first: "true" takes signed integers, fill values included, for unsigned ones of the same
- * bits, "false" the other way round. It says nothing about numbers that are no integers. */
+/* hdf5_cf.c: applies the attributes with which NetCDF files pack numbers (CF conventions, section 8.1, and _Unsigned of
+ * the NetCDF users' guide): value * scale_factor + add_offset, and NaN if the stored value is _FillValue or
+ * missing_value. The arithmetic has double precision with two roundings, and the result is rounded to the delivered
+ * type. _Unsigned is applied first: "true" interprets signed integers, including fill values, as unsigned ones with the
+ * same bits, "false" the reverse. It does not affect other types. */
 #include "allocate.h"
 #include "error.h"
 #include "hdf5_reader.h"
@@ -19,7 +19,7 @@ struct attribute {
 
 struct packing {
     struct attribute scale, offset, fill, missing;
-    stk_dtype stored; /* what the stored bits are, by _Unsigned */
+    stk_dtype stored; /* type of the stored values after _Unsigned */
     bool computes;    /* false: the stored numbers are the values */
 };
 
@@ -38,14 +38,14 @@ struct cf {
 
 /* ---- attributes ---- */
 
-/* True: it was read past the library, or is not there. */
+/* True: the attribute was read without the library, or is missing. */
 static bool parse_attribute(const stki_hdf5_dataset *d, const char *name, stki_hdf5_attribute *out)
 {
     return stki_hdf5_file_parsed(d->home) &&
            stki_hdf5_attribute_find(&d->home->super, d->header, name, out, NULL) == STK_OK;
 }
 
-/* Inside enter and leave. */
+/* Called between enter and leave. */
 static stk_status ask_attribute(const stki_hdf5_dataset *d, const char *name, struct attribute *out, stk_error *err)
 {
     hid_t attribute, space;
@@ -88,7 +88,7 @@ static stk_status read_attribute(const stki_hdf5_dataset *d, const char *name, s
 
 enum { TEXT_ROOM = 16 };
 
-/* A short text; "?" if it is none, or a long one. Inside enter and leave. */
+/* Reads a short string; "?" if it is long or not a string. Called between enter and leave. */
 static void ask_text(hid_t attribute, char text[TEXT_ROOM])
 {
     hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
@@ -113,7 +113,7 @@ static void ask_text(hid_t attribute, char text[TEXT_ROOM])
         (void)H5Tclose(type);
 }
 
-/* In lower case; "" if the attribute is not there. */
+/* Reads a string in lower case; "" if the attribute is missing. */
 static stk_status read_text(const stki_hdf5_dataset *d, const char *name, char text[TEXT_ROOM], stk_error *err)
 {
     stki_hdf5_attribute parsed;
@@ -171,7 +171,7 @@ static stk_status read_sign(const stki_hdf5_dataset *d, stk_dtype *stored, stk_e
     return STK_OK;
 }
 
-/* The number of the same bits in the type `to`, which has the other sign. */
+/* Reinterprets the bits in the type `to`, which has the other sign. */
 static void take_sign(struct attribute *fill, stk_dtype from, stk_dtype to)
 {
     const double all = ldexp(1, 8 * (int)stk_dtype_size(to));
@@ -204,7 +204,7 @@ static stk_status read_packing(const stki_hdf5_dataset *d, struct packing *out, 
     return STK_OK;
 }
 
-/* Of values that are computed. */
+/* The dtype of computed values. */
 static stk_dtype unpacked_dtype(stk_dtype stored)
 {
     switch (stored) {
@@ -235,7 +235,7 @@ static void unpack(const struct packing *p, double *values, int64_t count)
     }
 }
 
-/* The values of `stored`, row-major, into `to`, which has room for f64. */
+/* Computes the values of `stored`, row-major, in `to`, which has room for f64. */
 static stk_status compute(const struct packing *p, const stk_tensor *stored, void *to, stk_error *err)
 {
     int64_t strides[STK_MAX_DIMS], bytes, count = stk_tensor_numel(stored);
@@ -246,7 +246,8 @@ static stk_status compute(const struct packing *p, const stk_tensor *stored, voi
     stki_copy_strided(to, STK_F64, strides, stored->data, p->stored, stored->strides,
                       (stored->flags & STK_TENSOR_SWAPPED) != 0, stored->ndim, stored->shape);
     unpack(p, to, count);
-    if (unpacked_dtype(p->stored) == STK_F32) { /* in place: an element is written where only earlier ones were read */
+    if (unpacked_dtype(p->stored) ==
+        STK_F32) { /* in place: element i overwrites only bytes of elements that have been read */
         const double *from = to;
         for (int64_t i = 0; i < count; i++) {
             float x = (float)from[i];
@@ -341,7 +342,7 @@ static void cf_destroy(stki_reader *base)
 static const stki_reader_ops cf_ops = {
     .format = "hdf5", .read = cf_read, .will_need = cf_will_need, .destroy = cf_destroy};
 
-/* Where nothing is computed, samples are the inner reader's with another dtype. */
+/* If nothing is computed, samples are those of the inner reader with another dtype. */
 static stk_status signed_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
                               stk_tensor *out, stk_error *err)
 {
@@ -380,7 +381,7 @@ static stk_status describe(struct cf *cf, stk_error *err)
     cf->base.base = NULL;
     cf->base.unit_base = NULL;
     cf->base.sample_stride = 0;
-    if (inner->max_bytes == 0) /* an axis of no elements */
+    if (inner->max_bytes == 0) /* an empty axis */
         return stki_row_major(cf->base.dtype, inner->ndim, inner->shape, cf->base.strides, &(int64_t){0}, err);
     return stki_row_major(cf->base.dtype, inner->ndim, inner->shape, cf->base.strides, &cf->base.max_bytes, err);
 }

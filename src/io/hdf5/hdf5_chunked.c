@@ -1,12 +1,13 @@
-/* hdf5_chunked.c: a chunked data set as samples. Two shapes of it:
+/* hdf5_chunked.c: a chunked data set as samples. There are two cases.
  *
- * In one chunk: no sample reaches over the edge of a chunk, because chunks span all other axes. A sample is then a
- * view: of the mapping where the chunk is stored as it is, else of the decoded chunk in the cache, which it keeps
- * alive. Chunks of one sample are decoded into the worker's own memory, as nobody else will ask for them.
+ * Samples in one chunk: chunks span all axes except that of the samples, so no sample crosses a chunk boundary. A
+ * sample is a view of the mapping if the chunk is stored as it is, otherwise of the decoded chunk in the cache, which
+ * it keeps alive. Chunks that contain a single sample are decoded into the worker's memory, because no other sample
+ * needs them.
  *
- * In several: a sample is gathered from its chunks into the worker's memory.
+ * Samples in several chunks: a sample is gathered from its chunks into the worker's memory.
  *
- * All samples of a reader have the same strides, those of a chunk or those of a packed sample. */
+ * All samples of a reader have the same strides: those of a chunk or those of a packed sample. */
 #include "allocate.h"
 #include "checked.h"
 #include "clock.h"
@@ -17,20 +18,20 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { ALIGNMENT = 64, MOST_PINNED = 1 << 20 /* bytes of a chunk of which several are held at once */ };
+enum { ALIGNMENT = 64, MOST_PINNED = 1 << 20 /* largest chunk of which several are pinned at a time */ };
 #define WARM_FOR_NS INT64_C(2000000)
 
 struct chunked {
     stki_reader base; /* first member */
     stki_hdf5_chunks *chunks;
     stki_hdf5_samples samples;
-    stk_tensor sample; /* all of a sample but its address */
-    int64_t span;      /* in one chunk: bytes from a sample's first to behind its last */
-    int64_t uses;      /* samples of a chunk */
+    stk_tensor sample; /* a sample without its address */
+    int64_t span;      /* in one chunk: bytes spanned by a sample */
+    int64_t uses;      /* samples per chunk */
     bool cached;       /* decoded chunks go through the cache */
-    char *fill;        /* in one chunk: `span` bytes as a sample that was never written reads */
+    char *fill;        /* in one chunk: `span` bytes of a sample that was never written */
     char *note;
-    const void **unit_base; /* in one chunk, all mapped: where each begins */
+    const void **unit_base; /* in one chunk, all mapped: address of each chunk */
 };
 
 static const struct chunked *chunked_of(const stki_reader *base)
@@ -46,7 +47,7 @@ static void count_wanted(const struct chunked *r)
 
 /* ---- in one chunk ---- */
 
-/* The chunk's elements as they are, positional: only the sample is read. */
+/* Reads only the sample's bytes of an unfiltered chunk, with pread. */
 static stk_status read_plain(const struct chunked *r, const stki_hdf5_chunk *chunk, int64_t within,
                              stki_scratch *scratch, const char **data, stk_error *err)
 {
@@ -120,7 +121,7 @@ static stk_status read_in_one(const stki_reader *base, int64_t index, const stki
     return STK_OK;
 }
 
-/* Rows out of a chunk in the cache, without a copy of everything else that a tensor says. */
+/* Pins rows of a cached chunk. Only addresses are returned, instead of a full tensor per row. */
 static stk_status pin_in_one(const stki_reader *base, int64_t index, stki_scratch *scratch, const char **address,
                              stk_storage **kept, stk_error *err)
 {
@@ -191,7 +192,7 @@ static const stki_hdf5_chunk *band_of(const struct chunked *r, int64_t index, in
     return stki_hdf5_table_find(&r->chunks->table, number);
 }
 
-/* Chunks along the axis of the samples; of those beside them, the first stands for all. */
+/* Announces the chunks along the axis of the samples. Of the chunks beside them, only the first is announced. */
 static void chunked_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
 {
     const struct chunked *r = chunked_of(base);
@@ -214,7 +215,7 @@ static void chunked_will_need(const stki_reader *base, const int64_t *indices, i
     }
 }
 
-/* Chunks along axis 0 follow each other; those of other axes are not told. */
+/* Chunks along axis 0 are consecutive; for other axes no range is given. */
 static int chunked_place(const stki_reader *base, int64_t index, stki_range *out)
 {
     const struct chunked *r = chunked_of(base);
@@ -237,9 +238,10 @@ static int chunked_place(const stki_reader *base, int64_t index, stki_range *out
     return count;
 }
 
-/* ---- what was never written ---- */
+/* ---- chunks that were never written ---- */
 
-/* Chunks are numbered along the last axis first, so that those of a range of samples along axis 0 follow each other. */
+/* Chunks are numbered along the last axis first, so those of a range of samples along axis 0 have consecutive numbers.
+ */
 static int64_t filled_until(const stki_reader *base, int64_t index)
 {
     const struct chunked *r = chunked_of(base);
@@ -255,7 +257,7 @@ static int64_t filled_until(const stki_reader *base, int64_t index)
     at = stki_hdf5_table_from(table, index * step / grid->chunk[0] * side);
     if (at == table->count)
         return base->count;
-    rows = table->chunks[at].number / side * grid->chunk[0]; /* in front of the first one that is stored */
+    rows = table->chunks[at].number / side * grid->chunk[0]; /* up to the first stored chunk */
     end = rows < length ? 0 : (rows - length) / step + 1;
     return end < index ? index : end < base->count ? end : base->count;
 }
@@ -304,7 +306,7 @@ static bool fits_in_one(const struct chunked *r)
     return r->samples.length[axis] <= r->samples.step && grid->chunk[axis] % r->samples.step == 0;
 }
 
-/* Chunk strides, and the fill sample behind them. */
+/* Sets the chunk strides and creates the fill sample. */
 static stk_status describe_in_one(struct chunked *r, const stki_hdf5_dataset *d, stk_error *err)
 {
     const stki_hdf5_chunks *c = r->chunks;
@@ -329,8 +331,8 @@ static stk_status describe_in_one(struct chunked *r, const stki_hdf5_dataset *d,
     return STK_OK;
 }
 
-/* Are all stored chunks views of the mapping? Then those of a data set of which none is missing need no reading at all:
- * their addresses say everything. */
+/* Checks whether all stored chunks are views of the mapping. If none is missing either, the data set is read by address
+ * only. */
 static stk_status find_addresses(struct chunked *r, bool one, bool *mapped, stk_error *err)
 {
     const stki_hdf5_chunks *c = r->chunks;
@@ -365,7 +367,7 @@ static void describe_units(struct chunked *r)
     r->base.unit_count = (r->base.count + r->base.unit_length - 1) / r->base.unit_length;
 }
 
-/* Random order over chunks of many samples decodes a chunk for one of them, unless the cache holds all. */
+/* Warns that random order decodes a whole chunk for each sample unless the cache holds all chunks. */
 static stk_status warn_of_amplification(struct chunked *r, const stki_reader_opts *opts, bool mapped, stk_error *err)
 {
     const stki_hdf5_grid *grid = &r->chunks->grid;
@@ -405,7 +407,7 @@ static stk_status describe(struct chunked *r, const stki_hdf5_dataset *d, const 
     base->ops = one ? &in_one_ops : &gathered_ops;
     r->uses = c->grid.chunk[r->samples.axis] / r->samples.step;
     r->cached = !one || r->uses > 1;
-    if (one && r->cached && c->grid.chunk_bytes <= MOST_PINNED) /* those that are held are beyond the budget */
+    if (one && r->cached && c->grid.chunk_bytes <= MOST_PINNED) /* pinned chunks exceed the budget */
         base->ops = &pinned_ops;
     base->copies = !(one && mapped);
     if (one)

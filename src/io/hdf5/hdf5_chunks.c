@@ -31,7 +31,7 @@ static stk_status check_sizes(const stki_hdf5_dataset *d, const stki_reader_opts
                         "%s: a chunk", d->name);
 }
 
-/* The longest stored chunk that lies inside the file at all. */
+/* Size of the largest stored chunk that is inside the file. */
 static int64_t longest(const stki_hdf5_chunks *c)
 {
     int64_t most = 0;
@@ -44,8 +44,8 @@ static int64_t longest(const stki_hdf5_chunks *c)
     return most;
 }
 
-/* An index that is not walked here is asked from the library. A damaged one is not: the library does not find some
- * chunks of it, gives fill values for those, and is asked for each of any number of them. */
+/* Indexes that are not parsed here are queried through the library. Damaged ones are not: the library misses some of
+ * their chunks, returns fill values for these, and may be queried for any number of chunks. */
 static stk_status find_chunks(stki_hdf5_chunks *c, stki_hdf5_dataset *d, stk_error *err)
 {
     stk_status status = stki_hdf5_index_read(c->file, d->header, &c->grid, &c->table, err);
@@ -97,7 +97,7 @@ stk_status stki_hdf5_chunks_open(stki_hdf5_dataset *d, stki_file *file, const st
     c->pipeline = d->pipeline;
     for (int i = c->grid.ndim - 1; i >= 0; i--) {
         c->strides[i] = stride;
-        stride *= c->grid.chunk[i]; /* a part of a product that was checked */
+        stride *= c->grid.chunk[i]; /* no overflow: the whole product was checked */
     }
     status = open_parts(c, d, opts, err);
     if (status != STK_OK) {
@@ -179,7 +179,7 @@ static void fill_with(char *to, const void *item, int64_t item_bytes, int64_t co
     if (count == 0)
         return;
     memcpy(to, item, (size_t)item_bytes);
-    for (; done < bytes; done *= 2) /* doubles what is there */
+    for (; done < bytes; done *= 2) /* copies what has been filled so far */
         memcpy(to + done, to, (size_t)(done < bytes - done ? done : bytes - done));
 }
 
@@ -226,12 +226,12 @@ static stk_status load_from_library(const stki_hdf5_chunks *c, int64_t number, v
 
     if (stki_hdf5_dataset_intact(c->dataset, &changed) == STK_OK)
         return status;
-    if (err) /* that is why */
+    if (err) /* the changed file is the cause */
         *err = changed;
     return changed.status;
 }
 
-/* Of a chunk: the elements that lie inside the data set. */
+/* Bytes of the chunk's elements that are inside the data set. */
 static int64_t bytes_inside(const stki_hdf5_grid *grid, int64_t number)
 {
     int64_t bytes = grid->item_bytes, first[STK_MAX_DIMS];
@@ -272,7 +272,7 @@ static stk_status load(const stki_hdf5_chunks *c, int64_t number, void *to, void
     if (status == STK_OK && !stki_file_known_changed(c->file))
         return STK_OK;
     changed = stki_file_intact_in(c->file, &(stki_range){chunk->address, chunk->bytes}, 1, -1, err);
-    return changed != STK_OK ? changed : status; /* that is why */
+    return changed != STK_OK ? changed : status; /* the changed file is the cause */
 }
 
 stk_status stki_hdf5_chunks_load(const stki_hdf5_chunks *c, int64_t number, void *to, void *room, stk_error *err)
@@ -304,7 +304,7 @@ stk_status stki_hdf5_chunks_get(const stki_hdf5_chunks *c, int64_t number, int64
     return stki_chunk_get(c->cache, number, uses, fill_cache, &filling, c->path, out, err);
 }
 
-/* ---- boxes over several chunks ---- */
+/* ---- boxes that span several chunks ---- */
 
 int64_t stki_hdf5_chunks_read_room(const stki_hdf5_chunks *c)
 {
@@ -319,8 +319,8 @@ struct box {
     char *to;
 };
 
-/* Copies what the box has of one chunk. Items are copied as they are: as bytes along one more axis. `strides`: of the
- * source, all 0 for a fill value. */
+/* Copies the intersection of the box with one chunk. Items are copied as bytes along an additional axis. `strides`
+ * belong to the source and are 0 for a fill value. */
 static void copy_part(const struct box *b, const char *from, const int64_t *strides)
 {
     const stki_hdf5_grid *grid = &b->chunks->grid;
@@ -357,7 +357,7 @@ static int64_t chunk_number(const struct box *b)
     return number;
 }
 
-/* One pass takes from a chunk as often as it is long where the box is short. */
+/* How often one pass over the data set reads from a chunk. */
 static int64_t uses_of(const struct box *b)
 {
     int64_t uses = 1;

@@ -1,8 +1,8 @@
-/* hdf5_container.c: an HDF5 file as a container of its data sets. A name that is asked for is followed along links
- * (hdf5_path.h), so that any path to a data set works; without one, all data sets are listed.
+/* hdf5_container.c: an HDF5 file as a container of its data sets. A requested name is resolved along links
+ * (hdf5_path.h), so any path to a data set works. Without a name, all data sets are listed.
  *
- * What a member becomes: contiguous data is an array on the mapped file; a data set that was never written, one fill
- * value with strides of 0; compact, virtual and external data, an array in memory; chunks, a reader of their own. */
+ * Contiguous data becomes an array on the mapped file; a data set that was never written, one fill value with strides
+ * of 0; compact, virtual and external data, an array in memory. Chunked data has its own reader. */
 #include "hdf5_container.h"
 #include "allocate.h"
 #include "checked.h"
@@ -15,14 +15,14 @@
 
 static const stki_reader_opts no_opts;
 
-/* Containers that keep their file open from one call to the next; others open it for each. */
+/* Containers that keep their file open; further ones open it for each call. */
 enum { MOST_OPEN = 64 };
 static stki_counter open_files;
 
 struct hdf5 {
     stki_container base;   /* first member */
     stki_hdf5_file *file;  /* NULL: not kept open */
-    stki_reader_opts opts; /* what opening it takes */
+    stki_reader_opts opts; /* options for opening the file */
 };
 
 static const struct hdf5 *hdf5_of(const stki_container *base)
@@ -30,7 +30,7 @@ static const struct hdf5 *hdf5_of(const stki_container *base)
     return (const struct hdf5 *)(const void *)base;
 }
 
-/* The file, with a reference for the caller. */
+/* Returns the file with a reference for the caller. */
 static stk_status file_of(const struct hdf5 *h, stki_hdf5_file **out, stk_error *err)
 {
     if (!h->file)
@@ -103,7 +103,7 @@ static json_t *details_of(const stki_hdf5_dataset *d)
     return details;
 }
 
-/* Row-major ones. STK_E_CORRUPT: its bytes do not fit in 63 bits. */
+/* Sets row-major strides. STK_E_CORRUPT: the size exceeds 63 bits. */
 static stk_status strides_of(const stki_hdf5_dataset *d, stki_array *out, stk_error *err)
 {
     int64_t bytes;
@@ -126,7 +126,7 @@ static stk_status add_refused(struct hdf5 *h, const char *name, const stk_error 
     return STK_OK;
 }
 
-/* Strings and lists, of lengths of their own. */
+/* Describes a data set of strings or lists of varying length. */
 static stk_status describe_values(struct hdf5 *h, const stki_hdf5_dataset *d, const char *alias_of, stk_error *err)
 {
     static const int64_t varying[] = {-1};
@@ -175,7 +175,7 @@ static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, const cha
     } else if (wants_cf(&h->opts) && (status = stki_hdf5_cf_look(d, &member->dtype, &computes, &why)) != STK_OK) {
         stki_member_refuse(member, &why);
     }
-    if (computes) { /* the values lie nowhere in the file */
+    if (computes) { /* the computed values are not in the file */
         json_object_set_new(member->details, "stored", json_string(stk_dtype_long_name(d->type.dtype)));
         member->swapped = false;
         member->offset = -1;
@@ -186,7 +186,7 @@ static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, const cha
 
 static stk_status add_named(struct hdf5 *h, const char *name, const char *alias_of, bool fields_too, stk_error *err);
 
-/* The fields of a compound type, each a member: /table["x"]. */
+/* The fields of a compound type, each of which is a member: /table["x"]. */
 struct fields {
     struct hdf5 *h;
     const char *name;
@@ -205,8 +205,8 @@ static stk_status on_field(void *context, const char *field, stk_error *err)
     return status;
 }
 
-/* Adds a member for the data set of this name; one that cannot be opened is a member that is refused. `fields_too`: of
- * a compound type each field is a member. */
+/* Adds a member for the data set of this name; if it cannot be opened, the member records the error. `fields_too`: also
+ * add the fields of a compound type. */
 static stk_status add_named(struct hdf5 *h, const char *name, const char *alias_of, bool fields_too, stk_error *err)
 {
     stki_hdf5_dataset *d;
@@ -232,7 +232,7 @@ static stk_status add_named(struct hdf5 *h, const char *name, const char *alias_
     return status;
 }
 
-/* A pattern stands for all data sets that fit it, one sample each. */
+/* Adds a member for a pattern: each matching data set is one sample. */
 static stk_status add_pattern(struct hdf5 *h, const char *pattern, const stki_reader_opts *opts, stk_error *err)
 {
     int64_t shape[STK_MAX_DIMS];
@@ -366,14 +366,14 @@ bool stki_hdf5_matches(const char *head, int64_t length)
     return stki_hdf5_find_signature(&bytes, &at, NULL) == STK_OK;
 }
 
-/* What reads it: of interest to other users of the library in this process. */
+/* The library in use, for programs that also use it in this process. */
 static json_t *library_details(void)
 {
     return json_pack("{s:s, s:b}", "libhdf5", stki_hdf5_version(), "thread_safe", stki_hdf5_thread_safe());
 }
 
-/* The one data set that is asked for, by whatever path leads to it. Where nothing does, all there is, so that it can be
- * said. */
+/* Adds the requested data set, by any path that leads to it. If there is none, adds all data sets, so that the error
+ * can list them. */
 static stk_status add_members(struct hdf5 *h, const stki_reader_opts *opts, stk_error *err)
 {
     stk_status status;

@@ -87,9 +87,9 @@ static stk_status read_space(stki_hdf5_dataset *d, hsize_t *largest, stk_error *
     return STK_OK;
 }
 
-/* ---- how it is stored ---- */
+/* ---- storage ---- */
 
-/* A chunk holds whole elements, so the axes of an array type are never cut. */
+/* Chunks contain whole elements, so the axes of an array type are not divided. */
 static stk_status read_chunks(stki_hdf5_dataset *d, hid_t plist, const hsize_t *largest, stk_error *err)
 {
     stki_hdf5_grid *grid = &d->grid;
@@ -137,7 +137,7 @@ static stk_status read_filters(stki_hdf5_dataset *d, hid_t plist, stk_error *err
     return STK_OK;
 }
 
-/* What neither we nor the library can undo. Asking the library may load a plugin where that is allowed. */
+/* Finds filters that neither stoker nor the library can decode. The query may load a plugin if that is allowed. */
 static void check_filters(stki_hdf5_dataset *d)
 {
     if (stki_hdf5_pipeline_known(&d->pipeline) && !d->odd_edges && !d->live && d->type.raw)
@@ -183,7 +183,7 @@ static stk_status read_layout(stki_hdf5_dataset *d, hid_t plist, const hsize_t *
         return STK_OK;
     case H5D_CONTIGUOUS:
         d->layout = H5Pget_external_count(plist) > 0 ? STKI_HDF5_EXTERNAL : STKI_HDF5_CONTIGUOUS;
-        /* 1.10 adds the user block to the address that is none, so whether there is one has to be asked first. */
+        /* 1.10 adds the user block even to an undefined address, so query first whether there is one. */
         offset = d->layout == STKI_HDF5_CONTIGUOUS && H5Dget_space_status(d->id, &space) >= 0 &&
                          space != H5D_SPACE_STATUS_NOT_ALLOCATED
                      ? H5Dget_offset(d->id)
@@ -207,7 +207,7 @@ static stk_status read_layout(stki_hdf5_dataset *d, hid_t plist, const hsize_t *
     }
 }
 
-/* The field's type and, in memory, a compound type of it alone. */
+/* Reads the field's type, and creates an in-memory compound type with only this field. */
 static stk_status read_field(stki_hdf5_dataset *d, hid_t type, stk_error *err)
 {
     const int index = H5Tget_class(type) == H5T_COMPOUND ? H5Tget_member_index(type, d->field) : -1;
@@ -271,7 +271,7 @@ static stk_status read_facts(stki_hdf5_dataset *d, stk_error *err)
     return status;
 }
 
-/* All facts from the library. */
+/* Reads all properties through the library. */
 static stk_status describe_by_library(stki_hdf5_dataset *d, stki_hdf5_object *object, stk_error *err)
 {
     enum stki_hdf5_kind kind = STKI_HDF5_IS_OTHER;
@@ -288,7 +288,7 @@ static stk_status describe_by_library(stki_hdf5_dataset *d, stki_hdf5_object *ob
     status = stki_hdf5_object_need(object, d->name, err);
     stki_apart_note(d->path, d->name, "opening a data set", 0);
     if (status == STK_OK) {
-        d->id = object->id; /* whatever it is */
+        d->id = object->id; /* any kind of object */
         object->id = -1;
         status = read_facts(d, err);
     }
@@ -312,8 +312,7 @@ static stk_status open_dataset(stki_hdf5_dataset *d, stk_error *err)
 
 stk_status stki_hdf5_dataset_need(const stki_hdf5_dataset *dataset, stk_error *err)
 {
-    stki_hdf5_dataset *d =
-        (stki_hdf5_dataset *)(uintptr_t)dataset; /* what the library has open changes, under the lock */
+    stki_hdf5_dataset *d = (stki_hdf5_dataset *)(uintptr_t)dataset; /* open objects are changed under the lock */
     stki_hdf5_object object = {d->home, d->header, -1};
     hid_t type;
     stk_status status = STK_OK;
@@ -396,7 +395,7 @@ void stki_hdf5_dataset_release(stki_hdf5_dataset *d)
 
 /* ---- fields ---- */
 
-/* Copies of the names, ended by NULL; NULL: no compound type, or no memory. */
+/* Copies of the names, NULL-terminated; NULL: not a compound type, or out of memory. */
 static char **field_names(stki_hdf5_file *file, const char *name)
 {
     stki_hdf5_object object;

@@ -1,5 +1,5 @@
-/* hdf5_dense.c: links or attributes that are too many for an object header: each is an object of a fractal heap, and a
- * version 2 B-tree has their places by the checksum of their names. See hdf5_parse.h.
+/* hdf5_dense.c: links or attributes that are too many for an object header. Each is an object in a fractal heap, and a
+ * version 2 B-tree locates it by the hash of its name. See hdf5_parse.h.
  *
  *     tree (III.A.2): BTHD, u8 0, u8 type, u32 node bytes, u16 record bytes, u16 depth, u8, u8, u64 root, u16 its
  *         records, u64 all records, u32 checksum
@@ -28,15 +28,15 @@ enum {
     MAX_DEPTH = 16,
     TREE_BYTES = 38,
     HEAP_BYTES = 146,
-    PREFIX = 6, /* of a node of the tree, before its records; a checksum after them */
+    PREFIX = 6, /* bytes of a tree node before its records; a checksum follows them */
     MAX_NODE = 1 << 20,
     MAX_ROW = 48,
     MAX_WIDTH = 256,
-    SUMMED_BLOCKS = 2, /* flag of a heap */
-    SHARED = 2         /* of a message */
+    SUMMED_BLOCKS = 2, /* heap flag */
+    SHARED = 2         /* message flag */
 };
 
-/* What the blocks of a heap begin with. */
+/* Signatures of the blocks of a heap. */
 static const char direct[] = "FHDB", indirect[] = "FHIB";
 
 struct block {
@@ -49,22 +49,23 @@ struct dense {
     const stki_hdf5_super *super;
     stki_hdf5_object_visit *visit;
     void *context;
-    const uint32_t *hash; /* of the name that is looked for; NULL: all */
+    const uint32_t *hash; /* hash of the requested name; NULL: all */
 
     /* the tree */
     int type, record_bytes, depth;
     int64_t node_bytes;
-    int count_bytes;            /* of the number of records in a node */
-    int below_bytes[MAX_DEPTH]; /* of the number of records below a node, by level */
-    int64_t most[MAX_DEPTH];    /* records in a node, by level */
-    int64_t left;               /* records: fewer than the file has room for */
-    int64_t bytes_left;         /* of objects: the file's. Records may name one object */
+    int count_bytes;            /* size of the number of records in a node */
+    int below_bytes[MAX_DEPTH]; /* size of the number of records below a node, by level */
+    int64_t most[MAX_DEPTH];    /* maximum number of records in a node, by level */
+    int64_t left;               /* remaining records, limited by the size of the file */
+    int64_t bytes_left; /* remaining bytes of objects, limited by the size of the file, since several records may refer
+                           to one object */
 
     /* the heap */
     uint64_t heap;
     int flags, offset_bytes, length_bytes, width, rows;
     uint64_t first, largest, root;
-    struct block *blocks; /* direct and indirect ones that were read, by address */
+    struct block *blocks; /* direct and indirect blocks read so far, by address */
     int64_t block_count, block_room, loaded;
 };
 
@@ -73,7 +74,7 @@ static stk_status corrupt(const struct dense *d, uint64_t address, const char *w
     return stki_hdf5_corrupt(d->super, address, what, err);
 }
 
-/* Bytes that the largest number takes. */
+/* Number of bytes needed for the largest value. */
 static int bytes_for(uint64_t most)
 {
     int bytes = 1;
@@ -165,7 +166,7 @@ static stk_status load_block(struct dense *d, int64_t at, uint64_t address, int6
                : corrupt(d, address, "the checksum of a block of a fractal heap is wrong", err);
 }
 
-/* A block with this mark and of so many bytes; read and checked once. */
+/* Finds the block with this signature and size; each is read and checked once. */
 static stk_status find_block(struct dense *d, uint64_t address, int64_t bytes, const char *mark,
                              const unsigned char **out, stk_error *err)
 {
@@ -190,7 +191,7 @@ static stk_status find_block(struct dense *d, uint64_t address, int64_t bytes, c
     return STK_OK;
 }
 
-/* The bytes [at, at + length) of a direct block. */
+/* Returns bytes [at, at + length) of a direct block. */
 static stk_status from_block(struct dense *d, uint64_t address, uint64_t bytes, uint64_t at, uint64_t length,
                              stki_hdf5_cursor *out, stk_error *err)
 {
@@ -286,7 +287,7 @@ static stk_status open_tree(struct dense *d, uint64_t address, uint64_t *root, i
 
 struct node {
     unsigned char *data;
-    int level, records, next; /* next: child and record to be visited */
+    int level, records, next; /* next: next child and record to visit */
 };
 
 static stk_status open_node(struct dense *d, uint64_t address, int level, uint64_t records, struct node *out,
@@ -338,7 +339,7 @@ static stk_status take_record(struct dense *d, const struct node *node, int i, s
     return status == STK_OK ? d->visit(d->context, object, err) : status;
 }
 
-/* Can a name of this hash be below child `i`? */
+/* Whether names with the requested hash may be below child `i`. */
 static bool may_be_below(const struct dense *d, const struct node *node, int i)
 {
     return !d->hash ||
@@ -354,7 +355,7 @@ static stk_status open_child(struct dense *d, const struct node *node, int i, st
                      err);
 }
 
-/* Child, record, child, record, …, child. Levels fall from node to node, so the stack has room. */
+/* Visits child, record, child, record, …, child. Levels decrease from node to node, so the stack is large enough. */
 static stk_status walk(struct dense *d, uint64_t root, int records, stk_error *err)
 {
     struct node stack[MAX_DEPTH];

@@ -1,6 +1,6 @@
-/* hdf5_describe.c: the messages of a data set's object header. See hdf5_parse.h. Described are data sets whose bytes
- * stoker reads by itself: numbers as they lie in the file, contiguous, compact or in chunks of an index that is walked
- * (hdf5_index.h), with filters that are undone here. Everything else is refused.
+/* hdf5_describe.c: parses the messages of a data set's object header. See hdf5_parse.h. Supports data sets that are
+ * read without the library: numbers that are contiguous, compact or chunked with an index of hdf5_index.h, and with
+ * filters of hdf5_filter.c. Everything else is left to the library.
  *
  *     dataspace (IV.A.2.b): version 1: u8 1, u8 axes, u8 flags, 5 bytes; version 2: u8 2, u8 axes, u8 flags, u8 kind
  *         (0 scalar, 1 simple, 2 null); then u64 sizes, and u64 largest sizes if flags & 1
@@ -37,7 +37,7 @@ static struct type type_head(stki_hdf5_cursor *c)
     struct type t = {.class = first & 15, .version = first >> 4, .bits = (uint32_t)stki_hdf5_take(c, 3)};
 
     t.bytes = (int64_t)stki_hdf5_take(c, 4);
-    c->bad = c->bad || t.version < 1 || t.version > 3 || t.bytes == 0; /* newer ones: as the library decides */
+    c->bad = c->bad || t.version < 1 || t.version > 3 || t.bytes == 0; /* newer versions are left to the library */
     return t;
 }
 
@@ -68,7 +68,7 @@ static bool read_float(stki_hdf5_cursor *c, const struct type *t, stki_hdf5_type
            out->dtype != STK_DTYPE_NONE;
 }
 
-/* A text that ends with NUL, in whole multiples of 8 bytes where `padded`. NULL: it does not end. */
+/* A NUL-terminated string, `padded` to a multiple of 8 bytes. NULL: it is not terminated. */
 static const char *text_of(stki_hdf5_cursor *c, bool padded)
 {
     const char *text = (const char *)c->at;
@@ -78,7 +78,7 @@ static const char *text_of(stki_hdf5_cursor *c, bool padded)
     return stki_hdf5_skip(c, end && padded ? stki_round_up(bytes, 8) : bytes) ? text : NULL;
 }
 
-/* Whole numbers with names; those of h5py's bool are FALSE and TRUE. */
+/* Enumerations; h5py's bool has FALSE and TRUE. */
 static bool read_enum(stki_hdf5_cursor *c, const struct type *t, stki_hdf5_type *out)
 {
     const int count = (int)(t->bits & 0xFFFF);
@@ -103,7 +103,7 @@ static bool read_enum(stki_hdf5_cursor *c, const struct type *t, stki_hdf5_type 
     return values != NULL;
 }
 
-/* Two equal floats, r and i. */
+/* A compound of two equal floats, r and i. */
 static bool read_complex(stki_hdf5_cursor *c, const struct type *t, stki_hdf5_type *out)
 {
     stki_hdf5_type parts[2] = {{0}, {0}};
@@ -116,7 +116,7 @@ static bool read_complex(stki_hdf5_cursor *c, const struct type *t, stki_hdf5_ty
         struct type part;
 
         if (t->version == 1 && (stki_hdf5_take(c, 1) != 0 || !stki_hdf5_skip(c, 3 + 4 + 4 + 16)))
-            return false; /* a member that is an array */
+            return false; /* array members are not supported */
         part = type_head(c);
         if (!name || strcmp(name, i ? "i" : "r") != 0 || offset != (i ? (uint64_t)t->bytes / 2 : 0) ||
             part.class != FLOAT || part.bytes != t->bytes / 2 || !read_float(c, &part, &parts[i]))
@@ -246,7 +246,7 @@ static bool read_filters(stki_hdf5_cursor c, stki_hdf5_pipeline *out)
     return !c.bad && stki_hdf5_pipeline_known(out);
 }
 
-/* The bytes of the fill value; 0: there is none, and zeros are read. */
+/* Reads the fill value; 0 bytes: undefined, zeros are read. */
 static bool read_fill(stki_hdf5_cursor c, int type, const unsigned char **value, int64_t *bytes)
 {
     const int version = type == STKI_HDF5_OLD_FILL ? 0 : (int)stki_hdf5_take(&c, 1);
@@ -266,7 +266,7 @@ static bool read_fill(stki_hdf5_cursor c, int type, const unsigned char **value,
         return false;
     }
     *bytes = defined ? (int64_t)stki_hdf5_take(&c, 4) : 0;
-    if (*bytes > INT32_MAX) /* an undefined one, in version 1 */
+    if (*bytes > INT32_MAX) /* undefined in version 1 */
         *bytes = 0;
     *value = stki_hdf5_skip(&c, *bytes);
     *bytes = never ? 0 : *bytes;
@@ -279,7 +279,7 @@ static bool read_chunks(stki_hdf5_dataset *d, stki_hdf5_cursor c, int version, c
     int axes, wide = 4, kind = 0;
 
     if (version == 4 && (stki_hdf5_take(&c, 1) & 1))
-        return false; /* chunks at the edge are stored without filters */
+        return false; /* unfiltered edge chunks are not supported */
     axes = (int)stki_hdf5_take(&c, 1);
     if (version == 4)
         wide = (int)stki_hdf5_take(&c, 1);
@@ -341,7 +341,7 @@ static bool read_layout(stki_hdf5_dataset *d, const stki_hdf5_super *super, stki
     }
 }
 
-/* ---- all of them ---- */
+/* ---- whole header ---- */
 
 static bool read_messages(stki_hdf5_dataset *d, const stki_hdf5_super *super, const stki_hdf5_header *header)
 {

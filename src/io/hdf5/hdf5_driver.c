@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 struct opened {
-    H5FD_t file; /* first member; the library's */
+    H5FD_t file; /* must be first: the library's struct */
     int fd;
     haddr_t allocated, end;
     dev_t device;
@@ -56,7 +56,7 @@ static herr_t driver_close(H5FD_t *file)
     return 0;
 }
 
-/* One file under several names is one file for the library. */
+/* Compares device and inode, so that the library recognizes a file under several names. */
 static int driver_compare(const H5FD_t *file1, const H5FD_t *file2)
 {
     const struct opened *a = opened_of(file1), *b = opened_of(file2);
@@ -93,7 +93,7 @@ static haddr_t driver_get_eof(const H5FD_t *file, H5FD_mem_t type)
     return opened_of(file)->end;
 }
 
-/* Behind the end there are zeros, as for the library's own drivers; hdf5_intact.c notices a file that was cut. */
+/* As in the library's own drivers, bytes after the end read as zeros; hdf5_intact.c detects truncated files. */
 static herr_t driver_read(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t at, size_t count, void *to)
 {
     size_t got = 0;
@@ -143,7 +143,7 @@ static const H5FD_class_t driver_class = {
     .fl_map = H5FD_FLMAP_DICHOTOMY,
 };
 
-static hid_t driver = -1; /* below: under the lock of hdf5_library.c */
+static hid_t driver = -1; /* guarded by the lock of hdf5_library.c */
 static ssize_t own_files;
 
 hid_t stki_hdf5_driver_access(void)

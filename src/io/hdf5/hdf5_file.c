@@ -1,5 +1,5 @@
-/* hdf5_file.c: see hdf5_file.h. Before the library sees a path, the file is opened by our own rules, which refuse FIFOs
- * and devices and tell a file that is cut off from one that is something else. */
+/* hdf5_file.c: see hdf5_file.h. Before the library opens a path, the file is opened by our own functions, which reject
+ * FIFOs and devices and distinguish a truncated file from one of another format. */
 #include "hdf5_file.h"
 #include "allocate.h"
 #include "checked.h"
@@ -18,10 +18,10 @@
 
 /* ---- opening ---- */
 
-/* What the superblock says, by its first bytes. */
+/* Facts from the first bytes of the superblock. */
 struct head {
     int version;        /* -1: it cannot be read */
-    bool writing, swmr; /* marks of who has the file open, from version 3 on: 1 writing, 4 SWMR, behind the sizes */
+    bool writing, swmr; /* consistency flags from version 3 on: 1: open for writing, 4: SWMR */
 };
 
 enum { NEWEST_SUPERBLOCK = 3 };
@@ -42,11 +42,11 @@ static stk_status read_head(const stki_file *file, struct head *head, stk_error 
     return STK_OK;
 }
 
-/* As a SWMR reader the library takes a wrong checksum for a write that is under way and reads again, 100 times, waiting
- * twice as long each time from 1 ns on: for ever. This often is 16 ms, more than a write takes. */
+/* As a SWMR reader, the library takes a wrong checksum for a write in progress and retries up to 100 times with a delay
+ * that doubles from 1 ns, which practically never ends. This number of attempts takes 16 ms, longer than a write. */
 enum { SWMR_ATTEMPTS = 24 };
 
-/* What the system says of it now: the library only knows errors of the system by their text. */
+/* Repeats the access to get errno, because the library reports system errors only as text. */
 static stk_status fail_system(const char *path, stk_error *err)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC), error = errno;
@@ -58,7 +58,7 @@ static stk_status fail_system(const char *path, stk_error *err)
     return stki_fail_errno(err, error, path, "cannot be opened");
 }
 
-/* Why the library could not open it, right after it tried. */
+/* Reports why the library could not open the file; called directly after the attempt. */
 static stk_status fail_open(const char *path, const struct head *head, stk_error *err)
 {
     stk_error said;
@@ -77,13 +77,14 @@ static stk_status fail_open(const char *path, const struct head *head, stk_error
     return status;
 }
 
-/* The working directory may have changed since it was opened. */
+/* The absolute path, because the working directory may have changed since the file was opened. */
 static const char *where(const stki_hdf5_file *file)
 {
     return file->bytes && file->bytes->from_root ? file->bytes->from_root : file->path;
 }
 
-/* As another handle of this process has it open: the library then opens nothing and locks nothing. */
+/* Opens the file with the access mode of another open handle in this process; the library then neither opens nor locks
+ * it again. */
 static stk_status open_again(stki_hdf5_file *file, const struct head *head, stk_error *err)
 {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
@@ -105,8 +106,8 @@ static stk_status open_again(stki_hdf5_file *file, const struct head *head, stk_
     return status;
 }
 
-/* By our driver; as a reader beside a SWMR writer where the file says that there is one. The library heeds the marks of
- * writers for its own drivers alone. */
+/* Opens the file with our driver, in SWMR mode if the flags say that there is such a writer. The library checks these
+ * flags only for its own drivers. */
 static stk_status open_id(stki_hdf5_file *file, const struct head *head, stk_error *err)
 {
     hid_t access;
@@ -141,12 +142,12 @@ static stk_status open_by_library(stki_hdf5_file *file, const struct head *head,
 
 static void note_opening(const stki_file *bytes, const char *path)
 {
-    const int64_t few = 1 << 20; /* more of a file need not be looked at */
+    const int64_t few = 1 << 20; /* a limit on the bytes to search */
 
     stki_apart_note(path, NULL, "opening the file", bytes->size < few ? bytes->size : few);
 }
 
-/* Opens it by the library where that is needed at once. */
+/* Opens the file, through the library only if that is needed now. */
 static stk_status open_either(stki_hdf5_file *file, const struct head *head, stk_error *err)
 {
     stki_hdf5_guard guard;
@@ -169,7 +170,7 @@ static stk_status open_either(stki_hdf5_file *file, const struct head *head, stk
 
 stk_status stki_hdf5_file_need(stki_hdf5_file *file, stk_error *err)
 {
-    const struct head head = {.version = NEWEST_SUPERBLOCK}; /* and no writer: seen when it was opened */
+    const struct head head = {.version = NEWEST_SUPERBLOCK}; /* no writer: checked when the file was opened */
     stk_status status = stki_hdf5_check_fork(file->generation, file->path, err);
 
     if (status != STK_OK || file->id >= 0)
@@ -202,7 +203,7 @@ static const stki_option_table table = STKI_SOURCE_TABLE("HDF5", rows);
 
 const stki_source_group stki_hdf5_source = {&table, sizeof(stki_hdf5_options), NULL, NULL};
 
-/* `file` has its options; it is released if that fails. */
+/* Takes ownership of `file`, whose options are set; releases it on failure. */
 static stk_status open_file(stki_hdf5_file *file, const char *path, bool stamped, stki_hdf5_file **out, stk_error *err)
 {
     struct head head = {.version = -1};
@@ -286,7 +287,7 @@ static stk_status refuse(const char *from, const char *target, stk_status status
     return stki_fail_at(err, status, (stki_place){from, -1, -1, target, NULL}, "names another file: %s", what);
 }
 
-/* `target` as the library looks for it: beside the file that names it. */
+/* Resolves `target` like the library: relative to the file that refers to it. */
 static bool beside(const char *from, const char *target, char *out, size_t room)
 {
     const char *slash = strrchr(from, '/');
@@ -303,12 +304,12 @@ static bool inside(const char *folder, const char *real)
 {
     size_t length = strlen(folder);
 
-    if (length == 1) /* the root */
+    if (length == 1) /* the root directory */
         return true;
     return !strncmp(real, folder, length) && real[length] == '/';
 }
 
-/* May the file `target`, named inside the file `from`, be opened? `path`: where it is. */
+/* Checks whether the file `target` that `from` refers to may be opened. `path`: its location. */
 stk_status stki_hdf5_may_open(const stki_hdf5_file *from, const char *target, char *path, stk_error *err)
 {
     char real[PATH_MAX];
@@ -318,7 +319,7 @@ stk_status stki_hdf5_may_open(const stki_hdf5_file *from, const char *target, ch
     if (!beside(from->path, target, path, PATH_MAX))
         return refuse(from->path, target, STK_E_NOT_FOUND, "its name is too long", err);
     there = realpath(path, real) != NULL;
-    /* Of what is not there, only the name can be judged. */
+    /* For a missing file only the name can be checked. */
     outside = from->folder && (there ? !inside(from->folder, real)
                                      : strstr(target, "..") || (target[0] == '/' && !inside(from->folder, target)));
     if (outside)

@@ -1,5 +1,5 @@
-/* hdf5_filter.c: undoing a chunk's filters one after the other, last first. How many bytes every step must give is
- * known before it runs: with one compressing filter, everything else keeps sizes or adds a checksum of 4 bytes. */
+/* hdf5_filter.c: decodes a chunk's filters, last one first. The output size of each step is known in advance: there is
+ * at most one compressing filter, and all others keep the size or add a checksum of 4 bytes. */
 #include "hdf5_filter.h"
 #include "checked.h"
 #include "error.h"
@@ -13,7 +13,7 @@ enum { CHECKSUM = 4, WORK_ALIGNMENT = 64 };
 
 /* ---- inflate ---- */
 
-/* A thread's decompressor, made at its first chunk and ended with the thread. */
+/* Thread-specific decompressor, created at the first chunk and freed when the thread exits. */
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -43,8 +43,8 @@ static struct libdeflate_decompressor *decompressor(void)
     return mine;
 }
 
-/* NULL: the zlib stream ended with its last byte and gave just `room` bytes; else what was wrong. STK_E_MEMORY is said
- * as "out of memory". */
+/* Returns NULL if the zlib stream ended with its last byte and yielded exactly `room` bytes; otherwise the error.
+ * STK_E_MEMORY is returned as "out of memory". */
 static const char *inflate_stream(const void *from, int64_t bytes, void *to, int64_t room)
 {
     struct libdeflate_decompressor *mine = decompressor();
@@ -72,7 +72,7 @@ uint32_t stki_hdf5_fletcher32(const void *bytes, int64_t count)
     uint32_t one = 0, two = 0;
     int64_t words = count / 2;
 
-    while (words > 0) { /* so many words at once cannot overflow 32 bits */
+    while (words > 0) { /* the most words whose sums cannot overflow 32 bits */
         int64_t many = words < 360 ? words : 360;
 
         words -= many;
@@ -123,7 +123,7 @@ bool stki_hdf5_lzf(const void *from, int64_t bytes, void *to, int64_t room)
         distance = ((control & 31) << 8 | *in++) + 1;
         if (distance > out - (unsigned char *)to || length > limit - out)
             return false;
-        for (; length > 0; length--, out++) /* it may read what it writes */
+        for (; length > 0; length--, out++) /* source and destination may overlap */
             *out = out[-distance];
     }
     return out == limit;
@@ -158,7 +158,7 @@ bool stki_hdf5_pipeline_plain(const stki_hdf5_pipeline *pipeline, uint32_t mask)
     return true;
 }
 
-/* Room for the elements and every checksum, in whole lines. */
+/* Room for the elements and all checksums, rounded up to cache lines. */
 static int64_t step_room(const stki_hdf5_pipeline *pipeline)
 {
     return stki_round_up(pipeline->chunk_bytes + CHECKSUM * STKI_HDF5_MAX_FILTERS, WORK_ALIGNMENT);
@@ -172,11 +172,11 @@ int64_t stki_hdf5_pipeline_room(const stki_hdf5_pipeline *pipeline)
 struct decoding {
     const stki_hdf5_pipeline *pipeline;
     uint32_t mask;
-    int64_t before[STKI_HDF5_MAX_FILTERS]; /* bytes that filter k was given when the chunk was written */
-    const char *bytes;                     /* what there is now */
+    int64_t before[STKI_HDF5_MAX_FILTERS]; /* input size of filter k when the chunk was written */
+    const char *bytes;                     /* current data */
     int64_t count;
     char *to, *work;
-    int moves; /* steps still to come that write somewhere else */
+    int moves; /* remaining steps that need a separate output */
     int turn;
     const char *path;
     int64_t offset;
@@ -203,7 +203,7 @@ static stk_status fail(const struct decoding *d, int64_t found, int64_t expected
         "a chunk: %s: %s", filter, what);
 }
 
-/* Where the next step writes: the last one to the end, unless its result is not yet the elements alone. */
+/* The output of the next step: the last step writes to the destination unless its result still has a checksum. */
 static char *next_place(struct decoding *d, int64_t bytes)
 {
     if (--d->moves == 0 && bytes == d->pipeline->chunk_bytes)
@@ -240,7 +240,7 @@ static void unshuffle(struct decoding *d, int k)
     d->bytes = to;
 }
 
-/* Files of very old libraries have the bytes of each half the other way round. */
+/* Very old libraries swapped the bytes of each half. */
 static stk_status check_sum(struct decoding *d, int k, stk_error *err)
 {
     uint32_t sum, old, stored = 0;
@@ -262,7 +262,7 @@ static stk_status check_sum(struct decoding *d, int k, stk_error *err)
     return STK_OK;
 }
 
-/* The sizes on the way in; those behind the compressing filter are not known and not needed, but for checksums. */
+/* Computes the sizes when writing. Those after the compressing filter are unknown, and only needed for checksums. */
 static void plan(struct decoding *d)
 {
     int64_t bytes = d->pipeline->chunk_bytes;

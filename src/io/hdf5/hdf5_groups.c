@@ -1,9 +1,10 @@
-/* hdf5_groups.c: groups as samples. In a file that keeps every sample in data sets of its own ("/s000/image",
- * "/s001/image", …), a pattern of paths names a field: each data set that fits is one sample, in the order of the
- * paths. All must have one dtype and one number of axes; shapes may differ.
+/* hdf5_groups.c: groups as samples. In a file that stores every sample in its own data sets ("/s000/image",
+ * "/s001/image", …), a field is a pattern of paths: each matching data set is one sample, ordered by path. All must
+ * have the same dtype and number of axes; shapes may differ.
  *
- * Contiguous data is found by address at open and then a view of the mapping. Any other data set is opened by the
- * library when it is read (a few tens of microseconds under its lock) and unpacked into the worker's memory past it. */
+ * Contiguous data is located at open and is then a view of the mapping. Other data sets are opened by the library at
+ * each read (a few tens of microseconds under its lock) and then unpacked into the worker's memory without the library.
+ */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -17,7 +18,7 @@
 
 struct item {
     char *name;
-    int64_t offset; /* contiguous, in the file of all: where it lies; -1: the library opens it */
+    int64_t offset; /* offset of contiguous data in the main file; -1: opened by the library */
     int64_t *shape;
     bool swapped;
 };
@@ -29,7 +30,7 @@ struct groups {
     stki_reader_opts opts;
     struct item *items;
     int64_t capacity;
-    const char *pattern; /* while it is opened */
+    const char *pattern; /* valid during open */
     int64_t *first;      /* base.group_first */
 };
 
@@ -63,11 +64,11 @@ static int64_t bytes_of(const struct groups *g, const struct item *item)
     int64_t bytes = stk_dtype_size(g->base.dtype);
 
     for (int i = 0; i < g->base.ndim; i++)
-        bytes *= item->shape[i]; /* checked at open */
+        bytes *= item->shape[i]; /* no overflow: checked at open */
     return bytes;
 }
 
-/* Whatever it is, as an array, packed into the worker's memory. */
+/* Unpacks a data set of any layout into the worker's memory. */
 static stk_status unpack(const struct groups *g, const struct item *item, char *to, stk_error *err)
 {
     stki_hdf5_dataset *d;
@@ -204,7 +205,7 @@ static stk_status fail_differs(const struct groups *g, const stki_hdf5_dataset *
                         "%s: another %s than that of %s", d->name, what, g->items[0].name);
 }
 
-/* What the data set says of itself, in agreement with the first one. */
+/* Reads the properties of the data set and compares them with those of the first. */
 static stk_status take_facts(struct groups *g, struct item *item, const stki_hdf5_dataset *d, stk_error *err)
 {
     stki_reader *base = &g->base;
@@ -284,11 +285,11 @@ static stk_status describe(struct groups *g, stk_error *err)
     return stki_row_major(base->dtype, base->ndim, base->shape, base->strides, &bytes, err);
 }
 
-/* Bytes of a name in front of the component that the pattern's last wildcard is in. */
+/* Length of a name before the component that matches the pattern's last wildcard. */
 static size_t group_bytes(const char *name, const char *pattern)
 {
     const char *wildcard = pattern, *end = name + strlen(name);
-    int behind = 1; /* components to take off */
+    int behind = 1; /* number of components to remove */
 
     for (const char *at = pattern; *at; at++)
         wildcard = strchr("*?[", *at) ? at : wildcard;
@@ -299,7 +300,7 @@ static size_t group_bytes(const char *name, const char *pattern)
     return (size_t)(end - name);
 }
 
-/* Windows stay among the samples of one group: neighbors that differ where the pattern's last wildcard stands. */
+/* Windows do not cross groups: neighbors that differ in the component of the pattern's last wildcard. */
 static stk_status find_groups(struct groups *g, stk_error *err)
 {
     const int64_t count = g->base.count;

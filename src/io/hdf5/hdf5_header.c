@@ -10,7 +10,7 @@
  *     object header, version 2 (IV.A.1.b): OHDR, u8 2, u8 flags, 16 bytes if flags & 0x20, 4 bytes if flags & 0x10,
  *         the size of the first block in 1 << (flags & 3) bytes; then messages of u8 type, u16 size, u8 flags, u16 if
  *         flags & 4, data; u32 checksum
- *     message 0x10 goes on elsewhere: u64 address, u64 length (version 2: OCHK before and a checksum behind)
+ *     message 0x10 is a continuation: u64 address, u64 length (version 2: OCHK before and a checksum after)
  */
 #include "allocate.h"
 #include "checked.h"
@@ -22,12 +22,12 @@
 
 enum {
     CONTINUATION = 0x10,
-    NEWEST = 0x17, /* types of messages that the specification knows */
+    NEWEST = 0x17, /* newest message type in the specification */
     SHARED = 2,
     FAILS_IF_UNKNOWN = 0x80,
     MAX_BLOCKS = 256,
-    MAX_BYTES = 1 << 24, /* of one header */
-    HEAD = 34            /* at most, of version 2, before the messages */
+    MAX_BYTES = 1 << 24, /* limit of one header */
+    HEAD = 34            /* largest prefix of version 2 before the messages */
 };
 
 stk_status stki_hdf5_corrupt(const stki_hdf5_super *super, uint64_t address, const char *what, stk_error *err)
@@ -74,7 +74,7 @@ static uint32_t rotate(uint32_t x, int by)
     return x << by | x >> (32 - by);
 }
 
-/* Bob Jenkins, "lookup3", 2006: three words of state take twelve bytes at a time. */
+/* Bob Jenkins, "lookup3", 2006: three words of state absorb twelve bytes at a time. */
 uint32_t stki_hdf5_sum(const void *bytes, int64_t count)
 {
     static const int mixing[6] = {4, 6, 8, 16, 19, 4}, ending[7] = {14, 11, 25, 16, 4, 14, 24};
@@ -86,7 +86,7 @@ uint32_t stki_hdf5_sum(const void *bytes, int64_t count)
     for (; count > 12; count -= 12, at += 12) {
         for (int i = 0; i < 3; i++)
             s[i] += (uint32_t)stki_hdf5_number(at + 4 * i, 4);
-        for (int i = 0; i < 6; i++) { /* a -= c, a ^= c rotated, c += b; then the same of the next ones */
+        for (int i = 0; i < 6; i++) { /* a -= c, a ^= c rotated, c += b; then with the roles rotated */
             uint32_t *a = &s[i % 3], b = s[(i + 1) % 3], *c = &s[(i + 2) % 3];
 
             *a -= *c;
@@ -132,7 +132,7 @@ stk_status stki_hdf5_find_signature(const stki_file *file, int64_t *at, stk_erro
                         "not an HDF5 file");
 }
 
-/* What is behind the base address. */
+/* Parses the fields from the base address on. */
 static bool is_plain_old(stki_hdf5_super *s, const unsigned char *block, int64_t room)
 {
     const int base = block[8] == 0 ? 24 : 28;
@@ -155,7 +155,7 @@ static bool is_plain_new(stki_hdf5_super *s, const unsigned char *block, int64_t
     stki_hdf5_cursor rest = {block + 20, room - 20, false};
     uint64_t extension = stki_hdf5_take(&rest, 8), end = stki_hdf5_take(&rest, 8);
 
-    s->leaf_k = 4; /* without an extension that says otherwise */
+    s->leaf_k = 4; /* default without an extension */
     s->internal_k = 16;
     s->root = stki_hdf5_take(&rest, 8);
     (void)stki_hdf5_take(&rest, 4);
@@ -203,15 +203,15 @@ struct reading {
     const stki_hdf5_super *super;
     stki_hdf5_header *header;
     bool second; /* version 2 */
-    int prefix;  /* bytes before a message's data */
-    int pending; /* blocks that are named, in order */
+    int prefix;  /* size of a message's prefix */
+    int pending; /* continuation blocks, in order */
     struct {
         uint64_t address, bytes;
     } blocks[MAX_BLOCKS];
-    int64_t total; /* bytes of all blocks */
+    int64_t total; /* total size of all blocks */
 };
 
-/* A block of the file, which stays with the header. */
+/* Copies a block of the file; the header owns the copy. */
 static stk_status copy_block(struct reading *r, uint64_t address, uint64_t bytes, unsigned char **out, stk_error *err)
 {
     struct stki_hdf5_block *block;
@@ -256,7 +256,7 @@ static stk_status go_on(struct reading *r, stki_hdf5_cursor data, uint64_t addre
     return STK_OK;
 }
 
-/* The messages of one block, which lies at `address`. */
+/* Scans the messages of the block at `address`. */
 static stk_status scan(struct reading *r, const unsigned char *bytes, int64_t count, uint64_t address, stk_error *err)
 {
     stki_hdf5_cursor rest = {bytes, count, false};
@@ -314,11 +314,11 @@ static stk_status begin_second(struct reading *r, uint64_t address, const unsign
     return status == STK_OK ? scan(r, block + first, (int64_t)bytes, address + (uint64_t)first, err) : status;
 }
 
-/* A block that a continuation names. */
+/* Reads a continuation block. */
 static stk_status next_block(struct reading *r, uint64_t address, uint64_t bytes, stk_error *err)
 {
     unsigned char *block = NULL;
-    const int around = r->second ? 4 : 0; /* a mark in front, a checksum behind */
+    const int around = r->second ? 4 : 0; /* signature before, checksum after */
     stk_status status;
 
     if (bytes < (uint64_t)(2 * around))

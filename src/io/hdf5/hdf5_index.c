@@ -22,7 +22,7 @@
  *     implicit indexes and fixed arrays number the chunks over the grid of the largest shape; so do extensible arrays,
  *     with the axis that has no end in front
  *
- * Every loop is bounded by what a file of its size can hold, so that an index that leads in circles ends. */
+ * Every loop is bounded by what a file of this size can contain, so that cyclic indexes are detected. */
 #include "hdf5_index.h"
 #include "allocate.h"
 #include "checked.h"
@@ -38,8 +38,8 @@ struct walk {
     const stki_hdf5_grid *grid;
     stki_hdf5_table *table;
     int64_t base;
-    int64_t largest_per[STK_MAX_DIMS]; /* chunks along each axis of the largest shape */
-    int endless;                       /* the axis that an extensible array numbers first; -1: none */
+    int64_t largest_per[STK_MAX_DIMS]; /* number of chunks along each axis of the largest shape */
+    int endless; /* the unlimited axis of an extensible array, which is numbered first; -1: none */
     int64_t entries_left;
     bool unsorted;
 };
@@ -97,14 +97,14 @@ int64_t stki_hdf5_table_from(const stki_hdf5_table *table, int64_t number)
 
 const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_t number)
 {
-    int64_t at = number; /* if nothing is missing before it */
+    int64_t at = number; /* its index if no chunk before it is missing */
 
     if (at < 0 || at >= table->count || table->chunks[at].number != number)
         at = stki_hdf5_table_from(table, number);
     return at < table->count && table->chunks[at].number == number ? &table->chunks[at] : NULL;
 }
 
-/* At first as many as there can be: the grid's, or what the file has room for. */
+/* Allocates the upper bound: the chunks of the grid, or as many as fit in the file. */
 static stk_status make_room(struct walk *w, stk_error *err)
 {
     stki_hdf5_table *table = w->table;
@@ -125,7 +125,7 @@ static stk_status add(struct walk *w, int64_t number, uint64_t address, uint64_t
     stki_hdf5_chunk *chunk;
     int64_t at;
 
-    if (table->count >= w->file->size) /* a chunk or its entry takes a byte at least */
+    if (table->count >= w->file->size) /* a chunk or its entry takes at least one byte */
         return corrupt(w, -1, "more chunks than the file has room for", err);
     if (table->count == table->capacity) {
         stk_status status = make_room(w, err);
@@ -141,7 +141,7 @@ static stk_status add(struct walk *w, int64_t number, uint64_t address, uint64_t
     return STK_OK;
 }
 
-/* Bytes of the file: where they are mapped, or in `buffer`. */
+/* Returns bytes of the file, in the mapping or in `buffer`. */
 static stk_status look(const struct walk *w, int64_t at, int64_t bytes, unsigned char *buffer,
                        const unsigned char **out, stk_error *err)
 {
@@ -151,7 +151,7 @@ static stk_status look(const struct walk *w, int64_t at, int64_t bytes, unsigned
     return mapped ? STK_OK : stki_file_read(w->file, at, buffer, bytes, err);
 }
 
-/* So many entries fewer than the file could hold. */
+/* Counts entries against the maximum for the size of the file. */
 static stk_status count_entries(struct walk *w, int64_t count, int64_t offset, stk_error *err)
 {
     if (count > w->entries_left)
@@ -160,7 +160,7 @@ static stk_status count_entries(struct walk *w, int64_t count, int64_t offset, s
     return STK_OK;
 }
 
-/* Gives back what the file turned out not to need. */
+/* Releases unused capacity. */
 static void trim(stki_hdf5_table *table)
 {
     stki_hdf5_chunk *chunks;
@@ -255,7 +255,7 @@ static stk_status add_leaf(struct walk *w, const unsigned char *entry, int64_t o
     if (number == -2)
         return corrupt(w, offset + 8, "no chunk begins at this element", err);
     if (number == -1)
-        return STK_OK; /* left over from when the data set was larger */
+        return STK_OK; /* left over from a larger shape */
     return add(w, number, stki_hdf5_number(entry + 8 + 8 * (w->grid->ndim + 1), 8), stki_hdf5_number(entry, 4),
                (uint32_t)stki_hdf5_number(entry + 4, 4), err);
 }
@@ -282,7 +282,7 @@ static stk_status walk_tree(struct walk *w, uint64_t root, stk_error *err)
         status = look(w, at, (int64_t)many * entry_bytes, buffer, &entries, err);
         if (status != STK_OK)
             break;
-        if (node->level > 0) { /* levels fall strictly, so there is room */
+        if (node->level > 0) { /* levels decrease strictly, so the stack is large enough */
             status = open_node(w, stki_hdf5_number(entries + entry_bytes - 8, 8), node->level - 1, &stack[depth], err);
             depth++;
             continue;
@@ -312,7 +312,7 @@ static stk_status measure_largest(struct walk *w, int64_t *total, stk_error *err
     return STK_OK;
 }
 
-/* From the largest grid to the current one; -1: outside. */
+/* Converts a number in the largest grid to the current one; -1: outside. */
 static int64_t current_number(const struct walk *w, int64_t index)
 {
     int64_t at[STK_MAX_DIMS], number = 0;
@@ -354,7 +354,7 @@ static stk_status walk_implicit(struct walk *w, uint64_t address, stk_error *err
 
 struct array {
     int client, entry_bytes;
-    int64_t entries, page_entries, at; /* of the first entry, or of the page bitmap */
+    int64_t entries, page_entries, at; /* offset of the first entry, or of the page bitmap */
 };
 
 static stk_status open_array(struct walk *w, uint64_t address, struct array *out, bool *empty, stk_error *err)
@@ -430,7 +430,7 @@ static stk_status walk_pages(struct walk *w, const struct array *a, stk_error *e
 
         many = many < a->page_entries ? many : a->page_entries;
         status = stki_file_read(w->file, a->at + page / 8, &used, 1, err);
-        if (status == STK_OK && (used & (0x80 >> page % 8))) /* else nothing in it was ever written */
+        if (status == STK_OK && (used & (0x80 >> page % 8))) /* otherwise nothing in the page was written */
             status = add_entries(w, a, first, many, at, err);
     }
     return status;
@@ -456,9 +456,9 @@ static stk_status walk_array(struct walk *w, uint64_t address, stk_error *err)
 
 struct extensible {
     struct array entries;
-    int64_t in_index, least, set; /* entries in the index block and in the smallest data block; the largest index + 1 */
-    int data_blocks, super_blocks; /* that the index block names */
-    int first_super;               /* number of the first one of those */
+    int64_t in_index, least, set;  /* entries in the index block and in the smallest data block; largest index + 1 */
+    int data_blocks, super_blocks; /* numbers of blocks in the index block */
+    int first_super;               /* number of the first super block */
     int offset_bytes;
 };
 
@@ -495,7 +495,7 @@ static stk_status open_extensible(struct walk *w, uint64_t address, struct exten
     return STK_OK;
 }
 
-/* A place of this mark and size. */
+/* Checks the signature and size of a block and sets *at to its contents. */
 static stk_status find_marked(struct walk *w, uint64_t address, const char *mark, int64_t bytes, int64_t *at,
                               stk_error *err)
 {
@@ -509,7 +509,7 @@ static stk_status find_marked(struct walk *w, uint64_t address, const char *mark
     return status == STK_OK ? count_entries(w, 1, *at, err) : status;
 }
 
-/* Several addresses may name one block, so the entries are counted as well as the blocks. */
+/* Several addresses may refer to one block, so entries are counted as well as blocks. */
 static stk_status add_new_entries(struct walk *w, const struct array *a, int64_t first, int64_t count, int64_t at,
                                   stk_error *err)
 {
@@ -518,8 +518,8 @@ static stk_status add_new_entries(struct walk *w, const struct array *a, int64_t
     return status == STK_OK ? add_entries(w, a, first, count, at, err) : status;
 }
 
-/* Entries [first, first + count) lie in the data block. If it has pages, `pages` is the place of the bitmap, and its
- * bits begin at number `bit`. */
+/* Reads entries [first, first + count) from a data block. If it has pages, `pages` is the offset of the bitmap, and its
+ * bits start at number `bit`. */
 static stk_status walk_data_block(struct walk *w, const struct extensible *e, uint64_t address, int64_t first,
                                   int64_t count, int64_t pages, int64_t bit, stk_error *err)
 {
@@ -549,7 +549,7 @@ static stk_status walk_data_block(struct walk *w, const struct extensible *e, ui
     return status;
 }
 
-/* The data blocks that a super block of this number names; `first` is the first entry. */
+/* Visits the data blocks of the super block with this number; `first` is its first entry. */
 static stk_status walk_super_block(struct walk *w, const struct extensible *e, uint64_t address, int number,
                                    int64_t first, stk_error *err)
 {
@@ -575,7 +575,8 @@ static stk_status walk_super_block(struct walk *w, const struct extensible *e, u
     return status;
 }
 
-/* What the index block names, in the order of the entries. Numbers of super blocks are below 63, so that all fits. */
+/* Visits the blocks of the index block, in the order of the entries. Super blocks are numbered below 63, so nothing
+ * overflows. */
 static stk_status walk_blocks(struct walk *w, const struct extensible *e, int64_t at, stk_error *err)
 {
     int64_t first = e->in_index;

@@ -1,4 +1,4 @@
-/* hdf5_intact.c: are the files that a data set is read from still what they were? See hdf5_dataset.h. */
+/* hdf5_intact.c: checks whether the files of a data set have changed since they were opened. See hdf5_dataset.h. */
 #include "allocate.h"
 #include "error.h"
 #include "hdf5_dataset.h"
@@ -28,7 +28,7 @@ stk_status stki_hdf5_dataset_add_beside(stki_hdf5_dataset *d, const char *path, 
             return STK_OK;
         }
     }
-    if (stki_stamp_take(one.path, &one.stamp, NULL) != STK_OK) { /* the library knows it by a name of another folder */
+    if (stki_stamp_take(one.path, &one.stamp, NULL) != STK_OK) { /* the library's name is relative to another folder */
         stki_free(one.path);
         return STK_OK;
     }
@@ -56,7 +56,7 @@ stk_status stki_hdf5_dataset_intact(const stki_hdf5_dataset *d, stk_error *err)
 
         status = stki_stamp_check(&beside->stamp, beside->path, beside->path, -1, err);
         if (status > 0 && (d->layout == STKI_HDF5_VIRTUAL ||
-                           d->layout == STKI_HDF5_EXTERNAL)) /* the library may reopen it, and then finds nothing */
+                           d->layout == STKI_HDF5_EXTERNAL)) /* the library may reopen it and fail */
             status = stki_fail_errno(err, ENOENT, beside->path, "the file went away while it was in use");
     }
     return status < 0 ? status : STK_OK;

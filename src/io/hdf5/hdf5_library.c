@@ -1,8 +1,8 @@
-/* hdf5_library.c: see hdf5_library.h. Builds of libhdf5 without its own lock must not be entered by two threads at
- * once, and those with one serialise everything anyway, so one lock of ours around all calls costs nothing and is right
- * for both. It is recursive: a program that holds it (stk_hdf5_lock) may call stoker meanwhile.
+/* hdf5_library.c: see hdf5_library.h. libhdf5 built without thread safety must not be entered by two threads at once,
+ * and thread-safe builds serialize all calls anyway. One lock around all calls is therefore right for both and costs
+ * nothing. It is recursive: a program that holds it (stk_hdf5_lock) may call stoker.
  *
- * A fork waits for the lock, so that the child finds neither it nor the library's own in use. */
+ * fork takes the lock, so that in the child neither it nor the library's lock is held. */
 #include "hdf5_library.h"
 #include "error.h"
 #include "guard.h"
@@ -11,8 +11,8 @@
 #include <stoker/dataset.h>
 #include <string.h>
 
-/* A plain mutex and a depth instead of a recursive mutex, which a child could not let go of: it has another owner
- * there. */
+/* A plain mutex with a depth, because a recursive mutex belongs to a thread and could not be unlocked in a forked
+ * child. */
 static stki_mutex library_lock = {PTHREAD_MUTEX_INITIALIZER};
 static _Thread_local int depth;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -25,9 +25,10 @@ static void hold(void)
 
 static void watch_forks(void)
 {
-    stki_guard_watch_forks(); /* its lock is taken with ours held: a fork has to take ours first */
+    stki_guard_watch_forks(); /* the guard's lock is taken while ours is held, so fork must take ours first */
     (void)pthread_atfork(hold, stk_hdf5_unlock, stk_hdf5_unlock);
-    (void)H5dont_atexit(); /* closing what a damaged file left open can crash; all that is written here is closed */
+    (void)H5dont_atexit(); /* closing objects that a damaged file left open can crash; all files written here are closed
+                              explicitly */
 }
 
 void stk_hdf5_lock(void)
@@ -65,10 +66,9 @@ void stki_hdf5_leave(const stki_hdf5_guard *guard)
     stk_hdf5_unlock();
 }
 
-/* Of an object whose checksum is wrong, 1.10 keeps something open that nobody can close, and says so on stderr when the
- * program ends ("infinite loop closing library"), unless errors are not printed. It does so in a function that it gave
- * atexit before us, so that ours runs first. Not waited for: a thread that ends while the program does may hold the
- * lock. */
+/* After a checksum error, 1.10 leaks an object and reports that on stderr at exit ("infinite loop closing library")
+ * unless error printing is off. It does so in an atexit function registered before ours, so ours runs first. Does not
+ * wait for the lock, because a thread that ends with the program may hold it. */
 static void end_quietly(void)
 {
     if (depth == 0 && !stki_try_lock(&library_lock))
@@ -87,10 +87,10 @@ static void plan_quiet_end(void)
 
 /* ---- errors ---- */
 
-/* A stack of errors, from the deepest failure to the outermost. */
+/* What is needed of an error stack, which goes from the deepest failure to the outermost. */
 struct said {
-    hid_t major, minor, next_minor; /* of the deepest one, and of the one that followed from it */
-    bool in_path, in_link;          /* because of it a path, or an external link, leads nowhere */
+    hid_t major, minor, next_minor; /* of the deepest error, and of its consequence */
+    bool in_path, in_link;          /* the error occurred while following a path or an external link */
     char deepest[160], first[160];
 };
 
@@ -112,9 +112,9 @@ static herr_t hear(unsigned n, const H5E_error2_t *error, void *context)
     return 0;
 }
 
-/* The class of what the library's numbers say; `otherwise` where they don't. A message of an object's header whose
- * version the library does not know cannot be loaded, and then not decoded; damaged headers cannot be loaded either,
- * but fail before their messages are decoded. */
+/* Converts the library's error numbers to a status; `otherwise` for unknown ones. A header message of an unknown
+ * version cannot be loaded and then not decoded; damaged headers also cannot be loaded, but fail before their messages
+ * are decoded. */
 static stk_status class_of(const struct said *said, stk_status otherwise)
 {
     if (said->minor == H5E_TRUNCATED)
@@ -128,7 +128,7 @@ static stk_status class_of(const struct said *said, stk_status otherwise)
     if (said->minor == H5E_NOSPACE && said->major == H5E_RESOURCE)
         return STK_E_MEMORY;
     if (said->major == H5E_IO && (said->minor == H5E_READERROR || said->minor == H5E_WRITEERROR))
-        return STK_E_IO; /* the system's read or write failed: nothing deeper said why */
+        return STK_E_IO; /* read or write of the system failed */
     return otherwise;
 }
 
@@ -167,7 +167,7 @@ stk_status stki_hdf5_fail_chunk(stk_error *err, const char *path, const char *na
     return report(err, class_of(&said, STK_E_CORRUPT), &said, path, name, what);
 }
 
-/* ---- which library it is ---- */
+/* ---- version of the library ---- */
 
 static pthread_once_t asked = PTHREAD_ONCE_INIT;
 static char version[40];

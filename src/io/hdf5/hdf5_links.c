@@ -22,8 +22,8 @@
 
 enum {
     MAX_DEPTH = 32,
-    MAX_NAME = 1024,    /* of a link that is looked for in an old group */
-    MAX_HEAP = 1 << 28, /* bytes of names that are listed at once */
+    MAX_NAME = 1024,    /* longest name of a link to find in an old group */
+    MAX_HEAP = 1 << 28, /* limit on the names of a listing */
     TREE_HEAD = 24,
     ENTRY = 40,
     SOFT = 2
@@ -34,7 +34,7 @@ struct links {
     const char *only; /* NULL: all */
     stk_status (*visit)(void *context, const stki_hdf5_link *link, stk_error *err);
     void *context;
-    int64_t left; /* entries and nodes: fewer than the file has room for */
+    int64_t left; /* remaining entries and nodes, limited by the size of the file */
 };
 
 static stk_status corrupt(const struct links *l, uint64_t address, const char *what, stk_error *err)
@@ -51,8 +51,8 @@ static bool is_name(const char *name)
 
 struct heap {
     uint64_t at, bytes;
-    char *all;    /* NULL: names are read one by one */
-    int64_t left; /* bytes that no text was found in; with `all` */
+    char *all;    /* all names; NULL: names are read one by one */
+    int64_t left; /* with `all`: bytes not yet used by names */
 };
 
 static stk_status open_heap(const struct links *l, uint64_t address, struct heap *out, stk_error *err)
@@ -78,8 +78,8 @@ static stk_status open_heap(const struct links *l, uint64_t address, struct heap
     return stki_hdf5_copy(l->super, out->at, out->all, (int64_t)out->bytes, "the names of a group", err);
 }
 
-/* The text at an offset of the heap, where it lies or in `buffer`. Listed texts do not share bytes: a few of them that
- * many entries name could be copied without end. */
+/* Returns the string at an offset of the heap, in place or in `buffer`. In a listing, strings must not overlap:
+ * otherwise many entries could refer to a few bytes and make the listing arbitrarily large. */
 static stk_status heap_text(const struct links *l, struct heap *heap, uint64_t offset, char buffer[MAX_NAME],
                             const char **out, stk_error *err)
 {
@@ -104,7 +104,7 @@ static stk_status heap_text(const struct links *l, struct heap *heap, uint64_t o
 
 struct old_group {
     struct heap heap;
-    char last[MAX_NAME]; /* of all: the name before */
+    char last[MAX_NAME]; /* when listing all: the previous name */
 };
 
 static stk_status take_entry(struct links *l, struct old_group *g, const unsigned char *entry, uint64_t address,
@@ -121,7 +121,7 @@ static stk_status take_entry(struct links *l, struct old_group *g, const unsigne
         return corrupt(l, address, "no entry of a group", err);
     if (l->only && strcmp(l->only, link.name) != 0)
         return STK_OK;
-    if (!l->only) { /* in order, so that each can be found, and once */
+    if (!l->only) { /* names must be sorted and unique, otherwise some could not be found */
         if (strcmp(g->last, link.name) >= 0)
             return corrupt(l, address, "the names of a group are not in order", err);
         if (strlen(link.name) >= sizeof g->last)
@@ -159,7 +159,7 @@ static stk_status take_symbols(struct links *l, struct old_group *g, uint64_t ad
 }
 
 struct node {
-    uint64_t at; /* of the first key */
+    uint64_t at; /* offset of the first key */
     int level, entries, next;
 };
 
@@ -177,7 +177,7 @@ static stk_status open_node(struct links *l, uint64_t address, int level, struct
     return STK_OK;
 }
 
-/* The child that has the names above its key, up to the next one. */
+/* Selects the child for the name: its names are above its key, up to the next key. */
 static stk_status choose_child(const struct links *l, struct old_group *g, struct node *node, stk_error *err)
 {
     int low = 0, high = node->entries;
@@ -200,7 +200,7 @@ static stk_status choose_child(const struct links *l, struct old_group *g, struc
     }
     node->next = low;
     if (low < node->entries)
-        node->entries = low + 1; /* and no other */
+        node->entries = low + 1; /* visit only this child */
     return STK_OK;
 }
 
@@ -223,7 +223,7 @@ static stk_status walk_tree(struct links *l, struct old_group *g, uint64_t root,
         status = stki_hdf5_copy(l->super, node->at + 16 * (uint64_t)node->next++ + 8, child, 8, "a child", err);
         if (status == STK_OK && node->level == 0) {
             status = take_symbols(l, g, stki_hdf5_number(child, 8), err);
-        } else if (status == STK_OK) { /* levels fall, so there is room */
+        } else if (status == STK_OK) { /* levels decrease, so the stack is large enough */
             status = open_node(l, stki_hdf5_number(child, 8), node->level - 1, &stack[depth], err);
             if (status == STK_OK && l->only)
                 status = choose_child(l, g, &stack[depth], err);
@@ -252,7 +252,7 @@ static stk_status visit_old(struct links *l, stki_hdf5_cursor message, stk_error
 
 /* ---- new groups ---- */
 
-/* A link as the message holds it; `text` has room for its bytes and three more. */
+/* Decodes a link message; `text` has room for its bytes plus three. */
 static bool decode_link(stki_hdf5_cursor c, char *text, stki_hdf5_link *out)
 {
     const int version = (int)stki_hdf5_take(&c, 1), flags = (int)stki_hdf5_take(&c, 1),
@@ -367,7 +367,7 @@ static stk_status visit_compact(struct links *l, const stki_hdf5_header *header,
 
 struct heaped {
     struct links *links;
-    stki_hdf5_cursor *copies; /* the bytes of each are owned */
+    stki_hdf5_cursor *copies; /* owned copies of the messages */
     int64_t count, capacity;
 };
 

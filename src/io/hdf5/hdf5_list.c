@@ -1,5 +1,5 @@
-/* hdf5_list.c: see hdf5_list.h. Groups are visited with a list of those still to do instead of recursion. Each knows
- * the one that it was found in, so that a group on its own path is recognized, by its file and its address there. */
+/* hdf5_list.c: see hdf5_list.h. Groups are visited with a work list instead of recursion. Each records its parent, so
+ * that a group that is its own ancestor is recognized by file and address. */
 #include "hdf5_list.h"
 #include "allocate.h"
 #include "error.h"
@@ -13,7 +13,8 @@
 
 enum {
     MAX_GROUPS = 1 << 20,
-    MAX_ALIASES = 1 << 16, /* groups entered again by another path: a few links to links make very many paths */
+    MAX_ALIASES =
+        1 << 16, /* limit on groups visited again by another path: a few links to links can form very many paths */
     MAX_PATH = 1 << 16
 };
 
@@ -26,10 +27,10 @@ struct node {
 struct listing {
     stki_hdf5_file *file;
     const char *pattern;
-    int depth; /* components of the pattern */
+    int depth; /* components matched */
     stki_hdf5_found found;
     void *context;
-    struct node *nodes; /* [0, next) are done */
+    struct node *nodes; /* nodes [0, next) are done */
     int64_t count, capacity, next, aliases;
     json_t *seen; /* keys of objects: the first path to each; NULL with a pattern */
 };
@@ -45,7 +46,7 @@ static int components(const char *path)
     return count;
 }
 
-/* Does the path fit as many components of the pattern as it has? */
+/* Whether the path matches the first components of the pattern, as many as it has. */
 static bool fits_begin(const struct listing *l, const char *name, int depth)
 {
     const char *end = l->pattern + (l->pattern[0] == '/');
@@ -108,7 +109,7 @@ static bool on_own_path(const struct listing *l, int64_t node, const stki_hdf5_k
     return false;
 }
 
-/* *first: the path by which the object was met before; NULL: it was not. */
+/* *first: the path by which the object was seen before; NULL: it is new. */
 static stk_status remember(struct listing *l, const stki_hdf5_key *key, const char *name, const char **first,
                            stk_error *err)
 {

@@ -1,5 +1,5 @@
-/* hdf5_pack.c: see hdf5_pack.h. Each chunk has a place; the caller fills them in turn, a thread pool packs them, and
- * the caller takes them in turn. */
+/* hdf5_pack.c: see hdf5_pack.h. Chunks are in a circular buffer: the caller fills them in order, a thread pool
+ * compresses them, and the caller takes them in order. */
 #include "hdf5_pack.h"
 #include "allocate.h"
 #include "error.h"
@@ -11,7 +11,7 @@ enum { MAX_THREADS = 64 };
 
 struct place {
     char *raw, *shuffled, *deflated;
-    int64_t count; /* of deflated; 0: it would not be smaller */
+    int64_t count; /* deflated size; 0: not smaller, stored as it is */
 };
 
 struct stki_hdf5_packer {
@@ -19,8 +19,8 @@ struct stki_hdf5_packer {
     int level;
     struct place *places;
     int place_count, worker_count;
-    int64_t submitted;                          /* chunks so far; place of chunk n: n % place_count */
-    struct libdeflate_compressor **compressors; /* by worker; each makes its own when it packs its first chunk */
+    int64_t submitted;                          /* number of chunks so far; chunk n is at n % place_count */
+    struct libdeflate_compressor **compressors; /* per worker; created at its first chunk */
     stki_thread_pool *pool;
 };
 
@@ -44,7 +44,7 @@ static stk_status pack(void *context, void *task, int64_t part, int worker, stk_
     return STK_OK;
 }
 
-/* ---- making and ending ---- */
+/* ---- create and destroy ---- */
 
 static stk_status make_places(stki_hdf5_packer *p, int count, stk_error *err)
 {

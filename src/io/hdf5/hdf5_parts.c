@@ -1,6 +1,6 @@
-/* hdf5_parts.c: see hdf5_parts.h. A source of a virtual data set must itself hold its elements: chains of virtual data
- * sets could lead anywhere. All sources are opened once when the data set is opened for reading, to see that they are
- * there; after that the most recent ones stay open, so that the number of sources is not limited by descriptors. */
+/* hdf5_parts.c: see hdf5_parts.h. Sources of a virtual data set must not be virtual themselves, because chains could
+ * lead anywhere. All sources are opened once when the data set is opened for reading, to check that they exist. After
+ * that only the most recently used ones stay open, so the number of sources is not limited by descriptors. */
 #include "hdf5_parts.h"
 #include "allocate.h"
 #include "checked.h"
@@ -17,12 +17,12 @@
 
 enum { MOST_OPEN = 32 };
 
-/* A mapping of a virtual data set: the elements selected here are those selected there. */
+/* A mapping of a virtual data set: elements selected in `here` come from those selected in `there`. */
 struct mapping {
     char *target, *name; /* file ("." for the own one) and data set */
     hid_t here, there;   /* data spaces with selections */
     stki_hdf5_object source;
-    int64_t used; /* when it was last read; 0: not open */
+    int64_t used; /* time of the last read; 0: not open */
 };
 
 /* A piece of external raw data. */
@@ -51,7 +51,7 @@ static stk_status fail_library(const stki_hdf5_dataset *d, const char *what, stk
 
 /* ---- sources of virtual data sets ---- */
 
-/* A text that the library writes: `get` as H5Pget_virtual_filename. NULL: err says why. */
+/* Gets a string from the library with `get`, a function like H5Pget_virtual_filename. NULL: failed with err. */
 static char *text_of(const stki_hdf5_dataset *d, hid_t plist, size_t index,
                      ssize_t (*get)(hid_t plist, size_t index, char *to, size_t room), stk_error *err)
 {
@@ -143,7 +143,7 @@ static void close_source(stki_hdf5_parts *parts, struct mapping *m)
     parts->open--;
 }
 
-/* The selection in the source as it is now, which may be larger than it was when the mapping was made. */
+/* The selection for the current shape of the source, which may have grown since the mapping was made. */
 static stk_status space_there(const stki_hdf5_dataset *d, const struct mapping *m, hid_t selection, hid_t *out,
                               stk_error *err)
 {
@@ -165,7 +165,7 @@ static stk_status space_there(const stki_hdf5_dataset *d, const struct mapping *
     return STK_OK;
 }
 
-/* "All of the source": the file does not say how much that is. */
+/* Resolves a selection of "all of the source", whose size is not in the file. */
 static stk_status select_all(const stki_hdf5_dataset *d, struct mapping *m, stk_error *err)
 {
     hid_t space;
@@ -215,7 +215,7 @@ static stk_status open_source(stki_hdf5_dataset *d, struct mapping *m, stk_error
     return STK_OK;
 }
 
-/* Opens it, and closes the one that was not used for longest if there are many. */
+/* Opens a source, and closes the least recently used one if too many are open. */
 static stk_status need_source(stki_hdf5_dataset *d, struct mapping *m, stk_error *err)
 {
     stki_hdf5_parts *parts = d->parts;
@@ -269,12 +269,12 @@ static stk_status open_virtual(stki_hdf5_dataset *d, hid_t plist, stk_error *err
     return status;
 }
 
-/* The elements of `mine`, a selection in the shape of the data set, that come from one source. `memory`: the shape of
- * what is read. */
+/* Reads the elements of `mine`, a selection in the data set, that come from one source. `memory`: the shape of the
+ * result. */
 static stk_status read_mapped(stki_hdf5_dataset *d, struct mapping *m, hid_t mine, hid_t memory, void *to,
                               stk_error *err)
 {
-    const int64_t chunk = 1 << 20; /* how large one of the source is, is not known */
+    const int64_t chunk = 1 << 20; /* an assumption: the source's chunk size is not known */
     hid_t there, here, file = -1;
     stk_status status = STK_OK;
 
@@ -299,14 +299,14 @@ static stk_status read_mapped(stki_hdf5_dataset *d, struct mapping *m, hid_t min
     return status;
 }
 
-/* Elements that no source has. */
+/* Fills elements that are not in any source. */
 static stk_status put_fill(const stki_hdf5_dataset *d, void *to, int64_t bytes, stk_error *err)
 {
     hid_t plist = H5Dget_create_plist(d->id);
     H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
     bool fine = plist >= 0 && H5Pfill_value_defined(plist, &defined) >= 0;
 
-    memset(to, 0, (size_t)d->type.bytes); /* what is undefined reads as zeros */
+    memset(to, 0, (size_t)d->type.bytes); /* undefined elements read as zeros */
     if (fine && defined != H5D_FILL_VALUE_UNDEFINED)
         fine = H5Pget_fill_value(plist, d->memory_type, to) >= 0;
     if (plist >= 0)
@@ -348,7 +348,7 @@ static stk_status read_virtual(stki_hdf5_dataset *d, const int64_t *start, const
 
 /* ---- external raw data ---- */
 
-/* A piece of external raw data; *needed: bytes that are not in earlier pieces. */
+/* Adds a piece of external raw data; *needed: remaining bytes after earlier pieces. */
 static stk_status add_piece(stki_hdf5_dataset *d, hid_t plist, int index, int64_t *needed, stk_error *err)
 {
     struct piece *piece = &d->parts->pieces[index];
@@ -423,7 +423,7 @@ static stk_status read_file(const char *path, int64_t at, char *to, int64_t coun
     return status;
 }
 
-/* Bytes [at, at + count) of all pieces in a row. */
+/* Reads bytes [at, at + count) of the concatenated pieces. */
 static stk_status read_pieces(const stki_hdf5_dataset *d, int64_t at, char *to, int64_t count, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -444,12 +444,12 @@ static stk_status read_pieces(const stki_hdf5_dataset *d, int64_t at, char *to, 
     return status;
 }
 
-/* The box row by row of its last axis, or as a whole where it is in one piece. */
+/* Reads the box row by row along its last axis, or as a whole if it is contiguous. */
 static stk_status read_box(const stki_hdf5_dataset *d, const int64_t *start, const int64_t *length, int64_t item,
                            char *to, stk_error *err)
 {
     int64_t index[H5S_MAX_RANK] = {0}, run = item, steps[H5S_MAX_RANK], step = item;
-    int outer = d->rank; /* axes in front of those that are whole */
+    int outer = d->rank; /* number of axes before those that are read completely */
     stk_status status = STK_OK;
 
     for (int i = d->rank - 1; i >= 0; i--) {
@@ -508,7 +508,7 @@ static stk_status read_external(const stki_hdf5_dataset *d, const int64_t *start
 stk_status stki_hdf5_parts_read(const stki_hdf5_dataset *dataset, const int64_t *start, const int64_t *length, void *to,
                                 int64_t bytes, stk_error *err)
 {
-    stki_hdf5_dataset *d = (stki_hdf5_dataset *)(uintptr_t)dataset; /* which sources are open changes, under the lock */
+    stki_hdf5_dataset *d = (stki_hdf5_dataset *)(uintptr_t)dataset; /* open sources are changed under the lock */
 
     return d->layout == STKI_HDF5_VIRTUAL ? read_virtual(d, start, length, to, bytes, err)
                                           : read_external(d, start, length, to, bytes, err);

@@ -6,10 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MOST_LINKS = 16 /* as many as libhdf5 follows */ };
+enum { MOST_LINKS = 16 /* the limit in libhdf5 */ };
 
 struct walk {
-    const char *asked; /* the name that was asked for */
+    const char *asked; /* the requested name */
     int links;         /* followed */
     char link[200];    /* the last one, for messages */
 };
@@ -33,7 +33,7 @@ static stk_status fail_lost(const struct walk *w, const stki_hdf5_object *at, co
                         w->link, w->link[0] ? ", where " : "", what);
 }
 
-/* An object that is there and cannot be opened. */
+/* Reports an object that exists but cannot be opened. */
 static stk_status fail_object(const struct walk *w, const stki_hdf5_object *at, stk_error *err)
 {
     stk_error said;
@@ -118,7 +118,7 @@ static stk_status follow_external(struct walk *w, const stki_hdf5_object *at, co
 static stk_status follow(struct walk *w, stki_hdf5_object *at, const stki_hdf5_link *link, stki_hdf5_object *out,
                          stk_error *err);
 
-/* ---- what the library says of a link (inside enter and leave) ---- */
+/* ---- links through the library (called between enter and leave) ---- */
 
 static stk_status library_link(struct walk *w, stki_hdf5_object *at, const char *name, const H5L_info_t *info,
                                stki_hdf5_object *out, stk_error *err)
@@ -202,7 +202,7 @@ static stk_status follow(struct walk *w, stki_hdf5_object *at, const stki_hdf5_l
     }
 }
 
-/* The link of one name that was looked for. What happened behind it is kept apart from what happened in the group. */
+/* Result of looking up one name. Errors after the link are kept separate from errors in the group. */
 struct step {
     struct walk *walk;
     stki_hdf5_object *at, *out;
@@ -234,7 +234,7 @@ static stk_status step(struct walk *w, stki_hdf5_object *at, const char *name, s
     return status == STK_OK ? fail_lost(w, at, "no object of this name", err) : follow(w, at, &by_name, out, err);
 }
 
-/* What only the library knows: the root for a path from there, else the same object by an id of its own. */
+/* Resolved by the library: the root for an absolute path, otherwise the same object with its own id. */
 static stk_status open_again(const struct walk *w, const stki_hdf5_object *from, const char *path,
                              stki_hdf5_object *out, stk_error *err)
 {
@@ -252,7 +252,7 @@ static stk_status open_again(const struct walk *w, const stki_hdf5_object *from,
     return status;
 }
 
-/* `out` is apart from `from`, which stays open. */
+/* `out` differs from `from`, which stays open. */
 static stk_status walk_path(struct walk *w, const stki_hdf5_object *from, const char *path, stki_hdf5_object *out,
                             stk_error *err)
 {
@@ -389,7 +389,7 @@ stk_status stki_hdf5_object_links(stki_hdf5_object *group, const char *asked, st
     return status;
 }
 
-/* ---- what an object is ---- */
+/* ---- type of an object ---- */
 
 static stk_status library_key(stki_hdf5_object *object, const char *asked, enum stki_hdf5_kind *kind, uint64_t *header,
                               stk_error *err)

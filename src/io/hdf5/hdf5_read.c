@@ -60,7 +60,7 @@ static bool is_whole(const stki_hdf5_dataset *d, const int64_t *start, const int
     return true;
 }
 
-/* Bytes that the library may have to look at: whole chunks. */
+/* Bytes that the library may have to read: whole chunks. */
 static int64_t touched_bytes(const stki_hdf5_dataset *d, const int64_t *start, const int64_t *length, int64_t bytes)
 {
     int64_t touched = d->grid.chunk_bytes;
@@ -102,7 +102,7 @@ stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *sta
     stki_hdf5_leave(&guard);
     if (stki_hdf5_dataset_intact(d, &changed) == STK_OK)
         return status;
-    if (err) /* that is why, where it failed */
+    if (err) /* the changed file is the cause */
         *err = changed;
     return changed.status;
 }
@@ -115,8 +115,7 @@ static void element_of(const stki_hdf5_dataset *d, const int64_t *element, hsize
         out[i] = (hsize_t)element[i];
 }
 
-/* Where no chunk was written at all, asking for the size of one is a failure; since 1.14 so is asking for any that is
- * missing. */
+/* H5Dget_chunk_storage_size fails if no chunk was written at all and, since 1.14, for any missing chunk. */
 static stk_status size_unknown(const stki_hdf5_dataset *d, hsize_t *stored, stk_error *err)
 {
     stk_error said;

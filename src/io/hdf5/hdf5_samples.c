@@ -1,4 +1,4 @@
-/* hdf5_samples.c: the geometry of samples; and the reader that asks the library for each of them. */
+/* hdf5_samples.c: the geometry of samples, and the reader that reads each of them through the library. */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -122,7 +122,7 @@ stk_status stki_hdf5_library_reader(stki_hdf5_dataset *d, const stki_reader_opts
     struct library_reader *r;
     stk_status status = stki_hdf5_dataset_check_sources(d, err);
 
-    if (status == STK_OK && d->filter_missing[0]) /* say so now, not at the first sample */
+    if (status == STK_OK && d->filter_missing[0]) /* fail now instead of at the first sample */
         status = stki_hdf5_dataset_read(d, NULL, NULL, NULL, 0, err);
     if (status != STK_OK)
         return status;

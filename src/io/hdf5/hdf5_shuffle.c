@@ -1,6 +1,6 @@
-/* hdf5_shuffle.c: HDF5's shuffle, which stores first all lowest bytes, then all second bytes and so on, and its
- * undoing. That is a transposition of bytes; for elements of 2, 4 and 8 bytes it runs 16 elements at once through the
- * byte unpacking that every x86-64 processor has (and the same in the vector types of the compiler elsewhere). */
+/* hdf5_shuffle.c: HDF5's shuffle filter, which stores all first bytes of the elements, then all second bytes and so on,
+ * and its inverse. That is a transposition of bytes. For elements of 2, 4 and 8 bytes it processes 16 elements at once
+ * with byte unpack instructions, which every x86-64 processor has (elsewhere with the compiler's vector types). */
 #include "hdf5_filter.h"
 #include <string.h>
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
-/* hdf5_sink.c: see hdf5_sink.h. A driver of libhdf5 ("virtual file layer"); it has to exist only while the file is
- * opened, as an open file keeps its driver. What the library wants to see again is read from the file under its
+/* hdf5_sink.c: see hdf5_sink.h. A driver of libhdf5 ("virtual file layer"). It must only be registered while a file is
+ * being opened, because open files hold a reference. Bytes that the library reads back come from the file under its
  * temporary name. */
 #include "hdf5_sink.h"
 #include <fcntl.h>
@@ -70,7 +70,7 @@ static herr_t sink_read(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t a
             break;
         got += (size_t)n;
     }
-    memset((char *)to + got, 0, count - got); /* behind the end there are zeros */
+    memset((char *)to + got, 0, count - got); /* bytes after the end are zeros */
     return 0;
 }
 
@@ -93,7 +93,7 @@ static herr_t sink_write(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t 
     return 0;
 }
 
-/* The file must reach as far as the library has given out its space. */
+/* Extends the file to the end of the space allocated by the library. */
 static herr_t sink_truncate(H5FD_t *file, hid_t transfer, hbool_t closing)
 {
     stki_hdf5_sink *sink = sink_of(file);
@@ -127,7 +127,7 @@ static const H5FD_class_t sink_class = {
 
 hid_t stki_hdf5_sink_create(stki_hdf5_sink *sink, hid_t access)
 {
-    /* Kept: while a file is closed, libhdf5 uses the driver after it has dropped the file's reference to it. */
+    /* Never unregistered: libhdf5 uses the driver after dropping the file's reference while closing it. */
     static hid_t driver = -1;
     struct driver_info info = {sink};
 

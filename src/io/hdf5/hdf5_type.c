@@ -1,5 +1,5 @@
-/* hdf5_type.c: see hdf5_type.h. A float type is what its fields say, so each is compared with the table field by field:
- * 16 bits alone may be half, bfloat16 or anything else. */
+/* hdf5_type.c: see hdf5_type.h. Float types are identified by comparing all their fields with a table: 16 bits may be
+ * half, bfloat16 or something else. */
 #include "hdf5_type.h"
 #include "checked.h"
 #include "error.h"
@@ -25,7 +25,7 @@ static const struct float_row {
 stk_dtype stki_hdf5_float_dtype(const stki_hdf5_float *about)
 {
     for (size_t i = 0; i < sizeof floats / sizeof floats[0]; i++)
-        if (!memcmp(about, &floats[i].is, sizeof *about)) /* six numbers of one size: no gaps */
+        if (!memcmp(about, &floats[i].is, sizeof *about)) /* six members of one size: no padding */
             return floats[i].dtype;
     return STK_DTYPE_NONE;
 }
@@ -49,7 +49,7 @@ static bool is_swapped(hid_t type)
     return H5Tget_size(type) > 1 && H5Tget_order(type) == H5T_ORDER_BE;
 }
 
-/* ---- whole numbers, bool, complex ---- */
+/* ---- integers, bool, complex ---- */
 
 stk_dtype stki_hdf5_whole_dtype(int64_t size, bool is_signed)
 {
@@ -106,7 +106,7 @@ static void read_enum(hid_t type, stki_hdf5_type *out)
         out->dtype = STK_BOOL;
 }
 
-/* A float member of this name at this place; NONE: it is not. */
+/* The dtype of a float member with this name and offset; NONE: no such member. */
 static stk_dtype part_dtype(hid_t type, unsigned member, const char *name, size_t offset, bool *swapped)
 {
     char *text = H5Tget_member_name(type, member);
@@ -141,7 +141,7 @@ static void read_compound(hid_t type, stki_hdf5_type *out)
     out->swapped = real_swapped;
 }
 
-/* ---- all of them ---- */
+/* ---- all types ---- */
 
 static const char *class_name(H5T_class_t class)
 {
@@ -188,7 +188,7 @@ static void read_simple(hid_t type, H5T_class_t class, stki_hdf5_type *out)
     }
 }
 
-/* One level of array is enough: what lies deeper is refused. */
+/* Nested array types are rejected. */
 static stk_status read_array(hid_t type, const char *path, const char *name, stki_hdf5_type *out, stk_error *err)
 {
     hsize_t dims[H5S_MAX_RANK];
@@ -226,7 +226,7 @@ static void read_string(hid_t type, stki_hdf5_type *out)
                                                  : STKI_HDF5_TERMINATED;
 }
 
-/* Of numbers that the library can convert to native ones. */
+/* Variable-length lists of numbers that the library can convert to native types. */
 static void read_vlen(hid_t type, stki_hdf5_type *out)
 {
     hid_t base = H5Tget_super(type);

@@ -1,18 +1,18 @@
-/* hdf5_values.c: data sets of one axis whose elements have lengths of their own: strings, fixed and variable, and
- * variable-length lists of numbers. A sample is one element, read through the library under its lock. How long the
- * longest is follows from the type of fixed strings; of others all are read once when the reader is opened. */
+/* hdf5_values.c: one-dimensional data sets whose elements vary in length: fixed and variable-length strings, and
+ * variable-length lists of numbers. A sample is one element, read through the library under its lock. The greatest
+ * length of fixed strings is given by their type; for others all elements are read once at open. */
 #include "allocate.h"
 #include "error.h"
 #include "hdf5_reader.h"
 #include <inttypes.h>
 #include <string.h>
 
-enum { AT_ONCE = 256 /* elements that are looked at together */ };
+enum { AT_ONCE = 256 /* elements per read */ };
 
 struct values {
     stki_reader base; /* first member */
     stki_hdf5_dataset *dataset;
-    int64_t max_bytes; /* by option; 0: none */
+    int64_t max_bytes; /* from the option; 0: none */
 };
 
 static const struct values *values_of(const stki_reader *base)
@@ -20,7 +20,7 @@ static const struct values *values_of(const stki_reader *base)
     return (const struct values *)(const void *)base;
 }
 
-/* Bytes of a fixed string without what fills it up. */
+/* Length of a fixed string without its padding. */
 static int64_t fixed_bytes(const char *text, int64_t size, enum stki_hdf5_padding padding)
 {
     int64_t bytes = padding == STKI_HDF5_TERMINATED ? (int64_t)strnlen(text, (size_t)size) : size;
@@ -36,8 +36,8 @@ static int64_t element_room(const stki_hdf5_dataset *d)
     return d->type.varying == STKI_HDF5_FIXED ? d->type.bytes : (int64_t)sizeof(hvl_t);
 }
 
-/* Bytes that the library may have to look at for so many elements: a chunk may not fit into its cache, and is read
- * again then. */
+/* Bytes that the library may have to read for `count` elements: a chunk that does not fit in its cache is read again
+ * for each. */
 static int64_t touched_bytes(const stki_hdf5_dataset *d, int64_t count)
 {
     const int64_t chunk = d->layout == STKI_HDF5_CHUNKED ? d->grid.chunk_bytes : 0;
@@ -50,8 +50,8 @@ static void note(const stki_hdf5_dataset *d, int64_t bytes)
     stki_apart_note(d->path, d->name, "reading elements", bytes);
 }
 
-/* Elements [start, start + count) as the library gives them: strings of `bytes` each, or pointers. Inside enter and
- * leave. */
+/* Reads elements [start, start + count) in the library's form: strings of `bytes` each, or pointers. Called between
+ * enter and leave. */
 static stk_status read_elements(const stki_hdf5_dataset *d, int64_t start, int64_t count, void *to, hid_t *memory,
                                 stk_error *err)
 {
@@ -68,7 +68,7 @@ static stk_status read_elements(const stki_hdf5_dataset *d, int64_t start, int64
     return status;
 }
 
-/* What the library allocated for these elements goes. */
+/* Frees the memory that the library allocated for these elements. */
 static void free_elements(const stki_hdf5_dataset *d, hid_t memory, void *elements)
 {
     if (memory >= 0 && d->type.varying != STKI_HDF5_FIXED)
@@ -77,7 +77,7 @@ static void free_elements(const stki_hdf5_dataset *d, hid_t memory, void *elemen
         (void)H5Sclose(memory);
 }
 
-/* Where an element lies, and its bytes. */
+/* Returns the address and size of an element. */
 static const void *element(const stki_hdf5_dataset *d, const void *elements, int64_t i, int64_t *bytes)
 {
     const char *at;
@@ -98,7 +98,7 @@ static const void *element(const stki_hdf5_dataset *d, const void *elements, int
     }
 }
 
-/* One element into the scratch (NULL: only its bytes). */
+/* Reads one element into the scratch; NULL: only its size. */
 static stk_status read_one(const struct values *v, int64_t index, stki_scratch *scratch, int64_t *bytes, stk_error *err)
 {
     const stki_hdf5_dataset *d = v->dataset;
@@ -186,7 +186,7 @@ static const stki_reader_ops ops = {
 
 /* ---- opening ---- */
 
-/* The bytes of the longest one; some that cannot be read are skipped, and fail when they are read. */
+/* Finds the size of the longest element. Unreadable ones are skipped here and fail when they are read. */
 static stk_status find_longest(const stki_hdf5_dataset *d, int64_t *longest, stk_error *err)
 {
     hvl_t *some = stki_zalloc_array(AT_ONCE, sizeof *some);

@@ -1,12 +1,12 @@
-/* hdf5_writer.c: HDF5 files written one data set after the other (writer.h). The library makes the file and everything
- * that describes it; the elements are written past it:
+/* hdf5_writer.c: writes HDF5 files, one data set after the other (writer.h). The library creates the file and all
+ * metadata; elements are written without it.
  *
- * Contiguous data is allocated by the library at creation and then written to its place in the file, at a multiple of
- * 4096. Chunks are shuffled and deflated by our own threads (hdf5_pack.h) and handed over as they are to be stored
- * (H5Dwrite_chunk). An array of unknown length grows chunk by chunk, to just as many rows as there are, so that the
+ * Contiguous data is allocated by the library at creation and then written directly to its place in the file, a
+ * multiple of 4096. Chunks are shuffled and deflated by our own threads (hdf5_pack.h) and passed to the library in
+ * their stored form (H5Dwrite_chunk). An array of unknown length grows by chunks to exactly the number of rows, so the
  * library never has to unpack a chunk.
  *
- * The library writes into an output (hdf5_sink.h), which has a temporary name until it is complete. */
+ * The library writes to an output (hdf5_sink.h), which has a temporary name until it is complete. */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -25,22 +25,22 @@ struct hdf5_writer {
     stki_hdf5_sink sink;
     stki_writer_opts opts;
     hid_t file;
-    stk_status failed; /* the first failure; nothing is written after it */
-    /* the array that is being written */
+    stk_status failed; /* first failure; nothing is written after it */
+    /* the array being written */
     hid_t dataset;
     char *name;
-    int ndim;                    /* row axes and the first one; 0: one number */
-    hsize_t shape[STK_MAX_DIMS]; /* shape[0]: rows so far where they grow */
+    int ndim;                    /* axes, including the first; 0: a scalar */
+    hsize_t shape[STK_MAX_DIMS]; /* shape[0]: rows so far if the array grows */
     hsize_t chunk[STK_MAX_DIMS];
-    int64_t rows, expected; /* appended; to come, -1: not known */
+    int64_t rows, expected; /* rows appended; rows expected, -1: unknown */
     int64_t row_bytes, item_bytes, offset, chunk_bytes;
     bool chunked, deflated;
-    int64_t in_room; /* rows in the chunk that is being filled */
+    int64_t in_room; /* rows in the current chunk */
     int64_t written_chunks;
-    char *room;                        /* that chunk */
-    stki_hdf5_packer *packer;          /* deflated */
-    char *plain;                       /* else: the chunk's memory; contiguous: HELD_BYTES for short appends */
-    int64_t plain_bytes, held, placed; /* contiguous: bytes that wait in `plain`, and in the file before them */
+    char *room;               /* memory of the current chunk */
+    stki_hdf5_packer *packer; /* compressed chunks */
+    char *plain;              /* uncompressed: the chunk's memory; contiguous: HELD_BYTES to collect short appends */
+    int64_t plain_bytes, held, placed; /* contiguous: bytes pending in `plain`, and bytes in the file before them */
 };
 
 static struct hdf5_writer *writer_of(stki_writer *base)
@@ -53,7 +53,7 @@ static const char *path_of(const struct hdf5_writer *w)
     return stki_output_path(w->sink.output);
 }
 
-/* After calls of the library: what it was not told. */
+/* After calls of the library: checks for failed writes that the library did not report. */
 static stk_status check_sink(const struct hdf5_writer *w, stk_status status, stk_error *err)
 {
     if (w->sink.status == STK_OK)
@@ -84,7 +84,7 @@ static stk_status check_usable(const struct hdf5_writer *w, bool in_array, stk_e
     return STK_OK;
 }
 
-/* ---- beginning an array ---- */
+/* ---- begin an array ---- */
 
 /* Chunks of about half a megabyte, unless stated. */
 static int64_t choose_chunk_rows(const struct hdf5_writer *w)
@@ -136,7 +136,7 @@ static stk_status measure(struct hdf5_writer *w, stk_dtype dtype, int row_ndim, 
                                 "%s: shape of a row", w->name);
     }
     w->shape[0] = rows > 0 ? (hsize_t)rows : 0;
-    /* What has no bytes is not worth a chunk, but only chunked data may grow. */
+    /* Empty rows need no chunks, but only chunked data can grow. */
     w->chunked = row_ndim >= 0 && (rows < 0 || (w->row_bytes > 0 && (w->opts.level > 0 || w->base.chunk_rows > 0)));
     w->deflated = w->chunked && w->opts.level > 0 && w->row_bytes > 0;
     return w->chunked ? choose_chunks(w, err) : STK_OK;
@@ -164,7 +164,7 @@ static hid_t make_dataset(const struct hdf5_writer *w, stk_dtype dtype)
         largest[0] = H5S_UNLIMITED;
     space = w->ndim == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(w->ndim, w->shape, largest);
     if (type >= 0 && plist >= 0 && links >= 0 && space >= 0 && set_storage(w, plist) &&
-        H5Pset_obj_track_times(plist, 0) >= 0 && /* equal arrays give equal files */
+        H5Pset_obj_track_times(plist, 0) >= 0 && /* the same arrays give the same file */
         H5Pset_create_intermediate_group(links, 1) >= 0)
         dataset = H5Dcreate2(w->file, w->name, type, space, links, plist, H5P_DEFAULT);
     if (type >= 0)
@@ -216,7 +216,7 @@ static stk_status make_room(struct hdf5_writer *w, stk_error *err)
     return w->plain ? STK_OK : stki_fail_memory(err, w->plain_bytes, "rows to write");
 }
 
-/* Lets go of the array, whatever state it is in. */
+/* Closes the array, in any state. */
 static stk_status close_array(struct hdf5_writer *w, stk_error *err)
 {
     stki_hdf5_guard guard;
@@ -288,7 +288,7 @@ static int64_t rows_with(const struct hdf5_writer *w, int64_t chunks)
     return rows < w->rows ? rows : w->rows;
 }
 
-/* The oldest packed chunk goes into the file. STK_END: there is none. */
+/* Writes the oldest compressed chunk to the file. STK_END: none. */
 static stk_status write_packed(struct hdf5_writer *w, stk_error *err)
 {
     stki_hdf5_packed packed;
@@ -301,7 +301,7 @@ static stk_status write_packed(struct hdf5_writer *w, stk_error *err)
                        rows_with(w, w->written_chunks + 1), err);
 }
 
-/* The chunk in the room is complete. */
+/* Submits or writes the current chunk, which is complete. */
 static stk_status finish_chunk(struct hdf5_writer *w, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -338,7 +338,7 @@ static stk_status append_chunked(struct hdf5_writer *w, const char *rows, int64_
     return status;
 }
 
-/* What is held of contiguous data goes into the file. */
+/* Writes pending contiguous data to the file. */
 static stk_status place_held(struct hdf5_writer *w, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -414,7 +414,7 @@ static stk_status hdf5_end(stki_writer *base, stk_error *err)
             err, STK_E_RANGE,
             (stki_place){path_of(w), -1, -1, STKI_TEXT("%" PRId64, w->rows), STKI_TEXT("%" PRId64, w->expected)},
             "%s: rows", w->name);
-    if (status == STK_OK && w->in_room > 0) { /* the rest of the last chunk is zeros */
+    if (status == STK_OK && w->in_room > 0) { /* pads the last chunk with zeros */
         memset(w->room + w->in_room * w->row_bytes, 0, (size_t)(w->chunk_bytes - w->in_room * w->row_bytes));
         status = finish_chunk(w, err);
     }
@@ -489,7 +489,7 @@ static hid_t create_id(struct hdf5_writer *w)
     hid_t access = H5Pcreate(H5P_FILE_ACCESS), id = -1;
     bool fine = access >= 0 && H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_V110) >= 0;
 
-    if (fine && w->opts.level == 0) /* data that can be mapped lies on pages */
+    if (fine && w->opts.level == 0) /* aligns data to pages, so that it can be mapped */
         fine = H5Pset_alignment(access, PAGE, PAGE) >= 0;
     if (fine)
         id = stki_hdf5_sink_create(&w->sink, access);

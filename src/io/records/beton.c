@@ -1,6 +1,6 @@
-/* beton.c: a .beton file as a container: one member a field. Opening reads the header and the descriptors; rows and the
- * table of allocations are looked at when a field is opened that needs them. Numbers are an array that lies in the
- * rows, one a row; everything else is records (beton_reader.c). */
+/* beton.c: a .beton file as a container with one member per field. Opening reads the header and the descriptors; rows
+ * and the table of allocations are read when a field that needs them is opened. Numeric fields are arrays located in
+ * the rows, one element per row; all other fields are records (beton_reader.c). */
 #include "beton.h"
 #include "allocate.h"
 #include "decode.h"
@@ -15,7 +15,7 @@ static stki_beton *beton_of(const stki_container *base)
     return (stki_beton *)(uintptr_t)base;
 }
 
-/* ---- the container's calls ---- */
+/* ---- container operations ---- */
 
 static bool is_number(const stki_beton_field *field)
 {
@@ -28,7 +28,7 @@ static stk_status beton_array(const stki_container *base, int64_t member, const 
     const stki_beton *beton = beton_of(base);
     const stki_beton_field *field = &beton->fields[member];
 
-    (void)opts, (void)err; /* records are refused before */
+    (void)opts, (void)err; /* records are rejected before */
     *out = (stki_array){.file = stki_file_retain(beton->file),
                         .offset = beton->layout.rows + field->row_offset,
                         .dtype = field->dtype,
@@ -78,8 +78,8 @@ static const stki_container_ops ops = {
 
 /* ---- opening ---- */
 
-/* A name is cut to 16 bytes by FFCV, so that two fields may end up with one; then the later ones are told apart by
- * their number. */
+/* FFCV truncates names to 16 bytes, so two fields may have the same name; the later ones then get their number
+ * appended. */
 static const char *name_of(const stki_beton *beton, int index, char *buffer, size_t size)
 {
     const char *name = beton->fields[index].name;
@@ -139,8 +139,8 @@ static stk_status add_member(stki_beton *beton, int index, stk_status refused, c
     return stki_member_set_strides(member, &beton->layout.row_bytes, err);
 }
 
-/* All descriptors. An element type that is not read concerns its field alone; *refused has the index of the first such
- * field, and its error; the others are parsed again when they become members. */
+/* Reads all descriptors. An unsupported element type only affects its own field; *refused is the index of the first
+ * such field, with its error. Others are parsed again when they become members. */
 static stk_status read_fields(stki_beton *beton, stk_error *err)
 {
     unsigned char descriptor[STKI_BETON_FIELD];
@@ -210,7 +210,7 @@ stk_status stki_beton_of_file(stki_file *file, const stki_reader_opts *opts, stk
     stki_beton *beton;
     stk_status status = stki_container_create(sizeof *beton, &ops, file->path, &beton, err);
 
-    (void)opts; /* fields ask for theirs */
+    (void)opts; /* options are read per field */
     if (status != STK_OK) {
         stki_file_close(file);
         return status;
@@ -235,7 +235,7 @@ stk_status stki_beton_open(const char *path, const stki_reader_opts *opts, stki_
     return status != STK_OK ? status : stki_beton_of_file(file, opts, out, err);
 }
 
-/* Version 2, a page size that is a power of two, and a first field of a known type with a name. */
+/* Checks for version 2, a page size that is a power of two, and a first field of known type with a name. */
 bool stki_beton_matches(const char *head, int64_t length)
 {
     const unsigned char *h = (const unsigned char *)head;

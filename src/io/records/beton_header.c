@@ -1,5 +1,5 @@
-/* beton_header.c: the header, the field descriptors and the rows of a .beton file; beton.h draws them. There is no
- * magic number: another file shows up as an odd version. */
+/* beton_header.c: reads the header, field descriptors and rows of a .beton file; beton.h has the layout. There is no
+ * magic number, so another kind of file is recognized by an implausible version. */
 #include "beton.h"
 #include "checked.h"
 #include "error.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    ODD_VERSION = 100 /* from here on it is some other file */,
+    ODD_VERSION = 100 /* from this version on it is not a .beton file */,
     TEXT_AT = 8 * 32 + 8,
     NAME_AT = 1,
     ARGUMENTS_AT = 17
@@ -77,7 +77,7 @@ stk_status stki_beton_read_header(const void *head, int64_t file_bytes, const ch
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, 8, STKI_TEXT("%" PRIu64, samples), NULL},
                             "number of samples");
     out->sample_count = (int64_t)samples;
-    out->table = table > INT64_MAX ? INT64_MAX : (int64_t)table; /* past the end either way */
+    out->table = table > INT64_MAX ? INT64_MAX : (int64_t)table; /* beyond the end in both cases */
     out->rows = STKI_BETON_HEADER + (int64_t)out->field_count * STKI_BETON_FIELD;
     if (out->rows > file_bytes)
         return fail_cut(path, file_bytes, STKI_BETON_HEADER, "field descriptors", out->rows, err);
@@ -101,7 +101,7 @@ static stk_status read_name(const char *bytes, int index, const char *path, char
     return STK_OK;
 }
 
-/* Trailing zeros are no axes: the rank is not stored. */
+/* The rank is not stored; trailing zeros are not axes. */
 static stk_status read_shape(const char *arguments, const char *path, int64_t at, stki_beton_field *out, stk_error *err)
 {
     int64_t strides[STK_MAX_DIMS], bytes;
@@ -129,7 +129,7 @@ static stk_status read_shape(const char *arguments, const char *path, int64_t at
     return STK_OK;
 }
 
-/* "<f4" of [["", "<f4"]]. */
+/* Extracts "<f4" from [["", "<f4"]]. */
 static stk_status plain_descr(json_t *list, const char *path, int64_t at, stki_beton_field *out, stk_error *err)
 {
     json_t *pair = json_array_get(list, 0), *descr = json_array_get(pair, 1);
@@ -229,7 +229,7 @@ stk_status stki_beton_read_field(const void *descriptor, int index, const char *
 
 void stki_beton_row_size(enum stki_beton_kind kind, int64_t *bytes, int64_t *alignment)
 {
-    /* structs inside NumPy's row struct count as alignment 1 */
+    /* nested structs in NumPy's row struct have alignment 1 */
     *alignment = kind == STKI_BETON_IMAGE || kind == STKI_BETON_BYTES || kind == STKI_BETON_JSON ? 1 : 8;
     *bytes = kind == STKI_BETON_IMAGE ? 13 : kind == STKI_BETON_BYTES || kind == STKI_BETON_JSON ? 16 : 8;
 }
@@ -286,7 +286,8 @@ stk_status stki_beton_lay_out(stki_beton_layout *layout, stki_beton_field *field
     status = check_table(layout, file_bytes, path, err);
     if (status != STK_OK)
         return status;
-    layout->data_start = stki_round_up(layout->rows_end, layout->page_bytes); /* a file's size and less than 2^32 */
+    layout->data_start =
+        stki_round_up(layout->rows_end, layout->page_bytes); /* no overflow: a file's size plus less than 2^32 */
     if (layout->table > layout->data_start)
         layout->page_count = (layout->table - layout->data_start) / layout->page_bytes;
     layout->entry_count = (file_bytes - layout->table) / STKI_BETON_ENTRY;

@@ -1,12 +1,12 @@
-/* beton_index.c: the table of allocations of a .beton file, which says how long each region is. For JPEG images nothing
- * else does; for all others it must agree with the row.
+/* beton_index.c: the table of allocations of a .beton file, which has the length of each region. For JPEG images it is
+ * the only source; for all others it must agree with the row.
  *
- * The table is in the order in which its writers filled their pages. One writer alone, and ours, write the entries of
- * sample 0, 1, 2, … one after the other, and where all samples have the same number of them an entry's place follows
- * from its sample. Several writers alternate in runs of samples: then each sample's first entry is remembered. Only
- * where one sample's entries lie apart is the table sorted, by counting.
+ * The table is in the order in which its writers filled their pages. A single writer, including ours, writes the
+ * entries of sample 0, 1, 2, … consecutively; if all samples have the same number of entries, an entry's index follows
+ * from its sample. Several writers interleave runs of samples; then the first entry of each sample is recorded. Only if
+ * a sample's entries are not consecutive is the table sorted, with a counting sort.
  *
- * An empty region has an entry of size 0 whose pointer means nothing, and may be that of the next region. */
+ * An empty region has an entry of size 0, whose pointer is meaningless and may equal that of the next region. */
 #include "allocate.h"
 #include "beton.h"
 #include "checked.h"
@@ -50,7 +50,7 @@ static stk_status check_entry(const stki_beton_table *table, int64_t number, con
     const stki_beton_layout *l = table->layout;
     uint64_t pages = l->table > l->data_start ? (uint64_t)(l->table - l->data_start) : 0,
              page = (uint64_t)l->page_bytes;
-    uint64_t offset = e->pointer - (uint64_t)l->data_start; /* a pointer in front of the pages becomes a huge one */
+    uint64_t offset = e->pointer - (uint64_t)l->data_start; /* wraps around for pointers before the pages */
 
     if (e->sample >= (uint64_t)l->sample_count)
         return fail_entry(table, number, e, "belongs to no sample", err);
@@ -90,13 +90,13 @@ static stk_status each_entry(stki_beton_table *table,
     return status;
 }
 
-/* First look: every entry is checked; do they come sample by sample, the same number for each? All entries of all files
- * go through here, so this one loop has its numbers at hand. */
+/* First pass: checks every entry, and whether the entries are in the order of the samples with the same number for
+ * each. Because this loop runs over all entries of all files, it works on local copies. */
 struct first_look {
     const stki_beton_table *table;
-    int64_t number;    /* of the next entry */
+    int64_t number;    /* number of the next entry */
     uint64_t expected; /* its sample */
-    int64_t left;      /* entries of that sample still to come, this one counted */
+    int64_t left;      /* remaining entries of that sample, including this one */
     bool regular;
 };
 
@@ -141,11 +141,11 @@ static stk_status look_at_all(stki_beton_table *table, bool *regular, stk_error 
     return status;
 }
 
-/* Second look: the first entry of each sample. */
+/* Second pass: finds the first entry of each sample. */
 struct runs {
     stki_beton_table *table;
     uint64_t previous;
-    bool apart; /* a sample has entries in two places */
+    bool apart; /* a sample's entries are not consecutive */
 };
 
 static stk_status note_run(void *context, int64_t number, const struct entry *e, stk_error *err)
@@ -162,7 +162,7 @@ static stk_status note_run(void *context, int64_t number, const struct entry *e,
     return STK_OK;
 }
 
-/* Sorting by counting: how many each sample has, where they begin, and then each to its place. */
+/* Counting sort: count the entries of each sample, compute the starts, then place each entry. */
 static stk_status count_one(void *context, int64_t number, const struct entry *e, stk_error *err)
 {
     stki_beton_table *table = context;
@@ -196,7 +196,7 @@ static stk_status sort_entries(stki_beton_table *table, stk_error *err)
     for (int64_t i = 0; i < samples; i++)
         table->first[i + 1] += table->first[i];
     status = each_entry(table, place_one, table, err);
-    /* each start has moved to the next one's place */
+    /* each start has advanced to the next start */
     memmove(table->first + 1, table->first, (size_t)samples * sizeof *table->first);
     table->first[0] = 0;
     return status;
@@ -245,7 +245,7 @@ void stki_beton_table_fini(stki_beton_table *table)
     table->first = table->order = NULL;
 }
 
-/* ---- asking ---- */
+/* ---- lookup ---- */
 
 static stk_status entry_at(const stki_beton_table *table, int64_t number, struct entry *out, stk_error *err)
 {
@@ -258,7 +258,8 @@ static stk_status entry_at(const stki_beton_table *table, int64_t number, struct
     return stki_file_read(table->file, offset, out, sizeof *out, err);
 }
 
-/* Entries first to last - 1, through `order` if there is one; `last` may be beyond those of the sample. */
+/* Finds the sample's entries [first, last), as indexes into `order` if there is one; `last` may be beyond those of the
+ * sample. */
 static void entries_of(const stki_beton_table *table, int64_t sample, int64_t *first, int64_t *last)
 {
     int64_t entries = table->layout->entry_count;
@@ -289,7 +290,7 @@ stk_status stki_beton_table_find(const stki_beton_table *table, int64_t sample, 
         if (status != STK_OK)
             return status;
         if (e.sample != (uint64_t)sample)
-            break; /* the end of its run */
+            break; /* the end of the sample's run */
         if (e.pointer == pointer && e.bytes <= (uint64_t)table->layout->page_bytes && (int64_t)e.bytes > *bytes)
             *bytes = (int64_t)e.bytes;
     }

@@ -1,10 +1,10 @@
-/* beton_reader.c: the records of a .beton field: images, bytes, texts and arrays, each in a region of its own. A raw
- * one is a view of the mapping; a JPEG image is decoded into the worker's scratch.
+/* beton_reader.c: the records of a .beton field: images, bytes, strings and arrays, each in its own region. Raw data is
+ * a view of the mapping; JPEG images are decoded into the worker's scratch memory.
  *
- * Opening looks once through the rows: for the largest sizes, and for the runs of samples that lie in one page, which
- * are the units of `order: block`. (Where JPEG images are not decoded, it asks the table for each, too: a row does not
- * say how many bytes they have.) What a row says is believed only when its record is read: its pointer must be in the
- * table of allocations, for this sample and with the size that the row implies. */
+ * Opening makes one pass over the rows to find the largest sizes and the runs of samples in the same page, which are
+ * the units of `order: block`. (If JPEG images are not decoded, it also looks up each image in the table, because rows
+ * do not have their size.) A row is only trusted after a check when its record is read: the table must have an
+ * allocation for this sample with this pointer and the size implied by the row. */
 #include "allocate.h"
 #include "beton.h"
 #include "checked.h"
@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { ROW_MOST = 16 /* bytes of any kind in a row */, ADVISE_AT_ONCE = 128 };
+enum { ROW_MOST = 16 /* bytes of the largest kind of field in a row */, ADVISE_AT_ONCE = 128 };
 
 struct records {
     stki_reader base; /* first member */
@@ -24,15 +24,15 @@ struct records {
     const stki_beton_field *field;
     const stki_beton_table *table;
     stki_decode_opts decode;
-    bool encoded;      /* samples are JPEG images as they lie in the file */
-    int64_t max_bytes; /* of one sample, by option; 0: none */
+    bool encoded;      /* samples are encoded JPEG images */
+    int64_t max_bytes; /* limit of one sample, from the option; 0: none */
     int64_t *units;
 };
 
-/* What a row says of its record. */
+/* A parsed row. */
 struct row {
     uint64_t pointer;
-    int64_t bytes; /* of the region; -1: only the table knows */
+    int64_t bytes; /* size of the region; -1: only given by the table */
     int64_t height, width;
     bool jpeg;
 };
@@ -64,7 +64,7 @@ static stk_status fail_row(const struct records *r, int64_t index, const char *f
 
 /* ---- rows ---- */
 
-/* False: no such record can be, whatever the table says; `why` names what is wrong. */
+/* Parses a row. False: the row is invalid, as described by `why`. */
 static bool parse_row(const stki_beton_field *field, int64_t page_bytes, const unsigned char *bytes, struct row *out,
                       const char **why)
 {
@@ -83,7 +83,7 @@ static bool parse_row(const stki_beton_field *field, int64_t page_bytes, const u
     case STKI_BETON_BYTES:
     case STKI_BETON_JSON:
         out->pointer = load(bytes, 8);
-        out->bytes = (int64_t)(load(bytes + 8, 8) & INT64_MAX); /* what that changes is too large either way */
+        out->bytes = (int64_t)(load(bytes + 8, 8) & INT64_MAX); /* values that this changes are too large anyway */
         *why = "size";
         if (load(bytes + 8, 8) > INT64_MAX)
             return false;
@@ -141,7 +141,8 @@ static stk_status check_limit(const struct records *r, int64_t index, const stru
                         "field '%s': the record is too long", r->field->name);
 }
 
-/* The row of a record, agreed with the table: afterwards row->bytes bytes from row->pointer are in the file. */
+/* Finds the row of a record and checks it against the table. Afterwards row->bytes bytes at row->pointer are inside the
+ * file. */
 static stk_status locate(const struct records *r, int64_t index, struct row *row, stk_error *err)
 {
     const stki_file *file = r->beton->file;
@@ -164,7 +165,7 @@ static stk_status locate(const struct records *r, int64_t index, struct row *row
     if (!parse_row(r->field, r->beton->layout.page_bytes, at, row, &why))
         return fail_parse(r, index, at, why, err);
     status = check_limit(r, index, row, err);
-    if (status != STK_OK || row->bytes == 0) /* the pointer of an empty region means nothing */
+    if (status != STK_OK || row->bytes == 0) /* an empty region's pointer is meaningless */
         return status;
     status = stki_beton_table_find(r->table, index, row->pointer, &allocated, err);
     if (status != STK_OK)
@@ -173,7 +174,7 @@ static stk_status locate(const struct records *r, int64_t index, struct row *row
         !stki_inside((int64_t)row->pointer, allocated, file->size))
         return fail_allocation(r, index, row, allocated, err);
     row->bytes = allocated;
-    return r->encoded ? check_limit(r, index, row, err) : STK_OK; /* only now it is known */
+    return r->encoded ? check_limit(r, index, row, err) : STK_OK; /* the size is only known now */
 }
 
 static void shape_of(const struct records *r, const struct row *row, int64_t *shape)
@@ -198,7 +199,7 @@ static void shape_of(const struct records *r, const struct row *row, int64_t *sh
 
 /* ---- samples ---- */
 
-/* The bytes of a region: of the mapping, else read to where `jpeg` says they may be. */
+/* Returns the bytes of a region in the mapping, or reads them to `jpeg` or the scratch. */
 static stk_status region(const struct records *r, int64_t index, const struct row *row, stki_scratch *scratch,
                          const void **out, stk_error *err)
 {
@@ -272,7 +273,7 @@ static stk_status records_read(const stki_reader *base, int64_t index, const stk
     shape_of(r, &row, out->shape);
     for (int i = base->ndim - 1; i >= 0; i--) {
         out->strides[i] = stride;
-        stride *= out->shape[i] > 0 ? out->shape[i] : 1; /* a product that was checked */
+        stride *= out->shape[i] > 0 ? out->shape[i] : 1; /* no overflow: the product was checked */
     }
     return STK_OK;
 }
@@ -308,7 +309,7 @@ static void records_will_need(const stki_reader *base, const int64_t *indices, i
     }
 }
 
-/* Its row in the table, and its region. */
+/* The ranges of the sample's row and region. */
 static int records_place(const stki_reader *base, int64_t index, stki_range *out)
 {
     const struct records *r = records_of(base);
@@ -343,12 +344,12 @@ static const stki_reader_ops variable_ops = {.format = "beton",
 
 /* ---- opening ---- */
 
-/* What one look through the rows finds. Rows that no record can have are left out: they fail when they are read. */
+/* Results of one pass over the rows. Invalid rows are skipped; they fail when they are read. */
 struct survey {
     int64_t bytes, height, width; /* the largest */
     int64_t first_height, first_width;
     bool any, differ, jpeg, raw;
-    int64_t page; /* of the sample before */
+    int64_t page; /* page of the previous sample */
     int64_t unit_count;
 };
 
@@ -446,7 +447,8 @@ static stk_status check_options(const struct records *r, const struct survey *s,
     return STK_OK;
 }
 
-/* Of images only the table knows how many bytes they have. What is wrong with one shows when it is read. */
+/* Finds the size of the largest region. The size of an encoded image is only in the table. Invalid entries are reported
+ * when they are read. */
 static int64_t longest_region(const struct records *r)
 {
     int64_t longest = 0;
@@ -498,7 +500,8 @@ static void describe(struct records *r, const struct survey *s)
         base->max_bytes = r->field->bytes;
     }
     base->ops = base->variable ? &variable_ops : &fixed_ops;
-    (void)stki_row_major(base->dtype, base->ndim, base->shape, base->strides, &(int64_t){0}, NULL); /* it fits a page */
+    (void)stki_row_major(base->dtype, base->ndim, base->shape, base->strides, &(int64_t){0},
+                         NULL); /* no overflow: it fits in a page */
 }
 
 stk_status stki_beton_check_type(const stki_beton_field *field, stk_dtype named, const char *path, stk_error *err)

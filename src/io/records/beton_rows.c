@@ -1,9 +1,10 @@
-/* beton_rows.c: one sample of a .beton in the making: its regions go into a page, its row into the rows.
+/* beton_rows.c: writes one sample of a .beton: its regions go to a page, its row to the rows.
  *
- * With threads a page is put together in memory and written by one of them. Without, regions go to the output one
- * behind the other, long ones from where they lie, and the rest of a page is zeros that are written too.
+ * With threads, a page is assembled in memory and written by one of them. Without threads, regions are written
+ * consecutively, long ones without copying, and the rest of a page is filled with zeros.
  *
- * An empty region takes a byte, so that no two allocations share a pointer: FFCV looks lengths up by pointer alone. */
+ * An empty region occupies one byte, so that no two allocations share a pointer: FFCV finds lengths by pointer alone.
+ */
 #include "beton_write.h"
 #include "error.h"
 #include <inttypes.h>
@@ -54,7 +55,7 @@ static stk_status begin_page(stk_beton_writer *w, stk_error *err)
     void *page;
     stk_status status;
 
-    if (!w->pages) /* where it is already, but before the first page */
+    if (!w->pages) /* a no-op except before the first page */
         return w->cursor.page > 0 ? STK_OK : stki_output_seek(w->output, w->layout.data_start, err);
     status = stki_page_take(w->pages, &page, err);
     if (status == STK_OK)
@@ -62,7 +63,7 @@ static stk_status begin_page(stk_beton_writer *w, stk_error *err)
     return status;
 }
 
-/* Sizes of all regions; the page they go to is begun afterwards. */
+/* Computes the sizes of all regions, and starts a new page if they do not fit in the current one. */
 static stk_status make_room(stk_beton_writer *w, const stk_beton_value *values, stk_error *err)
 {
     const stki_beton_place place = {stki_output_path(w->output), w->done, w->layout.page_bytes};
@@ -74,7 +75,7 @@ static stk_status make_room(stk_beton_writer *w, const stk_beton_value *values, 
         if (!stki_beton_has_region(w->fields[i].kind))
             continue;
         status = stki_beton_check_value(&place, &w->fields[i], &values[i], &size, err);
-        w->sizes[region++] = (uint32_t)size; /* at most a page and one */
+        w->sizes[region++] = (uint32_t)size; /* at most a page plus one byte */
         wanted += values[i].size > INT64_MAX - wanted - 1 ? 0 : values[i].size + (w->fields[i].kind == STKI_BETON_JSON);
     }
     if (status != STK_OK)
@@ -93,10 +94,10 @@ static stk_status make_room(stk_beton_writer *w, const stk_beton_value *values, 
 
 /* ---- regions ---- */
 
-/* `size`: with the NUL behind a JSON text. */
+/* `size`: including the NUL after a JSON text. */
 static stk_status put_region(stk_beton_writer *w, const stk_beton_value *value, uint32_t size, stk_error *err)
 {
-    bool nul = value->size < (int64_t)size || size == 0; /* of a JSON text, or the byte of an empty region */
+    bool nul = value->size < (int64_t)size || size == 0; /* the NUL of a JSON text, or the byte of an empty region */
     char *to = w->pages ? w->page + w->cursor.used : NULL;
     stk_status status = STK_OK;
 

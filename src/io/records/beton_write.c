@@ -1,13 +1,13 @@
-/* beton_write.c: writing .beton files that FFCV reads (beton.h draws them). The caller's thread decides where
- * everything goes: each sample's regions lie in one page, one behind the other; a sample that does not fit the rest of
- * a page begins the next. Where a sample lands so depends on sizes alone, and not on who writes the pages.
+/* beton_write.c: writes .beton files that FFCV reads (layout in beton.h). The caller's thread places everything: the
+ * regions of a sample are consecutive in one page, and a sample that does not fit in the rest of a page starts the next
+ * one. Positions therefore depend only on sizes, and not on which thread writes a page.
  *
- * Rows are written as they fill a buffer. Of the table of allocations only the sizes are remembered, 4 bytes a region,
- * in a file of their own; at the end the pages are laid out again to write it. The header says that there is no table
- * until all else is there.
+ * Rows are written whenever a buffer is full. Of the table of allocations only the sizes are kept, 4 bytes per region,
+ * in a temporary file; at the end positions are computed again to write the table. The header says that there is no
+ * table until everything else has been written.
  *
- * Memory does not grow with the number of samples, and what a writer needs to go on after a crash is three numbers: all
- * else is in the two files. */
+ * Memory does not grow with the number of samples. To resume after a crash, a writer needs only three numbers;
+ * everything else is in the two files. */
 #include "beton_write.h"
 #include "allocate.h"
 #include "checked.h"
@@ -106,7 +106,7 @@ static stk_status reserve(stk_beton_writer *w, const char *path, stk_error *err)
     return w->sizes ? STK_OK : stki_fail_memory(err, w->regions * (int64_t)sizeof *w->sizes, path);
 }
 
-/* Fields and layout; no file is touched. */
+/* Sets fields and layout without accessing files. */
 static stk_status prepare(stk_beton_writer *w, const char *path, const stk_beton_field *fields, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -121,7 +121,7 @@ static stk_status prepare(stk_beton_writer *w, const char *path, const stk_beton
     if (status != STK_OK)
         return status;
     w->layout.rows = STKI_BETON_HEADER + (int64_t)w->layout.field_count * STKI_BETON_FIELD;
-    w->layout.table = INT64_MAX / 2; /* it comes last */
+    w->layout.table = INT64_MAX / 2; /* the table is at the end */
     status = stki_beton_lay_out(&w->layout, w->fields, INT64_MAX / 2, path, err);
     return status != STK_OK ? status : reserve(w, path, err);
 }
@@ -188,7 +188,7 @@ stk_status stk_beton_create(const char *path, const stk_beton_field *fields, int
     return status;
 }
 
-/* ---- in several goes ---- */
+/* ---- marks and resuming ---- */
 
 static stk_status check_mark(const stk_beton_writer *w, const char *path, const stki_beton_mark *mark, stk_error *err)
 {
@@ -214,10 +214,10 @@ static stk_status go_on(stk_beton_writer *w, const char *path, const stki_beton_
 
     if (status != STK_OK)
         return status;
-    if (w->regions > 0 && mark->samples > 0) /* below 2^62: check_mark */
+    if (w->regions > 0 && mark->samples > 0) /* below 2^62: see check_mark */
         keep = w->layout.data_start + mark->cursor.page * w->layout.page_bytes + mark->cursor.used;
     status = stki_output_hold(path, making->temporary, keep, &w->output, err);
-    if (status == STK_OK && w->regions > 0) /* rows from behind the mark, which may not come again */
+    if (status == STK_OK && w->regions > 0) /* clear rows after the mark, which may not be written again */
         status = stki_output_clear(w->output, w->layout.rows + mark->samples * w->layout.row_bytes,
                                    (w->layout.sample_count - mark->samples) * w->layout.row_bytes, err);
     if (status == STK_OK && w->regions > 0)
@@ -295,7 +295,7 @@ stk_status stk_beton_append(stk_beton_writer *w, const stk_beton_value *values, 
     return w->failed;
 }
 
-/* ---- finishing ---- */
+/* ---- commit ---- */
 
 static stk_status read_sizes(stk_beton_writer *w, int64_t first, int64_t count, uint32_t *to, stk_error *err)
 {
@@ -304,7 +304,7 @@ static stk_status read_sizes(stk_beton_writer *w, int64_t first, int64_t count, 
     return stki_spill_read(w->spill, first * bytes, to, count * bytes, err);
 }
 
-/* The allocations of all samples, laid out once more, and appended. */
+/* Computes the allocations of all samples again and appends the table. */
 static stk_status write_table(stk_beton_writer *w, uint32_t *sizes, int64_t at_once, stk_error *err)
 {
     stki_beton_cursor cursor = {-1, w->layout.page_bytes};
@@ -394,8 +394,9 @@ static stk_status commit(stk_beton_writer *w, bool fewer, int64_t *bytes, stk_er
     if (status == STK_OK)
         status = finish(w, err);
     if (status == STK_OK) {
-        *bytes = w->regions > 0 && w->done > 0 ? stki_output_position(w->output) : w->layout.rows + w->done * w->layout.row_bytes;
-        stki_page_writer_destroy(w->pages); /* its threads are done */
+        *bytes = w->regions > 0 && w->done > 0 ? stki_output_position(w->output)
+                                               : w->layout.rows + w->done * w->layout.row_bytes;
+        stki_page_writer_destroy(w->pages); /* its threads have finished */
         w->pages = NULL;
         status = stki_output_commit(w->output, err);
         w->output = NULL;

@@ -10,7 +10,7 @@
 
 enum { HEAD = STKI_KIND_BYTES };
 
-/* ---- the container ---- */
+/* ---- container operations ---- */
 
 static stki_csv *csv_of(const stki_container *base)
 {
@@ -74,7 +74,7 @@ static stk_status add_members(stki_csv *csv, enum stki_listed listed, stk_error 
     return status;
 }
 
-/* With `columns` they are the one member. */
+/* With `columns`, these are the only member. */
 static stk_status add_picked(stki_csv *csv, const stki_reader_opts *opts, stk_error *err)
 {
     int *picked = stki_zalloc_array(csv->column_count, sizeof *picked), count;

@@ -1,4 +1,4 @@
-/* csv_files.c: the samples are the files that a column names: images, arrays (a file each), or their bytes. Paths are
+/* csv_files.c: the samples are the files named by a column: images, arrays (one per file), or their bytes. Paths are
  * relative to the table's folder. The readers are those of image lists and of `sample_per_file`. */
 #include "allocate.h"
 #include "csv.h"
@@ -9,7 +9,7 @@
 
 enum { MOST_PATH = 4096 };
 
-/* Holds the names for a reader of images; nobody sees it as a container. */
+/* Holds the names for an image reader; internal, not visible as a container. */
 struct listed {
     stki_container base; /* first member */
     stki_image_set set;
@@ -52,7 +52,7 @@ static stk_status set_root(stki_image_set *set, const char *path, stk_error *err
     return set->root ? STK_OK : stki_fail_memory(err, (int64_t)strlen(path), "the folder of a table");
 }
 
-/* Whole arrays, by the reader of files that are one sample each. */
+/* Opens arrays with the reader of files that are one sample each. */
 static stk_status open_arrays(const struct listed *listed, stki_open_fn *open, const stki_reader_opts *opts,
                               stki_reader **out, stk_error *err)
 {

@@ -1,5 +1,5 @@
-/* csv_reader.c: a column's samples; see csv.h. Numbers become an array in memory; texts are read from the
- * file, cell by cell. */
+/* csv_reader.c: a column's samples; see csv.h. Numbers are parsed into an array in memory; strings are read from the
+ * file cell by cell. */
 #include "allocate.h"
 #include "csv.h"
 #include "error.h"
@@ -16,9 +16,9 @@ enum { SMALL = 8 << 10 };
 
 typedef struct numbers {
     const stki_csv *csv;
-    const int *columns; /* these, in this order */
+    const int *columns; /* columns of a row, in this order */
     int count;
-    int64_t *whole; /* one of them */
+    int64_t *whole; /* one of the two is used */
     double *real;
 } numbers;
 
@@ -67,7 +67,7 @@ static stk_status number_array(const stki_csv *csv, const int *columns, int coun
 {
     stk_storage *storage;
     numbers n = {.csv = csv, .columns = columns, .count = count};
-    /* No more than 8 times those of the file: a missing cell is one of its bytes. */
+    /* At most 8 times the size of the file, since even a missing cell takes one byte. */
     const int64_t bytes = csv->count * count * 8;
     stk_status status = stk_storage_create(NULL, bytes > 0 ? bytes : 8, &storage, err);
 
@@ -93,7 +93,7 @@ static stk_status number_array(const stki_csv *csv, const int *columns, int coun
     return STK_OK;
 }
 
-/* What the column is read as: what its cells are, unless source.dtype says otherwise. */
+/* The dtype of the column: that of its cells unless source.dtype overrides it. */
 static stk_status dtype_of(const stki_csv *csv, int column, const stki_reader_opts *opts, stk_dtype *out,
                            stk_error *err)
 {
@@ -110,7 +110,7 @@ static stk_status dtype_of(const stki_csv *csv, int column, const stki_reader_op
 
 static stk_status refuse_text(const stki_csv *csv, int column, stk_error *err);
 
-/* The columns of `columns`: numbers as numpy.result_type would have them. */
+/* Reads the columns listed in `columns` with a common dtype as by numpy.result_type. */
 static stk_status picked_array(const stki_csv *csv, const stki_reader_opts *opts, const int *picked, int count,
                                stki_array *out, stk_error *err)
 {
@@ -153,7 +153,7 @@ stk_status stki_csv_array(const stki_container *base, int64_t member, const stki
     return status != STK_OK ? status : number_array(csv, &one, 1, false, dtype, out, err);
 }
 
-/* Numbers were asked for, and a cell that is no number made the column text: its characters are not what is meant. */
+/* Finds the first cell that is not a number, for the error if numbers were requested. */
 static stk_status find_text(void *context, int64_t record, const stki_csv_cell *cell, stk_error *err)
 {
     const numbers *n = context;
@@ -183,13 +183,13 @@ static stk_status refuse_text(const stki_csv *csv, int column, stk_error *err)
     return stki_csv_walk_run(&(stki_csv_walk){csv, column, &n, find_text}, err);
 }
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 
 struct cells {
     stki_reader base; /* first member */
     const stki_csv *csv;
     int column;
-    int64_t max_bytes; /* by option; 0: none */
+    int64_t max_bytes; /* from the option; 0: none */
 };
 
 static const struct cells *cells_of(const stki_reader *base)
@@ -197,7 +197,7 @@ static const struct cells *cells_of(const stki_reader *base)
     return (const struct cells *)(const void *)base;
 }
 
-/* The cell in a record that is in memory. */
+/* Finds the cell in a record in memory. */
 static stk_status find_cell(const struct cells *c, int64_t index, const char *bytes, stki_csv_cell *out, stk_error *err)
 {
     stk_status status = stki_csv_cell_of(c->csv, c->column, index, bytes, out, err);
@@ -347,7 +347,7 @@ static stk_status text_reader(const stki_csv *csv, int column, const stki_reader
     return STK_OK;
 }
 
-/* ---- which of them ---- */
+/* ---- open ---- */
 
 stk_status stki_csv_reader(const stki_csv *csv, int column, const stki_reader_opts *opts, stki_reader **out,
                            stk_error *err)
@@ -370,7 +370,7 @@ stk_status stki_csv_reader(const stki_csv *csv, int column, const stki_reader_op
     status = stki_array_reader(&array, "csv", csv->base.path, opts, out, err);
     if (status == STK_OK)
         (*out)->remedy = STKI_NUMBERS_REMEDY;
-    stki_array_release(&array); /* the table itself goes, now that the numbers are in memory */
+    stki_array_release(&array); /* the numbers are in memory, so the table is no longer needed */
     if (status == STK_OK)
         (*out)->held_bytes += (*out)->count * (*out)->max_bytes;
     return status;

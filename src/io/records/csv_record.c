@@ -1,4 +1,4 @@
-/* csv_record.c: one record of a table and what its cells mean; see csv.h. */
+/* csv_record.c: parses one record of a table and the values of its cells; see csv.h. */
 #include "checked.h"
 #include "csv.h"
 #include <locale.h>
@@ -20,7 +20,7 @@ static enum stki_csv_result broken(const reading *r, const char *at, const char 
     return STKI_CSV_BROKEN;
 }
 
-/* At the byte behind a cell: is it its end? A line end is LF or CR LF; CR alone is neither that nor a cell's own. */
+/* Consumes the delimiter or line end after a cell. A line end is LF or CR LF; a single CR is an error. */
 static enum stki_csv_result cell_end(reading *r, bool *line_end)
 {
     *line_end = true;
@@ -44,7 +44,7 @@ static enum stki_csv_result cell_end(reading *r, bool *line_end)
     return STKI_CSV_RECORD_READ;
 }
 
-/* Behind the opening quote. */
+/* Reads a quoted cell from the byte after the opening quote. */
 static enum stki_csv_result read_quoted(reading *r, stki_csv_cell *cell)
 {
     const char *opening = r->at - 1;
@@ -56,7 +56,7 @@ static enum stki_csv_result read_quoted(reading *r, stki_csv_cell *cell)
         if (!quote)
             return r->last ? broken(r, opening, "a quote that nothing closes", "a closing quote") : STKI_CSV_MORE;
         if (quote + 1 == r->end && !r->last)
-            return STKI_CSV_MORE; /* it may be the first of two */
+            return STKI_CSV_MORE; /* may be the first half of an escaped quote */
         r->at = quote + 1;
         if (r->at < r->end && *r->at == '"') {
             cell->quotes++;
@@ -178,7 +178,7 @@ static const char *skip_digits(const char *at, const char *end)
     return at;
 }
 
-/* Digits with a point and an exponent, both optional: no hexadecimal numbers, whatever strtod knows. */
+/* Digits with an optional decimal point and exponent. strtod alone would also accept hexadecimal numbers. */
 static bool is_decimal(const char *at, const char *end)
 {
     const char *point = skip_digits(at, end), *stop = point;
@@ -201,7 +201,7 @@ static bool is_decimal(const char *at, const char *end)
     return stop == end;
 }
 
-/* The program's own locale may write 0,5. */
+/* Independent of the program's locale, in which the decimal point may be a comma. */
 double stki_decimal(const char *text)
 {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);

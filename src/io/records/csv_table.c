@@ -1,5 +1,5 @@
-/* csv_table.c: the passes through the records of a table of text, and its options; see csv.h. A mapped file is looked
- * at where it is; another one is read a piece at a time, with what is left of the piece before in front of it. */
+/* csv_table.c: scans the records of a table, and its options; see csv.h. A mapped file is scanned in place; others are
+ * read piece by piece, with the unconsumed rest of the previous piece first. */
 #include "allocate.h"
 #include "csv.h"
 #include "error.h"
@@ -12,16 +12,16 @@
 
 enum { PIECE = 1 << 20, NAME_MOST = 255 };
 
-/* ---- records one after the other ---- */
+/* ---- scanning records ---- */
 
 typedef struct scan {
     const stki_csv *csv;
     const char *data;
-    char *buffer;             /* where the file is not mapped; data is in it */
-    int64_t room, from, have; /* from: where in the file data begins; have: bytes of it */
-    int64_t next;             /* in data: the next record */
-    int64_t line, next_line;  /* of the record at hand and of the next one, from 1 on */
-    int64_t start;            /* in the file: the record at hand */
+    char *buffer;             /* used if the file is not mapped; contains `data` */
+    int64_t room, from, have; /* from: file offset of `data`; have: its size */
+    int64_t next;             /* offset of the next record in data */
+    int64_t line, next_line;  /* line numbers of the current and the next record, from 1 */
+    int64_t start;            /* file offset of the current record */
 } scan;
 
 static stk_status scan_init(scan *s, const stki_csv *csv, int64_t from, stk_error *err)
@@ -47,7 +47,7 @@ static bool is_last(const scan *s)
     return s->from + s->have == s->csv->file->size;
 }
 
-/* The rest of the piece moves to the front, more comes behind it. */
+/* Moves the rest of the piece to the front and reads more after it. */
 static stk_status read_more(scan *s, stk_error *err)
 {
     const int64_t rest = s->have - s->next;
@@ -106,7 +106,7 @@ static bool is_empty_line(const char *at, int64_t bytes)
     return bytes > 0 && (*at == '\n' || (bytes == 2 && *at == '\r'));
 }
 
-/* The next record that is no empty line. *count: its cells; 0: there is none. */
+/* Reads the next non-empty record. *count: its number of cells; 0: end of the file. */
 static stk_status scan_next(scan *s, const stki_csv_want *want, int *count, stk_error *err)
 {
     for (;;) {
@@ -143,7 +143,7 @@ static stk_status scan_next(scan *s, const stki_csv_want *want, int *count, stk_
     }
 }
 
-/* ---- what is asked later ---- */
+/* ---- random access ---- */
 
 int64_t stki_csv_line(const stki_csv *csv, int64_t record)
 {
@@ -238,7 +238,7 @@ static stk_status take_name(stki_csv *csv, int column, const stki_csv_cell *cell
         return fail_header(csv, column, STKI_TEXT("%" PRId64 " bytes", bytes), "a name of at most 255 bytes", err);
     if (!csv->header)
         name = stki_format("%d", column);
-    else if (bytes == 0) /* as pandas calls it, whose to_csv leaves the name of the index out */
+    else if (bytes == 0) /* pandas' name for it; its to_csv leaves the index column unnamed */
         name = stki_format("Unnamed: %d", column);
     else
         name = stki_zalloc(bytes + 1);
@@ -283,7 +283,7 @@ static stk_status read_header(stki_csv *csv, scan *s, stki_csv_cell *cells, stk_
     return status;
 }
 
-/* ---- the records ---- */
+/* ---- types of columns ---- */
 
 static bool is_all_digits(const stki_csv_cell *cell)
 {
@@ -293,7 +293,7 @@ static bool is_all_digits(const stki_csv_cell *cell)
     return true;
 }
 
-/* A whole number beyond 64 bits is a text: a double would lose its last digits. */
+/* Integers beyond 64 bits are strings, because a double would lose digits. */
 static enum stki_csv_kind kind_of(const stki_csv_cell *cell)
 {
     int64_t whole;
@@ -321,7 +321,7 @@ static void look_at(const stki_csv_missing *missing, stki_csv_column *column, co
     }
 }
 
-/* Missing whole numbers are NaN, unless they have a whole number to be. */
+/* Columns of integers with missing cells become f64, with NaN, unless an integer replaces missing cells. */
 static void end_columns(stki_csv *csv)
 {
     for (int i = 0; i < csv->column_count; i++) {
@@ -368,7 +368,7 @@ stk_status stki_csv_read_all(stki_csv *csv, int64_t begins, stk_error *err)
         status = stki_fail_memory(err, STKI_CSV_COLUMNS * (int64_t)sizeof *cells, "the cells of a record");
     if (status == STK_OK)
         status = read_header(csv, &s, cells, err);
-    if (status == STK_OK && !csv->header) { /* that was the first record */
+    if (status == STK_OK && !csv->header) { /* the file has no header: keep the first record */
         scan_fini(&s);
         status = scan_init(&s, csv, begins, err);
     }
@@ -393,7 +393,7 @@ bool stki_csv_is_missing(const stki_csv_missing *missing, const stki_csv_cell *c
     const char *at = cell->at;
 
     if (cell->quotes > 0 || (!missing->words && cell->length > 0 && *at >= '2' && *at <= '9'))
-        return false; /* most numbers */
+        return false; /* short cut for most numbers */
     for (int i = 0; i < count; i++) {
         const char *word = missing->words ? missing->words->items[i]->text : usual[i];
         const size_t length = strlen(word);
@@ -411,7 +411,7 @@ typedef struct csv_options {
     int files;
     bool header;
     const stki_node *columns, *missing, *missing_words;
-    stki_csv_missing rule; /* what the last two say */
+    stki_csv_missing rule; /* parsed from the two options above */
 } csv_options;
 
 static const char *const files_words[] = {"none", "images", "arrays", "bytes", NULL}; /* as enum stki_listed */
@@ -477,7 +477,7 @@ enum stki_listed stki_csv_listed(const stki_reader_opts *opts)
     return (enum stki_listed)csv.files;
 }
 
-/* What stands between two cells: the option, or by the file's name. */
+/* The delimiter: from the option, otherwise from the file's extension. */
 static char delimiter_of(const char *path, const stki_reader_opts *opts)
 {
     const size_t length = strlen(path);

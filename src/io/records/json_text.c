@@ -8,7 +8,7 @@
 typedef struct parser {
     const unsigned char *begin, *at, *end;
     int depth;
-    const char *what; /* set where it fails; `at` is where */
+    const char *what; /* the error, at position `at` */
 } parser;
 
 static bool fail(parser *p, const char *what)
@@ -33,7 +33,7 @@ static int hex_of(unsigned char c)
                                   : -1;
 }
 
-/* Four hexadecimal digits; -1: they are none. */
+/* Parses four hexadecimal digits; -1: invalid. */
 static int32_t hex4(const unsigned char *at, const unsigned char *end)
 {
     int32_t value = 0;
@@ -55,7 +55,7 @@ static int utf8_bytes(uint32_t code)
     return code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
 }
 
-/* The character that \uXXXX means, or two of them together; *used: bytes behind the u. -1: none. */
+/* Decodes \uXXXX or a surrogate pair of them; *used: bytes after the u. -1: invalid. */
 static int32_t escaped_code(const unsigned char *at, const unsigned char *end, int *used)
 {
     const int32_t first = hex4(at, end);
@@ -99,7 +99,7 @@ static bool parse_escape(parser *p, int64_t *bytes)
     return true;
 }
 
-/* At the opening quote. */
+/* Parses a string, starting at the opening quote. */
 static bool parse_string(parser *p, stki_json_span *out)
 {
     int64_t bytes = 0;
@@ -155,7 +155,7 @@ void stki_json_unescape(const stki_json_span *span, char *to)
     static const char names[] = "bfnrt", values[] = "\b\f\n\r\t";
     const unsigned char *at = (const unsigned char *)span->at, *end = at + span->length;
 
-    if (span->bytes == span->length) { /* an escape is longer than what it means */
+    if (span->bytes == span->length) { /* no escapes: an escape is longer than its character */
         memcpy(to, span->at, (size_t)span->length);
         return;
     }
@@ -181,7 +181,7 @@ void stki_json_unescape(const stki_json_span *span, char *to)
     }
 }
 
-/* ---- everything else ---- */
+/* ---- other values ---- */
 
 static bool digits(parser *p)
 {
@@ -225,7 +225,7 @@ static bool parse_word(parser *p, const char *word)
 
 static bool parse_value(parser *p);
 
-/* Behind a value in an object or a list: *more, or its end. */
+/* Parses what follows a value in an object or list: *more is false at its end. */
 static bool parse_comma(parser *p, char close, bool *more, const char *what)
 {
     skip_space(p);
@@ -236,7 +236,7 @@ static bool parse_comma(parser *p, char close, bool *more, const char *what)
     return true;
 }
 
-/* A key and its colon, up to the value. */
+/* Parses a key and its colon. */
 static bool parse_key(parser *p, stki_json_span *key)
 {
     if (p->at == p->end || *p->at != '"')
@@ -322,7 +322,7 @@ static bool parse_value(parser *p)
     }
 }
 
-/* ---- one key ---- */
+/* ---- finding a key ---- */
 
 static bool is_key(const stki_json_span *span, const char *key, int64_t length)
 {
@@ -354,7 +354,7 @@ static enum stki_json_found found_of(unsigned char first)
                                                                           : STKI_JSON_NUMBER;
 }
 
-/* What is behind the dot that follows `span` in the key; NULL: it does not begin so. */
+/* Returns the rest of the dotted key if it starts with `span` and a dot; otherwise NULL. */
 static const char *rest_of(const stki_json_span *span, const char *key)
 {
     for (const char *dot = strchr(key, '.'); dot; dot = strchr(dot + 1, '.'))
@@ -363,7 +363,7 @@ static const char *rest_of(const stki_json_span *span, const char *key)
     return NULL;
 }
 
-/* The members of an object; *found as far as it has been seen. */
+/* Searches the members of an object; *found is the best match so far. */
 static bool parse_members(parser *p, const char *key, enum stki_json_found *found, stki_json_span *out,
                           const char **kind)
 {
@@ -458,7 +458,7 @@ static void take_whole(const unsigned char *at, const unsigned char *end, stki_j
     out->value = 0;
     for (at += minus; at < end && fits; at++) {
         if (*at < '0' || *at > '9')
-            return; /* a point or an exponent */
+            return; /* not an integer: decimal point or exponent */
         fits = stki_mul(out->value, 10, &out->value) &&
                stki_add(out->value, minus ? '0' - (int64_t)*at : (int64_t)*at - '0', &out->value);
     }

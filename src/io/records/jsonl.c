@@ -1,6 +1,6 @@
-/* jsonl.c: what the values of a key are in lines of JSON; see text.h. Texts are what they are, line by line. For
- * numbers and lists of numbers all lines are looked at when the file is opened: whole numbers are i64, others f64, and
- * lists of one length are rows. A null among numbers is NaN, and makes them f64. */
+/* jsonl.c: determines the type of a key's values in lines of JSON; see text.h. Strings are used line by line. For
+ * numbers and lists of numbers, all lines are scanned at open: integers are i64, others f64, and lists of equal length
+ * become rows. A null among numbers is NaN, and makes them f64. */
 #include "allocate.h"
 #include "error.h"
 #include "npy_header.h"
@@ -43,11 +43,11 @@ static bool is_null(enum stki_json_found found, const stki_json_problem *problem
     return found == STKI_JSON_OTHER && strcmp(problem->what, "null") == 0;
 }
 
-/* The next number of a value. False: something else stands there, or one that is too large, which *number says. */
+/* Reads the next number of a value. False: it is not a number, or is out of range, as *number says. */
 static bool next_number(const stki_text_file *text, const char **at, const char *end, stki_json_number *number)
 {
     *number = (stki_json_number){0};
-    if (text->kind == STKI_JSONL_NUMBER && **at == 'n') { /* null: the whole value */
+    if (text->kind == STKI_JSONL_NUMBER && **at == 'n') { /* the value is null */
         number->real = (double)NAN;
         *at = end;
         return true;
@@ -106,7 +106,7 @@ stk_status stki_jsonl_numbers(const stki_text_file *text, stk_dtype dtype, int64
 
 /* ---- all lines ---- */
 
-/* A line in memory: of the mapping, or in *block. */
+/* Returns a line in the mapping, or read to *block. */
 static stk_status read_line(const stki_text_file *text, int64_t index, char **block, int64_t *room, const char **line,
                             int64_t *at, int64_t *bytes, stk_error *err)
 {
@@ -129,7 +129,7 @@ static stk_status read_line(const stki_text_file *text, int64_t index, char **bl
     return stki_file_read(text->file, *at, *block, *bytes, err);
 }
 
-/* Whole or not, and how many, of a value whose numbers are right. */
+/* Merges the type and length of a valid value. */
 static void take_facts(stki_text_file *text, const stki_json_span *value, int64_t count, bool first)
 {
     const char *end = value->at + value->length, *next = value->at;

@@ -1,5 +1,5 @@
-/* page_writer.c: see page_writer.h. There are two buffers more than threads: one page is filled and one waits while the
- * others are written. A buffer is idle again when the thread pool has given its page back. */
+/* page_writer.c: see page_writer.h. There are two more buffers than threads: one page is being filled and one is queued
+ * while the others are written. A buffer is idle again when the thread pool has returned its page. */
 #include "page_writer.h"
 #include "allocate.h"
 #include "error.h"
@@ -68,7 +68,7 @@ stk_status stki_page_writer_create(stki_output *output, int64_t page_bytes, int 
     return status;
 }
 
-/* The oldest page has been written. STK_END: there is none. */
+/* Waits until the oldest page has been written. STK_END: none. */
 static stk_status take_back(stki_page_writer *w, stk_error *err)
 {
     void *task;
@@ -108,7 +108,7 @@ stk_status stki_page_put(stki_page_writer *w, void *bytes, int64_t offset, stk_e
     stk_status status;
 
     page->offset = offset;
-    /* There is room for every page: STK_E_BUSY says that an earlier one could not be written. */
+    /* The queue has room for all pages, so STK_E_BUSY means that an earlier one could not be written. */
     while ((status = stki_thread_pool_submit(w->pool, page, 1, err)) == STK_E_BUSY)
         if ((status = take_back(w, err)) != STK_OK)
             return status;

@@ -1,16 +1,16 @@
-/* tar_cache.c: the index of a tar archive in a file of its own, laid out so that it is used from its mapping:
+/* tar_cache.c: stores the index of a tar archive in a file that can be used from its mapping:
  *
  *     0     header, 96 bytes: magic, version, extensions X, the archive's size and time, samples N, entries E, bytes of
- *           keys K, files skipped, links, others, runs R, XXH3 of the whole index with this number 0
+ *           keys K, files skipped, links, others, runs R, XXH3 of the whole index with this field set to 0
  *     96    E entries of 32 bytes
  *           R runs of sparse members of 24 bytes
- *           N + 1 i64, where keys begin
- *           N + 1 u32, where samples begin; zeros to a multiple of 8
- *           X extensions of 256 bytes: 232 of name, i64 files, fewest and most bytes
+ *           N + 1 i64: offsets of keys
+ *           N + 1 u32: first entries of samples; zeros to a multiple of 8
+ *           X extensions of 256 bytes: name (232), i64 files, smallest and largest size
  *           K bytes of keys
  *
- * It belongs to an archive of just that size and time of change. One that was damaged has another sum, and is built
- * again; each of its numbers is still checked when it is used, since a sum is no proof against malice.
+ * It is valid for an archive with exactly this size and modification time. A damaged index has a wrong checksum and is
+ * built again. Its numbers are nevertheless checked when they are used, since a checksum does not stop an attacker.
  */
 #include "allocate.h"
 #include "checked.h"
@@ -23,7 +23,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { VERSION = 4 /* indexes before it knew no runs of sparse members and no links */ };
+enum { VERSION = 4 /* earlier versions had no runs of sparse members and no links */ };
 #define MAGIC UINT64_C(0x5854414b4f545300) /* "\0STOKATX" */
 
 struct header {
@@ -35,7 +35,7 @@ struct header {
     uint64_t sum;
 };
 
-/* Where each part begins. False: the numbers are no index of `bytes` bytes. */
+/* Offsets of the parts. */
 struct parts {
     int64_t entries, runs, key_at, first, extensions, keys, end;
 };
@@ -46,7 +46,7 @@ static bool place(const struct header *h, struct parts *out)
 
     if (h->samples < 0 || h->entries < 0 || h->entries >= UINT32_MAX || h->samples > h->entries || h->key_bytes < 0 ||
         h->extensions > STKI_TAR_EXTENSIONS || h->runs < 0 || h->runs >= UINT32_MAX)
-        return false; /* from here on nothing but the keys is large */
+        return false; /* prevents overflow below; only keys can be larger */
     out->entries = sizeof *h;
     out->runs = out->entries + h->entries * (int64_t)sizeof(stki_tar_entry);
     out->key_at = out->runs + h->runs * (int64_t)sizeof(stki_tar_run);
@@ -65,7 +65,7 @@ static bool belongs(const struct header *h, const stki_file *archive)
            h->archive_mtime_ns == archive->mtime_ns;
 }
 
-/* The header's part comes first and without the sum itself; false: no memory. */
+/* Hashes the header without its checksum; NULL: out of memory. */
 static XXH3_state_t *begin_sum(struct header h)
 {
     XXH3_state_t *state = XXH3_createState();
@@ -99,7 +99,7 @@ static bool names_end(const stki_tar_extension *extensions, int count)
     return true;
 }
 
-/* The index in `bytes`, which `out` owns already. False: it is none, or of something else. */
+/* Parses the index in `bytes`, which `out` already owns. False: invalid, or of another archive. */
 static bool take(const char *bytes, int64_t size, const stki_file *archive, stki_tar_index *out)
 {
     struct header h;
@@ -221,9 +221,9 @@ stk_status stki_tar_cache_store(const char *path, const stki_file *archive, cons
     return status;
 }
 
-/* ---- where ---- */
+/* ---- location ---- */
 
-/* In one folder the indexes of archives of the same name must differ: the whole path becomes part of the name. */
+/* The name contains a hash of the whole path, because archives of the same name may share an index folder. */
 static uint64_t hash_of(const char *text)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */

@@ -1,5 +1,5 @@
-/* tar_header.c: one 512-byte block of a tar archive (V7, ustar, GNU), the records of a pax header, and WebDataset's
- * rule for names. Works on memory alone.
+/* tar_header.c: parses a 512-byte header block of a tar archive (V7, ustar, GNU), the records of a pax header, and
+ * names by WebDataset's rule. Works on bytes in memory only.
  *
  *     0 name 100, 124 size 12, 148 checksum 8, 156 type 1, 157 link 100, 257 magic 6, 345 prefix 155
  *
@@ -25,7 +25,7 @@ enum {
     PREFIX_BYTES = 155
 };
 
-/* Octal digits with blanks around them, up to a NUL. False: something else. */
+/* Parses octal digits, optionally surrounded by blanks, up to a NUL. False: invalid. */
 static bool read_octal(const unsigned char *text, int length, int64_t *out)
 {
     int at = 0;
@@ -41,7 +41,7 @@ static bool read_octal(const unsigned char *text, int length, int64_t *out)
     return at == length || text[at] == '\0';
 }
 
-/* Sum and number of the bytes above 127, whose signed values are 256 less. */
+/* Adds the bytes to *sum, and counts those above 127, whose signed values are 256 less. */
 static void add_bytes(const unsigned char *bytes, int count, int32_t *sum, int32_t *high)
 {
     int32_t total = 0, above = 0;
@@ -54,7 +54,7 @@ static void add_bytes(const unsigned char *bytes, int count, int32_t *sum, int32
     *high = above;
 }
 
-/* The checksum's own field counts as blanks. */
+/* Computes the checksum with unsigned and signed bytes. The checksum field itself counts as blanks. */
 static void sums(const unsigned char *block, int64_t *plain, int64_t *of_signed)
 {
     int32_t sum, high, field, field_high;
@@ -65,7 +65,7 @@ static void sums(const unsigned char *block, int64_t *plain, int64_t *of_signed)
     *of_signed = *plain - 256 * (int64_t)(high - field_high);
 }
 
-/* Old programs summed signed bytes. */
+/* Accepts sums of signed bytes too, as written by old programs. */
 static bool sum_holds(const unsigned char *block, int64_t *found, int64_t *expected)
 {
     int64_t of_signed;
@@ -102,7 +102,7 @@ stk_status stki_tar_number(const unsigned char *field, int64_t offset, const cha
                             "%s", what);
     }
     for (int i = 1; i < SIZE_BYTES; i++) {
-        if (value >> 55 || field[0] & 0x40) /* the next byte would not fit, or it is negative */
+        if (value >> 55 || field[0] & 0x40) /* overflow, or a negative number */
             return stki_fail_at(
                 err, STK_E_CORRUPT,
                 (stki_place){path, -1, offset, field[0] & 0x40 ? "a negative number" : "more than 63 bits", NULL}, "%s",
@@ -138,8 +138,8 @@ static stk_status read_type(unsigned char type, bool gnu, const char *name, int6
         return STK_OK;
     case 'V': /* a volume label */
     case 'D': /* the names in a folder, of an incremental archive */
-    case 'A': /* by Solaris tar: access rights of the next member … */
-    case 'E': /* … and its further attributes */
+    case 'A': /* Solaris tar: ACL of the next member */
+    case 'E': /* Solaris tar: extended attributes of the next member */
         *out = STKI_TAR_OTHER;
         return STK_OK;
     case 'L':
@@ -149,7 +149,7 @@ static stk_status read_type(unsigned char type, bool gnu, const char *name, int6
         *out = STKI_TAR_LONG_LINK;
         return STK_OK;
     case 'x':
-    case 'X': /* by Solaris tar */
+    case 'X': /* Solaris tar: extended header */
         *out = STKI_TAR_PAX;
         return STK_OK;
     case 'g':
@@ -182,7 +182,7 @@ static void read_name(const unsigned char *block, char *out)
     char name[NAME_BYTES + 1], prefix[PREFIX_BYTES + 1] = "";
 
     copy_text(name, block + NAME, NAME_BYTES);
-    if (!memcmp(block + MAGIC, "ustar\0", 6)) /* GNU has other things there */
+    if (!memcmp(block + MAGIC, "ustar\0", 6)) /* GNU tar uses these bytes differently */
         copy_text(prefix, block + PREFIX, PREFIX_BYTES);
     if (prefix[0])
         stki_text(out, STKI_TAR_NAME, "%s/%s", prefix, name);
@@ -209,7 +209,7 @@ stk_status stki_tar_read_header(const void *block, int64_t offset, const char *p
     copy_text(out->link, b + LINK, NAME_BYTES);
     status = read_type(b[TYPE], !memcmp(b + MAGIC, "ustar  ", 8), out->name, offset, path, &out->what, err);
     if (status != STK_OK || out->what == STKI_TAR_SKIP || out->what == STKI_TAR_HARD_LINK ||
-        out->what == STKI_TAR_SYMLINK) /* old archives give hard links a size, and no data follows */
+        out->what == STKI_TAR_SYMLINK) /* old archives give hard links a size although no data follows */
         return status;
     return stki_tar_number(b + SIZE, offset + SIZE, path, "size of a member", &out->size, err);
 }
@@ -282,7 +282,7 @@ static void take_text(const stki_tar_record *record, stki_tar_text *out)
     *out = (stki_tar_text){record->bytes > 0 ? record->value : NULL, record->bytes};
 }
 
-/* Records about sparse files by GNU tar and Solaris tar, and such that change what the data are in other ways. */
+/* Handles records about sparse files (GNU tar, Solaris tar) and others that change the meaning of the data. */
 static stk_status take_sparse(const stki_tar_record *record, int64_t offset, const char *path, stki_tar_pax *out,
                               stk_error *err)
 {
@@ -328,7 +328,7 @@ stk_status stki_tar_read_pax(const char *text, int64_t length, int64_t offset, c
         if (status != STK_OK)
             return status == STK_END ? STK_OK : status;
         if (stki_tar_record_is(&record, "path"))
-            take_text(&record, &out->path); /* an empty one takes an earlier one back */
+            take_text(&record, &out->path); /* an empty value cancels an earlier one */
         else if (stki_tar_record_is(&record, "linkpath"))
             take_text(&record, &out->link);
         else if (stki_tar_record_is(&record, "size"))
@@ -342,7 +342,7 @@ stk_status stki_tar_read_pax(const char *text, int64_t length, int64_t offset, c
 
 /* ---- names ---- */
 
-/* __x__ alone or as the first folder: WebDataset's own notes. */
+/* __x__ alone or as the first folder: WebDataset's metadata. */
 static bool is_note(const char *name, int64_t length)
 {
     const char *slash = memchr(name, '/', (size_t)length);

@@ -1,10 +1,10 @@
-/* tar_index.c: one pass over the headers of a tar archive gives, for every sample, where its files lie; archives with
- * hard links take a second one, which keeps the names of all members. Of images the
- * size in pixels is noted too, so that nobody has to look for it later. Tar has no directory, so the pass touches every
- * member; that is why the index can be kept (tar_cache.c).
+/* tar_index.c: one pass over the headers of a tar archive locates the files of every sample; archives with hard links
+ * take a second pass, which keeps the names of all members. For images the size in pixels is recorded too. Tar has no
+ * directory, so the pass reads every header; therefore the index can be cached (tar_cache.c).
  *
- * The end is a block of zeros, or the end of the file behind a whole member; what follows a block of zeros is not read.
- * A header with a wrong checksum is an error wherever it is: programs that stop there drop the rest in silence. */
+ * The archive ends with a block of zeros, or at the end of the file after a complete member; anything after a block of
+ * zeros is ignored. A header with a wrong checksum is always an error: programs that stop there silently lose the rest.
+ */
 #include "allocate.h"
 #include "checked.h"
 #include "decode.h"
@@ -15,9 +15,9 @@
 #include <jansson.h>
 #include <string.h>
 
-enum { IMAGE_HEAD = 64 << 10 /* of an image that is not mapped, read for its size */, KEY_SHOWN = 64 };
+enum { IMAGE_HEAD = 64 << 10 /* first bytes of an image to read for its size if it is not mapped */, KEY_SHOWN = 64 };
 
-/* A member that a hard link may name. */
+/* A member that a hard link may refer to. */
 struct named {
     int64_t offset, size;
     bool sparse;
@@ -29,16 +29,17 @@ struct builder {
     stki_tar_extension *extensions;
     int extension_count;
     int64_t skipped, links, hard_links, others;
-    /* All members by name, kept in a second pass if the first one met a hard link. Values: numbers of `named`. */
+    /* All members by name, with indexes into `named`; only kept in a second pass, if the first one found a hard link.
+     */
     json_t *names;
     stki_tar_array named;
-    /* what extended headers say of the next member */
+    /* from extended headers of the next member */
     char *long_name, *long_link;
     char *pax_text, *global_text;
     int64_t pax_bytes, pax_offset;
     stki_tar_pax pax, global;
-    bool pending; /* a header that wants a member behind it */
-    void *head;   /* IMAGE_HEAD bytes, made at first use */
+    bool pending; /* an extended header was read whose member must follow */
+    void *head;   /* IMAGE_HEAD bytes, allocated at first use */
 };
 
 /* ---- samples ---- */
@@ -69,7 +70,7 @@ static stk_status begin_sample(struct builder *b, const char *key, int64_t bytes
     return STK_OK;
 }
 
-/* The number of an extension, a new one if need be. `text` is not ended. */
+/* Finds or adds an extension and returns its number. `text` is not NUL-terminated. */
 static stk_status extension_number(struct builder *b, const char *text, int64_t bytes, uint32_t *out, stk_error *err)
 {
     char name[STKI_TAR_EXTENSION_NAME] = {0};
@@ -113,7 +114,7 @@ static stk_status check_twice(const struct builder *b, uint32_t extension, int64
     return STK_OK;
 }
 
-/* Notes how large an image is. One that does not tell fails when it is read. */
+/* Records the size of an image. If it cannot be found, the image fails when it is read. */
 static stk_status note_size(struct builder *b, stki_tar_entry *entry, stk_error *err)
 {
     static const stki_decode_opts as_stored;
@@ -142,7 +143,7 @@ static stk_status note_size(struct builder *b, stki_tar_entry *entry, stk_error 
     return STK_OK;
 }
 
-/* Is a member of this name part of a sample? */
+/* Whether a member of this name is part of a sample. */
 static bool splits(stki_tar_text name, int64_t *key_bytes, int64_t *extension_at)
 {
     return stki_tar_split_name(name.text, name.bytes, key_bytes, extension_at) &&
@@ -156,7 +157,7 @@ static void count_file(stki_tar_extension *extension, int64_t size)
     extension->largest = size > extension->largest ? size : extension->largest;
 }
 
-/* `member`: the place of its data, and whether it is sparse. `header`: the offset behind its header, for messages. */
+/* `member`: location of its data, and whether it is sparse. `header`: offset after its header, for messages. */
 static stk_status add_file(struct builder *b, stki_tar_text name, int64_t header, const struct named *member,
                            stk_error *err)
 {
@@ -193,7 +194,7 @@ static stk_status add_file(struct builder *b, stki_tar_text name, int64_t header
 
 /* ---- members ---- */
 
-/* The data of an extended header, with a NUL behind it. */
+/* Reads the data of an extended header and NUL-terminates it. */
 static stk_status read_extra(struct builder *b, int64_t offset, int64_t size, char **out, stk_error *err)
 {
     stk_status status;
@@ -235,7 +236,7 @@ static stk_status take_extra(struct builder *b, const stki_tar_header *header, i
         return status != STK_OK ? status
                                 : stki_tar_read_pax(b->pax_text, header->size, offset, b->file->path, &b->pax, err);
     default:
-        b->global = STKI_TAR_NO_PAX; /* its text goes */
+        b->global = STKI_TAR_NO_PAX; /* drop references to its text */
         status = read_extra(b, offset, header->size, &b->global_text, err);
         return status != STK_OK
                    ? status
@@ -253,7 +254,7 @@ static void forget_extra(struct builder *b)
     b->pending = false;
 }
 
-/* The text that counts: pax, GNU, pax of the whole archive, the header's own. */
+/* Selects a value by precedence: pax, GNU, global pax, the header itself. */
 static stki_tar_text which(const stki_tar_text *pax, const char *gnu, const stki_tar_text *global, const char *own)
 {
     if (pax->text)
@@ -277,7 +278,7 @@ static stk_status fail_cut(const struct builder *b, int64_t offset, int64_t size
                         "the archive ends too early");
 }
 
-/* A member whose stored bytes are not its file's, by `record`. */
+/* Reports a member whose stored bytes are not those of the file, according to `record`. */
 static stk_status fail_encoded(const struct builder *b, stki_tar_text name, int64_t offset, stki_tar_text record,
                                stk_error *err)
 {
@@ -293,7 +294,7 @@ static stk_status fail_encoded(const struct builder *b, stki_tar_text name, int6
         stki_npy_printable(shown, sizeof shown, name.text, name.bytes));
 }
 
-/* Where the bytes of a file are whose data begin at member->offset. `block` is its header. */
+/* Locates the bytes of a file whose data starts at member->offset. `block` is its header. */
 static stk_status place_data(struct builder *b, const stki_tar_header *header, const unsigned char *block,
                              stki_tar_text name, struct named *member, stk_error *err)
 {
@@ -323,7 +324,7 @@ static stk_status place_data(struct builder *b, const stki_tar_header *header, c
     return status;
 }
 
-/* "./a" and "a" are one name. */
+/* Removes leading "./". */
 static const char *plain_name(const char *name)
 {
     while (name[0] == '.' && name[1] == '/')
@@ -363,8 +364,8 @@ static stk_status take_file(struct builder *b, const stki_tar_header *header, co
         status = place_data(b, header, block, name, &member, wanted ? err : NULL);
     if (status != STK_OK && !wanted) {
         b->skipped++;
-        b->runs.count = runs; /* without those that came before what is wrong: they are out of order */
-        return STK_OK;        /* no link to it is taken, either */
+        b->runs.count = runs; /* remove the runs read before the error */
+        return STK_OK;        /* links to it are skipped too */
     }
     if (status == STK_OK)
         status = add_file(b, name, header_at + STKI_TAR_BLOCK, &member, err);
@@ -381,7 +382,7 @@ static stk_status take_hard_link(struct builder *b, const stki_tar_header *heade
 
     b->hard_links++;
     if (!b->names)
-        return STK_OK; /* the second pass takes it */
+        return STK_OK; /* handled in the second pass */
     text = stki_format("%.*s", (int)target.bytes, target.text);
     if (!text)
         return stki_fail_memory(err, target.bytes, "the name of a member");
@@ -396,7 +397,7 @@ static stk_status take_hard_link(struct builder *b, const stki_tar_header *heade
     return status == STK_OK ? remember(b, name, &member, err) : status;
 }
 
-/* Bytes behind the header in the archive. */
+/* Number of bytes stored after the header. */
 static int64_t stored_bytes(const struct builder *b, const stki_tar_header *header)
 {
     if (header->what != STKI_TAR_FILE && header->what != STKI_TAR_SPARSE && header->what != STKI_TAR_OTHER)
@@ -404,7 +405,7 @@ static int64_t stored_bytes(const struct builder *b, const stki_tar_header *head
     return b->pax.size >= 0 ? b->pax.size : b->global.size >= 0 ? b->global.size : header->size;
 }
 
-/* A long map of old GNU tar lies between the header and the data. */
+/* Size of the additional map blocks of old GNU tar, between header and data. */
 static int64_t map_bytes(const struct builder *b, const stki_tar_header *header, const unsigned char *block,
                          int64_t data)
 {
@@ -419,7 +420,7 @@ static int64_t map_bytes(const struct builder *b, const stki_tar_header *header,
     return bytes;
 }
 
-/* The member whose header lies at *offset; moves it to the next one. */
+/* Processes the member whose header is at *offset, and advances it to the next one. */
 static stk_status take_member(struct builder *b, int64_t *offset, bool *end, stk_error *err)
 {
     unsigned char block[STKI_TAR_BLOCK];
@@ -451,7 +452,7 @@ static stk_status take_member(struct builder *b, int64_t *offset, bool *end, stk
         b->links++;
         break;
     case STKI_TAR_SKIP:
-        b->others += block[156] != '5'; /* folders are expected */
+        b->others += block[156] != '5'; /* folders are not counted */
         break;
     case STKI_TAR_OTHER:
         b->others++;
@@ -483,7 +484,7 @@ static stk_status take_all(struct builder *b, stk_error *err)
     return status;
 }
 
-/* ---- the index ---- */
+/* ---- building the index ---- */
 
 static stk_status finish(struct builder *b, stki_tar_index *out, stk_error *err)
 {

@@ -1,4 +1,4 @@
-/* tar_public.c: stk_tar_* of <stoker/dataset.h>: the rules that make members samples, over tar_write.h. */
+/* tar_public.c: stk_tar_* of <stoker/dataset.h>: groups members into samples, on top of tar_write.h. */
 #include "allocate.h"
 #include "error.h"
 #include "tar_write.h"
@@ -8,7 +8,7 @@
 
 struct stk_tar_writer {
     stki_output *output;
-    char *last; /* key of the sample before; NULL: none */
+    char *last; /* key of the previous sample; NULL: none */
     int64_t done;
     stk_status failed;
 };

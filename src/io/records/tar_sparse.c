@@ -1,6 +1,6 @@
-/* tar_sparse.c: sparse members, of which an archive holds only some runs of bytes; the others are 0. The map of the
- * runs is read from the header (old GNU tar), from pax records (GNU 0.0 and 0.1, Solaris) or from the beginning of the
- * data (GNU 1.0), as the manual of GNU tar describes them ("Storing Sparse Files"). */
+/* tar_sparse.c: sparse members, of which an archive has only some runs of bytes; the others are 0. The map of runs is
+ * in the header (old GNU tar), in pax records (GNU 0.0 and 0.1, Solaris) or at the beginning of the data (GNU 1.0), as
+ * described in the GNU tar manual ("Storing Sparse Files"). */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Old GNU tar: pairs of 12-byte numbers, 4 in the header and 21 in each block behind it. */
+/* Old GNU tar: pairs of 12-byte numbers, 4 in the header and 21 in each following block. */
 enum { GNU_MAP = 386, GNU_SIZE = 483, GNU_IN_HEADER = 4, GNU_IN_BLOCK = 21 };
 
 stk_status stki_tar_reserve(stki_tar_array *array, int64_t more, int64_t each, stk_error *err)
@@ -18,14 +18,14 @@ stk_status stki_tar_reserve(stki_tar_array *array, int64_t more, int64_t each, s
     return stki_grow(&array->data, &array->room, array->count + more, each, "the index of an archive", err);
 }
 
-/* ---- one map ---- */
+/* ---- maps ---- */
 
 struct map {
     const stki_file *file;
     stki_tar_array *runs;
-    int64_t size, at;     /* of the file, and the end of the run before */
-    int64_t stored, left; /* offset of the next run's data, bytes left there */
-    int64_t place;        /* of the map, for messages */
+    int64_t size, at;     /* size of the file, and end of the previous run */
+    int64_t stored, left; /* offset of the next run's data, bytes left in the member */
+    int64_t place;        /* offset of the map, for messages */
 };
 
 static stk_status fail_map(const struct map *m, const char *found, const char *expected, stk_error *err)
@@ -68,7 +68,7 @@ static stk_status end_map(struct map *m, stk_error *err)
     return put_run(m, m->size, 0, err);
 }
 
-/* A number of a map in text, and the byte behind it, which *at passes. */
+/* Parses a decimal number and the byte after it, and advances *at past both. */
 static stk_status map_number(const struct map *m, stki_tar_text text, char behind, int64_t *at, int64_t *out,
                              stk_error *err)
 {
@@ -85,7 +85,7 @@ static stk_status map_number(const struct map *m, stki_tar_text text, char behin
 
 /* ---- pax ---- */
 
-/* OFFSET,BYTES,OFFSET,BYTES… */
+/* Parses OFFSET,BYTES,OFFSET,BYTES… */
 static stk_status read_pairs(struct map *m, stki_tar_text text, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -102,7 +102,7 @@ static stk_status read_pairs(struct map *m, stki_tar_text text, stk_error *err)
     return status;
 }
 
-/* Records GNU.sparse.offset and GNU.sparse.numbytes in turn. */
+/* Parses alternating records GNU.sparse.offset and GNU.sparse.numbytes. */
 static stk_status read_records(struct map *m, const stki_tar_sparse *member, stk_error *err)
 {
     int64_t i = 0, at = -1, value;
@@ -130,7 +130,7 @@ static stk_status read_records(struct map *m, const stki_tar_sparse *member, stk
     return at < 0 ? STK_OK : fail_map(m, "an offset without a number of bytes", "pairs", err);
 }
 
-/* The number of runs and the pairs, one number a line, filled up to a block. */
+/* Parses the number of runs and the pairs, one number per line, padded to a block. */
 static stk_status read_lines(struct map *m, stki_tar_text text, int64_t *used, stk_error *err)
 {
     int64_t count, i = 0;
@@ -178,7 +178,7 @@ static stk_status read_data_map(struct map *m, stki_tar_sparse *member, stk_erro
     return STK_OK;
 }
 
-/* " END END…": where the first hole, the data behind it, the next hole, … end. All is stored. */
+/* Parses " END END…": the ends of the first hole, the data after it, the next hole, … All bytes are stored. */
 static stk_status read_holes(struct map *m, stki_tar_sparse *member, stki_tar_text text, stk_error *err)
 {
     int64_t i = 1, start = 0, end = 0;
@@ -285,7 +285,7 @@ const void *stki_tar_index_mapped(const stki_file *file, const stki_tar_entry *e
     return file->map && !entry->sparse ? (const char *)file->map + entry->offset : NULL;
 }
 
-/* The first run whose data lie at `offset` or behind it. */
+/* Finds the first run with data at `offset` or later. */
 static int64_t find_run(const stki_tar_run *runs, int64_t count, int64_t offset)
 {
     int64_t low = 0, high = count;

@@ -3,7 +3,8 @@
  *     0 name 100, 100 mode 8, 108 uid 8, 116 gid 8, 124 size 12, 136 time 12, 148 checksum 8, 156 type 1,
  *     257 "ustar\0" "00"
  *
- * A pax header is a member of type x before the one that it speaks of; its data are records "LENGTH key=value\n". */
+ * A pax header is a member of type x before the one that it describes; its data consists of records
+ * "LENGTH key=value\n". */
 #include "tar_write.h"
 #include "allocate.h"
 #include "checked.h"
@@ -25,7 +26,7 @@ enum {
     TYPE = 156,
     MAGIC = 257,
     RECORD = 10240,          /* archives are written in units of 20 blocks */
-    NAME_LIMIT = 1000 * 1000 /* what readers accept of pax data is 1 MiB */
+    NAME_LIMIT = 1000 * 1000 /* readers accept 1 MiB of pax data */
 };
 #define OCTAL_LIMIT (INT64_C(1) << 33) /* 11 digits */
 
@@ -87,7 +88,7 @@ stk_status stki_tar_check_extension(const char *extension, const char *path, stk
 
 /* ---- blocks ---- */
 
-/* Octal digits that fill a field but for the NUL at its end. */
+/* Fills a field with octal digits, except for the NUL at its end. */
 static void put_octal(char *block, int at, int width, int64_t number)
 {
     for (int i = width - 2; i >= 0; i--, number >>= 3)
@@ -111,12 +112,12 @@ static stk_status put_block(stki_output *output, char type, const char *name, si
     memcpy(block + MAGIC, "ustar\00000", 8);
     for (int i = 0; i < STKI_TAR_BLOCK; i++)
         sum += (unsigned char)block[i];
-    put_octal(block, SUM, 7, sum); /* a NUL and a blank follow */
+    put_octal(block, SUM, 7, sum); /* followed by NUL and blank */
     block[SUM + 6] = '\0';
     return stki_output_append(output, block, sizeof block, err);
 }
 
-/* Bytes of the record, its own length among them. */
+/* Size of the record, including its length field. */
 static int64_t record_bytes(const char *key, int64_t value_bytes)
 {
     int64_t rest = 1 + (int64_t)strlen(key) + 1 + value_bytes + 1, digits = 1;
@@ -153,14 +154,13 @@ static stk_status put_pax(stki_output *output, const char *name, const char *siz
     return status != STK_OK ? status : stki_tar_put_tail(output, err);
 }
 
-/* In place: each character that is no ASCII becomes a question mark, as in the headers of Python. Returns the length.
- */
+/* Replaces non-ASCII characters in place by question marks, as Python does in headers. Returns the length. */
 static size_t make_ascii(char *name)
 {
     size_t kept = 0;
 
     for (const unsigned char *c = (const unsigned char *)name; *c; c++)
-        if (*c < 0x80 || *c >= 0xc0) /* not the rest of a character */
+        if (*c < 0x80 || *c >= 0xc0) /* skips continuation bytes */
             name[kept++] = (char)(*c < 0x80 ? *c : '?');
     name[kept] = '\0';
     return kept;

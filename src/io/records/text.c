@@ -115,7 +115,7 @@ static stk_status take_options(stki_text_file *text, const stki_reader_opts *opt
     if (json) {
         stki_source_values(opts, &stki_jsonl_source, &lines);
         text->reals = opts->alias_dtype == STK_F64;
-        text->key = stki_strdup(lines.key ? lines.key : "text"); /* stki_jsonl_look chooses */
+        text->key = stki_strdup(lines.key ? lines.key : "text"); /* stki_jsonl_look chooses the key */
         return text->key ? STK_OK : stki_fail_memory(err, 8, "a key");
     }
     stki_source_values(opts, &stki_text_source, &values);

@@ -1,4 +1,4 @@
-/* text_index.c: one pass over a text file that finds where its samples begin; see text.h. */
+/* text_index.c: one pass over a text file that finds the start of each sample; see text.h. */
 #include "allocate.h"
 #include "error.h"
 #include "grow.h"
@@ -8,16 +8,16 @@
 
 enum { FIRST_ROOM = 16, BLOCK = 1 << 20, TAIL = STKI_TEXT_SEPARATOR };
 
-/* The pass so far. */
+/* State of the pass. */
 typedef struct scan {
     const stki_text_file *text;
     stki_text_index *index;
-    int64_t room;             /* of line numbers */
-    int64_t line_start, line; /* of the line at hand; its number, from 1 on */
-    int64_t from;             /* of the paragraph or document at hand */
-    bool blank;               /* the line has nothing but blanks so far */
-    bool inside;              /* of a paragraph */
-    unsigned char last;       /* the byte before */
+    int64_t room;             /* capacity of line numbers */
+    int64_t line_start, line; /* start of the current line; its number, from 1 */
+    int64_t from;             /* start of the current paragraph or document */
+    bool blank;               /* the line has only blanks so far */
+    bool inside;              /* inside a paragraph */
+    unsigned char last;       /* previous byte */
 } scan;
 
 /* ---- samples ---- */
@@ -46,7 +46,7 @@ static void is_as_long(scan *s, int64_t bytes)
 
 /* ---- lines ---- */
 
-/* The line ends before `end`; its terminator is not part of that. */
+/* Handles a line that ends at `end`, without its terminator. */
 static stk_status end_line(scan *s, int64_t end, stk_error *err)
 {
     const int64_t start = s->line_start;
@@ -74,7 +74,7 @@ static bool is_blank(unsigned char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* `bytes` of the file from `at` on. */
+/* Scans `count` bytes at offset `at`. */
 static stk_status scan_lines(scan *s, const unsigned char *bytes, int64_t count, int64_t at, stk_error *err)
 {
     const unsigned char *p = bytes, *end = bytes + count;
@@ -127,7 +127,7 @@ static stk_status build_lines(scan *s, stk_error *err)
 
 /* ---- documents ---- */
 
-/* The document that began at s->from ends before `end`. */
+/* Adds the document from s->from to `end`. */
 static stk_status end_document(scan *s, int64_t end, stk_error *err)
 {
     if (end == s->from) {
@@ -138,7 +138,7 @@ static stk_status end_document(scan *s, int64_t end, stk_error *err)
     return add(s, s->from, err);
 }
 
-/* Separators in `count` bytes from `at` on, one after the other. */
+/* Finds the separators in `count` bytes at offset `at`. */
 static stk_status scan_documents(scan *s, const char *bytes, int64_t count, int64_t at, stk_error *err)
 {
     const stki_text_file *text = s->text;
@@ -154,7 +154,7 @@ static stk_status scan_documents(scan *s, const char *bytes, int64_t count, int6
     return status;
 }
 
-/* Block by block, each with the end of the one before, as a separator may lie across. */
+/* Reads block by block, with the end of the previous one, because a separator may cross the boundary. */
 static stk_status build_documents(scan *s, stk_error *err)
 {
     const stki_file *file = s->text->file;
@@ -213,9 +213,9 @@ void stki_text_index_fini(stki_text_index *index)
     *index = (stki_text_index){0};
 }
 
-/* ---- one sample ---- */
+/* ---- locating a sample ---- */
 
-/* The last bytes of [from, to), at most `most`. */
+/* Reads the last bytes of [from, to), at most `most`. */
 static stk_status tail_of(const stki_text_file *text, int64_t from, int64_t to, int64_t most, char *out, int64_t *count,
                           stk_error *err)
 {

@@ -1,5 +1,5 @@
-/* text_reader.c: the samples of a text file: views of the mapping, or read into the worker's scratch; of JSON the text
- * that a key's string means, which is a view too where nothing in it is escaped. */
+/* text_reader.c: the samples of a text file: views of the mapping, or read into the worker's scratch memory. For JSON,
+ * a sample is the decoded string of a key, which is a view if it has no escapes. */
 #include "allocate.h"
 #include "error.h"
 #include "json_text.h"
@@ -13,7 +13,7 @@ enum { ADVISE_AT_ONCE = 128, UNIT_BYTES = 4 << 20, SMALL = 8 << 10 };
 struct texts {
     stki_reader base; /* first member */
     const stki_text_file *text;
-    int64_t max_bytes; /* by option; 0: none */
+    int64_t max_bytes; /* from the option; 0: none */
     int64_t *units;
 };
 
@@ -30,7 +30,7 @@ static stk_status too_long(const struct texts *t, int64_t index, int64_t at, int
                         t->text->kind == STKI_JSONL_LIST ? "the list is too long" : "the text is too long");
 }
 
-/* Where the sample lies, or the line of JSON that holds it. */
+/* Locates the sample, or the line of JSON that contains it. */
 static stk_status locate(const struct texts *t, int64_t index, int64_t *at, int64_t *bytes, stk_error *err)
 {
     stk_status status = stki_reader_check_index(&t->base, index, err);
@@ -45,7 +45,7 @@ static stk_status locate(const struct texts *t, int64_t index, int64_t *at, int6
 
 /* ---- JSON ---- */
 
-/* The value in a line that is in memory. */
+/* Finds the value in a line in memory. */
 static stk_status find_value(const struct texts *t, int64_t index, int64_t at, const char *line, int64_t bytes,
                              stki_json_span *out, stk_error *err)
 {
@@ -56,7 +56,7 @@ static stk_status find_value(const struct texts *t, int64_t index, int64_t at, c
     return t->max_bytes > 0 && out->bytes > t->max_bytes ? too_long(t, index, at, out->bytes, err) : STK_OK;
 }
 
-/* Of a list of numbers, counted, or read where `to` is given. */
+/* Counts the numbers of a list and, unless `to` is NULL, stores them. */
 static stk_status numbers(const struct texts *t, int64_t index, int64_t at, const stki_json_span *value, void *to,
                           int64_t *count, stk_error *err)
 {
@@ -118,7 +118,7 @@ static stk_status read_json(const struct texts *t, int64_t index, int64_t at, co
     return status;
 }
 
-/* ---- the reader's calls ---- */
+/* ---- reader operations ---- */
 
 static stk_status texts_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
 {
@@ -230,7 +230,7 @@ static const stki_reader_ops jsonl_ops = {.format = "jsonl",
 
 /* ---- opening ---- */
 
-/* Runs of samples of a few megabytes are the units of `order: block`. */
+/* Groups samples into units of a few megabytes for `order: block`. */
 static stk_status make_units(struct texts *t, stk_error *err)
 {
     const stki_text_index *index = &t->text->index;

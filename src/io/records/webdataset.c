@@ -1,4 +1,4 @@
-/* webdataset.c: a tar archive as a container: its members are the extensions of its samples. */
+/* webdataset.c: a tar archive as a container whose members are the extensions of its samples. */
 #include "allocate.h"
 #include "decode.h"
 #include "error.h"
@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { KEPT_FROM = 10000 /* files, from which on an index is kept without being asked for */ };
+enum { KEPT_FROM = 10000 /* from this number of files on, an index is cached by default */ };
 
 static stki_webdataset *set_of(const stki_container *base)
 {
@@ -52,8 +52,8 @@ const stki_source_group stki_tar_source = {&tar_table, sizeof(tar_options), NULL
 
 /* ---- the index ---- */
 
-/* That an index can't be kept is no reason not to read: the folder may be read-only. One that is kept is used from its
- * file from then on, so that the first who opens an archive holds no more memory than the next. */
+/* Caches the index. Failure is ignored, because the folder may be read-only. A cached index is then used from its file,
+ * so that the process that created it uses no more memory than others. */
 static void keep_index(stki_webdataset *set, const char *path, const char *where)
 {
     stki_tar_index kept;
@@ -139,7 +139,7 @@ static stk_status add_member(stki_webdataset *set, const stki_tar_extension *ext
     return STK_OK;
 }
 
-/* Looked at in the first sample alone. */
+/* Checks only the first sample. */
 static void warn_of_cut(stki_webdataset *set, const stki_decode_opts *decode)
 {
     const stki_tar_index *index = &set->index;

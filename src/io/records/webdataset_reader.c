@@ -1,9 +1,8 @@
-/* webdataset_reader.c: the files of one extension as samples: images are decoded, .npy is an array, .cls a whole
- * number, everything else bytes. Where each lies comes from the index; how long it is, too, and of images the size in
- * pixels.
+/* webdataset_reader.c: the files of one extension as samples: images are decoded, .npy files are arrays, .cls files are
+ * integers, all others are bytes. The index has their locations and lengths, and the size of images in pixels.
  *
- * Arrays: where all files are of one size, all are taken to have the first one's shape, and each is held against it
- * when it is read. Where sizes differ all headers are read at open. */
+ * If all .npy files have the same size, all are assumed to have the shape of the first, which is checked at each read.
+ * Otherwise all headers are read at open. */
 #include "allocate.h"
 #include "checked.h"
 #include "decode.h"
@@ -18,7 +17,7 @@
 
 enum { CLASS_MOST = 64 /* bytes of a .cls */, ADVISE_AT_ONCE = 128, UNIT_BYTES = 4 << 20, HEAD_MOST = 64 << 10 };
 
-/* Of a sparse file, without max_bytes: its size is what a header says, however little is stored. */
+/* Limit of a sparse file without max_bytes: its size is only a number in a header, however little is stored. */
 #define SPARSE_MOST (INT64_C(1) << 30)
 
 struct files {
@@ -63,13 +62,13 @@ static stk_status find(const struct files *f, int64_t index, const stki_tar_entr
                         "its .%s is too long", name_of(f));
 }
 
-/* The first `count` bytes of a file. */
+/* Reads the first `count` bytes of a file. */
 static stk_status read_part(const struct files *f, const stki_tar_entry *entry, void *to, int64_t count, stk_error *err)
 {
     return stki_tar_index_read(&f->set->index, f->set->file, entry, 0, to, count, err);
 }
 
-/* A file's bytes: of the mapping, else read into the scratch. */
+/* Returns a file's bytes in the mapping, or reads them into the scratch memory. */
 static stk_status bytes_of(const struct files *f, int64_t index, const stki_tar_entry *entry, stki_scratch *scratch,
                            const void **out, stk_error *err)
 {
@@ -96,7 +95,7 @@ static void set_tensor(const struct files *f, const void *data, stk_tensor *out)
     out->reserved = 0;
 }
 
-/* As bytes where images are not decoded. */
+/* The kind of an extension; images that are not decoded are bytes. */
 enum stki_tar_kind stki_tar_kind_read(const char *extension, const stki_decode_opts *decode)
 {
     enum stki_tar_kind kind = stki_tar_kind_of(extension);
@@ -138,7 +137,7 @@ static bool known_shape(const struct files *f, const stki_tar_entry *entry, int6
     return entry->height > 0;
 }
 
-/* An image that did not tell its size to the index has a reason, which is to be named. */
+/* Gets the shape of an image. If the index does not have it, reading the header reports why. */
 static stk_status ask_shape(const struct files *f, int64_t index, const stki_tar_entry *entry, int64_t *shape,
                             stk_error *err)
 {
@@ -168,7 +167,7 @@ static bool is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Decimal digits with an optional sign, blanks around them. */
+/* Parses decimal digits with an optional sign, surrounded by optional blanks. */
 static bool parse_class(const char *text, int64_t length, int64_t *out)
 {
     int64_t at = 0, value = 0;
@@ -214,8 +213,7 @@ static stk_status read_class(const struct files *f, int64_t index, const stki_ta
 
 /* ---- arrays ---- */
 
-/* The header of an .npy that begins at `bytes`; `size` of the whole file, all of it at `bytes` or at least the header.
- */
+/* Parses the header of an .npy at `bytes`. `size`: that of the whole file; at least its header is at `bytes`. */
 static stk_status parse_npy(const struct files *f, const void *bytes, int64_t size, const char *path,
                             stki_npy_header *out, stk_error *err)
 {
@@ -227,7 +225,7 @@ static stk_status parse_npy(const struct files *f, const void *bytes, int64_t si
                                                    path, out, err);
 }
 
-/* The same, with messages that name archive and sample; only a failure needs the name. */
+/* The same, but errors name archive and sample; the name is only built on failure. */
 static stk_status npy_header(const struct files *f, int64_t index, const void *bytes, int64_t size,
                              stki_npy_header *out, stk_error *err)
 {
@@ -259,7 +257,7 @@ static bool same_array(const struct files *f, const stki_npy_header *h)
     return same;
 }
 
-/* Where all shapes are the same, so must be the orders of elements and bytes: one conversion is made for all. */
+/* If all shapes are equal, byte and element order must be too, because one conversion is used for all. */
 static bool same_order(const struct files *f, const stki_npy_header *h)
 {
     bool same = h->swapped == f->base.swapped || h->data_bytes == 0;
@@ -293,7 +291,7 @@ static stk_status read_npy(const struct files *f, int64_t index, const stki_tar_
     return STK_OK;
 }
 
-/* The header alone, when nothing else of the file is wanted. */
+/* Reads only the header. */
 static stk_status peek_npy(const struct files *f, int64_t index, const stki_tar_entry *entry, stki_npy_header *out,
                            stk_error *err)
 {
@@ -321,9 +319,9 @@ static stk_status peek_npy(const struct files *f, int64_t index, const stki_tar_
     return status;
 }
 
-/* ---- the reader's calls ---- */
+/* ---- reader operations ---- */
 
-/* Adds the file's name in the archive, by which people find it, to a message. */
+/* Adds the file's name in the archive to the message. */
 static stk_status name_member(const struct files *f, int64_t index, stk_status status, stk_error *err)
 {
     const stki_tar_index *tar = &f->set->index;
@@ -455,7 +453,7 @@ static const stki_reader_ops variable_ops = {.format = "webdataset",
 
 /* ---- opening ---- */
 
-/* Runs of samples of a few megabytes are the units of `order: block`. */
+/* Groups samples into units of a few megabytes for `order: block`. */
 static stk_status make_units(struct files *f, stk_error *err)
 {
     const stki_tar_index *index = &f->set->index;
@@ -470,7 +468,7 @@ static stk_status make_units(struct files *f, stk_error *err)
         if (i > 0 && at - start < UNIT_BYTES)
             continue;
         if (count == f->set->file->size / UNIT_BYTES + 1)
-            break; /* only a damaged index has more */
+            break; /* more only in a damaged index */
         f->units[count++] = i;
         start = at;
     }
@@ -509,8 +507,8 @@ static void survey_images(struct files *f)
     }
 }
 
-/* The arrays of all samples, or of the first alone where all files are of one size. What can't be read is left out: it
- * fails when it is read. */
+/* Reads the headers of all samples, or only of the first if all files have the same size. Unreadable ones are skipped
+ * and fail when they are read. */
 static stk_status survey_npy(struct files *f, stk_error *err)
 {
     const stki_tar_extension *extension = &f->set->index.extensions[f->extension];
@@ -543,7 +541,7 @@ static stk_status survey_npy(struct files *f, stk_error *err)
     return first && failed != STK_OK ? failed : STK_OK;
 }
 
-/* Bytes of the largest sample; and the strides, which of arrays are those of the first. */
+/* Computes the size of the largest sample and the strides, which for arrays are those of the first. */
 static stk_status measure(struct files *f)
 {
     int64_t strides[STK_MAX_DIMS];
@@ -561,7 +559,7 @@ static const char *ending_of(const char *extension)
     return !strcmp(last, "txt") ? "txt" : !strcmp(last, "json") ? "json" : "bin";
 }
 
-/* What is longer than the archive is sparse, and fails above SPARSE_MOST. */
+/* The largest possible read: files longer than the archive are sparse and fail above SPARSE_MOST. */
 static int64_t largest_read(const struct files *f)
 {
     const int64_t largest = f->set->index.extensions[f->extension].largest, stored = f->set->file->size;
