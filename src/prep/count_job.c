@@ -1,5 +1,5 @@
-/* count_job.c: see count_job.h. A pass counts the first waiting step of each field; a step behind another one that
- * waits is the next pass's. */
+/* count_job.c: see count_job.h. Each pass determines the first unresolved step of every field; later unresolved steps
+ * of a field need further passes. */
 #include "count_job.h"
 #include "allocate.h"
 #include "document_build.h"
@@ -11,12 +11,12 @@
 
 typedef struct waiting {
     const char *field;
-    int step;              /* of its transforms */
+    int step;              /* index in the field's transforms */
     const stki_node *node; /* its parameters */
-    bool quantize;         /* else normalize */
+    bool quantize;         /* false: normalize */
 } waiting;
 
-/* ---- which steps ---- */
+/* ---- unresolved steps ---- */
 
 static bool waits(const stki_node *step, bool *quantize)
 {
@@ -32,7 +32,7 @@ static bool waits(const stki_node *step, bool *quantize)
            strcmp(stats->text, "job") == 0;
 }
 
-/* The first step of a field's map that waits; -1: none. */
+/* Finds the first unresolved step of a field; -1: none. */
 static int first_waiting(const stki_node *field, waiting *out)
 {
     const stki_node *list = stki_node_get(field, "transforms");
@@ -53,7 +53,7 @@ static const stki_node *fields_of(const stki_node *root)
     return fields && fields->kind == STKI_NODE_MAP ? fields : NULL;
 }
 
-/* Up to `room` of them; returns how many. */
+/* Lists up to `room` unresolved steps; returns their number. */
 static int list_waiting(const stki_node *root, waiting *out, int room)
 {
     const stki_node *fields = fields_of(root);
@@ -64,7 +64,7 @@ static int list_waiting(const stki_node *root, waiting *out, int room)
     return count;
 }
 
-/* Of several data sets, which have fields each: they cannot wait. */
+/* Steps of several data sets must not be unresolved. */
 static stk_status check_datasets(const stki_node *root, stk_error *err)
 {
     const stki_node *list = stki_node_get(root, "datasets");
@@ -91,9 +91,9 @@ bool stki_count_needed(const stki_job *job)
     return list_waiting(root, &one, 1) > 0 || check_datasets(root, NULL) != STK_OK;
 }
 
-/* ---- what is wanted ---- */
+/* ---- options of a step ---- */
 
-/* The step's keys as options of statistics. */
+/* Converts the step's keys to statistics options. */
 static stk_status read_step(const waiting *step, stki_stats_opts *out, stk_error *err)
 {
     static const char *const keys[] = {"stats", "per"}, *const calibrated[] = {"calibrate", "percentile", "dtype",
@@ -150,7 +150,7 @@ static stki_node *child(stki_node *map, const char *key)
     return NULL;
 }
 
-/* Other fields may be asked for by name. */
+/* A split or filter may refer to other fields. */
 static bool needs_all_fields(const stki_document *document)
 {
     const stki_node *prep = stki_node_get(document->root, "prep");
@@ -158,7 +158,7 @@ static bool needs_all_fields(const stki_document *document)
     return stki_node_get(prep, "split") || stki_node_get(prep, "filter");
 }
 
-/* Sums do not depend on an order, but blocks of floats do, and reading in order is quicker. */
+/* Sums do not depend on the order, but blocks of floats do, and sequential reads are faster. */
 static stk_status in_order(stki_document *document, stk_error *err)
 {
     const stki_node *order = stki_node_get(stki_node_get(document->root, "loader"), "order");
@@ -168,8 +168,8 @@ static stk_status in_order(stki_document *document, stk_error *err)
     return stki_document_set_value(document, "loader.order", "sequential", "prep", err);
 }
 
-/* The transforms end before the step that waits, and with them what is said of their result; fields that are not
- * counted are left out. */
+/* Truncates the transforms before the unresolved step, and removes keys that describe their result. Fields that are not
+ * counted are removed. */
 static stk_status cut_transforms(void *context, stki_document *document, stk_error *err)
 {
     stki_node *fields = child(child(document->root, "dataset"), "fields");
@@ -196,9 +196,9 @@ static stk_status cut_transforms(void *context, stki_document *document, stk_err
     return in_order(document, err);
 }
 
-/* ---- what the steps become ---- */
+/* ---- results of a pass ---- */
 
-/* "dataset.fields.NAME.transforms.K={…}" */
+/* Builds "dataset.fields.NAME.transforms.K={…}". */
 static char *assignment(const waiting *step, json_t *parameters)
 {
     json_t *json = json_pack("{s:o}", step->quantize ? "quantize" : "normalize", parameters);
@@ -223,7 +223,7 @@ static json_t *parameters_of(const waiting *step, const json_t *report)
                      json_object_get(method, "zero_point"), "dtype", json_object_get(method, "dtype"));
 }
 
-/* What nothing was found for cannot be a parameter. */
+/* Fails if no finite value was found for a parameter. */
 static stk_status check_found(const waiting *step, const json_t *report, stk_error *err)
 {
     const json_t *std = json_object_get(report, "std"), *value = std;
@@ -255,7 +255,7 @@ static stk_status settle(stki_job *job, const waiting *steps, int count, const j
             status = stki_fail_memory(err, 256, "statistics");
     }
     if (status == STK_OK)
-        status = stki_job_settle(job, sets, count, err); /* the steps' nodes are gone from here on */
+        status = stki_job_settle(job, sets, count, err); /* invalidates the steps' nodes */
     for (int i = 0; sets && i < count; i++)
         stki_free(sets[i]);
     stki_free(sets);
@@ -348,7 +348,7 @@ stk_status stki_count_pretend(stki_job *job, stk_error *err)
     return status;
 }
 
-/* ---- statistics alone ---- */
+/* ---- statistics only ---- */
 
 static stk_status list_fields(const stki_job *job, const stki_node *all, stki_count_field *out, int *count,
                               stk_error *err)
@@ -369,7 +369,7 @@ static stk_status list_fields(const stki_job *job, const stki_node *all, stki_co
     return status;
 }
 
-/* Fields that are not counted are not read. */
+/* Removes fields that are not counted, so that they are not read. */
 static stk_status leave_out(void *context, stki_document *document, stk_error *err)
 {
     const stki_node *wanted = context;
@@ -407,7 +407,7 @@ static stk_status count_fields(const stki_job *job, stki_prep_run *run, stki_cou
     return status;
 }
 
-/* The file says of which job and data it is. */
+/* Writes the file, which also identifies the job and its data. */
 static stk_status write_file(const stki_job *job, json_t *inputs, json_t *reports, int64_t rows, stk_error *err)
 {
     json_t *document = stki_stats_document(rows, json_incref(reports)),

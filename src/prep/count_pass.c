@@ -22,19 +22,20 @@ typedef struct pass {
     stki_count_field *fields;
     int field_count;
     stki_count_pool *pool;
-    stki_tally **total, **unit;    /* one a field */
-    int64_t batch_rows, row_bytes; /* of all the loader's rows of one position */
+    stki_tally **total, **unit;    /* one per field */
+    int64_t batch_rows, row_bytes; /* bytes of all fields' rows at one position */
     int64_t steps, unit_steps, units;
     int64_t unit_bytes;
-    int64_t at;   /* the step that the loader comes to next */
-    bool mapped;  /* rows are counted where they lie: the loader makes none */
+    int64_t at;   /* the next step of the loader */
+    bool mapped;  /* rows are counted in place, without the loader */
     bool *merged; /* [units] */
-    uint64_t key; /* of the job's files */
+    uint64_t key; /* hash of the job's files */
 } pass;
 
 /* ---- the loader ---- */
 
-/* Batches of a power of two rows that stay in the caches on their way from the loader's threads to those that count. */
+/* Chooses a power of two of rows per batch, so that batches stay in the cache between the loader's threads and the
+ * counting threads. */
 static stk_status arrange(void *context, struct stki_core *core, stk_error *err)
 {
     pass *p = context;
@@ -135,7 +136,7 @@ static void drop(stki_tally **tallies, int count)
     }
 }
 
-/* Into `unit`. STK_E_CORRUPT: it is to be made again. */
+/* Reads into `unit`. STK_E_CORRUPT: the unit must be counted again. */
 static stk_status read_unit(pass *p, const char *path, stk_error *err)
 {
     char *bytes;
@@ -175,7 +176,7 @@ static stk_status next_batch(pass *p, stk_batch **batch, stk_error *err)
     }
 }
 
-/* Position i is sample i, and every one is counted or the pass fails. */
+/* Whether position i is sample i and no sample is skipped. */
 static bool in_place(const pass *p)
 {
     const stki_loader_config *config = p->run->core->config;
@@ -263,7 +264,7 @@ static stk_status make_unit(pass *p, int64_t unit, const char *path, stk_error *
     return status;
 }
 
-/* Reads the unit if it is there, or makes it unless another task is at it. */
+/* Reads the unit if it exists; otherwise counts it unless another task is doing so. */
 static stk_status get_unit(pass *p, int64_t unit, stk_error *err)
 {
     char *path = path_of(p, unit, "tally"), *lock_path = path_of(p, unit, "lock");
@@ -324,7 +325,7 @@ static stk_status get_units(pass *p, stk_error *err)
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- whole pass ---- */
 
 static stk_status prepare(pass *p, stki_loader_config *config, const char *text, stk_error *err)
 {

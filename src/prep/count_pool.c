@@ -1,4 +1,4 @@
-/* count_pool.c: see count_pool.h. Each batch is a task of one part in a thread pool for which the caller only waits. */
+/* count_pool.c: see count_pool.h. Each batch is a single-part task of a thread pool; the caller only waits. */
 #include "count_pool.h"
 #include "allocate.h"
 #include "error.h"
@@ -6,30 +6,30 @@
 #include "thread_pool.h"
 #include <string.h>
 
-enum { HURRY_AFTER = 1 << 20 }; /* elements: the table that makes counting quicker must be worth its memory */
+enum { HURRY_AFTER = 1 << 20 }; /* elements from which on the table that speeds up counting is worth its memory */
 
-/* A batch, or (NULL) samples that are counted where they lie. */
+/* A batch, or (NULL) samples counted in place. */
 struct item {
     stk_batch *batch;
     int64_t first, rows;
 };
 
 struct counter {
-    stki_tally **tallies; /* one a field */
-    char *gathered;       /* rows of several shards, side by side */
+    stki_tally **tallies; /* one per field */
+    char *gathered;       /* contiguous copy of rows from several shards */
     int64_t gathered_bytes;
 };
 
 struct stki_count_pool {
     const stki_count_field *fields;
     int field_count, counter_count, depth;
-    struct counter *counters; /* by worker of the pool */
-    struct item *items;       /* the one that is submitted as number n is items[n % depth] */
+    struct counter *counters; /* per worker of the pool */
+    struct item *items;       /* item n is items[n % depth] */
     int64_t submitted;
     stki_thread_pool *pool;
 };
 
-/* ---- a batch ---- */
+/* ---- batches ---- */
 
 static stk_status count_lengths(stki_tally *tally, const stki_count_field *field, const stk_batch *batch,
                                 stk_error *err)
@@ -65,7 +65,7 @@ static stk_status count_field(stki_tally *tally, const stki_count_field *field, 
     return stki_fail_place(err, status, NULL, -1, field->name);
 }
 
-/* ---- rows where they lie ---- */
+/* ---- rows in place ---- */
 
 bool stki_count_pool_may_map(const stki_count_field *field)
 {
@@ -86,7 +86,7 @@ bool stki_count_pool_may_map(const stki_count_field *field)
     return true;
 }
 
-/* Samples of several shards, one behind the other. */
+/* Copies samples of several shards to contiguous memory. */
 static stk_status gather(struct counter *counter, const stki_field_plan *plan, int64_t first, int64_t rows,
                          stk_error *err)
 {
@@ -223,7 +223,7 @@ stk_status stki_count_pool_create(const stki_count_field *fields, int field_coun
         return stki_fail_memory(err, sizeof *pool, "statistics");
     pool->fields = fields;
     pool->field_count = field_count;
-    pool->counter_count = threads > 0 ? threads : 1; /* without threads, worker 0 is the caller */
+    pool->counter_count = threads > 0 ? threads : 1; /* without threads, the caller is worker 0 */
     pool->depth = threads + (depth > 0 ? depth : 1);
     status = begin(pool, threads, err);
     if (status == STK_OK)
@@ -286,7 +286,7 @@ stk_status stki_count_pool_take(stki_count_pool *pool, stki_tally *const *total,
     while ((status = stki_thread_pool_next(pool->pool, INT64_MAX, &task, err)) == STK_OK)
         ;
     status = status == STK_END ? STK_OK : status;
-    /* Nothing is running now, so the tallies are this thread's. */
+    /* No task is running now, so this thread may access the tallies. */
     for (int i = 0; i < pool->counter_count && status == STK_OK; i++) {
         struct counter *counter = &pool->counters[i];
 

@@ -1,7 +1,7 @@
-/* filter.c: see filter.h. The rules are read first, those of labels before those of sizes; then one pass goes over the
- * samples, in the order of the list of indices or of the data set. A rule is checked for a sample only if the rules
- * before it kept the sample. Labels are read, sizes come from the reader, which knows them from headers; only the
- * height and width of images that are kept as files are looked up here, in the file's own header. */
+/* filter.c: see filter.h. Rules on labels are applied before those on sizes, in one pass over the samples in the order
+ * of the list of indices or of the data set. A rule is only checked for samples kept by the previous ones. Labels are
+ * read; sizes come from the reader, which has them from headers. Only for images that are kept as files are height and
+ * width read here, from the header of each. */
 #include "filter.h"
 #include "allocate.h"
 #include "decode.h"
@@ -17,10 +17,10 @@
 typedef struct stki_label_rule {
     const char *field;
     const stki_node *keep, *drop; /* one of the two */
-    /* Of an open data set. */
+    /* Set when the data set is opened. */
     int64_t *numbers; /* sorted */
     int64_t number_count;
-    bool texts; /* labels are texts: those of the list are compared with */
+    bool texts; /* labels are strings, which are compared with those of the list */
 } stki_label_rule;
 
 /* `filter.size` */
@@ -34,8 +34,8 @@ typedef struct stki_filter_step {
     bool is_label;
     stki_label_rule label;
     stki_size_rule size;
-    const stki_field *source; /* of an open data set */
-    bool from_bytes;          /* images are files as they are: height and width stand in their headers */
+    const stki_field *source; /* set when the data set is opened */
+    bool from_bytes;          /* samples are image files: height and width are read from their headers */
     stki_filter_rule *counts;
 } stki_filter_step;
 
@@ -161,7 +161,7 @@ static stk_status add_all(const stki_node *node, bool is_label, stki_filter_step
     return status;
 }
 
-/* The steps of a filter, labels first. */
+/* Reads the steps of a filter, labels first. */
 static stk_status read_steps(const stki_node *filter, stki_filter_step *steps, int *count, stk_error *err)
 {
     filter_section section = {0};
@@ -198,7 +198,7 @@ static stk_status no_such_class(const stki_node *node, const stki_field_classes 
                                  count, classes->list[0]);
 }
 
-/* A class by its name, or a number. */
+/* Converts a class name or a number. */
 static stk_status number_of(const stki_node *node, const stki_field_classes *classes, int64_t *out, stk_error *err)
 {
     *out = stki_classes_find(&classes->names, node->text);
@@ -307,7 +307,7 @@ static bool is_within(int64_t value, int64_t low, int64_t high)
     return (low < 0 || value >= low) && (high < 0 || value <= high);
 }
 
-/* Height and width in an image's own header. */
+/* Reads height and width from an image's header. */
 static stk_status look_inside(const stki_reader *shard, int64_t within, stki_scratch *scratch, int64_t size[2],
                               stk_error *err)
 {
@@ -356,7 +356,7 @@ static stk_status ask_size(const stki_filter_step *step, const stki_reader *shar
 
 /* ---- both ---- */
 
-/* What a step needs of an open data set. */
+/* Looks up the field of a step in the open data set. */
 static stk_status open_step(stki_filter_step *step, const stki_core *core, stk_error *err)
 {
     const char *name = step->is_label ? step->label.field : step->size.field;
@@ -378,13 +378,13 @@ static stk_status open_step(stki_filter_step *step, const stki_core *core, stk_e
     return step->is_label ? open_label(step, core, err) : open_size(step, err);
 }
 
-/* fine on a zeroed one */
+/* accepts a zeroed step */
 static void fini_step(stki_filter_step *step)
 {
     stki_free(step->label.numbers);
 }
 
-/* STK_E_MEMORY is the only failure. */
+/* The only error is STK_E_MEMORY. */
 static stk_status ask_step(const stki_filter_step *step, int64_t sample, stki_scratch *scratch,
                            enum stki_filter_answer *out, stk_error *err)
 {

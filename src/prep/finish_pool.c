@@ -1,11 +1,11 @@
-/* finish_pool.c: see finish_pool.h. A batch is a task of a thread pool with two phases: runs of rows, which are
- * encoded, and then one part per observer. Batch number n lies in slot n % depth from push to release.
+/* finish_pool.c: see finish_pool.h. A batch is a task of a thread pool with two phases: runs of rows to encode, then
+ * one part per observer. Batch n is in slot n % depth from push to release.
  *
- * The caller fills a slot; any number of workers encode its rows, each into memory of its own; one of them settles the
- * slot, observers see it, and the caller takes it. A row's values are borrowed from the batch, or put by its encoder at
- * the end of the memory that its worker has for this slot. That memory moves when it grows, so a value notes where it
- * begins there and gets its address when all rows are done. The memory is kept from batch to batch and stops growing
- * once the largest rows have gone through. A row that fails takes none of it. */
+ * The caller fills a slot. Any number of workers encode its rows, each in its own memory; one of them settles the slot,
+ * observers process it, and the caller takes it. A row's value is borrowed from the batch, or appended by its encoder
+ * to the memory that its worker has for this slot. That memory moves when it grows, so a value stores an offset and
+ * gets its address when all rows are done. The memory is reused for later batches and stops growing after the largest
+ * rows. Failed rows take no memory. */
 #include "finish_pool.h"
 #include "allocate.h"
 #include "checked.h"
@@ -21,39 +21,39 @@
 
 typedef struct stki_finish_slot {
     stki_finish_batch batch;
-    stki_finish_source *sources; /* one a field */
-    int64_t run_rows;            /* rows that are finished at a time */
-    bool observing;              /* all rows are finished, and settled */
-    /* By row and field. Workers write those of their own rows. */
+    stki_finish_source *sources; /* one per field */
+    int64_t run_rows;            /* rows per part */
+    bool observing;              /* all rows are encoded and settled */
+    /* Per row and field. Each worker writes those of its rows. */
     stki_sink_value *values;
-    int64_t *at; /* where its bytes begin in its worker's memory; -1: they are borrowed */
-    int *worker; /* by row */
+    int64_t *at; /* offset in its worker's memory; -1: borrowed */
+    int *worker; /* per row */
     uint8_t *bad;
-    stki_bytes *memory; /* one a worker; it moves as it grows, so pointers are made at the end */
-    /* Made when it is settled: the rows that did not fail. */
+    stki_bytes *memory; /* one per worker; moves when it grows, so pointers are set at the end */
+    /* Set when the slot is settled: the rows that did not fail. */
     int64_t good, *kept;
-    stki_seen **seen; /* of them, one an observer */
+    stki_seen **seen; /* of these rows, one per observer */
 
-    stki_mutex lock; /* guards the rest while parts run */
+    stki_mutex lock; /* guards the members below while parts run */
     bool has_lock;
     int64_t failed, failure_room;
     stki_finish_failure *failures;
-    int unseen; /* the first observer that failed, or observer_count */
+    int unseen; /* first observer that failed, or observer_count */
     stk_error unseen_error;
 } stki_finish_slot;
 
 typedef struct stki_finish_rows {
     int field_count, worker_count, observer_count;
-    bool finishes; /* some field has a finisher */
+    bool finishes; /* whether any field has an encoder */
     stki_finish_field *fields;
     stki_observer *const *observers;
     int64_t max_rows;
-    void **scratch; /* by worker and field */
+    void **scratch; /* per worker and field */
     stki_finish_path *path_of;
     void *context;
 } stki_finish_rows;
 
-enum { ALIGNED = 16 }; /* where finished rows begin, so that they can be used as numbers */
+enum { ALIGNED = 16 }; /* alignment of encoded rows, so that they can be accessed as numbers */
 
 /* ---- slots ---- */
 
@@ -73,7 +73,7 @@ static stk_status make_scratch(stki_finish_rows *work, stk_error *err)
     return STK_OK;
 }
 
-/* worker_count follows from what there is to do. */
+/* worker_count depends on whether there is anything to do. */
 static stk_status init_rows(stki_finish_rows *work, const stki_finish_pool_opts *opts, stk_error *err)
 {
     int worker_count;
@@ -96,7 +96,7 @@ static stk_status init_rows(stki_finish_rows *work, const stki_finish_pool_opts 
     return make_scratch(work, err);
 }
 
-/* fine on a zeroed one */
+/* accepts a zeroed struct */
 static void fini_rows(stki_finish_rows *work)
 {
     for (int w = 0; work->scratch && work->fields && w < work->worker_count; w++)
@@ -170,7 +170,7 @@ static void fill_slot(stki_finish_slot *slot, const stki_finish_rows *work, cons
         slot->memory[w].used = 0;
 }
 
-/* ---- one row ---- */
+/* ---- rows ---- */
 
 static int64_t position_of(const stki_finish_batch *batch, int64_t row)
 {
@@ -182,7 +182,7 @@ static int64_t sample_of(const stki_finish_batch *batch, int64_t row)
     return batch->samples ? batch->samples[row] : position_of(batch, row);
 }
 
-/* Where a row of a field lies, and how large it is. */
+/* Finds the address and size of a field's row. */
 static void find(const stki_finish_slot *slot, const stki_sink_field *in, int field, int64_t row, stki_row *out)
 {
     const stki_finish_source *source = &slot->sources[field];
@@ -247,7 +247,7 @@ static stk_status finish(const stki_finish_rows *work, stki_finish_slot *slot, i
     return status;
 }
 
-/* The message gets what is known of the row's place; then it is kept. */
+/* Adds the row's location to the error and keeps it. */
 static stk_status note_failure(const stki_finish_rows *work, stki_finish_slot *slot, int64_t row, int field,
                                stk_status status, stk_error *error)
 {
@@ -267,7 +267,7 @@ static stk_status note_failure(const stki_finish_rows *work, stki_finish_slot *s
     return status == STK_E_MEMORY ? status : kept;
 }
 
-/* STK_E_MEMORY alone is a failure of the run; those of single rows are noted in the slot. */
+/* Only STK_E_MEMORY fails the run; errors of single rows are recorded in the slot. */
 static stk_status finish_rows(const stki_finish_rows *work, stki_finish_slot *slot, int worker, int64_t first,
                               int64_t rows, stk_error *err)
 {
@@ -301,7 +301,7 @@ static int by_row(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* Once all rows are finished. */
+/* Called when all rows are encoded. */
 static void settle_slot(stki_finish_slot *slot, const stki_finish_rows *work)
 {
     const int fields = work->field_count;
@@ -313,7 +313,7 @@ static void settle_slot(stki_finish_slot *slot, const stki_finish_rows *work)
             stki_sink_value value = slot->values[row * fields + f];
             const int64_t at = slot->at[row * fields + f];
 
-            if (at >= 0) /* memory that nothing was put into has no address */
+            if (at >= 0) /* memory that was never used has no address */
                 value.bytes = value.size > 0 ? slot->memory[slot->worker[row]].bytes + at : "";
             slot->values[slot->good * fields + f] = value;
         }
@@ -342,7 +342,7 @@ static stk_status see(const stki_finish_rows *work, const stki_finish_slot *slot
     return status;
 }
 
-/* Observer `number` sees the rows that did not fail. Its error is noted in the slot. */
+/* Passes the rows that did not fail to observer `number`. Its error is recorded in the slot. */
 static void observe_rows(const stki_finish_rows *work, stki_finish_slot *slot, int number)
 {
     const stki_observer *observer = work->observers[number];
@@ -362,7 +362,7 @@ static void observe_rows(const stki_finish_rows *work, stki_finish_slot *slot, i
     stki_unlock(&slot->lock);
 }
 
-/* Adds what was seen to `seen`, one an observer; the error of the first observer that failed. */
+/* Merges the observations into `seen` (one per observer). Returns the error of the first observer that failed. */
 static stk_status merge_slot(stki_finish_slot *slot, const stki_finish_rows *work, stki_seen **seen, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -389,7 +389,7 @@ struct stki_finish_pool {
     stki_finish_rows work;
     int depth;
     stki_finish_slot *slots;
-    int64_t pushed, popped, released; /* batches so far; released <= popped <= pushed */
+    int64_t pushed, popped, released; /* numbers of batches; released <= popped <= pushed */
     stki_thread_pool *pool;
 };
 
@@ -422,13 +422,13 @@ static int64_t end_phase(void *context, void *task)
     return pool->work.observer_count;
 }
 
-/* Rows are claimed a few times a worker and batch, so that none waits long for the last run. */
+/* Each worker claims rows a few times per batch, so that none waits long for the last run. */
 static int64_t rows_of_run(const stki_finish_pool *pool, int64_t rows)
 {
     const int64_t most = rows / (RUNS_A_WORKER * pool->work.worker_count);
 
     if (!pool->work.finishes && rows > 0)
-        return rows; /* which are only looked at */
+        return rows; /* rows are only inspected, not encoded */
     return most < 1 ? 1 : most > MOST_ROWS_A_RUN ? MOST_ROWS_A_RUN : most;
 }
 

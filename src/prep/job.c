@@ -1,5 +1,5 @@
-/* job.c: see job.h. The loader's config is the same document: the rows of `loader` that are flagged STKI_IN_JOB are
- * options of `prep` too, read and checked by the loader's code, whose messages name the job's section and lines. */
+/* job.c: see job.h. The loader's config is the same document. Rows of `loader` with the flag STKI_IN_JOB are also
+ * options of `prep`; the loader's code reads and checks them, and its errors name the job's section and lines. */
 #include "job.h"
 #include "allocate.h"
 #include "clock.h"
@@ -46,7 +46,7 @@ static const stki_option prep_rows[] = {
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
 };
 
-/* The options of a loader that a job has in `prep`, too; of its order, weights are for training. */
+/* The loader options that `prep` shares. Weights are excluded, because they are for training. */
 enum { LOADER_ROWS = 32 };
 static stki_option loader_rows[LOADER_ROWS];
 static stki_option_table loader_table = {.section = "prep", .rows = loader_rows};
@@ -113,7 +113,7 @@ static stk_status read_document(const stki_job *job, stki_document **out, stk_er
     return status;
 }
 
-/* All sections of a job's document, ended by NULL. */
+/* All sections of a job's document, NULL-terminated. */
 typedef struct job_tables {
     const stki_option_table *all[6];
 } job_tables;
@@ -135,7 +135,7 @@ static stk_status check_sections(const job_tables *tables, const stki_node *root
     return stki_sections_check(tables->all, NULL, root, err);
 }
 
-/* The job keeps the books of what fails itself, since it goes on across runs. */
+/* The job itself counts failed samples, because the count continues across runs. */
 static void preset(stki_loader_config *config, const void *job)
 {
     config->launcher = STK_LAUNCHER_NONE;
@@ -175,7 +175,7 @@ stk_status stki_job_loader(const stki_job *job,
     return stki_config_read_as(&form, document, job->base_dir, out, err);
 }
 
-/* The options of `prep` that are the job's own. */
+/* Reads the options of `prep` that are not loader options. */
 static stk_status read_prep(stki_job *job, const stki_node *prep, stk_error *err)
 {
     stki_loader_config *loaders = stki_zalloc(sizeof *loaders);
@@ -193,7 +193,7 @@ static stk_status read_prep(stki_job *job, const stki_node *prep, stk_error *err
 
 /* ---- output ---- */
 
-/* By the common table and that of the format. */
+/* Reads the common options and those of the format. */
 static stk_status read_output(stki_job *job, const stki_node *node, stk_error *err)
 {
     const stki_option_table *own = job->format->table;
@@ -217,7 +217,7 @@ static const char *text_of(const stki_node *map, const char *key)
     return node && node->kind == STKI_NODE_SCALAR && !stki_node_is_null(node) ? node->text : NULL;
 }
 
-/* Statistics alone: their file is what comes out. */
+/* A job with statistics only: their file is the result. */
 static stk_status without_output(stki_job *job, const stki_node *stats, stk_error *err)
 {
     if (!text_of(stats, "path"))
@@ -270,7 +270,7 @@ static stk_status copy_path(const char *path, char **out, stk_error *err)
     return *out ? STK_OK : stki_fail_memory(err, (int64_t)strlen(path), "a path");
 }
 
-/* Checks the config of the loader, too. */
+/* Also checks the config of the loader. */
 static stk_status find_paths(stki_job *job, stk_error *err)
 {
     const stki_node *stats = stki_node_get(job->stats, "path");
@@ -294,7 +294,7 @@ static stk_status find_paths(stki_job *job, stk_error *err)
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- whole job ---- */
 
 static stk_status check_fields(const stki_job *job, stk_error *err)
 {
@@ -324,7 +324,7 @@ static stk_status copy_origin(stki_job *job, const char *file, const char *text,
     return fits && job->sets ? STK_OK : stki_fail_memory(err, 0, "a job");
 }
 
-/* `output` and `stats`, one of them at least. */
+/* Reads `output` and `stats`, at least one of which is required. */
 static stk_status read_what(stki_job *job, const stki_node *root, stk_error *err)
 {
     const stki_node *output = stki_node_get(root, "output");
@@ -410,7 +410,7 @@ const stki_node *stki_job_field(const stki_job *job, const char *name)
     return stki_node_get(job->output.fields, name);
 }
 
-/* ---- what it comes to ---- */
+/* ---- comparison ---- */
 
 static void print_section(stki_print *print, const stki_option_table *table, const stki_node *root)
 {
@@ -450,7 +450,7 @@ static void say_value(const json_t *value, char *text, size_t size)
     free(dump);
 }
 
-/* `where` grows by the path of the first difference. */
+/* Appends the path of the first difference to `where`. */
 static bool differs(const json_t *a, const json_t *b, char *where, size_t room, char *text, int size)
 {
     char found[64], expected[64];

@@ -20,7 +20,7 @@ struct stki_journal {
     int64_t end;
 };
 
-/* The JSON of a line of `length` bytes without its newline; NULL: it is none. */
+/* Parses a line of `length` bytes without its newline; NULL: invalid. */
 static json_t *parse(const char *line, int64_t length)
 {
     char sum[SUM + 1];
@@ -39,7 +39,7 @@ static json_t *parse(const char *line, int64_t length)
     return json;
 }
 
-/* *whole: bytes of lines that can be relied on, *bytes: of all. */
+/* *whole: size of the valid lines; *bytes: size of the file. */
 static stk_status walk(const char *path, FILE *file, stki_journal_take take, void *context, int64_t *whole,
                        int64_t *bytes, stk_error *err)
 {
@@ -132,7 +132,7 @@ static stk_status open_locked(stki_journal *journal, json_t **lines, stk_error *
     *lines = NULL;
     if (status == STK_OK)
         status = read_lines(journal->path, lines, &journal->end, &bytes, err);
-    if (status == STK_OK && bytes == 0) /* a line is of no use in a file whose name is lost */
+    if (status == STK_OK && bytes == 0) /* a line is useless if the file's name is lost */
         status = stki_prep_sync_folder_of(journal->path, err);
     if (status == STK_OK && journal->end < bytes && ftruncate(journal->fd, journal->end) != 0)
         status = stki_fail_errno(err, errno, journal->path, "cannot remove an incomplete line");

@@ -1,11 +1,10 @@
-/* outlet.c: see outlet.h. The main thread appends and marks; what takes long (syncing, finishing files, their
- * checksums, lines of the journal) is a task of the flusher, a thread pool of one for which the caller only waits.
- * Tasks run in order, and none after one that failed, so that a line never stands in the journal before what it says is
- * on the disk. A sink that is full stays open until its task has run; a full task list makes the main thread wait,
- * which is what bounds how much is written and not yet synced.
+/* outlet.c: see outlet.h. The main thread appends rows and sets marks. Slow work (syncing, finishing files, their
+ * checksums, journal lines) is done by tasks of the flusher, a thread pool with one thread. Tasks run in order, and
+ * none after one that failed, so a journal line is never written before its data is on disk. A full sink stays open
+ * until its task has run. If the task queue is full, the main thread blocks, which bounds the amount of unsynced data.
  *
  * Lines of the journal: {"piece", "mark", "shard", …} when a piece is safe, {"finished": shard, "files": […]} when a
- * shard is, {"done": true} when all are. */
+ * shard is complete, {"done": true} when all shards are. */
 #include "outlet.h"
 #include "allocate.h"
 #include "error.h"
@@ -20,7 +19,7 @@ struct stki_flusher {
     stki_thread_pool *pool;
     int depth;
     int64_t submitted;
-    stki_flush **tasks; /* number n is tasks[n % depth]; NULL: it has been dropped */
+    stki_flush **tasks; /* task n is tasks[n % depth]; NULL: dropped */
 };
 
 static stk_status run(void *context, void *task, int64_t part, int worker, stk_error *err)
@@ -54,14 +53,14 @@ stk_status stki_flusher_create(int depth, stki_flusher **out, stk_error *err)
     return status;
 }
 
-/* Waits for the oldest task. STK_END: there is none. */
+/* Waits for the oldest task. STK_END: none. */
 static stk_status take(stki_flusher *flusher, stk_error *err)
 {
     void *task = NULL;
     stk_status status = stki_thread_pool_next(flusher->pool, INT64_MAX, &task, err);
     stki_flush **flush = task;
 
-    if (flush && *flush) /* one before it failed */
+    if (flush && *flush) /* an earlier task failed */
         (*flush)->drop(*flush);
     return status;
 }
@@ -126,26 +125,26 @@ struct stki_outlet {
     stki_flusher *flusher;
     stki_journal *journal;
     stki_sink *sink;
-    stki_running_sums *sums;         /* of its files, the flusher\'s; NULL: they are read at the end */
-    char *path;                      /* of the sink's data set */
-    int64_t shard;                   /* the sink's */
-    stki_sink_opts sink_opts;        /* those, too */
-    stki_sink_size size;             /* of its rows */
-    int64_t bytes, closed_bytes;     /* of its files as they would be; of those of shards before it */
-    int64_t found_bytes;             /* of what was there when the outlet was opened */
-    int64_t done_rows;               /* of shards before it */
-    struct closing closing[CLOSING]; /* full, not yet handed to the flusher */
+    stki_running_sums *sums;     /* checksums of its files, used by the flusher; NULL: the files are read at the end */
+    char *path;                  /* path of the sink */
+    int64_t shard;               /* shard of the sink */
+    stki_sink_opts sink_opts;    /* options of the sink */
+    stki_sink_size size;         /* size of the sink's rows */
+    int64_t bytes, closed_bytes; /* size that its files would have; size of the files of earlier shards */
+    int64_t found_bytes;         /* bytes that existed when the outlet was opened */
+    int64_t done_rows;           /* rows of earlier shards */
+    struct closing closing[CLOSING]; /* full sinks that have not been passed to the flusher */
     int closing_count;
     bool alike;   /* all rows have the same sizes */
-    json_t *line; /* of the only piece, where the format is written in one go: nothing is safe before its end */
+    json_t *line; /* line of the only piece of a format without marks: nothing is safe before its end */
 };
 
 /* A task of the flusher. */
 struct flush {
     stki_flush flush;
     stki_journal *journal;
-    bool close_journal; /* and write that all is done */
-    stki_sink *sink;    /* to sync */
+    bool close_journal; /* after writing {"done": true} */
+    stki_sink *sink;    /* sink to sync */
     stki_running_sums *sums;
     json_t *line;
     struct closing closing[CLOSING];
@@ -212,7 +211,7 @@ static stk_status run_flush(stki_flush *base, stk_error *err)
     stk_status status = STK_OK;
     int closed = 0;
 
-    /* Shards that were full before the piece's end stand before its line; the last one of all behind it. */
+    /* Shards that were full before the end of the piece come before its line, the last shard after it. */
     for (; closed < flush->closing_count && flush->closing[closed].sink != flush->sink && status == STK_OK; closed++)
         status = finish_sink(flush, &flush->closing[closed], err);
     if (status == STK_OK && flush->line) {
@@ -307,7 +306,7 @@ static stk_status begin_shard(stki_outlet *outlet, int64_t shard, const json_t *
     return open_sink(outlet, mark, err);
 }
 
-/* The last line that ends a piece; NULL: none. */
+/* The last line of a piece; NULL: none. */
 static const json_t *last_piece(const json_t *lines)
 {
     for (size_t i = json_array_size(lines); i > 0; i--)
@@ -331,7 +330,7 @@ static stk_status go_on(stki_outlet *outlet, const json_t *line, stk_error *err)
     outlet->done_rows = json_integer_value(json_object_get(line, "done_rows"));
     status =
         begin_shard(outlet, json_integer_value(json_object_get(line, "shard")), json_object_get(line, "mark"), &cause);
-    if (status == STK_E_NOT_FOUND || status == STK_E_TRUNCATED) /* a file in the making that somebody else touched */
+    if (status == STK_E_NOT_FOUND || status == STK_E_TRUNCATED) /* an unfinished file was modified by another program */
         return stki_fail(err, status, "%s; start again with --restart", cause.message);
     if (status != STK_OK && err)
         *err = cause;
@@ -346,7 +345,7 @@ static stk_status open_at_end(stki_outlet *outlet, bool anew, json_t **lines, st
         return STK_OK;
     if (line && !anew && outlet->opts.job->format->resumes)
         return go_on(outlet, line, err);
-    if (json_array_size(*lines) > 0) { /* what they say is made again */
+    if (json_array_size(*lines) > 0) { /* make them again */
         stk_status status = stki_journal_clear(outlet->journal, err);
 
         if (status != STK_OK)
@@ -423,7 +422,7 @@ static struct flush *new_flush(stki_outlet *outlet, json_t *line, stk_error *err
     return flush;
 }
 
-/* The sink is full: the next shard begins. */
+/* Starts the next shard, because the sink is full. */
 static stk_status roll(stki_outlet *outlet, stk_error *err)
 {
     outlet->closing[outlet->closing_count++] =
@@ -434,7 +433,7 @@ static stk_status roll(stki_outlet *outlet, stk_error *err)
     outlet->done_rows += outlet->size.rows;
     outlet->closed_bytes += outlet->bytes;
     outlet->size = (stki_sink_size){0};
-    if (outlet->closing_count == CLOSING - 1) { /* one place is the last shard's */
+    if (outlet->closing_count == CLOSING - 1) { /* one slot is reserved for the last shard */
         struct flush *flush = new_flush(outlet, NULL, err);
         stk_status status = flush ? stki_flusher_put(outlet->flusher, &flush->flush, err) : STK_E_MEMORY;
 
@@ -444,7 +443,7 @@ static stk_status roll(stki_outlet *outlet, stk_error *err)
     return begin_shard(outlet, outlet->shard + 1, NULL, err);
 }
 
-/* How many of the rows fit into the shard: all, where it has no end; one at least of an empty one. Counts them. */
+/* The number of rows that fit into the shard: all if shards are unlimited, at least one if it is empty. Counts them. */
 static int64_t take_rows(stki_outlet *outlet, const stki_sink_value *values, int64_t rows)
 {
     const stki_outlet_opts *o = &outlet->opts;
@@ -535,7 +534,7 @@ stk_status stki_outlet_finish(stki_outlet *outlet, stk_error *err)
         outlet->path = NULL;
         outlet->journal = NULL;
         status = stki_flusher_put(outlet->flusher, &flush->flush, err);
-    } else { /* earlier tasks still use what is dropped */
+    } else { /* earlier tasks still use the dropped objects */
         (void)stki_flusher_wait(outlet->flusher, NULL);
     }
     stki_outlet_drop(outlet);
@@ -549,8 +548,8 @@ stk_status stki_outlet_files(const json_t *lines, json_t *files, stk_error *err)
     int64_t lowest = INT64_MAX;
     stk_status status = counts ? STK_OK : stki_fail_memory(err, (int64_t)n, "the list of files");
 
-    /* Of a shard that was finished twice, around a stop, the last line counts. Behind a stop all shards from the one it
-     * went on with are finished again. */
+    /* If a shard was finished twice because of an interruption, the last line counts. After an interruption all shards
+     * from the resumed one on are finished again. */
     for (size_t i = n; i > 0 && status == STK_OK; i--) {
         const json_t *shard = json_object_get(json_array_get(lines, i - 1), "finished");
 

@@ -1,5 +1,5 @@
-/* prep.c: the public calls of preparation jobs; see prep.h and prep_run.h. They run a job, or answer questions about
- * one: its plan, an estimate, its result, its text. A handle is for one thread at a time, except for `cancelled`. */
+/* prep.c: the public functions of preparation jobs; see prep.h and prep_run.h. They run a job, or return its plan, an
+ * estimate, its result or its text. A handle is for one thread at a time, except for `cancelled`. */
 #include "allocate.h"
 #include "clock.h"
 #include "count_job.h"
@@ -14,15 +14,15 @@
 struct stk_prep {
     stki_job job;
     stk_prep_opts opts;
-    stki_name_lock name; /* while it runs */
+    stki_name_lock name; /* held while the job runs */
     _Atomic bool cancelled;
     stk_prep_result result;
     char *manifest_path, *skipped_path, *stats_path;
     stki_notes notes;
-    int64_t began_ns; /* when it was run last */
+    int64_t began_ns; /* start of the last run */
 };
 
-/* What every run of the job begins with. */
+/* Initializes a run of the job. */
 static stki_prep_run begin_run(stk_prep *prep)
 {
     return (stki_prep_run){.job = &prep->job,
@@ -39,7 +39,7 @@ static void tick(void *context)
     (void)stki_prep_tick(context, false, NULL);
 }
 
-/* Opens everything but the work folder; stki_prep_close in every case. */
+/* Opens everything except the work folder. The caller must call stki_prep_close in any case. */
 static stk_status open_run(stk_prep *prep, stki_prep_run *run, stk_error *err)
 {
     *run = begin_run(prep);
@@ -49,8 +49,8 @@ static stk_status open_run(stk_prep *prep, stki_prep_run *run, stk_error *err)
     return stki_prep_open(run, err);
 }
 
-/* A job whose steps wait for a pass is looked at with parameters that stand for them: in a job of its own, which takes
- * the place of the real one until end_look. What an earlier run has made is then not looked at. */
+/* A job with unresolved steps is inspected as a copy with placeholder parameters, which replaces the real one until
+ * end_look. Results of earlier runs are then ignored. */
 static stk_status begin_look(stk_prep *prep, stki_job *real, stk_error *err)
 {
     stki_job look = {0};
@@ -195,8 +195,8 @@ const char *stk_prep_note(const stk_prep *prep, int index)
 
 /* ---- run ---- */
 
-/* A format that is written at the end would find its file's name taken when all is made. The others look when they are
- * opened. */
+/* Formats that create their file at the end would find the name in use only then. Others check it when they are opened.
+ */
 static stk_status check_name(const stk_prep *prep, stk_error *err)
 {
     char *path =
@@ -225,7 +225,7 @@ static const char *unit_name(const stki_prep_run *run)
     return run->mode == STKI_PREP_SHARDS ? "shard" : "piece";
 }
 
-/* Positions of a range of units. */
+/* Number of positions of a range of units. */
 static int64_t positions_of(const stki_prep_run *run, int64_t first, int64_t end)
 {
     int64_t from, to, p, q;
@@ -282,7 +282,7 @@ static stk_status merge(stk_prep *prep, stki_prep_run *run, stki_prep_totals *to
     status = path ? stki_prep_lock_file(path, &fd, &cause) : stki_fail_memory(&cause, 256, "a path");
     stki_free(path);
     if (status == STK_E_BUSY && !prep->opts.merge)
-        return STK_OK; /* another task has seen it first */
+        return STK_OK; /* already reported by another task */
     if (status != STK_OK) {
         if (err)
             *err = cause;
@@ -322,7 +322,8 @@ static void note_complete(stk_prep *prep)
     prep->result.complete = true;
 }
 
-/* Are the statistics that are there those of this very job, on the data as they are? Then there is nothing to do. */
+/* Checks whether the existing statistics are those of this job and of the current data, so that nothing needs to be
+ * done. */
 static stk_status look_for_statistics(stk_prep *prep, bool *made, stk_error *err)
 {
     stki_prep_run run = begin_run(prep);
@@ -336,7 +337,7 @@ static stk_status look_for_statistics(stk_prep *prep, bool *made, stk_error *err
         status = stki_count_same(&prep->job, &run, json_object_get(stats, "inputs"), err);
         end_look(prep, &real);
     }
-    if (*made && status == STK_OK) /* of a run that was stopped at its end */
+    if (*made && status == STK_OK) /* left by a run that was interrupted at its end */
         status = stki_work_remove(prep->job.work, err);
     prep->result.rows = json_integer_value(json_object_get(stats, "rows"));
     json_decref(stats);
@@ -344,7 +345,7 @@ static stk_status look_for_statistics(stk_prep *prep, bool *made, stk_error *err
     return status;
 }
 
-/* A job without output. */
+/* Runs a job without output. */
 static stk_status count_alone(stk_prep *prep, stk_error *err)
 {
     stki_prep_run run = begin_run(prep);
@@ -363,7 +364,7 @@ static stk_status count_alone(stk_prep *prep, stk_error *err)
     else if (!made)
         status = stki_count_alone(&prep->job, &run, &r->rows, err);
     if ((status == STK_E_NOT_FOUND || status == STK_E_IO) && prep->opts.tasks > 1 && stki_prep_exists(prep->stats_path))
-        status = STK_OK; /* another task was done meanwhile, and has emptied the work folder */
+        status = STK_OK; /* another task finished in the meantime and removed the work folder */
     r->complete = status == STK_OK;
     r->files = r->complete;
     r->bytes = r->complete ? stki_prep_file_size(prep->stats_path) : 0;
@@ -372,8 +373,8 @@ static stk_status count_alone(stk_prep *prep, stk_error *err)
     return status;
 }
 
-/* What steps of the transforms wait for. Opened with parameters that stand for them first: what is wrong with the rest
- * of the job is said before all of the data is read. */
+/* Determines the parameters of unresolved steps. The job is first opened with placeholders, so that errors in the rest
+ * are reported before all data is read. */
 static stk_status count(stk_prep *prep, stk_error *err)
 {
     stki_prep_run run = {.lock = -1};
@@ -392,7 +393,7 @@ static stk_status count(stk_prep *prep, stk_error *err)
     return status == STK_OK ? stki_count_job(&prep->job, &run, err) : status;
 }
 
-/* There must be something to put together. */
+/* Fails if there is nothing to merge. */
 static stk_status check_merge(stk_prep *prep, const stki_prep_run *run, stk_error *err)
 {
     if (!prep->opts.merge || stki_prep_exists(prep->job.work))
@@ -403,7 +404,7 @@ static stk_status check_merge(stk_prep *prep, const stki_prep_run *run, stk_erro
                      (long long)run->units, unit_name(run));
 }
 
-/* The output that is there is this very job's, as far as can be said without looking at the data. */
+/* Whether the existing output belongs to this job, without checking the data. */
 static bool is_made(stk_prep *prep, stki_prep_totals *out)
 {
     json_t *manifest = NULL, *mine;
@@ -420,14 +421,14 @@ static bool is_made(stk_prep *prep, stki_prep_totals *out)
     return same;
 }
 
-/* Of several tasks the last one may have put everything together while this one was on its way: it started late, had
- * nothing to make, or was to merge. */
+/* The last of several tasks may already have merged everything if this one started late, had nothing to make, or is the
+ * merge. */
 static bool others_are_done(stk_prep *prep, stki_prep_totals *out)
 {
     return (prep->opts.tasks > 1 || prep->opts.merge) && !prep->opts.force && prep->job.format && is_made(prep, out);
 }
 
-/* The files that the manifest names are there, as long as it says. */
+/* Whether all files of the manifest exist with their recorded sizes. */
 static bool outputs_stand(const stk_prep *prep)
 {
     json_t *manifest = NULL;
@@ -448,7 +449,7 @@ static bool outputs_stand(const stk_prep *prep)
     return stand;
 }
 
-/* Is the output of this very job there, made of the data as they are now? Then there is nothing to do. */
+/* Checks whether the output of this job exists and was made from the current data, so that nothing needs to be done. */
 static stk_status look_for_output(stk_prep *prep, bool *made, stki_prep_totals *out, stk_error *err)
 {
     stki_prep_run run = {.lock = -1};
@@ -480,14 +481,14 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
     if (!prep->opts.restart)
         status = stki_prep_finish_commit(&prep->job, &prep->name, prep->opts.force, &found, &totals, err);
     if (found) {
-        if (status == STK_E_BUSY && prep->opts.tasks > 1) /* another task is at it */
+        if (status == STK_E_BUSY && prep->opts.tasks > 1) /* another task is merging */
             return STK_OK;
         prep->result.complete = status == STK_OK && is_made(prep, &totals);
         if (status != STK_OK || prep->result.complete) {
             set_result(prep, &totals);
             return status;
         }
-        totals = (stki_prep_totals){0}; /* it was another job's, of this name, that was stopped at its end */
+        totals = (stki_prep_totals){0}; /* it belonged to another job of this name, which was interrupted at its end */
     }
     if (status == STK_OK && (status = look_for_output(prep, &found, &totals, err)) == STK_OK && found) {
         note_complete(prep);
@@ -500,7 +501,7 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
         if (status == STK_OK)
             status = stki_work_open(&run, err);
     }
-    if (status == STK_OK && others_are_done(prep, &totals)) { /* since the output was looked for */
+    if (status == STK_OK && others_are_done(prep, &totals)) { /* others finished after the check above */
         stki_prep_close(&run);
         return STK_OK;
     }
@@ -522,7 +523,7 @@ static stk_status run_named(stk_prep *prep, stk_error *err)
     stk_status status = run_once(prep, err);
 
     if (status != STK_E_CANCELLED && !prep->result.complete && others_are_done(prep, &totals)) {
-        stk_error ignored; /* what this task has put into the work folder since the others emptied it */
+        stk_error ignored; /* removes files of this task, created after the others removed the work folder */
 
         (void)stki_work_remove(prep->job.work, &ignored);
         prep->result.complete = true;
@@ -553,9 +554,9 @@ stk_status stk_prep_run(stk_prep *prep, stk_error *err)
     return status;
 }
 
-/* ---- answers ---- */
+/* ---- queries ---- */
 
-/* What every question begins with. `size`: of the caller's struct, its first member; NULL: there is no struct. */
+/* Checks the arguments of a query. `size`: the first member of the caller's struct; NULL: no struct. */
 static stk_status check_asked(const stk_prep *prep, const uint32_t *size, const char *type, stk_error *err)
 {
     if (!prep || !size)
@@ -565,7 +566,7 @@ static stk_status check_asked(const stk_prep *prep, const uint32_t *size, const 
     return STK_OK;
 }
 
-/* As much of the answer as the caller's struct has room for. */
+/* Copies as much of the answer as the caller's struct has room for. */
 static void give(void *out, uint32_t size, const void *answer, size_t bytes)
 {
     memcpy(out, answer, size < bytes ? size : bytes);
@@ -610,7 +611,7 @@ static stk_status fill_plan(stk_prep *prep, stki_prep_run *run, bool pretended, 
     return status;
 }
 
-/* Of a job without output. */
+/* Fills the plan of a job without output. */
 static stk_status fill_plan_alone(stk_prep *prep, stk_prep_plan *plan, stk_error *err)
 {
     stki_loader_config *config;

@@ -1,5 +1,5 @@
-/* added_tokens.c: see added_tokens.h. The names are sorted, so that those that begin with the bytes read so far are
- * neighbours: a range that each further byte narrows. Most bytes of a text begin no name, which a table says. */
+/* added_tokens.c: see added_tokens.h. The names are sorted, so those that start with the bytes read so far form a
+ * range, which each further byte narrows. A table of first bytes skips most positions of a text. */
 #include "added_tokens.h"
 #include "allocate.h"
 #include "error.h"
@@ -18,7 +18,7 @@ struct stki_added_finder {
     entry *entries; /* sorted by name */
     int count;
     bool special;
-    bool first[256]; /* bytes that begin a name */
+    bool first[256]; /* bytes that start a name */
 };
 
 static int by_name(const void *a, const void *b)
@@ -69,7 +69,7 @@ void stki_added_finder_destroy(stki_added_finder *finder)
     stki_free(finder);
 }
 
-/* The first of [low, high) whose byte at `depth` is `byte` or above; all of them are longer than `depth`. */
+/* The first entry of [low, high) whose byte at `depth` is at least `byte`. All entries are longer than `depth`. */
 static int lower(const stki_added_finder *finder, int low, int high, int64_t depth, int byte)
 {
     while (low < high) {
@@ -83,7 +83,7 @@ static int lower(const stki_added_finder *finder, int low, int high, int64_t dep
     return low;
 }
 
-/* The longest name that begins here; NULL: none. */
+/* The longest name at this position; NULL: none. */
 static const entry *longest_at(const stki_added_finder *finder, const uint8_t *text, int64_t left)
 {
     const entry *found = NULL;
@@ -92,7 +92,7 @@ static const entry *longest_at(const stki_added_finder *finder, const uint8_t *t
     for (int64_t depth = 0; low < high; depth++) {
         if (finder->entries[low].length == depth) {
             found = &finder->entries[low];
-            while (low < high && finder->entries[low].length == depth) /* the same name again */
+            while (low < high && finder->entries[low].length == depth) /* duplicate names */
                 low++;
         }
         if (depth == left)
@@ -112,7 +112,7 @@ static bool is_space(uint32_t code)
            code == 0x3000;
 }
 
-/* What \w of regular expressions matches. */
+/* Whether \w matches the character. */
 static bool is_word(uint32_t code)
 {
     const utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
@@ -121,7 +121,7 @@ static bool is_word(uint32_t code)
            code == 0x200c || code == 0x200d || (code >= 0x24b6 && code <= 0x24e9);
 }
 
-/* The character before `at`, and where it begins; at > 0. */
+/* The character before `at`, and its position. Requires at > 0. */
 static uint32_t before(const uint8_t *text, int64_t at, int64_t *begin)
 {
     uint32_t code;
@@ -175,7 +175,7 @@ bool stki_added_finder_next(const stki_added_finder *finder, const uint8_t *text
         *end = at + found->length;
         if ((found->token->special && !finder->special) ||
             (found->token->single_word && !stands_alone(text, length, *begin, *end))) {
-            at = *end - 1; /* neither this one nor another one within it */
+            at = *end - 1; /* continue after this match */
             continue;
         }
         strip(found->token, text, length, from, begin, end);

@@ -1,4 +1,4 @@
-/* finish_common.c: memory that grows for encoded rows, and what several encoders check and report; see finish.h. */
+/* finish_common.c: growable memory for encoded rows, and checks and reports shared by the encoders; see finish.h. */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"

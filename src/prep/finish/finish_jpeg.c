@@ -1,6 +1,6 @@
-/* finish_jpeg.c: `encode: jpeg`: pixels become JPEG images, all of them or some. Which ones is a pure function of the
- * row: of its position in the job's order (proportion), or of its size (above_pixels, above_bytes). What is not encoded
- * stays pixels, lent to the sink without a copy. */
+/* finish_jpeg.c: `encode: jpeg`: encodes all or some rows of pixels as JPEG images. The choice depends only on the
+ * row's position in the job's order (proportion) or on its size (above_pixels, above_bytes). Other rows are passed to
+ * the sink as pixels, without a copy. */
 #include "allocate.h"
 #include "error.h"
 #include "finish.h"
@@ -46,7 +46,7 @@ typedef struct jpeg_finisher {
     stki_finisher base; /* first member */
     stki_jpeg_form form;
     uint64_t seed;
-    uint64_t below; /* of 2^32: the share that is encoded */
+    uint64_t below; /* share to encode, in units of 2^-32 */
     int64_t above_pixels, above_bytes;
 } jpeg_finisher;
 
@@ -98,7 +98,7 @@ static stk_status jpeg_create(const stki_node *options, const stki_sink_field *i
     out->extension = o.extension ? o.extension : is_mixed(&o) ? in->extension : "jpg";
     out->encodings = 1U << STKI_JPEG | (unsigned)is_mixed(&o) << STKI_PLAIN;
     if (!is_mixed(&o))
-        out->largest_bytes = 0; /* not known: pixels that are noise take more as JPEG */
+        out->largest_bytes = 0; /* unknown: noise is larger as JPEG than as pixels */
     return STK_OK;
 }
 

@@ -1,6 +1,5 @@
-/* finish_keep.c: `encode: keep`: images stay the files they were, byte for byte. Their headers are read, so that the
- * sink knows what they are and how large; nothing is decoded and nothing copied. The field is read with
- * `source: {decode: none}`. */
+/* finish_keep.c: `encode: keep`: keeps image files byte for byte. Their headers are read, so that the sink knows their
+ * kind and size; nothing is decoded or copied. The field is read with `source: {decode: none}`. */
 #include "allocate.h"
 #include "decode.h"
 #include "error.h"
@@ -41,7 +40,7 @@ static stk_status keep_create(const stki_node *options, const stki_sink_field *i
 static stk_status keep_run(const stki_finisher *finisher, void *scratch, const stki_row *in, stki_bytes *to,
                            stki_sink_value *out, stk_error *err)
 {
-    const stki_decode_opts opts = {.max_bytes = INT64_MAX}; /* whatever it would take to decode */
+    const stki_decode_opts opts = {.max_bytes = INT64_MAX}; /* the size when decoded does not matter */
     stki_image_info info;
     stk_status status = stki_image_info_of(in->bytes, in->size, &opts, &info, err);
 

@@ -1,5 +1,5 @@
-/* finish_png.c: `encode: png`: pixels become PNG images, without a loss: masks, drawings, what is measured in pixels.
- */
+/* finish_png.c: `encode: png`: encodes pixels losslessly as PNG images, for masks, drawings and data that is measured
+ * per pixel. */
 #include "allocate.h"
 #include "error.h"
 #include "finish.h"
@@ -47,7 +47,7 @@ static stk_status png_create(const stki_node *options, const stki_sink_field *in
     stki_finish_gives_images(in, out);
     out->extension = o.extension;
     out->encodings = 1U << STKI_PNG;
-    out->largest_bytes = 0; /* not known */
+    out->largest_bytes = 0; /* unknown */
     return STK_OK;
 }
 

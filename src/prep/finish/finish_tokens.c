@@ -1,5 +1,5 @@
-/* finish_tokens.c: `encode: tokens`: texts become rows of token ids, of u16 or u32. A text is one document; `begin` and
- * `end` are put around each. That every id that can come out fits the type is checked when the job is opened. */
+/* finish_tokens.c: `encode: tokens`: turns texts into rows of token ids (u16 or u32). A text is one document; `begin`
+ * and `end` are added around each. Opening the job checks that all possible ids fit the type. */
 #include "allocate.h"
 #include "error.h"
 #include "finish.h"
@@ -57,7 +57,7 @@ typedef struct token_finisher {
 
 /* ---- create ---- */
 
-/* A token by its id or its name; -1 where none is given. */
+/* Finds a token by id or name; -1: not given. */
 static stk_status find_token(const stki_node *options, const char *key, const char *text, const stki_vocabulary *v,
                              int64_t *out, stk_error *err)
 {
@@ -224,7 +224,7 @@ static stk_status token_run(const stki_finisher *finisher, void *scratch, const 
     status = stki_bytes_reserve(to, out->size, err);
     if (status != STK_OK)
         return status;
-    if (out->size == 0) /* perhaps without an address */
+    if (out->size == 0) /* data may be NULL */
         return STK_OK;
     at = to->bytes + to->used;
     if (tokens->begin >= 0)
@@ -255,7 +255,7 @@ static json_t *token_describe(const stki_finisher *finisher)
 }
 
 const stki_finisher_ops stki_finish_tokens = {.name = "tokens",
-                                              .most_out = 4, /* each byte a token, of u32 */
+                                              .most_out = 4, /* worst case: each byte is a u32 token */
                                               .table = &token_table,
                                               .create = token_create,
                                               .scratch = token_scratch,

@@ -1,6 +1,6 @@
-/* finish_transcode.c: `encode: {transcode: jpeg}`: JPEG images are stored in another way, without a loss, so that a
- * loader can decode parts of them (jpeg_cut.h). The field is read with `source: {decode: none}`. Images that cannot be
- * stored so, and PNG images, stay the files they were and are counted. */
+/* finish_transcode.c: `encode: {transcode: jpeg}`: losslessly rewrites JPEG images so that a loader can decode parts of
+ * them (jpeg_cut.h). The field is read with `source: {decode: none}`. PNG images and images that cannot be transcoded
+ * are kept as they are and counted. */
 #include "allocate.h"
 #include "decode.h"
 #include "error.h"

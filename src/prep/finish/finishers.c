@@ -1,4 +1,4 @@
-/* finishers.c: what can be done to rows between loader and sink; a line each. */
+/* finishers.c: the table of encoders between loader and sink, one line each. */
 #include "error.h"
 #include "finish.h"
 #include "nearest_word.h"

@@ -1,6 +1,6 @@
-/* token_join.c: see token_join.h. Most pieces are words: of a few bytes, and the lowest rank among so few is found
- * fastest by looking at all of them. Long ones (text without spaces, or not split at all) keep the ranks in a heap, so
- * that a document of megabytes does not take the square of its length. Both join in the same order. */
+/* token_join.c: see token_join.h. Most pieces are words of a few bytes, for which a linear search for the lowest rank
+ * is fastest. Long pieces (text without spaces, or not split at all) keep the ranks in a heap, so that a document of
+ * megabytes does not take quadratic time. Both join in the same order. */
 #include "token_join.h"
 #include "allocate.h"
 #include "error.h"
@@ -18,7 +18,7 @@ static stk_status reserve(stki_token_joiner *joiner, int64_t bytes, stk_error *e
     if (bytes <= joiner->room)
         return STK_OK;
     room = room < 4096 ? 4096 : room;
-    stki_free(joiner->memory); /* its content is not needed */
+    stki_free(joiner->memory); /* the content need not be kept */
     joiner->room = 0;
     joiner->memory = grown = stki_resize(NULL, room);
     if (!grown)
@@ -33,7 +33,7 @@ void stki_token_joiner_fini(stki_token_joiner *joiner)
     *joiner = (stki_token_joiner){0};
 }
 
-/* The end of the part that a piece begins with at `at`, and its token: a byte, or a character that is one. */
+/* The end of the part at `at`, and its token: a byte, or a character that has a token. */
 static int32_t first_part(const stki_vocabulary *v, const uint8_t *bytes, int32_t length, int32_t at, uint32_t *id)
 {
     const uint8_t lead = bytes[at];
@@ -48,7 +48,7 @@ static int32_t first_part(const stki_vocabulary *v, const uint8_t *bytes, int32_
 
 /* ---- short pieces ---- */
 
-/* Parts one after the other: where they begin, what they are, and the rank of joining each with the next. */
+/* The parts in order: their start, their token, and the rank of joining each with the next. */
 typedef struct parts {
     int start[SHORT + 1];
     uint32_t rank[SHORT + 1];
@@ -109,14 +109,16 @@ static int64_t join_short(const stki_vocabulary *v, const uint8_t *bytes, int le
 
 /* ---- long pieces ---- */
 
-/* Parts are named by where they begin; next[i] is where the following one does, `length` at the end. */
+/* Parts are identified by their start; next[i] is the start of the following part, `length` at the end. */
 typedef struct chain {
     const stki_vocabulary *v;
     const uint8_t *bytes;
     int32_t length;
     int32_t *next, *previous;
-    uint32_t *id, *rank; /* of a part; of joining it with the next, STKI_NO_TOKEN: not, or no part begins here */
-    uint64_t *heap;      /* rank << 32 | where; the smallest at 0. Old ones stay until they come up, or it is full. */
+    uint32_t *id, *rank; /* token of a part; rank of joining it with the next. STKI_NO_TOKEN: cannot be joined, or no
+                            part starts here */
+    uint64_t *heap; /* rank << 32 | start; the smallest is at 0. Outdated entries stay until they are popped or the heap
+                       is full. */
     int64_t heap_count, heap_room;
 } chain;
 
@@ -164,7 +166,7 @@ static void look(chain *c, int32_t at)
         heap_push(c, (uint64_t)c->rank[at] << 32 | (uint32_t)at);
 }
 
-/* Without the old ones: there are at most as many left as parts. */
+/* Removes outdated entries, which leaves at most one per part. */
 static void sweep(chain *c)
 {
     c->heap_count = 0;
@@ -177,7 +179,7 @@ static void join(chain *c, int32_t at)
 {
     const int32_t second = c->next[at];
 
-    if (c->heap_count + 2 > c->heap_room) /* each join brings two at most */
+    if (c->heap_count + 2 > c->heap_room) /* a join adds at most two entries */
         sweep(c);
     c->id[at] = stki_vocabulary_joined(c->v, c->rank[at]);
     c->rank[second] = STKI_NO_TOKEN;
@@ -211,8 +213,7 @@ static int64_t join_long(chain *c)
     return count;
 }
 
-/* A part is looked at once at the beginning: as many entries as bytes. Of the rest most are soon out of date; the
- * more room there is, the less often they are swept out. */
+/* Starts with at most one entry per byte. Most later entries soon become outdated; more room means fewer sweeps. */
 static int64_t heap_room(int64_t length)
 {
     return length + length / 4;

@@ -1,6 +1,6 @@
-/* token_normalize.c: see token_normalize.h. By utf8proc. Most text is in the form already, which is checked first: a
- * character is safe in NFC if nothing decomposes it, it is no mark, which may combine with the one before it or be
- * reordered, and no part of a Hangul syllable. */
+/* token_normalize.c: see token_normalize.h. Uses utf8proc. Most text is already normalized, which is checked first: a
+ * character is safe in NFC if it has no decomposition, is not a mark (which may combine with the previous character or
+ * be reordered), and is not part of a Hangul syllable. */
 #include "token_normalize.h"
 #include "allocate.h"
 #include "error.h"

@@ -1,9 +1,9 @@
-/* token_split.c: see token_split.h. By PCRE2, compiled to machine code where the system allows that. What is left
- * between two matches is a piece too, so that no byte of a text can be lost.
+/* token_split.c: see token_split.h. Uses PCRE2 with just-in-time compilation where the system allows it. Text between
+ * two matches is a piece too, so no byte is lost.
  *
- * Patterns are written for other libraries. In these \s is Unicode's White_Space property; PCRE2's \s has one character
- * more (U+180E). Their \w has marks and connector punctuation; PCRE2's has not, up to version 10.42. So \s, \S, \w and
- * \W are replaced before the pattern is compiled. */
+ * Patterns are written for other regular expression libraries, in which \s is Unicode's White_Space property (PCRE2's
+ * \s also matches U+180E) and \w includes marks and connector punctuation (not in PCRE2 before 10.43). \s, \S, \w and
+ * \W are therefore replaced before a pattern is compiled. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "token_split.h"
 #include "allocate.h"
@@ -24,8 +24,8 @@ enum { MACHINE_STACK = 32 << 10, MOST_MACHINE_STACK = 8 << 20, MOST_PATTERN = 64
     "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{" \
     "1f189}"
 
-/* What the models of these names were trained with: contractions, words with the space before them, numbers, the rest,
- * white space. `++` and `?+` never give back what they took, which saves time and changes nothing here. */
+/* The patterns that the models of these names were trained with: contractions, words with the preceding space, numbers,
+ * other characters, white space. Possessive `++` and `?+` avoid backtracking without changing the result. */
 static const struct {
     const char *name, *pattern;
 } known[] = {
@@ -91,11 +91,11 @@ static void give(void *block, void *unused)
 
 /* ---- patterns ---- */
 
-/* Replaces \s, \S, \w and \W; stki_free(*out). A set inside a set means something else to PCRE2. */
+/* Replaces \s, \S, \w and \W. The caller frees *out with stki_free. Sets inside sets have another meaning in PCRE2. */
 static stk_status translate(const char *pattern, bool ruby, char **out, stk_error *err)
 {
     stki_text_build build = {0};
-    bool inside = false; /* of brackets */
+    bool inside = false; /* inside brackets */
 
     for (const char *at = pattern; *at; at++) {
         if (at[0] == '\\' && at[1]) {
@@ -114,7 +114,7 @@ static stk_status translate(const char *pattern, bool ruby, char **out, stk_erro
         }
         if (*at == '[' && !inside) {
             inside = true;
-            /* A ] that comes first is a character of the set. */
+            /* A leading ] is a member of the set. */
             stki_put_bytes(&build, at, at[1] == '^' ? (at[2] == ']' ? 3 : 2) : at[1] == ']' ? 2 : 1);
             at += at[1] == '^' ? (at[2] == ']' ? 2 : 1) : at[1] == ']' ? 1 : 0;
             continue;
@@ -163,7 +163,7 @@ static stk_status compile(stki_token_split *split, const char *pattern, bool rub
         return stki_fail(err, STK_E_CONFIG, "pattern: %s, at character %" PRId64 " of %s", text, (int64_t)where,
                          pattern);
     }
-    /* Without it (no memory that may be written and run) matching is slower and the same. */
+    /* Without JIT (if executable memory is not allowed), matching is slower but has the same result. */
     split->machine = pcre2_jit_compile(split->code, PCRE2_JIT_COMPLETE) == 0;
     return STK_OK;
 }

@@ -1,5 +1,5 @@
-/* token_steps.c: see token_steps.h. A step hands its pieces to the next one by a call, so that a text is walked once
- * and only steps that change it copy it, each into memory of its own. */
+/* token_steps.c: see token_steps.h. Each step passes its pieces to the next one by a call, so a text is traversed once,
+ * and only steps that change it make a copy in their own memory. */
 #include "token_steps.h"
 #include "allocate.h"
 #include "checked.h"
@@ -9,13 +9,13 @@
 #include <string.h>
 
 enum {
-    MOST_TEXT = 1024, /* bytes that a REPLACE or PREFIX puts in */
+    MOST_TEXT = 1024, /* longest text inserted by REPLACE or PREFIX */
     MOST_GROWTH = 1 << 24
 };
 
 struct stki_token_program {
     const stki_token_steps *steps;
-    stki_token_split *splits[STKI_TOKEN_MOST_STEPS]; /* NULL where the step is no SPLIT */
+    stki_token_split *splits[STKI_TOKEN_MOST_STEPS]; /* NULL if the step is not a SPLIT */
 };
 
 struct stki_token_run {
@@ -78,7 +78,7 @@ char *stki_token_literal(const char *text)
 
     for (; to && *text; text++) {
         if ((*text & 0x80) == 0 && !((*text | 32) >= 'a' && (*text | 32) <= 'z') && !(*text >= '0' && *text <= '9'))
-            *end++ = '\\'; /* before what may have a meaning; a control character stands for itself too */
+            *end++ = '\\'; /* escape characters with a special meaning; escaped control characters stay themselves */
         *end++ = *text;
     }
     return to;
@@ -102,7 +102,7 @@ int64_t stki_token_steps_growth(const stki_token_steps *steps)
     return growth;
 }
 
-/* ---- compiled ---- */
+/* ---- compilation ---- */
 
 stk_status stki_token_program_create(const stki_token_steps *steps, stki_token_program **out, stk_error *err)
 {
@@ -158,7 +158,7 @@ void stki_token_run_destroy(stki_token_run *run)
     stki_free(run);
 }
 
-/* ---- a text ---- */
+/* ---- processing a text ---- */
 
 typedef struct walk {
     const stki_token_program *program;
@@ -236,7 +236,7 @@ static stk_status prefix(walk *w, int i, const uint8_t *text, int64_t length, bo
     return run_from(w, i + 1, memory->text, length + by, starts);
 }
 
-/* A piece that is not handed on yet, since the next one may be joined to it. */
+/* A piece that has not been passed on, because the next one may be joined to it. */
 typedef struct held {
     int64_t begin, end; /* equal: none */
     bool matched;

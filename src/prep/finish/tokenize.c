@@ -1,6 +1,6 @@
-/* tokenize.c: see tokenize.h. Added tokens are found in the text, and again in the normalized text between them; what
- * is left is cut into pieces (token_steps.c). A piece that is a token is looked up, others are joined from their bytes
- * (token_join.c). Most pieces of most texts are tokens. */
+/* tokenize.c: see tokenize.h. Added tokens are found in the text, and again in the normalized text between them; the
+ * rest is split into pieces (token_steps.c). A piece that is itself a token, as most are, takes one lookup; others are
+ * joined from their bytes (token_join.c). */
 #include "tokenize.h"
 #include "allocate.h"
 #include "error.h"
@@ -13,12 +13,12 @@
 
 struct stki_tokenizer {
     stki_vocabulary *vocabulary;
-    bool bytes;                          /* there is no vocabulary */
-    stki_token_steps own;                /* in place of the vocabulary's */
-    const stki_token_steps *steps;       /* one of the two */
-    stki_token_program *first, *then;    /* of the normalizer and of `steps`; NULL: it has none */
-    stki_added_finder *raw, *normalized; /* NULL: there are none to find */
-    char **names;                        /* of added tokens, as they are found in normalized texts */
+    bool bytes;                          /* no vocabulary: tokens are bytes */
+    stki_token_steps own;                /* replaces the vocabulary's steps */
+    const stki_token_steps *steps;       /* the steps in effect */
+    stki_token_program *first, *then;    /* compiled normalizer and `steps`; NULL: none */
+    stki_added_finder *raw, *normalized; /* NULL: none */
+    char **names;                        /* names of added tokens in normalized form */
 };
 
 struct stki_token_scratch {
@@ -38,7 +38,7 @@ static stk_status no_such_split(const char *found, stk_error *err)
                      stki_token_pattern_list("none", words, sizeof words));
 }
 
-/* The expression that replaces what the file says; *out stays NULL where text is not cut. */
+/* The pattern that replaces the file's; *out stays NULL if text is not split. */
 static stk_status choose_pattern(const stki_tokenizer_opts *opts, const char **out, stk_error *err)
 {
     *out = NULL;
@@ -76,7 +76,7 @@ static stk_status choose_steps(stki_tokenizer *t, const stki_tokenizer_opts *opt
     return stki_token_steps_add(&t->own, &(stki_token_step){.kind = STKI_TOKEN_SPLIT, .text = pattern}, err);
 }
 
-/* A name as it stands in normalized texts. */
+/* Stores the normalized form of a name. */
 static stk_status keep_name(void *context, const uint8_t *piece, int64_t length, bool starts, stk_error *err)
 {
     char **name = context;
@@ -184,7 +184,7 @@ const stki_token_steps *stki_tokenizer_steps(const stki_tokenizer *t)
     return t->steps;
 }
 
-/* Whether some step cuts texts into words, or something like them. */
+/* Whether any step splits texts into word-like pieces. */
 static bool cuts(const stki_tokenizer *t)
 {
     for (int i = 0; t->steps && i < t->steps->count; i++)
@@ -200,7 +200,7 @@ int64_t stki_token_scratch_bytes(const stki_tokenizer *t, int64_t length)
 
     if (length > INT64_MAX / (64 * first * then))
         return INT64_MAX;
-    /* The text as each step leaves it (utf8proc makes four bytes of one before it puts them together), and its ids. */
+    /* The output of each step (utf8proc uses four bytes per character), and the token ids. */
     return (t->vocabulary->first.count ? 4 * length * first : 0) + (then > 1 ? length * first * then : 0) +
            (cuts(t) ? length * (int64_t)sizeof(uint32_t) : stki_token_join_bytes(length * first * then));
 }
@@ -232,7 +232,7 @@ void stki_token_scratch_destroy(stki_token_scratch *scratch)
     stki_free(scratch);
 }
 
-/* ---- a text ---- */
+/* ---- encoding a text ---- */
 
 static stk_status reserve(stki_token_scratch *scratch, int64_t more, stk_error *err)
 {
@@ -273,7 +273,7 @@ static stk_status add_piece(const stki_tokenizer *t, stki_token_scratch *scratch
     return STK_OK;
 }
 
-/* The first byte that is not of a character; -1: all are. */
+/* The first byte that is not valid UTF-8; -1: none. */
 static int64_t first_wrong_byte(const uint8_t *text, int64_t length)
 {
     int64_t at = 0;
@@ -298,7 +298,7 @@ static int64_t first_wrong_byte(const uint8_t *text, int64_t length)
     return -1;
 }
 
-/* One text being encoded. */
+/* A text being encoded. */
 typedef struct encoding {
     const stki_tokenizer *t;
     stki_token_scratch *scratch;
@@ -312,7 +312,7 @@ static stk_status join_piece(void *context, const uint8_t *piece, int64_t length
     return add_piece(e->t, e->scratch, piece, length, err);
 }
 
-/* The pieces of `text` between the added tokens that `finder` finds in it go to `each`. */
+/* Passes the pieces of `text` between added tokens to `each`. */
 static stk_status between_added(encoding *e, const stki_added_finder *finder, const uint8_t *text, int64_t length,
                                 bool starts, stki_token_piece_fn *each, stk_error *err)
 {
@@ -372,7 +372,7 @@ static stk_status by_pieces(const stki_tokenizer *t, stki_token_scratch *scratch
     return between_added(&e, t->raw, text, length, true, normalize, err);
 }
 
-/* A text that is one piece is long: its ids stay where they were joined. */
+/* A text that is a single piece is long, so its ids are not copied. */
 static stk_status as_one(const stki_tokenizer *t, stki_token_scratch *scratch, const uint8_t *text, int64_t length,
                          const uint32_t **ids, int64_t *count, stk_error *err)
 {

@@ -1,6 +1,6 @@
-/* vocabulary.c: see vocabulary.h. Its tables: tokens by their bytes, ranks of pairs. Both are open hash tables at most
- * half full, whose entries carry enough of the hash, or all of the key, to turn away what is not there without a
- * further look: most lookups while text is encoded find nothing. */
+/* vocabulary.c: see vocabulary.h. Two open-addressing hash tables, tokens by their bytes and ranks of pairs, are at
+ * most half full. Entries include part of the hash or the whole key, so that failed lookups, which are the majority
+ * while encoding, rarely need a second memory access. */
 #include "vocabulary.h"
 #include "allocate.h"
 #include "checked.h"
@@ -285,7 +285,7 @@ stk_status stki_vocabulary_add_pair(stki_vocabulary *v, const uint8_t *left, int
                                          "tokens of the vocabulary"},
                             "merge %" PRId64, line);
     v->joined[v->pair_count] = both->id;
-    if (find_pair(v, a->id, b->id)) { /* the first one counts; its place in the list is kept anyway */
+    if (find_pair(v, a->id, b->id)) { /* the first one wins, but later ones keep their rank */
         v->pair_count++;
         return STK_OK;
     }

@@ -1,10 +1,10 @@
-/* vocabulary_json.c: tokenizer.json of the tokenizers library, and vocab.json with merges.txt: BPE over bytes, or over
- * characters with bytes as the fallback.
+/* vocabulary_json.c: reads tokenizer.json of the tokenizers library, and vocab.json with merges.txt: BPE over bytes, or
+ * over characters with byte fallback.
  *
- * Byte-level vocabularies write tokens as texts in which every byte is one character: the printable ones of Latin-1 are
- * themselves, the other 68 are U+0100, U+0101, … in the order of the bytes. In the others tokens are the texts
- * themselves, and "<0x0A>" is the byte of a character that is no token. Everything in a tokenizer.json that affects the
- * ids of a text is read; what is not known is refused by its name, never ignored. */
+ * Byte-level vocabularies write tokens as strings in which every byte is one character: the printable ones of Latin-1
+ * represent themselves, the other 68 are U+0100, U+0101, … in the order of the bytes. Other vocabularies contain the
+ * strings themselves, and "<0x0A>" is a byte of a character that has no token. Everything in a tokenizer.json that
+ * affects the ids of a text is read; unknown entries are rejected by name, never ignored. */
 #include "allocate.h"
 #include "error.h"
 #include "text_check.h"
@@ -14,13 +14,13 @@
 #include <jansson.h>
 #include <string.h>
 
-enum { MOST_CODE = 0x144 }; /* characters that stand for bytes are below */
+enum { MOST_CODE = 0x144 }; /* upper bound of characters that represent bytes */
 
 typedef struct reading {
     stki_vocabulary *v;
     stk_error *err;
-    json_t *special;            /* the names of special tokens, as keys; or NULL */
-    int16_t byte_of[MOST_CODE]; /* by character; -1: none */
+    json_t *special;            /* names of special tokens, as keys; may be NULL */
+    int16_t byte_of[MOST_CODE]; /* per character; -1: none */
     uint8_t left[STKI_TOKEN_MOST_BYTES], right[STKI_TOKEN_MOST_BYTES];
 } reading;
 
@@ -38,7 +38,7 @@ static void make_map(reading *r)
         r->byte_of[prints(byte) ? byte : next++] = (int16_t)byte;
 }
 
-/* The bytes that a token's text stands for; -1: it is no such text, -2: too long. */
+/* Converts a token's text to its bytes; -1: invalid, -2: too long. */
 static int64_t bytes_of(const reading *r, const char *text, int64_t length, uint8_t *to)
 {
     int64_t n = 0;
@@ -75,7 +75,7 @@ static stk_status wrong(const reading *r, const char *what, const char *expected
 
 /* ---- tokens and merges ---- */
 
-/* The byte of "<0x0A>"; -1: it is another text. */
+/* The byte of a text like "<0x0A>"; -1: other texts. */
 static int byte_named(const char *text)
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -128,7 +128,7 @@ static stk_status add_merge(reading *r, const char *left, int64_t left_length, c
     return stki_vocabulary_add_pair(r->v, r->left, a, r->right, b, number, r->err);
 }
 
-/* "LEFT RIGHT" */
+/* Adds a merge "LEFT RIGHT". */
 static stk_status add_merge_text(reading *r, const char *text, int64_t length, int64_t number)
 {
     const char *space = memchr(text, ' ', (size_t)length);
@@ -164,7 +164,7 @@ static stk_status read_merges(reading *r, const json_t *merges)
     return status;
 }
 
-/* Lines of merges.txt; one that begins with "#version" is a comment. */
+/* Reads the lines of merges.txt; a line that starts with "#version" is a comment. */
 static stk_status read_merge_lines(reading *r, const char *text, int64_t length)
 {
     int64_t lines = 1, number = 0;
@@ -186,10 +186,10 @@ static stk_status read_merge_lines(reading *r, const char *text, int64_t length)
     return status;
 }
 
-/* ---- what else a tokenizer.json says ---- */
+/* ---- other parts of a tokenizer.json ---- */
 
-/* The tokenizers library goes by the model's vocabulary where a name is in it, and numbers the others in their order
- * behind it. `next`: the number of the next one. */
+/* The tokenizers library uses the model's id of a name that is in its vocabulary, and numbers other names consecutively
+ * after it. `next`: the next free id. */
 static stk_status check_added_id(const reading *r, const char *name, const json_t *id, const json_t *vocabulary,
                                  int64_t *next)
 {
@@ -239,7 +239,7 @@ static stk_status read_added(reading *r, const json_t *added, const json_t *voca
     return status;
 }
 
-static bool is_off(const json_t *value) /* not there, null, false or "" */
+static bool is_off(const json_t *value) /* missing, null, false or "" */
 {
     return !value || json_is_null(value) || json_is_false(value) ||
            (json_is_string(value) && json_string_length(value) == 0);

@@ -1,4 +1,4 @@
-/* vocabulary_open.c: vocabularies of files, of whatever format, and that of bytes. */
+/* vocabulary_open.c: opens vocabulary files of all formats, and the vocabulary of bytes. */
 #include "allocate.h"
 #include "digest.h"
 #include "error.h"
@@ -57,7 +57,7 @@ stk_status stki_vocabulary_read(const char *path, const char *text, int64_t leng
     return status;
 }
 
-/* The whole of a file; stki_free(*out). */
+/* Reads a whole file. The caller frees *out with stki_free. */
 static stk_status load(const char *path, char **out, int64_t *length, stk_error *err)
 {
     stki_file *file;

@@ -1,5 +1,5 @@
-/* vocabulary_steps.c: what the normalizer and the pre_tokenizer of a tokenizer.json do, as steps. Of the kinds of the
- * tokenizers library those are known that byte-pair vocabularies are published with. */
+/* vocabulary_steps.c: converts the normalizer and pre_tokenizer of a tokenizer.json to steps. Supports the kinds of the
+ * tokenizers library that published byte-pair vocabularies use. */
 #include "allocate.h"
 #include "error.h"
 #include "token_split.h"
@@ -9,13 +9,13 @@
 
 typedef struct reading {
     stki_vocabulary *v;
-    bool bytes; /* ByteLevel came */
+    bool bytes; /* ByteLevel was found */
     stk_error *err;
 } reading;
 
 typedef stk_status step_fn(reading *r, const json_t *step);
 
-/* A kind of step; `read` NULL: a list of others in `members`. */
+/* A kind of step. `read` NULL: a sequence of steps in `members`. */
 typedef struct step_kind {
     const char *type;
     step_fn *read;
@@ -39,7 +39,7 @@ static stk_status add(reading *r, stki_token_steps *to, stki_token_step step)
     return status == STK_OK ? status : stki_fail_place(r->err, status, r->v->path, -1, NULL);
 }
 
-/* At each `text` as it stands. */
+/* Adds a step for every literal occurrence of `text`. */
 static stk_status add_literal(reading *r, const char *text, stki_token_step step)
 {
     char *pattern = stki_token_literal(text);
@@ -98,7 +98,7 @@ static stk_status read_byte_level(reading *r, const json_t *step)
     stk_status status = STK_OK;
 
     r->bytes = true;
-    if (!json_is_false(json_object_get(step, "add_prefix_space"))) /* true where it is not said */
+    if (!json_is_false(json_object_get(step, "add_prefix_space"))) /* default: true */
         status = add(r, &r->v->then,
                      (stki_token_step){.kind = STKI_TOKEN_PREFIX, .prefix = STKI_PREFIX_UNLESS_THERE, .text = " "});
     if (status == STK_OK && !json_is_false(json_object_get(step, "use_regex")))

@@ -1,6 +1,6 @@
-/* vocabulary_tiktoken.c: lines of "BASE64 RANK": the bytes of a token and its id, which is the rank of joining them
- * too. Empty lines are left out. A token of no bytes, "= RANK", as in Whisper's files, keeps its rank from others.
- * Strict otherwise: what is not such a line is an error with its number. */
+/* vocabulary_tiktoken.c: reads lines of "BASE64 RANK": the bytes of a token and its id, which is also its merge rank.
+ * Empty lines are skipped. A token without bytes, "= RANK", as in Whisper's files, reserves its rank. Any other line is
+ * an error, reported with its number. */
 #include "error.h"
 #include "vocabulary.h"
 #include <inttypes.h>
@@ -17,7 +17,7 @@ static int digit_of(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Bytes of a text in base64, into `to` of `room`; -1: it is none, -2: longer. */
+/* Decodes base64 to `to`; -1: invalid, -2: too long. */
 static int64_t decode(const char *text, int64_t length, uint8_t *to, int64_t room)
 {
     int64_t n = 0, pads = 0;
@@ -38,7 +38,7 @@ static int64_t decode(const char *text, int64_t length, uint8_t *to, int64_t roo
             bits = bits << 6 | (uint32_t)digit;
         }
         if (last && bits & (last == 1 ? 0xffu : 0xffffu))
-            return -1; /* bits that mean nothing */
+            return -1; /* non-zero padding bits */
         if (n + 3 - last > room)
             return -2;
         for (int k = 0; k < 3 - (int)last; k++)
@@ -47,7 +47,7 @@ static int64_t decode(const char *text, int64_t length, uint8_t *to, int64_t roo
     return n;
 }
 
-/* A whole number without leading zeros; -1: it is none. */
+/* Parses a non-negative integer without leading zeros; -1: invalid. */
 static int64_t number_of(const char *text, int64_t length)
 {
     int64_t value = 0;
