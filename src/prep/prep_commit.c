@@ -1,6 +1,6 @@
-/* prep_commit.c: the end of a job. Everything is on the disk under temporary names. What is going to happen is written
- * to commit.json first: from then on a job that is stopped is not made again, only given its names. Names are given
- * file by file, the manifest last: it is what says that the data set is complete. */
+/* prep_commit.c: the commit of a job. All files are on disk under temporary names. The planned renames are first
+ * recorded in commit.json; from then on an interrupted job is not made again, only renamed. Files are renamed one by
+ * one, the manifest last, because it marks the data set as complete. */
 #include "allocate.h"
 #include "error.h"
 #include "output.h"
@@ -66,7 +66,7 @@ struct collecting {
     stki_prep_totals *totals;
 };
 
-/* A line of a journal, or what a spooled piece says of itself. */
+/* Adds a piece from a line of a journal or from a spooled file. */
 static stk_status take_piece(void *context, json_t *piece, stk_error *err)
 {
     const struct collecting *c = context;
@@ -103,7 +103,7 @@ static stk_status collect_unit(struct collecting *c, int64_t unit, stk_error *er
     return status;
 }
 
-/* What stayed as it was is no error, but worth knowing. */
+/* Notes images that could not be encoded as requested. */
 static void note_stays(const stki_prep_run *run)
 {
     const char *field;
@@ -163,7 +163,7 @@ static stk_status write_skipped(const stki_prep_run *run, const json_t *skipped,
     return status;
 }
 
-/* An observer that saw no row says so. */
+/* Creates the report of an observer, also if it saw no rows. */
 static stk_status report_of(const stki_observer *observer, stki_seen **seen, json_t **out, stk_error *err)
 {
     stk_status status = *seen ? STK_OK : observer->ops->begin(observer, seen, err);
@@ -171,8 +171,8 @@ static stk_status report_of(const stki_observer *observer, stki_seen **seen, jso
     return status == STK_OK ? observer->ops->report(observer, *seen, out, err) : status;
 }
 
-/* What passes before this one have found. A field that was counted on its way out too keeps that, with the calibration
- * by which it was quantised, and has the rest under `before`. */
+/* Adds the results of earlier passes. A field that was also counted at output keeps those results, with the calibration
+ * by which it was quantized, and gets the others under `before`. */
 static stk_status add_counted(json_t *counted, json_t *fields, stk_error *err)
 {
     const char *name;
@@ -222,7 +222,7 @@ static stk_status write_stats(const stki_prep_run *run, stki_seen **seen, int64_
     return status;
 }
 
-/* ---- giving names ---- */
+/* ---- renaming ---- */
 
 static char *in_folder_of(const char *path, const char *name)
 {
@@ -231,7 +231,7 @@ static char *in_folder_of(const char *path, const char *name)
     return slash ? stki_format("%.*s/%s", (int)(slash - path), path, name) : stki_strdup(name);
 }
 
-/* Fine when it was done before: then a file of this very length has the name. */
+/* Renames a file. Succeeds if that was done before: then the target exists with exactly this size. */
 static stk_status give_name(const char *from, const char *to, int64_t bytes, stk_error *err)
 {
     if (rename(from, to) == 0 || (errno == ENOENT && stki_prep_file_size(to) == bytes))
@@ -246,7 +246,7 @@ static stk_status remove_if_there(const char *path, stk_error *err)
                                                   : stki_fail_errno(err, errno, path, "cannot remove it");
 }
 
-/* Files of the data set that was there, which the new one has not. */
+/* Removes files of the previous data set that are not part of the new one. */
 static stk_status remove_old(const stki_job *job, const json_t *old, const json_t *files, stk_error *err)
 {
     const json_t *parts = json_object_get(old, "parts");
@@ -285,7 +285,7 @@ static stk_status rename_all(const stki_job *job, const char *making, const json
     return status;
 }
 
-/* A file of the work folder becomes NAME.ENDING, or, where there is none, that one goes. */
+/* Moves a file of the work folder to NAME.ENDING; if it does not exist, removes NAME.ENDING. */
 static stk_status place(const stki_job *job, const char *name, const char *ending, bool wanted, stk_error *err)
 {
     char *from = stki_format("%s/%s", job->work, name), *to = stki_beside_output(job, ending);
@@ -297,7 +297,7 @@ static stk_status place(const stki_job *job, const char *name, const char *endin
         status = stki_fail_memory(err, 256, "a path");
     else if (!wanted)
         status = remove_if_there(to, err);
-    else if (stki_prep_exists(from)) { /* copied: the work folder may be on another file system */
+    else if (stki_prep_exists(from)) { /* copied, because the work folder may be on another file system */
         status = stki_prep_read_file(from, &text, &bytes, err);
         if (status == STK_OK)
             status = stki_prep_write_final(to, text, bytes, err);
@@ -322,7 +322,7 @@ static stk_status write_manifest(const stki_job *job, const json_t *manifest, st
     return status;
 }
 
-/* What says that only this is left to do goes last. */
+/* Removes commit.json last, because it records that only the cleanup is left. */
 static stk_status clean_up(const stki_job *job, const char *making, stk_error *err)
 {
     stk_status status = strcmp(making, job->work) != 0 ? stki_prep_remove_folder(making, NULL, err) : STK_OK;
@@ -335,7 +335,7 @@ static bool is_name(const json_t *name)
     return json_string_length(name) > 0 && !strchr(json_string_value(name), '/');
 }
 
-/* It is a file as others: what it names is only taken for what this job can have written. */
+/* Validates commit.json: only names that this job could have written are accepted. */
 static bool is_whole(const json_t *commit)
 {
     const json_t *files = json_object_get(commit, "files");
@@ -350,7 +350,7 @@ static bool is_whole(const json_t *commit)
     return whole;
 }
 
-/* Where the files in the making lie: in the work folder, or in the one beside the output. */
+/* The folder of unfinished files: the work folder, or the one beside the output. */
 static char *making_of(const stki_job *job, const json_t *commit)
 {
     const char *said = json_string_value(json_object_get(commit, "making"));
@@ -358,7 +358,7 @@ static char *making_of(const stki_job *job, const json_t *commit)
     return strcmp(said, job->work) == 0 ? stki_strdup(said) : stki_format("%s.prep", job->path);
 }
 
-/* Everything that commit.json says; again, where it was begun before. */
+/* Carries out commit.json; may be repeated after an interruption. */
 static stk_status carry_out(const stki_job *job, const json_t *commit, stk_error *err)
 {
     const json_t *manifest = json_object_get(commit, "manifest"), *files = json_object_get(commit, "files");
@@ -398,7 +398,7 @@ void stki_prep_read_totals(const json_t *manifest, stki_prep_totals *out)
                               .bytes = json_integer_value(json_object_get(totals, "bytes"))};
 }
 
-/* Stopped between the last file of the work folder and the folder itself. */
+/* Finishes a removal that was interrupted after the last file of the work folder and before the folder itself. */
 static stk_status finish_removal(const stki_job *job, bool *found, stki_prep_totals *out, stk_error *err)
 {
     char *path = stki_beside_output(job, "manifest.json");
@@ -417,7 +417,7 @@ static stk_status finish_removal(const stki_job *job, bool *found, stki_prep_tot
     return status;
 }
 
-/* Between the stop and now another job may have made outputs of the name. */
+/* Since the interruption another job may have created outputs of the same name. */
 static stk_status check_old(const stki_job *job, const stki_name_lock *name, bool force, json_t *commit, stk_error *err)
 {
     if (json_is_null(name->old) || json_equal(name->old, json_object_get(commit, "old")) ||
@@ -459,9 +459,9 @@ stk_status stki_prep_finish_commit(const stki_job *job, const stki_name_lock *na
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- whole commit ---- */
 
-/* The names of several files are known now. */
+/* Checks the names of the output files, which are known only now. */
 static stk_status check_targets(const stki_prep_run *run, const json_t *files, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -510,7 +510,7 @@ stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error
     if (status == STK_OK && out->rows == 0)
         status = stki_fail(err, STK_E_EMPTY, "%s: all %lld samples failed and were left out", run->job->path,
                            (long long)run->cuts.positions);
-    if (status == STK_OK && out->skipped > stki_prep_allowed(run)) /* each task has counted its own alone */
+    if (status == STK_OK && out->skipped > stki_prep_allowed(run)) /* each task only counted its own failures */
         status = stki_fail_at(err, STK_E_LIMIT,
                               (stki_place){run->job->path, -1, -1, STKI_TEXT("%" PRId64, out->skipped),
                                            STKI_TEXT("at most %" PRId64, stki_prep_allowed(run))},

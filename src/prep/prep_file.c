@@ -1,6 +1,6 @@
-/* prep_file.c: see prep_file.h. Locks are those of open file descriptions (F_OFD_SETLK): they belong to the descriptor,
- * so that another part of the process that opens and closes the file does not drop them, they end with the process, and
- * network file systems know them. */
+/* prep_file.c: see prep_file.h. Uses open file description locks (F_OFD_SETLK): they belong to the descriptor, so
+ * another part of the process that opens and closes the file does not release them; they end with the process, and
+ * network file systems support them. */
 #include "prep_file.h"
 #include "allocate.h"
 #include "error.h"
@@ -35,7 +35,7 @@ stk_status stki_prep_read_file(const char *path, char **text, int64_t *bytes, st
         status = stki_file_read(file, 0, *text, *bytes, err);
     if (status != STK_OK) {
         stki_free(*text);
-        *text = NULL; /* callers free what they have, too */
+        *text = NULL; /* callers also free *text on failure */
     }
     stki_file_close(file);
     return status;
@@ -65,7 +65,7 @@ char *stki_prep_relative(const char *folder, const char *path)
     size_t common = 0;
     int steps = 0;
 
-    for (size_t i = 0; from && to; i++) { /* whole names that both begin with */
+    for (size_t i = 0; from && to; i++) { /* common leading components */
         const bool ends = (from[i] == '/' || !from[i]) && (to[i] == '/' || !to[i]);
 
         common = ends ? i : common;
@@ -116,7 +116,8 @@ stk_status stki_prep_write_final(const char *path, const char *text, int64_t byt
             status = stki_fail_errno(err, errno, path, "cannot be given its name");
         if (status != STK_OK)
             (void)unlink(temporary);
-        else /* a name that might not survive a crash is no success; the file stays: what it replaced is gone */
+        else /* an error, because the name might not survive a crash; the file stays, because the one it replaced is
+                gone */
             status = stki_prep_sync_folder_of(path, err);
     }
     stki_free(temporary);
@@ -142,7 +143,7 @@ bool stki_prep_lock_stands(int fd, const char *path)
            here.st_ino == there.st_ino;
 }
 
-/* 0, or why not. */
+/* Returns 0 or an errno. */
 static int set_lock(int fd, int kind)
 {
     struct flock lock = {.l_type = (short)kind, .l_whence = SEEK_SET};
@@ -262,7 +263,7 @@ bool stki_prep_folder_is_empty(const char *path)
     while ((entry = readdir(folder)) != NULL)
         count++;
     (void)closedir(folder);
-    return count == 2; /* itself and its parent */
+    return count == 2; /* . and .. */
 }
 
 char *stki_prep_folder_of(const char *path)
@@ -281,7 +282,7 @@ stk_status stki_prep_sync_folder_of(const char *path, stk_error *err)
     if (!folder)
         return stki_fail_memory(err, (int64_t)strlen(path), "a folder's name");
     fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL)) /* some file systems can't sync one */
+    if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL)) /* some file systems cannot sync a folder */
         status = stki_fail_errno(err, errno, folder, "cannot sync the folder");
     if (fd >= 0)
         (void)close(fd);

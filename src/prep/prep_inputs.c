@@ -1,5 +1,5 @@
-/* prep_inputs.c: see prep_inputs.h. The file `inputs` of the work folder has two 64-bit numbers for each file, in the
- * order of the data set's files: its size (-1: there is no such file) and its modification time in ns. */
+/* prep_inputs.c: see prep_inputs.h. The file `inputs` of the work folder has two 64-bit numbers per file, in the order
+ * of the data set's files: the size (-1: no such file) and the modification time in ns. */
 #include "prep_inputs.h"
 #include "allocate.h"
 #include "error.h"
@@ -9,7 +9,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* One file of the data set: its path, perhaps in `buffer`; NULL: there are no more. *shard and *sample go on. */
+/* Returns the path of the next file of the data set, possibly in `buffer`; NULL: no more. Advances *shard and *sample.
+ */
 static const char *next_file(const stki_prep_run *run, int *field, int *shard, int64_t *sample,
                              char buffer[STKI_RECORD_PATH])
 {
@@ -66,7 +67,7 @@ stk_status stki_prep_inputs_write(const stki_prep_run *run, stk_error *err)
     for (int64_t i = 0; status == STK_OK && (file = next_file(run, &field, &shard, &sample, buffer)); i++)
         inputs[i] = look_at(file);
     if (status == STK_OK)
-        status = stki_output_create(path, &output, err); /* tasks that begin together write the same */
+        status = stki_output_create(path, &output, err); /* tasks that start together write the same content */
     if (status == STK_OK) {
         status = stki_output_append(output, inputs, count * (int64_t)sizeof *inputs, err);
         if (status == STK_OK)
@@ -151,7 +152,7 @@ void stki_prep_inputs_fingerprint(const stki_prep_run *run, stki_u128 *print)
     }
 }
 
-/* ---- of a complete output ---- */
+/* ---- inputs of a complete output ---- */
 
 static stk_status check_times(const stki_prep_run *run, const char *output, stk_error *err)
 {
@@ -176,7 +177,8 @@ static stk_status check_times(const stki_prep_run *run, const char *output, stk_
     return STK_OK;
 }
 
-/* What is told of both of an input; the sum of its names last, which tells a reader nothing. NULL: nothing differs. */
+/* The first key that differs between two descriptions of an input. The hash of its names comes last, because it is the
+ * least informative. NULL: no difference. */
 static const char *differing_key(const json_t *now, const json_t *made)
 {
     static const char *const keys[] = {"path", "bytes", "files", "samples", "format", "names", NULL};

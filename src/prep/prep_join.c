@@ -1,5 +1,5 @@
-/* prep_join.c: the spooled pieces of a job, in order, into its files. A join that was interrupted starts over: it is
- * one copy of the data, and its journal only says where the files are. */
+/* prep_join.c: copies the spooled pieces of a job, in order, to its files. An interrupted join starts over: it is a
+ * single copy of the data, and its journal only records the files. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
@@ -47,7 +47,7 @@ static stk_status join_all(stki_prep_run *run, stki_outlet *outlet, stk_error *e
     return status;
 }
 
-/* How many rows there are in all: the sink is told the number that will come. */
+/* Counts all rows, because the sink needs their number. */
 static stk_status count_rows(const stki_prep_run *run, int64_t *rows, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -68,7 +68,7 @@ stk_status stki_prep_join(stki_prep_run *run, stk_error *err)
     char *journal = stki_work_file(run, "join.journal");
     stki_outlet *outlet = NULL;
     json_t *lines = NULL;
-    /* A format that goes on is told what one that writes without pieces is told, for the same bytes. */
+    /* Formats that can resume get the same arguments as when writing without pieces, so that the bytes are the same. */
     const bool goes_on = run->job->format->resumes;
     int64_t rows;
     stk_error cause;
@@ -94,7 +94,7 @@ stk_status stki_prep_join(stki_prep_run *run, stk_error *err)
                                                       .threads = run->threads,
                                                       .journal = journal},
                                   true, run->flusher, &outlet, &lines, err);
-    if (status == STK_OK && outlet) { /* else it was joined already */
+    if (status == STK_OK && outlet) { /* otherwise already joined */
         status = join_all(run, outlet, err);
         if (status == STK_OK) {
             status = stki_outlet_finish(outlet, err);

@@ -1,9 +1,9 @@
-/* prep_make.c: makes the units of a job. Rows are pulled from the loader, pushed through the pool that finishes them
- * and shows them to the observers of statistics, and taken out in order; the main thread then appends them while the
- * next ones are made.
+/* prep_make.c: makes the units of a job. Rows are taken from the loader, pushed to the pool that encodes them and
+ * passes them to the observers of statistics, and popped in order; the main thread then appends them while the next
+ * ones are being made.
  *
- * Several batches are on their way, also across the end of a piece and of a unit, so that nobody waits there: what was
- * pushed is remembered in a queue of runs, each with its piece. */
+ * Several batches are in flight, also across the ends of pieces and units, so that no thread has to wait there. A queue
+ * records the pushed runs of rows with their pieces. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
@@ -18,11 +18,11 @@
 
 enum { FLUSHES = 2 };
 
-/* A run of rows that was pushed. */
+/* A pushed run of rows. */
 struct pushed {
     stki_run_of_rows run;
-    stki_skipped_list skipped; /* by the loader */
-    int64_t *positions;        /* of the rows */
+    stki_skipped_list skipped; /* skipped by the loader */
+    int64_t *positions;        /* positions of the rows */
     int64_t piece, unit;
     bool ends_piece, ends_unit;
 };
@@ -30,22 +30,22 @@ struct pushed {
 struct maker {
     stki_prep_run *run;
     struct pushed queue[STKI_PREP_DEPTH + 1];
-    int64_t first, count;        /* of the queue */
-    stki_finish_source *sources; /* of a batch, by field */
+    int64_t first, count;        /* start and length of the queue */
+    stki_finish_source *sources; /* rows of a batch, per field */
 
-    int64_t unit, end_unit; /* to push */
+    int64_t unit, end_unit; /* next unit to push, and end */
     int64_t piece, position, piece_end, unit_end, unit_end_piece;
     bool unit_open;
 
-    int64_t open_unit, written; /* being written, -1: none; bytes of it */
+    int64_t open_unit, written; /* unit being written, -1: none; its bytes so far */
     stki_outlet *outlet;
     stki_spool_writer *spool;
     stki_seen **seen;              /* of the piece */
     json_t *skipped, *stays;       /* of the piece */
-    int64_t rows, failed, allowed; /* rows of the piece; failed samples of all units so far, and how many may */
+    int64_t rows, failed, allowed; /* rows of the piece; failed samples of all units so far, and their limit */
 };
 
-/* ---- the budget of failed samples ---- */
+/* ---- limit on failed samples ---- */
 
 static stk_status note_skipped(struct maker *m, const stki_skipped *s, stk_error *err)
 {
@@ -77,7 +77,7 @@ int64_t stki_prep_allowed(const stki_prep_run *run)
     return prep->max_errors >= 0 && prep->max_errors < share ? prep->max_errors : share;
 }
 
-/* ---- units that are written ---- */
+/* ---- writing units ---- */
 
 static void unit_range(const stki_prep_run *run, int64_t unit, int64_t *first, int64_t *end, int64_t *first_piece,
                        int64_t *end_piece)
@@ -139,14 +139,14 @@ static stk_status open_unit(struct maker *m, int64_t unit, stk_error *err)
     return status;
 }
 
-/* Waiting for the thread that syncs, so far; it is no part of writing. */
+/* Total time spent waiting for the flusher, which does not count as writing. */
 static int64_t sync_wait(stki_prep_run *run)
 {
     run->progress.wait_sync_ns = stki_flusher_waited_ns(run->flusher);
     return run->progress.wait_sync_ns;
 }
 
-/* A task of the flusher: a spooled piece is brought to the disk. */
+/* A task of the flusher that syncs a spooled piece. */
 struct spool_flush {
     stki_flush flush;
     stki_spool_writer *spool;
@@ -244,7 +244,7 @@ static stk_status end_unit(struct maker *m, stk_error *err)
     return outlet ? stki_outlet_finish(outlet, err) : STK_OK;
 }
 
-/* ---- taking out ---- */
+/* ---- popping ---- */
 
 static stk_status append(struct maker *m, const stki_finished *finished, stk_error *err)
 {
@@ -262,7 +262,7 @@ static stk_status append(struct maker *m, const stki_finished *finished, stk_err
     return status;
 }
 
-/* Those of the loader and those of the finishers, by position. */
+/* Records failures of loader and encoders, ordered by position. */
 static stk_status note_failures(struct maker *m, struct pushed *p, const stki_finished *finished, stk_error *err)
 {
     const bool skips = m->run->job->prep.on_error == STKI_JOB_SKIP;
@@ -289,7 +289,7 @@ static stk_status note_failures(struct maker *m, struct pushed *p, const stki_fi
     return status;
 }
 
-/* What has come out of the pool goes into the sink. */
+/* Appends rows from the pool to the sink. */
 static stk_status take(struct maker *m, struct pushed *p, stki_finished *finished, stk_error *err)
 {
     stk_status status = m->open_unit == p->unit ? STK_OK : open_unit(m, p->unit, err);
@@ -373,7 +373,7 @@ static stk_status push_rows(struct maker *m, struct pushed *p, stk_error *err)
                                  err);
 }
 
-/* Finds the next unit that is to be made, and the position to go on at. False: there is none. */
+/* Finds the next unit to make and the position at which to resume. False: none. */
 static stk_status next_unit(struct maker *m, bool *found, stk_error *err)
 {
     stki_prep_run *run = m->run;
@@ -399,7 +399,7 @@ static stk_status next_unit(struct maker *m, bool *found, stk_error *err)
     return status;
 }
 
-/* A unit all of whose pieces are safe, but which was not finished. */
+/* Finishes a unit whose pieces are all safe. */
 static stk_status finish_only(struct maker *m, stk_error *err)
 {
     stk_status status = open_unit(m, m->unit, err);
@@ -439,7 +439,7 @@ static stk_status push(struct maker *m, stk_error *err)
     return push_rows(m, p, err);
 }
 
-/* A unit is opened before its first row is made, so that a process that may not make it learns so at once. */
+/* Opens a unit before its first row is made, so that a process that must not make it fails immediately. */
 static stk_status push_opened(struct maker *m, stk_error *err)
 {
     stk_status status = m->count > 0 || m->open_unit >= 0 ? STK_OK : open_unit(m, m->unit, err);
@@ -447,7 +447,7 @@ static stk_status push_opened(struct maker *m, stk_error *err)
     return status == STK_OK ? push(m, err) : status;
 }
 
-/* Another batch can be had: the loader has a slot for it, since not all are held here. */
+/* Whether another batch can be pushed: the loader must keep a free slot. */
 static bool may_push(const struct maker *m)
 {
     const stki_prep_run *run = m->run;
@@ -476,7 +476,7 @@ static stk_status make_units(struct maker *m, stk_error *err)
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- whole job ---- */
 
 static const char *path_of_sample(void *context, int field, int64_t sample, char *buffer)
 {
@@ -523,7 +523,7 @@ static void drop(struct maker *m)
 {
     stki_prep_run *run = m->run;
 
-    /* Threads first: what they look at is let go below. */
+    /* Threads first, because they use what is freed below. */
     stki_finish_pool_destroy(run->pool);
     stki_flusher_destroy(run->flusher);
     run->pool = NULL;
@@ -579,7 +579,7 @@ stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_er
         run->progress.failed_rows = m->failed;
         status = make_units(m, err);
     }
-    if (run->flusher) { /* what is finished is recorded, whatever ended the rest */
+    if (run->flusher) { /* finished units are recorded even after an error */
         stk_error cause;
         stk_status flushed = stki_flusher_wait(run->flusher, &cause);
 

@@ -1,8 +1,6 @@
-/* prep_manifest.c: NAME.manifest.json: what a data set is, and where it came from (docs/reference/prep.md describes
- * it). With the manifest one can check every part, and tell whether two data sets are the same: `digest` is the
- * XXH3-128 of the manifest as compact JSON with sorted keys, without itself and without `run`, which says when and
- * where it was made.
- */
+/* prep_manifest.c: NAME.manifest.json, which describes a data set and its origin (docs/reference/prep.md has the
+ * format). It allows checking every part, and comparing data sets: `digest` is the XXH3-128 of the manifest as compact
+ * JSON with sorted keys, without `digest` itself and without `run`, which records when and where it was made. */
 #include "allocate.h"
 #include "clock.h"
 #include "digest.h"
@@ -18,7 +16,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-enum { LISTED = 1000 }; /* skipped samples that the manifest itself lists */
+enum { LISTED = 1000 }; /* limit of skipped samples listed in the manifest */
 
 static void set(json_t *object, const char *key, json_t *value)
 {
@@ -47,7 +45,7 @@ static stk_status describe_file(const char *path, bool digests, json_t *out, stk
     return status;
 }
 
-/* Samples that are files: how many, how large together, and one sum of their names and sizes (and their own sums). */
+/* Describes samples that are files: their number, total size, and a hash of their names and sizes (and checksums). */
 static stk_status describe_files(const stki_reader *reader, bool digests, json_t *out, stk_error *err)
 {
     char buffer[STKI_RECORD_PATH];
@@ -93,7 +91,8 @@ stk_status stki_prep_describe_inputs(const stki_prep_run *run, bool digests, jso
     for (int f = 0; f < dataset->field_count; f++)
         for (int s = 0; s < dataset->fields[f].shard_count && status == STK_OK; s++) {
             const stki_reader *reader = dataset->fields[f].shards[s];
-            char *path = stki_prep_relative(folder, reader->path); /* as the manifest is moved with the data */
+            char *path =
+                stki_prep_relative(folder, reader->path); /* relative, because the manifest is moved with the data */
             json_t *input;
 
             if (path && (run->core->config->fields[f].synthetic || is_listed(inputs, path))) {
@@ -115,7 +114,7 @@ stk_status stki_prep_describe_inputs(const stki_prep_run *run, bool digests, jso
     return status;
 }
 
-/* ---- the rest ---- */
+/* ---- other parts ---- */
 
 static json_t *describe_fields(const stki_prep_run *run)
 {
@@ -166,7 +165,7 @@ static json_t *describe_parts(const json_t *files)
     return parts;
 }
 
-/* As a loader reads it (manifest.h). */
+/* Adds the fingerprint that loaders check (manifest.h). */
 static stk_status add_fingerprint(json_t *manifest, const json_t *files, stk_error *err)
 {
     const size_t count = json_array_size(files);

@@ -1,13 +1,13 @@
-/* prep_name.c: one job at a time makes the outputs of a NAME. Their endings and work folders may differ, but manifest,
- * statistics and the list of failed samples are one set of files, and a job that finishes replaces what the manifest
- * that is there lists. The lock is the file NAME.prep.lock beside the output:
+/* prep_name.c: only one job at a time makes the outputs of a NAME. Extensions and work folders may differ, but
+ * manifest, statistics and list of failed samples are shared, and a job that finishes replaces the files listed in the
+ * existing manifest. The lock is the file NAME.prep.lock beside the output:
  *
- *     locked exclusively   for a moment, by a process that finds nobody else here: it writes which job it is
+ *     locked exclusively   for a moment, by a process that finds no other user: it writes the identity of its job
  *     locked shared        by every process (task) of that job, until it ends
  *
- * The text says what the locks cannot: whose they are. It goes with its last user; one that a killed process left is
- * taken over, since its lock has gone. Job and manifest are compared again before names are given: nothing keeps
- * others from removing files. */
+ * The content says which job holds the lock. Its last user removes the file; a file left by a killed process has no
+ * lock and is taken over. Job and manifest are compared again before files are renamed, because other programs may have
+ * removed files. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
@@ -29,7 +29,7 @@ char *stki_beside_output(const stki_job *job, const char *ending)
     return stki_format("%s.%s", job->stem, ending);
 }
 
-/* ---- whose it is ---- */
+/* ---- owner ---- */
 
 static const char *base_of(const char *path)
 {
@@ -48,7 +48,8 @@ char *stki_name_of_work(const stki_job *job)
     return path;
 }
 
-/* Work folders beside the output are found by the output's name, also where hosts know the folder by other paths. */
+/* Work folders beside the output are identified by the output's name, because hosts may know the folder by different
+ * paths. */
 static json_t *owner_of(const stki_job *job)
 {
     char host[256] = "?", *work = job->prep.temporary ? stki_name_of_work(job) : NULL;
@@ -83,7 +84,7 @@ static stk_status fail_busy(const char *path, const json_t *owner, stk_error *er
         output ? output : "an output", work ? " in the work folder " : "", work ? work : "");
 }
 
-/* ---- taking it ---- */
+/* ---- acquiring ---- */
 
 static stk_status write_owner(int fd, const char *path, const json_t *owner, stk_error *err)
 {
@@ -99,7 +100,7 @@ static stk_status write_owner(int fd, const char *path, const json_t *owner, stk
     return status;
 }
 
-/* Nobody else is here: the name becomes this job's. */
+/* Takes the name for this job, because there is no other user. */
 static stk_status own(stki_name_lock *name, int fd, const json_t *owner, stk_error *err)
 {
     stk_status status = write_owner(fd, name->path, owner, err);
@@ -113,7 +114,8 @@ static stk_status own(stki_name_lock *name, int fd, const json_t *owner, stk_err
     return status;
 }
 
-/* Others are here. *found: who, if they are of another job. STK_E_BUSY also where one of them is just coming. */
+/* Shares the lock with other processes of this job. *found: the owner if it is another job. STK_E_BUSY also while
+ * another process is acquiring the lock. */
 static stk_status join(stki_name_lock *name, const json_t *owner, json_t **found, stk_error *err)
 {
     stk_error ignored;
@@ -128,7 +130,7 @@ static stk_status join(stki_name_lock *name, const json_t *owner, json_t **found
         name->fd = fd;
         return STK_OK;
     }
-    if (stki_prep_lock_again(fd, true, name->path, err) == STK_OK) /* they have left */
+    if (stki_prep_lock_again(fd, true, name->path, err) == STK_OK) /* the others have released it */
         return own(name, fd, owner, err);
     (void)close(fd);
     return fail_busy(name->path, *found, err);
@@ -154,7 +156,7 @@ static stk_status take(stki_name_lock *name, const json_t *owner, stk_error *err
     return status;
 }
 
-/* What is complete under the name; null: nothing that can be read. */
+/* Reads the manifest of the name; null: none that is readable. */
 static stk_status manifest_of(const stki_job *job, json_t **out, stk_error *err)
 {
     char *path = stki_beside_output(job, "manifest.json");
@@ -213,7 +215,7 @@ void stki_name_release(stki_name_lock *name)
 
     if (name->fd >= 0)
         (void)close(name->fd);
-    /* The last one removes it: of several that leave at a time, one gets here when all have let go. */
+    /* The last user removes the file: of several that finish at the same time, only one gets the exclusive lock. */
     if (name->fd >= 0 && stki_prep_lock_file(name->path, &fd, &ignored) == STK_OK) {
         (void)unlink(name->path);
         (void)close(fd);

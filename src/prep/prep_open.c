@@ -1,5 +1,5 @@
-/* prep_open.c: opens a job. The number of rows made at once and the length of a piece depend on the data and the job
- * alone, and are settled as soon as the loader has opened its files. */
+/* prep_open.c: opens a job. The number of rows per batch and the length of a piece depend only on the data and the job,
+ * and are determined as soon as the loader has opened its files. */
 #include "allocate.h"
 #include "checked.h"
 #include "clock.h"
@@ -11,13 +11,13 @@
 #include "token_split.h"
 #include <string.h>
 
-#define BATCH_BYTES (INT64_C(2) << 20) /* of the largest rows */
+#define BATCH_BYTES (INT64_C(2) << 20) /* in rows of the largest size */
 #define SLOTS_BYTES (INT64_C(24) << 20)
 enum { BATCH_MOST = 1024, SLOTS_LEAST = 6, SLOTS_MOST = 32 };
 
 /* ---- sizes ---- */
 
-/* Bytes that a row of the field may take once it is encoded; 0: it is lent on as it is. */
+/* Largest size of an encoded row of the field; 0: not encoded, passed without a copy. */
 static int64_t encoded_bytes(const stki_prep_run *run, const stki_field_plan *plan)
 {
     const stki_finisher_ops *ops = stki_finisher_of(stki_node_get(stki_job_field(run->job, plan->name), "encode"));
@@ -26,7 +26,7 @@ static int64_t encoded_bytes(const stki_prep_run *run, const stki_field_plan *pl
     return ops && stki_mul(plan->row_bytes, ops->most_out, &bytes) ? bytes : 0;
 }
 
-/* Batches of encoded rows are part of the budget: they get half of a stated one at most, and one batch at least. */
+/* Reserves memory for batches of encoded rows: at least one batch, and at most half of a given budget. */
 static void set_aside(stki_prep_run *run, stki_loader_config *config, int64_t encoded)
 {
     int64_t batch;
@@ -141,7 +141,7 @@ static stk_status check_plan(const stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
-/* The axis of channels, plus 1; 0: none is known. */
+/* The channel axis plus 1; 0: unknown. */
 static int channel_axis(const stki_field_plan *plan)
 {
     if (plan->rows->measured || plan->ndim < 1)
@@ -169,14 +169,14 @@ void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out)
         out->kind = STKI_SINK_IMAGE;
         out->encodings = 1U << STKI_PLAIN;
         out->ndim = STKI_IMAGE_AXES;
-        memset(out->shape, 0, sizeof out->shape); /* of each row */
+        memset(out->shape, 0, sizeof out->shape); /* the shape differs per row */
         out->channel_axis = plan->layout == STKI_LAYOUT_NCHW ? 1 : STKI_IMAGE_AXES;
         if (plan->field->shards[0]->ndim == STKI_IMAGE_AXES && plan->source_layout != STKI_LAYOUT_NCHW)
             out->shape[out->channel_axis - 1] = plan->field->shards[0]->shape[STKI_IMAGE_AXES - 1];
     }
 }
 
-/* The encoder of the field, if it has one. Its keys are its own to check. */
+/* Finds the encoder of the field, if any. The encoder checks its own keys. */
 static stk_status find_finisher(stki_prep_run *run, stki_prep_field *field, stk_error *err)
 {
     const stki_node *node = stki_job_field(run->job, field->in.name), *encode = stki_node_get(node, "encode");
@@ -192,7 +192,7 @@ static stk_status find_finisher(stki_prep_run *run, stki_prep_field *field, stk_
         field->out.alias = options.alias;
         return status;
     }
-    /* Images that stay as they are: what they are is looked at. */
+    /* Unchanged images: only their headers are read. */
     ops = encode ? stki_finisher_of(encode) : &stki_finish_keep;
     if (!ops)
         return stki_fail_value(err, encode, "%s (docs/reference/encode.md)", stki_finisher_list(words, sizeof words));
@@ -241,7 +241,7 @@ static stk_status make_fields(stki_prep_run *run, stk_error *err)
     return status == STK_OK ? check_names(run, err) : status;
 }
 
-/* A thread that encodes the longest row must not take more than all may: that is known before there is one. */
+/* Checks in advance that encoding the longest row does not exceed the memory limit of all threads. */
 static stk_status check_scratch(const stki_prep_run *run, stk_error *err)
 {
     const int64_t budget = run->core->config->memory_budget,
@@ -268,7 +268,7 @@ static stk_status check_scratch(const stki_prep_run *run, stk_error *err)
     return STK_OK;
 }
 
-/* ---- the rest ---- */
+/* ---- pieces and checks ---- */
 
 static stk_status make_observers(stki_prep_run *run, stk_error *err)
 {
@@ -288,7 +288,7 @@ static stk_status make_observers(stki_prep_run *run, stk_error *err)
     return status;
 }
 
-/* Positions of a piece: about piece_bytes of a file; whole batches where a piece is longer than one. */
+/* Positions per piece: about piece_bytes of a file, and a multiple of the batch if it is longer than one. */
 static int64_t piece_rows(const stki_prep_run *run)
 {
     int64_t rows = run->job->prep.piece_bytes / stki_prep_row_bytes(run), batch = run->batch_rows;
@@ -304,7 +304,7 @@ static void cut(stki_prep_run *run)
     const int64_t positions = stk_loader_samples(run->loader), shard_rows = job->output.shard_rows;
     const bool resumes = job->format->resumes;
 
-    if (shard_rows > 0 && !resumes) /* a shard that is written in one go is made again as a whole */
+    if (shard_rows > 0 && !resumes) /* formats without marks make a shard again as a whole */
         run->cuts = stki_cuts_of(positions, shard_rows, shard_rows);
     else
         run->cuts = stki_cuts_of(positions, piece_rows(run), shard_rows);
@@ -316,7 +316,7 @@ static void cut(stki_prep_run *run)
                                                   : 1;
 }
 
-/* Where a file does not say which rows are pixels, nobody could read them. */
+/* Rejects mixing pixels and encoded rows in formats that do not record which is which. */
 static stk_status check_mixed(const stki_prep_run *run, stk_error *err)
 {
     for (int i = 0; i < run->field_count; i++)
@@ -328,7 +328,7 @@ static stk_status check_mixed(const stki_prep_run *run, stk_error *err)
     return STK_OK;
 }
 
-/* What is said of a field and means nothing in this format. */
+/* Rejects options of fields that do not apply to this format. */
 static stk_status check_said(const stki_prep_run *run, stk_error *err)
 {
     const stki_sink_ops *format = run->job->format;
@@ -361,7 +361,7 @@ static stk_status check_format(const stki_prep_run *run, stk_error *err)
     return status == STK_OK && run->job->format->check ? run->job->format->check(&opts, err) : status;
 }
 
-/* What encoders say of themselves: another vocabulary, or version of a codec, is another job. */
+/* The identity of the encoders: with another vocabulary or codec version it is another job. */
 static json_t *encoders(const stki_prep_run *run)
 {
     json_t *list = json_array();

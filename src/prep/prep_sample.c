@@ -1,9 +1,9 @@
-/* prep_sample.c: how long does a job take, and how large does its output become? Some batches at a few places of the
- * job are made and finished as all will be, and thrown away. The first batch of a place is waited for until the loader
- * is on its way; its rows count for the size, and for the time only where no other comes.
+/* prep_sample.c: estimates the time and output size of a job. Some batches at a few places of the job are made and
+ * encoded as in the real run, and discarded. The first batch of each place is a warm-up: its rows count for the size,
+ * but for the time only if there are no others.
  *
- * The size is what the sink says of the rows (sink.h), each standing for many, so that what every file has does not
- * count. Where the format compresses, some bytes of each field are compressed as it does. */
+ * The size comes from the sink (sink.h), with each row counted many times, so that the fixed part of a file becomes
+ * negligible. If the format compresses, samples of each field are compressed to measure the ratio. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
@@ -13,16 +13,16 @@
 enum {
     PLACES = 4,
     MOST_BATCHES = 64,
-    STANDS_FOR = 1024,     /* rows, each sampled one */
-    PACKED_ONCE = 1 << 19, /* bytes of a field that are compressed together … */
-    PACKED_TIMES = 4       /* … and how often */
+    STANDS_FOR = 1024,     /* weight of each sampled row */
+    PACKED_ONCE = 1 << 19, /* bytes of a field that are compressed together */
+    PACKED_TIMES = 4       /* number of such blocks */
 };
 
-/* Of a field that is compressed. */
+/* A compressed field. */
 struct packing {
     char *bytes;
     int64_t used, times;
-    int64_t plain, packed; /* bytes before and after */
+    int64_t plain, packed; /* bytes before and after compression */
     int64_t all;           /* bytes of all rows */
 };
 
@@ -32,10 +32,10 @@ struct sampler {
     stki_finish_source *sources;
     stk_prep_estimate *sum;
     stki_sink_opts opts;
-    stki_sink_size size;          /* each row STANDS_FOR times */
-    struct packing *packing;      /* by field; NULL: the format does not compress */
-    int64_t timed_rows, timed_ns; /* behind the first batch of a place */
-    int64_t first_rows, first_ns; /* those */
+    stki_sink_size size;          /* each row counted STANDS_FOR times */
+    struct packing *packing;      /* per field; NULL: the format does not compress */
+    int64_t timed_rows, timed_ns; /* after the first batch of each place */
+    int64_t first_rows, first_ns; /* first batches */
 };
 
 static stk_status make_pool(struct sampler *s, stk_error *err)
@@ -122,7 +122,7 @@ static stk_status finish(struct sampler *s, const stki_run_of_rows *rows, stk_er
     return status;
 }
 
-/* One batch below position `until`; *end: it was the last one. */
+/* Takes one batch before position `until`; *end: it was the last one. */
 static stk_status take_batch(struct sampler *s, int64_t until, int64_t *rows, bool *end, stk_error *err)
 {
     stki_prep_run *run = s->run;
@@ -167,7 +167,7 @@ static stk_status look_at_place(struct sampler *s, int64_t position, int64_t unt
     return status == STK_OK ? stki_prep_tick(s->run, false, err) : status;
 }
 
-/* Of what the files of all rows have before compression, that what the sample's bytes have not behind it. */
+/* The estimated size of all files minus the bytes saved by compression, extrapolated from the samples. */
 static int64_t output_bytes(struct sampler *s)
 {
     stki_prep_run *run = s->run;

@@ -1,8 +1,8 @@
-/* prep_size.c: how many bytes the files of a job have, before they are there: for the dry run, for the check of free
- * space, and for the lengths of pieces and shards. Sinks measure rows (sink.h); here are the rows. Those of one shape
- * are known; of others the mean over some samples stands for all, and of encoded ones it stands for what they were
- * before, until a dry run has encoded some. All of it is a function of the job and its data, as pieces and shards are
- * cut by it. */
+/* prep_size.c: estimates the sizes of a job's files in advance: for the dry run, the check of free space, and the
+ * lengths of pieces and shards. Sinks compute the size of given rows (sink.h); this file supplies the rows. Rows of
+ * fixed shape have a known size; for others the mean of some samples is used. Encoded rows count with their size before
+ * encoding until a dry run has encoded some. Everything depends only on the job and its data, because pieces and shards
+ * are divided by it. */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -17,15 +17,15 @@
 #include <unistd.h>
 
 enum {
-    SAMPLED = 256,       /* samples that the mean is taken over */
-    MANY = 1 << 20,      /* rows whose files tell what a row takes, whatever every file has */
-    SMALLEST_SHARE = 20, /* encoded rows and compressed files may be that many times smaller */
-    MORE_ROWS = 4        /* a shard may have that many times more rows than the mean says */
+    SAMPLED = 256,       /* number of samples for a mean */
+    MANY = 1 << 20,      /* number of rows at which the fixed part of a file is negligible */
+    SMALLEST_SHARE = 20, /* assumed limit of the ratio of encoding and compression */
+    MORE_ROWS = 4        /* limit of the rows of a shard, relative to the mean */
 };
 
 /* ---- rows ---- */
 
-/* About the mean bytes of a field's rows: of those of varying length, from some spread over the data set. */
+/* The approximate mean size of a field's rows; if it varies, from samples spread over the data set. */
 static int64_t mean_bytes(const stki_field *field, const stki_field_plan *plan)
 {
     const int64_t count = stki_field_count(field) - field->ahead, step = count > SAMPLED ? count / SAMPLED : 1;
@@ -54,7 +54,7 @@ static enum stki_encoding encoding_of(const stki_sink_field *field)
     return field->encodings & 1U << STKI_JPEG ? STKI_JPEG : field->encodings & 1U << STKI_PNG ? STKI_PNG : STKI_PLAIN;
 }
 
-/* Image files that stay as they are are no smaller than they were. */
+/* Image files that are kept unchanged do not become smaller. */
 static bool becomes_smaller(const stki_prep_field *field)
 {
     return field->finisher && field->in.kind != STKI_SINK_BYTES;
@@ -96,13 +96,13 @@ static void mean_row(const stki_prep_run *run, bool least, stki_sink_value *row)
 
 static int64_t shard_files(const stki_prep_run *run, const stki_sink_size *like, int64_t rows);
 
-/* What every file has may be more than a shard is to have, so that there would be a shard for each row. */
+/* Rejects shard_bytes below the fixed part of a file, which would make a shard for each row. */
 static stk_status check_shard_bytes(const stki_prep_run *run, stk_error *err)
 {
     const int64_t bytes = run->job->output.shard_bytes, least = shard_files(run, &run->least, 1),
                   row = shard_files(run, &run->least, MANY) / MANY;
 
-    if (bytes == 0 || bytes >= least || bytes < row) /* a single row may be larger */
+    if (bytes == 0 || bytes >= least || bytes < row) /* a single row may exceed it */
         return STK_OK;
     return stki_fail_at(
         err, STK_E_CONFIG,
@@ -141,7 +141,7 @@ stki_sink_opts stki_prep_sink_opts(const stki_prep_run *run, int64_t rows)
                             .options = run->job->format_options};
 }
 
-/* So many rows like those of `like`. */
+/* The size of `rows` rows like those of `like`. */
 static stki_sink_size scaled(const stki_sink_size *like, int64_t rows)
 {
     return (stki_sink_size){
@@ -156,7 +156,7 @@ static int64_t shard_files(const stki_prep_run *run, const stki_sink_size *like,
     return run->job->format->measure(&opts, NULL, 0, &size);
 }
 
-/* The most rows whose files have no more than `most` bytes; 1 at least. */
+/* The largest number of rows whose files have at most `most` bytes; at least 1. */
 static int64_t rows_within(const stki_prep_run *run, const stki_sink_size *like, int64_t most)
 {
     int64_t low = 1, high = run->cuts.positions > 1 ? run->cuts.positions : 1;
@@ -210,8 +210,7 @@ int64_t stki_prep_row_bytes(const stki_prep_run *run)
 
 /* ---- space ---- */
 
-/* What the files of a folder of the job take already, which is not needed again: those in the making are gone on with,
- * cut back or written over. */
+/* Bytes in use by unfinished files, which are resumed, truncated or overwritten and thus need no additional space. */
 static int64_t used_bytes(int at, const char *name)
 {
     const int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -251,7 +250,7 @@ static stk_status check_space(const char *folder, int64_t bytes, stk_error *err)
         "the disk is too small for the remaining output; free space, or use --no-space-check");
 }
 
-/* Against the least that may come of it: nobody knows how much smaller rows become. */
+/* Uses a lower bound, because the compression ratio is unknown. */
 stk_status stki_prep_space(const stki_prep_run *run, stk_error *err)
 {
     const int64_t files = stki_prep_files_bytes(run, &run->least) / (stki_prep_is_packed(run) ? SMALLEST_SHARE : 1),

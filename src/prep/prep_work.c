@@ -1,15 +1,15 @@
 /* prep_work.c: the work folder of a job, OUTPUT.prep beside the output or where prep.temporary says.
  *
- *     job.json          what the job is: another one is refused
- *     lock              held shared by everybody who works here, exclusively by who empties the folder
- *     merge.lock        held by who joins and commits
+ *     job.json          the identity of the job; other jobs are rejected
+ *     lock              shared: held by all processes that work here; exclusive: to empty the folder
+ *     merge.lock        held while joining and committing
  *     unit-00000.journal, …   journals of the units
  *     pieces/000000.rows, …   spooled pieces
- *     commit.json       the manifest and the names that are being given: from here on a stopped job is only finished
+ *     commit.json       the manifest and the planned renames: from here on an interrupted job is only finished
  *
- * Unfinished output files are there too, or, if prep.temporary is on another file system, in OUTPUT.prep, since files
- * are renamed within one. The file `making` in it names the work folder. What is made already is read from the journals
- * and pieces. */
+ * Unfinished output files are also here, or in OUTPUT.prep if prep.temporary is on another file system, because files
+ * can only be renamed within one. The file `making` in it has the path of the work folder. Progress is read from the
+ * journals and pieces. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
@@ -44,10 +44,9 @@ char *stki_work_piece(const stki_prep_run *run, int64_t piece)
     return stki_format("%s/pieces/%06" PRId64 ".rows", run->work, piece);
 }
 
-/* ---- whose it is ---- */
+/* ---- identity ---- */
 
-/* A job that several tasks made is gone on with by one process, and the other way round where nothing but the number of
- * tasks differs. */
+/* One process may resume a job of several tasks, and vice versa, if only the number of tasks differs. */
 static void adopt_mode(stki_prep_run *run, const json_t *found)
 {
     const char *mode = json_string_value(json_object_get(found, "mode"));
@@ -59,8 +58,8 @@ static void adopt_mode(stki_prep_run *run, const json_t *found)
     json_object_set_new(run->identity, "mode", json_string("spooled"));
 }
 
-/* A job that ended at a sample which cannot be read goes on with on_error: skip: nothing was left out so far. Where
- * shards are written in one go their form may depend on it, so not there. */
+/* A job that failed at an unreadable sample may be resumed with on_error: skip, because nothing was skipped so far. Not
+ * for formats without marks, whose files may depend on it. */
 static void adopt_policy(stki_prep_run *run, json_t *found)
 {
     static const char key[] = "prep.on_error", *const jobs[] = {"job", "requested"};
@@ -77,7 +76,7 @@ static void adopt_policy(stki_prep_run *run, json_t *found)
 static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
 {
     char difference[256];
-    /* What a pass has settled follows from the data. */
+    /* Parameters determined by a pass follow from the data, so the requested job is compared. */
     const char *asked = run->job->requested ? "requested" : "job";
     json_t *found;
     bool differs;
@@ -95,7 +94,7 @@ static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
     }
     adopt_mode(run, found);
     adopt_policy(run, found);
-    /* An option tells more than what follows from it, and so does a file. */
+    /* Report the option or file itself rather than values derived from it. */
     differs = stki_job_differs(json_object_get(found, asked), json_object_get(run->identity, asked), difference,
                                sizeof difference);
     if (!differs)
@@ -176,7 +175,7 @@ stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, st
     return STK_OK;
 }
 
-/* What is there from the first file that a job has in its work folder to the last. */
+/* Whether the folder has a file that exists for the whole lifetime of a job's work folder. */
 static bool has_mark(const char *folder)
 {
     char *lock = stki_format("%s/lock", folder), *commit = stki_format("%s/commit.json", folder);
@@ -189,7 +188,8 @@ static bool has_mark(const char *folder)
 
 static const char making_mark[] = "making";
 
-/* The work folder of the unfinished files in a folder beside an output; NULL: it is not such a folder. stki_free. */
+/* The work folder that owns the unfinished files in a folder beside an output; NULL: not such a folder. Free with
+ * stki_free. */
 static char *work_of_making(const char *folder)
 {
     char *path = stki_format("%s/%s", folder, making_mark), *work = NULL;
@@ -204,7 +204,7 @@ static char *work_of_making(const char *folder)
     return work;
 }
 
-/* What may lie there without a mark: what was counted, count-KEY-…, and pieces/ before there are any. */
+/* Files that may exist before the mark: counts (count-KEY-…), an empty pieces/, and the mark while it is written. */
 static bool is_early(const char *folder, const char *name)
 {
     static const char count[] = "count-";
@@ -223,7 +223,7 @@ static bool is_early(const char *folder, const char *name)
     return empty;
 }
 
-/* Other tasks may begin meanwhile, so that the mark is looked for once more behind the listing. */
+/* Checks for the mark again after listing, because other tasks may start at the same time. */
 static bool is_of_others(const char *path)
 {
     DIR *folder = has_mark(path) ? NULL : opendir(path);
@@ -237,7 +237,7 @@ static bool is_of_others(const char *path)
     return foreign && !has_mark(path);
 }
 
-/* The output would go with it. */
+/* The output must not be inside the work folder, which is removed. */
 static stk_status check_apart(const stki_job *job, stk_error *err)
 {
     char *folder = stki_prep_folder_of(job->path);
@@ -291,7 +291,7 @@ stk_status stki_work_remove(const char *folder, stk_error *err)
     return status == STK_OK ? stki_prep_remove_folder(folder, "lock", err) : status;
 }
 
-/* The folder beside the output, of a job whose work folder is elsewhere: nobody else's files may be there. */
+/* Claims the folder beside the output for a job whose work folder is elsewhere. It must not contain files of others. */
 static stk_status claim_making(const stki_prep_run *run, stk_error *err)
 {
     char *work = stki_name_of_work(run->job), *other = work_of_making(run->making),
@@ -339,7 +339,7 @@ static stk_status make_folders(stki_prep_run *run, stk_error *err)
     return status;
 }
 
-/* Empties a folder of this output, which nobody else may be working in. */
+/* Empties a folder of this output, which no other process may be using. */
 static stk_status empty(const char *folder, stk_error *err)
 {
     char *lock = stki_format("%s/lock", folder), *making = work_of_making(folder);
@@ -372,7 +372,7 @@ static stk_status restart(const stki_prep_run *run, stk_error *err)
     return status;
 }
 
-/* What a process that was killed left half written in pieces/; when nobody else is here. */
+/* Removes partly written files left in pieces/ by a killed process; requires that there is no other user. */
 static void sweep(const stki_prep_run *run)
 {
     char *folder = stki_work_file(run, "pieces");
@@ -387,7 +387,7 @@ static void sweep(const stki_prep_run *run)
     stki_free(folder);
 }
 
-/* Who sweeps, or empties the folder, holds the lock for himself for a moment only. */
+/* Takes the shared lock; exclusive holders only keep it for a moment. */
 static stk_status share_lock(const char *path, int *fd, stk_error *err)
 {
     const int64_t deadline = stki_now_ns() + LOCK_NS;
@@ -449,7 +449,7 @@ void stki_work_close(stki_prep_run *run)
     run->work = run->making = NULL;
 }
 
-/* ---- what is made ---- */
+/* ---- progress ---- */
 
 static stk_status read_journal(const stki_prep_run *run, int64_t unit, json_t **lines, stk_error *err)
 {
@@ -513,7 +513,7 @@ stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *don
     *done = stki_outlet_done(lines);
     if (*done)
         *rows = end - first;
-    else if (run->job->format->resumes && end_of(lines) > first) /* else it starts over */
+    else if (run->job->format->resumes && end_of(lines) > first) /* otherwise the shard starts over */
         *rows = end_of(lines) - first;
     json_decref(lines);
     return STK_OK;

@@ -8,7 +8,7 @@
 
 enum { TICK_NS = 100000000 };
 
-/* ---- what is left out ---- */
+/* ---- skipped samples ---- */
 
 static void add_skipped(stki_skipped_list *list, int64_t position, int64_t sample, const stk_error *error)
 {
@@ -31,7 +31,7 @@ void stki_row_feed_left_out(void *context, int64_t position, int64_t sample, con
     add_skipped(&rows->left_out, position, sample, error);
 }
 
-/* Moves those of positions below `end` over. */
+/* Moves skipped samples at positions below `end` to `to`. */
 static stk_status hand_out(stki_row_feed *rows, int64_t end, stki_skipped_list *to, stk_error *err)
 {
     stki_skipped_list *from = &rows->left_out;
@@ -119,7 +119,7 @@ static stk_status wait_for_batch(stki_row_feed *rows, stk_batch **out, stk_error
     }
 }
 
-/* The batch of position `at`, with its rows before that passed over. */
+/* Fetches the batch that contains position `at`, and skips its earlier rows. */
 static stk_status fetch(stki_row_feed *rows, stk_error *err)
 {
     stki_held *held = rows->held;

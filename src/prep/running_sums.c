@@ -1,4 +1,4 @@
-/* running_sums.c: see running_sums.h. After an interruption the first call reads what was there before. */
+/* running_sums.c: see running_sums.h. After an interruption the first call reads the existing bytes. */
 #include "running_sums.h"
 #include "allocate.h"
 #include "error.h"

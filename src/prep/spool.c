@@ -13,7 +13,7 @@
 static const char begin_mark[] = "STKROWS1", end_mark[] = "STKROWSE";
 enum { MARK = 8, TAIL = 32 };
 
-/* In front of each value. */
+/* The header before each value. */
 struct head {
     int64_t size, length;
     int32_t height, width, channels, encoding;
@@ -126,7 +126,7 @@ void stki_spool_abort(stki_spool_writer *spool)
 
 struct stki_spool {
     stki_file *file;
-    char *copy; /* of a file that could not be mapped */
+    char *copy; /* copy of a file that could not be mapped */
     const char *bytes;
     int field_count;
     int64_t at, rows_end, rows, left;
@@ -138,7 +138,7 @@ static stk_status damaged(const char *path, int64_t offset, const char *what, st
                         "a piece of the job is damaged; remove it, and the next run makes it again");
 }
 
-/* Finds the JSON at the end. */
+/* Locates the JSON at the end of the file. */
 static stk_status read_tail(const stki_file *file, int64_t *json_at, int64_t *rows, uint64_t *sum, stk_error *err)
 {
     char tail[TAIL];

@@ -1,6 +1,7 @@
-/* task.c: see task.h. Three sources, asked in this order: what the user wrote, the launcher of this process, and the
- * scheduler that started the launcher (an array of Slurm, an indexed Job). Each is looked at even where an earlier one
- * has answered, because four processes that all take themselves for task 0 would be found out only much later. */
+/* task.c: see task.h. The task number comes from the first of three sources: the user's options, the launcher of this
+ * process, and the scheduler that started the launcher (a Slurm array, an indexed Job). Later sources are checked even
+ * if an earlier one has answered, because four processes that all act as task 0 would only be noticed much
+ * later. */
 #include "task.h"
 #include "error.h"
 #include "launcher.h"
@@ -12,7 +13,7 @@
 
 #define MOST_TASKS (INT64_C(1) << 30)
 
-/* NULL: not set, or set to nothing. */
+/* NULL: not set, or empty. */
 static const char *variable(const char *name)
 {
     const char *text = getenv(name);
@@ -47,7 +48,7 @@ static stk_status read_variable(const char *name, int64_t least, int64_t *out, s
     return STK_OK;
 }
 
-/* ---- what the user wrote ---- */
+/* ---- options ---- */
 
 static stk_status read_task(const char *text, stki_task *out, stk_error *err)
 {
@@ -62,7 +63,7 @@ static stk_status read_task(const char *text, stki_task *out, stk_error *err)
 
 /* ---- schedulers ---- */
 
-/* The elements of an array are first, first + step, …; of a list such as 1,4,9 only the number of elements is known. */
+/* The elements of an array are first, first + step, …; for a list such as 1,4,9 only their number is known. */
 static stk_status read_slurm_array(stki_task *out, stk_error *err)
 {
     int64_t id, first = 0, last, count, step = 1;
@@ -96,7 +97,7 @@ static stk_status read_slurm_array(stki_task *out, stk_error *err)
     return STK_OK;
 }
 
-/* An indexed Job says which of its pods this is, and not how many there are. */
+/* An indexed Job provides the index of this pod, but not the number of pods. */
 static stk_status read_indexed_job(int64_t tasks, stki_task *out, stk_error *err)
 {
     stk_status status = read_variable("JOB_COMPLETION_INDEX", 0, &out->task, err);
@@ -120,7 +121,7 @@ static stk_status read_indexed_job(int64_t tasks, stki_task *out, stk_error *err
     return STK_OK;
 }
 
-/* `out->tasks` 0: there is none. */
+/* `out->tasks` 0: no scheduler. */
 static stk_status ask_scheduler(int64_t tasks, stki_task *out, stk_error *err)
 {
     if (variable("SLURM_ARRAY_TASK_ID"))
@@ -130,7 +131,7 @@ static stk_status ask_scheduler(int64_t tasks, stki_task *out, stk_error *err)
     return STK_OK;
 }
 
-/* ---- together ---- */
+/* ---- all sources ---- */
 
 static void take_launch(const stki_launcher_ranks *launch, stki_task *out)
 {
@@ -141,8 +142,7 @@ static void take_launch(const stki_launcher_ranks *launch, stki_task *out)
              launch->size_variable, launch->world_size);
 }
 
-/* Ranks within an element of an array of Slurm: each element is a job of its own, so its ranks are counted behind those
- * of the elements before it. */
+/* Combines the ranks within an element of a Slurm array: ranks of an element follow those of the previous elements. */
 static void multiply(const stki_launcher_ranks *launch, stki_task *array)
 {
     const size_t used = strlen(array->why);
@@ -153,7 +153,7 @@ static void multiply(const stki_launcher_ranks *launch, stki_task *array)
              launch->rank, launch->world_size);
 }
 
-/* `out->tasks` 0: nobody started this process but the user. */
+/* `out->tasks` 0: started without launcher and scheduler. */
 static stk_status ask_environment(int64_t tasks, stki_task *out, stk_error *err)
 {
     stki_launcher_ranks launch;

@@ -5,9 +5,9 @@
 #include "tensor_internal.h"
 #include <string.h>
 
-enum { AT_ONCE = 256 /* offsets or shapes that are handed on together */ };
+enum { AT_ONCE = 256 /* offsets or shapes per append */ };
 
-/* ---- making ---- */
+/* ---- create ---- */
 
 static stk_status add(stki_field_arrays *arrays, const stki_sink_field *field, int index,
                       enum stki_sink_array_kind kind, stk_error *err)
@@ -130,7 +130,7 @@ stk_status stki_field_arrays_begin(stki_field_arrays *arrays, stki_field_array_p
     return status;
 }
 
-/* Values lie behind one another where the loader's rows are lent as they are: then a batch is one piece. */
+/* Rows that are lent by the loader are contiguous, so a batch is appended at once. */
 static stk_status append_bytes(const struct target *to, int index, const stki_sink_value *v, int64_t rows, int step,
                                stk_error *err)
 {
@@ -139,7 +139,7 @@ static stk_status append_bytes(const struct target *to, int index, const stki_si
     int64_t size = 0;
     stk_status status = STK_OK;
 
-    if (array->row_bytes == 0) { /* rows without bytes; ragged ones have lengths */
+    if (array->row_bytes == 0) { /* empty rows; ragged rows only have lengths */
         for (int64_t row = 0; row < rows && status == STK_OK; row++)
             status = put(to, index, "", array->kind == STKI_ARRAY_ROWS ? 1 : v[row * step].length, true, err);
         return status;

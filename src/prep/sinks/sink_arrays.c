@@ -1,6 +1,6 @@
-/* sink_arrays.c: see sink_arrays.h. Rows come with all their fields, and the formats take one array after the other:
- * the array with the most bytes goes to its file at once, the others wait in files without names and are copied behind
- * it at the end. Which one that is depends on the fields alone. */
+/* sink_arrays.c: see sink_arrays.h. Rows arrive with all their fields, but the formats store one array after the other:
+ * the array with the most bytes is written directly, the others are collected in unnamed temporary files and appended
+ * at the end. The choice depends only on the fields. */
 #include "sink_arrays.h"
 #include "allocate.h"
 #include "error.h"
@@ -14,13 +14,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { PIECE = 1 << 20, FILE_MOST = 1 << 10 /* of a file without arrays */ };
+enum { PIECE = 1 << 20, FILE_MOST = 1 << 10 /* size of a file without arrays */ };
 
 struct arrays {
     stki_sink_common common; /* first member */
     stki_arrays_opts own;
     stki_field_arrays arrays;
-    int direct; /* the array that is written at once */
+    int direct; /* index of the array that is written directly */
     stki_spill **spills;
     stki_writer *writer; /* NULL: finished */
     char *temporary;
@@ -32,7 +32,7 @@ static struct arrays *arrays_of(const stki_sink *sink)
     return (struct arrays *)(uintptr_t)sink;
 }
 
-/* ---- what can be held ---- */
+/* ---- supported fields ---- */
 
 static stk_status check_part(const stki_sink_opts *opts, const stki_sink_array *array, bool npy, stk_dtype except,
                              stk_error *err)
@@ -104,7 +104,7 @@ int64_t stki_arrays_packed(int level, bool shuffled, const stki_sink_field *fiel
 
 /* ---- opening ---- */
 
-/* Bytes a sample; values of no known size are taken for the largest. */
+/* Bytes per sample; values of unknown size count as largest. */
 static int64_t weight(const struct arrays *a, int index)
 {
     const stki_sink_array *array = &a->arrays.items[index];
@@ -122,7 +122,7 @@ static stk_status begin(struct arrays *a, int index, stk_error *err)
     int64_t rows = a->common.opts.may_skip ? -1 : stki_field_array_rows(array, a->common.opts.most_rows);
 
     if (index != a->direct)
-        rows = array->rows; /* all there */
+        rows = array->rows; /* complete */
     a->writer->chunk_rows = whole ? a->own.chunk_rows : 0;
     return stki_writer_begin(a->writer, array->name, array->dtype, array->ndim, array->shape, rows, err);
 }
@@ -192,7 +192,7 @@ stk_status stki_arrays_open(const stki_sink_ops *ops, const stki_sink_opts *opts
     return status;
 }
 
-/* ---- rows and the end ---- */
+/* ---- rows and commit ---- */
 
 stk_status stki_arrays_append(stki_sink *sink, const stki_sink_value *values, int64_t rows, stk_error *err)
 {

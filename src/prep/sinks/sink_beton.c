@@ -1,7 +1,7 @@
-/* sink_beton.c: .beton files, which FFCV reads (beton_write.h): the bytes that stk_beton_create gives for the same
- * rows. Whole numbers become its int fields, real ones its float fields, images its images, raw or JPEG, each as it
- * comes, other arrays NDArrays (or, with `tensors`, all of them torch tensors); bytes its bytes, or JSON where the job
- * says so (encode or extension json). */
+/* sink_beton.c: writes .beton files, which FFCV reads (beton_write.h); the bytes are those of stk_beton_create for the
+ * same rows. Integers become int fields, floats become float fields, images become image fields (raw or JPEG, per
+ * image), other arrays become NDArrays (with `tensors`: all arrays become torch tensors), and bytes become bytes, or
+ * JSON if the job requests it (encode or extension json). */
 #include "allocate.h"
 #include "beton_write.h"
 #include "cast.h"
@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { AT_ONCE = 64 /* rows that are handed on together */ };
+enum { AT_ONCE = 64 /* rows per append */ };
 
 struct beton_options {
     int64_t page_bytes;
@@ -76,7 +76,7 @@ static stk_status choose_number(const stki_sink_opts *opts, const stki_sink_fiel
     return STK_OK;
 }
 
-/* Images that all have one size; `tensors` asks for arrays. */
+/* Whether the field has images of one size that are stored as images; with `tensors` they are arrays. */
 static bool is_rgb(const stki_sink_opts *opts, const stki_sink_field *field)
 {
     return field->image && !options_of(opts).tensors && field->dtype == STK_U8 && field->ndim == 3 &&
@@ -84,7 +84,7 @@ static bool is_rgb(const stki_sink_opts *opts, const stki_sink_field *field)
            field->shape[1] <= UINT16_MAX;
 }
 
-/* What is known of the images before there are any. */
+/* Checks what is known about images in advance. */
 static stk_status check_images(const stki_sink_opts *opts, const stki_sink_field *field, stk_error *err)
 {
     const int64_t channels = field->shape[2];
@@ -131,7 +131,7 @@ static stk_status choose(const stki_sink_opts *opts, const stki_sink_field *fiel
     }
 }
 
-/* Bytes that every sample takes of its page, whatever its values. */
+/* The minimum number of bytes of a sample in its page. */
 static int64_t least_bytes(const stki_sink_opts *opts, const stk_beton_field *fields)
 {
     int64_t sum = 0;
@@ -196,7 +196,7 @@ static stk_status beton_check(const stki_sink_opts *opts, stk_error *err)
 
 /* ---- sizes ---- */
 
-/* Of a sample in the table of all; 0: the fields cannot be written. */
+/* Bytes of a sample's row; 0: the fields cannot be written. */
 static int64_t row_bytes(const stki_sink_opts *opts)
 {
     stki_beton_layout layout = {.field_count = opts->field_count, .page_bytes = page_of(opts), .table = INT64_MAX / 2};
@@ -212,7 +212,7 @@ static int64_t row_bytes(const stki_sink_opts *opts)
     return fine ? layout.row_bytes : 0;
 }
 
-/* Where the regions of `count` samples end, each `each` bytes in one page, `at` bytes into the pages. */
+/* The end of the regions of `count` samples of `each` bytes in one page each, starting at `at` bytes into the pages. */
 static int64_t place(int64_t at, int64_t count, int64_t each, int64_t page)
 {
     const int64_t rest = at % page ? page - at % page : 0, fit = rest / each, whole = page / each;
@@ -223,7 +223,7 @@ static int64_t place(int64_t at, int64_t count, int64_t each, int64_t page)
     return stki_sink_times(at + rest, (count - 1) / whole, page) + ((count - 1) % whole + 1) * each;
 }
 
-/* Its bytes are the pages'. */
+/* size->bytes counts the pages. */
 static int64_t beton_measure(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count,
                              stki_sink_size *size)
 {
@@ -238,7 +238,7 @@ static int64_t beton_measure(const stki_sink_opts *opts, const stki_sink_value *
         if (field->kind == STKI_SINK_ARRAY && field->ndim == 0)
             continue; /* a number */
         regions++;
-        if (count > 0) /* an empty region has a byte, a JSON text a NUL */
+        if (count > 0) /* an empty region takes one byte, a JSON text has a NUL */
             each = stki_sink_times(
                 each, 1, values[i].size + ((field->kind == STKI_SINK_BYTES && is_json(field)) || values[i].size == 0));
     }
@@ -414,7 +414,7 @@ static stk_status beton_append(stki_sink *sink, const stki_sink_value *values, i
     return stki_sink_took(&b->common, rows, status);
 }
 
-/* ---- the rest ---- */
+/* ---- marks and commit ---- */
 
 static stk_status beton_mark(stki_sink *sink, json_t **out, stk_error *err)
 {

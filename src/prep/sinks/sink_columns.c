@@ -1,5 +1,5 @@
-/* sink_columns.c: see sink_columns.h. Where each file ends follows from the number of its rows, so the marks are those
- * numbers. The header of an .npy has room for any number and is written again at the end. */
+/* sink_columns.c: see sink_columns.h. The size of each file follows from its number of rows, so these numbers are the
+ * marks. The header of an .npy has room for any number of rows and is rewritten at the end. */
 #include "sink_columns.h"
 #include "allocate.h"
 #include "checked.h"
@@ -13,14 +13,14 @@
 struct column {
     char *final, *temporary;
     stki_output *output; /* NULL: finished */
-    stki_npy_form form;  /* header_bytes 0: it has no header */
-    int64_t bytes;       /* of the finished file */
+    stki_npy_form form;  /* header_bytes 0: no header */
+    int64_t bytes;       /* size of the finished file */
 };
 
 struct columns {
     stki_sink_common common; /* first member */
     stki_field_arrays arrays;
-    struct column *items; /* arrays.count of them */
+    struct column *items; /* arrays.count columns */
 };
 
 static struct columns *columns_of(const stki_sink *sink)
@@ -28,7 +28,7 @@ static struct columns *columns_of(const stki_sink *sink)
     return (struct columns *)(uintptr_t)sink;
 }
 
-/* ---- what can be held ---- */
+/* ---- supported fields ---- */
 
 static stk_status make_form(const stki_sink_opts *opts, const stki_sink_array *array, stki_npy_form *form,
                             stk_error *err)
@@ -99,7 +99,7 @@ static stk_status write_header(struct column *column, int64_t rows, stk_error *e
     return stki_output_write_at(column->output, 0, header, column->form.header_bytes, err);
 }
 
-/* What the header will say at the end, where that is known from the beginning; else -1. */
+/* The final number of rows if it is known in advance; otherwise -1. */
 static int64_t final_rows(const struct columns *c, int index)
 {
     const stki_sink_opts *opts = &c->common.opts;
@@ -107,7 +107,7 @@ static int64_t final_rows(const struct columns *c, int index)
     return opts->may_skip ? -1 : stki_field_array_rows(&c->arrays.items[index], opts->most_rows);
 }
 
-/* Bytes up to the mark. */
+/* Computes the number of bytes up to the mark. */
 static stk_status read_mark(struct columns *c, int index, const json_t *mark, int64_t *keep, stk_error *err)
 {
     stki_sink_array *array = &c->arrays.items[index];
@@ -117,7 +117,7 @@ static stk_status read_mark(struct columns *c, int index, const json_t *mark, in
     if (array->rows >= 0 && stki_mul(array->rows, array->row_bytes, keep) &&
         stki_add(*keep, c->items[index].form.header_bytes, keep)) {
         if (array->kind == STKI_ARRAY_OFFSETS)
-            array->total = array[-1].rows; /* of the values, which stand before it */
+            array->total = array[-1].rows; /* the number of values, which are the previous array */
         return STK_OK;
     }
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){c->common.opts.path, -1, -1, NULL, "a number of rows"},
@@ -141,7 +141,7 @@ static stk_status open_column(struct columns *c, int index, bool header, const j
         status = read_mark(c, index, mark, &keep, err);
     if (status == STK_OK)
         status = stki_output_hold(column->final, column->temporary, keep, &column->output, err);
-    if (status == STK_OK) /* at once, past the buffer: a disk that is full already says so here */
+    if (status == STK_OK) /* unbuffered, so that a full disk is reported now */
         status = write_header(column, final_rows(c, index) < 0 ? 0 : final_rows(c, index), err);
     return status != STK_OK || mark ? status : stki_output_seek(column->output, column->form.header_bytes, err);
 }
@@ -149,7 +149,7 @@ static stk_status open_column(struct columns *c, int index, bool header, const j
 static stk_status put(void *context, int array, const void *bytes, int64_t rows, bool lasting, stk_error *err)
 {
     struct columns *c = context;
-    int64_t count = rows * c->arrays.items[array].row_bytes; /* bytes that are in memory */
+    int64_t count = rows * c->arrays.items[array].row_bytes; /* no overflow: the bytes are in memory */
     stki_output *output = c->items[array].output;
 
     return lasting ? stki_output_lend(output, bytes, count, err) : stki_output_append(output, bytes, count, err);
@@ -239,7 +239,7 @@ stk_status stki_columns_sync(stki_sink *sink, stk_error *err)
     return status;
 }
 
-/* ---- the end ---- */
+/* ---- commit ---- */
 
 stk_status stki_columns_finish(stki_sink *sink, stk_error *err)
 {

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- beginning and end ---- */
+/* ---- open and commit ---- */
 
 static stk_status measure(const stki_sink_field *field, int64_t *unit, stk_error *err)
 {

@@ -1,5 +1,5 @@
-/* sink_hdf5.c: HDF5 files: a data set an array (sink_arrays.h). Chunks are deflated by threads while the next rows
- * come, and written in the order of rows; no times are kept. */
+/* sink_hdf5.c: writes HDF5 files with one data set per array (sink_arrays.h). Chunks are deflated by threads while the
+ * next rows arrive, and written in order; times are not stored. */
 #include "checked.h"
 #include "error.h"
 #include "sink_arrays.h"
@@ -9,11 +9,11 @@
 #include <inttypes.h>
 
 enum {
-    DATASET_MOST = 5 << 10, /* bytes of what the file says of an array, and up to the page that its rows begin at */
-    CHUNK_ENTRY = 128,      /* of a chunk's place in the index, which is half empty */
-    PAGE = 4096,            /* chunks of as much and more begin at multiples of it, unless they are compressed */
-    INDEX_MOST = 8 << 10,   /* of an index of few chunks */
-    CHUNK_BYTES = 512 << 10 /* of chunks whose rows are not stated */
+    DATASET_MOST = 5 << 10, /* metadata of a data set, and padding to the page where its rows start */
+    CHUNK_ENTRY = 128,      /* bytes per chunk in the index, which is half full */
+    PAGE = 4096,            /* uncompressed chunks of at least this size are aligned to it */
+    INDEX_MOST = 8 << 10,   /* size of an index of few chunks */
+    CHUNK_BYTES = 512 << 10 /* default size of a chunk */
 };
 #define CHUNK_MOST ((int64_t)UINT32_MAX - 4096)
 
@@ -28,7 +28,7 @@ static const stki_option option_rows[] = {
 };
 static const stki_option_table option_table = STKI_OPTION_TABLE("output (hdf5)", option_rows);
 
-/* The format counts the bytes of a chunk in 32 bits. */
+/* The format stores the size of a chunk in 32 bits. */
 static stk_status check_chunks(const stki_sink_opts *opts, stk_error *err)
 {
     const struct hdf5_options *options = opts->options;
@@ -66,7 +66,7 @@ static int hdf5_level(const stki_sink_opts *opts)
     return options ? (int)options->level : 0;
 }
 
-/* Only the array that is written as rows come may be of unknown length (sink_arrays.c): the largest. */
+/* The array that is written directly, the only one that may have an unknown length (sink_arrays.c): the largest. */
 static int largest_field(const stki_sink_opts *opts)
 {
     int64_t most = -1;
@@ -86,8 +86,8 @@ static int largest_field(const stki_sink_opts *opts)
     return largest;
 }
 
-/* What the last chunk of a field's arrays has behind their rows, which are zeros and compress to nothing, and the index
- * of their chunks. `ahead`: the field is written as rows come. */
+/* Bytes beyond the rows: the unused part of the last chunk (zeros, which compress to nothing), padding and the index of
+ * chunks. `ahead`: the field is written directly. */
 static int64_t chunk_bytes(const stki_sink_opts *opts, const stki_sink_field *field, bool ahead,
                            const stki_sink_size *size)
 {

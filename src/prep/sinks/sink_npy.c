@@ -1,5 +1,5 @@
-/* sink_npy.c: .npy files, one an array (sink_columns.h). Dtypes that .npy cannot name are refused unless the field's
- * alias says raw bytes. */
+/* sink_npy.c: writes one .npy file per array (sink_columns.h). Dtypes that .npy cannot name are rejected unless the
+ * field's alias requests raw bytes. */
 #include "sink_columns.h"
 #include "sinks.h"
 

@@ -1,9 +1,9 @@
-/* sink_npz.c: .npz files: a member an array (sink_arrays.h), stored or deflated; times are those of the format's first
- * day. */
+/* sink_npz.c: writes .npz files with one member per array (sink_arrays.h), stored or deflated; all times are the
+ * earliest that the format can represent. */
 #include "sink_arrays.h"
 #include "sinks.h"
 
-enum { ARRAY_MOST = 512 /* bytes of an array's entries */ };
+enum { ARRAY_MOST = 512 /* bytes of an array's zip entries */ };
 
 struct npz_options {
     int64_t level;

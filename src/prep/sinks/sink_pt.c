@@ -1,8 +1,8 @@
-/* sink_pt.c: .pt files, which torch.load reads (weights_only=True): a dict of tensors (sink_arrays.h). */
+/* sink_pt.c: writes .pt files for torch.load (weights_only=True): a dict of tensors (sink_arrays.h). */
 #include "sink_arrays.h"
 #include "sinks.h"
 
-enum { ARRAY_MOST = 768 /* bytes of an array's entries */ };
+enum { ARRAY_MOST = 768 /* bytes of an array's zip and pickle entries */ };
 
 static stk_status pt_check(const stki_sink_opts *opts, stk_error *err)
 {

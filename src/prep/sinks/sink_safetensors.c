@@ -1,9 +1,9 @@
-/* sink_safetensors.c: .safetensors files: a tensor an array (sink_arrays.h). */
+/* sink_safetensors.c: writes .safetensors files with one tensor per array (sink_arrays.h). */
 #include "sink_arrays.h"
 #include "sink_common.h"
 #include "sinks.h"
 
-enum { ARRAY_MOST = 512 /* bytes of an array's entries */ };
+enum { ARRAY_MOST = 512 /* bytes of an array's header entry */ };
 #include <string.h>
 
 static stk_status safetensors_check(const stki_sink_opts *opts, stk_error *err)

@@ -1,10 +1,10 @@
-/* sink_tar.c: tar archives of samples in the way of WebDataset (tar_write.h). A row is a sample whose key is its
- * position in the job's order, nine digits or more; each field is a file of it.
+/* sink_tar.c: writes tar archives of samples for WebDataset (tar_write.h). A row is a sample whose key is its position
+ * in the job's order with at least nine digits; each field is a file of the sample.
  *
- * What a field's files hold goes by the last part of their extension: cls, txt and json of whole and real numbers are
- * text; npy is an .npy file of the row's own shape; all else is the row's bytes as they are. Without an extension of
- * the job's, image files are jpg or png, whole numbers cls, other arrays (pixels too) npy, documents txt, json or bin,
- * as their source says, and bytes bin. Fields that would so share an extension get their names before it: "left.npy",
+ * The content of a field's files depends on the last part of their extension: cls, txt and json of numbers are text;
+ * npy is an .npy file of the row's own shape; all others are the row's bytes. The default extension is jpg or png for
+ * image files, cls for integers, npy for other arrays (including pixels), txt, json or bin for documents, depending on
+ * their source, and bin for bytes. Fields that would share a default extension get their name as a prefix: "left.npy",
  * "right.npy". */
 #include "allocate.h"
 #include "cast.h"
@@ -22,8 +22,8 @@ enum form { FORM_BYTES, FORM_NPY, FORM_WHOLE, FORM_REAL };
 
 struct tar_field {
     enum form form;
-    char *extension; /* NULL: by the kind of each image */
-    char *prefix;    /* then: "" or "NAME." */
+    char *extension; /* NULL: depends on the kind of each image */
+    char *prefix;    /* used with NULL: "" or "NAME." */
     stki_cast cast;  /* of numbers, to i64, u64 or f64 */
 };
 
@@ -57,7 +57,7 @@ static bool is_number(const stki_sink_field *field)
     return field->kind == STKI_SINK_ARRAY && field->ndim == 0 && (is_whole(field->dtype) || is_real(field->dtype));
 }
 
-/* What a field has unless the job says another. NULL: an image, whose values say what they are. */
+/* The default extension of a field; NULL: an image, for which it depends on the value. */
 static const char *usual_extension(const stki_sink_field *field)
 {
     if (field->kind == STKI_SINK_IMAGE)
@@ -90,7 +90,7 @@ static enum form form_of(const stki_sink_field *field, const char *extension)
     return !strcmp(part, "npy") && field->kind != STKI_SINK_BYTES ? FORM_NPY : FORM_BYTES;
 }
 
-/* Does another field that says nothing either have the same one? */
+/* Whether another field has the same extension as the default of this one. */
 static bool is_shared(const stki_sink_opts *opts, int index)
 {
     const char *own = usual_extension(&opts->fields[index]), *other;
@@ -139,7 +139,7 @@ static stk_status choose(const stki_sink_opts *opts, int index, struct tar_field
     return STK_OK;
 }
 
-/* The extensions a field may have, one after the other; NULL: no more. */
+/* The n-th extension that the field's files may have; NULL: no more. */
 static const char *possible(const struct tar_field *field, int n, char *buffer, size_t size)
 {
     static const char *const images[] = {"jpg", "png", "npy"};
@@ -168,7 +168,7 @@ static const char *image_extension(enum stki_encoding encoding)
     return encoding == STKI_JPEG ? "jpg" : encoding == STKI_PNG ? "png" : "npy";
 }
 
-/* Does the extension say that of an image? Others than those of images say nothing. */
+/* Whether the extension is compatible with the encoding. Only extensions of images are checked. */
 static bool fits(const char *extension, enum stki_encoding encoding)
 {
     const char *part = last_part(extension);
@@ -178,7 +178,7 @@ static bool fits(const char *extension, enum stki_encoding encoding)
            !strcmp(part, image_extension(encoding)) || (jpeg && encoding == STKI_JPEG);
 }
 
-/* The extension of the job against what the images will be, as far as that is known. */
+/* Checks the job's extension against the kind of images, as far as it is known in advance. */
 static stk_status check_images(const stki_sink_opts *opts, const stki_sink_field *field, const char *extension,
                                stk_error *err)
 {
@@ -258,7 +258,7 @@ static stk_status tar_check(const stki_sink_opts *opts, stk_error *err)
     return status;
 }
 
-/* ---- one value ---- */
+/* ---- values ---- */
 
 static void shape_of(const stki_sink_field *field, const stki_sink_value *v, int64_t shape[STK_MAX_DIMS])
 {
@@ -279,7 +279,7 @@ static stk_status npy_form(const stki_sink_opts *opts, const stki_sink_field *fi
                               shape + 1, field->alias, err);
 }
 
-/* FFCV ends a JSON text with a NUL, a file does not. */
+/* Without the NUL at the end of JSON texts from FFCV. */
 static int64_t bytes_of(const stki_sink_value *v, const char *extension)
 {
     const bool nul =
@@ -306,7 +306,7 @@ static int64_t digits(int64_t number)
     return count < 9 ? 9 : count;
 }
 
-/* The name of a field's member: the key of row `row`, a dot, the extension, with the field's name before it where that
+/* The length of a member's name: the key of row `row`, a dot, and the extension, prefixed with the field's name if it
  * is shared. */
 static int64_t name_bytes(const stki_sink_opts *opts, int index, const char *extension, int64_t row, bool *ascii)
 {
@@ -339,7 +339,7 @@ static int64_t member_bytes(const stki_sink_opts *opts, int index, const stki_si
         size = v->bytes ? bytes_of(v, extension) : size;
         break;
     default:
-        size = 1; /* digits of a number: a block */
+        size = 1; /* a number takes one block */
     }
     row = name_bytes(opts, index, extension, row, &ascii);
     return stki_tar_member_bytes(row, ascii, size < INT64_MAX / 4 ? size : INT64_MAX / 4);
@@ -404,7 +404,7 @@ static stk_status put_npy(struct tar_sink *t, const char *key, const char *exten
     return put_file(t, key, extension, header, form.header_bytes, v->bytes, v->size, true, err);
 }
 
-/* An extension that the job says and the image is not. */
+/* Rejects an image that does not match the job's extension. */
 static stk_status check_image_of_row(const struct tar_sink *t, int64_t row, const stki_sink_field *field,
                                      const char *extension, enum stki_encoding encoding, stk_error *err)
 {
@@ -467,7 +467,7 @@ static stk_status tar_append(stki_sink *sink, const stki_sink_value *values, int
     return stki_sink_took(&t->common, rows, status);
 }
 
-/* ---- the table ---- */
+/* ---- sink operations ---- */
 
 static stk_status open_file(struct tar_sink *t, const json_t *mark, stk_error *err)
 {

@@ -1,5 +1,5 @@
-/* sink_tokens.c: token files of llm.c, raw ones (nanoGPT), and Megatron's pairs (tokens_write.h). One field; every row
- * is a document, or a piece of fixed length. */
+/* sink_tokens.c: writes token files of llm.c, raw ones (nanoGPT) and Megatron's pairs (tokens_write.h). There is one
+ * field; every row is a document or a piece of fixed length. */
 #include "allocate.h"
 #include "error.h"
 #include "sink_common.h"
@@ -25,7 +25,7 @@ struct tokens_sink {
     stki_sink_common common; /* first member */
     stk_tokens_format format;
     stk_tokens_writer *writer;     /* NULL: finished */
-    char *final[2], *temporary[2]; /* of the tokens, of the index */
+    char *final[2], *temporary[2]; /* paths of tokens and index */
     char *lengths;
     int64_t bytes[2];
 };
@@ -55,7 +55,7 @@ static stk_status tokens_check(const stki_sink_opts *opts, stk_error *err)
     return stki_tokens_check(opts->path, format_of(opts), field->dtype, err);
 }
 
-/* A document of Megatron's has its length, its place and its number in the index. */
+/* For Megatron, each document has its length, offset and number in the index. */
 static int64_t tokens_measure(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count,
                               stki_sink_size *size)
 {
@@ -203,7 +203,7 @@ static int tokens_files(const stki_sink *sink, stki_sink_file *out, int room)
     return count;
 }
 
-/* Those of raw files, too, which come first where no format is said. */
+/* The extension is also that of raw files, which are the default for it. */
 static const char *const endings[] = {".bin", NULL};
 
 const stki_sink_ops stki_sink_tokens = {

@@ -1,4 +1,4 @@
-/* sinks.c: which formats a preparation job can write; a line each. */
+/* sinks.c: the table of formats that a preparation job can write, one line each. */
 #include "sinks.h"
 #include "error.h"
 #include <string.h>
@@ -32,7 +32,7 @@ static bool has_ending(const stki_sink_ops *sink, const char *path)
     return false;
 }
 
-/* "npy, raw, …" */
+/* Lists the names: "npy, raw, …". */
 static const char *names(char *buffer, size_t size)
 {
     size_t used = 0;
@@ -43,7 +43,7 @@ static const char *names(char *buffer, size_t size)
     return buffer;
 }
 
-/* An ending that is another format's, and not this one's: readers go by it, and so do people. */
+/* Rejects an extension that belongs to another format, because readers and users rely on it. */
 static stk_status check_ending(const stki_sink_ops *sink, const char *path, stk_error *err)
 {
     const char *slash = path ? strrchr(path, '/') : NULL, *name = slash ? slash + 1 : path;

@@ -10,7 +10,7 @@ const char *const stki_calibration_words[] = {"minmax", "percentile", "mse", NUL
 
 /* ---- percentiles ---- */
 
-/* Element k of the sorted ones. Elements of a bin are taken to lie evenly in it. */
+/* Element k in sorted order. The elements of a bin are assumed to be evenly spaced. */
 static double element(const stki_bins *bins, int64_t k, double min, double max)
 {
     int64_t before = 0, i = 0;
@@ -24,7 +24,7 @@ static double element(const stki_bins *bins, int64_t k, double min, double max)
     return at < min ? min : at > max ? max : at;
 }
 
-/* The element at `place` (of [0, total - 1]) of the sorted ones, linear between neighbours and inside a bin. */
+/* The quantile at `place` in [0, total - 1], linearly interpolated between neighbors and inside a bin. */
 static double value_at(const stki_bins *bins, double place, double min, double max)
 {
     const int64_t k = (int64_t)place, last = bins->total - 1;
@@ -47,7 +47,7 @@ static int by_middle(const void *a, const void *b)
     return p->middle < q->middle ? -1 : p->middle > q->middle;
 }
 
-/* The bins of the magnitudes. */
+/* Computes the bins of the absolute values. */
 static stk_status fold(const stki_bins *bins, stki_bins *out, stk_error *err)
 {
     *out = (stki_bins){.count = bins->count, .total = bins->total};
@@ -94,12 +94,12 @@ static stk_status percentile(const stki_calibrate_opts *opts, const stki_bins *b
 typedef struct search {
     const stki_calibrate_opts *opts;
     const stki_bins *bins;
-    double min, max; /* of the elements */
+    double min, max; /* range of the elements */
     double best_error;
     stki_qrange best;
 } search;
 
-/* The sum of squared errors of the bins' middles, in order. */
+/* The sum of squared errors of the bin centers, in a fixed order. */
 static double error_of(const search *s, stki_qrange range)
 {
     const double low = (double)stki_quant_min(s->opts->qdtype), high = (double)stki_quant_max(s->opts->qdtype);
@@ -121,7 +121,7 @@ static double error_of(const search *s, stki_qrange range)
     return sum;
 }
 
-/* The first of equals stays: candidates come from the widest on. */
+/* Keeps the best range; of equally good ones the first, because candidates are tried from the widest on. */
 static void try_range(search *s, stki_qrange range)
 {
     const double error = error_of(s, range);
@@ -134,7 +134,7 @@ static void try_range(search *s, stki_qrange range)
 
 enum { COARSE = 160, PER_OCTAVE = 16, FINE = 32 };
 
-/* 2^(-j/16): spelled out, since libraries differ in the last bit. */
+/* 2^(-j/16), from a table, because math libraries differ in the last bit. */
 static double factor_of(int j)
 {
     static const double inside[PER_OCTAVE] = {
@@ -146,8 +146,8 @@ static double factor_of(int j)
     return ldexp(inside[j % PER_OCTAVE], -(j / PER_OCTAVE));
 }
 
-/* Shrinks the best range's chosen ends: by factors 2^(-j/16) of where they begin, 160 of them, then in 32 equal steps
- * between the neighbours of the best factor. */
+/* Shrinks the chosen ends of the best range: by 160 factors 2^(-j/16), then in 32 equal steps between the neighbors of
+ * the best factor. */
 static void shrink(search *s, bool low, bool high)
 {
     const stki_qrange from = s->best;

@@ -17,7 +17,7 @@ bool stki_counts_are_exact(stk_dtype dtype)
     return stk_dtype_size(dtype) <= 2;
 }
 
-/* Finer bins for few channels, so that memory stays in proportion. */
+/* Fewer channels get finer bins, which limits memory. */
 static int fraction_bits(int64_t channels)
 {
     return channels <= 16 ? 10 : channels <= 256 ? 8 : 7;
@@ -91,7 +91,7 @@ stk_status stki_counts_page(stki_counts *counts, int64_t channel, int page, uint
     return STK_OK;
 }
 
-/* The loops: `KEY` is the element's page and bin in one number. */
+/* The counting loop: `KEY` combines the element's page and bin. */
 #define COUNT(type, KEY)                                                                 \
     do {                                                                                 \
         const type *at = x;                                                              \
@@ -276,7 +276,7 @@ static double value_of(stk_dtype dtype, unsigned key)
     }
 }
 
-/* Where the values of that sign, exponent and fraction begin. */
+/* The lower edge of the values with this sign, exponent and fraction. */
 static double edge(stk_dtype dtype, uint64_t key, int bits)
 {
     double x;
@@ -302,7 +302,7 @@ static void set_bin(const stki_counts *counts, uint64_t key, uint64_t count, stk
         bin.low = negative ? end : start;
         bin.high = negative ? start : end;
         bin.middle = isfinite(end) ? start + (end - start) / 2 : start;
-        if (!isfinite(end)) /* the last bin below infinity */
+        if (!isfinite(end)) /* the last bin before infinity */
             bin.low = negative ? -DBL_MAX : bin.low, bin.high = negative ? bin.high : DBL_MAX;
     }
     if (isnan(bin.middle)) {
@@ -322,7 +322,7 @@ static int by_value(const void *a, const void *b)
     return p->middle < q->middle ? -1 : p->middle > q->middle;
 }
 
-/* One entry for equal values: 0 and -0. */
+/* Merges bins with equal values: 0 and -0. */
 static void join_equal(stki_bins *bins)
 {
     int64_t kept = 0;

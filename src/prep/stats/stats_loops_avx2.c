@@ -1,4 +1,4 @@
-/* stats_loops_avx2.c: the loops of statistics for AVX2. */
+/* stats_loops_avx2.c: the statistics loops for AVX2. */
 #include "vector_avx2.h"
 
 #define STKI_VECTORS

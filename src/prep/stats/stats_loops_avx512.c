@@ -1,4 +1,4 @@
-/* stats_loops_avx512.c: the loops of statistics for AVX-512. */
+/* stats_loops_avx512.c: the statistics loops for AVX-512. */
 #include "vector_avx512.h"
 
 #define STKI_VECTORS

@@ -1,4 +1,4 @@
-/* stats_loops_ref.c: the loops of statistics for any processor, and which ones to take. */
+/* stats_loops_ref.c: the statistics loops for any processor, and the choice of loops at run time. */
 #include "stats_loops_body.h"
 
 const stki_stats_loops stki_stats_loops_ref = STKI_STATS_BODY;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Squares of f64 beyond these would run over or under; such a run is taken times 2^-600 or 2^600. */
+/* Squares of f64 beyond these would overflow or underflow; such runs are scaled by 2^-600 or 2^600. */
 static const double too_large = 0x1p500, too_small = 0x1p-400;
 enum { RESCALE = 600, PIVOT_ELEMENTS = 16 };
 
@@ -22,7 +22,7 @@ static void widen_whole(stki_moments *moments, stki_i128 least, stki_i128 most)
 
 /* ---- floats ---- */
 
-/* The finite elements, side by side. */
+/* Copies the finite elements to contiguous memory and counts the others. */
 #define KEEP_FINITE(type)                       \
     do {                                        \
         const stki_##type *at = x;              \
@@ -49,7 +49,8 @@ static int64_t keep_finite(stki_moments *moments, stk_dtype dtype, const void *x
     return kept;
 }
 
-/* A run of finite elements that are about `pivot` * 2^exponent, and off from it by `sum` and `square` in all. */
+/* Adds a run of finite elements near `pivot` * 2^exponent; `look` has the sum and the sum of squares of their
+ * deviations from it. */
 static void add_run(stki_moments *moments, int64_t n, double pivot, const stki_run_look *look, int exponent)
 {
     int place, sum_place;
@@ -62,7 +63,7 @@ static void add_run(stki_moments *moments, int64_t n, double pivot, const stki_r
     stki_exact_add(&moments->squares, look->square, 2 * exponent);
 }
 
-/* Something amid the elements: the mean of the first few. */
+/* A value near the elements: the mean of the first few. */
 static double pivot_of(stk_dtype dtype, const void *x, int64_t n, double scale)
 {
     const stki_f32 *singles = x;
@@ -76,7 +77,7 @@ static double pivot_of(stk_dtype dtype, const void *x, int64_t n, double scale)
     return isfinite(sum) ? sum : 0;
 }
 
-/* Returns the pivot. */
+/* Computes `look` around a pivot, which is returned. */
 static double look_at(const stki_stats_loops *loops, stk_dtype dtype, const void *x, int64_t n, double scale,
                       stki_run_look *look)
 {
@@ -116,9 +117,9 @@ static void add_floats(stki_moments *moments, const stki_stats_loops *loops, stk
     add_run(moments, n, pivot, &look, exponent);
 }
 
-/* ---- whole numbers ---- */
+/* ---- integers ---- */
 
-/* Squares of 64 bits: their upper and lower halves apart, so that neither runs over. */
+/* Squares of 64-bit integers: upper and lower halves are summed separately, so that neither overflows. */
 #define ADD_64(type, wide)                                                       \
     do {                                                                         \
         const stki_##type *at = x;                                               \
@@ -186,7 +187,8 @@ void stki_moments_add_value(stki_moments *moments, double value, int64_t count)
     moments->count += count;
     moments->zeros += value == 0 ? count : 0;
     whole = stki_exact_split(value, &place);
-    for (; whole && !(whole & 1); place++) /* of 16 bits, so that its square times the count has room */
+    for (; whole && !(whole & 1);
+         place++) /* limited to 16 bits, so that its square times the count does not overflow */
         whole /= 2;
     stki_exact_add_whole(&moments->sum, (stki_i128)whole * count, place);
     stki_exact_add_whole(&moments->squares, (stki_i128)(whole * whole) * count, 2 * place);
@@ -207,8 +209,8 @@ void stki_moments_merge(stki_moments *into, const stki_moments *from)
     stki_exact_merge(&into->squares, &from->squares);
 }
 
-/* Σ (x - m)^2 = squares - 2 m sum + count m^2 exactly, m being the mean as a double; what m is off from the mean, d,
- * has brought in count d^2, which is (sum - count m)^2 / count. */
+/* Σ (x - m)^2 = squares - 2 m sum + count m^2 is exact for the mean rounded to double, m. The rounding error d adds
+ * count d^2, which is (sum - count m)^2 / count and is subtracted. */
 static stki_exact spread_around(const stki_moments *moments, double mean)
 {
     stki_exact total = moments->squares, rest = moments->sum, count = {{0}, 0}, product = {{0}, 0};
@@ -226,7 +228,8 @@ static stki_exact spread_around(const stki_moments *moments, double mean)
     return total;
 }
 
-/* By way of exponents of their own, since sums and squares may be no doubles where their quotients and roots are. */
+/* Divides mantissas and exponents separately, because sums and squares may exceed the range of double although their
+ * quotients and roots do not. */
 static double divide(const stki_exact *sum, int64_t count)
 {
     int exponent;

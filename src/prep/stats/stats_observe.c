@@ -1,5 +1,5 @@
-/* stats_observe.c: statistics as observers of a job (observe.h): one for each field that `stats` names. Rows of a block
- * of statistics (stats_tally.h) that do not come side by side in one call are put behind one another first. */
+/* stats_observe.c: statistics as observers of a job (observe.h), one for each field in `stats`. Rows of a statistics
+ * block (stats_tally.h) that are not contiguous in one call are first copied together. */
 #include "allocate.h"
 #include "error.h"
 #include "nearest_word.h"
@@ -17,7 +17,7 @@ typedef struct stats_observer {
 
 struct stki_seen {
     stki_tally *tally;
-    stki_bytes waiting; /* rows of `block` that may go on in the next call */
+    stki_bytes waiting; /* rows of `block`, which may continue in the next call */
     int64_t block, waiting_rows;
 };
 
@@ -95,7 +95,7 @@ static stk_status wait_for_more(stki_seen *seen, const stki_row *rows, int64_t c
     return STK_OK;
 }
 
-/* The rows from `rows` on that belong to one block; `adjacent`: they lie one behind the other. */
+/* Number of rows from `rows` on that belong to one block; `adjacent`: they are contiguous. */
 static int64_t group(const stats_observer *o, const stki_row *rows, int64_t count, int64_t *bytes, bool *adjacent)
 {
     const int64_t block = rows[0].position / o->form.block_rows;
@@ -173,7 +173,7 @@ static stk_status merge(const stki_observer *observer, stki_seen *into, const st
     return status == STK_OK ? add_waiting(o, into->tally, next, err) : status;
 }
 
-/* All that was seen, the rows that wait too. */
+/* Merges all observations, including pending rows. */
 static stk_status whole_of(const stats_observer *o, const stki_seen *seen, stki_tally **out, stk_error *err)
 {
     stk_status status = stki_tally_create(&o->form, stki_isa(), out, err);
@@ -288,7 +288,7 @@ static const stki_observer_ops ops = {
     .destroy = destroy,
 };
 
-/* ---- from the section `stats` ---- */
+/* ---- the section `stats` ---- */
 
 static stk_status create(const stki_node *map, const stki_sink_field *field, int index, stki_observer **out,
                          stk_error *err)

@@ -109,7 +109,7 @@ stk_qscheme stki_stats_scheme(const stki_stats_opts *opts)
                                                                                   : STK_QUANT_AFFINE;
 }
 
-/* ---- a field's form ---- */
+/* ---- fields ---- */
 
 static int64_t product(const int64_t *shape, int from, int to)
 {
@@ -127,7 +127,7 @@ static stk_status fail(const stki_node *map, stk_error *err, const char *field, 
     return stki_fail(err, STK_E_CONFIG, "statistics of field %s: %s", field, what);
 }
 
-/* The axis of channels; -1: there is none. Of images in shapes of their own it must be the last one, and known. */
+/* The channel axis; -1: none. For images with their own shapes it must be the last one, with known size. */
 static int channel_axis(const stki_sink_field *field)
 {
     if (field->kind == STKI_SINK_IMAGE)
@@ -140,7 +140,8 @@ stk_status stki_stats_form(const stki_stats_opts *opts, const stki_sink_field *f
 {
     const int axis = channel_axis(field);
     const bool varying = field->kind != STKI_SINK_ARRAY,
-               channels = opts->per != STKI_PER_TENSOR && axis >= 0 && field->shape[axis] > 0; /* of none: as of one */
+               channels = opts->per != STKI_PER_TENSOR && axis >= 0 &&
+                          field->shape[axis] > 0; /* without an axis: one channel */
 
     *out = (stki_tally_form){.dtype = field->dtype,
                              .channels = 1,

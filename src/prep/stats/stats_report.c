@@ -1,5 +1,5 @@
-/* stats_report.c: a tally as what NAME.stats.json says (docs/reference/statistics.md has the format). Keys stand in a
- * fixed order, and lists hold an entry a channel where results are by channel. */
+/* stats_report.c: converts a tally to the content of NAME.stats.json (format in docs/reference/statistics.md). The
+ * order of keys is fixed; lists have one entry per channel if results are per channel. */
 #include "allocate.h"
 #include "error.h"
 #include "float_control.h"
@@ -109,13 +109,13 @@ static void say_numbers(report *r)
 
 /* ---- histograms ---- */
 
-/* The bin of `count` equal ones from low to high that x falls into, the last one closed, as numpy.histogram has it. */
+/* The bin of x among `count` equal bins from low to high, of which the last is closed, as in numpy.histogram. */
 static int64_t place_of(double x, double low, double high, int64_t count)
 {
     const double place = (x - low) / (high - low) * (double)count;
     int64_t at;
 
-    if (!(high > low) || !(place > 0)) /* all alike, or the range is none that doubles have */
+    if (!(high > low) || !(place > 0)) /* all values are equal, or the range overflows double */
         return 0;
     at = place >= (double)count ? count - 1 : (int64_t)place;
     if (at > 0 && x < low + (double)at * ((high - low) / (double)count))
@@ -245,9 +245,9 @@ static stk_status calibrate_one(report *r, int method, int64_t at, int64_t chann
     stk_status status = STK_OK;
 
     out->error[at] = (double)NAN;
-    if (n->count && !r->tally->counts.page_of) { /* the extremes are all there is, and all it takes */
+    if (n->count && !r->tally->counts.page_of) { /* only the extremes were counted, which is sufficient */
         range = (stki_qrange){n->min, n->max};
-    } else if (n->count) { /* a channel without an element has the range of zeros */
+    } else if (n->count) { /* a channel without elements has the range [0, 0] */
         status = stki_counts_bins(&r->tally->counts, channel, &bins, r->err);
         if (status == STK_OK)
             status = stki_calibrate(&opts, &bins, n->min, n->max, &range, &out->error[at], r->err);
@@ -273,7 +273,7 @@ static json_t *numbers_of(report *r, const double *values, int64_t count, bool l
     return array;
 }
 
-/* One zero point where all are the same: that is what loaders take. */
+/* A single zero point if all are equal, which is what loaders accept. */
 static json_t *zeros_of(report *r, const int64_t *zero, int64_t count)
 {
     bool same = true;
@@ -346,7 +346,7 @@ static void say_calibration(report *r)
     set(r, r->map, "quantize", quantize);
 }
 
-/* ---- the whole ---- */
+/* ---- whole report ---- */
 
 static void collect(report *r)
 {

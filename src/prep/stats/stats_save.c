@@ -1,15 +1,16 @@
-/* stats_save.c: tallies as bytes. Numbers of 7 bits a byte, the lowest first, the top bit of all but the last set:
+/* stats_save.c: serializes tallies. Numbers are LEB128 (7 bits per byte, lowest first, top bit set in all but the
+ * last):
  *
  *     "STKT" 1  dtype  flags  channels  rows
- *     channels times (where moments are kept): moments
- *     counts (where values are counted), lengths' moments and counts (where rows differ), classes
- *     8 bytes: XXH3 of all before
+ *     moments, once per channel (if moments are kept)
+ *     counts (if values are counted), moments and counts of lengths (if rows vary), classes
+ *     8 bytes: XXH3 of all bytes before
  *
  *     moments   count nan infinite[2] zeros, min max (8 bytes each), least most (16 each), sum, squares
- *     sum       sign, first digit, digits, that many times 4 bytes
- *     counts    for each channel: pages; for each page: its number, bins that hold something, and for each the distance
- *               from the one before and the count
- *     classes   how many; for each the difference from the one before, its sign in the lowest bit, and the count
+ *     sum       sign, first digit, number of digits, 4 bytes per digit
+ *     counts    per channel: number of pages; per page: its number, its number of non-empty bins, and for each bin the
+ *               distance from the previous one and the count
+ *     classes   their number; for each the difference from the previous one (zigzag encoded) and the count
  */
 #include "allocate.h"
 #include "digest.h"
@@ -188,13 +189,13 @@ stk_status stki_tally_save(stki_tally *tally, const stki_tally_form *form, char 
 
 /* ---- reading ---- */
 
-/* Counts are bounded so that sums of them, and sums of what several files hold, cannot run over. */
+/* Limit on counts, so that sums of the counts of several files cannot overflow. */
 #define MOST_COUNTED (INT64_C(1) << 56)
 
 typedef struct reader {
     const uint8_t *at, *end;
     bool failed;
-    int64_t counted; /* of the part that is being read */
+    int64_t counted; /* counts of the current part so far */
 } reader;
 
 static void get(reader *r, void *out, int64_t size)
@@ -224,7 +225,7 @@ static uint64_t get_number(reader *r)
     return 0;
 }
 
-/* Below `end`. */
+/* Reads a number below `end`. */
 static int64_t get_below(reader *r, int64_t end)
 {
     const uint64_t number = get_number(r);
@@ -233,7 +234,7 @@ static int64_t get_below(reader *r, int64_t end)
     return r->failed ? 0 : (int64_t)number;
 }
 
-/* A count, which with all before it is below the bound. */
+/* Reads a count; the running total must stay below the limit. */
 static int64_t get_count(reader *r)
 {
     const int64_t count = get_below(r, MOST_COUNTED - r->counted);

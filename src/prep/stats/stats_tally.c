@@ -154,7 +154,7 @@ static stk_status add_classes(stki_tally *tally, const stki_tally_form *form, co
     return status;
 }
 
-/* n adjacent elements of one channel. */
+/* Adds n contiguous elements of one channel. */
 static stk_status add_run(stki_tally *tally, const stki_tally_form *form, int64_t channel, const void *x, int64_t n,
                           stk_error *err)
 {
@@ -168,7 +168,8 @@ static stk_status add_run(stki_tally *tally, const stki_tally_form *form, int64_
     return STK_OK;
 }
 
-/* Elements [start, start + n) of a channel, which lie `inner` at a time: in place, or side by side in `gathered`. */
+/* Elements [start, start + n) of a channel, which is stored in runs of `inner` elements: in place if contiguous,
+ * otherwise copied to `gathered`. */
 static const char *run_of(const stki_tally *tally, const stki_tally_form *form, const char *data, int64_t channel,
                           int64_t start, int64_t n)
 {
@@ -243,7 +244,7 @@ stk_status stki_tally_merge(stki_tally *into, const stki_tally_form *form, const
     return status == STK_OK ? stki_values_merge(&into->values, &from->values, err) : status;
 }
 
-/* ---- what it comes to ---- */
+/* ---- results ---- */
 
 static stk_status from_counts(const stki_tally *tally, const stki_tally_form *form, int64_t channel,
                               stki_moments *moments, stk_error *err)
