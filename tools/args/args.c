@@ -32,7 +32,7 @@ static stk_status apply(const struct arg_option *option, void *owner, const char
     return option->take ? option->take(owner, value, err) : STK_OK;
 }
 
-/* Is the value one that the option can have, after those it has had? */
+/* Checks a value against the option's choices and the values given before. */
 static stk_status check_value(const struct arg_option *option, const char *value, const char **given, stk_error *err)
 {
     if (!option->value)
@@ -45,7 +45,7 @@ static stk_status check_value(const struct arg_option *option, const char *value
     return STK_OK;
 }
 
-/* The option at argv[*at]; moves *at on to the value if that is a word of its own. */
+/* Reads the option at argv[*at]; advances *at if the value is a separate word. */
 static stk_status read_option(int argc, char **argv, int *at, const struct arg_option *options, int count, void *owner,
                               const char **given, stk_error *err)
 {

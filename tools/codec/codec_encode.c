@@ -1,4 +1,4 @@
-/* codec_encode.c: the library's own encoder, which is not part of its public face. */
+/* codec_encode.c: the library's JPEG encoder, which is not public. */
 #include "codec_encode.h"
 #include "allocate.h"
 #include "jpeg_encode.h"

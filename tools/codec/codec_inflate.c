@@ -1,5 +1,5 @@
-/* codec_inflate.c: libdeflate by itself on the chunks of an HDF5 data set, taken from all over it. Shuffling and
- * checksums, which stoker undoes too, are left as they are: this is the part that no loader can do without. */
+/* codec_inflate.c: measures libdeflate alone on chunks from all over an HDF5 data set. Shuffling and checksums, which
+ * stoker also undoes, are excluded: this is the part that every loader has to do. */
 #include "codec_run.h"
 #include "error.h"
 #include "file.h"
@@ -46,7 +46,7 @@ static void end(void *state)
 
 static const struct codec_kind deflate_kind = {begin, unpack, end};
 
-/* Deflate is there, and it is what the stored bytes were written by last. */
+/* Whether deflate is the last filter of the pipeline. */
 static bool is_deflated(const stki_hdf5_pipeline *pipeline)
 {
     return pipeline->count > 0 && pipeline->filters[pipeline->count - 1].id == STKI_HDF5_DEFLATE;
@@ -84,7 +84,7 @@ static stk_status collect(const struct codec_ask *ask, const stki_hdf5_chunks *c
          i += step) {
         const stki_hdf5_chunk *chunk = &chunks->table.chunks[i];
         if (chunk->mask != 0)
-            continue; /* some filter was skipped for it */
+            continue; /* a filter was skipped for this chunk */
         unpacked += chunks->grid.chunk_bytes;
         status = add_chunk(file, &chunks->grid, chunk, items, err);
     }
@@ -94,7 +94,7 @@ static stk_status collect(const struct codec_ask *ask, const stki_hdf5_chunks *c
     return status;
 }
 
-/* Samples lie along axis 0: a chunk holds some of each of its rows. */
+/* Samples are along axis 0: a chunk has a part of each of its rows. */
 static double samples_a_chunk(const stki_hdf5_grid *grid)
 {
     double samples = (double)grid->chunk[0];
@@ -127,7 +127,7 @@ static stk_status measure(stki_hdf5_dataset *dataset, const struct codec_ask *as
     return status;
 }
 
-/* The data set of that name; where there is none, the only one of the file, as a field has it. */
+/* Opens the data set of that name or, without a name, the only one of the file, as for a field. */
 static stk_status open_dataset(stki_hdf5_file *file, const char *path, const char *name, stki_hdf5_dataset **out,
                                stk_error *err)
 {

@@ -1,5 +1,5 @@
-/* codec_jpeg.c: libjpeg-turbo by itself: one decompressor a thread that is used again, whole images to RGB. The bytes
- * come from a loader that hands them out as they stand in the files. */
+/* codec_jpeg.c: measures libjpeg-turbo alone: one reused decompressor per thread decodes whole images to RGB. The
+ * encoded bytes come from a loader. */
 #include "codec_run.h"
 #include "error.h"
 #include <setjmp.h>
@@ -72,7 +72,7 @@ static void end(void *state)
     free(decoder);
 }
 
-/* `to` NULL: the size alone, into *unpacked. */
+/* `to` NULL: only stores the size in *unpacked. */
 static bool decode(struct decoder *decoder, const void *bytes, int64_t count, unsigned char *to, int64_t *unpacked)
 {
     if (setjmp(decoder->leave)) {
@@ -112,7 +112,7 @@ static bool unpack(void *state, const struct codec_item *item, void *to)
 
 static const struct codec_kind jpeg_kind = {begin, unpack, end};
 
-/* A loader of the bytes alone, in random order, so that few of them stand for all. */
+/* Opens a loader of the encoded bytes, in random order, so that a few images are representative. */
 static stk_status open_bytes(const struct codec_ask *ask, stk_loader **out, stk_error *err)
 {
     stk_field_opts field = STK_FIELD_OPTS_INIT;

@@ -1,5 +1,5 @@
-/* live_line.c: see live_line.h. The environment is asked as no-color.org and terminfo have it: an empty variable is
- * none. */
+/* live_line.c: see live_line.h. Environment variables follow no-color.org and terminfo: an empty variable counts as
+ * unset. */
 #include "live_line.h"
 #include <math.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ int live_columns(void)
     return window.ws_col;
 }
 
-/* The last column stays free: some terminals begin a new line as soon as it is written. */
+/* Leaves the last column free, because some terminals start a new line when it is written. */
 void live_line_draw(const char *text, int columns, bool colour)
 {
     fprintf(stderr, "\r%s%.*s%s\033[K", colour ? "\033[36m" : "", columns > 1 ? columns - 1 : 0, text,

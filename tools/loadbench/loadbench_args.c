@@ -1,4 +1,4 @@
-/* loadbench_args.c: the command line. One table names the options; --help and the "did you mean" come from it. */
+/* loadbench_args.c: the command line. --help and "did you mean" are generated from a single table of options. */
 #include "loadbench_args.h"
 #include "allocate.h"
 #include "args.h"
@@ -27,7 +27,7 @@ static stk_status take_digest(void *owner, const char *value, stk_error *err)
     return STK_OK;
 }
 
-/* The same as --set bench.cache=…: the later one of both wins. */
+/* The same as --set bench.cache=…: the last one wins. */
 static stk_status take_cache(void *owner, const char *value, stk_error *err)
 {
     static const char *const sets[] = {"bench.cache=as-is", "bench.cache=warm", "bench.cache=cold"};
@@ -144,8 +144,7 @@ void lb_args_help(FILE *to)
         to);
 }
 
-/* An option that makes something of the result of a run. NULL: none was given. --accelerators has results of its own to
- * require something of. */
+/* Returns an option that uses the result of a run; NULL: none was given. --accelerators has its own requirements. */
 static const char *studied(const struct lb_args *args)
 {
     const bool required = args->require_count > 0 && args->action != LB_ACCELERATORS;

@@ -14,11 +14,11 @@
 #include <stoker/loader.h>
 #include <string.h>
 
-#define SLICE_NS 100000000 /* of waiting: how late a signal may be */
+#define SLICE_NS 100000000 /* longest wait: bounds the delay of a signal */
 
 /* ---- --explain ---- */
 
-/* Bytes of one sample over all fields: read from the files (where all have one size) and written into the batch. */
+/* Bytes of one sample over all fields: read from the files (if all samples have one size) and written to the batch. */
 static stk_status bytes_of_sample(const stk_loader *loader, int64_t *read, int64_t *written, stk_error *err)
 {
     struct lb_effective effective;
@@ -90,10 +90,10 @@ stk_status lb_explain(const struct lb_config *config, FILE *to, stk_error *err)
 
 /* ---- --preview ---- */
 
-/* What undoes a field's arithmetic: x = (y - zero_point - add[c]) / multiply[c]. */
+/* The inverse of a field's arithmetic: x = (y - zero_point - add[c]) / multiply[c]. */
 struct undo {
     const json_t *multiply, *add;
-    double zero_point, largest; /* of the stored dtype: 255 is white; 0: as the values are */
+    double zero_point, largest; /* largest value of the stored dtype (255 is white); 0: scale by the values */
 };
 
 static void undo_init(const struct lb_effective *effective, const stk_field_info *info, struct undo *undo)
@@ -117,7 +117,7 @@ static double undone(const struct undo *undo, double y, int64_t channel)
     return a != 0 ? (y - undo->zero_point - json_real_value(json_array_get(undo->add, c))) / a : 0;
 }
 
-/* One row as u8 pixels, or, where the stored values are no bytes, as the f32 it is. */
+/* Draws one row as u8 pixels or, if the stored values are not bytes, as f32. */
 static stk_status draw_row(struct sheet *sheet, const stk_tensor *row, bool planar, const struct undo *undo,
                            const char *name, int64_t cell, stk_error *err)
 {
@@ -161,7 +161,7 @@ static stk_status draw_row(struct sheet *sheet, const stk_tensor *row, bool plan
     return status;
 }
 
-/* Rows with a layout, or of two axes, which are grey. */
+/* Rows with a layout, or with two axes (gray). */
 static bool has_images(const stk_field_info *info)
 {
     for (int i = 1; i < info->ndim; i++)
@@ -197,7 +197,7 @@ static stk_status draw_field(const struct lb_effective *effective, const stk_bat
     return status;
 }
 
-/* The fields of images share the sheet, field by field, whole lines each. */
+/* Draws all image fields on one sheet, each in its own lines. */
 static stk_status draw_batch(const stk_loader *loader, const struct lb_effective *effective, const stk_batch *batch,
                              const char *path, FILE *to, stk_error *err)
 {
@@ -237,7 +237,7 @@ static stk_status draw_batch(const stk_loader *loader, const struct lb_effective
     return status;
 }
 
-/* As stk_loader_next, but for signals. */
+/* Like stk_loader_next, but interruptible by signals. */
 static stk_status first_batch(stk_loader *loader, int64_t timeout_ns, stk_batch **out, stk_error *err)
 {
     int64_t left = timeout_ns < 0 ? INT64_MAX : timeout_ns;
@@ -253,7 +253,7 @@ static stk_status first_batch(stk_loader *loader, int64_t timeout_ns, stk_batch 
     return status;
 }
 
-/* Before anything is read: the picture can be written, and takes the place of nothing that is read. */
+/* Checks before reading that the picture can be written and does not overwrite an input. */
 static stk_status check_picture(const struct lb_config *config, const char *path, const stk_loader *loader,
                                 struct lb_facts *facts, stk_error *err)
 {

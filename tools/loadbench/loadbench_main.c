@@ -1,15 +1,15 @@
-/* loadbench_main.c: the program. Runs a loader as its config describes it and says what it delivers, what binds it, and
- * how far from the machine's own limit it is.
+/* loadbench_main.c: the program. Runs a loader as configured and reports its throughput, its bottleneck, and how far it
+ * is from the machine's limit.
  *
  *     args     the command line                     look       --explain, --preview
- *     study    a run: measured, judged, reported
+ *     study    a run: measurement, verdict, report
  *
- * and behind them the folders (docs/internals/architecture.md says which may use which):
+ * and the folders (docs/internals/architecture.md has their dependencies):
  *
  *     statistics/ medians, intervals, tables        show/      text and JSON
- *     machine/    what it is measured on, limits    report/    the page of HTML
+ *     machine/    the machine and its limits        report/    the HTML page
  *     measure/    one repeat, and its config        study/     sweeps, tuning, accelerators, comparisons
- *     result/     all repeats, what binds           make/      --make
+ *     result/     all repeats, the bottleneck       make/      --make
  *
  * Exit status: 0 success, 1 the data or the run failed, 2 the command or the config is wrong. */
 #include "loadbench_main.h"
@@ -38,12 +38,12 @@ static void ask_to_stop(int signal_number)
     lb_stop_asked = signal_number;
 }
 
-/* What the process did at signals before. */
+/* The previous signal actions. */
 struct before {
     struct sigaction interrupt, end, too_long;
 };
 
-/* The first signal asks for an orderly end; a second one, of the same kind, ends the program at once. */
+/* The first signal requests an orderly end; a second one of the same kind kills the program. */
 static void catch_signals(struct before *before)
 {
     struct sigaction action = {.sa_handler = ask_to_stop, .sa_flags = (int)(SA_RESTART | SA_RESETHAND)};
@@ -52,11 +52,11 @@ static void catch_signals(struct before *before)
     lb_stop_asked = 0;
     sigaction(SIGINT, &action, &before->interrupt);
     sigaction(SIGTERM, &action, &before->end);
-    action.sa_handler = SIG_IGN; /* a file that may not grow is an error of writing, as a full disk is */
+    action.sa_handler = SIG_IGN; /* exceeding the file size limit is a write error, like a full disk */
     sigaction(SIGXFSZ, &action, &before->too_long);
 }
 
-/* For a process that goes on, as Python does. */
+/* Restores the signal actions for a process that continues, such as Python. */
 static void put_back(const struct before *before)
 {
     sigaction(SIGINT, &before->interrupt, NULL);
@@ -71,13 +71,13 @@ static int complain(const stk_error *err, int code)
     return code;
 }
 
-/* What was printed must also have arrived: a full disk is no fine result. With `output` most of it is written only
- * here, where its errno is still at hand. */
+/* Output must have been written completely: a full disk is a failure. With the buffer `output`, most of it is only
+ * written here, where errno is still available. */
 static char output[256 << 10];
 
 static int finish_output(int code)
 {
-    const bool said = code != EXIT_FINE && ferror(stdout); /* by whoever had more to write than is kept back */
+    const bool said = code != EXIT_FINE && ferror(stdout); /* already reported where the buffer overflowed */
 
     errno = 0;
     if ((fflush(stdout) == 0 && !ferror(stdout)) || said)
@@ -86,7 +86,7 @@ static int finish_output(int code)
     return EXIT_RUN;
 }
 
-/* A run that SIGTERM ended must not look as if it had completed. Ctrl-C counts as success: the user has seen enough. */
+/* A run ended by SIGTERM must not look complete. Ctrl-C counts as success, because the user has seen enough. */
 static int finish_run(int code)
 {
     code = finish_output(code);
@@ -159,7 +159,7 @@ static int use_config(const struct lb_args *args)
     return code;
 }
 
-/* Whatever comes of one config's or many configs' runs. */
+/* Runs one or more configs. */
 static int run(const struct lb_args *args)
 {
     struct lb_study study;
@@ -175,8 +175,8 @@ static int run(const struct lb_args *args)
     return code == EXIT_FINE ? finish_run(code) : finish_output(code);
 }
 
-/* A job whose output nobody takes is told so before it takes its time. The other two, if they are closed, must not be
- * given to the next file that is opened, which would then get our messages. */
+/* Fail early if stdout is closed. Also reserve file descriptors 0 and 2, so that a later open() cannot reuse them and
+ * receive our messages. */
 static bool has_output(void)
 {
     const int flags = fcntl(STDOUT_FILENO, F_GETFL);

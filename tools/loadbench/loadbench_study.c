@@ -1,6 +1,6 @@
-/* loadbench_study.c: see loadbench_study.h. Everything behind the measuring works on the result's JSON, so that a
- * result kept with --format=json can be compared, judged and reported as one just measured. With --format=json what
- * people read goes to stderr, and stdout has the JSON alone. */
+/* loadbench_study.c: see loadbench_study.h. Everything after the measurement works on the result's JSON, so results
+ * kept with --format=json can be compared, judged and reported like new ones. With --format=json, text goes to stderr
+ * and stdout has only the JSON. */
 #include "loadbench_study.h"
 #include "allocate.h"
 #include "error.h"
@@ -23,13 +23,13 @@ static int complain(const stk_error *err)
     return err->status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN;
 }
 
-/* The first failure is the one that counts. */
+/* Returns the exit status of the first failure. */
 static int worse(int code, int other)
 {
     return code != EXIT_FINE ? code : other;
 }
 
-/* The beginning of a result that is whole or not. */
+/* Whether the file starts like a result, complete or not. */
 static bool begins_as_result(const char *path)
 {
     char head[256] = "";
@@ -42,7 +42,7 @@ static bool begins_as_result(const char *path)
     return strstr(head, "\"schema\"") && strstr(head, "\"program\": \"loadbench");
 }
 
-/* A config may be JSON too: a result says what it is. *tree (NULL: not wanted): all of it, if it is whole. */
+/* Recognizes a kept result, because configs may be JSON too. *tree (may be NULL): the parsed file, if complete. */
 static bool read_kept(const char *path, json_t **tree)
 {
     const size_t length = strlen(path);
@@ -64,7 +64,7 @@ bool lb_is_kept_result(const char *path)
     return read_kept(path, NULL);
 }
 
-/* A file that is written must be no other one of the command. The data are looked at later, when they are known. */
+/* Output files must differ from all other files of the command. Data files are checked later, when they are known. */
 static stk_status check_outputs(const struct lb_args *args, stk_error *err)
 {
     const struct {
@@ -83,7 +83,7 @@ static stk_status check_outputs(const struct lb_args *args, stk_error *err)
     return STK_OK;
 }
 
-/* A key that is swept has its values from there alone. */
+/* A swept key must not be set in another way. */
 static stk_status check_swept(const struct lb_args *args, const struct lb_sweep *sweep, stk_error *err)
 {
     for (int i = 0; i < sweep->count; i++)
@@ -96,7 +96,7 @@ static stk_status check_swept(const struct lb_args *args, const struct lb_sweep 
     return STK_OK;
 }
 
-/* The --set of a key; NULL: there is none. */
+/* The --set of a key; NULL: none. */
 static const char *set_of(const struct lb_args *args, const char *key)
 {
     const size_t length = strlen(key);
@@ -169,7 +169,7 @@ void lb_study_fini(struct lb_study *study)
     *study = (struct lb_study){0};
 }
 
-/* A sweep that was kept: it can be reported, and nothing else. */
+/* A kept sweep can only be reported. */
 static int report_kept_sweep(const struct lb_args *args, const json_t *tree)
 {
     stk_error err;
@@ -181,7 +181,7 @@ static int report_kept_sweep(const struct lb_args *args, const json_t *tree)
     return complain(&err);
 }
 
-/* Compares with `before` (NULL: nothing) and judges. *failed: requirements that do not hold. */
+/* Compares with `before` (may be NULL) and checks requirements. *failed: number of violated ones. */
 static stk_status judge(const struct lb_study *study, const json_t *before, json_t *tree, FILE *to, int *failed,
                         stk_error *err)
 {
@@ -192,7 +192,7 @@ static stk_status judge(const struct lb_study *study, const json_t *before, json
     return status;
 }
 
-/* Whatever of it fails, the rest is made: what was measured took its time. The exit status. */
+/* Continues after a failure, because measuring took time. Returns the exit status. */
 static int use(const struct lb_study *study, const json_t *before, json_t *tree)
 {
     const struct lb_args *args = study->args;
@@ -208,8 +208,8 @@ static int use(const struct lb_study *study, const json_t *before, json_t *tree)
     return failed > 0 ? worse(code, EXIT_RUN) : code;
 }
 
-/* Measures one config. STK_END: a signal came before anything was measured. *code: the exit status of a run that has a
- * result and yet something is missing. */
+/* Measures one config. STK_END: interrupted before anything was measured. *code: the exit status of a run whose result
+ * is incomplete. */
 static stk_status measure(const struct lb_args *args, struct lb_config *config, json_t **tree, int *code,
                           stk_error *err)
 {
@@ -251,17 +251,17 @@ static int run_one(const struct lb_study *study)
     stk_status status = STK_OK;
     int code = EXIT_FINE;
 
-    if (args->compare) /* before the time is spent, and once: it may be a pipe */
+    if (args->compare) /* before measuring, and only once, because it may be a pipe */
         status = lb_result_load(args->compare, &before, &err);
     if (status == STK_OK && tree)
         status = lb_result_check(args->file, tree, &err);
-    else if (status == STK_OK && study->is_kept) /* it is not whole: how, is said by reading it again */
+    else if (status == STK_OK && study->is_kept) /* incomplete: read it again for the error */
         status = lb_result_load(args->file, &tree, &err);
     else if (status == STK_OK && open_config(args, &config, &err) != STK_OK)
         status = err.status = err.status == STK_E_MEMORY ? STK_E_MEMORY : STK_E_CONFIG;
     else if (status == STK_OK) {
         config.intervals = args->intervals;
-        if (args->require_count > 0) /* what a result could not be asked is said before the time is spent */
+        if (args->require_count > 0) /* reject impossible requirements before measuring */
             status = lb_require_foresee(study->requirements, args->require_count, &config, &err);
         if (status == STK_OK)
             status = measure(args, &config, &tree, &code, &err);

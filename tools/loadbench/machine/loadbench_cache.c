@@ -1,6 +1,6 @@
-/* loadbench_cache.c: mincore through a mapping that is never touched, posix_fadvise after a sync. Pages that some
- * process has mapped, and pages of a file system that lives in memory, stay in spite of the advice: so afterwards the
- * system is asked what is there. */
+/* loadbench_cache.c: uses mincore on a mapping that is never accessed, and posix_fadvise after a sync. Pages that are
+ * mapped by a process, and pages of in-memory file systems, stay cached despite the advice, so residency is checked
+ * afterwards. */
 #include "loadbench_cache.h"
 #include "allocate.h"
 #include "error.h"
@@ -18,10 +18,8 @@
 #include <unistd.h>
 
 enum { MOST_DEPTH = 32, MOST_ASKED = 4096, SOON_ASKED = 256 };
-#define WINDOW_BYTES (INT64_C(1) << 30) /* asked about at once: 256 KiB of answers */
-#define SOON_BYTES                                                                                    \
-    (INT64_C(16) << 30) /* so much, and SOON_ASKED files, are asked about also when a signal has come \
-                         */
+#define WINDOW_BYTES (INT64_C(1) << 30) /* checked per call: a vector of 256 KiB */
+#define SOON_BYTES (INT64_C(16) << 30)  /* this much, and SOON_ASKED files, are checked even after a signal */
 #define READ_BYTES (INT64_C(4) << 20)
 
 const char *const lb_cache_words[] = {"as-is", "warm", "cold", NULL};
@@ -80,14 +78,14 @@ void lb_files_fini(struct lb_files *files)
     memset(files, 0, sizeof *files);
 }
 
-/* ---- what is there ---- */
+/* ---- residency ---- */
 
 double lb_residency_share(const struct lb_residency *residency)
 {
     return residency->bytes > 0 ? (double)residency->resident_bytes / (double)residency->bytes : 1;
 }
 
-/* May the answer be believed? */
+/* Whether mincore's result is reliable for this file. */
 static bool may_know(const struct stat *about, const char *path)
 {
     return about->st_uid == geteuid() || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
@@ -174,7 +172,7 @@ stk_status lb_residency_read(const struct lb_files *files, struct lb_residency *
     return status;
 }
 
-/* ---- bringing and letting go ---- */
+/* ---- loading and evicting ---- */
 
 static stk_status read_whole(const char *path, void *buffer, stk_error *err)
 {
@@ -225,7 +223,7 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
         const int descriptor = open(files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (descriptor < 0)
             return stki_fail_errno(err, errno, files->paths[i], "opening, to take it out of memory");
-        (void)fdatasync(descriptor); /* dirty pages stay; what is read-only has none */
+        (void)fdatasync(descriptor); /* dirty pages cannot be evicted; read-only files have none */
         (void)posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
         close(descriptor);
         if (lb_stop_asked)
@@ -245,9 +243,9 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
     return STK_OK;
 }
 
-/* ---- as it was ---- */
+/* ---- restoring ---- */
 
-/* A byte for each page of an open file, stki_free; NULL: empty, or it cannot be told. */
+/* One byte per page of an open file, to be freed with stki_free; NULL: empty or unknown. */
 static unsigned char *read_pages(int descriptor, int64_t *count)
 {
     const int64_t page = sysconf(_SC_PAGESIZE);

@@ -1,5 +1,5 @@
-/* loadbench_copy.c: plain and streaming copies. Bytes before the first aligned vector of the target and after the last
- * whole one go the plain way. */
+/* loadbench_copy.c: plain and non-temporal copies. Bytes before the first aligned vector of the target and after the
+ * last whole one are copied with plain stores. */
 #include "loadbench_copy.h"
 #include <string.h>
 

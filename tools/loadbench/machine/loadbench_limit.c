@@ -1,8 +1,8 @@
-/* loadbench_limit.c: threads copy until a common deadline, each in a part of the target of its own, and what they have
- * copied together is the rate. The best of several ways counts, since the limit is what the machine can do.
+/* loadbench_limit.c: threads copy until a common deadline, each to its own part of the target; the rate is the total of
+ * all threads. The best of several methods counts, since the limit is what the machine can do.
  *
- * The blocks are made anew for each call and let go afterwards, so that they don't stand in the memory figures of the
- * loader. Everything is touched before it is timed. */
+ * The blocks are allocated for each call and freed afterwards, so they do not appear in the loader's memory figures.
+ * All memory is touched before timing. */
 #include "loadbench_limit.h"
 #include "allocate.h"
 #include "clock.h"
@@ -19,13 +19,13 @@
 
 enum {
     MAX_THREADS = 256,
-    CHUNK_BYTES = 1 << 20,      /* of memcpy; small enough that the C library stays with plain stores */
-    PREFETCH_ROW_BYTES = 16384, /* longer rows need no help from us: the hardware sees them coming */
+    CHUNK_BYTES = 1 << 20,      /* size of a memcpy, small enough that the C library uses plain stores */
+    PREFETCH_ROW_BYTES = 16384, /* longer rows are handled by the hardware prefetcher */
     AHEAD = 4                   /* rows; a power of two */
 };
 #define BLOCK_BYTES (INT64_C(64) << 20) /* at least */
 #define POPULATED (INT64_C(256) << 20)
-#define TOUCH_BYTES (INT64_C(16) << 20) /* between two looks at whether to stop */
+#define TOUCH_BYTES (INT64_C(16) << 20) /* bytes between two checks for a stop */
 
 struct work {
     lb_copy copy;
@@ -33,7 +33,7 @@ struct work {
     const char *source;
     int64_t row_bytes, row_count; /* of the source */
     char *target;
-    int64_t part_bytes; /* of the target, a thread */
+    int64_t part_bytes; /* of the target, per thread */
     int64_t begin_ns, end_ns;
 };
 
@@ -84,7 +84,7 @@ static void run(void *context)
     worker->copied_bytes = copied * work->row_bytes;
 }
 
-/* Bytes read and written a second by all threads together. STK_END: a signal. */
+/* Bytes read and written per second by all threads together. STK_END: interrupted. */
 static stk_status time_work(struct work *work, int threads, int64_t time_ns, double *out, stk_error *err)
 {
     struct worker workers[MAX_THREADS] = {{0}};
@@ -107,7 +107,7 @@ static stk_status time_work(struct work *work, int threads, int64_t time_ns, dou
         copied += workers[i].copied_bytes;
         end = workers[i].end_ns > end ? workers[i].end_ns : end;
     }
-    if (status == STK_OK && lb_stop_asked) /* it was cut short, or it will not be needed */
+    if (status == STK_OK && lb_stop_asked) /* the measurement was cut short or is not needed */
         return STK_END;
     if (status == STK_OK)
         *out = (work->only_writes ? 1 : 2) * (double)copied * 1e9 / (double)(end - work->begin_ns);
@@ -150,7 +150,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The longest run of pages that are in memory, as a range of bytes. */
+/* The longest run of resident pages, as a range of bytes. */
 static void longest_run(const unsigned char *pages, int64_t count, int64_t page, int64_t *offset, int64_t *bytes)
 {
     *offset = *bytes = 0;
@@ -164,13 +164,13 @@ static void longest_run(const unsigned char *pages, int64_t count, int64_t page,
     }
 }
 
-/* A file whose pages are in memory: rows from the disk would measure the disk. */
+/* A mapped file whose pages are resident; otherwise the disk would be measured. */
 struct mapped {
     char *map;
-    int64_t size, offset, bytes; /* of the file; of the part of it that is in memory, half of it or more */
+    int64_t size, offset, bytes; /* of the file; of its resident part, at least half of it */
 };
 
-/* Brings no page into memory that is not there. */
+/* Maps the file without loading any pages. */
 static bool map_resident(const char *path, struct mapped *out)
 {
     const int64_t page = sysconf(_SC_PAGESIZE);
@@ -197,13 +197,14 @@ static bool map_resident(const char *path, struct mapped *out)
         munmap(map, (size_t)about.st_size);
         return false;
     }
-    madvise(map, (size_t)about.st_size, MADV_RANDOM);                        /* a fault reads nothing ahead */
-    for (int64_t at = 0; at < out->bytes && !lb_stop_asked; at += POPULATED) /* else the first pass times faults */
+    madvise(map, (size_t)about.st_size, MADV_RANDOM); /* faults do not read ahead */
+    for (int64_t at = 0; at < out->bytes && !lb_stop_asked;
+         at += POPULATED) /* otherwise the first pass would time page faults */
         madvise(out->map + out->offset + at, (size_t)smaller(POPULATED, out->bytes - at), MADV_POPULATE_READ);
     return true;
 }
 
-/* Touches a block. STK_END: a signal. */
+/* Touches a block. STK_END: interrupted. */
 static stk_status touch(char *block, int value, int64_t bytes)
 {
     for (int64_t at = 0; at < bytes; at += TOUCH_BYTES) {
@@ -214,7 +215,7 @@ static stk_status touch(char *block, int value, int64_t bytes)
     return STK_OK;
 }
 
-/* So large that the caches hold little of it. */
+/* Much larger than the caches. */
 static int64_t block_bytes(const struct lb_limit_ask *ask)
 {
     const int64_t enough = 4 * lb_cache_bytes();
@@ -244,7 +245,7 @@ static stk_status measure_gather(const struct lb_limit_ask *ask, const char *blo
     struct mapped file = {0};
     const bool mapped = ask->path && map_resident(ask->path, &file);
 
-    if (mapped && file.bytes >= out->row_bytes) { /* whole rows are at the end of the file, behind its header */
+    if (mapped && file.bytes >= out->row_bytes) { /* take whole rows from the end of the file, after its header */
         work.source = file.map + file.offset + file.bytes % out->row_bytes;
         work.row_count = file.bytes / out->row_bytes;
         out->from_file = true;

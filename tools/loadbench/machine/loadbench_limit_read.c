@@ -1,6 +1,6 @@
-/* loadbench_limit_read.c: threads take one block after another from a shared counter until the time is over. The page
- * cache stays as it is: only blocks that are in it are read from it, round and round and without reading ahead; the
- * device is read past it (O_DIRECT), each block once, since the machine below a virtual one may cache what was read. */
+/* loadbench_limit_read.c: threads claim blocks from a shared counter until the time is over. The page cache is not
+ * changed: only resident blocks are read through it, repeatedly and without readahead; the device is read with
+ * O_DIRECT, each block once, because the host of a virtual machine may cache what was read. */
 #include "loadbench_limit_read.h"
 #include "allocate.h"
 #include "clock.h"
@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 enum { MAX_THREADS = 256, PAGE = 4096 };
-#define MOST_COLD (INT64_C(256) << 20) /* of different bytes */
+#define MOST_COLD (INT64_C(256) << 20) /* most distinct bytes to read */
 #define MOST_CACHED (INT64_C(4) << 30)
-#define LEAST_COLD (INT64_C(1) << 20) /* less would time the calls, not the device */
+#define LEAST_COLD (INT64_C(1) << 20) /* less would measure the system calls instead of the device */
 
 struct block {
     int64_t file, offset, bytes;
@@ -31,7 +31,7 @@ struct work {
     const struct lb_files *files;
     struct block *blocks;
     int64_t block_count, room, bytes;
-    int flags; /* of open, O_DIRECT or none */
+    int flags; /* flags of open: O_DIRECT or 0 */
     int64_t end_ns;
     _Atomic int64_t next;
 };
@@ -44,7 +44,7 @@ struct reader {
     stki_thread *thread;
 };
 
-/* The blocks of a file, as long as there are fewer bytes than `most`. */
+/* Adds blocks of a file up to `most` bytes. */
 static stk_status add_blocks(struct work *work, int64_t file, int fd, int64_t size, int64_t most, stk_error *err)
 {
     const char *path = work->files->paths[file];
@@ -77,7 +77,7 @@ static stk_status list_blocks(struct work *work, int64_t most, stk_error *err)
         const int fd = open(work->files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         struct stat about;
         if (fd >= 0 && (work->flags & O_DIRECT))
-            (void)fdatasync(fd); /* a direct read would write dirty pages out first */
+            (void)fdatasync(fd); /* otherwise direct reads would first write back dirty pages */
         if (fd >= 0 && fstat(fd, &about) == 0)
             status = add_blocks(work, i, fd, about.st_size, most, err);
         if (fd >= 0)
@@ -86,11 +86,11 @@ static stk_status list_blocks(struct work *work, int64_t most, stk_error *err)
     return status;
 }
 
-/* 0, or the errno. */
+/* Returns 0 or an errno. */
 static int read_block(const struct work *work, const struct block *block, int *descriptor, int64_t *open_file,
                       char *buffer, int64_t *bytes)
 {
-    /* a direct read takes whole pages, the last of a file is short */
+    /* direct reads take whole pages, and are short at the end of a file */
     const int64_t wanted = (work->flags & O_DIRECT) ? (block->bytes + PAGE - 1) / PAGE * PAGE : block->bytes;
     ssize_t got;
 
@@ -119,7 +119,7 @@ static void run(void *context)
     int descriptor = -1;
     int64_t open_file = -1;
 
-    do { /* one block at least: the time may be over before this thread runs */
+    do { /* at least one block, even if the time is over before this thread runs */
         const int64_t n = atomic_fetch_add_explicit(&work->next, 1, memory_order_relaxed);
         if ((work->flags & O_DIRECT) && n >= work->block_count)
             break;
@@ -131,7 +131,7 @@ static void run(void *context)
         close(descriptor);
 }
 
-/* *failed: the errno of a read, else 0. */
+/* *failed: the errno of a failed read, or 0. */
 static stk_status time_reads(struct work *work, int threads, int64_t time_ns, double *rate, int64_t *bytes, int *failed,
                              stk_error *err)
 {

@@ -1,5 +1,5 @@
-/* loadbench_machine.c: asks /proc and /sys. What is not there is "unknown", never an error: a result without the name
- * of its processor is still a result. */
+/* loadbench_machine.c: reads /proc and /sys. Missing facts are "unknown", never an error: a result without the name of
+ * its processor is still a result. */
 #include "loadbench_machine.h"
 #include "allocate.h"
 #include "cgroup.h"
@@ -16,7 +16,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* The text behind "KEY" and ':' on the first line that begins so. */
+/* Finds the text after "KEY" and ':' on the first line that starts with KEY. */
 static bool find_line(const char *path, const char *key, char *out, int size)
 {
     char line[512];
@@ -37,7 +37,7 @@ static bool find_line(const char *path, const char *key, char *out, int size)
     return found;
 }
 
-/* A number and its unit: "12 kB" is 12288. -1: not there. */
+/* Reads a number with its unit: "12 kB" is 12288. -1: not found. */
 static int64_t find_bytes(const char *path, const char *key)
 {
     char text[64], unit[8] = "";
@@ -127,10 +127,10 @@ int64_t lb_timeval_ns(struct timeval value)
     return value.tv_sec * STKI_SECOND + value.tv_usec * INT64_C(1000);
 }
 
-/* The line "read_bytes: N" of /proc/self/io. It is asked at every beat of a run, so the file stays open. */
+/* Reads the line "read_bytes: N" of /proc/self/io. The file stays open, because it is read for every interval. */
 static int64_t read_disk_bytes(void)
 {
-    static int descriptor = -2; /* -2: not yet opened; this is asked by one thread */
+    static int descriptor = -2; /* -2: not yet opened; used by one thread only */
     char text[512];
     const char *line;
 
@@ -157,7 +157,7 @@ enum { DEPTH = 8, PATH_BYTES = 96 };
 
 static int64_t tree_ns(const char *process, int depth);
 
-/* Of the processes that a thread has started. */
+/* CPU time of the processes started by a thread. */
 static int64_t children_of(const char *path, int depth)
 {
     FILE *const file = fopen(path, "re");
@@ -174,8 +174,8 @@ static int64_t children_of(const char *path, int depth)
     return sum;
 }
 
-/* What a process has used, with the children that it has waited for: fields 14 to 17 of stat, behind the name, which
- * may hold anything. */
+/* CPU time of a process and of the children it has waited for: fields 14 to 17 of stat, after the name, which may
+ * contain any characters. */
 static int64_t process_ns(const char *process)
 {
     char path[PATH_BYTES + 8], text[1024];
@@ -185,7 +185,7 @@ static int64_t process_ns(const char *process)
 
     snprintf(path, sizeof path, "%s/stat", process);
     if (steps < 1 || !read_first_line(path, text, sizeof text))
-        return 0; /* it has just ended */
+        return 0; /* the process has just ended */
     const char *const name_end = strrchr(text, ')');
     if (!name_end || sscanf(name_end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld", &user,
                             &system, &ended_user, &ended_system) != 4)
@@ -193,7 +193,7 @@ static int64_t process_ns(const char *process)
     return ((int64_t)(user + system) + ended_user + ended_system) * (STKI_SECOND / steps);
 }
 
-/* A process with its descendants; of this process (depth 0) the descendants alone. */
+/* CPU time of a process and its descendants; for this process (depth 0), only the descendants. */
 static int64_t tree_ns(const char *process, int depth)
 {
     char path[PATH_BYTES + 8];
@@ -236,7 +236,7 @@ void lb_usage_read(struct lb_usage *out)
         out->major_faults = usage.ru_majflt;
     }
     out->user_ns += lb_children_ns();
-    out->disk_bytes = with_children ? -1 : read_disk_bytes(); /* of other processes it is not known */
+    out->disk_bytes = with_children ? -1 : read_disk_bytes(); /* unknown for other processes */
     for (int kind = 0; kind < STKI_MEM_KINDS; kind++) {
         stki_memory_stats stats;
         stki_memory_read((enum stki_memory_kind)kind, &stats);
@@ -264,7 +264,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of many short rows of readings: one in which the thread was put aside does not count. */
+/* The median of many short series of readings; those in which the thread was preempted do not matter. */
 struct lb_timer lb_timer_measure(void)
 {
     enum { ROWS = 201, READINGS = 100 };
@@ -292,7 +292,7 @@ void lb_memory_reset_peak(void)
     FILE *file = fopen("/proc/self/clear_refs", "we");
 
     if (file) {
-        fputs("5\n", file); /* resets VmHWM alone */
+        fputs("5\n", file); /* resets only VmHWM */
         fclose(file);
     }
 }

@@ -1,7 +1,7 @@
-/* loadbench_others.c: see loadbench_others.h. /proc/stat is that of the whole machine even in most containers, which is
- * what is wanted: its processors are shared with whoever runs outside. It has a line for each processor. Some
- * containers and sandboxes show a made-up one, with zeros or with their own processes alone; two things are asked of it
- * before it is believed: its clocks must have gone on as fast as ours, and it must have seen what this process used. */
+/* loadbench_others.c: see loadbench_others.h. /proc/stat covers the whole machine even in most containers, as needed
+ * here: its processors are shared with programs outside. It has one line per processor. Some containers and sandboxes
+ * emulate it with zeros or with only their own processes, so it is used only if its clocks have advanced as fast as
+ * ours and include the time used by this process. */
 #include "loadbench_others.h"
 #include "cgroup.h"
 #include "clock.h"
@@ -17,13 +17,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* The clocks go by steps of 10 ms on most systems; of a span that is too short for them nothing can be said. */
+/* The clocks have a resolution of 10 ms on most systems; shorter spans are not evaluated. */
 #define LEAST_SHARE_OF_STEPS 0.1
 
 #define UNKNOWN(out, ...) snprintf((out)->why, sizeof(out)->why, __VA_ARGS__)
 
-/* "cpu3 user nice system idle iowait irq softirq steal guest guest_nice": guests are in user and nice already. Old
- * systems have fewer columns. Returns the processor's number; -1: it is no such line. */
+/* Parses "cpu3 user nice system idle iowait irq softirq steal guest guest_nice" (guests are included in user and nice;
+ * old systems have fewer columns). Returns the processor's number; -1: not such a line. */
 static int parse_line(const char *line, int64_t step_ns, struct lb_load *sum)
 {
     enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, COLUMNS };
@@ -40,7 +40,7 @@ static int parse_line(const char *line, int64_t step_ns, struct lb_load *sum)
     return processor;
 }
 
-/* The lines of the processors come first; what follows them can be long and is not needed. */
+/* Reads only the lines of processors, which come first; the rest can be long. */
 void lb_load_parse(FILE *stat, const cpu_set_t *set, int64_t step_ns, struct lb_load *out)
 {
     size_t room = 0;
@@ -71,7 +71,7 @@ static int64_t own_ns(void)
     return lb_timeval_ns(usage.ru_utime) + lb_timeval_ns(usage.ru_stime) + lb_children_ns();
 }
 
-/* The second number of a thread's schedstat, of all threads that there are. */
+/* The total of the second number in schedstat over all threads: time spent waiting for a processor. */
 static int64_t queued_ns(void)
 {
     DIR *const tasks = opendir("/proc/self/task");
@@ -88,7 +88,7 @@ static int64_t queued_ns(void)
         FILE *const file = fopen(path, "re");
         if (file && fscanf(file, "%lld %lld", &ran, &queued) == 2)
             sum += queued;
-        else if (file || errno != ENOENT) /* a thread that has just ended is no matter */
+        else if (file || errno != ENOENT) /* ignores threads that have just ended */
             known = false;
         if (file)
             fclose(file);
@@ -141,7 +141,7 @@ void lb_others_between(const struct lb_load *from, const struct lb_load *to, dou
         UNKNOWN(out, "the processors that this process may use changed");
         return;
     }
-    /* each processor's clock is off by a step at most, this way or that */
+    /* each processor's clock has an error of at most one step */
     if (span <= 0 || sqrt((double)to->processors) * (double)to->step_ns > LEAST_SHARE_OF_STEPS * span) {
         UNKNOWN(out, "%.3g s are too short for clocks that go by steps of %.3g ms", span / 1e9,
                 (double)to->step_ns / 1e6);
@@ -161,7 +161,7 @@ void lb_others_between(const struct lb_load *from, const struct lb_load *to, dou
     out->used = fmin(to->processors, fmax(0, busy - own) / span);
     if (quota > 0 && quota < to->processors)
         out->used = fmax(0, out->used - (to->processors - quota));
-    /* threads that have ended since took their times with them */
+    /* the times of threads that have ended are missing */
     out->queued =
         from->queued_ns < 0 || to->queued_ns < from->queued_ns ? -1 : (double)(to->queued_ns - from->queued_ns) / span;
 }

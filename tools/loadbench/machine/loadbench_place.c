@@ -1,6 +1,6 @@
-/* loadbench_place.c: /proc/self/mountinfo has a line a mount: "36 35 98:0 /root /mount opts … - type source opts", with
- * blanks in names written as \040. The file system of a path is the mount with the longest name that it begins with;
- * of two of one name the later one, which hides the other. */
+/* loadbench_place.c: /proc/self/mountinfo has one line per mount: "36 35 98:0 /root /mount opts … - type source opts",
+ * with blanks in names written as \040. The file system of a path is the mount with the longest matching prefix; of
+ * several with the same name, the last one, which hides the others. */
 #include "loadbench_place.h"
 #include <stdbool.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <stoker/device.h>
 #include <string.h>
 
-/* \040 and the like, in place. */
+/* Decodes \040 and similar escapes in place. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -91,7 +91,7 @@ void lb_gpu_read(const char *device_name, const char *sys, struct lb_gpu *out)
     out->runtime_version = properties.runtime_version;
     if (!out->bus[0])
         return;
-    for (char *at = out->bus; *at; at++) /* the names in /sys are in small letters */
+    for (char *at = out->bus; *at; at++) /* names in /sys are in lower case */
         *at = *at >= 'A' && *at <= 'F' ? (char)(*at - 'A' + 'a') : *at;
     snprintf(path, sizeof path, "%s/bus/pci/devices/%s/current_link_speed", sys, out->bus);
     if (first_line(path, text, sizeof text))

@@ -1,7 +1,6 @@
-/* loadbench_transfer.c: see loadbench_transfer.h. The ways take turns, round by round, each queued in one stream and
- * timed by events in it, but for the copy out of pageable memory: there the caller waits, so its own clock counts.
- * Small sizes are copied several times between two events. Memory is touched before.
- */
+/* loadbench_transfer.c: see loadbench_transfer.h. The methods are measured alternately, each queued in one stream and
+ * timed with its events. Copies from pageable memory block the caller, so they are timed with its clock. Small copies
+ * are repeated between two events. All memory is touched before. */
 #include "loadbench_transfer.h"
 #include "clock.h"
 #include "error.h"
@@ -31,7 +30,7 @@ struct transfer {
     stk_tensor pageable, pinned, there, target;
     stk_device_properties properties;
     double ns[SIZES][WAYS];
-    int measured; /* sizes; fewer than all where a signal came */
+    int measured; /* number of sizes measured, fewer if interrupted */
 };
 
 /* ---- measuring ---- */
@@ -111,7 +110,7 @@ static stk_status time_way(struct transfer *t, enum way way, int64_t bytes, doub
     return status;
 }
 
-/* One round to warm up is not counted. A line goes through two sizes at least. */
+/* The first round is a warm-up. Fitting a line needs at least two sizes. */
 static stk_status measure(struct transfer *t, stk_error *err)
 {
     for (int size = 0; size < SIZES; size++) {
@@ -133,7 +132,7 @@ static stk_status measure(struct transfer *t, stk_error *err)
     return STK_OK;
 }
 
-/* ---- what follows from it ---- */
+/* ---- results ---- */
 
 static struct lb_transfer_line fit_line(int64_t small_bytes, double small_ns, int64_t large_bytes, double large_ns)
 {
@@ -159,7 +158,7 @@ static struct lb_transfer_line line_of(const struct transfer *t, enum way way)
     return fit_line(sizes[0], t->ns[0][way], sizes[t->measured - 1], t->ns[t->measured - 1][way]);
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 static const char *bytes_text(char *buffer, int size, int64_t bytes)
 {
@@ -231,7 +230,7 @@ static void print_text(const struct transfer *t, FILE *to)
         fputs("\nThe host device copies with this machine's processors: its figures say nothing about a GPU.\n", to);
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
 static json_t *line_json(struct lb_transfer_line line)
 {

@@ -1,6 +1,5 @@
-/* loadbench_make.c: looks at the files that are there, then makes one missing file after another. What a file holds is
- * asked of the loader. A file that holds something else may be somebody's data: it is replaced only if that was asked
- * for. */
+/* loadbench_make.c: checks the existing files, then makes the missing ones. The contents of a file are checked with a
+ * loader. A file with other contents may be valuable data, so it is only replaced on request. */
 #include "loadbench_make.h"
 #include "allocate.h"
 #include "clock.h"
@@ -44,13 +43,13 @@ static void describe(int64_t count, stk_dtype dtype, int ndim, const int64_t *le
         snprintf(out + used, (size_t)(size - used), "]");
 }
 
-/* Of records the bytes alone are looked at, which needs no layout and no decoding. */
+/* Whether the field consists of records, which are checked as bytes, without layout and decoding. */
 static bool is_of_records(const struct lb_made_file *file, const struct lb_made_field *field)
 {
     return file->format >= LB_FORMAT_BETON && (field->encode || field->spread > 0);
 }
 
-/* "image" in a tar is its .jpg, labels its .cls. */
+/* The member's name in the file: in a tar, "image" is .jpg and labels are .cls. */
 static void source_of(const struct lb_made_file *file, const struct lb_made_field *field, char *out, int size)
 {
     const char *decode = field->encode ? ", decode: none" : "";
@@ -101,7 +100,7 @@ static stk_status open_made(const struct lb_made_file *file, const struct lb_mad
     return stk_loader_open(&opts, out, err);
 }
 
-/* Is the field of the file what the specification says? A number of a .beton has grown to 64 bits. */
+/* Whether the field matches the specification. Numbers in a .beton are widened to 64 bits. */
 static bool is_alike(const struct lb_made_file *file, const struct lb_made_field *made, int64_t samples,
                      const stk_field_info *info)
 {
@@ -146,7 +145,7 @@ static stk_status look_at_field(const struct lb_made_file *file, const struct lb
     return STK_OK;
 }
 
-/* STK_E_MISMATCH: there is a file that holds something else, and it may not be replaced. */
+/* STK_E_MISMATCH: the file exists with other contents and must not be replaced. */
 static stk_status look(struct lb_made_file *file, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -164,8 +163,7 @@ static stk_status look(struct lb_made_file *file, stk_error *err)
     return status;
 }
 
-/* The free bytes of the file system that a file will be in, which is known from the first folder above it that is
- * there. */
+/* Free bytes of the file system that will contain the file, determined from its nearest existing parent folder. */
 static bool room_of(const char *place, dev_t *device, double *bytes)
 {
     char *folder = stki_strdup(place);
@@ -174,7 +172,7 @@ static bool room_of(const char *place, dev_t *device, double *bytes)
     bool known = false;
 
     for (char *slash = folder ? strrchr(folder, '/') : NULL; slash && !known; slash = strrchr(folder, '/')) {
-        slash[slash == folder] = '\0'; /* the root keeps its own */
+        slash[slash == folder] = '\0'; /* the root keeps its slash */
         known = stat(folder, &there) == 0 && statvfs(folder, &about) == 0;
         if (slash == folder)
             break;
@@ -187,7 +185,7 @@ static bool room_of(const char *place, dev_t *device, double *bytes)
     return known;
 }
 
-/* What takes as many bytes as its rows have; the rest packs to nobody knows how few. */
+/* Whether the file is uncompressed, so that its size is known. */
 static bool is_plain(const struct lb_made_file *file)
 {
     bool plain = file->level == 0 && !file->is_there;
@@ -197,7 +195,7 @@ static bool is_plain(const struct lb_made_file *file)
     return plain;
 }
 
-/* A disk that cannot hold them is found before the hours are spent. */
+/* Fails early if the disk is too small. */
 static stk_status check_room(const struct lb_made_file *files, int count, stk_error *err)
 {
     dev_t devices[LB_MADE_FILES] = {0};
@@ -218,7 +216,7 @@ static stk_status check_room(const struct lb_made_file *files, int count, stk_er
     return STK_OK;
 }
 
-/* The specification is no file to be made, whatever --force says. */
+/* The specification itself must not be overwritten, even with --force. */
 static stk_status check_places(const char *spec_path, const struct lb_made_file *files, int count, stk_error *err)
 {
     for (int i = 0; i < count; i++)
@@ -253,7 +251,7 @@ static stk_status make_file(const struct lb_made_file *file, FILE *to, stk_error
         return status;
     print_file(file, "made ", to);
     fprintf(to, " in %.1f s\n", (double)(stki_now_ns() - begin) / 1e9);
-    if (fflush(to) != 0) /* whoever waits for the next one sees this one */
+    if (fflush(to) != 0) /* shows the line before the next file is made */
         return stki_fail_errno(err, errno, "the output", "writing");
     return STK_OK;
 }
@@ -271,7 +269,7 @@ stk_status lb_make(const char *spec_path, const char *const *sets, int set_count
     if (status == STK_OK)
         status = lb_spec_read(document, files, &count, err);
     if (status != STK_OK && err && status != STK_E_MEMORY)
-        status = err->status = STK_E_CONFIG; /* whatever is wrong with it: a file that is not there, too */
+        status = err->status = STK_E_CONFIG; /* any error of the specification, including a missing file */
     if (status == STK_OK)
         status = check_places(spec_path, files, count, err);
     for (int i = 0; i < count && status == STK_OK && !force; i++)

@@ -1,5 +1,5 @@
-/* loadbench_spec.c: reads a whole specification before anything is made, and refuses what would mislead whoever reads
- * it: keys that the chosen values or format make nothing of, numbers that the dtype cannot hold. */
+/* loadbench_spec.c: reads the whole specification before anything is made, and rejects anything misleading: keys that
+ * have no effect with the chosen values or format, and numbers that the dtype cannot represent. */
 #include "loadbench_spec.h"
 #include "allocate.h"
 #include "checked.h"
@@ -63,7 +63,7 @@ enum {
     FILE_ROWS
 };
 
-/* What a key is of. */
+/* The kinds of values or formats that a key applies to. */
 #define OF(...)                                         \
     .need = &(const stki_need)                          \
     {                                                   \
@@ -78,8 +78,8 @@ static const stki_need drawn_labels = {.key = "draw", .words = &draw_words[LB_DR
                                        .otherwise = &drawn_labels},
                        needs_jpeg = {.key = "encode", .words = &encode_words[1]};
 
-/* The rows of a field stand in the table of fields and, for files of one field, in that of files; there they lie in the
- * first member of the struct. */
+/* The option rows of a field are part of the table of fields and, for files with one field, of the table of files,
+ * whose struct starts with the field. */
 #define FIELD(kind, member, ...) kind(struct lb_made_field, member, __VA_ARGS__)
 #define FIELD_TABLE                                                                                                    \
     [SHAPE] = FIELD(STKI_NODE, shape, "Shape of one sample, [224, 224, 3]; by default one number"),                    \
@@ -133,7 +133,7 @@ const stki_option_table lb_make_file_table = STKI_OPTION_TABLE("make.files", fil
 
 const stki_option_table *const lb_sections[] = {&lb_bench_table, &lb_make_table, NULL};
 
-/* ---- one field ---- */
+/* ---- fields ---- */
 
 static stk_status read_shape(struct lb_made_field *field, stk_error *err)
 {
@@ -174,7 +174,7 @@ static stk_status check_forms(const stki_node *node, const struct lb_made_field 
     return STK_OK;
 }
 
-/* `node` has the field's keys; `seen` its rows. */
+/* `node`: the field's keys; `seen`: flags of the option rows that were given. */
 static stk_status finish_field(const stki_node *node, int64_t seed, int64_t count, const bool *seen,
                                struct lb_made_field *field, stk_error *err)
 {
@@ -214,7 +214,7 @@ static stk_status finish_field(const stki_node *node, int64_t seed, int64_t coun
     return check_forms(node, field, err);
 }
 
-/* ---- one file ---- */
+/* ---- files ---- */
 
 static stk_status read_fields(const stki_node *node, int64_t seed, struct lb_made_file *file, stk_error *err)
 {
@@ -256,7 +256,7 @@ static int format_of(const char *path)
     return LB_FORMAT_AUTO;
 }
 
-/* Does the format hold such fields? */
+/* Checks that the format supports such fields. */
 static stk_status check_format(const stki_node *node, const struct lb_made_file *file, const bool *seen, stk_error *err)
 {
     const char *word = lb_format_words[file->format];

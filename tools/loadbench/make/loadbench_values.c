@@ -1,5 +1,5 @@
-/* loadbench_values.c: Philox numbers by element position, made as i64 or f64 and cast to the dtype by the tensor core.
- */
+/* loadbench_values.c: Philox numbers by element position, generated as i64 or f64 and cast to the dtype by the tensor
+ * library. */
 #include "loadbench_values.h"
 #include "error.h"
 #include "philox.h"
@@ -7,12 +7,12 @@
 #include <math.h>
 #include <string.h>
 
-/* What the kinds draw from, so that one seed gives unrelated numbers. */
+/* Streams of the kinds of values, so that one seed gives independent numbers. */
 enum { STREAM_BYTES = 1, STREAM_UNIFORM, STREAM_NORMAL, STREAM_SPREAD, STREAM_LABEL, STREAM_GRID, STREAM_NOISE };
 
 enum {
-    ZIPF_CLASSES = 100000, /* each label walks through them */
-    GRID = 32              /* pixels between two corners of a picture */
+    ZIPF_CLASSES = 100000, /* limit: generating a label takes time linear in the classes */
+    GRID = 32              /* distance of the random corners in a picture, pixels */
 };
 #define ZERO_BLOCK INT64_C(4096)
 
@@ -26,10 +26,10 @@ static bool is_whole(stk_dtype dtype)
     return dtype >= STK_U8 && dtype <= STK_I64;
 }
 
-/* From here on a double, which a specification's numbers are read as, leaves whole numbers out. */
+/* Above this not every integer is a double, the type of numbers in a specification. */
 #define EXACT 0x1p53
 
-/* What can be asked for: the range of the dtype, as far as a double is exact. */
+/* The allowed range: that of the dtype, as far as doubles are exact. */
 static void range_of(stk_dtype dtype, double *low, double *high)
 {
     const bool has_sign = dtype == STK_I8 || dtype == STK_I16 || dtype == STK_I32 || dtype == STK_I64;
@@ -51,7 +51,7 @@ static stk_status fail_range(const struct lb_values_ask *ask, const char *key, d
                      fabs(high) == EXACT ? ", where a number in a config is exact," : "", stk_dtype_name(ask->dtype));
 }
 
-/* `low` to `high`; whole unless the dtype is real. */
+/* Checks that a number is between `low` and `high`, and an integer unless the dtype is real. */
 static stk_status check_number(const struct lb_values_ask *ask, const char *key, double found, double low, double high,
                                stk_error *err)
 {
@@ -65,7 +65,7 @@ static stk_status check_number(const struct lb_values_ask *ask, const char *key,
 
 static stk_status check_uniform(const struct lb_values_ask *ask, double least, double most, stk_error *err)
 {
-    const double above = is_real(ask->dtype) || most == EXACT ? most : most + 1; /* high itself does not come */
+    const double above = is_real(ask->dtype) || most == EXACT ? most : most + 1; /* `high` itself is excluded */
     stk_status status = check_number(ask, "low", ask->low, least, most, err);
 
     if (status == STK_OK)
@@ -75,7 +75,7 @@ static stk_status check_uniform(const struct lb_values_ask *ask, double least, d
     return status;
 }
 
-/* Whole numbers are cut off at the ends of their range, as a sensor does it; real ones must not become infinite. */
+/* Integers are clipped to their range, as by a sensor; floats must not become infinite. */
 static stk_status check_normal(const struct lb_values_ask *ask, double least, double most, stk_error *err)
 {
     if (ask->mean < least || ask->mean > most)
@@ -125,7 +125,7 @@ stk_status lb_values_check(const struct lb_values_ask *ask, stk_error *err)
     return check_range(ask, err);
 }
 
-/* The middle of every 4 KiB of the field is left zero, so that both ends of a row that is shorter are not all alike. */
+/* Sets the middle of every 4 KiB of the field to zero. The ends of short rows then still differ. */
 static void leave_zeros(const struct lb_values_ask *ask, int64_t first_byte, int64_t bytes, char *out)
 {
     const int64_t zeros = (int64_t)(ask->compressibility * ZERO_BLOCK), begin = (ZERO_BLOCK - zeros) / 2;
@@ -142,7 +142,7 @@ static void leave_zeros(const struct lb_values_ask *ask, int64_t first_byte, int
 
 static void fill_bytes(const struct lb_values_ask *ask, int64_t first_byte, int64_t bytes, char *out)
 {
-    for (int64_t at = 0; at < bytes;) { /* 16 bytes a draw; a row may begin in the middle of one */
+    for (int64_t at = 0; at < bytes;) { /* 16 bytes per draw; a row may start in the middle of one */
         const int64_t position = first_byte + at, within = position & 15;
         const stki_philox draw = stki_philox_draw((uint64_t)ask->seed, STREAM_BYTES, (uint64_t)(position >> 4));
         const int64_t n = bytes - at < 16 - within ? bytes - at : 16 - within;
@@ -152,7 +152,7 @@ static void fill_bytes(const struct lb_values_ask *ask, int64_t first_byte, int6
     leave_zeros(ask, first_byte, bytes, out);
 }
 
-/* 53 random bits in [0, 1). */
+/* 53 random bits as a number in [0, 1). */
 static double unit(const struct lb_values_ask *ask, int64_t position)
 {
     const stki_philox draw = stki_philox_draw((uint64_t)ask->seed, STREAM_UNIFORM, (uint64_t)position);
@@ -167,7 +167,7 @@ static double bell(int64_t seed, uint64_t stream, int64_t position)
 
     for (int i = 0; i < 4; i++)
         sum += (draw.word[i] & 0xffff) + (draw.word[i] >> 16);
-    /* eight numbers of [0, 65535]: mean 4 * 65535, variance 8 (65536^2 - 1) / 12 */
+    /* sum of eight numbers in [0, 65535]: mean 4 * 65535, variance 8 (65536^2 - 1) / 12 */
     return (double)(sum - 4 * 65535) * (1 / 53509.92);
 }
 
@@ -183,8 +183,7 @@ double lb_values_spread(int64_t seed, int64_t row, double spread)
     return factor < 0.05 ? 0.05 : factor > 4 ? 4 : factor;
 }
 
-/* The first class whose share, added to those before it, is above the draw. Sums of quotients are the same everywhere.
- */
+/* The first class whose cumulative share exceeds the draw. Sums of quotients are the same on all machines. */
 static int64_t zipf(const struct lb_values_ask *ask, int64_t row)
 {
     const stki_philox draw = stki_philox_draw((uint64_t)ask->seed, STREAM_LABEL, (uint64_t)row);
@@ -206,7 +205,7 @@ int64_t lb_values_class(const struct lb_values_ask *ask, int64_t row)
     return ask->draw == LB_DRAW_ZIPF ? zipf(ask, row) : row % ask->classes;
 }
 
-/* A value by chance at a corner of the grid, 0 to 255. */
+/* A random value from 0 to 255 at a corner of the grid. */
 static int corner(const struct lb_values_ask *ask, int64_t row, int64_t y, int64_t x, int64_t channel)
 {
     const uint64_t place = (uint64_t)(y * 4099 + x) * 4 + (uint64_t)channel;
@@ -216,8 +215,8 @@ static int corner(const struct lb_values_ask *ask, int64_t row, int64_t y, int64
              24);
 }
 
-/* Between random corners of a grid of GRID pixels the values go over into each other in whole steps of 1/GRID, and
- * noise lies over it: whole numbers alone, so that every machine draws the same picture. */
+/* Interpolates between random corners of a grid of GRID pixels in steps of 1/GRID, and adds noise. Uses only integers,
+ * so that every machine draws the same picture. */
 void lb_picture_fill(const struct lb_values_ask *ask, int64_t row, int64_t height, int64_t width, int64_t channels,
                      uint8_t *out)
 {
@@ -253,7 +252,7 @@ static double real_value(const struct lb_values_ask *ask, int64_t position)
     return ask->value;
 }
 
-/* What the dtype can hold, as far as an i64 can hold it too. */
+/* Clamps the value to the range of the dtype and of i64. */
 static int64_t within(stk_dtype dtype, double value)
 {
     const bool has_sign = dtype == STK_I8 || dtype == STK_I16 || dtype == STK_I32 || dtype == STK_I64;

@@ -1,5 +1,5 @@
-/* loadbench_write.c: see loadbench_write.h. Files of records (.beton, tar, folders of images) are written sample after
- * sample, all its fields; files of arrays one field after another, in chunks of a few megabytes. */
+/* loadbench_write.c: see loadbench_write.h. Files of records (.beton, tar, folders of images) are written sample by
+ * sample, with all fields; files of arrays field by field, in chunks of a few megabytes. */
 #include "loadbench_write.h"
 #include "allocate.h"
 #include "codec_encode.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* STK_E_CLOSED: a signal asked to stop. */
+/* STK_E_CLOSED: interrupted by a signal. */
 static stk_status goes_on(const struct lb_made_file *file, stk_error *err)
 {
     if (!lb_stop_asked)
@@ -22,12 +22,12 @@ static stk_status goes_on(const struct lb_made_file *file, stk_error *err)
     return stki_fail(err, STK_E_CLOSED, "%s: stopped by a signal, not made", file->full_path);
 }
 
-/* The fields of one sample, in memory that is used again. */
+/* The fields of one sample, in reused memory. */
 struct sample {
     struct part {
         void *pixels, *scratch;        /* of the row */
-        struct codec_encoder *encoder; /* of a field that is encoded */
-        const void *bytes;             /* what is written */
+        struct codec_encoder *encoder; /* encoder of an encoded field */
+        const void *bytes;             /* the bytes to write */
         int64_t size, lengths[STK_MAX_DIMS];
     } parts[LB_MADE_FIELDS];
 };
@@ -37,7 +37,7 @@ static bool is_number(const struct lb_made_field *field)
     return field->ndim == 0 && !field->encode;
 }
 
-/* The row of a field in memory of the caller's, `largest_bytes` long; its lengths and bytes. */
+/* Generates a row of a field in the caller's memory of `largest_bytes`; sets its lengths and size. */
 static stk_status make_row(const struct lb_made_field *field, int64_t row, void *scratch, void *to, int64_t *lengths,
                            int64_t *bytes, stk_error *err)
 {
@@ -53,7 +53,7 @@ static stk_status make_row(const struct lb_made_field *field, int64_t row, void 
     }
     if (elements == field->row_elements)
         return lb_values_fill(&field->ask, row, 1, elements, scratch, to, err);
-    /* rows of sizes of their own: each begins a stretch of 16 times the mean, so that none shares bytes with another */
+    /* rows of varying size: each starts in a separate stretch of 16 times the mean, so that rows do not share bytes */
     struct lb_values_ask ask = field->ask;
     ask.seed += row;
     return lb_values_fill(&ask, 0, 1, elements, scratch, to, err);
@@ -103,7 +103,7 @@ static stk_status make_sample(const struct lb_made_file *file, int64_t row, stru
     return status;
 }
 
-/* A single number of any dtype. */
+/* Converts a single number of any dtype. */
 static stk_status number_of(const struct lb_made_field *field, const struct part *part, double *real, int64_t *whole,
                             stk_error *err)
 {
@@ -179,7 +179,7 @@ static stk_status write_beton(const struct lb_made_file *file, struct sample *sa
 
 /* ---- tar ---- */
 
-/* Images are NAME.jpg, whole numbers of labels .cls as text, all else the bytes as they are. */
+/* Images are NAME.jpg, integer labels are .cls as text, all others are bytes. */
 static stk_status tar_file(const struct lb_made_field *field, const struct part *part, char extension[64],
                            char text[32], stk_tar_file *out, stk_error *err)
 {
@@ -269,7 +269,7 @@ static stk_status write_image(const struct lb_made_file *file, const char *folde
 
 static void remove_folder(const char *folder, const struct lb_made_file *file, int64_t rows)
 {
-    /* what this program has made itself: files in folders of classes, named by their numbers */
+    /* only files made by this program: class folders with numbered files */
     for (int64_t row = 0; row < rows; row++) {
         for (int i = 0; i < file->field_count; i++) {
             char *path = file->made[i].encode ? stki_format("%s/%09" PRId64 ".jpg", folder, row)
@@ -291,12 +291,12 @@ static void remove_folder(const char *folder, const struct lb_made_file *file, i
     rmdir(folder);
 }
 
-/* Under another name until it is complete. */
+/* Writes the folder under a temporary name until it is complete. */
 static stk_status write_images(const struct lb_made_file *file, struct sample *sample, stk_error *err)
 {
     char *folder = stki_format("%s.tmp.%ld", file->full_path, (long)getpid());
     int image = 0, label = -1;
-    int64_t rows = 0; /* that were begun */
+    int64_t rows = 0; /* rows started */
     stk_status status = STK_OK;
 
     for (int i = 0; i < file->field_count; i++)

@@ -1,6 +1,6 @@
-/* loadbench_clocks.c: a worker's clock is read when what it does ends, so a wait that began before the span counts
- * whole in it. What is then more than the workers' time was before the span: it goes from the waits, which are what
- * lasts long, and only then from the work. */
+/* loadbench_clocks.c: a worker's clock is updated when an activity ends, so a wait that started before the span counts
+ * completely. Time in excess of the workers' total was before the span; it is subtracted from waits first, because
+ * these are long, and then from work. */
 #include "loadbench_clocks.h"
 
 #define SUBTRACT(member, key) stats->member -= before->member;

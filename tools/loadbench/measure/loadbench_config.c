@@ -1,5 +1,5 @@
 /* loadbench_config.c: the option table of the section `bench`, and the rules between its options. The file is read
- * twice, here for this section and by the library for its own: the library ignores ours. */
+ * twice: here for this section, and by the library, which ignores this section. */
 #include "loadbench_config.h"
 #include "allocate.h"
 #include "clock.h"
@@ -14,7 +14,7 @@
 
 #define DAY (24 * 3600 * 1e9)
 
-/* The places of those rows whose absence matters. */
+/* Indexes of the option rows for which it matters whether they were given. */
 enum {
     CONSUMER,
     PRESET,
@@ -66,7 +66,7 @@ static const stki_option rows[ROW_COUNT] = {
                          "Number of measurements, each with a new loader; the result is their median"),
     [CACHE] = {.name = "cache",
                .type = STKI_OPT_ENUM,
-               .offset = offsetof(struct lb_bench, cache), /* its '-' is no minus */
+               .offset = offsetof(struct lb_bench, cache), /* its '-' is not a minus sign */
                .fallback = "as-is",
                .words = lb_cache_words,
                .unit = "",
@@ -79,7 +79,7 @@ static const stki_option rows[ROW_COUNT] = {
 };
 const stki_option_table lb_bench_table = STKI_OPTION_TABLE("bench", rows);
 
-/* Epochs, batches and samples say by themselves when to stop, and at which batch to begin; a cold file is cold once. */
+/* With epochs, batches or samples, the end and the first measured batch are fixed; a cold file is cold only once. */
 static void settle(struct lb_bench *bench, const bool *seen)
 {
     const bool cold = bench->cache == LB_CACHE_COLD;
@@ -89,7 +89,7 @@ static void settle(struct lb_bench *bench, const bool *seen)
         bench->epochs = 1;
     if ((counted || cold) && !seen[RUN_TIME])
         bench->run_time = 0;
-    if (cold || (counted && !seen[RAMP])) /* what a ramp reads is cold no more */
+    if (cold || (counted && !seen[RAMP])) /* data read by a ramp is no longer cold */
         bench->ramp = 0;
 }
 
@@ -98,7 +98,7 @@ static const stki_node *key(const stki_node *section, int row)
     return stki_node_get(section, rows[row].name);
 }
 
-/* The preset gives what the config leaves out; a step is for who takes steps. */
+/* The preset supplies missing options; a step requires a consumer with steps. */
 static stk_status settle_step(const stki_node *section, struct lb_bench *bench, bool *seen, stk_error *err)
 {
     const struct lb_preset *preset = &lb_presets[bench->preset];
@@ -111,7 +111,7 @@ static stk_status settle_step(const stki_node *section, struct lb_bench *bench, 
         bench->au_required = preset->au;
     if (bench->consumer == LB_CONSUMER_STEP || bench->consumer == LB_CONSUMER_DEVICE)
         return STK_OK;
-    /* the complete config that --show-config prints has them too, as they are by default */
+    /* --show-config also prints them, with their defaults */
     struct lb_bench usual;
     stki_options_defaults(&lb_bench_table, &usual);
     const bool changed[] = {[PRESET] = bench->preset != usual.preset,
@@ -157,7 +157,7 @@ static char *name_of(const char *path)
     return stki_format("%.*s", dot && dot > name ? (int)(dot - name) : (int)strlen(name), name);
 }
 
-/* A digest is of whole epochs, or of so many batches. */
+/* A digest requires whole epochs or a number of batches. */
 static stk_status read_bench(struct lb_config *out, bool digest, stk_error *err)
 {
     const stki_node *root = stki_document_root(out->document), *section = stki_node_get(root, "bench"), *num_epochs;
@@ -182,7 +182,7 @@ static stk_status read_bench(struct lb_config *out, bool digest, stk_error *err)
         out->bench.epochs = 1;
     out->ramp_left_out = out->bench.cache == LB_CACHE_COLD && seen[RAMP] && out->bench.ramp > 0;
     settle(&out->bench, seen);
-    if (digest) /* time would cut the stream at another batch each time */
+    if (digest) /* a time limit would end the stream at a different batch each time */
         out->bench.run_time = out->bench.ramp = 0;
     if (out->endless && out->bench.run_time == 0 && out->bench.epochs == 0 && out->bench.batches == 0 &&
         out->bench.samples == 0)
@@ -192,7 +192,7 @@ static stk_status read_bench(struct lb_config *out, bool digest, stk_error *err)
     return STK_OK;
 }
 
-/* The library knows no section `bench`: a key of it that stands elsewhere is named here. */
+/* Reports keys of `bench` in other sections, because the library does not know them. */
 static stk_status check_elsewhere(const stki_node *node, stk_error *err)
 {
     for (int i = 0; node->kind == STKI_NODE_MAP && i < node->count; i++) {
@@ -209,7 +209,7 @@ static stk_status check_elsewhere(const stki_node *node, stk_error *err)
     return STK_OK;
 }
 
-/* The section of the library's that has a key of that name, into `section`. */
+/* Finds the library's section that has a key of that name. */
 static bool find_elsewhere(const char *key, char *section, size_t size)
 {
     char *text = stk_loader_options_tables();
@@ -226,7 +226,7 @@ static bool find_elsewhere(const char *key, char *section, size_t size)
     return section[0] != '\0';
 }
 
-/* Keys of the library's in the section `bench`. */
+/* Reports the library's keys in the section `bench`. */
 static stk_status check_bench_keys(const stki_node *bench, stk_error *err)
 {
     char section[128];
@@ -258,7 +258,7 @@ stk_status lb_config_open(const char *path, const char *const *sets, int set_cou
     return status == STK_OK ? copy_sets(sets, set_count, out, err) : status;
 }
 
-/* What such a source has none of: files, devices, the machine's limits beside a loader. */
+/* Rejects options that do not apply to such a source: files, devices, the machine's limits. */
 static stk_status check_source(struct lb_bench *bench, const stki_node *section, stk_error *err)
 {
     if (bench->consumer != LB_CONSUMER_NULL && bench->consumer != LB_CONSUMER_STEP)

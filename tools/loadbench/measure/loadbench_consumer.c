@@ -1,5 +1,5 @@
-/* loadbench_consumer.c: the null consumer counts; touch reads every byte once, as fast as memory gives it, and its sum
- * goes into the result, so that no compiler can leave the reading out. */
+/* loadbench_consumer.c: the null consumer only counts; touch reads every byte once at memory speed. Its sum is part of
+ * the result, so the compiler cannot remove the reads. */
 #include "loadbench_consumer.h"
 #include "loadbench_device.h"
 #include "loadbench_step.h"
@@ -10,7 +10,7 @@
 #define WIDE __attribute__((target("avx2")))
 #endif
 
-/* Eight sums, so that the loop becomes vector additions that don't wait for each other. */
+/* Eight independent sums, so that the loop is vectorized without a dependency chain. */
 static inline __attribute__((always_inline)) uint64_t sum_words(const unsigned char *bytes, int64_t count)
 {
     uint64_t lane[8] = {0}, word[8], sum = 0;
@@ -56,7 +56,7 @@ struct axis {
     int64_t length, stride; /* stride >= 0 */
 };
 
-/* By stride, the widest first: the order of memory. */
+/* Sorts axes by stride, widest first: memory order. */
 static int compare_axes(const void *a, const void *b)
 {
     const struct axis *x = a, *y = b;
@@ -77,7 +77,7 @@ uint64_t lb_tensor_sum(const stk_tensor *tensor)
             return 0;
         if (length == 1)
             continue;
-        if (stride < 0) /* the same elements, walked from the other end */
+        if (stride < 0) /* the same elements, traversed from the other end */
             base += stride * (length - 1);
         axes[count++] = (struct axis){length, stride < 0 ? -stride : stride};
     }
@@ -85,7 +85,7 @@ uint64_t lb_tensor_sum(const stk_tensor *tensor)
     while (count > 0 && axes[count - 1].stride == run)
         run *= axes[--count].length;
 
-    for (;;) { /* an odometer over the axes that are left */
+    for (;;) { /* iterates over the remaining axes */
         const unsigned char *at = base;
         int i = count - 1;
         for (int k = 0; k < count; k++)
@@ -109,7 +109,7 @@ static stk_status take_all_bytes(struct lb_consumer_state *state, const stk_batc
     for (int i = 0; i < state->field_count; i++) {
         stk_tensor tensor, here;
         stk_status status = stk_batch_tensor(batch, state->field_names[i], &tensor, err);
-        if (status == STK_OK) /* itself, unless it is on a device */
+        if (status == STK_OK) /* the tensor itself, unless it is on a device */
             status = stk_tensor_to_device(&tensor, NULL, &here, err);
         if (status != STK_OK)
             return status;

@@ -1,5 +1,5 @@
-/* loadbench_device.c: see loadbench_device.h. The device consumer queues: the host is never in the way of the device,
- * as in a training loop that does not look at its results. */
+/* loadbench_device.c: see loadbench_device.h. The device consumer only queues work: the host never waits for results,
+ * as in a training loop that does not read them. */
 #include "loadbench_device.h"
 #include "allocate.h"
 #include "clock.h"
@@ -47,9 +47,9 @@ void lb_device_end(struct lb_consumer_state *state)
 /* ---- plain copies ---- */
 
 enum { MOST_BLOCKS = 16, MOST_ROUNDS = 256 };
-#define MOST_BYTES (INT64_C(256) << 20) /* of all blocks of one side together */
+#define MOST_BYTES (INT64_C(256) << 20) /* limit of all blocks of one side */
 
-/* Everything may be zero. */
+/* May be zeroed. */
 struct blocks {
     stk_tensor pinned[MOST_BLOCKS], pageable[MOST_BLOCKS], there[MOST_BLOCKS];
     int count;
@@ -94,7 +94,7 @@ static stk_status make_blocks(stk_device *device, int64_t bytes, int blocks, str
     return status;
 }
 
-/* One round over the blocks; ns by the stream's own clock. */
+/* One round over the blocks, timed by the stream. */
 static stk_status pinned_round(struct blocks *b, int64_t *ns, stk_error *err)
 {
     stk_status status = stk_event_record(b->begin, b->stream, err);
@@ -118,7 +118,7 @@ static stk_status pageable_round(struct blocks *b, int64_t *ns, stk_error *err)
     return status;
 }
 
-/* Rounds for so long, the first one not counted; the median is the rate. */
+/* Runs rounds for the given time, after a warm-up round; the rate is the median. */
 static stk_status rate_of(struct blocks *b, stk_status (*round)(struct blocks *, int64_t *, stk_error *), int64_t bytes,
                           int64_t time_ns, double *out, stk_error *err)
 {

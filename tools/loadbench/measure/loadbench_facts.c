@@ -1,5 +1,5 @@
-/* loadbench_facts.c: what a loader says about itself, kept beyond its end; and whether the next repeat's loader says
- * the same of the same files, since one median over different data means nothing. */
+/* loadbench_facts.c: properties of a loader, kept after it is closed, and a check that the next repeat's loader has the
+ * same properties, since a median over different data is meaningless. */
 #include "allocate.h"
 #include "error.h"
 #include "loadbench_run.h"
@@ -20,7 +20,7 @@ static void format_shape(const stk_field_info *info, char *out, int size)
         snprintf(out + used, (size_t)(size - used), "]");
 }
 
-/* Of a sample in its file, where every sample has the same number of elements as its row of the batch. */
+/* Bytes of a sample in its file, if every sample has as many elements as its row of the batch. */
 static int64_t sample_bytes(const stk_field_info *info)
 {
     int64_t bytes = stk_dtype_size(info->source_dtype);
@@ -72,7 +72,7 @@ static stk_status add_file(struct lb_facts *facts, const char *path, stk_error *
     return STK_OK;
 }
 
-/* A file of a field; several fields may be of one. */
+/* Adds a file of a field; fields may share files. */
 static stk_status add_data(struct lb_facts *facts, const char *path, const char *format, stk_error *err)
 {
     struct stat about;
@@ -80,7 +80,7 @@ static stk_status add_data(struct lb_facts *facts, const char *path, const char 
 
     if (format && strcmp(format, "synthetic") == 0)
         return add_file(facts, path, err);
-    /* images of a file that is none itself: a list of them */
+    /* a file with format "images" is a list */
     if (format && strcmp(format, "images") == 0 && stat(path, &about) == 0 && S_ISREG(about.st_mode))
         facts->data.others = true;
 
@@ -90,7 +90,7 @@ static stk_status add_data(struct lb_facts *facts, const char *path, const char 
     return status == STK_OK && !known && !facts->data_known ? lb_files_add(&facts->data, path, err) : status;
 }
 
-/* The config, and all files of all fields as they were opened. */
+/* Records the config and all files of all fields. */
 static stk_status read_files(const char *config_path, struct lb_facts *facts, stk_error *err)
 {
     json_t *fields = json_object_get(facts->effective.all, "fields"), *field, *path;

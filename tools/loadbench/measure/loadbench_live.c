@@ -1,5 +1,5 @@
-/* loadbench_live.c: drawn by the thread that takes the batches, four times a second: no thread of its own that could
- * disturb what is measured. The width is asked for at every drawing, so that a resized terminal is no matter. */
+/* loadbench_live.c: drawn four times per second by the consuming thread, because another thread could disturb the
+ * measurement. The width is read each time, so the terminal may be resized. */
 #include "loadbench_live.h"
 #include "clock.h"
 #include "live_line.h"

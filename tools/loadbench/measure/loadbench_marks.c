@@ -1,5 +1,5 @@
-/* loadbench_marks.c: see loadbench_marks.h. Marks hold sums since the opening, so that leaving one out joins its two
- * intervals and nothing else is to be done. */
+/* loadbench_marks.c: see loadbench_marks.h. Marks are totals since the opening, so removing one simply joins its two
+ * intervals. */
 #include "loadbench_marks.h"
 #include "allocate.h"
 #include "error.h"
@@ -48,13 +48,14 @@ static void move(struct lb_marks *marks, int to, int from)
            bytes);
 }
 
-/* Every second one goes, but for the ends, and the one at which the measurement begins. */
+/* Removes every second mark, except the first, the last and the start of the measurement. */
 static void thin(struct lb_marks *marks)
 {
     int kept = 0, first = marks->first;
 
     for (int i = 0; i < marks->count; i++) {
-        const int place = i <= marks->first ? i : i - marks->first; /* counted from the beginning of its own part */
+        const int place =
+            i <= marks->first ? i : i - marks->first; /* index within its part (before or after the start) */
         if (place % 2 != 0 && i != marks->first && i != marks->count - 1)
             continue;
         if (i == marks->first)
@@ -123,7 +124,7 @@ int64_t lb_interval_value(const struct lb_figure *figure, const void *from, cons
     return figure->level ? end : end < 0 ? -1 : end - lb_figure_integer(figure, from);
 }
 
-/* Members of a JSON object, the first behind `before`. */
+/* Writes members of a JSON object, the first one after `before`. */
 static void log_group(FILE *to, int group, const void *from, const void *until, const char *before)
 {
     for (int i = 0; i < lb_interval_figure_count; i++) {
@@ -141,7 +142,7 @@ stk_status lb_log_open(struct lb_log *log, const char *path, stk_error *err)
     return log->to ? STK_OK : stki_fail_errno(err, errno, path, "opening it for interval records");
 }
 
-/* The rest of it is of no use either. */
+/* Stops logging after a failure. */
 static void give_up(struct lb_log *log, int failed)
 {
     stki_fail_errno(&log->failed, failed ? failed : EIO, log->path,

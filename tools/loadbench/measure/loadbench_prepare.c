@@ -1,5 +1,5 @@
-/* loadbench_prepare.c: what comes before a repeat: which files the data are in, the page cache as bench.cache says, and
- * the loader. */
+/* loadbench_prepare.c: preparation of a repeat: finds the data files, sets up the page cache as given by bench.cache,
+ * and opens the loader. */
 #include "loadbench_prepare.h"
 #include "clock.h"
 #include "error.h"
@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A fault that names no file is the config's, although only the data brought it to light: a batch larger than they are,
- * memory for less than a batch, indices beyond them. */
+/* Errors that name no file are errors of the config, even if only the data revealed them: a batch larger than the data,
+ * memory for less than a batch, indices out of range. */
 static stk_status blame(stk_error *err)
 {
     const bool by_config = err->status == STK_E_EMPTY || err->status == STK_E_RANGE || err->status == STK_E_LIMIT;
@@ -19,7 +19,7 @@ static stk_status blame(stk_error *err)
     return err->status;
 }
 
-/* What is probably not meant. */
+/* Adds notes about probable mistakes. */
 static void add_own_notes(const struct lb_config *config, struct lb_facts *facts)
 {
     const struct lb_bench *bench = &config->bench;
@@ -27,10 +27,11 @@ static void add_own_notes(const struct lb_config *config, struct lb_facts *facts
     const int64_t batch_size = facts->effective.batch_size;
 
     if (steps && bench->run_time > 0 && bench->step_time > bench->run_time)
-        stki_notes_add(&facts->notes,
-                       "a step of %g s is longer than the run of %g s: raise bench.run_time (a bench.step without a unit "
-                       "is in seconds)",
-                       (double)bench->step_time / STKI_SECOND, (double)bench->run_time / STKI_SECOND);
+        stki_notes_add(
+            &facts->notes,
+            "a step of %g s is longer than the run of %g s: raise bench.run_time (a bench.step without a unit "
+            "is in seconds)",
+            (double)bench->step_time / STKI_SECOND, (double)bench->run_time / STKI_SECOND);
     if (facts->samples > 0 && batch_size > facts->samples)
         stki_notes_add(&facts->notes,
                        "loader.batch_size is %" PRId64 ", but an epoch has %" PRId64 " samples: no batch has more",
@@ -45,7 +46,7 @@ stk_status lb_prepare_loader(const struct lb_config *config, struct lb_facts *fa
     stk_status status;
 
     if (facts->effective.convert[0])
-        config->loader_sets[count++] = facts->effective.convert; /* there is room for it; only for this call */
+        config->loader_sets[count++] = facts->effective.convert; /* room is reserved; only for this call */
     status = stk_loader_open_file(config->path, config->loader_sets, count, out, err);
 
     if (first && status != STK_OK)
@@ -56,7 +57,7 @@ stk_status lb_prepare_loader(const struct lb_config *config, struct lb_facts *fa
         return status;
     }
     if (lb_facts_check(status == STK_OK ? *out : NULL, facts, &changed) != STK_OK) {
-        *err = changed; /* also where it does not open: this is why */
+        *err = changed; /* also if opening fails, because this is the cause */
         return changed.status;
     }
     return status;
@@ -68,7 +69,7 @@ stk_status lb_prepare_facts(const struct lb_config *config, struct lb_facts *out
     stk_status status;
 
     config->loader_sets[config->loader_set_count] =
-        "loader.num_workers=0"; /* there is room for it; only for this call */
+        "loader.num_workers=0"; /* room is reserved; only for this call */
     status = stk_loader_open_file(config->path, config->loader_sets, config->loader_set_count + 1, &loader, NULL);
     if (status != STK_OK)
         status = stk_loader_open_file(config->path, config->loader_sets, config->loader_set_count, &loader, err);
@@ -93,7 +94,7 @@ stk_status lb_prepare_files(const struct lb_config *config, struct lb_facts *fac
     return status;
 }
 
-/* As bench.cache says, before the loader is opened: what it has mapped would stay. */
+/* Sets up the page cache before the loader is opened, because mapped pages cannot be evicted. */
 stk_status lb_prepare_cache(const struct lb_config *config, const struct lb_facts *facts, struct lb_residency *before,
                             stk_error *err)
 {

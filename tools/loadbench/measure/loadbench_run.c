@@ -1,10 +1,9 @@
-/* loadbench_run.c: the measuring loop. Four clock readings a batch, around stk_loader_next, behind the consumer and
- * behind the release; what of the elapsed time lies in none of the three is this program's own. Everything else that is
- * asked of the loader or the system is asked before the measurement begins, after it has ended, and at the beat of the
- * intervals.
+/* loadbench_run.c: the measuring loop. It reads the clock four times per batch: around stk_loader_next, after the
+ * consumer and after the release; the rest of the elapsed time is this program's own. All other queries to loader and
+ * system are made before the measurement, after it, and at the ends of intervals.
  *
- * A measurement begins at the first batch boundary after the ramp (with `epochs`, at the first epoch boundary) and ends
- * at a batch boundary, so that whole batches are divided by the time they took. */
+ * A measurement starts at the first batch boundary after the ramp (with `epochs`, at the first epoch boundary) and ends
+ * at a batch boundary, so that whole batches are divided by their time. */
 #include "loadbench_run.h"
 #include "allocate.h"
 #include "cgroup.h"
@@ -20,7 +19,7 @@
 #include <jansson.h>
 #include <string.h>
 
-/* A call of next waits so long at a time: how late Ctrl-C and the live line may be when nothing comes. */
+/* Longest wait per call of next, which bounds the delay of Ctrl-C and of the live line. */
 #define SLICE_NS (STKI_SECOND / 4)
 
 const char *const lb_ending_words[] = {
@@ -41,7 +40,7 @@ const char *lb_ending_text(enum lb_ending ending)
     return texts[ending];
 }
 
-/* One repeat while it runs. */
+/* A running repeat. */
 struct session {
     const struct lb_bench *bench;
     const struct lb_facts *facts;
@@ -53,14 +52,14 @@ struct session {
     char part_names[2 * LB_FIELDS][80];
     int64_t timeout_ns;
     int64_t batches, samples, epochs, next_ns, consume_ns, release_ns, record_ns; /* since the opening */
-    int64_t last_ns;            /* when the batch before was in hand; 0: there is none */
-    int64_t first_end_ns;       /* of the first step of all */
-    int64_t begin_first_end_ns; /* of the first step that is measured; 0: not yet */
-    int64_t last_take_ns;       /* when the last step began */
+    int64_t last_ns;            /* time at which the previous batch was received; 0: none */
+    int64_t first_end_ns;       /* end of the very first step */
+    int64_t begin_first_end_ns; /* end of the first measured step; 0: not yet */
+    int64_t last_take_ns;       /* start of the last step */
     bool measuring;
     struct lb_mark open, begin;           /* `begin` is `open` until the measurement begins */
-    struct lb_load open_load, begin_load; /* of the whole machine, at the same moments */
-    /* What the intervals are made of; the last moment, which the file's next line begins with. */
+    struct lb_load open_load, begin_load; /* load of the whole machine at the same times */
+    /* Data of the intervals; `last` starts the next line of the log. */
     struct lb_marks *marks;
     struct lb_mark last;
     stk_worker_stats *workers, *last_workers;
@@ -121,7 +120,7 @@ static stk_loader_stats read_stats(const struct lb_source *source)
     return stats;
 }
 
-/* What has come until now. The clock is read last, so that the reading of the rest is before the span that begins. */
+/* Sets a mark with the totals so far. The clock is read last, so that the other reads are before the following span. */
 static void set_mark(const struct session *session, struct lb_mark *mark)
 {
     mark->batches = session->batches;
@@ -136,13 +135,13 @@ static void set_mark(const struct session *session, struct lb_mark *mark)
     mark->at_ns = stki_now_ns();
 }
 
-/* What the consumer still has in its queue belongs to the batches before. */
+/* Waits for work queued by the consumer, which belongs to earlier batches. */
 static stk_status settle(struct session *session, stk_error *err)
 {
     return session->consumer->settle ? session->consumer->settle(&session->consumed, err) : STK_OK;
 }
 
-/* The end of a run waits for the last steps: the consumer's time, and none of this program's own. */
+/* Waits for the last steps at the end of a run; counts as the consumer's time. */
 static stk_status settle_last(struct session *session, stk_error *err)
 {
     const int64_t begin = stki_now_ns();
@@ -152,7 +151,7 @@ static stk_status settle_last(struct session *session, stk_error *err)
     return status;
 }
 
-/* An interval ends here. The worker's clocks are read before the mark's own. */
+/* Ends an interval. The workers' clocks are read before the mark's own. */
 static void end_interval(struct session *session, const struct lb_mark *mark, bool begins)
 {
     struct lb_marks *marks = session->marks;
@@ -180,7 +179,7 @@ static stk_status begin_measuring(struct session *session, stk_error *err)
     session->measuring = true;
     session->last_ns = 0;
     lb_load_read(&session->begin_load);
-    set_mark(session, &session->begin); /* what the interval cost was before it */
+    set_mark(session, &session->begin); /* the cost of recording the interval is before the mark */
     return STK_OK;
 }
 
@@ -217,7 +216,7 @@ static void show_progress(struct session *session, int64_t now)
     lb_live_draw(session->live, &progress, &stats);
 }
 
-/* The next batch, waited for in slices. STK_AGAIN: a signal came while nothing else did. */
+/* Waits for the next batch in slices. STK_AGAIN: interrupted without a batch. */
 static stk_status next_batch(struct session *session, int64_t before, struct lb_taken *taken, stk_error *err)
 {
     const int64_t deadline = session->timeout_ns < 0 ? INT64_MAX : before + session->timeout_ns;
@@ -239,7 +238,7 @@ static stk_status next_batch(struct session *session, int64_t before, struct lb_
     }
 }
 
-/* Is it time to stop, before the next batch is asked for? */
+/* Whether the run is over before the next batch is requested. */
 static bool is_over(const struct session *session, int64_t now, enum lb_ending *ending)
 {
     const struct lb_bench *bench = session->bench;
@@ -261,7 +260,7 @@ static bool is_over(const struct session *session, int64_t now, enum lb_ending *
     return true;
 }
 
-/* `after`: when the batch was in hand. */
+/* `after`: time at which the batch was received. */
 static stk_status take(struct session *session, const struct lb_taken *taken, int64_t after, stk_error *err)
 {
     const bool steps = session->source->step && session->bench->consumer == LB_CONSUMER_STEP;
@@ -327,7 +326,7 @@ static stk_status loop(struct session *session, struct lb_repeat *repeat, stk_er
         if (before >= session->live->due_ns) {
             const int64_t begin = before;
             show_progress(session, before);
-            before = stki_now_ns(); /* drawing is no waiting for a batch */
+            before = stki_now_ns(); /* drawing does not count as waiting for a batch */
             session->record_ns += before - begin;
         }
         status = next_batch(session, before, &taken, err);
@@ -358,8 +357,7 @@ struct lb_waits lb_waits_of(const stki_histogram *histogram)
     };
 }
 
-/* What came between two moments. `first_end_ns`: when the first step of the span had ended; 0: there was none. */
-/* Batches that are made and not delivered. */
+/* Number of batches that are ready but not delivered. */
 static int64_t ready_batches(const stk_loader_stats *stats)
 {
     return stats->slots_ready + stats->device_slots_ready;
@@ -388,7 +386,7 @@ static void account(const struct lb_mark *from, const struct lb_mark *to, const 
     out->au_span_ns = first_end_ns > 0 ? to->at_ns - first_end_ns : 0;
 }
 
-/* A step that a signal cut short is none. */
+/* Excludes a step that a signal cut short. */
 static void leave_out_cut_step(const struct session *session, const struct lb_mark *end, struct lb_run *out)
 {
     if (!session->consumed.cut || out->au_steps < 1)
@@ -397,7 +395,7 @@ static void leave_out_cut_step(const struct session *session, const struct lb_ma
     out->au_span_ns -= end->at_ns - session->last_take_ns;
 }
 
-/* Of another source than a loader: its memory is not known. */
+/* Marks figures that are unknown for sources other than a loader. */
 static void set_unknown(struct lb_run *run)
 {
     run->usage.allocations = -1;
@@ -411,11 +409,11 @@ static void finish(struct session *session, struct lb_repeat *out)
     struct lb_mark end;
 
     set_mark(session, &end);
-    /* what was ended before the first batch behind the ramp has but its ramp to tell of */
+    /* a run that ended before the first batch after the ramp only has its ramp to report */
     const bool measured = session->measuring && end.batches > session->begin.batches;
     lb_load_read(&end_load);
     const double quota = stki_cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
-    end.at_ns = end_ns; /* the span ends before the rest is read */
+    end.at_ns = end_ns; /* the span ends before the other values are read */
     end_interval(session, &end, false);
     lb_memory_read(&out->steady.memory);
     out->steady.within_ramp = !measured;
@@ -447,7 +445,7 @@ static void finish(struct session *session, struct lb_repeat *out)
     }
 }
 
-/* A field of varying shape is two tensors. */
+/* A field of varying shape has two tensors. */
 static void name_tensors(struct session *session)
 {
     for (int i = 0; i < session->facts->field_count; i++) {
@@ -464,7 +462,7 @@ static void name_tensors(struct session *session)
     session->consumed.field_names = session->names;
 }
 
-/* About 60 of the run, but no shorter ones than ten milliseconds. */
+/* About 60 intervals per run, of at least ten milliseconds. */
 static int64_t interval_of(const struct lb_bench *bench)
 {
     const int64_t least = STKI_SECOND / 100, wanted = bench->run_time / 60;
@@ -499,7 +497,7 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
     stk_status status;
 
     lb_load_read(&session->open_load);
-    lb_usage_read(&usage); /* opening reads from the disk too */
+    lb_usage_read(&usage); /* opening also reads from the disk */
     open_ns = stki_now_ns();
     status = session->source->open(session->source, err);
 
@@ -512,7 +510,7 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
     if (session->consumer->begin && (status = session->consumer->begin(&session->consumed, err)) != STK_OK)
         return status;
     set_mark(session, &session->open);
-    allocations = session->open.usage.allocations; /* opening may allocate: what comes after it should not */
+    allocations = session->open.usage.allocations; /* opening may allocate, running should not */
     session->open.usage = usage;
     session->open.usage.allocations = allocations;
     session->open.at_ns = open_ns;
@@ -521,7 +519,7 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
     return prepare_intervals(session, err);
 }
 
-/* Where an epoch has steps and yet the end came at once, the saved position stood there. */
+/* If an epoch has steps but the run ended immediately, the saved position was at the end. */
 static stk_status no_batch(const struct lb_config *config, const struct session *session, enum lb_ending ending,
                            stk_error *err)
 {
@@ -591,7 +589,7 @@ stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct l
         status = no_batch(config, session, out->steady.ending, err);
     lb_live_clear(live);
     if (status == STK_OK)
-        status = session->source->close(session->source, err); /* a worker that does not stop is a failure */
+        status = session->source->close(session->source, err); /* a worker that does not stop is an error */
     if (status == STK_OK && !config->source)
         status = lb_residency_read(&facts->data, &out->steady.after, err);
     out->whole.after = out->steady.after;

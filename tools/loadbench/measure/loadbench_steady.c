@@ -67,7 +67,7 @@ struct lb_steady lb_steady_of(const struct lb_marks *marks, int first)
     for (int i = first; first >= 0 && i + 1 < marks->count; i++) {
         const struct lb_mark *a = &marks->marks[i], *b = &marks->marks[i + 1];
         const int64_t length = b->at_ns - a->at_ns;
-        /* what is left at the end is a fraction of a beat: a rate of a few batches says nothing */
+        /* the last interval may be short, and the rate of a few batches is meaningless */
         if (length <= 0 || (i + 2 == marks->count && 2 * length < marks->period_ns))
             continue;
         at[count] = (double)(a->at_ns + length / 2 - marks->marks[first].at_ns) / 1e9;

@@ -1,12 +1,12 @@
-/* loadbench_step.c: see loadbench_step.h. The wait is a sleep, as in MLPerf Storage (its tool sleeps for the time that
- * the accelerator was measured to compute): a loop that looked at the clock would take a core from the workers. */
+/* loadbench_step.c: see loadbench_step.h. The step is a sleep, as in MLPerf Storage (which sleeps for the measured
+ * compute time of the accelerator): a spinning loop would take a core from the workers. */
 #include "loadbench_step.h"
 #include "clock.h"
 #include "loadbench_stop.h"
 #include "thread.h"
 #include <sys/prctl.h>
 
-/* How late Ctrl-C may be in a long step. */
+/* Longest sleep, which bounds the delay of Ctrl-C. */
 #define SLICE_NS (STKI_SECOND / 4)
 
 /* From mlcommons/storage, configs/dlio/workload/NAME.yaml: reader.batch_size, train.computation_time,
@@ -26,8 +26,8 @@ const char *const lb_preset_words[] = {
     "none",          "unet3d-a100",    "unet3d-h100",    "unet3d-b200",    "resnet50-a100",
     "resnet50-h100", "cosmoflow-a100", "cosmoflow-h100", "retinanet-b200", NULL};
 
-/* Sleeps end within a microsecond or so of their time, for this thread alone, and only while the workers, which would
- * inherit it, are not being started. */
+/* Lets sleeps of this thread end within about a microsecond of their time. Must not be called while workers are being
+ * started, because they would inherit the setting. */
 stk_status lb_step_begin(struct lb_consumer_state *state, stk_error *err)
 {
     (void)err;

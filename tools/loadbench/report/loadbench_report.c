@@ -1,5 +1,5 @@
-/* loadbench_report.c: the page is a template, report.html, that the build turns into `lb_report_page`. It draws the
- * JSON that is put into it here: the result or the sweep, beside the labels that the text uses, which are said once, in
+/* loadbench_report.c: the page is a template, report.html, which the build embeds as `lb_report_page`. It draws the
+ * JSON inserted here: the result or the sweep, and the labels used in the text, so that they are defined only once, in
  * C. */
 #include "loadbench_report.h"
 #include "allocate.h"
@@ -70,7 +70,8 @@ static char *carried_text(const json_t *tree)
     return text;
 }
 
-/* In a string of JSON, the only place where a < can be, \u003c is the same character, and ends no element. */
+/* Writes < as \u003c. It only occurs in JSON strings, where both are the same character, and must not end the script
+ * element. */
 static void write_carried(FILE *to, const char *text)
 {
     for (; *text; text++)
@@ -80,7 +81,7 @@ static void write_carried(FILE *to, const char *text)
             fputc(*text, to);
 }
 
-/* NULL: no memory. */
+/* Returns the page; NULL: out of memory. */
 static char *page_of(const json_t *tree, size_t *length)
 {
     const char *place = strstr(lb_report_page, PLACE);
@@ -127,7 +128,7 @@ static stk_status write_whole(const char *path, const char *part, const char *te
     return failed ? stki_fail_errno(err, failed, path, WRITING) : STK_OK;
 }
 
-/* In memory first, then into a file beside it. */
+/* Builds the page in memory, then writes a temporary file that is renamed. */
 stk_status lb_report_write(const char *path, const json_t *tree, stk_error *err)
 {
     size_t length = 0;
