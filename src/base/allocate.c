@@ -66,8 +66,8 @@ static void heap_free(const stki_allocator *self, void *block, int64_t bytes, in
     free(block);
 }
 
-/* Mapped and not taken from the heap: the advice would stay on the heap's pages after the block is freed, and a freed
- * mapping goes back to the system at once. */
+/* Huge pages are mapped, not allocated from the heap: madvise would stay in effect on the heap's pages after the block
+ * is freed, and munmap returns the memory to the system at once. */
 static int64_t huge_bytes(int64_t bytes)
 {
     return stki_round_up(bytes ? bytes : 1, HUGE_PAGE);
@@ -183,7 +183,7 @@ char *stki_format(const char *format, ...)
     va_start(args, format);
     length = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    text = length < 0 ? NULL : stki_zalloc(length + 1);
+    text = length < 0 ? NULL : stki_zalloc((int64_t)length + 1);
     if (!text)
         return NULL;
     va_start(args, format);

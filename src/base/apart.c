@@ -1,11 +1,11 @@
-/* apart.c: see apart.h. The notes lie in a page of memory that both processes map (memfd); the environment tells the
- * second process its descriptor. Time is that of the thread's own processor clock (timer_create), so that a slow disk
- * is no reason to give up, and its signal ends the process.
+/* apart.c: see apart.h. Parent and child share a struct through a memfd, whose descriptor the child finds in an
+ * environment variable. The time limit counts the thread's CPU time (timer_create), so that a slow disk does not exceed
+ * it; the timer's signal terminates the process.
  *
- * A call may take a few seconds, and longer if it unpacks or converts much data. In addition, all calls together may
- * take those seconds only once beyond what each of them should need: a damaged file can make each of many calls slow.
- */
+ * A call may take a few seconds plus the time that its amount of data justifies. All calls together may exceed the time
+ * that they justify by the same few seconds, because a damaged file can make each of many calls slow. */
 #include "apart.h"
+#include "clock.h"
 #include "error.h"
 #include "thread.h"
 #include <errno.h>
@@ -25,18 +25,17 @@
 #include <unistd.h>
 
 enum {
-    NS_A_SECOND = 1000000000,
-    SECONDS = 4,        /* for one call, and for all calls together, beyond what they should need: */
-    NS_A_CALL = 100000, /* for each call */
-    NS_A_BYTE = 125,    /* for data that is unpacked or converted: 8 MB a second */
-    TOO_LONG = SIGVTALRM
+    SECONDS = 4,          /* for one call, and for all calls together, in addition to: */
+    NS_PER_CALL = 100000, /* for each call */
+    NS_PER_BYTE = 125,    /* of data that is decompressed or converted: 8 MB/s */
+    TIMEOUT_SIGNAL = SIGVTALRM
 };
 
 static const char variable[] = "STOKER_APART";
 
 struct notes {
-    atomic_int inside; /* threads of the second process that are in the library */
-    int64_t seconds;   /* that the last call, or all calls, may take */
+    atomic_int inside; /* threads of the child that are in the library */
+    int64_t seconds;   /* the limit for the last call, or for all calls if that is lower */
     char path[1024], name[1024], doing[64];
 };
 
@@ -44,21 +43,21 @@ static struct {
     char **argv;
     stki_apart_report *report;
     void *context;
-    struct notes *notes; /* of the second process; NULL: this is not it */
-    stki_mutex lock;     /* held by the thread that waits for the second process */
+    struct notes *notes; /* in the child; NULL: this is not the child */
+    stki_mutex lock;     /* held by the thread that waits for the child */
 } apart = {.lock = {PTHREAD_MUTEX_INITIALIZER}};
 
-/* One thread at a time is inside a library. */
+/* Not locked: one thread at a time is inside a library. */
 static struct {
     timer_t timer;
     bool timed;
-    int64_t since;      /* time of the thread's clock up to which CPU time is counted */
+    int64_t since;      /* thread CPU time up to which the budget has been charged */
     int64_t used, left; /* ns that all calls together took, and may still take */
-} budget = {.left = (int64_t)SECONDS * NS_A_SECOND};
+} budget = {.left = SECONDS * STKI_SECOND};
 
-/* ---- the second process ---- */
+/* ---- the child ---- */
 
-/* NULL: they cannot be found, and this process runs as it would without the first one. */
+/* NULL: the variable is not valid; the process then runs without isolation. */
 static struct notes *find_notes(void)
 {
     struct stat about;
@@ -74,58 +73,50 @@ static struct notes *find_notes(void)
     (void)unsetenv(variable);
     if (notes == MAP_FAILED)
         return NULL;
-    (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0UL, 0UL, 0UL); /* nobody would be there to be told */
-    if (getppid() != parent)                               /* it ended before that */
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0UL, 0UL, 0UL); /* exit with the parent, which reports the result */
+    if (getppid() != parent)                               /* it exited before prctl */
         _exit(128 + SIGTERM);
     return notes;
 }
 
-static int64_t clock_ns(void)
+static void charge_budget(void)
 {
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return now.tv_sec * NS_A_SECOND + now.tv_nsec;
-}
-
-/* Counts the CPU time used so far. */
-static void settle(void)
-{
-    const int64_t now = clock_ns();
+    const int64_t now = stki_thread_cpu_ns();
 
     budget.used += now - budget.since;
     budget.left -= now - budget.since;
     budget.since = now;
 }
 
-/* Adds the time that an operation on this much data should need, and starts the timer. */
-static void allow(int64_t bytes)
+/* Extends the budget by the time that an operation on `bytes` bytes should need, and restarts the timer. */
+static void extend_budget(int64_t bytes)
 {
-    const int64_t most = INT64_MAX / NS_A_BYTE / 4, needed = NS_A_CALL + (bytes < most ? bytes : most) * NS_A_BYTE;
-    int64_t ns = (int64_t)SECONDS * NS_A_SECOND + needed;
+    const int64_t most = INT64_MAX / NS_PER_BYTE / 4;
+    const int64_t needed = NS_PER_CALL + (bytes < most ? bytes : most) * NS_PER_BYTE;
+    int64_t ns = SECONDS * STKI_SECOND + needed;
     struct itimerspec end = {0};
 
     if (budget.left < INT64_MAX / 2)
         budget.left += needed;
-    apart.notes->seconds = (ns < budget.left ? ns : budget.used + budget.left) / NS_A_SECOND;
+    apart.notes->seconds = (ns < budget.left ? ns : budget.used + budget.left) / STKI_SECOND;
     ns = ns < budget.left ? ns : budget.left;
-    ns = ns > 0 ? ns : 1; /* 0 would stop the timer */
-    end.it_value.tv_sec = ns / NS_A_SECOND;
-    end.it_value.tv_nsec = ns % NS_A_SECOND;
+    ns = ns > 0 ? ns : 1; /* 0 would disarm the timer */
+    end.it_value.tv_sec = ns / STKI_SECOND;
+    end.it_value.tv_nsec = ns % STKI_SECOND;
     if (budget.timed)
         (void)timer_settime(budget.timer, 0, &end, NULL);
 }
 
 void stki_apart_enter(void)
 {
-    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = TOO_LONG};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = TIMEOUT_SIGNAL};
 
     if (!apart.notes)
         return;
     atomic_fetch_add(&apart.notes->inside, 1);
     budget.timed = timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &budget.timer) == 0;
-    budget.since = clock_ns();
-    allow(0);
+    budget.since = stki_thread_cpu_ns();
+    extend_budget(0);
 }
 
 void stki_apart_leave(void)
@@ -136,7 +127,7 @@ void stki_apart_leave(void)
     if (budget.timed)
         (void)timer_delete(budget.timer);
     budget.timed = false;
-    settle();
+    charge_budget();
 }
 
 void stki_apart_note(const char *path, const char *name, const char *doing, int64_t bytes)
@@ -146,11 +137,11 @@ void stki_apart_note(const char *path, const char *name, const char *doing, int6
     stki_text(apart.notes->path, sizeof apart.notes->path, "%s", path);
     stki_text(apart.notes->name, sizeof apart.notes->name, "%s", name ? name : "");
     stki_text(apart.notes->doing, sizeof apart.notes->doing, "%s", doing);
-    settle();
-    allow(bytes);
+    charge_budget();
+    extend_budget(bytes);
 }
 
-/* ---- the first process ---- */
+/* ---- the parent ---- */
 
 void stki_apart_begin(char **argv, stki_apart_report *report, void *context)
 {
@@ -163,7 +154,7 @@ void stki_apart_begin(char **argv, stki_apart_report *report, void *context)
     apart.context = context;
 }
 
-/* This process's environment and one more variable; an array to free. */
+/* This process's environment and one more variable. The caller frees the array. */
 static char **environment_with(char *one)
 {
     int64_t count = 0;
@@ -179,8 +170,8 @@ static char **environment_with(char *one)
     return all;
 }
 
-/* 0, or why not. The threads of this process block signals, the new one shall not. */
-static int start(int fd, pid_t *pid)
+/* Starts the child with no signals blocked, whatever this thread blocks. Returns 0 or an errno value. */
+static int start_child(int fd, pid_t *pid)
 {
     char assignment[32];
     posix_spawn_file_actions_t actions;
@@ -202,7 +193,7 @@ static int start(int fd, pid_t *pid)
     if (!environment)
         error = ENOMEM;
     if (!error)
-        error = posix_spawn_file_actions_adddup2(&actions, fd, fd); /* which lets the new program have it */
+        error = posix_spawn_file_actions_adddup2(&actions, fd, fd); /* clears FD_CLOEXEC in the child */
     if (!error)
         error = posix_spawnattr_setsigmask(&attributes, &none);
     if (!error)
@@ -215,7 +206,8 @@ static int start(int fd, pid_t *pid)
     return error;
 }
 
-static bool is_for_the_program(int signal_number)
+/* Signals by which a user or another program stops this one, so that they are no fault of the file. */
+static bool is_request_to_stop(int signal_number)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 
@@ -225,20 +217,19 @@ static bool is_for_the_program(int signal_number)
     return false;
 }
 
-/* What the second process did, as an error. */
 static void describe_end(const struct notes *notes, const char *path, const char *library, int signal_number,
                          stk_error *err)
 {
     const stki_place place = {notes->path[0] ? notes->path : path, -1, -1, NULL, NULL};
     const char *between = notes->name[0] ? ": " : "", *doing = notes->doing[0] ? notes->doing : "opening it";
 
-    if (signal_number == SIGKILL) /* by a user, or by a system without memory: the file need not be damaged */
+    if (signal_number == SIGKILL) /* by a user or the OOM killer: the file need not be damaged */
         (void)stki_fail_at(err, STK_E_RESOURCE, place, "the process that was reading the file was killed");
     else if (atomic_load(&notes->inside) == 0)
         (void)stki_fail_at(err, STK_E_RESOURCE, place,
                            "internal error: stoker ended by %s while reading the file, not in %s; please report this",
                            strsignal(signal_number), library);
-    else if (signal_number == TOO_LONG)
+    else if (signal_number == TIMEOUT_SIGNAL)
         (void)stki_fail_at(err, STK_E_CORRUPT, place,
                            "%.300s%s%s did not finish within %" PRId64
                            " s of processor time while %s: the file is damaged",
@@ -248,15 +239,15 @@ static void describe_end(const struct notes *notes, const char *path, const char
                            notes->name, between, library, strsignal(signal_number), doing);
 }
 
-/* Ends as the second process did. */
-static int end_by(const struct notes *notes, const char *path, const char *library, int signal_number)
+/* The exit status after the child was terminated by a signal, or does not return. */
+static int report_signal(const struct notes *notes, const char *path, const char *library, int signal_number)
 {
     stk_error err;
 
-    if (is_for_the_program(signal_number)) {
+    if (is_request_to_stop(signal_number)) {
         (void)signal(signal_number, SIG_DFL);
-        (void)raise(signal_number); /* blocked in this thread: the exit status says the same to a shell */
-        return 128 + signal_number;
+        (void)raise(signal_number);
+        return 128 + signal_number; /* the signal is blocked in this thread: the status that a shell would report */
     }
     describe_end(notes, path, library, signal_number, &err);
     return apart.report(apart.context, &err);
@@ -272,7 +263,7 @@ static int run_apart(const char *path, const char *library)
 
     if (!error) {
         notes = mmap(NULL, sizeof *notes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        error = notes == MAP_FAILED ? errno : start(fd, &pid);
+        error = notes == MAP_FAILED ? errno : start_child(fd, &pid);
     }
     if (error) {
         (void)stki_fail_errno(&err, error, path, "a process to read it in cannot be started");
@@ -280,7 +271,7 @@ static int run_apart(const char *path, const char *library)
     }
     while (waitpid(pid, &state, 0) < 0 && errno == EINTR)
         ;
-    return WIFSIGNALED(state) ? end_by(notes, path, library, WTERMSIG(state)) : WEXITSTATUS(state);
+    return WIFSIGNALED(state) ? report_signal(notes, path, library, WTERMSIG(state)) : WEXITSTATUS(state);
 }
 
 void stki_apart_need(const char *path, const char *library)
@@ -289,7 +280,7 @@ void stki_apart_need(const char *path, const char *library)
 
     if (!apart.argv)
         return;
-    stki_lock(&apart.lock); /* never let go: other threads wait until the process ends */
+    stki_lock(&apart.lock); /* never released: other threads block until the process exits */
     code = run_apart(path, library);
     _exit(code);
 }

@@ -1,6 +1,6 @@
-/* cgroup.c: see cgroup.h. Every group from the process's own up to the mounted root limits it. In a container the root
- * is the container's own group, and the path in the membership file may not exist below it: missing files set nothing.
- */
+/* cgroup.c: see cgroup.h. Every group from the process's own up to the mounted root limits the process. In a container
+ * the root is the container's own group, and the path in the membership file may not exist below it; files that do not
+ * exist are skipped. */
 #include "cgroup.h"
 #include <inttypes.h>
 #include <stdbool.h>
@@ -10,12 +10,12 @@
 
 enum { PATH_ROOM = 4608 };
 
-/* What is asked of each group. */
-typedef struct visitor {
-    const char *controller; /* of version 1: the name of its folder */
+/* Called for the directory of each group. `second`: cgroup version 2. */
+typedef struct group_visitor {
+    const char *controller; /* version 1: the name of its hierarchy */
     void (*visit)(const char *directory, bool second, void *out);
     void *out;
-} visitor;
+} group_visitor;
 
 static FILE *open_in(const char *directory, const char *name)
 {
@@ -35,7 +35,7 @@ static bool read_line(const char *directory, const char *name, char *line, int s
     return read;
 }
 
-/* A number of a file; -1: none, or "max". */
+/* The number in a file. -1: no such file, or "max". */
 static int64_t read_number(const char *directory, const char *name)
 {
     char line[64];
@@ -45,7 +45,7 @@ static int64_t read_number(const char *directory, const char *name)
                                                                                                                 : -1;
 }
 
-/* The number behind `key` in a file of lines "KEY NUMBER"; 0: none. */
+/* The number after `key` in a file of lines "KEY NUMBER". 0: none. */
 static int64_t read_keyed(const char *directory, const char *name, const char *key)
 {
     char line[128];
@@ -65,8 +65,8 @@ static int64_t read_keyed(const char *directory, const char *name, const char *k
 
 /* ---- the groups ---- */
 
-/* From `group` ("/a/b") up to "/", which is `root` itself. */
-static void visit_above(const char *root, const char *group, bool second, const visitor *ask)
+/* Visits `group` ("/a/b") below `root` and all its ancestors, up to `root` itself. */
+static void visit_above(const char *root, const char *group, bool second, const group_visitor *visitor)
 {
     char left[4096], directory[4400], *slash;
 
@@ -74,15 +74,15 @@ static void visit_above(const char *root, const char *group, bool second, const 
     while ((slash = strrchr(left, '/'))) {
         if (slash[1]) {
             snprintf(directory, sizeof directory, "%s%s", root, left);
-            ask->visit(directory, second, ask->out);
+            visitor->visit(directory, second, visitor->out);
         }
         *slash = '\0';
     }
-    ask->visit(root, second, ask->out);
+    visitor->visit(root, second, visitor->out);
 }
 
-/* Is the controller among "cpuacct,cpu"? */
-static bool names(const char *controllers, size_t length, const char *controller)
+/* Whether a list such as "cpuacct,cpu" has the controller. */
+static bool has_controller(const char *controllers, size_t length, const char *controller)
 {
     const size_t wanted = strlen(controller);
     size_t at, word;
@@ -95,8 +95,9 @@ static bool names(const char *controllers, size_t length, const char *controller
     return false;
 }
 
-/* "HIERARCHY:CONTROLLERS:PATH"; version 2 is hierarchy 0 without controllers, mounted beside version 1 if both are. */
-static void visit_line(char *line, const char *mount, const visitor *ask)
+/* A line is "HIERARCHY:CONTROLLERS:PATH". Version 2 is hierarchy 0 without controllers; if version 1 is in use as well,
+ * version 2 is mounted at "unified". */
+static void visit_line(char *line, const char *mount, const group_visitor *visitor)
 {
     char root[256];
     char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -107,22 +108,22 @@ static void visit_line(char *line, const char *mount, const visitor *ask)
     group++;
     group[strcspn(group, "\n")] = '\0';
     if (strncmp(line, "0::", 3) == 0) {
-        visit_above(mount, group, true, ask);
+        visit_above(mount, group, true, visitor);
         snprintf(root, sizeof root, "%s/unified", mount);
-        visit_above(root, group, true, ask);
-    } else if (names(controllers, (size_t)(group - 1 - controllers), ask->controller)) {
-        snprintf(root, sizeof root, "%s/%s", mount, ask->controller); /* a link to cpu,cpuacct where they are one */
-        visit_above(root, group, false, ask);
+        visit_above(root, group, true, visitor);
+    } else if (has_controller(controllers, (size_t)(group - 1 - controllers), visitor->controller)) {
+        snprintf(root, sizeof root, "%s/%s", mount, visitor->controller); /* may be a link to cpu,cpuacct */
+        visit_above(root, group, false, visitor);
     }
 }
 
-static void visit_all(const char *membership, const char *mount, const visitor *ask)
+static void visit_all(const char *membership, const char *mount, const group_visitor *visitor)
 {
     char line[4096];
     FILE *file = fopen(membership, "re");
 
     while (file && fgets(line, sizeof line, file))
-        visit_line(line, mount, ask);
+        visit_line(line, mount, visitor);
     if (file)
         fclose(file);
 }
@@ -136,7 +137,7 @@ static double ratio(const char *quota, const char *period)
     return q > 0 && p > 0 ? (double)q / (double)p : 0;
 }
 
-/* Version 2: "QUOTA PERIOD" in one file. */
+/* In processors; 0: unlimited. Version 2 has "QUOTA PERIOD" in one file. */
 static double quota_of(const char *directory, bool second)
 {
     char quota[128], period[64];
@@ -169,7 +170,7 @@ static void visit_cpu(const char *directory, bool second, void *context)
 void stki_cgroup_cpu_read(const char *membership, const char *mount, stki_cgroup_cpu *out)
 {
     *out = (stki_cgroup_cpu){0};
-    visit_all(membership, mount, &(const visitor){"cpu", visit_cpu, out});
+    visit_all(membership, mount, &(const group_visitor){"cpu", visit_cpu, out});
 }
 
 double stki_cgroup_cpu_quota(const char *membership, const char *mount)
@@ -182,7 +183,7 @@ double stki_cgroup_cpu_quota(const char *membership, const char *mount)
 
 /* ---- memory ---- */
 
-/* -1: none. Version 1 says so by a number near 2^63. */
+/* -1: no limit, for which version 1 has a number near 2^63. */
 static int64_t limit_of(const char *directory, bool second)
 {
     const int64_t none = INT64_C(1) << 62;
@@ -190,11 +191,12 @@ static int64_t limit_of(const char *directory, bool second)
 
     if (most >= none)
         most = -1;
-    high = second ? read_number(directory, "memory.high") : -1; /* beyond which everything is slow */
+    high = second ? read_number(directory, "memory.high") : -1; /* above it the kernel throttles the group */
     return high >= 0 && (most < 0 || high < most) ? high : most;
 }
 
-/* Pages of files, without those that must be written first. Shared memory is not among them. */
+/* Clean pages of files: the active and inactive ones without dirty pages and those under writeback. These counters do
+ * not include shared memory. */
 static int64_t reclaimable(const char *directory, bool second)
 {
     static const char *const keys[2][4] = {
@@ -226,5 +228,5 @@ static void visit_memory(const char *directory, bool second, void *context)
 void stki_cgroup_memory_read(const char *membership, const char *mount, stki_cgroup_memory *out)
 {
     *out = (stki_cgroup_memory){-1, -1};
-    visit_all(membership, mount, &(const visitor){"memory", visit_memory, out});
+    visit_all(membership, mount, &(const group_visitor){"memory", visit_memory, out});
 }

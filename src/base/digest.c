@@ -1,5 +1,4 @@
-/* digest.c: see digest.h. xxHash is compiled in here, since the sum over many short records would spend more on calls
- * than on hashing. */
+/* digest.c: see digest.h. xxHash is inlined, because for many short records calls would take longer than hashing. */
 #include "digest.h"
 #include <endian.h>
 #include <inttypes.h>

@@ -1,9 +1,9 @@
-/* digest_stream.c: sums of data that comes in pieces (digest.h). Pieces are long, so that the library's own functions
- * are called, unlike in digest.c. */
+/* digest_stream.c: hashes of data that arrives in pieces (digest.h). The pieces are long, so the functions of the
+ * xxHash library are called, unlike in digest.c. */
 #include "digest.h"
 #include <xxhash.h>
 
-/* The state wants to lie at a multiple of 64, which xxHash's own allocation sees to. */
+/* Allocated by XXH3_createState, because the state must be aligned to 64 bytes. */
 stki_digest_stream *stki_digest_stream_create(void)
 {
     XXH3_state_t *state = XXH3_createState();

@@ -1,5 +1,5 @@
-/* document.c: the tree: its memory, its limits, how nodes are made and found, and how messages point at them. Nodes and
- * texts are carved from blocks that only grow, since a config is read once and let go as a whole. */
+/* document.c: the tree of a config: memory and limits, building, lookup, and error messages with positions. Nodes and
+ * texts are allocated from blocks (an arena), since a config is parsed once and freed as a whole. */
 #include "document.h"
 #include "allocate.h"
 #include "checked.h"
@@ -42,13 +42,14 @@ void *stki_document_alloc(stki_document *document, int64_t bytes, stk_error *err
     return memory;
 }
 
-stk_status stki_document_text(stki_document *document, const char *text, int64_t length, const stki_node_seat *seat,
+stk_status stki_document_text(stki_document *document, const char *text, int64_t length, const stki_location *location,
                               const char **out, stk_error *err)
 {
     char *copy;
 
     if (length > STKI_DOCUMENT_BYTES - document->text_bytes)
-        return stki_fail_seat(err, STK_E_LIMIT, seat, "more than %d bytes of text in one config", STKI_DOCUMENT_BYTES);
+        return stki_fail_location(err, STK_E_LIMIT, location, "more than %d bytes of text in one config",
+                                  STKI_DOCUMENT_BYTES);
     copy = stki_document_alloc(document, length + 1, err);
     if (!copy)
         return STK_E_MEMORY;
@@ -84,29 +85,30 @@ const stki_node *stki_document_root(const stki_document *document)
 
 /* ---- building ---- */
 
-stk_status stki_node_create(stki_document *document, enum stki_node_kind kind, const stki_node_seat *seat,
+stk_status stki_node_create(stki_document *document, enum stki_node_kind kind, const stki_location *location,
                             stki_node **out, stk_error *err)
 {
     stki_node *node;
 
-    if (seat->depth > STKI_DOCUMENT_DEPTH)
-        return stki_fail_seat(err, STK_E_LIMIT, seat, "nested more than %d deep", STKI_DOCUMENT_DEPTH);
+    if (location->depth > STKI_DOCUMENT_DEPTH)
+        return stki_fail_location(err, STK_E_LIMIT, location, "nested more than %d deep", STKI_DOCUMENT_DEPTH);
     if (document->node_count >= STKI_DOCUMENT_NODES)
-        return stki_fail_seat(err, STK_E_LIMIT, seat, "more than %d values in one config, aliases and includes counted",
-                              STKI_DOCUMENT_NODES);
+        return stki_fail_location(err, STK_E_LIMIT, location,
+                                  "more than %d values in one config, aliases and includes counted",
+                                  STKI_DOCUMENT_NODES);
     node = stki_document_alloc(document, sizeof *node, err);
     if (!node)
         return STK_E_MEMORY;
     document->node_count++;
     *node = (stki_node){.kind = kind,
-                        .file = seat->file,
-                        .line = seat->line,
-                        .column = seat->column,
+                        .file = location->file,
+                        .line = location->line,
+                        .column = location->column,
                         .text = "",
-                        .parent = seat->parent,
-                        .key = seat->key,
-                        .key_line = seat->key_line,
-                        .key_column = seat->key_column,
+                        .parent = location->parent,
+                        .key = location->key,
+                        .key_line = location->key_line,
+                        .key_column = location->key_column,
                         .layer = document->layer};
     *out = node;
     return STK_OK;
@@ -152,12 +154,12 @@ stk_status stki_node_append(stki_document *document, stki_node *parent, stki_nod
     return STK_OK;
 }
 
-stk_status stki_node_copy(stki_document *document, const stki_node *from, const stki_node_seat *seat, stki_node **out,
-                          stk_error *err)
+stk_status stki_node_copy(stki_document *document, const stki_node *from, const stki_location *location,
+                          stki_node **out, stk_error *err)
 {
     stki_node *copy;
-    stki_node_seat below = *seat;
-    stk_status status = stki_node_create(document, from->kind, seat, &copy, err);
+    stki_location below = *location;
+    stk_status status = stki_node_create(document, from->kind, location, &copy, err);
     int i;
 
     if (status != STK_OK)
@@ -186,18 +188,31 @@ stk_status stki_node_copy(stki_document *document, const stki_node *from, const 
     return STK_OK;
 }
 
-/* ---- finding ---- */
+void stki_node_remove(stki_node *map, int index)
+{
+    const size_t after = (size_t)(map->count - index - 1);
+
+    memmove(&map->items[index], &map->items[index + 1], after * sizeof map->items[0]);
+    memmove(&map->keys[index], &map->keys[index + 1], after * sizeof map->keys[0]);
+    map->count--;
+}
+
+/* ---- lookup ---- */
+
+int stki_node_index(const stki_node *map, const char *key)
+{
+    int i = 0;
+
+    while (i < map->count && strcmp(map->keys[i], key) != 0)
+        i++;
+    return i;
+}
 
 const stki_node *stki_node_get(const stki_node *map, const char *key)
 {
-    int i;
+    const int i = map && map->kind == STKI_NODE_MAP ? stki_node_index(map, key) : 0;
 
-    if (!map || map->kind != STKI_NODE_MAP)
-        return NULL;
-    for (i = 0; i < map->count; i++)
-        if (strcmp(map->keys[i], key) == 0)
-            return map->items[i];
-    return NULL;
+    return map && map->kind == STKI_NODE_MAP && i < map->count ? map->items[i] : NULL;
 }
 
 const stki_node *stki_node_at(const stki_node *list, int index)
@@ -226,7 +241,7 @@ static int index_in_parent(const stki_node *node)
     for (i = 0; i < node->parent->count; i++)
         if (node->parent->items[i] == node)
             return i;
-    return node->parent->count; /* it is being made */
+    return node->parent->count; /* not appended yet */
 }
 
 const char *stki_node_path(const stki_node *node, char *buffer, int size)
@@ -241,7 +256,7 @@ const char *stki_node_path(const stki_node *node, char *buffer, int size)
         const char *dot = used ? "." : "";
 
         if (chain[depth]->parent->kind == STKI_NODE_MAP && !chain[depth]->key)
-            continue; /* its key is just being read */
+            continue; /* its key has not been read yet */
         if (chain[depth]->key)
             used += snprintf(buffer + used, (size_t)(size - used), "%s%s", dot, chain[depth]->key);
         else
@@ -276,7 +291,7 @@ static struct spot spot_of(const stki_node *node)
     return (struct spot){node->file, node->line, node->column};
 }
 
-#define WORDS(buffer, format)                           \
+#define FORMAT_ARGS(buffer, format)                     \
     do {                                                \
         va_list args;                                   \
         va_start(args, format);                         \
@@ -284,20 +299,20 @@ static struct spot spot_of(const stki_node *node)
         va_end(args);                                   \
     } while (0)
 
-stk_status stki_fail_seat(stk_error *err, stk_status status, const stki_node_seat *seat, const char *format, ...)
+stk_status stki_fail_location(stk_error *err, stk_status status, const stki_location *location, const char *format, ...)
 {
-    const stki_node stand_in = {.parent = seat->parent, .key = seat->key};
+    const stki_node stand_in = {.parent = location->parent, .key = location->key};
     char what[512];
 
-    WORDS(what, format);
-    return fail_in(err, status, (struct spot){seat->file, seat->line, seat->column}, &stand_in, what);
+    FORMAT_ARGS(what, format);
+    return fail_in(err, status, (struct spot){location->file, location->line, location->column}, &stand_in, what);
 }
 
 stk_status stki_fail_node(stk_error *err, const stki_node *node, const char *format, ...)
 {
     char what[512];
 
-    WORDS(what, format);
+    FORMAT_ARGS(what, format);
     return fail_in(err, STK_E_CONFIG, spot_of(node), node, what);
 }
 
@@ -305,11 +320,11 @@ stk_status stki_fail_key(stk_error *err, const stki_node *node, const char *form
 {
     char what[512];
 
-    WORDS(what, format);
+    FORMAT_ARGS(what, format);
     return fail_in(err, STK_E_CONFIG, (struct spot){node->file, node->key_line, node->key_column}, node, what);
 }
 
-/* A list as it is written, cut where the buffer ends; lists and maps in it as dots. */
+/* Writes "[a, b, ...]", truncated to the buffer; nested lists and maps become "[...]" and "{...}". */
 static void show_list(const stki_node *list, char *buffer, size_t size)
 {
     size_t used = 1;
@@ -356,7 +371,7 @@ stk_status stki_fail_value(stk_error *err, const stki_node *node, const char *ex
     } else if (node->kind == STKI_NODE_LIST) {
         found = "an empty list";
     }
-    WORDS(expected, expected_format);
+    FORMAT_ARGS(expected, expected_format);
     snprintf(what, sizeof what, "found %s, expected %s", found, expected);
     fail_in(err, STK_E_CONFIG, spot_of(node), node, what);
     if (err)

@@ -14,39 +14,43 @@ struct stki_document {
 };
 
 /* The place of a new node, and what messages about it say. */
-typedef struct stki_node_seat {
+typedef struct stki_location {
     const char *file;
     int line, column;
     const stki_node *parent;
     const char *key;
     int key_line, key_column;
     int depth; /* 1: the root */
-} stki_node_seat;
+} stki_location;
 
 /* Zeroed memory owned by the document; NULL: out of memory, and err is set. */
 void *stki_document_alloc(stki_document *document, int64_t bytes, stk_error *err);
 /* A copy that ends with a NUL, counted against STKI_DOCUMENT_BYTES. */
-stk_status stki_document_text(stki_document *document, const char *text, int64_t length, const stki_node_seat *seat,
+stk_status stki_document_text(stki_document *document, const char *text, int64_t length, const stki_location *location,
                               const char **out, stk_error *err);
 /* Fails at the limits for nodes and depth. */
-stk_status stki_node_create(stki_document *document, enum stki_node_kind kind, const stki_node_seat *seat,
+stk_status stki_node_create(stki_document *document, enum stki_node_kind kind, const stki_location *location,
                             stki_node **out, stk_error *err);
+/* The index of the key in a map, or the map's count. */
+int stki_node_index(const stki_node *map, const char *key);
+/* Removes one entry of a map. */
+void stki_node_remove(stki_node *map, int index);
 /* Appends under child->key (maps) or at the end (lists) and makes `parent` the child's parent. */
 stk_status stki_node_append(stki_document *document, stki_node *parent, stki_node *child, stk_error *err);
 /* A deep copy at another place; the copies keep the lines of the originals. */
-stk_status stki_node_copy(stki_document *document, const stki_node *from, const stki_node_seat *seat, stki_node **out,
-                          stk_error *err);
+stk_status stki_node_copy(stki_document *document, const stki_node *from, const stki_location *location,
+                          stki_node **out, stk_error *err);
 
 /* Creates an empty document. */
 stk_status stki_document_create(stki_document **out, stk_error *err);
 
-/* Parses one YAML text to a tree whose root is at `seat` (line 0: the source has no lines). *out is NULL if the text is
- * empty. */
-stk_status stki_yaml_read(stki_document *document, const char *text, int64_t length, const stki_node_seat *seat,
+/* Parses one YAML text to a tree whose root is at `location` (line 0: the source has no lines). *out is NULL if the
+ * text is empty. */
+stk_status stki_yaml_read(stki_document *document, const char *text, int64_t length, const stki_location *location,
                           stki_node **out, stk_error *err);
 
 /* "FILE:LINE: PATH: ..." for a node that may not exist yet. */
-stk_status stki_fail_seat(stk_error *err, stk_status status, const stki_node_seat *seat, const char *format, ...)
+stk_status stki_fail_location(stk_error *err, stk_status status, const stki_location *location, const char *format, ...)
     STK_PRINTF(4, 5);
 
 #endif

@@ -1,5 +1,5 @@
-/* document_path.c: where relative paths in a config start: in a file from that file's folder, in a text from the folder
- * that was given with it, in an assignment from the working directory. */
+/* document_path.c: resolves relative paths in a config. They start from the folder of the file that contains them; in a
+ * text from base_dir, in an assignment from the working directory. */
 #include "allocate.h"
 #include "document_build.h"
 #include "error.h"
@@ -30,8 +30,8 @@ stk_status stki_node_file(const stki_node *node, const char **out, stk_error *er
     return STK_OK;
 }
 
-/* Frees `path`. */
-static stk_status keep(stki_document *document, char *path, const char **out, stk_error *err)
+/* Copies the path into the document and frees it. NULL: out of memory. */
+static stk_status keep_path(stki_document *document, char *path, const char **out, stk_error *err)
 {
     const int64_t bytes = path ? (int64_t)strlen(path) + 1 : 0;
     char *text;
@@ -49,7 +49,7 @@ stk_status stki_document_resolve(stki_document *document, stki_node *node, const
 {
     stk_status status = stki_node_file(node, &node->opened, err);
 
-    return status == STK_OK ? keep(document, stki_node_path_from(node, base_dir), &node->opened, err) : status;
+    return status == STK_OK ? keep_path(document, stki_node_path_from(node, base_dir), &node->opened, err) : status;
 }
 
 static bool is_utf8(const char *text)
@@ -70,7 +70,7 @@ static stk_status make_absolute(stki_document *document, stki_node *node, const 
         char *path = node->opened[0] == '/' ? stki_strdup(node->opened)
                                             : stki_format("%s/%s", folder[1] ? folder : "", node->opened);
 
-        if ((status = keep(document, path, &node->text, err)) != STK_OK)
+        if ((status = keep_path(document, path, &node->text, err)) != STK_OK)
             return status;
         node->quoted = true;
         return is_utf8(node->text) ? STK_OK
@@ -90,7 +90,7 @@ stk_status stki_document_write_absolute(const stki_document *document, FILE *to,
     if (!folder)
         return stki_fail(err, STK_E_IO, "the working directory has no path");
     if ((status = stki_document_parse("", 0, "", STKI_NO_INCLUDE, &copy, err)) == STK_OK &&
-        (status = stki_node_copy(copy, document->root, &(stki_node_seat){.file = "", .depth = 1}, &copy->root, err)) ==
+        (status = stki_node_copy(copy, document->root, &(stki_location){.file = "", .depth = 1}, &copy->root, err)) ==
             STK_OK &&
         (status = make_absolute(copy, copy->root, folder, err)) == STK_OK)
         stki_document_write(copy, to);

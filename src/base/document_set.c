@@ -1,5 +1,5 @@
-/* document_set.c: `--set a.b=c`, and `a.b?=c` where the document has no a.b. The new branch is built beside the tree
- * and hung in at the end, so that a failure leaves the document as it was. */
+/* document_set.c: `--set a.b=c`, and `a.b?=c`, which keeps an existing a.b. The new branch is built first and attached
+ * to the tree as the last step, so that a failure leaves the document unchanged. */
 #include "allocate.h"
 #include "document_build.h"
 #include "error.h"
@@ -12,7 +12,7 @@ struct path {
     int count;
 };
 
-static stk_status split(stki_document *document, const char *text, int64_t length, const stki_node_seat *seat,
+static stk_status split(stki_document *document, const char *text, int64_t length, const stki_location *location,
                         struct path *path, stk_error *err)
 {
     const char *at = text, *end = text + length;
@@ -20,27 +20,29 @@ static stk_status split(stki_document *document, const char *text, int64_t lengt
 
     path->count = 0;
     if (stki_text_check(text, length, STKI_TEXT_KEY, what) >= 0)
-        return stki_fail_seat(err, STK_E_CONFIG, seat, "invalid key: %s", what);
+        return stki_fail_location(err, STK_E_CONFIG, location, "invalid key: %s", what);
     for (;;) {
         const char *dot = memchr(at, '.', (size_t)(end - at));
         int64_t bytes = (dot ? dot : end) - at;
         stk_status status;
 
         if (bytes == 0)
-            return stki_fail_seat(err, STK_E_CONFIG, seat, "found an empty key, expected a path such as loader.seed");
+            return stki_fail_location(err, STK_E_CONFIG, location,
+                                      "found an empty key, expected a path such as loader.seed");
         if (bytes > STKI_DOCUMENT_KEY_BYTES)
-            return stki_fail_seat(err, STK_E_LIMIT, seat, "a key of more than %d bytes", STKI_DOCUMENT_KEY_BYTES);
+            return stki_fail_location(err, STK_E_LIMIT, location, "a key of more than %d bytes",
+                                      STKI_DOCUMENT_KEY_BYTES);
         if (path->count == STKI_DOCUMENT_DEPTH - 1)
-            return stki_fail_seat(err, STK_E_LIMIT, seat, "nested more than %d deep", STKI_DOCUMENT_DEPTH);
-        status = stki_document_text(document, at, bytes, seat, &path->parts[path->count++], err);
+            return stki_fail_location(err, STK_E_LIMIT, location, "nested more than %d deep", STKI_DOCUMENT_DEPTH);
+        status = stki_document_text(document, at, bytes, location, &path->parts[path->count++], err);
         if (status != STK_OK || !dot)
             return status;
         at = dot + 1;
     }
 }
 
-/* The index that `part` names in `list`; equal to its count: one more. */
-static stk_status item_index(const stki_node *list, const char *part, const stki_node_seat *seat, int *out,
+/* Parses `part` as an index into `list`; the list's count is allowed and means a new item. */
+static stk_status item_index(const stki_node *list, const char *part, const stki_location *location, int *out,
                              stk_error *err)
 {
     char where[256], *end;
@@ -50,24 +52,20 @@ static stk_status item_index(const stki_node *list, const char *part, const stki
         *out = (int)index;
         return STK_OK;
     }
-    return stki_fail_seat(err, STK_E_CONFIG, seat, "found %.60s, expected 0 to %d: %s is a list of %d", part,
-                          list->count, stki_node_path(list, where, sizeof where), list->count);
+    return stki_fail_location(err, STK_E_CONFIG, location, "found %.60s, expected 0 to %d: %s is a list of %d", part,
+                              list->count, stki_node_path(list, where, sizeof where), list->count);
 }
 
-static stk_status find(stki_node *parent, const char *part, const stki_node_seat *seat, int *out, stk_error *err)
+static stk_status find(stki_node *parent, const char *part, const stki_location *location, int *out, stk_error *err)
 {
-    int i;
-
     if (parent->kind == STKI_NODE_LIST)
-        return item_index(parent, part, seat, out, err);
-    for (i = 0; i < parent->count && strcmp(parent->keys[i], part) != 0; i++)
-        ;
-    *out = i;
+        return item_index(parent, part, location, out, err);
+    *out = stki_node_index(parent, part);
     return STK_OK;
 }
 
-/* Wraps `node` in the maps and lists that path->parts[from + 1 ...] stand for; the result hangs under parts[from]. */
-static stk_status wrap(stki_document *document, const struct path *path, int from, const stki_node_seat *seat,
+/* Wraps `node` in maps and lists for path->parts[from + 1 ...]; the result belongs under parts[from]. */
+static stk_status wrap(stki_document *document, const struct path *path, int from, const stki_location *location,
                        stki_node **node, stk_error *err)
 {
     int i;
@@ -75,7 +73,7 @@ static stk_status wrap(stki_document *document, const struct path *path, int fro
     for (i = path->count - 1; i > from; i--) {
         bool list = strcmp(path->parts[i], "0") == 0;
         stki_node *outer;
-        stk_status status = stki_node_create(document, list ? STKI_NODE_LIST : STKI_NODE_MAP, seat, &outer, err);
+        stk_status status = stki_node_create(document, list ? STKI_NODE_LIST : STKI_NODE_MAP, location, &outer, err);
 
         (*node)->key = list ? NULL : path->parts[i];
         if (status == STK_OK)
@@ -87,13 +85,13 @@ static stk_status wrap(stki_document *document, const struct path *path, int fro
     return STK_OK;
 }
 
-/* `keep`: a value that is there stays. */
-static stk_status hang(stki_document *document, const struct path *path, const stki_node_seat *seat, stki_node *value,
-                       bool keep, stk_error *err)
+/* `keep`: an existing value is kept. */
+static stk_status attach(stki_document *document, const struct path *path, const stki_location *location,
+                         stki_node *value, bool keep, stk_error *err)
 {
     stki_node *parent = document->root;
     int depth = 0, index = 0;
-    stk_status status = find(parent, path->parts[0], seat, &index, err);
+    stk_status status = find(parent, path->parts[0], location, &index, err);
 
     while (status == STK_OK && depth + 1 < path->count && index < parent->count &&
            !stki_node_is_null(parent->items[index])) {
@@ -101,14 +99,14 @@ static stk_status hang(stki_document *document, const struct path *path, const s
         char where[256];
 
         if (next->kind == STKI_NODE_SCALAR)
-            return stki_fail_seat(err, STK_E_CONFIG, seat, "%s is %.60s, so it has no %.60s",
-                                  stki_node_path(next, where, sizeof where), next->text, path->parts[depth + 1]);
+            return stki_fail_location(err, STK_E_CONFIG, location, "%s is %.60s, so it has no %.60s",
+                                      stki_node_path(next, where, sizeof where), next->text, path->parts[depth + 1]);
         parent = next;
         depth++;
-        status = find(parent, path->parts[depth], seat, &index, err);
+        status = find(parent, path->parts[depth], location, &index, err);
     }
     if (status == STK_OK)
-        status = wrap(document, path, depth, seat, &value, err);
+        status = wrap(document, path, depth, location, &value, err);
     if (status != STK_OK)
         return status;
     value->key = parent->kind == STKI_NODE_MAP ? path->parts[depth] : NULL;
@@ -123,39 +121,39 @@ static stk_status hang(stki_document *document, const struct path *path, const s
 
 enum as { AS_YAML, AS_PLAIN, AS_QUOTED };
 
-static stk_status make(stki_document *document, const char *value, enum as as, const stki_node_seat *seat,
+static stk_status make(stki_document *document, const char *value, enum as as, const stki_location *location,
                        stki_node **out, stk_error *err)
 {
     stk_status status = STK_OK;
 
     if (as == AS_YAML)
-        status = stki_yaml_read(document, value, (int64_t)strlen(value), seat, out, err);
+        status = stki_yaml_read(document, value, (int64_t)strlen(value), location, out, err);
     if (status == STK_OK && !*out)
-        status = stki_node_create(document, STKI_NODE_SCALAR, seat, out, err);
+        status = stki_node_create(document, STKI_NODE_SCALAR, location, out, err);
     if (status != STK_OK || as == AS_YAML)
         return status;
     (*out)->quoted = as == AS_QUOTED;
-    return stki_document_text(document, value, (int64_t)strlen(value), seat, &(*out)->text, err);
+    return stki_document_text(document, value, (int64_t)strlen(value), location, &(*out)->text, err);
 }
 
 static stk_status set(stki_document *document, const char *path_text, int64_t path_length, const char *value,
                       enum as as, bool keep, const char *origin, stk_error *err)
 {
-    stki_node_seat seat = {.file = origin, .depth = 1}, below;
+    stki_location location = {.file = origin, .depth = 1}, below;
     struct path path;
     stki_node *node = NULL;
-    stk_status status = stki_document_text(document, origin, (int64_t)strlen(origin), &seat, &seat.file, err);
+    stk_status status = stki_document_text(document, origin, (int64_t)strlen(origin), &location, &location.file, err);
 
     if (status == STK_OK)
-        status = split(document, path_text, path_length, &seat, &path, err);
+        status = split(document, path_text, path_length, &location, &path, err);
     if (status != STK_OK)
         return status;
     if (strcmp(path.parts[0], "include") == 0)
-        return stki_fail_seat(err, STK_E_CONFIG, &seat, "include works in files only");
-    below = seat;
+        return stki_fail_location(err, STK_E_CONFIG, &location, "include works in files only");
+    below = location;
     below.depth = path.count + 1;
     status = make(document, value, as, &below, &node, err);
-    return status == STK_OK ? hang(document, &path, &seat, node, keep, err) : status;
+    return status == STK_OK ? attach(document, &path, &location, node, keep, err) : status;
 }
 
 stk_status stki_document_set_value(stki_document *document, const char *path, const char *value, const char *origin,
@@ -179,7 +177,7 @@ stk_status stki_document_set(stki_document *document, const char *assignment, st
     snprintf(origin, sizeof origin, "--set %.80s%s", assignment, strlen(assignment) > 80 ? "..." : "");
     if (!equals)
         return stki_fail(err, STK_E_CONFIG, "%s: found no =, expected KEY=VALUE", origin);
-    if (!document->assigned) /* over all that was said before */
+    if (!document->assigned) /* assignments override everything before them */
         document->root->layer = document->layer = document->root->layer + 1;
     document->assigned = true;
     keep = equals > assignment && equals[-1] == '?';

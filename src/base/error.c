@@ -1,4 +1,4 @@
-/* error.c: composes error messages; the only place where their shape is decided. */
+/* error.c: composes error messages; the only place that decides their format. */
 #include "error.h"
 #include "text_check.h"
 #include <errno.h>
@@ -46,8 +46,8 @@ void stki_error_clear(stk_error *err)
     err->record = err->offset = -1;
 }
 
-/* What may not stand in a message: whatever a terminal obeys instead of showing it, and broken UTF-8 (a cut can leave
- * half a character). Files and their names are not trusted, so neither are the texts made of them. */
+/* Replaces control characters, which a terminal would execute, and invalid UTF-8 (truncation can split a character).
+ * Names and contents of files are untrusted, and so are messages that quote them. */
 void stki_make_printable(char *text)
 {
     int64_t left = (int64_t)strlen(text);
@@ -66,7 +66,7 @@ void stki_make_printable(char *text)
     }
 }
 
-/* Keeps the end of a long text, since the end of a path says more than its beginning. */
+/* Truncates at the front, since the end of a path identifies the file. */
 const char *stki_text_end(char *buffer, int size, const char *text)
 {
     size_t length = strlen(text), room = (size_t)size;
@@ -91,7 +91,7 @@ void stki_error_facts(stk_error *err, stki_place place)
     stki_make_printable(err->expected);
 }
 
-/* A message while it grows. */
+/* A message under construction. */
 struct words {
     char text[sizeof((stk_error *)NULL)->message];
     size_t used;
@@ -119,7 +119,7 @@ static void STK_PRINTF(2, 3) append(struct words *words, const char *format, ...
     va_end(args);
 }
 
-/* The arguments of a message may lie in the error itself (wrapping an older one), so `err` is written last. */
+/* `err` is written last, because the arguments of the message may point into it (when an error is wrapped). */
 static void fill(stk_error *err, stk_status status, const struct words *words)
 {
     stki_error_clear(err);
@@ -205,7 +205,7 @@ stk_status stki_fail_memory(stk_error *err, int64_t bytes, const char *what)
     return stki_fail(err, STK_E_MEMORY, "out of memory: %lld bytes for %s", (long long)bytes, what);
 }
 
-/* The length of "FILE: " at the beginning of the message; 0: it begins with something else. */
+/* The length of "FILE: " at the start of the message; 0: it does not start with it. */
 static int after_file(const stk_error *err)
 {
     char file[sizeof err->file];
@@ -229,7 +229,7 @@ stk_status stki_fail_record(stk_error *err, stk_status status, int64_t record)
     place = after_file(err);
     append(&words, "%.*srecord %lld: %s", place, err->message, (long long)record, err->message + place);
     memcpy(err->message, words.text, words.used + 1);
-    stki_make_printable(err->message); /* a cut can leave half a character */
+    stki_make_printable(err->message); /* truncation can split a character */
     err->record = record;
     return status;
 }

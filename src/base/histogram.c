@@ -1,9 +1,8 @@
-/* histogram.c: see histogram.h. Bucket i < 128 holds the value i; above, the power of two picks a run of 128 buckets
- * and the seven bits below the leading one pick the bucket in it, so that a bucket is at most 1/128 of its values wide.
- */
+/* histogram.c: see histogram.h. Bucket i < 128 holds the value i. Each power of two from 128 on has 128 buckets,
+ * indexed by the seven bits after the leading one, so that a bucket is at most 1/128 of its values wide. */
 #include "histogram.h"
 
-/* One writer: reading and writing apart is enough, and cheaper than an atomic addition. */
+/* There is one writer, so a load and a store suffice; they are cheaper than an atomic addition. */
 static void add(stki_counter *counter, int64_t by)
 {
     stki_count_set(counter, stki_counted(counter) + by);
@@ -74,7 +73,7 @@ void stki_histogram_merge(stki_histogram *into, const stki_histogram *from)
     add(&into->count, stki_counted(&from->count));
 }
 
-/* The bucket that holds the `rank`-th smallest value, 1 the first. */
+/* The bucket that holds the `rank`-th smallest value, counted from 1. */
 static int bucket_at(const stki_histogram *histogram, int64_t rank)
 {
     int64_t below = 0;
@@ -88,7 +87,7 @@ static int bucket_at(const stki_histogram *histogram, int64_t rank)
     return i;
 }
 
-/* The rank of the value that `fraction` of `total` do not exceed; a fraction that is none counts as 0 or 1. */
+/* The smallest rank that covers `fraction` of `total` values. NaN and fractions outside [0, 1] are clamped. */
 static int64_t rank_of(double fraction, int64_t total)
 {
     int64_t rank;
@@ -107,7 +106,7 @@ int64_t stki_histogram_quantile(const stki_histogram *histogram, double fraction
     int64_t total = 0, value, min = stki_counted(&histogram->min), max = stki_counted(&histogram->max);
     int i;
 
-    for (i = 0; i < STKI_HISTOGRAM_BUCKETS; i++) /* not `count`: a writer may be between the two */
+    for (i = 0; i < STKI_HISTOGRAM_BUCKETS; i++) /* not `count`, which the writer updates after the bucket */
         total += stki_counted(&histogram->buckets[i]);
     if (total == 0)
         return 0;

@@ -1,5 +1,5 @@
-/* include.c: config files and what they include. An included file is read first and the including one laid over it, so
- * that a file only says what differs. Files must be regular ones: a pipe could keep us waiting for ever. */
+/* include.c: reads config files and their includes. Included files are read first and the including file is merged over
+ * them, so that it needs to contain only the differences. Only regular files are read: a pipe could block forever. */
 #include "allocate.h"
 #include "document_build.h"
 #include "error.h"
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The files being read right now, the innermost first. */
+/* The files being read, innermost first. */
 struct frame {
     const struct frame *outer;
     dev_t device;
@@ -22,7 +22,7 @@ static stk_status load_file(stki_document *document, const char *path, const stk
 
 /* ---- one file to memory ---- */
 
-/* At the line that mentions the file, if there is one. */
+/* The error is at the line that includes the file, if there is one. */
 static stk_status fail_file(stk_error *err, stk_status status, const char *path, const stki_node *mention,
                             const char *what)
 {
@@ -62,7 +62,7 @@ static stk_status read_open_file(int fd, const char *path, const stki_node *ment
     return STK_OK;
 }
 
-/* The whole file in a fresh block, which the caller frees. */
+/* Reads the whole file into memory that the caller frees. */
 static stk_status read_file(const char *path, const stki_node *mention, struct frame *frame, char **out,
                             int64_t *length, stk_error *err)
 {
@@ -97,19 +97,17 @@ static stk_status read_file(const char *path, const stki_node *mention, struct f
     return STK_OK;
 }
 
-/* ---- laying one tree over another ---- */
+/* ---- merging trees ---- */
 
-/* What `over` says wins; maps merge. Nodes of `over` move into `base`. */
+/* Moves the nodes of `over` into `base`. Maps are merged; other values in `over` replace those in `base`. */
 static stk_status merge(stki_document *document, stki_node *base, const stki_node *over, stk_error *err)
 {
     stk_status status = STK_OK;
-    int i, k;
 
-    for (i = 0; status == STK_OK && i < over->count; i++) {
+    for (int i = 0; status == STK_OK && i < over->count; i++) {
+        const int k = stki_node_index(base, over->keys[i]);
         stki_node *item = over->items[i];
 
-        for (k = 0; k < base->count && strcmp(base->keys[k], over->keys[i]) != 0; k++)
-            ;
         if (k == base->count) {
             status = stki_node_append(document, base, item, err);
         } else if (base->items[k]->kind == STKI_NODE_MAP && item->kind == STKI_NODE_MAP) {
@@ -129,36 +127,15 @@ static void raise_layers(stki_node *node, int by)
         raise_layers(node->items[i], by);
 }
 
-/* Both are whole trees, so their tops hold the largest layer of each. */
-static stk_status lay_over(stki_document *document, stki_node *base, stki_node *over, stk_error *err)
+/* Merges whole trees, whose roots have the largest layer of each. */
+static stk_status merge_over(stki_document *document, stki_node *base, stki_node *over, stk_error *err)
 {
     raise_layers(over, base->layer + 1);
     base->layer = over->layer;
     return merge(document, base, over, err);
 }
 
-static stki_node *take(stki_node *map, const char *key)
-{
-    int i;
-
-    for (i = 0; i < map->count; i++)
-        if (strcmp(map->keys[i], key) == 0) {
-            stki_node *taken = map->items[i];
-
-            memmove(&map->items[i], &map->items[i + 1], (size_t)(map->count - i - 1) * sizeof map->items[0]);
-            memmove(&map->keys[i], &map->keys[i + 1], (size_t)(map->count - i - 1) * sizeof map->keys[0]);
-            map->count--;
-            return taken;
-        }
-    return NULL;
-}
-
 /* ---- includes ---- */
-
-static char *join(const char *base_dir, const char *path)
-{
-    return !base_dir || path[0] == '/' ? stki_strdup(path) : stki_format("%s/%s", base_dir, path);
-}
 
 static char *directory_of(const char *path)
 {
@@ -169,10 +146,11 @@ static char *directory_of(const char *path)
                            : stki_format("%.*s", (int)(slash - path), path);
 }
 
-/* Reads the file that `mention` names and lays it over what *base holds already. */
+/* Reads the file that `mention` names and merges it over *base (NULL: it becomes *base). */
 static stk_status include_one(stki_document *document, const stki_node *mention, const char *base_dir,
                               const struct frame *frame, stki_node **base, stk_error *err)
 {
+    const bool in_working_directory = !base_dir || strcmp(base_dir, ".") == 0;
     const char *name;
     char *path;
     stki_node *tree = NULL;
@@ -182,7 +160,7 @@ static stk_status include_one(stki_document *document, const stki_node *mention,
         return status;
     if (base_dir && strcmp(base_dir, STKI_NO_INCLUDE) == 0)
         return stki_fail_node(err, mention, "includes are refused here");
-    path = join(base_dir && strcmp(base_dir, ".") == 0 ? NULL : base_dir, name);
+    path = in_working_directory || name[0] == '/' ? stki_strdup(name) : stki_format("%s/%s", base_dir, name);
     if (!path)
         return stki_fail_memory(err, (int64_t)strlen(name), "a path");
     status = load_file(document, path, mention, frame, &tree, err);
@@ -191,20 +169,21 @@ static stk_status include_one(stki_document *document, const stki_node *mention,
         *base = tree;
         return status;
     }
-    return lay_over(document, *base, tree, err);
+    return merge_over(document, *base, tree, err);
 }
 
-/* Takes `include` out of `tree` and returns the merged tree in its place. */
+/* Removes `include` from *tree and replaces *tree by the merged tree. */
 static stk_status resolve(stki_document *document, stki_node **tree, const char *base_dir, const struct frame *frame,
                           stk_error *err)
 {
-    const stki_node *include = take(*tree, "include");
+    const stki_node *include = stki_node_get(*tree, "include");
     stki_node *base = NULL;
     stk_status status = STK_OK;
     int i;
 
     if (!include)
         return STK_OK;
+    stki_node_remove(*tree, stki_node_index(*tree, "include"));
     if (include->kind == STKI_NODE_MAP || stki_node_is_null(include))
         return stki_fail_value(err, include, "a file or a list of files");
     if (include->kind == STKI_NODE_SCALAR)
@@ -212,7 +191,7 @@ static stk_status resolve(stki_document *document, stki_node **tree, const char 
     for (i = 0; status == STK_OK && i < include->count; i++)
         status = include_one(document, include->items[i], base_dir, frame, &base, err);
     if (status == STK_OK && base) {
-        status = lay_over(document, base, *tree, err);
+        status = merge_over(document, base, *tree, err);
         *tree = base;
     }
     return status;
@@ -221,13 +200,13 @@ static stk_status resolve(stki_document *document, stki_node **tree, const char 
 static stk_status load_text(stki_document *document, const char *text, int64_t length, const char *file,
                             const char *base_dir, const struct frame *frame, stki_node **out, stk_error *err)
 {
-    const stki_node_seat seat = {.file = file, .line = 1, .column = 1, .depth = 1};
-    stk_status status = stki_yaml_read(document, text, length, &seat, out, err);
+    const stki_location location = {.file = file, .line = 1, .column = 1, .depth = 1};
+    stk_status status = stki_yaml_read(document, text, length, &location, out, err);
 
     if (status != STK_OK)
         return status;
-    if (stki_node_is_null(*out)) /* nothing but comments */
-        status = stki_node_create(document, STKI_NODE_MAP, &seat, out, err);
+    if (stki_node_is_null(*out)) /* empty, or only comments */
+        status = stki_node_create(document, STKI_NODE_MAP, &location, out, err);
     else if ((*out)->kind != STKI_NODE_MAP)
         status = stki_fail_value(err, *out, "a map of keys and values");
     return status == STK_OK ? resolve(document, out, base_dir, frame, err) : status;
@@ -253,7 +232,7 @@ static stk_status load_file(stki_document *document, const char *path, const stk
 {
     struct frame frame = {.outer = outer, .depth = outer ? outer->depth + 1 : 1};
     char *text = NULL, *directory = NULL;
-    const stki_node_seat seat = {.file = path};
+    const stki_location location = {.file = path};
     const char *file = NULL;
     int64_t length = 0;
     stk_status status = read_file(path, mention, &frame, &text, &length, err);
@@ -263,7 +242,7 @@ static stk_status load_file(stki_document *document, const char *path, const stk
     if (status == STK_OK && !(directory = directory_of(path)))
         status = stki_fail_memory(err, (int64_t)strlen(path), "a path");
     if (status == STK_OK)
-        status = stki_document_text(document, path, (int64_t)strlen(path), &seat, &file, err);
+        status = stki_document_text(document, path, (int64_t)strlen(path), &location, &file, err);
     if (status == STK_OK)
         status = load_text(document, text, length, file, directory, &frame, out, err);
     stki_free(directory);
@@ -271,31 +250,20 @@ static stk_status load_file(stki_document *document, const char *path, const stk
     return status;
 }
 
-static stk_status include_text(stki_document *document, const char *text, int64_t length, const char *origin,
-                               const char *base_dir, stk_error *err)
-{
-    const stki_node_seat seat = {.file = origin};
-    const char *file;
-    stk_status status = stki_document_text(document, origin, (int64_t)strlen(origin), &seat, &file, err);
-
-    return status == STK_OK ? load_text(document, text, length, file, base_dir, NULL, &document->root, err) : status;
-}
-
-static stk_status include_file(stki_document *document, const char *path, stk_error *err)
-{
-    return load_file(document, path, NULL, NULL, &document->root, err);
-}
-
 /* ---- documents ---- */
 
 stk_status stki_document_parse(const char *text, int64_t length, const char *origin, const char *base_dir,
                                stki_document **out, stk_error *err)
 {
+    const stki_location location = {.file = origin};
+    const char *file;
     stki_document *document;
     stk_status status = stki_document_create(&document, err);
 
     if (status == STK_OK)
-        status = include_text(document, text, length, origin, base_dir, err);
+        status = stki_document_text(document, origin, (int64_t)strlen(origin), &location, &file, err);
+    if (status == STK_OK)
+        status = load_text(document, text, length, file, base_dir, NULL, &document->root, err);
     if (status == STK_OK)
         *out = document;
     else
@@ -309,7 +277,7 @@ stk_status stki_document_open(const char *path, stki_document **out, stk_error *
     stk_status status = stki_document_create(&document, err);
 
     if (status == STK_OK)
-        status = include_file(document, path, err);
+        status = load_file(document, path, NULL, NULL, &document->root, err);
     if (status == STK_OK)
         *out = document;
     else

@@ -1,4 +1,4 @@
-/* log.c: see log.h. A topic is one bit, looked at without a lock, so that a message that is off costs a load. */
+/* log.c: see log.h. A topic is one bit of an atomic, so that a disabled message costs one relaxed load. */
 #include "log.h"
 #include "counter.h"
 #include "error.h"
@@ -67,7 +67,7 @@ stk_status stki_log_enable(const char *topics, stk_error *err)
     return STK_OK;
 }
 
-/* A wrong topic in the environment is said once, since nobody can be handed the error. */
+/* An invalid topic in the environment is reported on stderr, since there is no caller to return the error to. */
 __attribute__((constructor)) static void read_environment(void)
 {
     const char *topics = getenv("STOKER_DEBUG");

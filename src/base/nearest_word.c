@@ -1,4 +1,4 @@
-/* nearest_word.c: "did you mean": the edit distance with swaps of neighbours, over short words. */
+/* nearest_word.c: "did you mean": edit distance with transpositions of adjacent letters (optimal string alignment). */
 #include "nearest_word.h"
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static char lower(char c)
 
 static int distance(const char *a, const char *b)
 {
-    int rows[3][LONGEST + 1]; /* the last three rows of the table, used in turn */
+    int rows[3][LONGEST + 1]; /* the last three rows of the distance matrix, as a ring */
     int n = (int)strlen(a), m = (int)strlen(b), i, j;
 
     for (j = 0; j <= m; j++)
@@ -51,7 +51,7 @@ static const char *containing_word(const char *word, const char *const *words, i
     return NULL;
 }
 
-/* With at most `most` changes. */
+/* The nearest word at a distance of at most `most`. */
 static const char *word_within(const char *word, int most, const char *const *words, int count)
 {
     const char *nearest = NULL;
@@ -78,7 +78,7 @@ const char *stki_nearest_word(const char *word, const char *const *words, int co
 
     if (length > LONGEST)
         return NULL;
-    nearest = word_within(word, smaller(most, length - 1), words, count); /* a letter at least is in common */
+    nearest = word_within(word, smaller(most, length - 1), words, count); /* at least one letter is the same */
     return nearest ? nearest : containing_word(word, words, count);
 }
 
@@ -98,9 +98,9 @@ const char *stki_word_list(const char *const *words, int count, char *buffer, in
     buffer[0] = '\0';
     for (int i = 0; i < count; i++) {
         const char *before = i == 0 ? "" : i == count - 1 ? " or " : ", ";
-        const int length = (int)(strlen(before) + strlen(words[i])), behind = i < count - 1 ? (int)sizeof more - 1 : 0;
+        const int length = (int)(strlen(before) + strlen(words[i])), after = i < count - 1 ? (int)sizeof more - 1 : 0;
 
-        if (used + length + behind >= size) { /* room for this is left, unless not even the first word fits */
+        if (used + length + after >= size) { /* `more` fits unless not even the first word does */
             snprintf(buffer + used, (size_t)(size - used), "%s", used ? more : "");
             break;
         }

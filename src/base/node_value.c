@@ -1,7 +1,7 @@
-/* node_value.c: what a scalar says. The grammars are those of the YAML 1.2 core schema without its surprises: decimal
- * whole numbers, true and false alone, quoted means text (sizes and times may be quoted, as JSON writes them). Sizes
- * and times are worked out in whole numbers, so that 0.1s is exactly 100 ms. Values are also written
- * back to text here, so that a config reads them as the same value. */
+/* node_value.c: parses scalars and formats values so that they parse to the same value. The grammars are a subset of
+ * the YAML 1.2 core schema: integers are decimal, only true and false are bools, and quoted scalars are texts (but
+ * sizes and times may be quoted, as in JSON). Sizes and times are computed in integers, so that 0.1s is exactly 100 ms.
+ */
 #include "document_build.h"
 #include "error.h"
 #include "nearest_word.h"
@@ -64,7 +64,7 @@ bool stki_scalar_double(const char *text, double *out)
     }
     if (*at != '\0')
         return false;
-    locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* the program's own may write 0,5; this one costs no memory */
+    locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* the program's locale may expect 0,5; "C" needs no memory */
     *out = locale ? strtod_l(text, NULL, locale) : strtod(text, NULL);
     if (locale)
         freelocale(locale);
@@ -82,8 +82,8 @@ struct unit {
     int64_t factor;
 };
 
-/* NUMBER or NUMBER.NUMBER, then a unit of the table, whose first row has the name "" and may be the only one that
- * takes no fraction (factor 1). Rounded to the nearest whole number. */
+/* Parses NUMBER or NUMBER.NUMBER followed by a unit of the table, where "" is a unit too. Units with factor 1 allow no
+ * fraction. Rounded to the nearest integer. */
 static bool measure(const char *text, const struct unit *units, int count, int64_t *out)
 {
     const char *at = skip_digits(text), *fraction = at, *rest = at;
@@ -179,7 +179,7 @@ enum stki_scalar_kind stki_scalar_kind(const stki_node *node, int64_t *whole, do
         return STKI_SCALAR_BOOL;
     if (scalar_int(node->text, whole))
         return STKI_SCALAR_INT;
-    if (strpbrk(node->text, ".eE") && stki_scalar_double(node->text, real)) /* else 007 or too large: keep its digits */
+    if (strpbrk(node->text, ".eE") && stki_scalar_double(node->text, real)) /* 007 and large integers remain texts */
         return STKI_SCALAR_REAL;
     return STKI_SCALAR_TEXT;
 }
@@ -238,7 +238,6 @@ stk_status stki_node_time(const stki_node *node, int64_t *out_ns, stk_error *err
     return stki_fail_value(err, node, "a time such as 1.5s, 20ms or 60 (h m s ms us ns, seconds without a unit)");
 }
 
-/* "a, b or c", cut where the buffer ends. */
 stk_status stki_node_word(const stki_node *node, const char *const *words, int *out, stk_error *err)
 {
     const char *nearest = NULL,
@@ -278,9 +277,9 @@ stk_status stki_node_known_keys(const stki_node *map, const char *const *keys, i
     return STK_OK;
 }
 
-enum { ROOM = 40 };
-
 /* ---- values as text ---- */
+
+enum { ROOM = 40 };
 
 const char *stki_format_size(int64_t bytes, char *buffer)
 {
@@ -310,7 +309,7 @@ const char *stki_format_time(int64_t ns, char *buffer)
     return buffer;
 }
 
-/* The shortest of 15 to 17 digits that reads back; with a point whatever the program's locale writes. */
+/* The smallest of 15 to 17 digits that parses to the same value, with a decimal point in any locale. */
 const char *stki_format_double(double value, char *buffer)
 {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = (locale_t)0;
@@ -320,7 +319,7 @@ const char *stki_format_double(double value, char *buffer)
         before = uselocale(plain);
     for (digits = 15; digits <= 17; digits++) {
         snprintf(buffer, ROOM, "%.*g", digits, value);
-        if (strtod(buffer, NULL) == value) /* bit for bit is not asked for: -0 is 0 */
+        if (strtod(buffer, NULL) == value) /* -0 may become 0 */
             break;
     }
     if (plain) {

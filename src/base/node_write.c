@@ -1,5 +1,5 @@
-/* node_write.c: a tree as JSON and as YAML. The YAML is written so that it reads back to the same tree: only words that
- * can mean nothing else stand without quotes, and every $ is doubled. */
+/* node_write.c: writes a tree as JSON and as YAML. The YAML parses to the same tree: texts are quoted unless they are
+ * unambiguous, and every $ is doubled. */
 #include "document_build.h"
 #include "node_scalar.h"
 #include <string.h>
@@ -51,16 +51,14 @@ json_t *stki_node_json(const stki_node *node)
 
 static bool is_bare(const char *text)
 {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
-    size_t length = strlen(text);
+    /* the first four only after a letter or digit, or once at the start */
+    static const char allowed[] = "./+-ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
     const char *first = text + (text[0] == '-' || text[0] == '+' || text[0] == '.' || text[0] == '/');
 
-    return length > 0 && strspn(first, letters) > 0 &&
-           strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                        "_0123456789./+-") == length;
+    return strspn(first, allowed + 4) > 0 && text[strspn(text, allowed)] == '\0';
 }
 
-/* Values double their $, since `$$` is a $ there; keys are not looked at for variables. */
+/* In values `$$` stands for a $; keys are not searched for variables. */
 static void write_quoted(const char *text, bool value, FILE *to)
 {
     putc('"', to);
@@ -82,7 +80,7 @@ void stki_write_text(const char *text, FILE *to)
     write_quoted(text, true, to);
 }
 
-/* A number keeps its spelling whatever it looks like (-.5): in quotes it would be a text. */
+/* Numbers are never quoted, even if they are not bare words (-.5): in quotes they would be texts. */
 static void write_scalar(const stki_node *node, FILE *to)
 {
     int64_t whole;
@@ -103,7 +101,7 @@ static void write_indent(int depth, FILE *to)
     fprintf(to, "%*s", 2 * depth, "");
 }
 
-/* The items of a list or map, one a line, `depth` levels in. `first_in_line`: the first one continues a "- ". */
+/* Writes the items of a list or map, one per line. `first_in_line`: the first item follows a "- ". */
 static void write_items(const stki_node *node, int depth, bool first_in_line, FILE *to)
 {
     int i;

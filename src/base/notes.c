@@ -1,4 +1,4 @@
-/* notes.c: see notes.h. A text is never moved or changed once it is visible, so that reading needs no lock. */
+/* notes.c: see notes.h. A published text is never moved or changed, so that readers need no lock. */
 #include "notes.h"
 #include "allocate.h"
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "33 more notes" as a caller got it; kept until the end, since the caller may still use it. */
+/* "33 more notes", as returned to a caller. Kept until fini, since the caller may still use it. */
 struct stki_more_notes {
     struct stki_more_notes *older;
     int64_t more;
@@ -45,21 +45,20 @@ int stki_notes_count(const stki_notes *notes)
     return notes->count + (notes->more > 0);
 }
 
-/* The last note in its current form. */
-static const char *say_more(stki_notes *notes)
+static const char *more_text(stki_notes *notes)
 {
-    struct stki_more_notes *said = notes->said, *now;
+    struct stki_more_notes *newest = notes->returned, *now;
     const int64_t more = notes->more;
 
-    if (said && said->more == more)
-        return said->text;
+    if (newest && newest->more == more)
+        return newest->text;
     now = stki_zalloc(sizeof *now);
     if (!now)
         return "more notes, and no memory to count them in";
     now->more = more;
     snprintf(now->text, sizeof now->text, "%" PRId64 " more note%s", more, more == 1 ? "" : "s");
-    now->older = said;
-    while (!atomic_compare_exchange_weak(&notes->said, &now->older, now))
+    now->older = newest;
+    while (!atomic_compare_exchange_weak(&notes->returned, &now->older, now))
         ;
     return now->text;
 }
@@ -72,20 +71,20 @@ const char *stki_notes_get(const stki_notes *notes, int index)
         return NULL;
     if (index < count)
         return notes->texts[index];
-    return notes->more > 0 ? say_more((stki_notes *)(uintptr_t)notes) : NULL; /* it only adds to `said` */
+    return notes->more > 0 ? more_text((stki_notes *)(uintptr_t)notes) : NULL; /* changes only `returned` */
 }
 
 void stki_notes_fini(stki_notes *notes)
 {
-    struct stki_more_notes *said = notes->said;
+    struct stki_more_notes *next = notes->returned;
 
     for (int i = 0; i < notes->count; i++)
         stki_free(notes->texts[i]);
-    while (said) {
-        struct stki_more_notes *older = said->older;
+    while (next) {
+        struct stki_more_notes *older = next->older;
 
-        stki_free(said);
-        said = older;
+        stki_free(next);
+        next = older;
     }
     *notes = (stki_notes){0};
 }

@@ -13,7 +13,7 @@ typedef struct stki_notes {
     _Atomic int count; /* incremented after the text has been stored */
     char *texts[STKI_NOTES];
     _Atomic int64_t more;
-    _Atomic(struct stki_more_notes *) said; /* all versions of that last note that have been returned, newest first */
+    _Atomic(struct stki_more_notes *) returned; /* versions of that last note returned by get, newest first */
 } stki_notes;
 
 /* Adds a sentence of at most 1023 bytes unless the list has it already. If memory is exhausted, it is only counted. */

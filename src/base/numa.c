@@ -23,7 +23,7 @@ int stki_numa_node_of_pci(const char *bus)
     int node = -1;
     FILE *file;
 
-    for (size_t i = 0; i < sizeof name; i++) { /* CUDA's are in capitals, sysfs's are not */
+    for (size_t i = 0; i < sizeof name; i++) { /* CUDA's bus IDs are in upper case, those of sysfs in lower case */
         name[i] = (char)tolower((unsigned char)bus[i]);
         if (!bus[i])
             break;

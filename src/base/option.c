@@ -1,4 +1,4 @@
-/* option.c: values go from nodes into structs by the rows of a table, and are checked against it. */
+/* option.c: parses the nodes of a map into a struct as the rows of a table say, and checks them. */
 #include "option.h"
 #include "error.h"
 #include "node_scalar.h"
@@ -45,7 +45,7 @@ const char *stki_option_range(const stki_option *row, char *buffer, int size)
     }
     stki_word_list(row->words, word_count, words, sizeof words);
     number_text(row, row->low, low);
-    if (row->high >= 0x1p50) /* no limit that anybody meets */
+    if (row->high >= 0x1p50) /* no practical limit */
         snprintf(buffer, (size_t)size, "%s%s%s or more%s%s", words, word_count ? ", " : "", low, has_unit ? " " : "",
                  has_unit ? row->unit : "");
     else
@@ -59,7 +59,7 @@ static bool takes_numbers(const stki_option *row)
     return row->type == STKI_OPT_INT || row->type == STKI_OPT_SIZE || row->type == STKI_OPT_TIME;
 }
 
-/* Between the ends; values that words stand for may well be outside. */
+/* Not for values given as words, which may be out of range. */
 static bool in_range(const stki_option *row, const void *values)
 {
     double value;
@@ -139,7 +139,7 @@ stk_status stki_option_read(const stki_option *row, const stki_node *node, void 
     if (read_word(row, node, values))
         return STK_OK;
     status = read_value(row, node, values, err);
-    if (status == STK_E_CONFIG && takes_numbers(row) && row->words) /* neither a word nor a number */
+    if (status == STK_E_CONFIG && takes_numbers(row) && row->words) /* list the words too */
         return stki_fail_value(err, node, "%s%s", stki_option_range(row, range, sizeof range),
                                row->type == STKI_OPT_SIZE   ? " (a size such as 64MiB or 1.5GB)"
                                : row->type == STKI_OPT_TIME ? " (a time such as 1.5s or 20ms)"
@@ -161,7 +161,7 @@ void stki_option_default(const stki_option *row, void *values)
     if (row->fallback && row->type != STKI_OPT_NODE) {
         stk_status status = stki_option_read(row, &written, values, NULL);
 
-        assert(status == STK_OK && "a default that its own row refuses");
+        assert(status == STK_OK && "the default is not a valid value of its own row");
         (void)status;
     }
 }
@@ -208,7 +208,7 @@ void stki_options_each(const stki_option_table *table, void (*visit)(const stki_
     each_inner(table, visit, context);
 }
 
-/* What stands in parentheses in the sections of the table's choices that have the key: "npz or hdf5"; empty: none. */
+/* The choices that have the key, by the words in parentheses in their section names: "npz or hdf5"; "": none. */
 static const char *choices_with(const stki_option_table *table, const char *key, char *text, int size)
 {
     enum { MOST = 16, ROOM = 64 };
@@ -247,7 +247,7 @@ static stk_status fail_unknown(const stki_option_part *parts, int part_count, co
     return stki_fail_key(err, node, "unknown key, expected %s", stki_word_list(names, count, list, sizeof list));
 }
 
-/* Into the member of the row that it stands for. */
+/* Sets the member of the row that the alias stands for. */
 static stk_status read_alias(const stki_option_table *table, const stki_option *row, const stki_node *node,
                              void *values, stk_error *err)
 {
@@ -266,7 +266,7 @@ static stk_status read_alias(const stki_option_table *table, const stki_option *
     return stki_option_read(of, &meant, values, err);
 }
 
-/* One entry of the map, by every table that has a row for it. */
+/* Parses one entry of the map for every table that has a row for its key. */
 static stk_status read_entry(const stki_option_part *parts, int count, const stki_node *map, int entry, stk_error *err)
 {
     const stki_node *node = map->items[entry];

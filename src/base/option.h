@@ -200,8 +200,8 @@ typedef struct stki_option_notes {
 /* Prepares a document for reading by the sections (ended by NULL): of mutually exclusive options, the ones from earlier
  * sources are removed from their map, and the paths to open are computed (node->opened). A key that belongs to another
  * section is refused, and the message names that section. */
-stk_status stki_sections_settle(const stki_option_table *const *sections, stki_document *document, const char *base_dir,
-                                stk_error *err);
+stk_status stki_sections_prepare(const stki_option_table *const *sections, stki_document *document,
+                                 const char *base_dir, stk_error *err);
 
 /* Rejects keys of the root that are neither a section nor one of `others` (sections of other programs, terminated by
  * NULL; may be NULL). */
@@ -230,8 +230,8 @@ stk_status stki_options_read_parts(const stki_option_part *parts, int count, con
                                    const stki_option_notes *notes, stk_error *err);
 /* option_struct.c: adds the members of a public struct to the document at `path` ("loader"); 0 and NULL count as not
  * given. The struct must have the size that this library knows. */
-stk_status stki_options_give(const stki_option_table *table, const void *opts, stki_document *document,
-                             const char *path, stk_error *err);
+stk_status stki_options_from_struct(const stki_option_table *table, const void *opts, stki_document *document,
+                                    const char *path, stk_error *err);
 /* Calls `visit` for the table, its choices and the tables inside it, each where its section name puts it: a table that
  * two sections share is visited in one of them. */
 void stki_options_each(const stki_option_table *table, void (*visit)(const stki_option_table *table, void *context),
@@ -247,7 +247,7 @@ json_t *stki_options_json(const stki_option_table *table, const void *values);
 /* The same in config syntax, one line "NAME: VALUE" per option after `indent` spaces; nodes and texts without a value
  * are omitted. Parsing it gives the same values. */
 void stki_options_write(const stki_option_table *table, const void *values, int indent, FILE *to);
-/* option_ask.c: the effective value of an option, such as "dataset.fields.image.layout", in a document, including
+/* option_query.c: the effective value of an option, such as "dataset.fields.image.layout", in a document, including
  * defaults, as new JSON: sizes in bytes, times in ns, paths as opened. NULL: no such option, or out of memory. */
 json_t *stki_sections_value(const stki_option_table *const *sections, const stki_node *root, const char *name);
 /* The section that has a key of that name, "dataset.fields.NAME.source". If several have one: sections first, then the

@@ -14,7 +14,7 @@ enum { PATH_BYTES = 1024, VALUE_BYTES = 240, KEPT_BYTES = 160 };
 
 /* ---- lines ---- */
 
-/* A long value keeps its beginning, for people, and a hash of all of it. */
+/* A long value is truncated, which keeps it readable, and followed by the hash of all of it. */
 static char *value_text(const json_t *value)
 {
     char *dump = value ? json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
@@ -130,7 +130,7 @@ static void print_value(stki_print *print, const stki_option_table *table, const
     if (row->implied && stki_option_read(&alone, node, &value, NULL) == STK_OK &&
         value.number == row->implied(node->parent))
         return;
-    if (row->type == STKI_OPT_NODE || (row->flags & STKI_PATH) || /* paths as they are written */
+    if (row->type == STKI_OPT_NODE || (row->flags & STKI_PATH) || /* paths as written */
         stki_option_read(&alone, node, &value, NULL) != STK_OK)
         stki_print_json(print, table->section, row->name, path, stki_node_json(node));
     else if ((row->flags & STKI_GIVEN) || (row->type != STKI_OPT_TEXT ? memcmp(&value, &usual, sizeof value) != 0
@@ -141,14 +141,14 @@ static void print_value(stki_print *print, const stki_option_table *table, const
 static void print_row(stki_print *print, const stki_option_table *table, const stki_option *row, const stki_node *node,
                       const char *above);
 
-/* A map that a table reads, or what stands for one. */
+/* A value with its own table: a map, a list of maps, or a scalar in place of a map. */
 static void print_inner(stki_print *print, const stki_option_table *table, const stki_option *row,
                         const stki_node *node, const char *path)
 {
     const stki_option *stands_for = row->inner->shorthand ? stki_options_find(row->inner, row->inner->shorthand) : NULL;
     bool given;
 
-    for (int i = 0; node->kind == STKI_NODE_LIST && i < node->count; i++) { /* of such maps */
+    for (int i = 0; node->kind == STKI_NODE_LIST && i < node->count; i++) {
         char item[PATH_BYTES];
 
         snprintf(item, sizeof item, "%s.%d", path, i);
@@ -198,7 +198,7 @@ static void print_row(stki_print *print, const stki_option_table *table, const s
         print->lines[i].failure |= row->effect == STKI_ON_FAILURES;
 }
 
-/* The row that the key sets, under its own name or another one of the same type; *of: its table. NULL: none. */
+/* The row that the key sets, directly or as an alias of the same type; *of is its table. NULL: none. */
 static const stki_option *row_of(const stki_option_table *table, const char *key, const stki_option_table **of)
 {
     const stki_option *row = stki_option_in(table, key, of);
@@ -230,7 +230,7 @@ void stki_print_map(stki_print *print, const stki_option_table *table, const stk
 
         if (row) {
             print_row(print, of, row, map->items[i], path);
-        } else { /* read by hand somewhere: compared as it is written */
+        } else { /* parsed elsewhere: compared as written */
             char own[PATH_BYTES];
 
             snprintf(own, sizeof own, "%s.%s", path, map->keys[i]);

@@ -1,4 +1,4 @@
-/* option_row.c: a row of a table: finding it, its words, its value in a struct; see option.h. */
+/* option_row.c: lookup of rows, their words, and their values in a struct; see option.h. */
 #include "option_row.h"
 #include "option.h"
 #include <string.h>

@@ -21,13 +21,13 @@ static bool is_named(const char *list, const char *name)
     return false;
 }
 
-/* Does `row` state that it replaces the other one? */
+/* Whether `row` is declared to replace the other one. */
 static bool replaces(const stki_option *row, const stki_option *other)
 {
     return (row->alias_of && strcmp(row->alias_of, fact_of(other)) == 0) || is_named(row->instead_of, fact_of(other));
 }
 
-/* Nothing in place of a text, a list or a map means that the option is not given. */
+/* A null in place of a text, list or map means that the option is not given. */
 static bool is_given(const stki_option *row, const stki_node *node)
 {
     return node && !((row->type == STKI_OPT_TEXT || row->type == STKI_OPT_NODE) && stki_node_is_null(node));
@@ -83,7 +83,7 @@ static bool node_is(const stki_node *node, const char *const *words)
     return false;
 }
 
-/* Is the effective value of the row one of the words? */
+/* Whether the effective value of the row is one of the words. */
 static bool value_is(const stki_option *row, const stki_node *node, const void *values, const char *const *words)
 {
     static const char *const truth[] = {"false", "true"};
@@ -97,8 +97,8 @@ static bool value_is(const stki_option *row, const stki_node *node, const void *
     return row->type != STKI_OPT_DOUBLE && is_word(stki_option_word(row, stki_option_int(row, values)), words);
 }
 
-/* The node in `map` that sets `row`, under any of its names; the latest one. */
-static const stki_node *said(const stki_option_table *table, const stki_node *map, const stki_option *row)
+/* The node in `map` that sets `row` under any of its names; the one from the latest source. */
+static const stki_node *node_of(const stki_option_table *table, const stki_node *map, const stki_option *row)
 {
     const stki_node *latest = NULL;
 
@@ -111,7 +111,7 @@ static const stki_node *said(const stki_option_table *table, const stki_node *ma
     return latest;
 }
 
-/* "datasets.*.on_error" below `node`. */
+/* Whether a path such as "datasets.*.on_error" below `node` has one of the words (NULL: any value). */
 static bool is_met_below(const stki_node *node, const char *path, const char *const *words)
 {
     const size_t length = strcspn(path, ".");
@@ -138,14 +138,14 @@ static bool is_met(const stki_option_table *table, const stki_node *map, const v
         return is_met_below(root, need->key + 1, need->words);
     }
     row = stki_options_find(table, need->key);
-    node = row ? said(table, map, row) : NULL;
+    node = row ? node_of(table, map, row) : NULL;
     if (row && need->words)
         return value_is(row, node, values, need->words);
     return row && is_given(row, node) &&
            !(row->fallback && node->kind == STKI_NODE_SCALAR && strcmp(node->text, row->fallback) == 0);
 }
 
-/* "on_error: skip or substitute", "device other than cpu", "output" */
+/* Writes "on_error: skip or substitute", "device other than cpu" or "output". */
 static void write_need(const stki_option_table *table, const stki_need *need, char *text, size_t size)
 {
     const stki_option *row = stki_options_find(table, need->key);
@@ -165,7 +165,7 @@ static stk_status fail_need(const stki_option_table *table, const stki_node *map
                             const stki_node *node, const stki_option_notes *notes, stk_error *err)
 {
     const stki_option *other = stki_options_find(table, row->need->key);
-    const stki_node *master = other ? said(table, map, other) : NULL;
+    const stki_node *master = other ? node_of(table, map, other) : NULL;
     char need[192], path[256], note[512];
 
     write_need(table, row->need, need, sizeof need);

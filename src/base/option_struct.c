@@ -1,12 +1,12 @@
-/* option_struct.c: members of public structs as nodes of a document, so that the same code reads, checks and reports
- * structs and config files. */
+/* option_struct.c: converts members of public structs to nodes of a document, so that the same code parses, checks and
+ * reports structs and config files. */
 #include "error.h"
 #include "option.h"
 #include "option_row.h"
 #include <inttypes.h>
 #include <string.h>
 
-/* A member as it would be written in a config; NULL: it is not given. */
+/* The member as it would be written in a config; NULL: not given. */
 static const char *text_of(const stki_option *row, const void *opts, char *buffer, size_t size)
 {
     const char *from = (const char *)opts + row->c_offset, *text, *word;
@@ -47,7 +47,7 @@ static const char *text_of(const stki_option *row, const void *opts, char *buffe
     return word ? word : buffer;
 }
 
-/* Enums have no number in a config: their values are indices into the words. */
+/* An enum member holds an index into the row's words; a number here is one without a word. */
 static stk_status check_enum(const stki_option_table *table, const stki_option *row, const char **text, stk_error *err)
 {
     const int last = row->type == STKI_OPT_BOOL ? 1 : stki_option_word_count(row) - 1;
@@ -62,7 +62,7 @@ static stk_status check_enum(const stki_option_table *table, const stki_option *
                      row->name, *text, last);
 }
 
-/* Of negative numbers, these rows take the one that stands for 0. */
+/* The only negative number allowed is the macro that stands for 0. */
 static stk_status check_zero(const stki_option_table *table, const stki_option *row, const char *text, stk_error *err)
 {
     if (!row->c_zero || *text != '-')
@@ -71,8 +71,8 @@ static stk_status check_zero(const stki_option_table *table, const stki_option *
                      table->section, row->name, text, row->c_zero_name, row->c_zero);
 }
 
-stk_status stki_options_give(const stki_option_table *table, const void *opts, stki_document *document,
-                             const char *path, stk_error *err)
+stk_status stki_options_from_struct(const stki_option_table *table, const void *opts, stki_document *document,
+                                    const char *path, stk_error *err)
 {
     stk_status status = STK_OK;
 

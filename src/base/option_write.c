@@ -1,5 +1,4 @@
-/* option_write.c: option tables for readers: the values in effect as JSON and in the language of the configs, and the
- * rows themselves as help and as documentation. */
+/* option_write.c: writes effective values as JSON and in config syntax, and the rows of tables as help. */
 #include "node_scalar.h"
 #include "option.h"
 #include "option_row.h"
@@ -141,7 +140,6 @@ static void write_help(const stki_option_table *table, const stki_option_table *
 
 /* ---- sections ---- */
 
-/* Where the tables of a section are written. */
 typedef struct writing {
     const stki_option_table *section;
     FILE *to;

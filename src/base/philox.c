@@ -1,4 +1,4 @@
-/* philox.c: Philox4x32-10 out of Random123's header, and whole numbers made from it. */
+/* philox.c: Philox4x32-10 from Random123, and unbiased integers in a range. */
 #include "philox.h"
 #include <Random123/philox.h>
 
@@ -17,9 +17,10 @@ static uint64_t word_pair(const stki_philox *block, int pair)
     return (uint64_t)block->word[2 * pair + 1] << 32 | block->word[2 * pair];
 }
 
-/* Lemire's multiply and reject: 64 random bits times the bound, of which the upper half is the answer unless the lower
- * half falls into the remainder that would favour some answers. A block holds two tries; when both are rejected (about
- * (bound / 2^64)^2 of all draws) the block itself is the next counter, so the answer stays a pure function. */
+/* Lemire's method: 64 random bits are multiplied by the bound, and the upper half of the product is the result, unless
+ * the lower half is below 2^64 mod bound, which would bias the result. A block has two attempts. If both are rejected
+ * (probability about (bound / 2^64)^2), the block becomes the next counter, so that the result remains a pure function
+ * of the arguments. */
 uint64_t stki_philox_below(uint64_t key, uint64_t stream, uint64_t index, uint64_t bound)
 {
     for (stki_philox block = stki_philox_draw(key, stream, index);;

@@ -1,4 +1,4 @@
-/* read_clock.c: the clocks of the thread that runs, and what the system knows of its waiting for pages. */
+/* read_clock.c: see read_clock.h. */
 #include "read_clock.h"
 #include <stddef.h>
 #include <sys/resource.h>
@@ -63,7 +63,7 @@ int64_t stki_read_call_begin(void)
     return now;
 }
 
-/* The calls that were not timed stand before the one that was, and count as long as it. */
+/* The time counts `weight` times: also for the calls skipped before this one. */
 void stki_read_call_end(int64_t began)
 {
     if (mine)
@@ -110,8 +110,8 @@ void stki_paging_look(stki_paging *out)
         out->watched = false;
         return;
     }
-    /* A page that somebody else has asked for already (look-ahead) is no major fault, but it is waited for as well, and
-     * nothing else in a conversion gives the processor away of its own accord. */
+    /* Blocking on a page that read-ahead is already loading is a minor fault with a voluntary context switch. Nothing
+     * else in a conversion blocks, so those switches count as page faults too. */
     out->waits = usage.ru_majflt + usage.ru_nvcsw;
     out->cpu_ns = time_ns(usage.ru_utime) + time_ns(usage.ru_stime);
 }

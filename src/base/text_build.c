@@ -2,11 +2,12 @@
 #include "text_build.h"
 #include "allocate.h"
 #include "error.h"
+#include "text_check.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Room for `more` bytes and a NUL. */
+/* Makes room for `more` bytes and a NUL. */
 static bool make_room(stki_text_build *build, int64_t more)
 {
     int64_t room = build->room ? build->room : 256;
@@ -68,40 +69,24 @@ void stki_putf(stki_text_build *build, const char *format, ...)
     build->length += length;
 }
 
-/* Bytes of the well-formed UTF-8 character that `at` begins with; 0: it is none. */
-static int character_length(const unsigned char *at)
-{
-    int length = *at < 0x80                  ? 1
-                 : *at >= 0xc2 && *at < 0xe0 ? 2
-                 : *at >= 0xe0 && *at < 0xf0 ? 3
-                 : *at >= 0xf0 && *at < 0xf5 ? 4
-                                             : 0;
-
-    for (int i = 1; i < length; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    if ((*at == 0xe0 && at[1] < 0xa0) || (*at == 0xed && at[1] > 0x9f) || (*at == 0xf0 && at[1] < 0x90) ||
-        (*at == 0xf4 && at[1] > 0x8f))
-        return 0;
-    return length;
-}
-
 void stki_put_json(stki_text_build *build, const char *text)
 {
-    const unsigned char *at = (const unsigned char *)text;
+    const char *end = text + strlen(text);
 
     stki_put(build, "\"");
-    while (*at) {
-        int length = character_length(at);
+    while (text < end) {
+        uint32_t code = 0;
+        int length = stki_utf8_next(text, end - text, &code);
+
         if (length == 0)
             stki_put(build, "\xef\xbf\xbd");
-        else if (*at == '"' || *at == '\\')
-            stki_putf(build, "\\%c", *at);
-        else if (*at < 0x20)
-            stki_putf(build, "\\u%04x", *at);
+        else if (code == '"' || code == '\\')
+            stki_putf(build, "\\%c", *text);
+        else if (code < 0x20)
+            stki_putf(build, "\\u%04x", code);
         else
-            stki_put_bytes(build, (const char *)at, length);
-        at += length ? length : 1;
+            stki_put_bytes(build, text, length);
+        text += length ? length : 1;
     }
     stki_put(build, "\"");
 }

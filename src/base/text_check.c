@@ -1,6 +1,6 @@
-/* text_check.c: see text_check.h. Control characters are refused because config texts end up in messages on terminals;
- * line separators and byte order marks because YAML readers disagree about them; noncharacters
- * because they mean nothing. */
+/* text_check.c: see text_check.h. Control characters are refused because config texts appear in messages on terminals,
+ * line separators and byte order marks because YAML parsers treat them differently, noncharacters because variable.c
+ * uses them internally. */
 #include "text_check.h"
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* thread.c: see thread.h. A joined thread announces its end under its own lock before pthread_join is called, so that a
- * join can time out without a non-portable call and without leaving the thread half joined. */
+/* thread.c: see thread.h. A thread sets `ended` under its lock before it exits, and join waits for that flag before it
+ * calls pthread_join. A join can therefore time out without the non-portable pthread_timedjoin_np. */
 #include "thread.h"
 #include "allocate.h"
 #include "cgroup.h"
@@ -72,7 +72,7 @@ bool stki_wait(stki_cond *cond, stki_mutex *mutex, int64_t deadline_ns)
         pthread_cond_wait(&cond->native, &mutex->native);
         return true;
     }
-    if (deadline_ns < 0) /* the system would refuse it as no time at all, and a loop around us would spin */
+    if (deadline_ns < 0) /* EINVAL would look like a wakeup, and the caller's loop would spin */
         deadline_ns = 0;
     at.tv_sec = deadline_ns / STKI_SECOND;
     at.tv_nsec = deadline_ns % STKI_SECOND;
@@ -121,17 +121,17 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
-/* Signals sent to the process are the program's business and go to its threads. Those that our own instructions raise
- * stay open: a blocked one ends the process although a handler (of SIGBUS over a file that was cut) could deal with it.
- */
-static void signals_of_others(sigset_t *set)
+/* The signals that our threads block: those sent to the process, which the program's own threads handle. Signals raised
+ * by our own instructions must not be blocked: a blocked SIGBUS (a mapped file was truncated) terminates the process
+ * even if there is a handler. */
+static void asynchronous_signals(sigset_t *set)
 {
-    static const int ours[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    static const int synchronous[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
     size_t i;
 
     sigfillset(set);
-    for (i = 0; i < sizeof ours / sizeof ours[0]; i++)
-        sigdelset(set, ours[i]);
+    for (i = 0; i < sizeof synchronous / sizeof synchronous[0]; i++)
+        sigdelset(set, synchronous[i]);
 }
 
 stk_status stki_thread_start(stki_thread **out, const char *name, void (*run)(void *context), void *context,
@@ -148,7 +148,7 @@ stk_status stki_thread_start(stki_thread **out, const char *name, void (*run)(vo
     snprintf(thread->name, sizeof thread->name, "%s", name);
     stki_mutex_init(&thread->lock);
     stki_cond_init(&thread->ended_cond);
-    signals_of_others(&blocked);
+    asynchronous_signals(&blocked);
     pthread_sigmask(SIG_SETMASK, &blocked, &before);
     failed = pthread_create(&thread->native, NULL, thread_main, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -186,7 +186,7 @@ void stki_thread_abandon(stki_thread *thread)
     if (!ended)
         pthread_detach(thread->native);
     stki_unlock(&thread->lock);
-    if (ended) { /* it read `abandoned` as false and will not free */
+    if (ended) { /* it read `abandoned` as false and does not free itself */
         pthread_join(thread->native, NULL);
         thread_free(thread);
     }

@@ -1,7 +1,6 @@
-/* thread_pool.c: see thread_pool.h. Tasks have consecutive numbers; task n is entry n % depth. One lock guards
- * everything that threads share; it is taken twice a part and never held while a part or `done` runs. The thread that
- * ends the last part of a phase sees what the others wrote, since each took the lock after its writes; so does next.
- */
+/* thread_pool.c: see thread_pool.h. Tasks have consecutive numbers; task n is entry n % depth. One lock guards all
+ * shared state; it is taken twice per part and never held while a part or `done` runs. The thread that runs the last
+ * part of a phase sees the writes of the others, since each took the lock after its writes; so does next. */
 #include "thread_pool.h"
 #include "allocate.h"
 #include "clock.h"
@@ -29,11 +28,11 @@ struct stki_thread_pool {
     struct worker *workers;
 
     stki_mutex lock;
-    stki_cond more, done; /* for the threads: there are parts, or stop; for next: the oldest task may have ended, or
-                             there are parts */
-    /* guarded by lock; the first two are written by the caller's thread alone */
+    stki_cond more; /* for the threads: there are parts, or stop */
+    stki_cond done; /* for next: the oldest task may have ended, or there are parts */
+    /* guarded by lock; the first two are written by the caller's thread only */
     int64_t submitted, taken;
-    int64_t failed, failed_part; /* the first task that failed, INT64_MAX: none; and the first of its parts */
+    int64_t failed, failed_part; /* the first failed task (INT64_MAX: none) and the first failed of its parts */
     stk_status status;           /* of that part */
     stk_error error;
     bool stop;
@@ -88,7 +87,7 @@ static void end_phase(stki_thread_pool *pool, struct entry *e)
     int64_t parts = 0;
 
     if (pool->opts.done) {
-        e->running++; /* the task has not ended meanwhile */
+        e->running++; /* so that next does not take the task while `done` runs */
         stki_unlock(&pool->lock);
         parts = pool->opts.done(pool->opts.context, e->task);
         stki_lock(&pool->lock);
@@ -144,7 +143,7 @@ static void worker_main(void *context)
 
 /* ---- the caller's side ---- */
 
-/* The error that ended the pool's work; with the lock. */
+/* The error of the first failed part. Lock held. */
 static stk_status fail(const stki_thread_pool *pool, stk_error *err)
 {
     if (err)
@@ -178,7 +177,7 @@ stk_status stki_thread_pool_submit(stki_thread_pool *pool, void *task, int64_t p
 
         *e = (struct entry){.task = task, .parts = parts};
         pool->submitted++;
-        /* After a failure, which may be later than the caller's look at the room, it is never run: next returns the
+        /* After a failure (possible even if has_room returned true before) the task is not run, and next returns the
          * error for it. */
         if (pool->failed == INT64_MAX && parts == 0)
             end_phase(pool, e);
@@ -189,7 +188,7 @@ stk_status stki_thread_pool_submit(stki_thread_pool *pool, void *task, int64_t p
     return status;
 }
 
-/* With the lock. */
+/* Lock held. */
 static bool has_ended(const stki_thread_pool *pool, int64_t number)
 {
     const struct entry *e = entry_of(pool, number);
@@ -249,7 +248,7 @@ static stk_status start_threads(stki_thread_pool *pool, stk_error *err)
     return status;
 }
 
-/* Everything but the threads. */
+/* Creates the pool without its threads. */
 static stk_status prepare(const stki_thread_pool_opts *opts, stki_thread_pool **out, stk_error *err)
 {
     stki_thread_pool *pool = stki_zalloc(sizeof *pool);

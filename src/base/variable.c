@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* U+FDD0 and U+FDD1: code points that Unicode keeps free for uses like this one. */
+/* U+FDD0 and U+FDD1: noncharacters, which Unicode reserves for internal use. */
 #define OPEN "\xef\xb7\x90"
 #define CLOSE "\xef\xb7\x91"
 
 static const char name_letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
 
-/* Letters of the name in a "${NAME}" that starts at `at`, or -1 if none does. */
+/* The length of NAME if "${NAME}" starts at `at`, else -1. */
 static int64_t name_length(const char *at, int64_t left)
 {
     int64_t i = 2;
@@ -77,11 +77,12 @@ struct text {
     int64_t length, capacity;
 };
 
-static stk_status put(stki_document *document, const stki_node_seat *seat, struct text *to, const char *bytes,
+static stk_status put(stki_document *document, const stki_location *location, struct text *to, const char *bytes,
                       int64_t length, stk_error *err)
 {
     if (length > STKI_DOCUMENT_BYTES - to->length)
-        return stki_fail_seat(err, STK_E_LIMIT, seat, "more than %d bytes of text in one config", STKI_DOCUMENT_BYTES);
+        return stki_fail_location(err, STK_E_LIMIT, location, "more than %d bytes of text in one config",
+                                  STKI_DOCUMENT_BYTES);
     if (to->length + length + 1 > to->capacity) {
         int64_t capacity = 2 * (to->length + length) + 64;
         char *bigger = stki_document_alloc(document, capacity, err);
@@ -99,27 +100,28 @@ static stk_status put(stki_document *document, const stki_node_seat *seat, struc
     return STK_OK;
 }
 
-static stk_status find_variable(const stki_node_seat *seat, const char *at, int64_t length, const char **value,
+static stk_status find_variable(const stki_location *location, const char *at, int64_t length, const char **value,
                                 stk_error *err)
 {
     char name[128], what[48];
     int shown = (int)(length < 40 ? length : 40);
 
     if (length == 0 || (at[0] >= '0' && at[0] <= '9') || length >= (int64_t)sizeof name)
-        return stki_fail_seat(err, STK_E_CONFIG, seat, "\"${%.*s}\" is not a variable name", shown, at);
+        return stki_fail_location(err, STK_E_CONFIG, location, "\"${%.*s}\" is not a variable name", shown, at);
     memcpy(name, at, (size_t)length);
     name[length] = '\0';
     *value = getenv(name);
     if (!*value)
-        return stki_fail_seat(err, STK_E_CONFIG, seat, "the environment variable %s is not set", name);
+        return stki_fail_location(err, STK_E_CONFIG, location, "the environment variable %s is not set", name);
     if (stki_text_check(*value, (int64_t)strlen(*value), STKI_TEXT_VALUE, what) >= 0)
-        return stki_fail_seat(err, STK_E_CONFIG, seat,
-                              "the environment variable %s contains what is not allowed in a config: %s", name, what);
+        return stki_fail_location(err, STK_E_CONFIG, location,
+                                  "the environment variable %s contains what is not allowed in a config: %s", name,
+                                  what);
     return STK_OK;
 }
 
-/* What a `$` and the text behind it stand for: `*used` bytes become `*value`. */
-static stk_status dollar(const stki_node_seat *seat, const char *at, int64_t left, int64_t *used, const char **value,
+/* Expands the `$` at `at`: its first `*used` bytes are replaced by `*value`. */
+static stk_status dollar(const stki_location *location, const char *at, int64_t left, int64_t *used, const char **value,
                          stk_error *err)
 {
     int64_t name = name_length(at, left);
@@ -128,16 +130,16 @@ static stk_status dollar(const stki_node_seat *seat, const char *at, int64_t lef
     *used = left >= 2 && at[1] == '$' ? 2 : 1;
     if (name >= 0) {
         *used = name + 3;
-        return find_variable(seat, at + 2, name, value, err);
+        return find_variable(location, at + 2, name, value, err);
     }
     if (left >= 2 && at[1] == '{')
-        return stki_fail_seat(err, STK_E_CONFIG, seat,
-                              "found \"%.*s\", expected ${NAME} with letters, digits and _ ($$ stands for a $)",
-                              (int)(left < 40 ? left : 40), at);
+        return stki_fail_location(err, STK_E_CONFIG, location,
+                                  "found \"%.*s\", expected ${NAME} with letters, digits and _ ($$ stands for a $)",
+                                  (int)(left < 40 ? left : 40), at);
     return STK_OK;
 }
 
-stk_status stki_variables_expand(stki_document *document, const stki_node_seat *seat, const char **text,
+stk_status stki_variables_expand(stki_document *document, const stki_location *location, const char **text,
                                  int64_t *length, stk_error *err)
 {
     struct text to = {0};
@@ -148,13 +150,13 @@ stk_status stki_variables_expand(stki_document *document, const stki_node_seat *
         const char *value, *next = memchr(*text + at, '$', (size_t)(*length - at));
         int64_t plain = next ? next - *text - at : *length - at, used;
 
-        status = put(document, seat, &to, *text + at, plain, err);
+        status = put(document, location, &to, *text + at, plain, err);
         at += plain;
         if (status != STK_OK || !next)
             continue;
-        status = dollar(seat, next, *length - at, &used, &value, err);
+        status = dollar(location, next, *length - at, &used, &value, err);
         if (status == STK_OK)
-            status = put(document, seat, &to, value, (int64_t)strlen(value), err);
+            status = put(document, location, &to, value, (int64_t)strlen(value), err);
         at += used;
     }
     *text = to.bytes;

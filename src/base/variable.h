@@ -12,7 +12,7 @@ stk_status stki_variables_hide(const char **text, int64_t *length, char **copy, 
 int64_t stki_variables_show(char *text, int64_t length);
 /* Replaces `${NAME}` from the environment and `$$` by `$`. The new text is owned by the document. Input and output are
  * NUL-terminated. */
-stk_status stki_variables_expand(stki_document *document, const stki_node_seat *seat, const char **text,
+stk_status stki_variables_expand(stki_document *document, const stki_location *location, const char **text,
                                  int64_t *length, stk_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef STKI_DATASET_INTERNAL_H
 #define STKI_DATASET_INTERNAL_H
 
+#include "bisect.h"
 #include "reader.h"
 #include "windows.h"
 
@@ -57,22 +58,15 @@ void stki_dataset_destroy(stki_dataset *dataset); /* NULL is fine */
 /* The number of the shard that holds a sample, and the sample's index inside it. `index` must be inside [0, count). */
 static inline int stki_field_shard(const stki_field *field, int64_t index, int64_t *within)
 {
-    int low = 0, high = field->shard_count - 1;
+    int shard = 0;
 
-    if (high < 16) { /* without a branch on chance: samples come from anywhere */
-        for (int shard = 1; shard <= high; shard++)
-            low += field->first[shard] <= index;
-        high = low;
-    }
-    while (low < high) { /* the last shard that begins at or before index */
-        int middle = low + (high - low + 1) / 2;
-        if (field->first[middle] <= index)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    *within = index - field->first[low];
-    return low;
+    if (field->shard_count > 16)
+        shard = (int)stki_bisect(field->first, 0, field->shard_count - 1, index);
+    else
+        for (int i = 1; i < field->shard_count; i++) /* branch-free, because the outcome is unpredictable */
+            shard += field->first[i] <= index;
+    *within = index - field->first[shard];
+    return shard;
 }
 
 /* Samples of all shards. */

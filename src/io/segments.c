@@ -1,6 +1,7 @@
 /* segments.c: see segments.h. */
 #include "segments.h"
 #include "allocate.h"
+#include "bisect.h"
 #include "error.h"
 #include "tensor_internal.h"
 #include "windows.h"
@@ -23,17 +24,7 @@ static const struct segments *segments_of(const stki_reader *base)
 /* The inner sample that contains segment `index`. */
 static int64_t whole_of(const struct segments *s, int64_t index)
 {
-    int64_t low = 0, high = s->inner->count - 1;
-
-    while (low < high) { /* the last one that starts at or before `index` */
-        const int64_t middle = low + (high - low + 1) / 2;
-
-        if (s->first[middle] <= index)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
+    return stki_bisect(s->first, 0, s->inner->count - 1, index);
 }
 
 /* Number of segments in a sample of this many rows: rows, or windows of rows. */

@@ -1,6 +1,7 @@
 /* windows.c: see windows.h. */
 #include "windows.h"
 #include "allocate.h"
+#include "bisect.h"
 #include "error.h"
 
 int64_t stki_window_count(int64_t samples, int64_t length, int64_t dilation, int64_t step)
@@ -56,17 +57,7 @@ void stki_windows_destroy(stki_windows *w)
 /* The last group that starts at or before `value`; -1: none. */
 static int64_t group_of(const int64_t *begins, int64_t count, int64_t value)
 {
-    int64_t low = -1, high = count - 1;
-
-    while (low < high) {
-        const int64_t middle = low + (high - low + 1) / 2;
-
-        if (begins[middle] <= value)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
+    return stki_bisect(begins, -1, count - 1, value);
 }
 
 int64_t stki_windows_first(const stki_windows *w, int64_t number)

@@ -4,6 +4,7 @@
  * Immutable after create, except for the tables of some kinds (order_tables.h). Any thread. */
 #include "order.h"
 #include "allocate.h"
+#include "bisect.h"
 #include "error.h"
 #include "order_block.h"
 #include "order_bucket.h"
@@ -60,21 +61,6 @@ static stk_status copy_indices(stki_order *order, const stki_order_opts *opts, s
 
 /* ---- blocks ---- */
 
-static int64_t unit_of(const stki_order_opts *opts, int64_t sample)
-{
-    int64_t low = 0, high = opts->unit_count - 1;
-
-    while (low < high) {
-        int64_t middle = low + (high - low + 1) / 2;
-
-        if (opts->unit_first[middle] <= sample)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
-}
-
 /* The units of a subset: runs of its list within one unit of the data set. */
 static stk_status make_subset_blocks(stki_order *order, const stki_order_opts *opts, stk_error *err)
 {
@@ -84,7 +70,7 @@ static stk_status make_subset_blocks(stki_order *order, const stki_order_opts *o
     if (!first)
         return stki_fail_memory(err, (order->length + 1) * (int64_t)sizeof *first, "the blocks of a subset");
     for (int64_t i = 0; i < order->length; i++) {
-        int64_t its = unit_of(opts, order->indices[i]);
+        int64_t its = stki_bisect(opts->unit_first, 0, opts->unit_count - 1, order->indices[i]);
 
         if (its != unit)
             first[count++] = i;
@@ -106,6 +92,7 @@ static stk_status make_blocks(stki_order *order, const stki_order_opts *opts, st
 
 /* ---- evaluation ---- */
 
+/* An image of the kind's order, a number in the data set or in its subset, as the sample at a position. */
 static void put(const stki_order *order, stki_position *out, int64_t position, int64_t image)
 {
     *out = (stki_position){.source = 0,
@@ -121,7 +108,6 @@ static void eval_sequential(const stki_order *order, int64_t first, int64_t n, s
         put(order, &out[i], first + i, first + i);
 }
 
-/* Evaluates at most BLOCK positions to images, which are then translated to samples of the data set or subset. */
 static void images_of(const stki_order *order, int64_t epoch, int64_t first, int64_t n, uint64_t *images)
 {
     if (order->random)
@@ -158,7 +144,7 @@ static void eval_blocks(const stki_order *order, int64_t epoch, int64_t first, i
     }
 }
 
-static void eval_beneath(const void *context, int64_t epoch, int64_t first, int64_t n, stki_position *out)
+static void eval_underlying(const void *context, int64_t epoch, int64_t first, int64_t n, stki_position *out)
 {
     const stki_order *order = context;
 
@@ -172,7 +158,7 @@ static void eval_beneath(const void *context, int64_t epoch, int64_t first, int6
         eval_sequential(order, first, n, out);
 }
 
-static void ahead_beneath(const stki_order *order, int64_t epoch, int64_t taken, int64_t n)
+static void underlying_ahead(const stki_order *order, int64_t epoch, int64_t taken, int64_t n)
 {
     if (order->mixture)
         stki_mixture_ahead(order->mixture, epoch, taken, n);
@@ -182,11 +168,11 @@ static void ahead_beneath(const stki_order *order, int64_t epoch, int64_t taken,
         stki_random_order_ahead(order->random, epoch, taken, n);
 }
 
-/* For buckets, which read the underlying order sequentially. */
-static void eval_in_turn(const void *context, int64_t epoch, int64_t first, int64_t n, stki_position *out)
+/* For buckets, which read the underlying order sequentially: also builds the table that is needed next. */
+static void eval_underlying_ahead(const void *context, int64_t epoch, int64_t first, int64_t n, stki_position *out)
 {
-    eval_beneath(context, epoch, first, n, out);
-    ahead_beneath(context, epoch, first + n, n);
+    eval_underlying(context, epoch, first, n, out);
+    underlying_ahead(context, epoch, first + n, n);
 }
 
 void stki_order_ahead(const stki_order *order, int64_t epoch, int64_t first, int64_t n, int64_t epochs)
@@ -198,7 +184,7 @@ void stki_order_ahead(const stki_order *order, int64_t epoch, int64_t first, int
     if (order->buckets)
         stki_buckets_ahead(order->buckets, epoch, first + n, n, last);
     else if (!last)
-        ahead_beneath(order, epoch, first + n, n);
+        underlying_ahead(order, epoch, first + n, n);
 }
 
 bool stki_order_is_ready(const stki_order *order, int64_t epoch, int64_t position)
@@ -220,7 +206,7 @@ stk_status stki_order_eval(const stki_order *order, int64_t epoch, int64_t first
     if (order->buckets)
         stki_buckets_eval(order->buckets, epoch, first, n, out);
     else
-        eval_beneath(order, epoch, first, n, out);
+        eval_underlying(order, epoch, first, n, out);
     if (order->shift)
         stki_shift_apply(order->shift, epoch, out, n);
     return STK_OK;
@@ -308,7 +294,7 @@ stk_status stki_order_create(const stki_order_opts *opts, stki_order **out, stk_
     if (status == STK_OK && opts->starts)
         status = stki_shift_create(opts->starts, order->seed, &order->shift, err);
     if (status == STK_OK && opts->bucket_window > 0 && order->length > 0)
-        status = stki_buckets_create(opts, order->length, eval_in_turn, order, &order->buckets, err);
+        status = stki_buckets_create(opts, order->length, eval_underlying_ahead, order, &order->buckets, err);
     if (status != STK_OK) {
         stki_order_destroy(order);
         return status;

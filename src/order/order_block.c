@@ -1,6 +1,7 @@
 /* order_block.c: see order_block.h. */
 #include "order_block.h"
 #include "allocate.h"
+#include "bisect.h"
 #include "error.h"
 #include "order_tables.h"
 #include "permutation.h"
@@ -26,7 +27,7 @@ struct stki_blocks {
     int64_t built; /* progress of the table being built: units shuffled, then units summed up */
 };
 
-/* An inside-out shuffle, as in order_random.c, then the prefix sums. */
+/* An inside-out shuffle of the units, as in order_random.c, then the prefix sums of their sizes. */
 static int64_t build(void *context, int number, uint64_t epoch, bool fresh, int64_t units)
 {
     stki_blocks *b = context;
@@ -95,25 +96,11 @@ void stki_blocks_destroy(stki_blocks *b)
     stki_free(b);
 }
 
-/* The last place in [low, high] that starts at or before `position`. */
-static int64_t place_of(const int64_t *start, int64_t low, int64_t high, int64_t position)
-{
-    while (low < high) {
-        int64_t middle = low + (high - low + 1) / 2;
-
-        if (start[middle] <= position)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
-}
-
-/* Evaluates positions from `position` on within one group; returns their number. */
+/* Evaluates positions from `position` to at most the end of their group. Returns how many. */
 static int64_t eval_in_group(const stki_blocks *b, const struct table *table, int64_t epoch, int64_t position,
                              int64_t n, int64_t *samples)
 {
-    int64_t place = place_of(table->start, 0, b->unit_count - 1, position);
+    int64_t place = stki_bisect(table->start, 0, b->unit_count - 1, position);
     int64_t group = place / b->window, low = group * b->window;
     int64_t high = b->unit_count - low > b->window ? low + b->window : b->unit_count; /* units [low, high) */
     int64_t begin = table->start[low], size = table->start[high] - begin, done = 0;
@@ -127,7 +114,7 @@ static int64_t eval_in_group(const stki_blocks *b, const struct table *table, in
 
         stki_permutation_run(&permutation, (uint64_t)(position - begin + done), part, images);
         for (int64_t i = 0; i < part; i++) {
-            int64_t at = begin + (int64_t)images[i], within = place_of(table->start, low, high - 1, at);
+            int64_t at = begin + (int64_t)images[i], within = stki_bisect(table->start, low, high - 1, at);
 
             samples[done + i] = b->first[table->unit[within]] + at - table->start[within];
         }
@@ -136,11 +123,11 @@ static int64_t eval_in_group(const stki_blocks *b, const struct table *table, in
     return n;
 }
 
-/* The same in one unit, in order. */
+/* The same to at most the end of the unit, whose samples stay in order. */
 static int64_t eval_in_unit(const stki_blocks *b, const struct table *table, int64_t position, int64_t n,
                             int64_t *samples)
 {
-    const int64_t place = place_of(table->start, 0, b->unit_count - 1, position);
+    const int64_t place = stki_bisect(table->start, 0, b->unit_count - 1, position);
     const int64_t first = b->first[table->unit[place]] + position - table->start[place];
 
     n = n < table->start[place + 1] - position ? n : table->start[place + 1] - position;
@@ -151,12 +138,12 @@ static int64_t eval_in_unit(const stki_blocks *b, const struct table *table, int
 
 void stki_blocks_eval(stki_blocks *b, int64_t epoch, int64_t position, int64_t n, int64_t *samples)
 {
-    const int number = stki_tables_hold(&b->keys, (uint64_t)epoch);
+    const int number = stki_tables_acquire(&b->keys, (uint64_t)epoch);
 
     for (int64_t done = 0; done < n;)
         done += b->in_order ? eval_in_unit(b, &b->tables[number], position + done, n - done, samples + done)
                             : eval_in_group(b, &b->tables[number], epoch, position + done, n - done, samples + done);
-    stki_tables_let_go(&b->keys, number);
+    stki_tables_release(&b->keys, number);
 }
 
 void stki_blocks_ahead(stki_blocks *b, int64_t epoch, int64_t taken, int64_t n)

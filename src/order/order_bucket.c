@@ -45,7 +45,7 @@ struct stki_buckets {
     uint64_t seed;
     stki_order_length_of *length_of;
     void *length_context;
-    stki_order_beneath *beneath;
+    stki_order_underlying *underlying;
     const void *context;
     stki_tables keys;      /* epoch * windows + window */
     struct sample *memory; /* memory of the tables, `positions` entries each, in final order */
@@ -55,7 +55,7 @@ struct stki_buckets {
 
 static stki_table_build build;
 
-stk_status stki_buckets_create(const stki_order_opts *opts, int64_t length, stki_order_beneath *beneath,
+stk_status stki_buckets_create(const stki_order_opts *opts, int64_t length, stki_order_underlying *underlying,
                                const void *context, stki_buckets **out, stk_error *err)
 {
     stki_buckets *b = stki_zalloc(sizeof *b);
@@ -69,7 +69,7 @@ stk_status stki_buckets_create(const stki_order_opts *opts, int64_t length, stki
     b->seed = opts->seed;
     b->length_of = opts->length_of;
     b->length_context = opts->length_context;
-    b->beneath = beneath;
+    b->underlying = underlying;
     b->context = context;
     if (!stki_mul(opts->bucket_batch, opts->bucket_window, &b->positions) || b->positions > length)
         b->positions = length;
@@ -131,9 +131,9 @@ static void gather(stki_buckets *b, int64_t end)
     while (w->at < end) {
         const int64_t n = end - w->at < BLOCK ? end - w->at : BLOCK;
 
-        b->beneath(b->context, w->epoch, w->first + w->at, n, before);
+        b->underlying(b->context, w->epoch, w->first + w->at, n, before);
         for (int64_t i = 0; i < n; i++) {
-            const int64_t length = b->length_of(b->length_context, before[i].sample) + 1; /* from 0 on */
+            const int64_t length = b->length_of(b->length_context, before[i].sample) + 1; /* unknown (-1) becomes 0 */
 
             w->from[w->at + i] = (struct entry){length, {before[i].sample, before[i].source}};
             w->longest = length > w->longest ? length : w->longest;
@@ -143,7 +143,8 @@ static void gather(stki_buckets *b, int64_t end)
     }
 }
 
-/* One pass of a stable radix sort. */
+/* Part of one pass of a stable LSD radix sort. It also counts the digits of the next pass, so that each pass reads the
+ * entries once. */
 static void sort(struct building *w, int64_t end)
 {
     const int next = w->shift + DIGIT_BITS < 64 ? w->shift + DIGIT_BITS : w->shift;
@@ -239,14 +240,14 @@ void stki_buckets_eval(stki_buckets *b, int64_t epoch, int64_t first, int64_t n,
 {
     for (int64_t done = 0, part; done < n; done += part) {
         const int64_t at = (first + done) % b->positions;
-        const int number = stki_tables_hold(&b->keys, key_of(b, epoch, first + done));
+        const int number = stki_tables_acquire(&b->keys, key_of(b, epoch, first + done));
         const struct sample *samples = b->memory + number * b->positions + at;
 
         part = n - done < b->positions - at ? n - done : b->positions - at;
         for (int64_t i = 0; i < part; i++)
             out[done + i] = (stki_position){
                 .source = samples[i].source, .sample = samples[i].number, .length = -1, .draw = first + done + i};
-        stki_tables_let_go(&b->keys, number);
+        stki_tables_release(&b->keys, number);
     }
 }
 

@@ -15,10 +15,10 @@
 typedef struct stki_buckets stki_buckets;
 
 /* The underlying order: fills in n positions starting at `first`. Positions are requested in sequence. */
-typedef void stki_order_beneath(const void *context, int64_t epoch, int64_t first, int64_t n, stki_position *out);
+typedef void stki_order_underlying(const void *context, int64_t epoch, int64_t first, int64_t n, stki_position *out);
 
 /* `length`: positions per epoch. Uses the options bucket_window, bucket_batch, length_of and length_context. */
-stk_status stki_buckets_create(const stki_order_opts *opts, int64_t length, stki_order_beneath *beneath,
+stk_status stki_buckets_create(const stki_order_opts *opts, int64_t length, stki_order_underlying *underlying,
                                const void *context, stki_buckets **out, stk_error *err);
 void stki_buckets_destroy(stki_buckets *buckets); /* NULL is allowed. */
 void stki_buckets_eval(stki_buckets *buckets, int64_t epoch, int64_t first, int64_t n, stki_position *out);

@@ -1,7 +1,8 @@
 /* order_mixture.c: see order_mixture.h. Permutations are evaluated most efficiently for many indices at once, but a
- * batch has few of each source, so the sources' permutations are evaluated together. */
+ * batch has few of each source, so the permutations of all sources are evaluated together. */
 #include "order_mixture.h"
 #include "allocate.h"
+#include "bisect.h"
 #include "error.h"
 #include "order_random.h"
 #include "permutation.h"
@@ -243,22 +244,13 @@ int64_t stki_mixture_share(const stki_mixture *m, int source)
 /* The source whose range contains q: the last non-empty one that begins at or before q. */
 static int source_of(const stki_mixture *m, int64_t q)
 {
-    int low = 0, high = m->count - 1;
+    int source = 0;
 
-    if (m->count <= 16) { /* branch-free, because the outcome is unpredictable */
-        for (int d = 1; d < m->count; d++)
-            low += q >= m->begin[d];
-        return low;
-    }
-    while (low < high) {
-        int middle = low + (high - low + 1) / 2;
-
-        if (m->begin[middle] <= q)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
+    if (m->count > 16)
+        return (int)stki_bisect(m->begin, 0, m->count - 1, q);
+    for (int d = 1; d < m->count; d++) /* branch-free, because the outcome is unpredictable */
+        source += q >= m->begin[d];
+    return source;
 }
 
 /* Positions of one source, and the start of its J in this epoch. */

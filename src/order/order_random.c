@@ -73,12 +73,12 @@ void stki_random_order_destroy(stki_random_order *order)
 void stki_random_order_run(stki_random_order *order, int64_t epoch, int64_t first, int64_t count, uint64_t *out)
 {
     if (order->memory) {
-        const int number = stki_tables_hold(&order->tables, (uint64_t)epoch);
+        const int number = stki_tables_acquire(&order->tables, (uint64_t)epoch);
         const uint16_t *images = images_of(order, number) + first;
 
         for (int64_t i = 0; i < count; i++)
             out[i] = images[i];
-        stki_tables_let_go(&order->tables, number);
+        stki_tables_release(&order->tables, number);
     } else {
         stki_permutation permutation;
 

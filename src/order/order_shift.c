@@ -54,7 +54,7 @@ static int64_t shard_of(const stki_shift *s, int64_t window)
 {
     int64_t low = 0, high = s->count - 1;
 
-    while (low < high) { /* the last shard that begins at or before it */
+    while (low < high) { /* the last shard that begins at or before the window */
         int64_t middle = low + (high - low + 1) / 2;
 
         if (s->shards[middle].window <= window)

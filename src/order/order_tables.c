@@ -32,7 +32,7 @@ bool stki_tables_have(const stki_tables *t, uint64_t key)
 }
 
 /* -1: no table has this key. */
-static int try_hold(stki_tables *t, uint64_t key)
+static int try_acquire(stki_tables *t, uint64_t key)
 {
     for (int i = 0; i < STKI_TABLES; i++) {
         if (atomic_load_explicit(&t->tables[i].key, memory_order_relaxed) != key)
@@ -40,12 +40,12 @@ static int try_hold(stki_tables *t, uint64_t key)
         atomic_fetch_add(&t->tables[i].users, 1);
         if (atomic_load(&t->tables[i].key) == key)
             return i;
-        stki_tables_let_go(t, i);
+        stki_tables_release(t, i);
     }
     return -1;
 }
 
-void stki_tables_let_go(stki_tables *t, int number)
+void stki_tables_release(stki_tables *t, int number)
 {
     atomic_fetch_sub_explicit(&t->tables[number].users, 1, memory_order_release);
 }
@@ -92,14 +92,14 @@ static void build(stki_tables *t, int64_t units)
     t->building = -1;
 }
 
-int stki_tables_hold(stki_tables *t, uint64_t key)
+int stki_tables_acquire(stki_tables *t, uint64_t key)
 {
-    int number = try_hold(t, key);
+    int number = try_acquire(t, key);
 
     if (number >= 0)
         return number;
     stki_lock(&t->lock);
-    while ((number = try_hold(t, key)) < 0) {
+    while ((number = try_acquire(t, key)) < 0) {
         if (t->building < 0 || t->key != key) {
             while (!begin(t, key, NO_TABLE, NO_TABLE)) /* a thread was preempted while reading */
                 stki_sleep_ns(RETRY_NS);

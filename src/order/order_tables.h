@@ -42,10 +42,10 @@ typedef struct stki_tables {
 void stki_tables_init(stki_tables *tables, stki_table_build *build, void *context);
 void stki_tables_fini(stki_tables *tables);
 
-/* Returns the number of the table of `key`, which does not change until stki_tables_let_go. Hold it only briefly. */
-int stki_tables_hold(stki_tables *tables, uint64_t key);
-void stki_tables_let_go(stki_tables *tables, int number);
-/* Whether the table of `key` is complete, that is, stki_tables_hold would not block. */
+/* Returns the number of the table of `key`, which does not change until stki_tables_release. Hold it only briefly. */
+int stki_tables_acquire(stki_tables *tables, uint64_t key);
+void stki_tables_release(stki_tables *tables, int number);
+/* Whether the table of `key` is complete, that is, stki_tables_acquire would not block. */
 bool stki_tables_have(const stki_tables *tables, uint64_t key);
 
 /* Positions up to `taken` of the `size` positions of table `key` have been handed out, the last `n` by the caller:

@@ -320,7 +320,7 @@ stk_status stki_config_read_as(const stki_config_form *form, stki_document *docu
     if (base_dir && !(config->base_dir = stki_strdup(base_dir)))
         status = stki_fail_memory(err, (int64_t)strlen(base_dir), "a path");
     if (status == STK_OK && (status = stki_sections_check(form->sections, form->other_sections, root, err)) == STK_OK &&
-        (status = stki_sections_settle(form->sections, document, base_dir, err)) == STK_OK &&
+        (status = stki_sections_prepare(form->sections, document, base_dir, err)) == STK_OK &&
         (status = read_loader(config, form, root, err)) == STK_OK &&
         (status = read_dataset(config, root, err)) == STK_OK) {
         if (config->num_workers <= 0) /* -1 is auto, 0 is the caller's thread */

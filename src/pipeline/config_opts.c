@@ -29,7 +29,7 @@ static void put_text(writer *w, const char *path, const char *text)
 static void put_members(writer *w, const stki_option_table *table, const void *opts, const char *path)
 {
     if (w->status == STK_OK)
-        w->status = stki_options_give(table, opts, w->document, path, w->err);
+        w->status = stki_options_from_struct(table, opts, w->document, path, w->err);
 }
 
 /* Element `index` of an array of structs. The stride is their struct_size, because the calling program may have been

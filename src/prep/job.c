@@ -354,7 +354,7 @@ stk_status stki_job_read(const char *file, const char *text, const char *base_di
         return status;
     root = stki_document_root(job->document);
     if ((status = check_sections(&tables, root, err)) != STK_OK ||
-        (status = stki_sections_settle(tables.all, job->document, job->base_dir, err)) != STK_OK ||
+        (status = stki_sections_prepare(tables.all, job->document, job->base_dir, err)) != STK_OK ||
         (status = read_prep(job, stki_node_get(root, "prep"), err)) != STK_OK ||
         (status = read_what(job, root, err)) != STK_OK || (status = check_fields(job, err)) != STK_OK ||
         (status = stki_filter_check(job->prep.filter, err)) != STK_OK)

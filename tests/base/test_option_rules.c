@@ -144,7 +144,7 @@ static void add_note(void *context, const char *note)
 
 static stk_status read_loader(stki_document *document, struct loader *out, stk_error *err)
 {
-    stk_status status = stki_sections_settle(sections, document, NULL, err);
+    stk_status status = stki_sections_prepare(sections, document, NULL, err);
 
     notes[0] = '\0';
     stki_options_defaults(&loader_table, out);
@@ -349,18 +349,18 @@ static void paths_of_a_text(void **state)
     stk_error err = {0};
 
     (void)state;
-    assert_int_equal(stki_sections_settle(sections, document, "/base", &err), STK_OK);
+    assert_int_equal(stki_sections_prepare(sections, document, "/base", &err), STK_OK);
     stki_options_defaults(&loader_table, &o);
     assert_int_equal(stki_options_read(&loader_table, node_at(document, "loader"), &o, NULL, &err), STK_OK);
     assert_string_equal(o.list, "/base/l.txt");
     assert_string_equal(o.weights->items[0]->text, "1");
     set(document, "loader.weights={path: w}");
-    assert_int_equal(stki_sections_settle(sections, document, "/base", &err), STK_OK);
+    assert_int_equal(stki_sections_prepare(sections, document, "/base", &err), STK_OK);
     assert_int_equal(stki_options_read(&weights_table, node_at(document, "loader.weights"), &w, NULL, &err), STK_OK);
     assert_string_equal(w.path, "w");
     set(document, "loader.list=");
     set(document, "dataset.fields.x.path=''");
-    assert_int_equal(stki_sections_settle(sections, document, "/base", &err), STK_E_CONFIG);
+    assert_int_equal(stki_sections_prepare(sections, document, "/base", &err), STK_E_CONFIG);
     assert_non_null(strstr(err.message, "dataset.fields.x.path"));
     stki_document_destroy(document);
 }

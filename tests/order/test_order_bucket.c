@@ -1,5 +1,5 @@
-/* test_order_bucket.c, stki-threads: bucketing against its definition, for every kind of order beneath; any pieces, any
- * number of threads; lengths that are not known; the smaller batch at the end. */
+/* test_order_bucket.c, stki-threads: bucketing against its definition, for every kind of order underlying; any pieces,
+ * any number of threads; lengths that are not known; the smaller batch at the end. */
 #include "allocate.h"
 #include "cmocka_all.h"
 #include "faults.h"
@@ -45,15 +45,15 @@ static stki_order *make(const stki_order_opts *opts)
 static void expect(const stki_order_opts *opts, int64_t epoch, int64_t n, int64_t *samples)
 {
     stki_order_opts beneath_opts = *opts;
-    stki_order *beneath;
+    stki_order *underlying;
     stki_position *before = calloc((size_t)n, sizeof *before);
     int64_t window = opts->bucket_window * opts->bucket_batch, batch = opts->bucket_batch;
     stki_philox drawn = stki_philox_draw(stki_order_key(opts->seed, (uint64_t)epoch), STKI_KEY_BUCKETS, 0);
     uint64_t key = (uint64_t)drawn.word[1] << 32 | drawn.word[0];
 
     beneath_opts.bucket_window = 0;
-    beneath = make(&beneath_opts);
-    stki_order_eval(beneath, epoch, 0, n, before, NULL);
+    underlying = make(&beneath_opts);
+    stki_order_eval(underlying, epoch, 0, n, before, NULL);
     for (int64_t first = 0; first < n; first += window) {
         int64_t size = n - first < window ? n - first : window, whole = size / batch;
         stki_position *part = before + first;
@@ -76,7 +76,7 @@ static void expect(const stki_order_opts *opts, int64_t epoch, int64_t n, int64_
         }
     }
     free(before);
-    stki_order_destroy(beneath);
+    stki_order_destroy(underlying);
 }
 
 static void check(const stki_order_opts *opts, int64_t piece)

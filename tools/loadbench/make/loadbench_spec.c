@@ -353,7 +353,7 @@ stk_status lb_spec_read(stki_document *document, struct lb_made_file *files, int
     if (root->count > 1)
         return stki_fail_node(err, root->items[strcmp(root->keys[0], "make") == 0], "expected \"make\" alone");
     stki_options_defaults(&lb_make_table, &make);
-    if ((status = stki_sections_settle(lb_sections, document, NULL, err)) == STK_OK)
+    if ((status = stki_sections_prepare(lb_sections, document, NULL, err)) == STK_OK)
         status = stki_options_read(&lb_make_table, section, &make, NULL, err);
     if (status != STK_OK)
         return status;

@@ -1,11 +1,11 @@
-/* option_ask.c: one option by its dotted name, the section that has a key, and all tables as JSON. */
+/* option_query.c: the value of an option by its dotted name, the section that has a key, and all tables as JSON. */
 #include "option.h"
 #include "option_row.h"
 #include <string.h>
 
 /* ---- one value ---- */
 
-/* Cuts the first part off *name; false: it is too long or empty. */
+/* Moves the first part of a dotted name to `part`. False: it is empty or too long. */
 static bool next_part(const char **name, char *part, size_t size)
 {
     const size_t length = strcspn(*name, ".");
@@ -18,7 +18,7 @@ static bool next_part(const char **name, char *part, size_t size)
     return true;
 }
 
-/* The effective value of the row; `node` is what was given, or NULL. */
+/* The effective value of the row; `node` is the given value, or NULL. */
 static json_t *value_of(const stki_option *row, const stki_node *node)
 {
     union {
@@ -47,7 +47,7 @@ static json_t *value_in(const stki_option_table *table, const stki_node *node, c
 
     if (!next_part(&name, part, sizeof part))
         return NULL;
-    if (node && node->kind == STKI_NODE_LIST) { /* of such maps, by number */
+    if (node && node->kind == STKI_NODE_LIST) { /* of maps, selected by index */
         int index = 0;
 
         for (const char *digit = part; *digit; digit++)
@@ -84,31 +84,31 @@ json_t *stki_sections_value(const stki_option_table *const *sections, const stki
     return NULL;
 }
 
-/* ---- which section ---- */
+/* ---- section of a key ---- */
 
 typedef struct hint {
     const char *key, *section;
-    int far; /* of the section */
+    int rank; /* of the section; lower is better */
 } hint;
 
-/* How unlikely a section is to be meant: first the sections themselves, then what every field has, then the rest. */
-static int far_of(const char *section)
+/* Top-level sections come first, then the maps of a field, then all others; within each, the least nested. */
+static int rank_of(const char *section)
 {
-    int far = strchr(section, '.') && !strstr(section, ".NAME") ? 100 : 0;
+    int rank = strchr(section, '.') && !strstr(section, ".NAME") ? 100 : 0;
 
     for (; *section && *section != ' '; section++)
-        far += *section == '.';
-    return far;
+        rank += *section == '.';
+    return rank;
 }
 
 static void look_for(const stki_option_table *table, void *context)
 {
     hint *of = context;
-    const int far = far_of(table->section);
+    const int rank = rank_of(table->section);
 
-    if (stki_options_find(table, of->key) && (!of->section || far < of->far)) {
+    if (stki_options_find(table, of->key) && (!of->section || rank < of->rank)) {
         of->section = table->section;
-        of->far = far;
+        of->rank = rank;
     }
 }
 

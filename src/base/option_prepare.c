@@ -1,5 +1,5 @@
-/* option_settle.c: checks the sections of a document and prepares it for reading, see stki_sections_settle. Everything
- * here follows from the rows: which exclude each other, which are paths, and which tables are inside which. */
+/* option_prepare.c: checks the sections of a document and prepares it for reading, see stki_sections_prepare: removes
+ * overridden options, resolves paths, and refuses keys of other sections, all as the rows of the tables say. */
 #include "document_build.h"
 #include "error.h"
 #include "option.h"
@@ -8,23 +8,14 @@
 
 enum { MOST_KEYS = 256 };
 
-typedef struct settling {
+typedef struct preparation {
     const stki_option_table *const *sections;
     stki_document *document;
     const char *base_dir;
     stk_error *err;
-} settling;
+} preparation;
 
-static void take_out(stki_node *map, int index)
-{
-    const size_t behind = (size_t)(map->count - index - 1);
-
-    memmove(&map->items[index], &map->items[index + 1], behind * sizeof map->items[0]);
-    memmove(&map->keys[index], &map->keys[index + 1], behind * sizeof map->keys[0]);
-    map->count--;
-}
-
-static stk_status drop_older_of(const settling *s, const stki_option_table *table, stki_node *map)
+static stk_status drop_older_of(const preparation *s, const stki_option_table *table, stki_node *map)
 {
     for (int i = map->count; i-- > 0;) {
         const stki_option *row = stki_options_find(table, map->keys[i]);
@@ -34,12 +25,12 @@ static stk_status drop_older_of(const settling *s, const stki_option_table *tabl
         if (status != STK_OK)
             return status;
         if (!counts)
-            take_out(map, i);
+            stki_node_remove(map, i);
     }
     return STK_OK;
 }
 
-static stk_status drop_older(const settling *s, const stki_option_table *table, stki_node *map)
+static stk_status drop_older(const preparation *s, const stki_option_table *table, stki_node *map)
 {
     stk_status status = drop_older_of(s, table, map);
 
@@ -48,7 +39,7 @@ static stk_status drop_older(const settling *s, const stki_option_table *table, 
     return status;
 }
 
-static stk_status resolve(const settling *s, const stki_option *row, stki_node *node)
+static stk_status resolve(const preparation *s, const stki_option *row, stki_node *node)
 {
     stk_status status = STK_OK;
 
@@ -63,9 +54,9 @@ static stk_status resolve(const settling *s, const stki_option *row, stki_node *
     return status;
 }
 
-static stk_status settle(const settling *s, const stki_option_table *table, stki_node *node);
+static stk_status prepare(const preparation *s, const stki_option_table *table, stki_node *node);
 
-static stk_status settle_row(const settling *s, const stki_option *row, stki_node *node)
+static stk_status prepare_row(const preparation *s, const stki_option *row, stki_node *node)
 {
     stk_status status = row->flags & STKI_PATH ? resolve(s, row, node) : STK_OK;
     stki_node *path;
@@ -75,9 +66,9 @@ static stk_status settle_row(const settling *s, const stki_option *row, stki_nod
     if (!row->inner)
         return status;
     if (!(row->flags & STKI_NAMED))
-        return settle(s, row->inner, node);
+        return prepare(s, row->inner, node);
     for (int i = 0; node->kind == STKI_NODE_MAP && i < node->count && status == STK_OK; i++)
-        status = settle(s, row->inner, node->items[i]);
+        status = prepare(s, row->inner, node->items[i]);
     return status;
 }
 
@@ -88,7 +79,7 @@ static int add_names(const stki_option_table *table, const char **names, int cou
     return count;
 }
 
-/* Is it one of the table's keys that is meant? */
+/* Whether the key is a misspelled key of the table. */
 static bool has_near(const stki_option_table *table, const char *key)
 {
     const char *names[MOST_KEYS];
@@ -99,8 +90,9 @@ static bool has_near(const stki_option_table *table, const char *key)
     return stki_is_near_word(key, names, count);
 }
 
-/* If no section has the key, or one of the table's own is near, the reader of the table names that one. */
-static stk_status refuse_elsewhere(const settling *s, const stki_option_table *table, const stki_node *node)
+/* Refuses a key that belongs to another section. Other unknown keys are left to the reader of the table, which suggests
+ * the nearest key. */
+static stk_status refuse_elsewhere(const preparation *s, const stki_option_table *table, const stki_node *node)
 {
     const char *section = has_near(table, node->key) ? NULL : stki_sections_hint(s->sections, node->key);
 
@@ -109,35 +101,35 @@ static stk_status refuse_elsewhere(const settling *s, const stki_option_table *t
                    : STK_OK;
 }
 
-static stk_status settle(const settling *s, const stki_option_table *table, stki_node *node)
+static stk_status prepare(const preparation *s, const stki_option_table *table, stki_node *node)
 {
     stk_status status = STK_OK;
 
     if (node->kind == STKI_NODE_SCALAR)
-        return table->shorthand ? settle_row(s, stki_option_in(table, table->shorthand, NULL), node) : STK_OK;
+        return table->shorthand ? prepare_row(s, stki_option_in(table, table->shorthand, NULL), node) : STK_OK;
     if (node->kind == STKI_NODE_MAP)
         status = drop_older(s, table, node);
     for (int i = 0; i < node->count && status == STK_OK; i++) {
         const stki_option *row = node->kind == STKI_NODE_MAP ? stki_option_in(table, node->keys[i], NULL) : NULL;
 
         if (node->kind == STKI_NODE_LIST && node->items[i]->kind == STKI_NODE_MAP)
-            status = settle(s, table, node->items[i]);
+            status = prepare(s, table, node->items[i]);
         else if (node->kind == STKI_NODE_MAP)
-            status = row ? settle_row(s, row, node->items[i]) : refuse_elsewhere(s, table, node->items[i]);
+            status = row ? prepare_row(s, row, node->items[i]) : refuse_elsewhere(s, table, node->items[i]);
     }
     return status;
 }
 
-stk_status stki_sections_settle(const stki_option_table *const *sections, stki_document *document, const char *base_dir,
-                                stk_error *err)
+stk_status stki_sections_prepare(const stki_option_table *const *sections, stki_document *document,
+                                 const char *base_dir, stk_error *err)
 {
-    const settling s = {sections, document, base_dir, err};
+    const preparation s = {sections, document, base_dir, err};
     stk_status status = STK_OK;
 
     for (int i = 0; sections[i] && status == STK_OK; i++)
         for (int k = 0; k < document->root->count && status == STK_OK; k++)
             if (strcmp(document->root->keys[k], sections[i]->section) == 0)
-                status = settle(&s, sections[i], document->root->items[k]);
+                status = prepare(&s, sections[i], document->root->items[k]);
     return status;
 }
 
