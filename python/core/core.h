@@ -56,11 +56,12 @@ typedef struct core_loader {
     PyObject *names;         /* tuple of str */
     PyObject *ragged;        /* dict: name of a field without a tensor of that name -> what to ask for */
     int64_t timeout_ns;
+    int64_t held_limit_ns; /* longest wait for a slot while the caller holds all of them */
     int to; /* enum core_to */
     enum core_place place;
     stk_device *device; /* where the batches are; NULL: in ordinary memory */
     struct core_known *streams;
-    bool copy, closed, on_device; /* on_device: also the host device, whose memory is ordinary */
+    bool copy, closed, has_warned, on_device; /* on_device: also the host device, whose memory is ordinary */
     int64_t generation;           /* of forks, when it was made */
 } core_loader;
 

@@ -9,7 +9,9 @@
 #include <time.h>
 
 #define SLICE_NS 100000000LL      /* how late Ctrl-C may be noticed */
-#define FIRST_SLICE_NS 20000000LL /* then it is looked whether all slots are held */
+#define FIRST_SLICE_NS 20000000LL /* before the first and the second check whether all slots are held */
+
+enum { WARN_FRACTION = 60 }; /* of the longest wait for a slot, after which a warning is issued */
 
 stk_loader *core_loader_get(PyObject *self)
 {
@@ -148,22 +150,23 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     return opened && read_names(self) ? 0 : -1;
 }
 
-/* What is known from the options: (timeout in ns, to, copy, device or None, pinned, ragged). The host device is waited
- * for in next, since its memory is taken for the processor's by everybody else. */
+/* What the options say: (timeout in ns, longest wait for a slot in ns, to, copy, device or None, pinned, ragged). On the
+ * host device, next waits for the copy, since its memory looks like ordinary memory to other libraries. */
 static PyObject *configure(PyObject *object, PyObject *args)
 {
     core_loader *self = (core_loader *)object;
-    long long timeout;
+    long long timeout, held_limit;
     int to, copy, pinned;
     const char *device;
     PyObject *ragged;
     stk_error err;
 
-    if (!PyArg_ParseTuple(args, "LipzpO!", &timeout, &to, &copy, &device, &pinned, &PyDict_Type, &ragged))
+    if (!PyArg_ParseTuple(args, "LLipzpO!", &timeout, &held_limit, &to, &copy, &device, &pinned, &PyDict_Type, &ragged))
         return NULL;
     if (to < 0 || to >= CORE_TO_END)
         return PyErr_Format(PyExc_ValueError, "to: found %d", to);
     self->timeout_ns = timeout;
+    self->held_limit_ns = held_limit;
     self->to = to;
     self->copy = copy != 0;
     if (device && stk_device_find(device, &self->device, &err) != STK_OK)
@@ -252,7 +255,7 @@ static bool has_other_threads(void)
 }
 
 /* status: STK_E_BUSY, or STK_E_TIMEOUT, after which a slot may still become free. */
-static PyObject *raise_all_held(const core_loader *self, int64_t slots, stk_status status)
+static stk_error all_held_error(const core_loader *self, int64_t slots, stk_status status)
 {
     stk_error err = {.status = status, .record = -1, .offset = -1};
     const char *option = self->on_device ? "device_prefetch" : "prefetch";
@@ -262,7 +265,33 @@ static PyObject *raise_all_held(const core_loader *self, int64_t slots, stk_stat
         "all %lld slots (loader.%s) are held by batches or tensors that still exist, so that no batch can come: "
         "keep batch.clone() instead of the batch, open the loader with copy=True, or with a larger %s",
         (long long)slots, option, option);
-    return core_raise(&err);
+    return err;
+}
+
+static void raise_all_held(const core_loader *self, int64_t slots, stk_status status)
+{
+    const stk_error err = all_held_error(self, slots, status);
+
+    core_raise(&err);
+}
+
+/* All slots have been held for `ns`, as seen twice or more. False: an exception is set. Other threads may release a
+ * slot, but many programs have threads that never do, such as those of a notebook or a progress bar. So the wait is
+ * bounded, also with timeout: infinite. */
+static bool may_wait_for_slot(core_loader *self, int64_t slots, int64_t ns)
+{
+    if (!has_other_threads()) {
+        raise_all_held(self, slots, STK_E_BUSY);
+        return false;
+    }
+    if (ns >= self->held_limit_ns) {
+        raise_all_held(self, slots, STK_E_TIMEOUT);
+        return false;
+    }
+    if (self->has_warned || ns < self->held_limit_ns / WARN_FRACTION)
+        return true;
+    self->has_warned = true;
+    return PyErr_WarnEx(PyExc_RuntimeWarning, all_held_error(self, slots, STK_E_TIMEOUT).message, 1) == 0;
 }
 
 static stk_status ask(core_loader *self, stk_stream *stream, int64_t ns, stk_batch **out, stk_error *err)
@@ -279,8 +308,7 @@ static stk_status ask(core_loader *self, stk_stream *stream, int64_t ns, stk_bat
 static stk_status wait_for_batch(core_loader *self, stk_stream *stream, int64_t limit, stk_batch **out)
 {
     const int64_t start = now_ns();
-    int64_t slice = FIRST_SLICE_NS, slots;
-    int held = 0;
+    int64_t slice = FIRST_SLICE_NS, slots, held_since = -1;
     stk_error err;
 
     for (;;) {
@@ -298,19 +326,22 @@ static stk_status wait_for_batch(core_loader *self, stk_stream *stream, int64_t 
         }
         if (PyErr_CheckSignals() < 0)
             return status;
-        held = all_held(self, &slots) ? held + 1 : 0;
-        if (held >= 2 && !has_other_threads()) {
-            raise_all_held(self, slots, STK_E_BUSY);
+        slice = SLICE_NS;
+        if (!all_held(self, &slots)) {
+            held_since = -1;
+        } else if (held_since < 0) {
+            held_since = now_ns();
+            slice = FIRST_SLICE_NS;
+        } else if (!may_wait_for_slot(self, slots, now_ns() - held_since)) {
             return status;
         }
         if (last) {
-            if (held)
+            if (held_since >= 0)
                 raise_all_held(self, slots, STK_E_TIMEOUT);
             else
                 core_raise(&err);
             return status;
         }
-        slice = held == 1 ? FIRST_SLICE_NS : SLICE_NS;
     }
 }
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _core.set_hook("error", _errors.make)
 _core.set_hook("key_error", _errors.StokerKeyError)
 _core.set_hook("raised", _errors.keep)
+HELD_LIMIT = 60.0  # seconds that next waits for a slot while the caller holds all of them and other threads exist
 _open: weakref.WeakSet[Loader] = weakref.WeakSet()
 
 
@@ -127,8 +128,8 @@ class Loader(_core.Loader):
         plan = known["plan"]
         device = plan.get("device")
         timeout = known["loader"]["timeout_ns"]
-        self._configure(-1 if timeout == "infinite" else timeout, number, copy, device, device is None and plan["pinned_slots"] > 0,
-                        self._hints())
+        self._configure(-1 if timeout == "infinite" else timeout, int(HELD_LIMIT * 1e9), number, copy, device,
+                        device is None and plan["pinned_slots"] > 0, self._hints())
         _open.add(self)
 
     def _hints(self) -> dict[str, str]:

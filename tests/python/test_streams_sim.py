@@ -12,7 +12,7 @@ import stoker
 from stoker import _core
 
 lib = ctypes.CDLL(_core.__file__)
-ROWS, WIDTH, BATCHES, BEHIND_NS = 8, 500, 40, 3_000_000
+ROWS, WIDTH, BATCHES, BEHIND_NS = 8, 500, 200, 3_000_000
 BYTES = ROWS * WIDTH * 4
 PINNED, USED = 1 << 2, b"used_dltensor"  # STK_TENSOR_PINNED
 PINNED_SLOTS = {"device": "cpu", "pin_memory": True, "prefetch": 3}

@@ -3,10 +3,13 @@
 import ctypes
 import gc
 import os
+import queue
 import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
+import warnings
 from collections.abc import Mapping
 
 import ml_dtypes
@@ -205,7 +208,30 @@ class Exports(Case):
             thread.start()
             self.fails(TimeoutError, "timeout", loader.next, timeout=0.2)
             go.set()
-            self.assertEqual(loader.next().step, 3)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # on a slow machine it takes longer than the time before the warning
+                self.assertEqual(loader.next().step, 3)
+            thread.join()
+
+    def test_held_slots_that_no_other_thread_releases(self):
+        """Such a thread belongs to a notebook or a progress bar. The wait is bounded even if the timeout is infinite."""
+        go = threading.Event()
+        thread = threading.Thread(target=go.wait)
+        thread.start()
+        try:
+            with unittest.mock.patch("stoker._loader.HELD_LIMIT", 0.1), open_digits(prefetch=3, timeout="infinite") as loader:
+                kept = [loader.next() for _ in range(3)]
+                with self.assertWarnsRegex(RuntimeWarning, r"all 3 slots .*clone\(\)") as caught:
+                    self.fails(TimeoutError, "timeout", loader.next)
+                self.assertEqual(len(caught.warnings), 1)
+                error = self.fails(TimeoutError, "timeout", loader.next)  # without a second warning
+                for word in ("copy=True", "clone()", "prefetch"):
+                    self.assertIn(word, str(error))
+                self.assertEqual(loader.state_dict()["step"], 3)
+                kept.pop()
+                self.assertEqual(loader.next().step, 3)
+        finally:
+            go.set()
             thread.join()
 
     def test_clone(self):
@@ -273,6 +299,31 @@ class Batches(Case):
             batch = loader.next()
             error = self.fails(RuntimeError, "busy", loader.next)
             self.assertIn("device_prefetch", str(error))
+
+    def test_a_consumer_behind_the_loop_on_the_host_device(self):
+        """The loop drops each batch at once; another thread reads its tensor later."""
+        count, waiting, wrong = 200, queue.Queue(1), []
+        field = stoker.Field(synthetic={"count": 8 * count, "shape": [500], "dtype": "i32", "distinct": 8 * count})
+        options = {"batch_size": 8, "order": "sequential", "num_workers": 2, "to": "numpy"}
+        with stoker.Loader({"x": field}, **options) as loader:
+            right = [batch["x"].copy() for batch in loader]
+
+        def consume():
+            behind = []
+            while len(wrong) < count:
+                behind.append(waiting.get())
+                if len(behind) == 2 or len(wrong) + len(behind) == count:
+                    while behind:
+                        wrong.append(not (behind.pop(0) == right[len(wrong)]).all())
+
+        thread = threading.Thread(target=consume)
+        thread.start()
+        with stoker.Loader({"x": field}, device="host", device_prefetch=4, **options) as loader:
+            for batch in loader:
+                waiting.put(batch["x"])
+                del batch
+        thread.join()
+        self.assertEqual((len(wrong), sum(wrong)), (count, 0))
 
     def test_channels_last_has_its_strides(self):
         field = stoker.Field(synthetic={"count": 8, "shape": [4, 5, 3], "dtype": "u8"}, source={"layout": "nhwc"},
