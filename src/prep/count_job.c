@@ -391,7 +391,7 @@ static stk_status open_config(const stki_job *job, stki_loader_config **config, 
 }
 
 static stk_status count_fields(const stki_job *job, stki_prep_run *run, stki_count_field *fields, int count,
-                               json_t *inputs, json_t **reports, stk_error *err)
+                               json_t **inputs, json_t **reports, stk_error *err)
 {
     json_t *document = stki_job_json(job);
     char *text = document ? json_dumps(document, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
@@ -408,7 +408,7 @@ static stk_status count_fields(const stki_job *job, stki_prep_run *run, stki_cou
 }
 
 /* Writes the file, which also identifies the job and its data. */
-static stk_status write_file(const stki_job *job, json_t *inputs, json_t *reports, int64_t rows, stk_error *err)
+static stk_status write_file(const stki_job *job, const json_t *inputs, json_t *reports, int64_t rows, stk_error *err)
 {
     json_t *document = stki_stats_document(rows, json_incref(reports)),
            *text = job->requested ? json_incref(job->requested) : stki_job_json(job);
@@ -416,7 +416,9 @@ static stk_status write_file(const stki_job *job, json_t *inputs, json_t *report
     stk_status status;
 
     if (document && text && json_object_set(document, "job", text) == 0 &&
-        json_object_set(document, "inputs", inputs) == 0 &&
+        json_object_set(document, "inputs", json_object_get(inputs, "inputs")) == 0 &&
+        json_object_set_new(document, "run",
+                            json_pack("{s:O}", "inputs_modified", json_object_get(inputs, "modified"))) == 0 &&
         (dump = json_dumps(document, JSON_INDENT(2) | JSON_SORT_KEYS)) != NULL)
         file = stki_format("%s\n", dump);
     status = file ? stki_prep_write_final(job->path, file, (int64_t)strlen(file), err)
@@ -432,7 +434,7 @@ stk_status stki_count_alone(stki_job *job, stki_prep_run *run, int64_t *rows, st
 {
     const stki_node *all;
     stki_count_field *fields;
-    json_t *reports = NULL, *inputs;
+    json_t *reports = NULL, *inputs = NULL;
     int count = 0;
     stk_status status = stki_count_job(job, run, err);
 
@@ -442,11 +444,10 @@ stk_status stki_count_alone(stki_job *job, stki_prep_run *run, int64_t *rows, st
     if (!all)
         return stki_fail(err, STK_E_UNSUPPORTED, "a job of statistics alone needs dataset: {fields: …}, one data set");
     fields = stki_zalloc_array(all->count + 1, sizeof *fields);
-    inputs = json_array();
-    if (!fields || !inputs)
+    if (!fields)
         status = stki_fail_memory(err, all->count, "statistics");
     if (status == STK_OK && (status = list_fields(job, all, fields, &count, err)) == STK_OK)
-        status = count_fields(job, run, fields, count, inputs, &reports, err);
+        status = count_fields(job, run, fields, count, &inputs, &reports, err);
     if (status == STK_OK) {
         *rows = json_integer_value(json_object_get(json_object_iter_value(json_object_iter(reports)), "rows"));
         status = stki_name_check(run->name, job, err);
@@ -459,14 +460,14 @@ stk_status stki_count_alone(stki_job *job, stki_prep_run *run, int64_t *rows, st
     return status == STK_OK ? stki_prep_remove_folder(job->work, NULL, err) : status;
 }
 
-stk_status stki_count_same(const stki_job *job, stki_prep_run *run, const json_t *inputs, stk_error *err)
+stk_status stki_count_same(const stki_job *job, stki_prep_run *run, const json_t *stats, stk_error *err)
 {
     stki_loader_config *config;
     stk_status status = open_config(job, &config, err);
 
     if (status == STK_OK && (status = stki_loader_open_config(config, &run->loader, err)) == STK_OK) {
         run->core = run->loader->core;
-        status = stki_prep_inputs_same(run, inputs, job->path, err);
+        status = stki_prep_inputs_same(run, stats, job->path, err);
     }
     stki_prep_close_loader(run);
     return status;

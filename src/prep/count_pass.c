@@ -26,10 +26,11 @@ typedef struct pass {
     int64_t batch_rows, row_bytes; /* bytes of all fields' rows at one position */
     int64_t steps, unit_steps, units;
     int64_t unit_bytes;
-    int64_t at;   /* the next step of the loader */
-    bool mapped;  /* rows are counted in place, without the loader */
-    bool *merged; /* [units] */
-    uint64_t key; /* hash of the job's files */
+    int64_t at;       /* the next step of the loader */
+    bool mapped;      /* rows are counted in place, without the loader */
+    bool *merged;     /* [units] */
+    uint64_t key;     /* hash of the job's files */
+    stki_u128 inputs; /* hash of the inputs' sizes and modification times */
 } pass;
 
 /* ---- the loader ---- */
@@ -92,7 +93,8 @@ static uint64_t key_of(const pass *p, const char *text)
     stki_u128 print = stki_core_fingerprint(p->run->core, "");
 
     stki_fingerprint_text(&print, text);
-    stki_prep_inputs_fingerprint(p->run, &print);
+    stki_fingerprint_number(&print, (int64_t)p->inputs.low);
+    stki_fingerprint_number(&print, (int64_t)p->inputs.high);
     stki_fingerprint_number(&print, p->batch_rows);
     stki_fingerprint_number(&print, p->unit_steps);
     return print.low;
@@ -332,6 +334,8 @@ static stk_status prepare(pass *p, stki_loader_config *config, const char *text,
     stk_status status = open_loader(p, config, err);
 
     if (status == STK_OK)
+        status = stki_prep_inputs_see(p->run, true, &p->inputs, err);
+    if (status == STK_OK)
         status = stki_prep_check_target(p->run, p->run->job->path, err);
     for (int i = 0; i < p->field_count && status == STK_OK; i++)
         status = find_field(p, &p->fields[i], err);
@@ -351,6 +355,8 @@ static stk_status prepare(pass *p, stki_loader_config *config, const char *text,
     status = fresh(p, p->total, err);
     if (status == STK_OK)
         status = stki_work_claim(p->run->job, err);
+    if (status == STK_OK && p->run->job->format)
+        status = stki_job_clock_open(p->run->clock, p->run->job->work, err);
     return status == STK_OK
                ? stki_count_pool_create(p->fields, p->field_count, p->run->core->worker_count, SLOTS / 2, &p->pool, err)
                : status;
@@ -380,12 +386,13 @@ static stk_status report(const pass *p, json_t **out, stk_error *err)
 }
 
 stk_status stki_count_pass(stki_prep_run *run, stki_loader_config *config, stki_count_field *fields, int field_count,
-                           const char *text, int64_t unit_bytes, json_t *inputs, json_t **reports, stk_error *err)
+                           const char *text, int64_t unit_bytes, json_t **inputs, json_t **reports, stk_error *err)
 {
     pass p = {.run = run, .fields = fields, .field_count = field_count, .unit_bytes = unit_bytes};
     stk_status status = prepare(&p, config, text, err);
 
-    if (status == STK_OK && (status = get_units(&p, err)) == STK_OK)
+    if (status == STK_OK && (status = get_units(&p, err)) == STK_OK &&
+        (status = stki_prep_inputs_see(run, false, NULL, err)) == STK_OK)
         status = report(&p, reports, err);
     if (status == STK_OK && inputs && (status = stki_prep_describe_inputs(run, false, inputs, err)) != STK_OK)
         json_decref(*reports);

@@ -17,8 +17,8 @@
 
 /* `run` has job, opts and cancelled; its loader and core are the pass's while it runs. The config is taken over.
  * `text`: what else decides the result, such as the transforms. `unit_bytes`: of the rows in a unit. *reports: what was
- * found by field, new JSON. `inputs` gets the files (stki_prep_describe_inputs); NULL: not wanted. */
+ * found by field, new JSON. *inputs: the files (stki_prep_describe_inputs); NULL: not wanted. */
 stk_status stki_count_pass(stki_prep_run *run, stki_loader_config *config, stki_count_field *fields, int field_count,
-                           const char *text, int64_t unit_bytes, json_t *inputs, json_t **reports, stk_error *err);
+                           const char *text, int64_t unit_bytes, json_t **inputs, json_t **reports, stk_error *err);
 
 #endif

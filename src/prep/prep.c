@@ -19,7 +19,8 @@ struct stk_prep {
     stk_prep_result result;
     char *manifest_path, *skipped_path, *stats_path;
     stki_notes notes;
-    int64_t began_ns; /* start of the last run */
+    stki_job_clock clock;  /* of the last run */
+    stki_inputs_seen seen; /* by the last run */
 };
 
 /* Initializes a run of the job. */
@@ -30,7 +31,8 @@ static stki_prep_run begin_run(stk_prep *prep)
                            .opts = &prep->opts,
                            .cancelled = &prep->cancelled,
                            .notes = &prep->notes,
-                           .job_began_ns = prep->began_ns,
+                           .clock = &prep->clock,
+                           .seen = &prep->seen,
                            .lock = -1};
 }
 
@@ -129,6 +131,7 @@ static stk_status open_job(const char *file, const char *text, const char *base_
     prep = stki_zalloc(sizeof *prep);
     if (!prep)
         return stki_fail_memory(err, sizeof *prep, "a job");
+    prep->clock.fd = -1;
     status = check_opts(prep, opts, err);
     if (status == STK_OK)
         status = stki_job_read(file, text, base_dir, sets, set_count, &prep->job, err);
@@ -334,7 +337,7 @@ static stk_status look_for_statistics(stk_prep *prep, bool *made, stk_error *err
     *made = stki_prep_read_json(prep->stats_path, &stats, NULL) == STK_OK && mine &&
             json_equal(mine, json_object_get(stats, "job"));
     if (*made && (status = begin_look(prep, &real, err)) == STK_OK) {
-        status = stki_count_same(&prep->job, &run, json_object_get(stats, "inputs"), err);
+        status = stki_count_same(&prep->job, &run, stats, err);
         end_look(prep, &real);
     }
     if (*made && status == STK_OK) /* left by a run that was interrupted at its end */
@@ -462,7 +465,7 @@ static stk_status look_for_output(stk_prep *prep, bool *made, stki_prep_totals *
         return *made ? status : STK_OK;
     if ((status = open_run(prep, &run, err)) == STK_OK &&
         (status = stki_prep_read_json(prep->manifest_path, &manifest, err)) == STK_OK)
-        status = stki_prep_inputs_same(&run, json_object_get(manifest, "inputs"), prep->manifest_path, err);
+        status = stki_prep_inputs_same(&run, manifest, prep->manifest_path, err);
     json_decref(manifest);
     stki_prep_close(&run);
     end_look(prep, &real);
@@ -542,11 +545,13 @@ stk_status stk_prep_run(stk_prep *prep, stk_error *err)
     if (status != STK_OK)
         return status;
     prep->result = (stk_prep_result){.struct_size = sizeof prep->result};
-    prep->began_ns = stki_now_ns();
+    prep->clock = (stki_job_clock){.fd = -1, .began_ns = stki_now_ns()};
     if ((status = stki_work_check_target(&prep->job, &cause)) == STK_OK) {
         status = stki_name_take(&prep->job, &prep->name, &cause);
         if (status == STK_OK)
             status = run_named(prep, &cause);
+        stki_job_clock_close(&prep->clock);
+        stki_inputs_seen_fini(&prep->seen);
         stki_name_release(&prep->name);
     }
     if (status != STK_OK && err)

@@ -2,28 +2,36 @@
  * of the data set's files: the size (-1: no such file) and the modification time in ns. */
 #include "prep_inputs.h"
 #include "allocate.h"
+#include "digest.h"
 #include "error.h"
+#include "file.h"
 #include "output.h"
 #include "prep_file.h"
 #include "stamp.h"
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
-/* Returns the path of the next file of the data set, possibly in `buffer`; NULL: no more. Advances *shard and *sample.
- */
-static const char *next_file(const stki_prep_run *run, int *field, int *shard, int64_t *sample,
-                             char buffer[STKI_RECORD_PATH])
+/* A position in the list of the data set's files. */
+struct files {
+    int field, shard;
+    int64_t sample;
+    const stki_reader *reader; /* of the file that was returned */
+    char buffer[STKI_RECORD_PATH];
+};
+
+/* Returns the path of the next file of the data set, possibly in at->buffer; NULL: no more. */
+static const char *next_file(const stki_prep_run *run, struct files *at)
 {
     const stki_dataset *dataset = run->core->dataset;
 
-    for (; *field < dataset->field_count; ++*field, *shard = 0) {
-        if (run->core->config->fields[*field].synthetic)
+    for (; at->field < dataset->field_count; at->field++, at->shard = 0) {
+        if (run->core->config->fields[at->field].synthetic)
             continue;
-        for (; *shard < dataset->fields[*field].shard_count; ++*shard, *sample = 0) {
-            const stki_reader *reader = dataset->fields[*field].shards[*shard];
-
-            if (*sample < (reader->ops->path ? reader->count : 1))
-                return stki_reader_path(reader, (*sample)++, buffer);
+        for (; at->shard < dataset->fields[at->field].shard_count; at->shard++, at->sample = 0) {
+            at->reader = dataset->fields[at->field].shards[at->shard];
+            if (at->sample < (at->reader->ops->path ? at->reader->count : 1))
+                return stki_reader_path(at->reader, at->sample++, at->buffer);
         }
     }
     return NULL;
@@ -41,13 +49,20 @@ static struct input look_at(const char *path)
                                                          : (struct input){-1, 0};
 }
 
+/* The file that is open may not be the one that has its name by now. */
+static struct input look_at_opened(const struct files *at, const char *path)
+{
+    const stki_file *file = at->reader->ops->path ? NULL : at->reader->file;
+
+    return file && strcmp(file->path, path) == 0 ? (struct input){file->size, file->mtime_ns} : look_at(path);
+}
+
 static int64_t count_files(const stki_prep_run *run)
 {
-    char buffer[STKI_RECORD_PATH];
-    int64_t count = 0, sample = 0;
-    int field = 0, shard = 0;
+    struct files at = {0};
+    int64_t count = 0;
 
-    while (next_file(run, &field, &shard, &sample, buffer))
+    while (next_file(run, &at))
         count++;
     return count;
 }
@@ -55,17 +70,16 @@ static int64_t count_files(const stki_prep_run *run)
 stk_status stki_prep_inputs_write(const stki_prep_run *run, stk_error *err)
 {
     const int64_t count = count_files(run);
-    char *path = stki_format("%s/inputs", run->work), buffer[STKI_RECORD_PATH];
+    char *path = stki_format("%s/inputs", run->work);
     struct input *inputs = stki_zalloc_array(count + 1, sizeof *inputs);
     const char *file;
     stki_output *output;
-    int64_t sample = 0;
-    int field = 0, shard = 0;
+    struct files at = {0};
     stk_status status =
         path && inputs ? STK_OK : stki_fail_memory(err, count * (int64_t)sizeof *inputs, "the list of inputs");
 
-    for (int64_t i = 0; status == STK_OK && (file = next_file(run, &field, &shard, &sample, buffer)); i++)
-        inputs[i] = look_at(file);
+    for (int64_t i = 0; status == STK_OK && (file = next_file(run, &at)); i++)
+        inputs[i] = look_at_opened(&at, file);
     if (status == STK_OK)
         status = stki_output_create(path, &output, err); /* tasks that start together write the same content */
     if (status == STK_OK) {
@@ -100,12 +114,11 @@ static stk_status fail_changed(const stki_prep_run *run, const char *file, const
 
 static stk_status compare(const stki_prep_run *run, const char *inputs, int64_t count, stk_error *err)
 {
-    char buffer[STKI_RECORD_PATH];
-    int64_t sample = 0, i = 0;
+    struct files at = {0};
+    int64_t i = 0;
     const char *file;
-    int field = 0, shard = 0;
 
-    for (; (file = next_file(run, &field, &shard, &sample, buffer)) && i < count; i++) {
+    for (; (file = next_file(run, &at)) && i < count; i++) {
         const struct input now = look_at(file);
         struct input then;
 
@@ -137,44 +150,101 @@ stk_status stki_prep_inputs_check(const stki_prep_run *run, stk_error *err)
     return status;
 }
 
-void stki_prep_inputs_fingerprint(const stki_prep_run *run, stki_u128 *print)
+/* ---- seen by this process ---- */
+
+void stki_inputs_seen_fini(stki_inputs_seen *seen)
 {
-    char buffer[STKI_RECORD_PATH];
-    int64_t sample = 0;
-    const char *file;
-    int field = 0, shard = 0;
+    stki_free(seen->places);
+    *seen = (stki_inputs_seen){0};
+}
 
-    while ((file = next_file(run, &field, &shard, &sample, buffer)) != NULL) {
-        const struct input now = look_at(file);
+static stki_input_seen *place_of(const stki_inputs_seen *seen, uint64_t name)
+{
+    uint64_t at = name & (uint64_t)(seen->room - 1);
 
-        stki_fingerprint_number(print, now.size);
-        stki_fingerprint_number(print, now.mtime_ns);
+    while (seen->places[at].name && seen->places[at].name != name)
+        at = (at + 1) & (uint64_t)(seen->room - 1);
+    return &seen->places[at];
+}
+
+/* Half of the places stay free. */
+static stk_status make_room(stki_inputs_seen *seen, stk_error *err)
+{
+    stki_inputs_seen larger = {.count = seen->count, .room = seen->room > 0 ? 2 * seen->room : 64};
+
+    if (2 * (seen->count + 1) <= seen->room)
+        return STK_OK;
+    larger.places = stki_zalloc_array(larger.room, sizeof *larger.places);
+    if (!larger.places)
+        return stki_fail_memory(err, larger.room * (int64_t)sizeof *larger.places, "the list of inputs");
+    for (int64_t i = 0; i < seen->room; i++)
+        if (seen->places[i].name)
+            *place_of(&larger, seen->places[i].name) = seen->places[i];
+    stki_free(seen->places);
+    *seen = larger;
+    return STK_OK;
+}
+
+static stk_status see(stki_inputs_seen *seen, const char *file, const struct input *now, stk_error *err)
+{
+    const uint64_t sum = stki_digest_64(file, (int64_t)strlen(file)), name = sum ? sum : 1;
+    stki_input_seen *place;
+    char found[96], expected[96];
+    stk_status status = make_room(seen, err);
+
+    if (status != STK_OK)
+        return status;
+    place = place_of(seen, name);
+    if (!place->name) {
+        *place = (stki_input_seen){name, now->size, now->mtime_ns};
+        seen->count++;
     }
+    if (place->size == now->size && place->mtime_ns == now->mtime_ns)
+        return STK_OK;
+    return stki_fail_at(
+        err, STK_E_MISMATCH,
+        (stki_place){file, -1, -1, input_text(now, found, sizeof found),
+                     input_text(&(struct input){place->size, place->mtime_ns}, expected, sizeof expected)},
+        "the input has changed since the job first read it: run the job again");
+}
+
+stk_status stki_prep_inputs_see(const stki_prep_run *run, bool opened, stki_u128 *print, stk_error *err)
+{
+    struct files at = {0};
+    const char *file;
+    stk_status status = STK_OK;
+
+    while (status == STK_OK && (file = next_file(run, &at)) != NULL) {
+        const struct input now = opened ? look_at_opened(&at, file) : look_at(file);
+
+        if (print) {
+            stki_fingerprint_number(print, now.size);
+            stki_fingerprint_number(print, now.mtime_ns);
+        }
+        status = see(run->seen, file, &now, err);
+    }
+    return status;
 }
 
 /* ---- inputs of a complete output ---- */
 
-static stk_status check_times(const stki_prep_run *run, const char *output, stk_error *err)
+static bool is_later(const struct timespec *a, const struct timespec *b)
 {
-    const struct input made = look_at(output);
-    char buffer[STKI_RECORD_PATH], found[96], expected[96];
-    int64_t sample = 0;
+    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
+}
+
+/* Returns a file that was written or renamed after the output was made, as far as times show; NULL: none. */
+static const char *newer_file(const stki_prep_run *run, const char *output, struct files *at)
+{
+    struct stat made, now;
     const char *file;
-    int field = 0, shard = 0;
 
-    while ((file = next_file(run, &field, &shard, &sample, buffer)) != NULL) {
-        const struct input now = look_at(file);
-
-        if (now.mtime_ns > made.mtime_ns)
-            return stki_fail_at(err, STK_E_MISMATCH,
-                                (stki_place){file, -1, -1, input_text(&now, found, sizeof found),
-                                             STKI_TEXT("a file older than %s, %s", output,
-                                                       input_text(&made, expected, sizeof expected))},
-                                "the input has changed since the output was made of it: --force makes it again; touch "
-                                "%s if the input is the same",
-                                output);
-    }
-    return STK_OK;
+    if (stat(output, &made) != 0)
+        return NULL;
+    while ((file = next_file(run, at)) != NULL)
+        if (stat(file, &now) == 0 && (is_later(&now.st_mtim, &made.st_mtim) || is_later(&now.st_ctim, &made.st_mtim)))
+            break;
+    return file;
 }
 
 /* The first key that differs between two descriptions of an input. The hash of its names comes last, because it is the
@@ -219,14 +289,83 @@ static stk_status compare_input(const json_t *now, const json_t *made, const cha
         "the input has changed since %s was made of it: --force makes it again", output);
 }
 
-stk_status stki_prep_inputs_same(const stki_prep_run *run, const json_t *made, const char *output, stk_error *err)
+/* STK_END: the contents are not known. */
+static stk_status compare_contents(const json_t *now, const json_t *made, const char *output, stk_error *err)
 {
-    json_t *now = json_array();
-    stk_status status =
-        now ? stki_prep_describe_inputs(run, false, now, err) : stki_fail_memory(err, 256, "the list of inputs");
+    static const char *const keys[] = {"xxh3", "contents"};
 
-    for (size_t i = 0; status == STK_OK && (i < json_array_size(now) || i < json_array_size(made)); i++)
-        status = compare_input(json_array_get(now, i), json_array_get(made, i), output, err);
+    for (int i = 0; i < 2; i++) {
+        const json_t *found = json_object_get(now, keys[i]), *expected = json_object_get(made, keys[i]);
+
+        if (expected)
+            return json_equal(found, expected)
+                       ? STK_OK
+                       : stki_fail_at(err, STK_E_MISMATCH,
+                                      (stki_place){json_string_value(json_object_get(made, "path")), -1, -1,
+                                                   json_string_value(found), json_string_value(expected)},
+                                      "%s: the contents have changed since %s was made of them: --force makes it again",
+                                      keys[i], output);
+    }
+    return STK_END;
+}
+
+static stk_status fail_modified(const stki_prep_run *run, const json_t *input, const json_t *now, const json_t *made,
+                                const char *output, stk_error *err)
+{
+    const int64_t bytes = json_integer_value(json_object_get(input, "bytes"));
+    const bool one = json_is_integer(now) && json_is_integer(made);
+    struct files at = {0};
+    const char *file = one ? NULL : newer_file(run, output, &at);
+    char found[96], expected[96];
+
+    if (!made && !file) /* made by a version that kept no times, and nothing is newer */
+        return STK_OK;
+    return stki_fail_at(
+        err, STK_E_MISMATCH,
+        (stki_place){file ? file : json_string_value(json_object_get(input, "path")), -1, -1,
+                     one ? stki_stamp_text(found, sizeof found, bytes, json_integer_value(now)) : NULL,
+                     one ? stki_stamp_text(expected, sizeof expected, bytes, json_integer_value(made)) : NULL},
+        "the input has changed since %s was made of it: --force makes it again%s", output,
+        run->job->format ? "; with prep.inputs: digests, a file of the same contents is accepted" : "");
+}
+
+/* Contents are read only if they must be. */
+static stk_status compare_times(const stki_prep_run *run, const json_t *now, const json_t *manifest, const char *output,
+                                stk_error *err)
+{
+    const json_t *made = json_object_get(manifest, "inputs"),
+                 *times = json_object_get(json_object_get(manifest, "run"), "inputs_modified");
+    json_t *summed = NULL;
+    stk_status status = STK_OK;
+
+    for (size_t i = 0; status == STK_OK && i < json_array_size(made); i++) {
+        const json_t *a = json_array_get(json_object_get(now, "modified"), i), *b = json_array_get(times, i);
+
+        if (b && json_equal(a, b))
+            continue;
+        if (!summed && run->job->prep.inputs == STKI_INPUTS_DIGESTS)
+            status = stki_prep_describe_inputs(run, true, &summed, err);
+        if (status == STK_OK)
+            status = compare_contents(json_array_get(json_object_get(summed, "inputs"), i), json_array_get(made, i),
+                                      output, err);
+        if (status == STK_END)
+            status = fail_modified(run, json_array_get(made, i), a, b, output, err);
+    }
+    json_decref(summed);
+    return status;
+}
+
+stk_status stki_prep_inputs_same(const stki_prep_run *run, const json_t *manifest, const char *output, stk_error *err)
+{
+    const json_t *made = json_object_get(manifest, "inputs"), *inputs;
+    json_t *now = NULL;
+    stk_status status = stki_prep_describe_inputs(run, false, &now, err);
+
+    inputs = json_object_get(now, "inputs");
+    for (size_t i = 0; status == STK_OK && (i < json_array_size(inputs) || i < json_array_size(made)); i++)
+        status = compare_input(json_array_get(inputs, i), json_array_get(made, i), output, err);
+    if (status == STK_OK)
+        status = compare_times(run, now, manifest, output, err);
     json_decref(now);
-    return status == STK_OK ? check_times(run, output, err) : status;
+    return status;
 }

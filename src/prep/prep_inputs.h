@@ -1,18 +1,34 @@
 /* prep_inputs.h: the files that a job reads, as they were when it was begun. If one of them changes before the job is
- * complete, its rows would be mixed from both versions. */
+ * complete, its rows would be mixed from both versions. Files are compared by size and modification time; not by inode,
+ * because some file systems number a file anew when its inode was dropped from memory. */
 #ifndef STKI_PREP_INPUTS_H
 #define STKI_PREP_INPUTS_H
 
 #include "prep_run.h"
 
+/* What a process has seen of its inputs, over all loaders that it opens for one job: a pass that counts and the one
+ * that writes must have read the same files. A hash table by path. */
+typedef struct stki_input_seen {
+    uint64_t name; /* XXH3 of the path; 0: free */
+    int64_t size, mtime_ns;
+} stki_input_seen;
+struct stki_inputs_seen {
+    stki_input_seen *places;
+    int64_t count, room; /* room: 0 or a power of two */
+};
+void stki_inputs_seen_fini(stki_inputs_seen *seen);
+
+/* Adds the files of the open loader to run->seen. STK_E_MISMATCH names one that was seen before and has changed.
+ * `print` (NULL: not wanted) gets size and modification time of all. `opened`: as the loader opened them, where that is
+ * known; else as they are now. */
+stk_status stki_prep_inputs_see(const stki_prep_run *run, bool opened, stki_u128 *print, stk_error *err);
 /* Writes size and modification time of all files to the work folder. */
 stk_status stki_prep_inputs_write(const stki_prep_run *run, stk_error *err);
 /* STK_E_MISMATCH names the first file whose size or modification time differs. Succeeds if nothing was written. */
 stk_status stki_prep_inputs_check(const stki_prep_run *run, stk_error *err);
-/* Are the inputs of a complete output, as `made` lists them (stki_prep_describe_inputs), those that are there now, and
- * none of them newer than the file `output`? STK_E_MISMATCH names the first that is not. */
-stk_status stki_prep_inputs_same(const stki_prep_run *run, const json_t *made, const char *output, stk_error *err);
-/* Adds size and modification time of all files. */
-void stki_prep_inputs_fingerprint(const stki_prep_run *run, stki_u128 *print);
+/* Are the inputs of the complete `output`, as its manifest or the file of its statistics lists them, those that are
+ * there now? Where only times differ and there are sums, the contents are compared. STK_E_MISMATCH names the first that
+ * is another one. */
+stk_status stki_prep_inputs_same(const stki_prep_run *run, const json_t *manifest, const char *output, stk_error *err);
 
 #endif

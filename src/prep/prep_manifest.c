@@ -8,6 +8,7 @@
 #include "manifest.h"
 #include "prep_file.h"
 #include "prep_run.h"
+#include "stamp.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,37 +34,45 @@ static void set_sum(json_t *object, const char *key, uint64_t sum)
 
 /* ---- inputs ---- */
 
-static stk_status describe_file(const char *path, bool digests, json_t *out, stk_error *err)
+/* *modified: in ns. */
+static stk_status describe_file(const char *path, bool digests, json_t *out, json_t **modified, stk_error *err)
 {
+    stki_stamp stamp = {.size = -1};
     uint64_t sum;
-    int64_t bytes = stki_prep_file_size(path);
-    stk_status status = digests ? stki_prep_digest_file(path, &sum, &bytes, err) : STK_OK;
+    stk_status status;
 
-    set(out, "bytes", json_integer(bytes));
+    (void)stki_stamp_take(path, &stamp, NULL);
+    status = digests ? stki_prep_digest_file(path, &sum, &stamp.size, err) : STK_OK;
+    set(out, "bytes", json_integer(stamp.size));
     if (status == STK_OK && digests)
         set_sum(out, "xxh3", sum);
+    *modified = json_integer(stamp.mtime_ns);
     return status;
 }
 
-/* Describes samples that are files: their number, total size, and a hash of their names and sizes (and checksums). */
-static stk_status describe_files(const stki_reader *reader, bool digests, json_t *out, stk_error *err)
+/* Describes samples that are files: their number, total size, and a hash of their names and sizes (and checksums).
+ * *modified: a hash of their modification times. */
+static stk_status describe_files(const stki_reader *reader, bool digests, json_t *out, json_t **modified,
+                                 stk_error *err)
 {
     char buffer[STKI_RECORD_PATH];
-    stki_u128 names = {0}, sums = {0};
+    stki_u128 names = {0}, sums = {0}, times = {0};
     int64_t total = 0;
     stk_status status = STK_OK;
 
     for (int64_t i = 0; i < reader->count && status == STK_OK; i++) {
         const char *path = stki_reader_path(reader, i, buffer);
-        int64_t bytes = stki_prep_file_size(path);
+        stki_stamp stamp = {.size = -1};
         uint64_t sum;
 
+        (void)stki_stamp_take(path, &stamp, NULL);
         stki_fingerprint_text(&names, stki_prep_name_within(reader->path, path));
-        stki_fingerprint_number(&names, bytes);
-        total += bytes > 0 ? bytes : 0;
-        if (!digests || bytes < 0)
+        stki_fingerprint_number(&names, stamp.size);
+        stki_fingerprint_number(&times, stamp.mtime_ns);
+        total += stamp.size > 0 ? stamp.size : 0;
+        if (!digests || stamp.size < 0)
             continue;
-        status = stki_prep_digest_file(path, &sum, &bytes, err);
+        status = stki_prep_digest_file(path, &sum, &stamp.size, err);
         stki_fingerprint_number(&sums, (int64_t)sum);
     }
     set(out, "files", json_integer(reader->count));
@@ -71,46 +80,59 @@ static stk_status describe_files(const stki_reader *reader, bool digests, json_t
     set(out, "names", json_string(stki_u128_text(names, buffer)));
     if (digests)
         set(out, "contents", json_string(stki_u128_text(sums, buffer)));
+    *modified = json_string(stki_u128_text(times, buffer));
     return status;
 }
 
-static bool is_listed(const json_t *inputs, const char *path)
+static bool is_listed(const json_t *inputs, const json_t *path)
 {
     for (size_t i = 0; i < json_array_size(inputs); i++)
-        if (strcmp(json_string_value(json_object_get(json_array_get(inputs, i), "path")), path) == 0)
+        if (json_equal(json_object_get(json_array_get(inputs, i), "path"), path))
             return true;
     return false;
 }
 
-stk_status stki_prep_describe_inputs(const stki_prep_run *run, bool digests, json_t *inputs, stk_error *err)
+/* One more input, unless it is listed already. */
+static stk_status describe_input(const stki_reader *reader, const char *folder, bool digests, json_t *inputs,
+                                 json_t *times, stk_error *err)
+{
+    char *relative = stki_prep_relative(folder, reader->path); /* as the manifest is moved with the data */
+    json_t *path = relative ? json_string(relative) : NULL, *input, *modified = NULL;
+    stk_status status;
+
+    stki_free(relative);
+    if (path && is_listed(inputs, path)) {
+        json_decref(path);
+        return STK_OK;
+    }
+    input =
+        json_pack("{s:o, s:s, s:I}", "path", path, "format", reader->ops->format, "samples", (json_int_t)reader->count);
+    if (!input || json_array_append_new(inputs, input) != 0)
+        return stki_fail_memory(err, 256, "a manifest");
+    status = reader->ops->path ? describe_files(reader, digests, input, &modified, err)
+                               : describe_file(reader->path, digests, input, &modified, err);
+    if (json_array_append_new(times, modified) != 0 && status == STK_OK)
+        status = stki_fail_memory(err, 256, "a manifest");
+    return status;
+}
+
+stk_status stki_prep_describe_inputs(const stki_prep_run *run, bool digests, json_t **out, stk_error *err)
 {
     const stki_dataset *dataset = run->core->dataset;
     char *folder = stki_prep_folder_of(run->job->path);
-    stk_status status = folder ? STK_OK : stki_fail_memory(err, 256, "a path");
+    json_t *inputs = json_array(), *times = json_array(),
+           *both = json_pack("{s:o, s:o}", "inputs", inputs, "modified", times);
+    stk_status status = folder && both ? STK_OK : stki_fail_memory(err, 256, "a manifest");
 
     for (int f = 0; f < dataset->field_count; f++)
-        for (int s = 0; s < dataset->fields[f].shard_count && status == STK_OK; s++) {
-            const stki_reader *reader = dataset->fields[f].shards[s];
-            char *path =
-                stki_prep_relative(folder, reader->path); /* relative, because the manifest is moved with the data */
-            json_t *input;
-
-            if (path && (run->core->config->fields[f].synthetic || is_listed(inputs, path))) {
-                stki_free(path);
-                continue;
-            }
-            input = !path ? NULL
-                          : json_pack("{s:s, s:s, s:I}", "path", path, "format", reader->ops->format, "samples",
-                                      (json_int_t)reader->count);
-            stki_free(path);
-            if (!input || json_array_append_new(inputs, input) != 0) {
-                stki_free(folder);
-                return stki_fail_memory(err, 256, "a manifest");
-            }
-            status = reader->ops->path ? describe_files(reader, digests, input, err)
-                                       : describe_file(reader->path, digests, input, err);
-        }
+        for (int s = 0; s < dataset->fields[f].shard_count && status == STK_OK; s++)
+            if (!run->core->config->fields[f].synthetic)
+                status = describe_input(dataset->fields[f].shards[s], folder, digests, inputs, times, err);
     stki_free(folder);
+    if (status == STK_OK)
+        *out = both;
+    else
+        json_decref(both);
     return status;
 }
 
@@ -198,17 +220,21 @@ static json_t *describe_skipped(const json_t *skipped)
     return list;
 }
 
-static json_t *describe_run(const stki_prep_run *run)
+static stk_status describe_run(const stki_prep_run *run, json_t *modified, json_t **out, stk_error *err)
 {
     char host[256] = "", when[40];
     const time_t now = time(NULL);
     struct tm utc;
+    double seconds;
+    stk_status status = stki_job_clock_sum(run->clock, run->work, &seconds, err);
 
+    if (status != STK_OK)
+        return status;
     (void)gethostname(host, sizeof host - 1);
     (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    return json_pack("{s:s, s:f, s:s, s:i, s:I}", "finished", when, "seconds",
-                     (double)(stki_now_ns() - run->job_began_ns) * 1e-9, "host", host, "threads", run->threads,
-                     "resumed_rows", (json_int_t)run->progress.resumed_rows);
+    *out = json_pack("{s:s, s:f, s:s, s:i, s:I, s:O}", "finished", when, "seconds", seconds, "host", host, "threads",
+                     run->threads, "resumed_rows", (json_int_t)run->progress.resumed_rows, "inputs_modified", modified);
+    return *out ? STK_OK : stki_fail_memory(err, 256, "a manifest");
 }
 
 static void add_digest(json_t *manifest)
@@ -223,35 +249,36 @@ static void add_digest(json_t *manifest)
 stk_status stki_prep_manifest(const stki_prep_run *run, const json_t *files, const stki_prep_totals *totals,
                               const json_t *skipped, json_t **out, stk_error *err)
 {
-    json_t *inputs = json_array(), *m;
-    stk_status status = stki_prep_describe_inputs(run, run->job->prep.inputs == STKI_INPUTS_DIGESTS, inputs, err);
+    json_t *inputs = NULL, *about = NULL, *m = NULL;
+    stk_status status = stki_prep_describe_inputs(run, run->job->prep.inputs == STKI_INPUTS_DIGESTS, &inputs, err);
 
-    if (status != STK_OK) {
-        json_decref(inputs);
-        return status;
+    if (status == STK_OK)
+        status = describe_run(run, json_object_get(inputs, "modified"), &about, err);
+    if (status == STK_OK) {
+        m = json_pack(
+            "{s:s, s:i, s:s, s:s, s:O, s:O, s:O, s:I, s:o, s:o, s:O, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:s, s:s, s:s}}",
+            "kind", "stoker manifest", "version", 1, "format", run->job->format->format, "sums", "XXH3-64", "job",
+            json_object_get(run->identity, "job"), "dataset", json_object_get(run->identity, "dataset"), "order",
+            json_object_get(run->identity, "order"), "positions", (json_int_t)run->cuts.positions, "fields",
+            describe_fields(run), "parts", describe_parts(files), "inputs", json_object_get(inputs, "inputs"),
+            "skipped", describe_skipped(skipped), "totals", "rows", (json_int_t)totals->rows, "skipped",
+            (json_int_t)totals->skipped, "files", (json_int_t)totals->files, "bytes", (json_int_t)totals->bytes,
+            "versions", "stoker", stk_version(), "jansson", jansson_version_str(), "xxhash",
+            STKI_TEXT("%u", XXH_versionNumber()));
+        status = m ? add_fingerprint(m, files, err) : stki_fail_memory(err, 1024, "a manifest");
     }
-    m = json_pack(
-        "{s:s, s:i, s:s, s:s, s:O, s:O, s:O, s:I, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:s, s:s, s:s}}",
-        "kind", "stoker manifest", "version", 1, "format", run->job->format->format, "sums", "XXH3-64", "job",
-        json_object_get(run->identity, "job"), "dataset", json_object_get(run->identity, "dataset"), "order",
-        json_object_get(run->identity, "order"), "positions", (json_int_t)run->cuts.positions, "fields",
-        describe_fields(run), "parts", describe_parts(files), "inputs", inputs, "skipped", describe_skipped(skipped),
-        "totals", "rows", (json_int_t)totals->rows, "skipped", (json_int_t)totals->skipped, "files",
-        (json_int_t)totals->files, "bytes", (json_int_t)totals->bytes, "versions", "stoker", stk_version(), "jansson",
-        jansson_version_str(), "xxhash", STKI_TEXT("%u", XXH_versionNumber()));
-    if (!m)
-        return stki_fail_memory(err, 1024, "a manifest");
-    if (run->job->requested)
+    if (status == STK_OK && run->job->requested)
         set(m, "requested", json_incref(run->job->requested));
-    if (run->filter.rule_count > 0)
+    if (status == STK_OK && run->filter.rule_count > 0)
         set(m, "filter", stki_filter_json(&run->filter));
-    status = add_fingerprint(m, files, err);
-    if (status != STK_OK) {
+    if (status == STK_OK) {
+        add_digest(m);
+        set(m, "run", json_incref(about));
+        *out = m;
+    } else {
         json_decref(m);
-        return status;
     }
-    add_digest(m);
-    set(m, "run", describe_run(run));
-    *out = m;
-    return STK_OK;
+    json_decref(about);
+    json_decref(inputs);
+    return status;
 }

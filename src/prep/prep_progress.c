@@ -39,7 +39,7 @@ void stki_prep_done(stki_prep_run *run, const stki_prep_totals *totals)
                                         .bytes_out = totals->bytes,
                                         .resumed_rows = before.resumed_rows,
                                         .failed_rows = before.failed_rows};
-    run->began_ns = run->job_began_ns;
+    run->began_ns = run->clock->began_ns;
     (void)stki_prep_tick(run, true, NULL);
 }
 
@@ -47,6 +47,7 @@ stk_status stki_prep_tick(stki_prep_run *run, bool now, stk_error *err)
 {
     const int64_t time = stki_now_ns();
 
+    stki_job_clock_tick(run->clock);
     if (run->opts->progress && (now || time - run->ticked_ns >= run->opts->progress_interval_ns)) {
         stk_loader_stats stats = {.struct_size = sizeof stats};
 

@@ -20,6 +20,7 @@
 #include "filter.h"
 #include "finish_pool.h"
 #include "job.h"
+#include "job_clock.h"
 #include "loader_handle.h"
 #include "outlet.h"
 #include "row_feed.h"
@@ -41,6 +42,8 @@ typedef struct stki_prep_field {
     stki_finisher *finisher; /* NULL: rows go into the sink as they are */
 } stki_prep_field;
 
+typedef struct stki_inputs_seen stki_inputs_seen;
+
 /* That no other job makes outputs of this NAME (prep_name.c). */
 typedef struct stki_name_lock {
     char *path;
@@ -53,7 +56,9 @@ typedef struct stki_prep_run {
     const stki_name_lock *name;
     const stk_prep_opts *opts;
     const _Atomic bool *cancelled;
-    stki_notes *notes; /* of the job, which the loader's are added to before it is closed */
+    stki_job_clock *clock;
+    stki_inputs_seen *seen; /* prep_inputs.h */
+    stki_notes *notes;      /* of the job, which the loader's are added to before it is closed */
 
     stk_loader *loader;
     stki_core *core;
@@ -83,8 +88,8 @@ typedef struct stki_prep_run {
     stki_flusher *flusher;
     stki_finish_pool *pool;
     stk_prep_progress progress;
-    int64_t job_began_ns, began_ns, ticked_ns; /* the job, its phase, the last report */
-    int64_t loader_bytes;                      /* read by the loader so far */
+    int64_t began_ns, ticked_ns; /* the phase, the last report */
+    int64_t loader_bytes;        /* read by the loader so far */
 } stki_prep_run;
 
 /* prep_open.c: everything but the work folder. `run` begins zeroed with job, opts, cancelled and notes set. */
@@ -196,9 +201,10 @@ stk_status stki_prep_finish_commit(const stki_job *job, const stki_name_lock *na
                                    stki_prep_totals *out, stk_error *err);
 
 /* prep_manifest.c */
-/* Appends what a manifest says of the job's inputs: an object each, with the XXH3 of the contents if `digests`. Needs
- * the loader alone. */
-stk_status stki_prep_describe_inputs(const stki_prep_run *run, bool digests, json_t *inputs, stk_error *err);
+/* What a manifest says of the job's inputs, new JSON: {"inputs": an object each, with the XXH3 of the contents if
+ * `digests`, "modified": when each was modified, in ns, or of several files the checksum of their times}. Needs the
+ * loader alone. */
+stk_status stki_prep_describe_inputs(const stki_prep_run *run, bool digests, json_t **out, stk_error *err);
 /* The manifest but for its files and totals; new JSON. */
 stk_status stki_prep_manifest(const stki_prep_run *run, const json_t *files, const stki_prep_totals *totals,
                               const json_t *skipped, json_t **out, stk_error *err);

@@ -5,6 +5,7 @@
  *     merge.lock        held while joining and committing
  *     unit-00000.journal, …   journals of the units
  *     pieces/000000.rows, …   spooled pieces
+ *     seconds-XXXXXX, …       the working time of each process (job_clock.h)
  *     commit.json       the manifest and the planned renames: from here on an interrupted job is only finished
  *
  * Unfinished output files are also here, or in OUTPUT.prep if prep.temporary is on another file system, because files
@@ -204,10 +205,11 @@ static char *work_of_making(const char *folder)
     return work;
 }
 
-/* Files that may exist before the mark: counts (count-KEY-…), an empty pieces/, and the mark while it is written. */
+/* Files that may exist before the mark: counts (count-KEY-…), working times of processes, an empty pieces/, and the
+ * mark while it is written. */
 static bool is_early(const char *folder, const char *name)
 {
-    static const char count[] = "count-";
+    static const char count[] = "count-", times[] = STKI_JOB_CLOCK_FILES;
     bool empty;
     char *pieces;
 
@@ -215,6 +217,8 @@ static bool is_early(const char *folder, const char *name)
         return strncmp(name + sizeof making_mark - 1, ".tmp.", 5) == 0;
     if (strncmp(name, count, sizeof count - 1) == 0)
         return strspn(name + sizeof count - 1, "0123456789abcdef") == 16;
+    if (strncmp(name, times, sizeof times - 1) == 0)
+        return true;
     if (strcmp(name, "pieces") != 0)
         return false;
     pieces = stki_format("%s/pieces", folder);
@@ -423,13 +427,15 @@ stk_status stki_work_open(stki_prep_run *run, stk_error *err)
 
     if (status == STK_OK)
         status = stki_prep_check_target(run, run->job->path, err);
+    if (status == STK_OK && run->seen->count > 0)
+        status = stki_prep_inputs_see(run, true, NULL, err);
     if (status == STK_OK && !run->work && !(run->work = stki_strdup(run->job->work)))
         status = stki_fail_memory(err, 256, "a path");
     if (status == STK_OK && run->opts->restart)
         status = restart(run, err);
     if (status == STK_OK && (status = stki_work_look(run, &found, err)) == STK_OK &&
         (status = make_folders(run, err)) == STK_OK && (status = take_lock(run, err)) == STK_OK &&
-        (!found || run->rewrites)) {
+        (status = stki_job_clock_open(run->clock, run->work, err)) == STK_OK && (!found || run->rewrites)) {
         path = stki_work_file(run, "job.json");
         status = found ? STK_OK : stki_prep_inputs_write(run, err);
         if (status == STK_OK)

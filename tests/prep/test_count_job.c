@@ -24,8 +24,8 @@ static void same_statistics(const char *a, const char *b)
 
     assert_ok(stki_prep_read_json(a, &one, &err));
     assert_ok(stki_prep_read_json(b, &other, &err));
-    assert_int_equal(json_object_size(one), 6);
-    assert_true(json_object_get(one, "job") && json_object_get(one, "inputs"));
+    assert_int_equal(json_object_size(one), 7);
+    assert_true(json_object_get(one, "job") && json_object_get(one, "inputs") && json_object_get(one, "run"));
     for (int i = 0; i < 4; i++) {
         const char *key = (const char *const[]){"stoker_stats", "version", "rows", "fields"}[i];
 
@@ -55,13 +55,13 @@ static int setup(void **state)
 
 /* The program is linked with --wrap=stki_count_pass: ten units. */
 stk_status __real_stki_count_pass(stki_prep_run *run, stki_loader_config *config, stki_count_field *fields,
-                                  int field_count, const char *text, int64_t unit_bytes, json_t *files,
+                                  int field_count, const char *text, int64_t unit_bytes, json_t **files,
                                   json_t **reports, stk_error *err);
 stk_status __wrap_stki_count_pass(stki_prep_run *run, stki_loader_config *config, stki_count_field *fields,
-                                  int field_count, const char *text, int64_t unit_bytes, json_t *files,
+                                  int field_count, const char *text, int64_t unit_bytes, json_t **files,
                                   json_t **reports, stk_error *err);
 stk_status __wrap_stki_count_pass(stki_prep_run *run, stki_loader_config *config, stki_count_field *fields,
-                                  int field_count, const char *text, int64_t unit_bytes, json_t *files,
+                                  int field_count, const char *text, int64_t unit_bytes, json_t **files,
                                   json_t **reports, stk_error *err)
 {
     assert_int_equal(unit_bytes, STKI_COUNT_UNIT_BYTES);

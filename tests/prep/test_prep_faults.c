@@ -3,11 +3,13 @@
  * goes on.
  */
 #include "allocate.h"
+#include "clock.h"
 #include "faults.h"
 #include "journal.h"
 #include "jpeg_make.h"
 #include "leak_check.h"
 #include "output.h"
+#include "prep_file.h"
 #include "prep_test.h"
 #include <fcntl.h>
 #include <sched.h>
@@ -213,11 +215,15 @@ static const char *rows_job(const char *folder, const char *out, const char *pre
                      pattern, *prep ? ", " : "", prep, stkt_path(out));
 }
 
+enum { OPENING = -1 };
+
 struct meddler {
     const char *path; /* goes once the job has made some rows */
     bool cut, touches;
     stk_prep *job;
     bool cancels;
+    int32_t phase; /* of the calls that meddle; 0: STK_PREP_MAKING, OPENING: that one */
+    int skip;      /* so many calls of it before */
 };
 
 /* A write of one byte in the values, which another undoes. */
@@ -238,7 +244,7 @@ static void meddle(void *context, const stk_prep_progress *now)
 {
     struct meddler *m = context;
 
-    if (now->phase != STK_PREP_MAKING)
+    if (now->phase != (m->phase == OPENING ? STK_PREP_OPENING : m->phase ? m->phase : STK_PREP_MAKING) || m->skip-- > 0)
         return;
     if (m->cancels)
         stk_prep_cancel(m->job);
@@ -337,6 +343,43 @@ static void test_inputs_in_place(void **unused)
     }
 }
 
+/* An input that changes while it is counted, and between the pass that counts and the one that writes. */
+static void test_inputs_counted(void **unused)
+{
+    static const struct {
+        int32_t phase;
+        int skip; /* the first opening is for a look */
+        const char *field, *prep, *out;
+    } cases[] = {
+        {STK_PREP_COUNTING, 0, ", transforms: [{normalize: {stats: job}}]", "output", "seen.npy"},
+        {OPENING, 1, ", transforms: [{normalize: {stats: job}}]", "output", "seen.npy"},
+        {STK_PREP_COUNTING, 0, "", "stats", "seen.json"},
+    };
+    stk_error err;
+    struct stat before;
+    char path[300];
+
+    (void)unused;
+    make_rows("seen", 40);
+    snprintf(path, sizeof path, "%s", stkt_path("seen/031.npy"));
+    assert_int_equal(stat(path, &before), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct meddler m = {.path = path, .touches = true, .phase = cases[i].phase, .skip = cases[i].skip};
+        stk_prep_opts opts = {.struct_size = sizeof opts, .progress = meddle, .progress_context = &m, .restart = true};
+
+        assert_status(
+            stkt_prep_run(&opts, NULL, &err,
+                          stkt_text("dataset: {fields: {x: {path: '%s/*.npy', source: {sample_per_file: "
+                                    "true}%s}}}\nprep: {num_workers: 0}\n%s: {path: %s}\n",
+                                    stkt_path("seen"), cases[i].field, cases[i].prep, stkt_path(cases[i].out))),
+            STK_E_MISMATCH);
+        assert_says("031.npy");
+        assert_false(stkt_is_there(stkt_path(cases[i].out)));
+        touch(path);
+        set_times(path, &before);
+    }
+}
+
 /* JPEG images, all of one size and none of one shade. */
 static void make_images(const char *folder, int count)
 {
@@ -361,6 +404,46 @@ static const char *images_job(const char *folder, const char *out, const char *p
         "dataset: {fields: {x: {path: %s, source: {name: image}}}}\nprep: {piece_bytes: 9000, num_workers: 2%s%s}\n"
         "output: {path: %s}\n",
         path, *prep ? ", " : "", prep, stkt_path(out));
+}
+
+/* Beside a complete output: a file of the same size that is older than what it replaces. */
+static void test_inputs_older(void **unused)
+{
+    static const struct timespec old[] = {{.tv_sec = 86400}, {.tv_sec = 86400}};
+    stk_error err;
+    stk_prep_result result = {.struct_size = sizeof result};
+    struct stat before;
+    char path[300], text[4096];
+
+    (void)unused;
+    for (int i = 0; i < 5; i++) {
+        const bool digests = i % 2, folder = i / 2 == 1, statistics = i / 2 == 2;
+
+        make_images("pictures", 20);
+        make_rows("old", 1);
+        snprintf(path, sizeof path, "%s", stkt_path(folder ? "pictures/013.jpg" : "old/000.npy"));
+        assert_int_equal(stat(path, &before), 0);
+        snprintf(text, sizeof text, "dataset: {fields: {x: {path: %s%s}}}\nprep: {%s}\n%s: {path: %s}\n",
+                 stkt_path(folder ? "pictures" : "old/000.npy"), folder ? ", source: {name: image}" : "",
+                 digests ? "inputs: digests" : "num_workers: 1", statistics ? "stats" : "output",
+                 stkt_path(statistics ? "older.json" : "older.npy"));
+        assert_ok(stkt_prep_run(NULL, NULL, &err, text));
+        assert_ok(stkt_prep_run(NULL, &result, &err, text));
+        assert_true(result.complete);
+        assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
+        if (digests) /* the same bytes */
+            assert_ok(stkt_prep_run(NULL, &result, &err, text));
+        touch(path);
+        assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
+        assert_status(stkt_prep_run(NULL, NULL, &err, text), STK_E_MISMATCH);
+        assert_says(digests && folder ? "pictures" : folder ? "013.jpg" : "000.npy");
+        set_times(path, &before); /* with its bytes as well */
+        touch(path);
+        set_times(path, &before);
+        assert_ok(stkt_prep_run(NULL, &result, &err, text));
+        (void)(remove(stkt_path("older.json")) + remove(stkt_path("older.npy")));
+        (void)remove(stkt_path("older.manifest.json"));
+    }
 }
 
 static void test_skip(void **unused)
@@ -471,6 +554,56 @@ static void test_cancel(void **unused)
     expect_copy("x");
 }
 
+/* The manifest has the seconds of all runs: a run that was stopped is given a thousand. */
+static void test_seconds(void **unused)
+{
+    static const char *const steps[] = {"", ", transforms: [{normalize: {stats: job}}]"};
+    const char *work = stkt_path("long.npy.prep");
+    char text[4096], name[300];
+
+    (void)unused;
+    for (int counts = 0; counts < 2; counts++) {
+        struct meddler m = {.cancels = true, .phase = counts ? STK_PREP_COUNTING : STK_PREP_MAKING, .skip = 1};
+        stk_prep_opts opts = {
+            .struct_size = sizeof opts, .progress = meddle, .progress_context = &m, .progress_interval_ns = 1};
+        const int64_t began = stki_now_ns();
+        const struct dirent *entry;
+        int files = 0;
+        json_t *manifest;
+        stk_error err;
+        DIR *folder;
+
+        snprintf(text, sizeof text,
+                 "dataset: {fields: {x: {path: %s.npy%s}}}\nprep: {piece_bytes: 100KiB, num_workers: 0}\n"
+                 "output: {path: %s}\n",
+                 input, steps[counts], stkt_path("long.npy"));
+        for (int run = 0; run < 2; run++) {
+            m.skip = 1;
+            assert_ok(stk_prep_open_text(text, NULL, NULL, 0, &opts, &m.job, &err));
+            assert_status(stk_prep_run(m.job, &err), STK_E_CANCELLED);
+            stk_prep_destroy(m.job);
+        }
+        folder = opendir(work);
+        assert_non_null(folder);
+        while ((entry = readdir(folder)) != NULL)
+            if (strncmp(entry->d_name, "seconds-", 8) == 0) {
+                snprintf(name, sizeof name, "%s/%s", work, entry->d_name);
+                stkt_write_file(name, "1000000000000", 13);
+                files++;
+            }
+        closedir(folder);
+        assert_int_equal(files, 2);
+        assert_ok(stkt_prep_run(NULL, NULL, &err, text));
+        assert_ok(stki_prep_read_json(stkt_path("long.manifest.json"), &manifest, &err));
+        const double seconds = json_real_value(json_object_get(json_object_get(manifest, "run"), "seconds"));
+
+        assert_true(seconds > 2000 && seconds <= 2000 + (double)(stki_now_ns() - began) * 1e-9);
+        json_decref(manifest);
+        assert_int_equal(remove(stkt_path("long.npy")) + remove(stkt_path("long.manifest.json")), 0);
+        (void)remove(stkt_path("long.stats.json"));
+    }
+}
+
 /* A journal that is damaged elsewhere than at its end is not relied on. */
 static void test_journal(void **unused)
 {
@@ -550,10 +683,11 @@ static void test_journal_lines(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calls),  cmocka_unit_test(test_memory),          cmocka_unit_test(test_unwritable),
-        cmocka_unit_test(test_inputs), cmocka_unit_test(test_inputs_in_place), cmocka_unit_test(test_skip),
-        cmocka_unit_test(test_cancel), cmocka_unit_test(test_journal),         cmocka_unit_test(test_journal_lines),
-        cmocka_unit_test(test_budget), cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_calls),   cmocka_unit_test(test_memory),          cmocka_unit_test(test_unwritable),
+        cmocka_unit_test(test_inputs),  cmocka_unit_test(test_inputs_in_place), cmocka_unit_test(test_skip),
+        cmocka_unit_test(test_cancel),  cmocka_unit_test(test_journal),         cmocka_unit_test(test_journal_lines),
+        cmocka_unit_test(test_budget),  cmocka_unit_test(test_full_disk),       cmocka_unit_test(test_inputs_counted),
+        cmocka_unit_test(test_seconds), cmocka_unit_test(test_inputs_older),
     };
 
     return cmocka_run_group_tests(tests, setup, stkt_leak_teardown);
