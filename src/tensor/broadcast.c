@@ -1,4 +1,4 @@
-/* broadcast.c: the shape that two shapes have in common. */
+/* broadcast.c: broadcasting of shapes and tensors. */
 #include "error.h"
 #include "profile_scope.h"
 #include "tensor_internal.h"

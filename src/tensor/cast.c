@@ -5,7 +5,7 @@
 #include "tensor_internal.h"
 #include <string.h>
 
-enum { BLOCK = 256 }; /* elements that pass through a wide form at once: 2 KiB, well inside L1 */
+enum { BLOCK = 256 }; /* elements converted at once through a wide form: 2 KiB, which stays in the L1 cache */
 
 enum wide_form { WIDE_I64, WIDE_U64, WIDE_F32, WIDE_F64, WIDE_FORMS };
 
@@ -31,7 +31,7 @@ float stki_bf16_to_f32(uint16_t x)
     return stki_bf16_decode(x);
 }
 
-/* Real to whole: truncates, saturates, NaN gives 0. Both limits of the types up to 32 bits are exact in double. */
+/* Float to integer: truncates, saturates, NaN gives 0. Both limits of the types up to 32 bits are exact in double. */
 static inline double clamp_double(double x, double low, double high)
 {
     return x != x ? 0.0 : x < low ? low : x > high ? high : x;
@@ -49,7 +49,7 @@ static inline uint64_t real_to_u64(double x)
 
 /* ---- loading ---- */
 
-/* The loops over adjacent elements are separate, since only there the compiler knows the step and can use vectors. */
+/* Contiguous elements have a loop of their own, because the compiler vectorizes only loops with a constant step. */
 #define LOAD(name, type, wide_type, expression)                                           \
     static void load_##name(void *wide, const char *src, int64_t src_step, int64_t count) \
     {                                                                                     \
@@ -127,7 +127,7 @@ static const struct load_row {
     STORE(f32, form, wide_type, float, x)                                       \
     STORE(f64, form, wide_type, double, x)
 
-/* From whole numbers: the low bits, as two's complement wraps; signed and unsigned differ only in their name. */
+/* From integers: the low bits (two's complement wraps), so signed and unsigned types share a function. */
 #define STORE_WHOLE_FROM_WHOLE(form, wide_type)   \
     STORE(bool, form, wide_type, uint8_t, x != 0) \
     STORE(8, form, wide_type, uint8_t, x)         \
@@ -227,7 +227,7 @@ static void swap_only_row(const stki_cast *cast, char *dst, int64_t dst_step, co
         swap_row(cast->src_unit, dst + cast->dst_imag, dst_step, src + cast->src_imag, src_step, count);
 }
 
-/* At most BLOCK elements into their wide form, out of the other byte order first if need be. */
+/* Loads at most BLOCK elements as their wide form, byte-swapped first if necessary. */
 static void load_block(const stki_cast *cast, void *wide, const char *src, int64_t src_step, int64_t count)
 {
     char native[BLOCK * 8];
@@ -252,7 +252,8 @@ static void part_row(const stki_cast *cast, char *dst, int64_t dst_step, const c
     }
 }
 
-/* Complex to complex: part by part. Complex to real keeps the real part; from real, the imaginary part is 0. */
+/* To complex: real and imaginary parts are cast separately; from real, the imaginary part is 0. (Complex to real is
+ * part_row, which keeps the real part.) */
 static void complex_row(const stki_cast *cast, char *dst, int64_t dst_step, const char *src, int64_t src_step,
                         int64_t count)
 {
@@ -266,7 +267,7 @@ static void complex_row(const stki_cast *cast, char *dst, int64_t dst_step, cons
             memset(dst + i * dst_step + cast->dst_imag, 0, (size_t)cast->dst_imag);
 }
 
-/* Complex to bool: not equal to zero in either part. */
+/* Complex to bool: true unless both parts are 0. */
 static void complex_bool_row(const stki_cast *cast, char *dst, int64_t dst_step, const char *src, int64_t src_step,
                              int64_t count)
 {
@@ -284,7 +285,7 @@ static void complex_bool_row(const stki_cast *cast, char *dst, int64_t dst_step,
     }
 }
 
-/* bool to bool: bytes from a file or another library may be neither 0 nor 1; what is stored always is. */
+/* bool to bool: bytes from a file or another library may have other values than 0 and 1, which become 1. */
 static void bool_row(const stki_cast *cast, char *dst, int64_t dst_step, const char *src, int64_t src_step,
                      int64_t count)
 {
@@ -306,7 +307,7 @@ static void init_copy(stki_cast *cast, int64_t size)
                             : copy_row_16;
 }
 
-/* Are the bits the same? In all copies but that of bool, and between whole numbers of one size. */
+/* Whether the cast copies bits: same dtype except bool, or integers of the same size. */
 static bool same_bits(stk_dtype dst, stk_dtype src)
 {
     bool whole = stki_dtype_category(dst) == STKI_CATEGORY_WHOLE && stki_dtype_category(src) == STKI_CATEGORY_WHOLE;

@@ -1,8 +1,10 @@
-/* color_body.h: the loops of color.h, included once per instruction set. Every line is one operation of the definition;
- * nothing is fused. */
+/* color_body.h: the loops of color.h, included once per instruction set. Pixels are f32 planes, so that the compiler
+ * vectorizes each loop over contiguous elements. Every line is one operation of the definition; nothing is fused, so
+ * that all instruction sets give the same bits. */
 #include "color.h"
 #include <string.h>
 
+/* To [0, 255]. */
 static inline float clamped(float x)
 {
     return x < 0.0f ? 0.0f : x > 255.0f ? 255.0f : x;

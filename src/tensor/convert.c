@@ -1,4 +1,4 @@
-/* convert.c: checks a description, compiles it (convert_plan.c) and runs it: whole, in parts, or over a gather list. */
+/* convert.c: checks the description of a conversion and compiles it (convert_plan.c). */
 #include "allocate.h"
 #include "checked.h"
 #include "convert_internal.h"
@@ -56,7 +56,7 @@ enum stki_convert_dst stki_convert_dst_of(stk_dtype dtype)
     }
 }
 
-/* NULL for ref: it has no kernels. */
+/* NULL for the reference, which has no kernels. */
 static const stki_convert_kernels *kernels_of(enum stki_isa isa)
 {
     switch (isa) {
@@ -76,7 +76,7 @@ static const stki_convert_kernels *kernels_of(enum stki_isa isa)
 
 /* ---- checking ---- */
 
-/* Sizes, and that no offset of an element leaves 63 bits. */
+/* Checks sizes, and that the byte offsets of all elements fit in 63 bits. */
 static stk_status check_axes(const stki_convert_desc *desc, int64_t *out_numel, stk_error *err)
 {
     int64_t numel = 1, reach, src_reach = 0, dst_reach = 0;
@@ -161,7 +161,7 @@ static stk_status check(const stki_convert_desc *desc, int64_t *out_numel, stk_e
 
 /* ---- compiling ---- */
 
-/* A limit as an f32 that does not lie outside it; 2^31 stands for INT32_MAX, and the store saturates. */
+/* The limit as f32, rounded inwards. INT32_MAX becomes 2^31, and the store saturates. */
 static float limit(int32_t value, bool upper)
 {
     float x = (float)value;
@@ -187,7 +187,7 @@ static void set_levels(stki_convert *convert, const stki_convert_desc *desc)
     convert->lane.high = limit(high, true);
 }
 
-/* One pair that is every channel's is simpler than many. */
+/* Whether all channels have the same coefficients, so that one pair suffices. */
 static bool same_pairs(const stki_convert_desc *desc)
 {
     for (int64_t c = 1; c < desc->channels; c++)
@@ -216,8 +216,8 @@ static int64_t source_elements(const stki_convert_desc *desc)
     return n;
 }
 
-/* Four fifths of the last-level cache: what is written and read again in turn stays there up to about that size, since
- * the source passes through it too (bench_convert auto). */
+/* Up to about four fifths of the last-level cache, output that is read again soon stays cached; the source needs the
+ * rest (measured with bench_convert auto). */
 static bool beyond_cache(int64_t bytes)
 {
     return bytes > stki_cache_bytes() / 5 * 4;
@@ -246,7 +246,7 @@ static bool wants_table(const stki_convert *convert, int64_t channels)
     return convert->arithmetic && convert->src_size == 1 && convert->dst_size == 1 && channels <= STKI_TABLE_CHANNELS;
 }
 
-/* Axes and coefficients as they come in, for devices. */
+/* Keeps the axes and coefficients as described, for devices. */
 static void keep_description(stki_convert *convert, const stki_convert_desc *desc, float *pairs)
 {
     for (int k = 0; k < desc->ndim; k++)

@@ -1,16 +1,16 @@
 /* convert_avx2.c: the kernels for AVX2 with FMA and F16C.
  *
- * Interleaved pixels: eight pixels come as two loads of 16 bytes, four pixels in each, placed so that together they
- * reach no further than the pixels do; one byte shuffle with zeroing picks a channel and widens it. A mirrored row
- * differs only in the shuffle. Bytes that stay bytes are split into planes by shuffles of 16 bytes. */
+ * Interleaved pixels: eight pixels are two loads of 16 bytes with four pixels each, placed so that they read nothing
+ * outside the eight pixels. One byte shuffle with zeroing selects a channel and widens it to 32 bits. Mirrored rows use
+ * another shuffle. Bytes that remain bytes are split into planes by shuffles of 16 bytes. */
 #include "convert_internal.h"
 #include "vector_avx2.h"
 
-/* 16 pixels are three or four registers of 16 bytes; each gives the bytes that it has of a channel, and they are
- * joined. Two such groups go side by side. */
+/* 16 pixels are three or four registers of 16 bytes. A shuffle of each keeps its bytes of one channel, and the results
+ * are ORed. The two halves of a 32-byte register hold two such groups of 16 pixels. */
 struct splitter {
     __m256i pick[4];
-    int64_t step, low; /* low: from byte 0 of the first pixel to the lowest byte of 16 */
+    int64_t step, low; /* low: offset from byte 0 of the first pixel to the lowest byte of 16 pixels */
     int parts;
 };
 
@@ -109,20 +109,21 @@ INLINE vf load(enum stki_convert_src from, const struct reader *reader, int64_t 
 {
     const uint8_t *at = reader->at + (first + k * WIDTH) * reader->step;
 
-    (void)valid, (void)tight; /* always all of it */
+    (void)valid, (void)tight; /* always reads a whole vector */
     if (from == STKI_SRC_F32)
         return vf_load(at);
     return vf_of_i32(from == STKI_SRC_U8 ? _mm256_cvtepu8_epi32(bytes_8(at)) : load_pixels(reader, at));
 }
 
-/* [mirrored][four bytes a pixel]: byte of channel 0 for each 32-bit lane; 0x80 gives zero. The second load of pixels of
- * three bytes starts 8 bytes behind the first, so that its fourth byte belongs to pixel 4. */
+/* [mirrored][four bytes per pixel]: the byte of channel 0 for each 32-bit lane; 0x80 gives zero. The second load of
+ * three-byte pixels starts 8 bytes after the first, so that its fourth byte belongs to pixel 4. */
 #define LANES(a, b, c, d) a, 128, 128, 128, b, 128, 128, 128, c, 128, 128, 128, d, 128, 128, 128
 static const uint8_t picks[2][2][32] = {
     {{LANES(0, 3, 6, 9), LANES(4, 7, 10, 13)}, {LANES(0, 4, 8, 12), LANES(0, 4, 8, 12)}},
     {{LANES(13, 10, 7, 4), LANES(9, 6, 3, 0)}, {LANES(12, 8, 4, 0), LANES(12, 8, 4, 0)}}};
 
-/* Of pixels with bytes that nobody asked for, the last one's, at the higher address, need not exist. */
+/* If pixels have more bytes than channels (RGBX), the extra bytes of the pixel at the highest address need not exist.
+ */
 INLINE void set_reader(struct reader *reader, const stki_lane *lane, int channel)
 {
     const int step = lane->pixel_step, apart = step < 0 ? -step : step;
@@ -138,8 +139,9 @@ INLINE void set_reader(struct reader *reader, const stki_lane *lane, int channel
                               .pick = _mm256_add_epi32(vi_load(picks[mirrored][four]), _mm256_set1_epi32(channel))};
 }
 
-/* Results known to be numbers below 2^30: packing saturates, so the zero point is added between the two packings and
- * the limits are applied to bytes. Out of range for 16 bits is out of range for 8 bits, whatever the zero point. */
+/* The shortcut for results whose magnitude is known to be below 2^30. Packing saturates, so the zero point is added
+ * between the two packings and the limits are applied to bytes: what saturates in 16 bits is out of range for 8 bits,
+ * whatever the zero point. */
 #define STKI_TAME_BYTES
 struct tame_levels {
     vi zero_point, low, high;

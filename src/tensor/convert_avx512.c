@@ -1,16 +1,15 @@
 /* convert_avx512.c: the kernels for AVX-512 with byte permutes (F, BW, DQ, VL, VBMI: Ice Lake, Zen 4 and later).
  *
- * Interleaved pixels: 16 pixels of at most 4 bytes are at most 64 bytes, one register; one byte permute with zeroing
- * picks the bytes of a channel out of it and widens them to 32 bits in the same step. A mirrored row differs only in
- * the permutation.
+ * Interleaved pixels: 16 pixels of at most 4 bytes fit in one register of 64 bytes. One byte permute with zeroing
+ * selects the bytes of a channel and widens them to 32 bits. Mirrored rows use another permutation.
  *
- * Bytes to bytes: runs and channels of pixels as they are, or through a table. The 256 possible results of a channel
- * are four registers, and a permute looks up 64 bytes at once. */
+ * Bytes to bytes: runs, and channels of pixels, unchanged or through a table. The 256 possible results of a channel are
+ * four registers, and one permute looks up 64 bytes at once. */
 #include "convert_internal.h"
 #include "vector_avx512.h"
 
-/* A run of bytes, or one channel of pixels: then 64 of them are the 64 * |step| bytes from byte 0 of the first one on,
- * or, mirrored, those up to the last byte of the first one. */
+/* A run of bytes, or one channel of pixels. 64 pixels are the 64 * |step| bytes that start at byte 0 of the first one,
+ * or, mirrored, those that end with the last byte of the first one. */
 struct byte_kernel {
     const stki_lane *lane;
     __m512i table[4], pick;
@@ -29,7 +28,7 @@ INLINE struct byte_kernel byte_kernel(const stki_lane *lane, bool pixels, bool l
     return kernel;
 }
 
-/* Bytes [64 k, 64 k + 64) of a window, those outside [low, high) left out. */
+/* Loads bytes [64 k, 64 k + 64) of a window; if `tight`, bytes outside [low, high) are not read. */
 INLINE __m512i load_part(const uint8_t *window, int k, int64_t low, int64_t high, bool tight)
 {
     int64_t from = low - 64 * k, to = high - 64 * k;
@@ -153,8 +152,8 @@ static void split_plane(const stki_lane *lane, uint8_t *dst, const uint8_t *src,
 
 enum { ALIGNS = true, TURNS = true };
 
-/* Sixteen pixels are the 64 bytes from byte 0 of the first one on; mirrored, the 64 bytes up to the last one of the
- * first pixel. */
+/* Sixteen pixels are in the 64 bytes that start at byte 0 of the first one; mirrored, in those that end with its last
+ * byte. */
 struct reader {
     const uint8_t *at;
     int64_t lead, step, room;
@@ -201,14 +200,14 @@ INLINE void set_reader(struct reader *reader, const stki_lane *lane, int channel
                                                        _mm512_set1_epi32(channel - lead))};
 }
 
-/* The processor may have an instruction for bf16. */
+/* The shortcut is the processor's instruction for rounding to bf16. */
 INLINE bool has_shortcut(enum stki_convert_src from, enum stki_convert_dst to, const stki_lane *lane)
 {
     (void)from;
     return to == STKI_DST_BF16 && lane->native_bf16;
 }
 
-/* `lanes` is ALL_LANES where nothing needs to be masked, a constant then. */
+/* If nothing needs a mask, `lanes` is the constant ALL_LANES, and the masked branch is removed at compile time. */
 enum { ALL_LANES = 0xffff };
 #define SOME(lanes, whole, masked) ((lanes) == ALL_LANES ? (whole) : (masked))
 #define BYTES_16(lanes, at) SOME(lanes, bytes_16(at), _mm_maskz_loadu_epi8((__mmask16)(lanes), at))
@@ -231,7 +230,7 @@ enum { ALL_LANES = 0xffff };
 
 #include "convert_body.h"
 
-/* Three vectors are 16 pixels of three elements; the compiler's loop takes half of that at once. */
+/* Sixteen pixels of three elements are three vectors. This handles twice as many at once as the compiler's loop. */
 static void deinterleave_32(uint8_t *const *planes, const uint8_t *from, int64_t n)
 {
     const vi lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);

@@ -1,9 +1,9 @@
-/* convert_blocks.c: the inner functions of a compiled conversion. Those for runs and copies only call a kernel; the one
- * for blocks brings any strides to kernels that know contiguous elements only:
+/* convert_blocks.c: the inner functions of a compiled conversion. Those for runs and copies only call a kernel. The one
+ * for blocks lets kernels, which handle contiguous elements only, work on any strides:
  *
  *     strided source ─gather→ raw block ─load→ f32 block ─run→ dst, or result block ─scatter→ strided dst
  *
- * leaving out each step that a side does not need. The blocks stay in the first-level cache.
+ * Steps that a side does not need are skipped. The blocks stay in the L1 cache.
  */
 #include "convert_internal.h"
 #include "tensor_internal.h"
@@ -109,8 +109,7 @@ static void scatter(uint8_t *dst, int64_t stride, const void *from, int size, in
         scatter32(dst, stride, from, n);
 }
 
-/* A block that is contiguous in the source's dtype and native order: to f32 where the kernel wants that, and through
- * it. */
+/* Runs the kernel on a contiguous block in native byte order, converted to f32 first if the kernel needs that. */
 static void finish_block(const stki_convert *convert, const stki_lane *lane, uint8_t *to, const uint8_t *from,
                          int64_t n, int64_t channel)
 {
@@ -150,7 +149,8 @@ static void one_block(const stki_convert *convert, const stki_axis *run, uint8_t
     scatter(dst, run->dst_stride, result, convert->dst_size, n);
 }
 
-/* Elements of a block so that, with an element in each cache line, a block leaves room in the first-level cache. */
+/* The number of elements in a block. If each element is in another cache line, blocks are shorter, so that the lines of
+ * a block stay in the L1 cache for the next iteration of `beside`. */
 static int64_t block_length(const stki_axis *run, const stki_axis *beside)
 {
     bool sparse = llabs(run->src_stride) >= 64 || llabs(run->dst_stride) >= 64;
@@ -163,7 +163,7 @@ void stki_convert_blocks(const stki_convert *convert, const stki_axis *axes, uin
 {
     const stki_axis *run = &axes[0], *beside = &axes[1];
     const int64_t length = block_length(run, beside), period = convert->lane.period;
-    /* Past the cache, blocks meet at line boundaries. */
+    /* With streaming stores, blocks must meet at line boundaries. */
     const int64_t over = convert->lane.streaming ? (int64_t)((uintptr_t)dst % LINE) / convert->dst_size : 0;
 
     for (int64_t first = 0, n; first < run->n; first += n) {
@@ -176,7 +176,7 @@ void stki_convert_blocks(const stki_convert *convert, const stki_axis *axes, uin
     }
 }
 
-/* Interleaved elements of more than one byte to planes: a block of all channels is deinterleaved at once. */
+/* Interleaved elements of more than one byte to planes: each block of pixels is deinterleaved once for all channels. */
 void stki_convert_deinterleaved(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                                 int64_t channel)
 {

@@ -1,22 +1,23 @@
-/* convert_body.h: the kernels of convert_internal.h as text, compiled once for each instruction set. The including file
- * gives, besides the names of its vector_*.h:
+/* convert_body.h: the kernels of convert_internal.h, included once per instruction set. The including file defines, in
+ * addition to the names of its vector_*.h:
  *
- *     struct reader             where elements come from: what is named below, and what its load needs for pixels
- *         at                        address of element 0; pixels: of byte 0 of pixel 0, and `lead` bytes from there
- *         step, size                bytes from element to element, and bytes that each surely has
- *         room                      the last whole units may be read if so many elements follow the n of a run
- *         alone                     the first elements of a run must not be read with a whole unit: they reach below it
- *     load(…, first, k, valid, tight)   vector k of the unit at element `first` as f32, of which `valid` elements are
- *                               wanted, the others any value. `tight`: no byte beyond them is read (if STKI_MASKED)
+ *     struct reader             the source: the members below, and those that its load needs for pixels
+ *         at                        address of element 0; pixels: address of byte 0 of pixel 0, plus `lead` bytes
+ *         step, size                bytes from one element to the next, and bytes that each element certainly has
+ *         room                      the last whole units may be read if this many elements follow the n of a run
+ *         alone                     the first elements of a run must not be read as a whole unit: it would start before
+ *                                   them
+ *     load(…, first, k, valid, tight)   vector k of the unit at element `first` as f32. The first `valid` elements are
+ *                               used, the others may have any value. `tight`: no other byte is read (if STKI_MASKED)
  *     set_reader(reader, lane, channel)   for interleaved pixels
- *     has_shortcut(from, to, lane)        whether `shortcut` holds in packing, which is compiled with and without it
- *     F32_OF_u16(at, lanes) …   a vector of f32 from adjacent elements; those not defined are left to the compiler
- *     ALIGNS, TURNS             whether runs begin with a part of a line, so that the rest is written in whole ones;
- *                               whether patterns stay in registers where their length divides three vectors
+ *     has_shortcut(from, to, lane)        whether packing may use `shortcut`; it is compiled with and without
+ *     F32_OF_u16(at, lanes) …   a vector of f32 from contiguous elements; what is not defined is left to the compiler
+ *     ALIGNS, TURNS             whether runs start with a partial line, so that all others are whole and aligned;
+ *                               whether coefficient patterns stay in registers if their length divides three vectors
  *
- * The unit of work is a unit of the destination, made from up to four vectors of f32. A run begins with a part of a
- * line up to the next boundary, goes on with whole lines, and ends with a part of one. Parts go through the same code,
- * under masks or by way of a small buffer, so that there is no second arithmetic for the edges.
+ * The unit of work is a unit of the destination (half a cache line or a line), made from up to four vectors of f32. A
+ * run starts with a partial line up to the next line boundary, continues with whole lines, and ends with a partial one.
+ * Partial lines use the same code, with masks or through a small buffer, so that the arithmetic exists only once.
  */
 #include "convert_planes.h"
 #include <string.h>

@@ -1,7 +1,7 @@
 /* convert_neon.c: the kernels for aarch64.
  *
- * Interleaved pixels: four pixels of at most four bytes are one register; a table look-up with zeroing picks a channel
- * and widens it. A mirrored row differs only in the table.
+ * Interleaved pixels: four pixels of at most four bytes fit in one register; a table lookup with zeroing selects a
+ * channel and widens it to 32 bits. Mirrored rows use another table.
  */
 #include "convert_internal.h"
 #include "vector_neon.h"
@@ -9,8 +9,9 @@
 
 enum { ALIGNS = false, TURNS = false };
 
-/* Four pixels are the 16 bytes from byte 0 of the first one on; mirrored, the 16 bytes up to the last one of the first
- * pixel. */
+/* Four pixels are in the 16 bytes that start at byte 0 of the first one; mirrored, in those that end with its last
+ * byte.
+ */
 struct reader {
     const uint8_t *at;
     int64_t lead, step, room;
@@ -23,7 +24,7 @@ INLINE vf load(enum stki_convert_src from, const struct reader *reader, int64_t 
 {
     const uint8_t *at = reader->at + first * reader->step;
 
-    (void)valid, (void)tight; /* always all of it */
+    (void)valid, (void)tight; /* always reads a whole vector */
     if (from == STKI_SRC_U8) {
         uint8x16_t unit = vld1q_u8(at); /* one load for all k */
         uint16x8_t half = vmovl_u8(k < 2 ? vget_low_u8(unit) : vget_high_u8(unit));
@@ -40,7 +41,7 @@ INLINE void set_reader(struct reader *reader, const stki_lane *lane, int channel
     const int step = lane->pixel_step, apart = step < 0 ? -step : step, lead = step < 0 ? lane->channels - 16 : 0;
     uint8_t pick[16];
 
-    memset(pick, 255, sizeof pick); /* outside the table: gives 0 */
+    memset(pick, 255, sizeof pick); /* an index outside the table gives 0 */
     for (int i = 0; i < WIDTH; i++)
         pick[4 * i] = (uint8_t)(i * step + channel - lead);
     *reader = (struct reader){.step = step,
@@ -56,7 +57,7 @@ INLINE bool has_shortcut(enum stki_convert_src from, enum stki_convert_dst to, c
     return false;
 }
 
-/* Not here: bytes, which the kernels mostly read themselves, and i64, which no vector instruction rounds once. */
+/* Not defined: bytes, which `load` reads, and i64, which no vector instruction converts with a single rounding. */
 #define F32_OF_u16(at, lanes) vcvtq_f32_u32(vmovl_u16(vreinterpret_u16_u8(vld1_u8(at))))
 #define F32_OF_i16(at, lanes) vcvtq_f32_s32(vmovl_s16(vreinterpret_s16_u8(vld1_u8(at))))
 #define F32_OF_f16(at, lanes) vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(at)))
@@ -69,7 +70,7 @@ INLINE bool has_shortcut(enum stki_convert_src from, enum stki_convert_dst to, c
 
 #include "convert_body.h"
 
-/* 16 pixels at a time by the de-interleaving loads; the last ones and rows with fewer channels one by one. */
+/* 16 pixels at a time with the deinterleaving loads; the last pixels, and rows with fewer channels, one by one. */
 static void split_plane(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows, int channel)
 {
     const int step = lane->pixel_step, apart = step < 0 ? -step : step;

@@ -1,13 +1,16 @@
-/* convert_plan.c: from a description's axes to a nest that a kernel can run.
+/* convert_plan.c: compiles the axes of a description to a loop nest around a kernel.
  *
- * Axes of one element go, axes are ordered by how far apart their elements lie in the destination (so that it is
- * written front to back) and neighbours that are one run in both memories are merged. What is left at the inside
- * decides: runs    contiguous on both sides, one coefficient pair or a repeating pattern of them pixels  bytes
- * interleaved in the source (HWC), planes in the destination (CHW); rows may have gaps or be mirrored blocks everything
- * else, through blocks in the first-level cache copy    no arithmetic, same dtype, contiguous on both sides core    no
- * arithmetic, everything else: the tensor core's copy and cast The reference takes the axes as they are described,
- * unmerged.
- */
+ * Axes of one element are dropped, the others are sorted by destination stride (so that the destination is written
+ * sequentially), and adjacent axes that form one run in both memories are merged. The innermost axes then select:
+ *
+ *     runs      contiguous on both sides; one coefficient pair, or a repeating pattern of pairs
+ *     pixels    bytes interleaved in the source (HWC), planes in the destination (CHW); rows may have gaps or be
+ *               mirrored
+ *     blocks    everything else, through blocks in the L1 cache
+ *     copy      no arithmetic, same dtype, contiguous on both sides
+ *     core      no arithmetic, everything else: stki_copy_strided
+ *
+ * The reference uses the axes as described, unmerged. */
 #include "convert_assembly.h"
 #include "convert_internal.h"
 #include <math.h>
@@ -56,7 +59,7 @@ static void reverse(float *values, int64_t n)
     }
 }
 
-/* Walks an axis from its other end; the coefficients follow. */
+/* Reverses an axis and the order of its coefficients. */
 static void turn_axis(stki_convert *convert, stki_axis *axis, int64_t padded)
 {
     convert->src_offset += axis->src_stride * (axis->n - 1);
@@ -88,8 +91,8 @@ static void sort_axes(stki_convert *convert)
     }
 }
 
-/* The innermost axis may run over the channels again and again (a pattern): then its channel_step is 1 although it is
- * longer than the channels are many. */
+/* Merging may make the innermost axis repeat the channels (a pattern): its channel_step is then 1 although it is longer
+ * than the number of channels. */
 static void merge_axes(stki_convert *convert)
 {
     for (int k = convert->axis_count - 2; k >= 0; k--) {
@@ -112,8 +115,7 @@ static int channel_axis(const stki_convert *convert)
     return -1;
 }
 
-/* Are the two innermost axes short rows, one behind the other in the destination, that would not end at line
- * boundaries? */
+/* Whether the two innermost axes are short rows, contiguous in the destination, that do not end at line boundaries. */
 static bool fits_assembly(const stki_convert *convert)
 {
     if (convert->axis_count < 2 || !convert->lane.streaming)
@@ -125,7 +127,8 @@ static bool fits_assembly(const stki_convert *convert)
 
 /* ---- pixels ---- */
 
-/* Which axis is the channels of interleaved pixels, -1 if there is only one channel, -2 if these are no pixels. */
+/* The axis of the channels if the source is interleaved pixels; -1: pixels of which one channel is read; -2: no pixels.
+ */
 static int find_planes(const stki_convert *convert)
 {
     const stki_axis *pixel = &convert->axes[convert->axis_count - 1];
@@ -142,8 +145,8 @@ static int find_planes(const stki_convert *convert)
     return coefficients < 0 ? -1 : -2;
 }
 
-/* Are the bytes of the source those of the destination? Not those of bool: a file's may be neither 0 nor 1, what the
- * core stores always is. */
+/* Whether the conversion copies bytes. Not for bool: bytes of a file may be neither 0 nor 1, but the core stores only
+ * those. */
 static bool same_bytes(const stki_convert *convert)
 {
     return convert->src_dtype == convert->dst_dtype && convert->src_dtype != STK_BOOL && !convert->src_swapped;
@@ -222,7 +225,7 @@ static int log2_of(int size)
     return size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
 }
 
-/* Blocks whose elements are neighbours across three or four channels on one side. */
+/* Blocks whose elements are interleaved with those of three or four channels on one side. */
 static void plan_interleaved(stki_convert *convert, const stki_axis *run, const stki_axis *beside)
 {
     const int planes = (int)beside->n - 3;
@@ -237,9 +240,9 @@ static void plan_interleaved(stki_convert *convert, const stki_axis *run, const 
     }
 }
 
-/* The two inner axes: the run, along which blocks are cut, and the one that walks along the other memory's nearest
- * elements while the block's cache lines are still there. A short pattern of channels may become the latter, since the
- * padding of the coefficients goes on with it. */
+/* Chooses the two inner axes: the run, which is divided into blocks, and `beside`, along which the source is tightest:
+ * it is iterated while the cache lines of a block are still cached. A short pattern of channels may be `beside`, since
+ * the padding of the coefficients continues the pattern. */
 static void plan_blocks(stki_convert *convert, int64_t channels)
 {
     int last = convert->axis_count - 1, near = last;
@@ -278,7 +281,7 @@ static void plan_blocks(stki_convert *convert, int64_t channels)
     if (!pattern && (beside_axis.n == 3 || beside_axis.n == 4))
         plan_interleaved(convert, &run_axis, &beside_axis);
     if (run_axis.dst_stride != convert->dst_size && convert->inner != stki_convert_interleaved)
-        convert->lane.streaming = false; /* the kernel then writes to a block in the cache */
+        convert->lane.streaming = false; /* the kernel writes to a block in the cache */
 }
 
 static void plan_copy(stki_convert *convert)
@@ -298,7 +301,8 @@ static void plan_copy(stki_convert *convert)
 
 /* ---- the rest ---- */
 
-/* 8-bit in, 8-bit out: 256 results a channel, made by the definition itself. One pair for all channels is repeated. */
+/* 8 bits to 8 bits: the 256 results per channel, computed by the reference. A single pair is repeated for all channels.
+ */
 static void make_table(stki_convert *convert)
 {
     if (!convert->table)
@@ -313,7 +317,8 @@ static void make_table(stki_convert *convert)
     convert->lane.table = convert->table;
 }
 
-/* Tries all values of an 8-bit source, so that kernels need not look out for what cannot come. */
+/* Whether the results for all values of an 8-bit source are finite and below 2^30 in magnitude, so that kernels can
+ * skip the checks for others. */
 static bool is_tame(const stki_convert *convert, int64_t channels)
 {
     if (convert->src_size != 1 || channels > STKI_TABLE_CHANNELS)
@@ -328,7 +333,7 @@ static bool is_tame(const stki_convert *convert, int64_t channels)
     return true;
 }
 
-/* Repeats the coefficients behind the last, so that a kernel may load a vector of them anywhere. */
+/* Repeats the coefficients after the last one, so that a kernel may load a whole vector at any channel. */
 static void pad_coefficients(stki_convert *convert, int64_t channels, int64_t padded)
 {
     for (int64_t i = channels; i < padded; i++) {
@@ -377,7 +382,7 @@ static const char *kind_name(const stki_convert *convert)
     return convert->inner == stki_convert_copies ? "copy" : "core";
 }
 
-/* Where the source lies in one piece, its extent, so that it can be fetched ahead. */
+/* The extent of the source, for prefetching, if at most half of it is unused. */
 static void plan_prefetch(stki_convert *convert, const stki_convert_desc *desc)
 {
     int64_t low = 0, high = convert->src_size;
@@ -409,7 +414,7 @@ static stki_list_fn list_kernel(const stki_convert *convert)
                                             : kernels->list_wide[convert->src_kind];
 }
 
-/* Rows whose elements all lie close together, on both sides, and are treated alike are taken as lists. */
+/* Selects the kernel for lists of samples, which need to be contiguous on both sides and have one coefficient pair. */
 static void plan_list(stki_convert *convert, const stki_fast *fast)
 {
     const stki_axis *axis = &convert->axes[0];

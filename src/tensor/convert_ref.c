@@ -1,12 +1,10 @@
-/* convert_ref.c: the definition of a conversion with arithmetic, one element after the other
- * (docs/internals/convert.md). It knows no fast path and merges no axes; everything else is measured against it.
- */
+/* convert_ref.c: the reference implementation of a conversion with arithmetic, element by element
+ * (docs/internals/convert.md). It has no fast paths and merges no axes; all kernels must give the same bits. */
 #include "convert_internal.h"
 #include "tensor_internal.h"
 #include <math.h>
 #include <string.h>
 
-/* The element's bytes, in native order. */
 static void fetch(void *to, const uint8_t *src, int size, bool swapped)
 {
     uint8_t *bytes = to;
@@ -86,7 +84,7 @@ void stki_convert_store(enum stki_convert_dst kind, const stki_lane *lane, uint8
     }
     case STKI_DST_I32: {
         float q = level(lane, y);
-        int32_t whole = q >= 0x1p31f ? INT32_MAX : (int32_t)q; /* low keeps it from -2^31 on */
+        int32_t whole = q >= 0x1p31f ? INT32_MAX : (int32_t)q; /* `low` is at least -2^31 */
         memcpy(dst, &whole, sizeof whole);
         break;
     }

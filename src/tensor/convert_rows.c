@@ -1,7 +1,5 @@
-/* convert_rows.c: the inner functions that know two axes: rows, and what a row is made of. Pixels go plane after plane
- * over pieces that stay in the first-level cache; short rows that are written past the cache are put together to whole
- * lines.
- */
+/* convert_rows.c: the inner functions over two axes, rows and the elements of a row. Pixels are converted plane by
+ * plane in pieces that stay in the L1 cache. Short rows with streaming stores are assembled to whole lines first. */
 #include "convert_assembly.h"
 #include "convert_internal.h"
 
@@ -34,8 +32,8 @@ void stki_convert_assembled(const stki_convert *convert, const stki_axis *axes, 
 
 /* ---- pixels ---- */
 
-/* Mirrored rows are read downwards, which the hardware does not foresee where they are short; reading a byte of each
- * line upwards first has it fetch them ahead. */
+/* Mirrored rows are read in descending order, which the hardware prefetcher does not recognize in short rows. Reading
+ * one byte of each line in ascending order first makes it prefetch them. */
 static void read_upwards(const stki_lane *lane, const uint8_t *src, const stki_rows *rows)
 {
     const int64_t reach = (rows->n - 1) * lane->pixel_step;
@@ -57,7 +55,7 @@ static void one_piece(const stki_convert *convert, uint8_t *dst, const uint8_t *
         convert->plane(lane, dst + c * lane->plane_stride, src, rows, c);
 }
 
-/* Rows longer than a piece: parts of one, which meet where plane 0 has a line boundary. */
+/* A row longer than a piece: divided where plane 0 has a line boundary. */
 static void long_row(const stki_convert *convert, int64_t n, int64_t piece, uint8_t *dst, const uint8_t *src)
 {
     for (int64_t first = 0, count; first < n; first += count) {
@@ -69,9 +67,9 @@ static void long_row(const stki_convert *convert, int64_t n, int64_t piece, uint
     }
 }
 
-/* Measured with bench_convert: the longer a piece, the better the hardware sees the stores of a plane coming; the
- * shorter, the sooner the next source bytes are on their way while planes are written. Past the cache only the latter
- * counts, and with four bytes a pixel the former counts most. */
+/* Measured with bench_convert. Longer pieces suit the hardware prefetching of the planes' lines for writing; shorter
+ * ones let loads of the next source bytes overlap with the stores sooner. With streaming stores only the latter
+ * matters; with four bytes per element the former matters most. */
 static int64_t piece_pixels(const stki_convert *convert)
 {
     if (convert->lane.streaming)
@@ -98,7 +96,7 @@ void stki_convert_pixels(const stki_convert *convert, const stki_axis *axes, uin
         }
 }
 
-/* The same with an assembly for each plane. */
+/* The same with an assembly buffer for each plane. */
 void stki_convert_pixels_assembled(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                                    int64_t channel)
 {
@@ -126,7 +124,7 @@ void stki_convert_pixels_assembled(const stki_convert *convert, const stki_axis 
 
 /* ---- planes to pixels ---- */
 
-/* A block of each channel, then all of them interleaved into the destination. */
+/* Converts a block of each channel, then interleaves the blocks into the destination. */
 void stki_convert_interleaved(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                               int64_t channel)
 {

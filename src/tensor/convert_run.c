@@ -1,5 +1,5 @@
-/* convert_run.c: running a compiled conversion: a whole sample, a part of one, or a gather list of many. The definition
- * asks for round to nearest even and kept subnormals, so all of it runs under the default floating-point control.
+/* convert_run.c: runs a compiled conversion on a whole sample, on a part of one, or on a gather list of many. Results
+ * are defined with rounding to nearest even and with subnormals, so everything runs in the default floating-point mode.
  */
 #include "convert_internal.h"
 #include "float_control.h"
@@ -40,8 +40,8 @@ void stki_store_fence(void)
 #endif
 }
 
-/* Rows of a gather list are fetched into the second-level cache that far ahead; of long ones that no list kernel takes
- * only the start, the hardware follows from there. */
+/* Rows of a gather list are prefetched into the L2 cache this many bytes ahead. Of long rows without a list kernel only
+ * the start is; the hardware prefetcher continues from there. */
 enum { FETCH_DISTANCE = 8192, FETCH_AT_MOST = 4096, ROWS_AHEAD_AT_MOST = 16, LONG_RUN = 16384 };
 
 void stki_convert_run(const stki_convert *convert, void *dst, const void *src)
@@ -71,7 +71,7 @@ void stki_convert_run_part(const stki_convert *convert, void *dst, const void *s
         high = cut->n;
     cut->n = high - low;
     int64_t channel = low * cut->channel_step;
-    if (convert->lane.period) /* the only axis with a channel step is then one that repeats them */
+    if (convert->lane.period) /* a pattern: the cut axis repeats the channels */
         channel %= convert->lane.period;
     stki_float_control control = stki_float_enter();
     walk(convert, axes, (uint8_t *)dst + convert->dst_offset + low * cut->dst_stride,
@@ -94,7 +94,7 @@ static int64_t rows_ahead(const stki_convert *convert)
     return rows < ROWS_AHEAD_AT_MOST ? rows : ROWS_AHEAD_AT_MOST;
 }
 
-/* Sample i by converts[i * step]: step 0 is one conversion for all. */
+/* Converts sample i with converts[i * step]; step 0: one conversion for all. */
 static inline void run_list(const stki_convert *const *converts, int64_t step, uint8_t *to, int64_t dst_stride,
                             const void *const *src, int64_t count)
 {
@@ -114,7 +114,7 @@ static inline void run_list(const stki_convert *const *converts, int64_t step, u
     stki_float_leave(control);
 }
 
-/* How many rows from the first on lie one behind another. */
+/* The number of contiguous rows from the first on. */
 static int64_t adjacent_rows(const uint8_t *const *rows, int64_t count, int64_t bytes)
 {
     int64_t n = 1;
@@ -124,7 +124,7 @@ static int64_t adjacent_rows(const uint8_t *const *rows, int64_t count, int64_t 
     return n;
 }
 
-/* How many rows there are before the first long run of adjacent ones. */
+/* The number of rows before the first long run of contiguous rows. */
 static int64_t scattered_rows(const uint8_t *const *rows, int64_t count, int64_t bytes)
 {
     int64_t begin = 0;
@@ -137,8 +137,9 @@ static int64_t scattered_rows(const uint8_t *const *rows, int64_t count, int64_t
     return count;
 }
 
-/* Many adjacent rows are one long row, which the hardware follows by itself; the others are a list. */
-static void run_in_line(const stki_convert *convert, uint8_t *to, const void *const *src, int64_t count)
+/* Long runs of contiguous rows are converted as one row, for which the hardware prefetcher suffices; the others as a
+ * list. */
+static void run_contiguous(const stki_convert *convert, uint8_t *to, const void *const *src, int64_t count)
 {
     const int64_t bytes = convert->bytes_read;
     stki_list list = {.rows = (const uint8_t *const *)src, .n = convert->list_n, .ahead = rows_ahead(convert)};
@@ -169,7 +170,7 @@ void stki_convert_run_many(const stki_convert *convert, void *dst, int64_t dst_s
     const bool listed = convert->list || (convert->cast_list && (uintptr_t)dst % STKI_LINE == 0);
 
     if (listed && dst_stride == convert->bytes_written)
-        run_in_line(convert, dst, src, count);
+        run_contiguous(convert, dst, src, count);
     else
         run_list(&convert, 0, dst, dst_stride, src, count);
 }

@@ -1,9 +1,8 @@
-/* copy.c: strided copies and casts in memory that the processor reaches: plan the axes, decide which pattern the inner
- * ones form, walk over the rest.
+/* copy.c: strided copies and casts in host memory: plans the axes, selects the pattern that the inner ones form, and
+ * iterates over the others.
  *
- * Whatever the pattern, the source is brought into runs of adjacent elements, in a block that stays in the first-level
- * cache, and each run then goes to its place with the cast; where nothing is cast and nothing streamed, the runs are
- * made in place. */
+ * Whatever the pattern, the source is gathered into runs of contiguous elements in a block that stays in the L1 cache,
+ * and each run is cast to its destination. Without a cast and without streaming stores, runs are gathered in place. */
 #include "cast.h"
 #include "fast.h"
 #include "float_control.h"
@@ -14,21 +13,21 @@
 
 enum stki_copy_pattern {
     STKI_PATTERN_ROWS,         /* one axis: any strides, element by element */
-    STKI_PATTERN_SHORT_ROWS,   /* two axes, the last short: the same, along the longer one in blocks */
-    STKI_PATTERN_BLOCKS,       /* two axes: the same in pieces of rows, where the source is tighter across them */
-    STKI_PATTERN_RUNS,         /* one axis, adjacent on both sides */
-    STKI_PATTERN_EVERY,        /* one axis: every k-th element, also backwards, to adjacent ones */
+    STKI_PATTERN_SHORT_ROWS,   /* two axes, the last one short: the same, in blocks along the longer one */
+    STKI_PATTERN_BLOCKS,       /* two axes: the same in pieces of rows, if the source is tighter across rows */
+    STKI_PATTERN_RUNS,         /* one axis, contiguous on both sides */
+    STKI_PATTERN_EVERY,        /* one axis: every k-th element, also in reverse, to contiguous ones */
     STKI_PATTERN_INTERLEAVE,   /* two axes: planes to pixels */
     STKI_PATTERN_DEINTERLEAVE, /* two axes: pixels to planes */
-    STKI_PATTERN_TILES         /* two axes: rows to columns */
+    STKI_PATTERN_TILES         /* two axes: transposition */
 };
 
 typedef struct stki_copy {
     stki_strided plan; /* operand 0 is written; the inner axes are last */
     stki_cast cast;
     const stki_fast *fast;      /* NULL: plain code only */
-    stki_fast_cast_fn adjacent; /* the cast of adjacent elements; NULL: cast */
-    stki_fast_lines_fn lines;   /* the same by cache lines; NULL: not there */
+    stki_fast_cast_fn adjacent; /* casts contiguous elements; NULL: use `cast` */
+    stki_fast_lines_fn lines;   /* the same line by line; NULL: not available */
     bool streaming;
     int64_t dst_size, src_size;
     enum stki_copy_pattern pattern;
@@ -45,7 +44,7 @@ static int size_index(int64_t size)
 
 /* ---- adjacent elements ---- */
 
-/* The cast goes into a block that stays in the first-level cache, and from there past the caches in whole lines. */
+/* Casts into a block that stays in the L1 cache and copies it with streaming stores of whole lines. */
 static void stream_cast(const stki_copy *copy, char *dst, const char *src, int64_t count)
 {
     _Alignas(LINE) char block[CAST_BLOCK];
@@ -61,7 +60,6 @@ static void stream_cast(const stki_copy *copy, char *dst, const char *src, int64
     }
 }
 
-/* Adjacent elements to adjacent elements. */
 static void copy_run(const stki_copy *copy, char *dst, const char *src, int64_t count)
 {
     if (copy->lines)
@@ -76,7 +74,7 @@ static void copy_run(const stki_copy *copy, char *dst, const char *src, int64_t 
         stki_cast_row(&copy->cast, dst, copy->dst_size, src, copy->src_size, count);
 }
 
-/* ---- deciding ---- */
+/* ---- selecting the pattern ---- */
 
 static void swap(int64_t *a, int64_t *b)
 {
@@ -86,7 +84,7 @@ static void swap(int64_t *a, int64_t *b)
     *b = kept;
 }
 
-/* Moves an axis inwards, to the place before the last. */
+/* Moves an axis inwards to the second-to-last position. */
 static void make_second_last(stki_strided *plan, int axis)
 {
     for (; axis < plan->ndim - 2; axis++) {
@@ -96,7 +94,7 @@ static void make_second_last(stki_strided *plan, int axis)
     }
 }
 
-/* The axis along which the source is adjacent; -1: none. */
+/* The axis along which the source is contiguous; -1: none. */
 static int adjacent_axis(const stki_copy *copy)
 {
     for (int i = copy->plan.ndim - 1; i >= 0; i--)
@@ -150,7 +148,8 @@ static bool decide_fast(stki_copy *copy)
     return true;
 }
 
-/* Past the caches pays for what does not fit them, and only in whole lines: long runs, or runs made of lines. */
+/* Streaming stores are faster if the copy does not fit in the caches, and only in whole lines: for long runs, or for
+ * runs that are contiguous with each other. */
 static bool should_stream(const stki_copy *copy, enum stki_stores stores)
 {
     const stki_strided *plan = &copy->plan;
@@ -167,7 +166,7 @@ static bool should_stream(const stki_copy *copy, enum stki_stores stores)
     return run >= 16 * LINE && plan->count > stki_cache_bytes() / (copy->dst_size + copy->src_size);
 }
 
-/* Element by element, but in an order that uses up what a cache line brings. */
+/* Element by element, in an order that uses each cache line before it is evicted. */
 static void decide_plain(stki_copy *copy)
 {
     stki_strided *plan = &copy->plan;
@@ -187,7 +186,7 @@ static void decide_plain(stki_copy *copy)
     }
 }
 
-/* Decides pattern, order of the inner axes and streaming. */
+/* Selects the pattern, the order of the inner axes, and streaming. */
 static void decide(stki_copy *copy, enum stki_stores stores)
 {
     const stki_strided *plan = &copy->plan;
@@ -201,7 +200,7 @@ static void decide(stki_copy *copy, enum stki_stores stores)
     copy->streaming = copy->pattern >= STKI_PATTERN_RUNS && should_stream(copy, stores);
 }
 
-/* Axes that the pattern takes. */
+/* The number of inner axes that the pattern handles. */
 static int pattern_axes(const stki_copy *copy)
 {
     return copy->pattern == STKI_PATTERN_ROWS || copy->pattern == STKI_PATTERN_RUNS ||
@@ -212,14 +211,14 @@ static int pattern_axes(const stki_copy *copy)
 
 /* ---- copying ---- */
 
-/* Elements of the source as they are, any steps: what the vectors leave over. */
+/* Moves elements without a cast, with any steps: for the elements before and after whole vectors. */
 static void move_elements(int64_t size, char *dst, int64_t dst_step, const char *src, int64_t src_step, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
         memcpy(dst + i * dst_step, src + i * src_step, (size_t)size);
 }
 
-/* The shape and strides of the inner axes: [0] the one before the last, [1] the last. */
+/* The shape and strides of the two inner axes, the last one at index 1. */
 struct inner {
     int64_t shape[2], dst[2], src[2];
 };
@@ -273,7 +272,7 @@ static void shuffle(const stki_copy *copy, const stki_shuffle *pattern, char *ds
     copy->fast->shuffle[size_index(copy->src_size)](pattern, dst, src, groups, streaming);
 }
 
-/* How many steps of `step` bytes from `dst` on to a multiple of a line; -1: there is none. */
+/* The number of steps of `step` bytes from `dst` to a line boundary; -1: never. */
 static int64_t steps_to_aligned(const char *dst, int64_t step)
 {
     for (int64_t n = 0; n < LINE; n++)
@@ -282,8 +281,8 @@ static int64_t steps_to_aligned(const char *dst, int64_t step)
     return -1;
 }
 
-/* Are runs made in place, and if so after how many elements (pixels, columns)? They are not where something is cast, or
- * where nothing that is streamed would be aligned. */
+/* Whether runs are gathered in place, and after how many elements (pixels, columns) they are aligned. False if there is
+ * a cast, or if streaming stores could not be aligned. */
 static bool in_place(const stki_copy *copy, const char *dst, int64_t step, int64_t count, int64_t *head)
 {
     *head = 0;
@@ -393,9 +392,9 @@ static void copy_deinterleave(const stki_copy *copy, char *dst, const char *src)
     struct inner axes = inner_axes(&copy->plan);
     int64_t channels = axes.shape[0], count = axes.shape[1], size = copy->src_size, whole = BLOCK / (size * channels);
     int64_t head;
-    bool alike = !copy->streaming || axes.dst[0] % LINE == 0; /* the planes, for alignment */
+    bool same_alignment = !copy->streaming || axes.dst[0] % LINE == 0; /* of all planes */
 
-    if (alike && in_place(copy, dst, size, count, &head)) {
+    if (same_alignment && in_place(copy, dst, size, count, &head)) {
         move_planes(copy, dst, axes.dst[0], src, channels, head);
         gather_planes(copy, dst + head * size, axes.dst[0], src + head * channels * size, channels, count - head,
                       copy->streaming);
@@ -410,7 +409,7 @@ static void copy_deinterleave(const stki_copy *copy, char *dst, const char *src)
     }
 }
 
-/* ---- rows to columns ---- */
+/* ---- transposition ---- */
 
 static void move_tile(const stki_copy *copy, char *dst, const char *src, const struct inner *axes, int64_t columns)
 {
@@ -419,7 +418,7 @@ static void move_tile(const stki_copy *copy, char *dst, const char *src, const s
                       columns);
 }
 
-/* Nothing is cast and the rows are aligned alike, or need not be: the whole in one go. */
+/* Without a cast, if the rows have the same alignment or need none: all at once. */
 static void copy_tiles_in_place(const stki_copy *copy, char *dst, const char *src, const struct inner *axes)
 {
     int64_t size = copy->src_size, head = copy->streaming ? steps_to_aligned(dst, size) : 0;
@@ -431,15 +430,15 @@ static void copy_tiles_in_place(const stki_copy *copy, char *dst, const char *sr
                axes->shape[1] - head, axes->shape[0], streaming);
 }
 
-/* Blocks of as many rows as the source has elements in a line, and of many columns: long rows, so that few lines are
- * written in two halves. */
+/* Blocks have as many rows as a line of the source has elements, so that each line is read once, and many columns, so
+ * that few lines of the destination are written in two halves. */
 static void copy_tiles(const stki_copy *copy, char *dst, const char *src)
 {
     enum { COLUMNS = TILE_BLOCK / LINE };
     _Alignas(LINE) char block[TILE_BLOCK + LINE * LINE];
     struct inner axes = inner_axes(&copy->plan);
     int64_t size = copy->src_size, high = LINE / size;
-    int64_t apart = COLUMNS * size + LINE; /* no power of two: the rows must not meet in the same place of a cache */
+    int64_t apart = COLUMNS * size + LINE; /* not a power of two, so that the rows are in different cache sets */
 
     if (copy->cast.raw && (!copy->streaming || axes.dst[0] % LINE == 0)) {
         copy_tiles_in_place(copy, dst, src, &axes);
@@ -457,7 +456,6 @@ static void copy_tiles(const stki_copy *copy, char *dst, const char *src)
     }
 }
 
-/* The inner axes of one place. */
 static void copy_block(const stki_copy *copy, char *dst, const char *src)
 {
     switch (copy->pattern) {

@@ -1,6 +1,5 @@
-/* copy_tensor.c: copies between tensors: copy, clone, contiguous, to. Checks first, then one transfer (transfer.h),
- * which crosses memory spaces where it has to.
- */
+/* copy_tensor.c: copies between tensors: copy, clone, contiguous, to. Each checks its arguments and makes one transfer
+ * (transfer.h), which also crosses devices. */
 #include "dtype.h"
 #include "error.h"
 #include "profile_scope.h"
@@ -96,7 +95,7 @@ static bool swapped(const stk_tensor *tensor)
     return (tensor->flags & STK_TENSOR_SWAPPED) != 0;
 }
 
-/* A copy as `dtype` in fresh memory of `device`. */
+/* A copy with another dtype or layout in new memory of `device`. */
 static stk_status copy_as(const stk_tensor *tensor, stk_dtype dtype, stk_layout layout, stk_device *device,
                           stk_tensor *out, stk_error *err)
 {
@@ -158,7 +157,7 @@ stk_status stk_tensor_to(const stk_tensor *tensor, stk_dtype dtype, stk_tensor *
     return copy_as(tensor, dtype, STK_LAYOUT_ROW_MAJOR, stki_tensor_device(tensor), out, err);
 }
 
-/* Fresh memory with the strides of `tensor` where it is dense, else row-major. */
+/* New memory with the strides of `tensor` if it is dense, else row-major. */
 static stk_status empty_like(const stk_tensor *tensor, stk_device *device, stk_device *pinned_for, stk_tensor *out,
                              stk_error *err)
 {
@@ -174,7 +173,7 @@ static stk_status empty_like(const stk_tensor *tensor, stk_device *device, stk_d
     return stki_tensor_new(tensor->dtype, tensor->ndim, tensor->shape, strides, bytes, device, out, err);
 }
 
-/* The memory belongs to the stream that fills it. */
+/* The same, with `stream` as the current one: the pool reuses a block in the order of the stream that allocated it. */
 static stk_status empty_like_on(const stk_tensor *tensor, stk_device *device, stk_device *pinned_for,
                                 stk_stream *stream, stk_tensor *out, stk_error *err)
 {

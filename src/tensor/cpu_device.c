@@ -1,5 +1,5 @@
-/* cpu_device.c: ordinary memory as a device. Everything is done at once and in the calling thread, so its streams and
- * events have nothing to remember and are all the same one. */
+/* cpu_device.c: host memory as a device. All work is done immediately in the calling thread, so its streams and events
+ * need no state (sync_device.h). */
 #include "allocate.h"
 #include "convert.h"
 #include "device_table.h"
@@ -7,7 +7,7 @@
 #include "sync_device.h"
 #include <string.h>
 
-/* Large blocks start on a huge page and ask for huge pages: touching fresh memory costs several times less. */
+/* Large blocks are aligned to huge pages and use them, which makes the first access several times faster. */
 enum { CPU_ALIGNMENT = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20 };
 
 static int64_t alignment_for(int64_t bytes)

@@ -1,5 +1,5 @@
-/* create.c: tensors out of constants and ranges, and over memory that exists. Numbers are made in double (or int64), a
- * block at a time, and cast like any other row, so that every dtype follows the same rules. */
+/* create.c: tensors from constants and ranges, and over existing memory. Numbers are computed in double or int64, one
+ * block at a time, and cast like any other row, so that all dtypes follow the same rules. */
 #include "cast.h"
 #include "dtype.h"
 #include "element.h"
@@ -88,7 +88,7 @@ static void whole_range_next(const void *context, int64_t first, int64_t count, 
     const struct whole_range *range = context;
     int64_t *to = out;
 
-    for (int64_t i = 0; i < count; i++) /* a truncated start may lie so that the last ones wrap */
+    for (int64_t i = 0; i < count; i++) /* unsigned: if `start` was truncated, the last values may wrap */
         to[i] = (int64_t)((uint64_t)range->start + (uint64_t)(first + i) * (uint64_t)range->step);
 }
 
@@ -105,7 +105,7 @@ static void real_range_next(const void *context, int64_t first, int64_t count, v
         to[i] = range->start + (double)(first + i) * range->step;
 }
 
-/* Whole arguments are counted exactly, others in double. -1: away from the end, or not finite. */
+/* Exact for integers, else computed in double. -1: the step leads away from the end, or a value is not finite. */
 static double range_count(stk_scalar start, stk_scalar end, stk_scalar step)
 {
     double a = stki_scalar_to_double(start), b = stki_scalar_to_double(end), s = stki_scalar_to_double(step);
@@ -119,7 +119,7 @@ static double range_count(stk_scalar start, stk_scalar end, stk_scalar step)
     return ceil((b - a) / s);
 }
 
-/* A number as int64, truncated; the ends of the range where it lies outside. */
+/* Truncates to int64 and saturates. */
 static int64_t whole_of(stk_scalar value)
 {
     stki_element element = stki_element_cast(STK_I64, value);
@@ -200,7 +200,7 @@ stk_status stk_tensor_eye(stk_dtype dtype, int64_t rows, int64_t columns, stk_de
     return STK_OK;
 }
 
-/* ---- over memory that exists ---- */
+/* ---- over existing memory ---- */
 
 static void nothing(void *context)
 {
@@ -235,13 +235,14 @@ stk_status stk_tensor_from_buffer(void *buffer, int64_t buffer_bytes, stk_dtype 
                                   void (*free_fn)(void *context), void *context, stk_tensor *out, stk_error *err)
 {
     STKI_PROFILE("from_buffer");
-    int64_t size = stk_dtype_size(dtype), rest = buffer_bytes - offset;
+    int64_t size = stk_dtype_size(dtype), rest;
 
     if (size == 0)
         return stki_fail(err, STK_E_BAD_DTYPE, "no dtype has the number %d", (int)dtype);
     if (offset < 0 || offset >= buffer_bytes)
         return stki_fail(err, STK_E_BAD_ARG, "offset %" PRId64 " in a buffer of %" PRId64 " bytes", offset,
                          buffer_bytes);
+    rest = buffer_bytes - offset;
     if (count == -1 && rest % size)
         return stki_fail(err, STK_E_BAD_ARG, "%" PRId64 " bytes are not a multiple of the size of a %s element", rest,
                          stk_dtype_name(dtype));

@@ -1,4 +1,4 @@
-/* device.c: the list of devices. They are only ever added, so a reader needs no lock: the count is published after the
+/* device.c: the list of devices. Devices are never removed, so readers need no lock: the count is published after the
  * entry. */
 #include "device_table.h"
 #include "error.h"

@@ -1,5 +1,5 @@
-/* device_memory.c: where tensors get their memory, and the public questions about it. A device with a pool is asked
- * through it; one without gives out exact blocks. */
+/* device_memory.c: allocates device and pinned memory, from the device's pool if it has one, and implements the public
+ * functions about that memory. */
 #include "device_memory.h"
 #include "error.h"
 #include "record.h"
@@ -26,15 +26,15 @@ stk_status stki_device_alloc_exact(stk_device *device, stk_device_memory kind, i
                                    void **out, stk_error *err)
 {
     stki_pool *pool = pool_of(device, kind);
-    bool untold = !*stki_record_tag();
+    bool untagged = !*stki_record_tag();
     stk_status status;
 
     if (!pool)
         return (kind == STK_MEMORY_PINNED ? device->ops->alloc_pinned : device->ops->alloc)(device, bytes, out, err);
-    if (untold)
+    if (untagged)
         stk_tag_push(what);
     status = pool->ops->alloc_exact(pool, bytes, out, err);
-    if (untold)
+    if (untagged)
         stk_tag_pop();
     return status;
 }

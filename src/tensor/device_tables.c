@@ -1,4 +1,4 @@
-/* device_tables.c: see device_tables.h. A list an owner: there are one or two devices. */
+/* device_tables.c: see device_tables.h. A linked list per owner, since there are one or two devices. */
 #include "device_tables.h"
 #include "error.h"
 #include "thread.h"
@@ -53,11 +53,11 @@ static struct stki_device_table *find(const stki_device_tables *tables, const st
     return table;
 }
 
-/* The device works outside the lock; of two threads that find nothing, the second one's table goes again. */
+/* The table is created without the lock. If two threads create it at the same time, the second one is discarded. */
 stk_status stki_device_tables_get(const stki_device_tables *tables, stk_device *device, int kind, const void *first,
                                   const void *second, int64_t bytes, const void **out, stk_error *err)
 {
-    stki_device_tables *owner = (stki_device_tables *)(uintptr_t)tables; /* an owner is fixed but for this list */
+    stki_device_tables *owner = (stki_device_tables *)(uintptr_t)tables; /* only this list of an owner changes */
     struct stki_device_table *table, *made;
     stk_status status;
 

@@ -1,5 +1,5 @@
-/* dlpack.c: exports in DLPack's two forms; imports are in gpu/dlpack_import.c, since they find devices. They differ in
- * the frame only; the tensor in it is laid out the same, which is checked below, so both go through stk_dlpack_tensor.
+/* dlpack.c: exports in DLPack's two forms (imports are in gpu/dlpack_import.c, since they look up devices). The forms
+ * differ only in the struct around the tensor, so both are made from stk_dlpack_tensor, whose layout is checked below.
  */
 #include "allocate.h"
 #include "checked.h"
@@ -33,7 +33,7 @@ struct exported {
     union {
         DLManagedTensor unversioned;
         stk_dlpack_versioned versioned;
-    } frame; /* first: its address is what is given away */
+    } frame; /* must be first: its address is returned */
     stk_tensor tensor;
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
 };

@@ -21,7 +21,6 @@ static const unsigned char categories[STK_DTYPE_END] = {
     [STK_F8_E4M3FN] = STKI_CATEGORY_REAL, [STK_F8_E5M2] = STKI_CATEGORY_REAL,
 };
 
-/* Inside the list? */
 static bool is_known(stk_dtype dtype)
 {
     return dtype > STK_DTYPE_NONE && dtype < STK_DTYPE_END;

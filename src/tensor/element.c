@@ -1,4 +1,4 @@
-/* element.c: single elements: scalars into bytes and back, get, set and fill. */
+/* element.c: single elements: conversion between scalars and bytes, get, set and fill. */
 #include "element.h"
 #include "cast.h"
 #include "device_table.h"
@@ -72,7 +72,7 @@ static double largest(stk_dtype dtype)
     }
 }
 
-/* Limits of a whole-number dtype: every value v in it has low <= v < high, and both are exact. */
+/* Limits of an integer dtype: low <= v < high for all its values; both are exact in double. */
 static void limits(stk_dtype dtype, double *low, double *high)
 {
     int bits = (int)(8 * stk_dtype_size(dtype));
@@ -97,7 +97,7 @@ static bool fits(stk_dtype dtype, stk_scalar value)
         return value.as.u <= INT64_MAX;
     if ((value.kind == STK_SCALAR_INT && dtype == STK_I64) || (value.kind == STK_SCALAR_UINT && dtype == STK_U64))
         return true;
-    limits(dtype, &low, &high); /* whole numbers beyond 2^53 are rounded in `real`, but stay outside smaller limits */
+    limits(dtype, &low, &high); /* integers beyond 2^53 are rounded in `real`, but remain outside smaller limits */
     return isfinite(real) && trunc(real) >= low && trunc(real) < high;
 }
 
@@ -130,7 +130,7 @@ stk_scalar stki_element_to_scalar(stk_dtype dtype, const void *bytes)
 
 /* ---- one element of a tensor ---- */
 
-/* A view without axes of the element at `index`. */
+/* A zero-dimensional view of the element at `index`. */
 static stk_status element_view(const stk_tensor *tensor, int ndim, const int64_t *index, stk_tensor *out,
                                stk_error *err)
 {
@@ -190,8 +190,8 @@ stk_status stk_tensor_set(stk_tensor *tensor, int ndim, const int64_t *index, st
 
 /* ---- filling ---- */
 
-/* Any strides: one element in the device's memory, copied to all places. STK_E_UNSUPPORTED: the device copies nothing
- * that is strided. */
+/* For any strides: copies one element in device memory to all others. STK_E_UNSUPPORTED: the device has no strided
+ * copy. */
 static stk_status fill_on_device(stk_device *device, const stk_tensor *tensor, const stki_element *element,
                                  stk_error *err)
 {

@@ -1,4 +1,4 @@
-/* fast.c: which vector variant copies and casts use. */
+/* fast.c: selects the vectorized copies and casts of an instruction set. */
 #include "fast.h"
 
 const stki_fast *stki_fast_of(enum stki_isa isa)

@@ -11,7 +11,7 @@ INLINE vlanes lanes_of(uint64_t own)
     return _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32((int)own), bit), bit);
 }
 
-/* Of 4 bytes only: there is no other permute across the whole vector. */
+/* Only for elements of 4 bytes: AVX2 has no other permute across the whole vector. */
 INLINE vi permute(int size, vi pick, vi x)
 {
     (void)size;
@@ -48,11 +48,11 @@ INLINE vi load_pieces(const char *src, int64_t apart)
 
 SHUFFLE(4)
 
-/* ---- patterns of other sizes: byte permutes inside vectors of 16 bytes ---- */
+/* ---- patterns of other sizes: byte shuffles of 16 bytes ---- */
 
 enum { SMALL = 16 };
 
-/* Bytes of output k that come from input j; the others get the mark that makes a byte zero. */
+/* The shuffle for the bytes of output k that come from input j; -1 makes the others zero. */
 static void byte_masks(const stki_shuffle *shuffle, __m128i mask[STKI_SHUFFLE_MAX][STKI_SHUFFLE_MAX])
 {
     for (int k = 0; k < shuffle->outputs; k++)

@@ -1,11 +1,11 @@
-/* fast_body.h: copies and casts as text, compiled once for each instruction set. The including file gives, besides the
+/* fast_body.h: copies and casts, included once per instruction set. The including file defines, in addition to the
  * names of its vector_*.h:
  *
- *     vlanes, lanes_of(own)         lanes of a vector out of bits
- *     permute(size, pick, x)        elements of `size` bytes of x by the places `pick`
- *     merge(size, y, own, pick, x)  the lanes `own` of y replaced by those picked out of x
- *     unpack_low, unpack_high(size, a, b)   elements of a and b in turn, by pieces of 16 bytes
- *     load_pieces(src, apart)       a vector of pieces of 16 bytes that lie `apart` bytes apart
+ *     vlanes, lanes_of(own)         a lane mask from bits
+ *     permute(size, pick, x)        elements of `size` bytes of x at the indices `pick`
+ *     merge(size, y, own, pick, x)  y with the lanes `own` replaced by permute(size, pick, x)
+ *     unpack_low, unpack_high(size, a, b)   interleave the elements of a and b, within each 16 bytes
+ *     load_pieces(src, apart)       a vector from pieces of 16 bytes that are `apart` bytes apart
  */
 #include <string.h>
 
@@ -78,7 +78,7 @@ INLINE void run_shuffle(int size, int inputs, int outputs, const stki_shuffle *s
     }
 }
 
-/* Common numbers of channels and steps as constants, so that everything stays in registers. */
+/* The common numbers of inputs and outputs are compile-time constants, so that all masks stay in registers. */
 INLINE void shuffle(int size, const stki_shuffle *pattern, char *dst, const char *src, int64_t groups, bool streaming)
 {
     int inputs = pattern->inputs, outputs = pattern->outputs;

@@ -1,9 +1,8 @@
-/* fast_cast.h: casts of adjacent elements as loops that the compiler turns into vectors; included once by each
- * fast_*.c, which is compiled for its processor and has defined before
+/* fast_cast.h: casts of contiguous elements as loops that the compiler vectorizes; included once per instruction set by
+ * a file that defines
  *     static void half_from_f32(char *dst, const char *src, int64_t count);
  *     static void f32_from_half(char *dst, const char *src, int64_t count);
- * f16 goes through f32 in blocks. Only pairs that the wide forms of cast.c would carry slowly for no reason are here.
- */
+ * f16 is converted through f32 in blocks. Pairs of dtypes that are not here use the wide forms of cast.c. */
 #include "dtype.h"
 #include "small_float.h"
 #include <string.h>
@@ -56,6 +55,7 @@ TO_REALS(u32, uint32_t)
 TO_REALS(i32, int32_t)
 TO_REALS(u64, uint64_t)
 TO_REALS(i64, int64_t)
+
 /* Float to integer: the limits of small types are exact in f32. */
 static inline float fast_clamp(float x, float low, float high)
 {

@@ -1,7 +1,6 @@
-/* fast_lines_avx512.c: casts that make one cache line of the destination after the other, so that it can be stored past
- * the caches straight from the register. The elements before the first whole line and behind the last go through the
- * loops of fast_cast.h.
- */
+/* fast_lines_avx512.c: casts that produce one cache line of the destination per step, so that streaming stores can
+ * write it directly from a register. Elements before the first and after the last whole line use the loops of
+ * fast_cast.h. */
 #include "fast.h"
 #include "vector_avx512.h"
 
@@ -55,14 +54,14 @@ INLINE __m512i join_4(__m128i a, __m128i b, __m128i c, __m128i d)
 #define F64_OF_bf16(at) _mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bytes_16(at)), 16)))
 #define F64_OF_f32(at) _mm512_cvtps_pd(_mm256_loadu_ps((const float *)(const void *)(at)))
 
-/* ---- making a line ---- */
+/* ---- one line ---- */
 
 INLINE __m256i half(__m512 x)
 {
     return _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-INLINE __m256i brain(__m512 x)
+INLINE __m256i bf16(__m512 x)
 {
     return _mm512_cvtepi32_epi16(vi_round_bf16(x));
 }
@@ -74,7 +73,7 @@ INLINE __m512i clamped(__m512 x, float low, float high)
     return _mm512_cvttps_epi32(_mm512_min_ps(_mm512_max_ps(x, _mm512_set1_ps(low)), _mm512_set1_ps(high)));
 }
 
-/* The processor answers INT32_MIN for everything outside, which is right below. */
+/* The instruction returns INT32_MIN for all values out of range; values that are too large are corrected. */
 INLINE __m512i to_i32(__m512 x)
 {
     __m512i y = _mm512_maskz_cvttps_epi32(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x);
@@ -131,7 +130,7 @@ INLINE __m512i whole_16(const char *at, float low, float high)
 #define TO_REALS(from, size)                                                                         \
     LINES(from##_f32, size, 4, _mm512_castps_si512(F32_OF_##from(at)))                               \
     LINES(from##_f16, size, 2, join(half(F32_OF_##from(at)), half(F32_OF_##from(at + 16 * (size))))) \
-    LINES(from##_bf16, size, 2, join(brain(F32_OF_##from(at)), brain(F32_OF_##from(at + 16 * (size)))))
+    LINES(from##_bf16, size, 2, join(bf16(F32_OF_##from(at)), bf16(F32_OF_##from(at + 16 * (size)))))
 
 TO_REALS(u8, 1)
 TO_REALS(i8, 1)
@@ -144,10 +143,10 @@ TO_REALS(i64, 8)
 TO_REALS(f64, 8)
 LINES(f16_f32, 2, 4, _mm512_castps_si512(F32_OF_f16(at)))
 LINES(bf16_f32, 2, 4, _mm512_castps_si512(F32_OF_bf16(at)))
-LINES(f16_bf16, 2, 2, join(brain(F32_OF_f16(at)), brain(F32_OF_f16(at + 32))))
+LINES(f16_bf16, 2, 2, join(bf16(F32_OF_f16(at)), bf16(F32_OF_f16(at + 32))))
 LINES(bf16_f16, 2, 2, join(half(F32_OF_bf16(at)), half(F32_OF_bf16(at + 32))))
 LINES(f32_f16, 4, 2, join(half(F32_OF_f32(at)), half(F32_OF_f32(at + 64))))
-LINES(f32_bf16, 4, 2, join(brain(F32_OF_f32(at)), brain(F32_OF_f32(at + 64))))
+LINES(f32_bf16, 4, 2, join(bf16(F32_OF_f32(at)), bf16(F32_OF_f32(at + 64))))
 
 #define TO_F64(from, size) LINES(from##_f64, size, 8, _mm512_castpd_si512(F64_OF_##from(at)))
 TO_F64(u8, 1)
@@ -169,7 +168,7 @@ LINES(f32_i16, 4, 2, whole_16(at, -32768, 32767))
 LINES(f32_i32, 4, 4, to_i32(F32_OF_f32(at)))
 LINES(f32_i64, 4, 8, to_i64(_mm256_loadu_ps((const float *)(const void *)at)))
 
-/* As `whole_rows` of convert_body.h: between two rows only the destination is written. */
+/* As whole_rows in convert_body.h: between two rows, only the destination is written. */
 #define LIST(name, from_size, to_size, line)                                           \
     static void name##_list(char *dst, const stki_list *list)                          \
     {                                                                                  \

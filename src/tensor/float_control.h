@@ -1,5 +1,5 @@
-/* float_control.h: round to nearest even with subnormals kept, for a stretch of code, whatever the program has switched
- * its thread to (a library built with -ffast-math switches subnormals off, and threads inherit that).
+/* float_control.h: rounding to nearest even and subnormals for a section of code, whatever mode the program has set for
+ * the thread (a library built with -ffast-math turns subnormals off, and new threads inherit that).
  *
  *     stki_float_control control = stki_float_enter();
  *     …
@@ -14,7 +14,7 @@
 #include <immintrin.h>
 
 typedef unsigned stki_float_control;
-enum { STKI_FLOAT_DEFAULT = 0x1f80, STKI_FLOAT_MODES = 0xffc0 }; /* the other bits say what has happened */
+enum { STKI_FLOAT_DEFAULT = 0x1f80, STKI_FLOAT_MODES = 0xffc0 }; /* the other bits are exception flags */
 
 static inline stki_float_control stki_float_enter(void)
 {

@@ -1,4 +1,4 @@
-/* isa.c: which kernels this processor can run, decided once, and the size of its last-level cache. */
+/* isa.c: the instruction set whose kernels are used, determined once, and the sizes of the caches. */
 #include "convert_internal.h"
 #include "platform.h"
 #include "resize_internal.h"
@@ -19,7 +19,7 @@ static enum stki_isa chosen;
 static char note[160];
 
 #if defined(__x86_64__)
-static bool has_f16c(void) /* clang's __builtin_cpu_supports does not know it */
+static bool has_f16c(void) /* clang's __builtin_cpu_supports does not support it */
 {
     unsigned eax, ebx, ecx, edx;
 
@@ -113,7 +113,7 @@ const char *stki_isa_name(enum stki_isa isa)
     return (int)isa >= 0 && (int)isa < ISA_COUNT ? names[isa] : "none";
 }
 
-/* One number and an optional K or M from a file of sysfs; 0 if there is none. */
+/* Reads a number with an optional suffix K or M from a file of sysfs; 0: none. */
 static int64_t read_size(int index, const char *leaf)
 {
     char path[96], text[32] = "";

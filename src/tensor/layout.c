@@ -1,14 +1,14 @@
-/* layout.c: in what order a tensor's elements lie in memory: asking, and the strides of a fresh tensor. */
+/* layout.c: the order of a tensor's elements in memory: queries, and the strides of new tensors. */
 #include "checked.h"
 #include "error.h"
 #include "profile_scope.h"
 #include "tensor_internal.h"
 #include <stdlib.h>
 
-/* From the axis whose index is next to itself in memory to the outermost. */
+/* From the innermost axis to the outermost. */
 static const int channels_last_axes[4] = {1, 3, 2, 0};
 
-/* Do the strides grow from `axes[0]` on as they do in a dense tensor? Axes of length 1 do not count. */
+/* Whether the strides are those of a dense tensor with axes[0] innermost. Axes of length 1 are ignored. */
 static bool dense_in_order(const stk_tensor *tensor, const int *axes)
 {
     int64_t expected = stk_dtype_size(tensor->dtype);
@@ -33,7 +33,7 @@ bool stk_tensor_is_contiguous(const stk_tensor *tensor)
     return stk_tensor_numel(tensor) == 0 || dense_in_order(tensor, axes);
 }
 
-/* Unlike the row-major question this one makes no exception for a tensor without elements; so does torch. */
+/* Unlike stk_tensor_is_contiguous, this makes no exception for tensors without elements, as in torch. */
 bool stk_tensor_is_channels_last(const stk_tensor *tensor)
 {
     return tensor->ndim == 4 && dense_in_order(tensor, channels_last_axes);

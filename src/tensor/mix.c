@@ -1,4 +1,4 @@
-/* mix.c: the choice among the variants of mixing. */
+/* mix.c: selects the mixing function of an instruction set. */
 #include "mix.h"
 
 stki_mix_fn stki_mix_of(enum stki_isa isa)

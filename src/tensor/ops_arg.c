@@ -1,5 +1,5 @@
-/* ops_arg.c: the extreme along one dimension together with where it is, the first one of equals; and where it is in the
- * flattened tensor. The dimension is walked in its own direction. */
+/* ops_arg.c: minima and maxima along one dimension with their index, or the index in the flattened tensor. Of equal
+ * elements, the first one's index is returned. */
 #include "cast.h"
 #include "error.h"
 #include "ops_extreme_loops.h"
@@ -17,7 +17,7 @@ enum { BLOCK = 512, MAX_SIZE = 8 };
 struct arg {
     const stki_extreme_loops *loops;
     stk_dtype compute;
-    bool largest, plain; /* plain: adjacent elements go to the loops as they are */
+    bool largest, plain; /* plain: contiguous elements need no cast */
     int64_t size, compute_size;
     stki_cast load, store;
     int64_t length, stride; /* of the dimension */
@@ -38,7 +38,7 @@ static void init_arg(struct arg *a, stk_dtype dtype, bool largest)
     stki_cast_init(&a->store, dtype, a->compute, false);
 }
 
-/* At most BLOCK elements, adjacent, as the loops read them. */
+/* At most BLOCK elements, contiguous and in the compute dtype. */
 static const void *fetch(struct arg *a, const char *x, int64_t step, int64_t n)
 {
     if (a->plain && step == a->size)
@@ -49,7 +49,7 @@ static const void *fetch(struct arg *a, const char *x, int64_t step, int64_t n)
 
 /* ---- one row ---- */
 
-/* `*best` and `*index` are those of what came before, `first` the position of x; index -1: nothing came before. */
+/* Updates *best and *index, the result of the elements before position `first` (index -1: there were none). */
 static void search_row(struct arg *a, char *best, int64_t *index, int64_t first, const char *x, int64_t step, int64_t n)
 {
     for (int64_t done = 0; done < n; done += BLOCK) {
@@ -67,7 +67,7 @@ static void search_row(struct arg *a, char *best, int64_t *index, int64_t first,
 
 /* ---- many rows at a time ---- */
 
-/* At most BLOCK results whose elements are nearer to each other than those of one dimension. */
+/* Computes at most BLOCK results that are closer to each other in memory than the elements of one result. */
 static void search_columns(struct arg *a, const char *x, int64_t cells, int64_t cell_step)
 {
     memcpy(a->best, fetch(a, x, cell_step, cells), (size_t)(cells * a->compute_size));
@@ -93,7 +93,7 @@ struct call {
     bool reduced[STK_MAX_DIMS];
 };
 
-/* Strides over the dimensions that stay; none: the output is not wanted. */
+/* The strides of an output over the dimensions that are kept; 0 if the output is not requested. */
 static void kept_strides(const stk_tensor *out, const struct call *call, int ndim, int64_t *strides)
 {
     for (int i = 0, at = 0; i < ndim; i++) {
@@ -147,7 +147,7 @@ static stk_status run_along(void *context, const stk_tensor *const *tensors, stk
     return STK_OK;
 }
 
-/* All dimensions as one, in row-major order. */
+/* Searches the flattened tensor in row-major order. */
 static stk_status run_flat(void *context, const stk_tensor *const *tensors, stk_error *err)
 {
     const struct call *call = context;

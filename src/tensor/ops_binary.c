@@ -1,6 +1,5 @@
-/* ops_binary.c: element-wise operations of two operands, and clamp. Checks in the order broadcast, device, dtype,
- * overlap, values; only then is anything made or written.
- */
+/* ops_binary.c: element-wise operations with two operands, and clamp. All checks (broadcast, device, dtype, overlap,
+ * values, in this order) come before anything is allocated or written. */
 #include "cast.h"
 #include "device_kernels.h"
 #include "device_table.h"
@@ -20,7 +19,7 @@
 static const struct op_row {
     const char *name;
     enum stki_loop loop;
-    bool swapped; /* the loop takes the operands the other way round */
+    bool swapped; /* the loop takes the operands in reverse order */
     bool compares;
 } op_rows[STK_BINARY_OPS] = {
     [STK_ADD] = {"add", STKI_LOOP_ADD, false, false},
@@ -37,23 +36,23 @@ static const struct op_row {
     [STK_GE] = {"ge", STKI_LOOP_LE, true, true},
 };
 
-/* Values in the compute dtype for operands that are no tensors; clamp has two in one. */
+/* The value of an operand that is not a tensor, in the compute dtype; clamp has two. */
 struct constants {
     char bytes[2][16];
 };
 
-/* An operation on its way, the operands in the loop's order. */
+/* One operation, with the operands in the loop's order. */
 struct call {
     const char *name;
     stki_elementwise op;
     stki_frame frame;
-    stk_operand operands[2]; /* tensors among them take part in layout and overlap checks */
+    stk_operand operands[2];
     struct constants constants[2];
 };
 
 /* ---- constants ---- */
 
-/* A number as the loops read it: cast to the common dtype, then to the one they compute in. */
+/* A scalar in the compute dtype. It is cast to the common dtype first, as the elements of tensors are. */
 static stki_element constant_of(const stki_elementwise *op, stk_scalar scalar)
 {
     stki_element common = stki_element_cast(op->common, scalar), out = {{0}};
@@ -95,7 +94,7 @@ static void set_dtypes(struct call *call, stk_dtype common, bool compares)
     call->op.result = compares ? STK_BOOL : common;
 }
 
-/* ---- whole-number division ---- */
+/* ---- integer division ---- */
 
 static bool row_has_zero(const struct call *call, const stki_cast *cast, const char *at, int64_t step, int64_t count)
 {
@@ -114,7 +113,7 @@ static bool row_has_zero(const struct call *call, const stki_cast *cast, const c
     return false;
 }
 
-/* Is an element 0 once it is in the common dtype? */
+/* Whether an element of the divisor is 0 in the common dtype. */
 static bool has_zero(const struct call *call, const stk_tensor *divisor)
 {
     stki_strided plan;
@@ -160,7 +159,7 @@ static stk_status run_call(void *context, const stk_tensor *const *tensors, stk_
     return STK_OK;
 }
 
-/* A tensor without axes of the CPU, which may join those of a device, as a number. */
+/* Reads a zero-dimensional CPU tensor, which may be combined with tensors of any device, as a constant. */
 static void constant_of_tensor(const stki_elementwise *op, const stk_tensor *tensor, char *to)
 {
     stki_element common;
@@ -172,7 +171,7 @@ static void constant_of_tensor(const stki_elementwise *op, const stk_tensor *ten
     stki_cast_row(&cast, to, 16, common.bytes, 16, 1);
 }
 
-/* By the device's own kernel. STK_E_UNSUPPORTED: it has none. */
+/* Runs the device's own kernel. STK_E_UNSUPPORTED: it has none. */
 static stk_status run_on_device(const struct call *call, const stk_tensor *out, stk_error *err)
 {
     const stki_elementwise *op = &call->op;
@@ -233,7 +232,7 @@ static stk_status run_fresh(struct call *call, stk_tensor *out, stk_error *err)
 
 /* ---- two operands ---- */
 
-/* What the profile calls them. */
+/* The names of operations in profiles. */
 static stki_profile_row fresh_rows[STK_BINARY_OPS + 1] = {
 #define STK_X(identifier, word) [identifier] = {.name = #word},
     STK_BINARY_LIST(STK_X)
@@ -252,7 +251,7 @@ static stki_profile_row *row_of(stki_profile_row *rows, stk_binary_op op)
     return &rows[(int)op >= 0 && op < STK_BINARY_OPS ? op : STK_BINARY_OPS];
 }
 
-/* All that can be known before an output is there. */
+/* Checks and prepares everything that does not depend on the output. */
 static stk_status begin_binary(struct call *call, stk_binary_op op, stk_operand a, stk_operand b, stk_error *err)
 {
     const struct op_row *row = (int)op >= 0 && op < STK_BINARY_OPS ? &op_rows[op] : NULL;
@@ -306,7 +305,7 @@ stk_status stk_tensor_binary_into(stk_binary_op op, stk_operand a, stk_operand b
 
 /* ---- clamp ---- */
 
-/* The bound that bounds nothing. */
+/* The lowest or highest value of the dtype. */
 static stki_element no_bound(stk_dtype dtype, bool low)
 {
     bool real = stki_dtype_category(dtype) == STKI_CATEGORY_REAL, is_signed = stki_dtype_signed(dtype);

@@ -1,12 +1,11 @@
 /* ops_cblas.c: see ops_cblas.h.
  *
- * The library is loaded by the first product that is worth it, not linked: OpenBLAS starts a thread for every further
- * processor when it is loaded, and a program that never multiplies matrices should have none of them. Its name is what
- * the build found (STKI_CBLAS_LIBRARY, a soname); STOKER_CBLAS=NAME takes another one, STOKER_CBLAS=off none.
+ * The library is not linked but loaded by the first product that is large enough, because OpenBLAS starts one thread
+ * per processor when it is loaded, which a program that never multiplies matrices should not have. The name is the
+ * soname that the build found (STKI_CBLAS_LIBRARY); STOKER_CBLAS=NAME selects another library, STOKER_CBLAS=off none.
  *
- * Products are to run in the calling thread, as everything here does. So if it was this file that brought OpenBLAS into
- * the process, it is set to one thread; if the program already had it, its setting is the program's own business.
- */
+ * Products run in the calling thread, like all tensor operations. OpenBLAS is therefore set to one thread if this file
+ * loaded it. If the program had already loaded it, its setting is left unchanged. */
 #include "ops_cblas.h"
 #include "allocate.h"
 #include "thread.h"
@@ -15,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As in every cblas.h. */
+/* From the CBLAS standard (cblas.h). */
 enum { ROW_MAJOR = 101, NOT_TRANSPOSED = 111, TRANSPOSED = 112 };
 typedef void (*sgemm_fn)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float *a, int lda,
                          const float *b, int ldb, float beta, float *c, int ldc);
@@ -23,26 +22,26 @@ typedef void (*dgemm_fn)(int order, int trans_a, int trans_b, int m, int n, int 
                          int lda, const double *b, int ldb, double beta, double *c, int ldc);
 typedef void (*set_threads_fn)(int threads);
 
-static pthread_once_t looked = PTHREAD_ONCE_INIT;
+static pthread_once_t loaded = PTHREAD_ONCE_INIT;
 static const char *library; /* NULL: none */
 static sgemm_fn sgemm;
 static dgemm_fn dgemm;
 
 /* ---- the library ---- */
 
-/* POSIX makes the object pointer of dlsym a function pointer; ISO C has no cast for it. */
+/* POSIX guarantees that the result of dlsym can be a function pointer; ISO C has no cast for it. */
 #define FIND(handle, name, function)                    \
     do {                                                \
         void *found_ = dlsym(handle, name);             \
         memcpy(&(function), &found_, sizeof(function)); \
     } while (0)
 
-static void look(void)
+static void load_library(void)
 {
     const char *name = secure_getenv("STOKER_CBLAS");
     set_threads_fn set_threads;
     void *handle;
-    bool here_before;
+    bool was_loaded;
 
 #if defined(STKI_CBLAS_LIBRARY)
     name = name && *name ? name : STKI_CBLAS_LIBRARY;
@@ -50,7 +49,7 @@ static void look(void)
     if (!name || !*name || !strcmp(name, "off"))
         return;
     handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    here_before = handle != NULL;
+    was_loaded = handle != NULL;
     handle = handle ? handle : dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return;
@@ -61,24 +60,24 @@ static void look(void)
         dlclose(handle);
         return;
     }
-    if (set_threads && !here_before)
+    if (set_threads && !was_loaded)
         set_threads(1);
-    library = name; /* the handle stays for good */
+    library = name; /* never unloaded */
 }
 
 const char *stki_cblas_name(void)
 {
-    pthread_once(&looked, look);
+    pthread_once(&loaded, load_library);
     return library;
 }
 
-/* ---- matrices as it takes them ---- */
+/* ---- operands ---- */
 
 struct operand {
     char *data;
-    int64_t leading; /* elements from row to row, or from column to column if transposed */
+    int64_t leading; /* elements from one row to the next, or from one column to the next if transposed */
     bool transposed;
-    void *copy; /* packed row by row; NULL: none was needed */
+    void *copy; /* row-major copy; NULL: none needed */
     int64_t bytes;
 };
 
@@ -87,7 +86,7 @@ static bool takes(int64_t near, int64_t far, int64_t length, int64_t size)
     return near == size && far % size == 0 && far / size >= (length > 1 ? length : 1) && far / size <= INT_MAX;
 }
 
-/* One of its forms; false: the strides or the alignment are not for it. */
+/* Describes the matrix as CBLAS accepts it. False: its strides or alignment do not allow that. */
 static bool fits(struct operand *out, stki_matrix matrix, int64_t rows, int64_t columns, int64_t size)
 {
     *out = (struct operand){.data = matrix.data};
@@ -125,7 +124,7 @@ static void finish(struct operand *operand)
 
 /* ---- the product ---- */
 
-/* c row by row; a and b may be either way. */
+/* c is row-major; a and b may be transposed. */
 static void multiply(stk_dtype dtype, int64_t rows, int64_t columns, int64_t depth, const struct operand *c,
                      const struct operand *a, const struct operand *b)
 {
@@ -140,7 +139,7 @@ static void multiply(stk_dtype dtype, int64_t rows, int64_t columns, int64_t dep
               (int)b->leading, 0.0, (void *)c->data, (int)c->leading);
 }
 
-/* The product into `c`, which is one of its forms. A c that runs down its columns is the transpose of b' a'. */
+/* Computes the product into `c`. If c is transposed, computes c' = b' a'. */
 static void run(const stki_gemm *gemm, const struct operand *c, struct operand *a, struct operand *b)
 {
     if (!c->transposed) {

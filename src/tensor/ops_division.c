@@ -1,5 +1,5 @@
-/* ops_division.c: the loops of floor_div and trunc_div, which no instruction set has in vectors, and the choice among
- * the variants of the others. Whole-number divisors are not 0: ops_binary.c looks first. */
+/* ops_division.c: the loops of floor_div and trunc_div, for which no instruction set has vector instructions, and the
+ * selection of all loops by instruction set. Integer divisors are not 0: ops_binary.c checks them first. */
 #include "floor_division.h"
 #include "ops_loops.h"
 #include "ops_unaligned.h"
@@ -7,7 +7,7 @@
 
 /* ---- whole numbers ---- */
 
-/* The smallest number divided by -1 wraps to itself; the hardware traps there, so -1 is a negation. */
+/* The smallest integer divided by -1 wraps to itself. The hardware traps, so division by -1 is a negation. */
 #define SIGNED(name, type, unsigned_type)                                                     \
     static type trunc_##name(type p, type q)                                                  \
     {                                                                                         \

@@ -1,12 +1,10 @@
 /* ops_elementwise.c: see ops_elementwise.h.
  *
- * The axes are planned once (strided.h), in the order of the output's memory. Then there are two ways over them:
- *   rows   the last axis at once. Adjacent operands of the right dtype go to the loops as they lie; others pass through
- *          a block that stays in the first-level cache: gathered, cast, computed, cast, stored.
- *   tiles  two axes at once, for operands whose neighbours in memory lie along another axis than the output's (each
- *          cache line is then read once for the whole tile), and for rows too short to be worth a call each, which are
- *          gathered into one.
- */
+ * The axes are planned once (strided.h), in the order of the output's memory. They are then processed by
+ *   rows   the last axis at once. The loops read contiguous operands of the compute dtype in place; others pass through
+ *          a block that stays in the L1 cache: gathered, cast, computed, cast, stored.
+ *   tiles  two axes at once, for operands that are contiguous along another axis than the output (each cache line is
+ *          then read once per tile), and for rows too short for a call each, which are gathered into one. */
 #include "ops_elementwise.h"
 #include "cast.h"
 #include "fast.h"
@@ -28,31 +26,31 @@ enum {
 struct chain {
     stki_cast casts[2];
     int count;
-    int64_t middle; /* bytes an element between the two */
-    bool plain;     /* changes nothing */
+    int64_t middle; /* bytes per element between the two */
+    bool plain;     /* no cast is needed */
 };
 
 struct side {
     struct chain casts; /* of an input to the compute dtype; of the output from what the loops write */
     int64_t size;
-    const void *one; /* an input that is one value all along, in the compute dtype; NULL: it is not */
+    const void *one; /* an input with a single value, in the compute dtype; NULL: it is not one */
     char value[MAX_SIZE];
 };
 
 struct run {
     enum stki_isa isa;
-    const stki_loops *loops, *stream_loops; /* NULL: computed into a block, then copied past the caches */
+    const stki_loops *loops, *stream_loops; /* NULL: computed into a block, then copied with streaming stores */
     stki_stream_fn stream;                  /* NULL: ordinary stores */
     stki_strided plan;                      /* operand 0 is the output */
     struct side out, in[2];
     int64_t compute_size, writes_size;
-    _Alignas(64) char blocks[2][TILE_BYTES]; /* the inputs in the compute dtype; [0]: of short rows later the output */
-    _Alignas(64) char result[TILE_BYTES];    /* before that: elements as gathered */
+    _Alignas(64) char blocks[2][TILE_BYTES]; /* the inputs in the compute dtype; of short rows, [0] then the output */
+    _Alignas(64) char result[TILE_BYTES];    /* before the result: gathered elements */
     _Alignas(64) char middle[TILE_BYTES];    /* between two casts */
-    _Alignas(64) char final[ROW_BLOCK * MAX_SIZE]; /* of a row, in the output's dtype */
+    _Alignas(64) char final[ROW_BLOCK * MAX_SIZE]; /* a row in the output's dtype */
 };
 
-/* Elements [first, …) of an input along a row, as the loops take them: adjacent, or one for all. */
+/* A row of an input as the loops take it: contiguous, or one element for all. */
 struct row {
     const char *at;
     bool one;
@@ -64,7 +62,7 @@ static void init_chain(struct chain *chain, stk_dtype from, stk_dtype via, stk_d
 {
     chain->count = from != via && via != to ? 2 : 1;
     chain->middle = stk_dtype_size(via);
-    /* bool is cast even to itself: bytes of elsewhere may be other than 0 and 1 */
+    /* bool is cast even to itself, because bytes of foreign memory may be neither 0 nor 1 */
     chain->plain = chain->count == 1 && from == to && from != STK_BOOL;
     stki_cast_init(&chain->casts[0], chain->count == 2 ? via : to, from, false);
     if (chain->count == 2)
@@ -94,7 +92,7 @@ static struct row skip(struct row row, int64_t bytes)
     return row.one ? row : (struct row){row.at + bytes, false};
 }
 
-/* The value of two inputs that are one value each, in the output's dtype. */
+/* The result of two inputs with a single value each, in the output's dtype. */
 static void compute_one(struct run *run, void *value, const void *a, const void *b)
 {
     char result[MAX_SIZE];
@@ -103,7 +101,7 @@ static void compute_one(struct run *run, void *value, const void *a, const void 
     run_chain(run, &run->out.casts, value, run->out.size, result, run->writes_size, 1);
 }
 
-/* The part of the output that is aligned past the caches, what is before and behind with ordinary stores. */
+/* Streaming stores for the aligned part of the output, ordinary stores before and after it. */
 static void compute_streaming(const struct run *run, char *dst, struct row a, struct row b, int64_t n)
 {
     int64_t size = run->out.size, over = (int64_t)((uintptr_t)dst % STKI_STREAM_ALIGNMENT);
@@ -116,7 +114,7 @@ static void compute_streaming(const struct run *run, char *dst, struct row a, st
     compute(run->loops, dst + done * size, skip(a, done * size), skip(b, done * size), n - done);
 }
 
-/* `n` elements of the output from ready inputs; at most ROW_BLOCK unless is_direct. */
+/* Computes n elements of the output from prepared inputs; n <= ROW_BLOCK unless is_direct. */
 static void compute_row(struct run *run, char *dst, int64_t step, struct row a, struct row b, int64_t n)
 {
     bool plain = run->out.casts.plain, adjacent = step == run->out.size;
@@ -139,7 +137,7 @@ static void compute_row(struct run *run, char *dst, int64_t step, struct row a, 
     run->stream((uint8_t *)dst, (const uint8_t *)(plain ? run->result : run->final), n * run->out.size);
 }
 
-/* Do the loops store a row of the output themselves, so that it may be of any length? */
+/* Whether the loops store a row of the output directly, so that it may have any length. */
 static bool is_direct(const struct run *run, int64_t step)
 {
     return run->out.casts.plain && step == run->out.size && (!run->stream || run->stream_loops);
@@ -147,7 +145,7 @@ static bool is_direct(const struct run *run, int64_t step)
 
 /* ---- rows ---- */
 
-/* An input along a row of the plan. False: it must pass through a block. */
+/* Prepares an input for a row of the plan. False: it must pass through a block. */
 static bool begin_row(struct run *run, int k, const char *at, struct row *row)
 {
     struct side *in = &run->in[k];
@@ -227,7 +225,7 @@ static stki_tile adjacent(void *data, int64_t size, int64_t columns)
     return (stki_tile){data, columns * size, size};
 }
 
-/* A tile of an input, row by row without gaps, in the compute dtype. */
+/* A tile of an input in the compute dtype, row by row without gaps. */
 static const char *load_tile(struct run *run, int k, char *at, int64_t rows, int64_t columns)
 {
     const struct side *in = &run->in[k];
@@ -248,7 +246,7 @@ static const char *load_tile(struct run *run, int k, char *at, int64_t rows, int
     return run->blocks[k];
 }
 
-/* Short rows: all of the tile as one row. */
+/* Short rows: the tile as one row. */
 static void run_packed_tile(struct run *run, char *const *at, int64_t rows, int64_t columns)
 {
     struct row a = {load_tile(run, 0, at[1], rows, columns), run->in[0].one},
@@ -268,7 +266,7 @@ static void run_packed_tile(struct run *run, char *const *at, int64_t rows, int6
     stki_tile_copy(run->isa, out, adjacent(block, run->out.size, columns), run->out.size, rows, columns);
 }
 
-/* Long rows: inputs whose neighbours lie along them are read where they are. */
+/* Long rows: inputs that are contiguous along them are read in place. */
 static void run_row_tile(struct run *run, char *const *at, int64_t rows, int64_t columns)
 {
     stki_tile out = tile_of(run, 0, at[0]);
@@ -305,7 +303,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Elements of a tile that every block has room for. */
+/* The number of elements in a tile that fits in each block. */
 static int64_t tile_elements(const struct run *run)
 {
     int64_t size = larger(larger(run->compute_size, run->writes_size), run->out.size);
@@ -338,7 +336,7 @@ static void run_tiles(struct run *run, const void *const *data)
     while (stki_walk_next(&walk));
 }
 
-/* Moves an axis to the last but one place. */
+/* Moves an axis to the second-to-last position. */
 static void move_down(stki_strided *plan, int axis)
 {
     for (; axis < plan->ndim - 2; axis++) {
@@ -353,7 +351,7 @@ static void move_down(stki_strided *plan, int axis)
     }
 }
 
-/* The axis along which an input's neighbours in memory lie, if that is not the output's last one; -1: there is none. */
+/* The axis along which an input is tightest, if that is not the output's last axis; -1: none. */
 static int crossing_axis(const stki_strided *plan, int operand)
 {
     int last = plan->ndim - 1, nearest = -1;
@@ -387,7 +385,7 @@ static bool choose_tiles(struct run *run)
 
 /* ---- begin ---- */
 
-/* Strides over the output's shape: none along axes that are not there or have length 1. */
+/* The strides of an input over the output's shape; 0 along axes that are missing or have length 1. */
 static void spread(const stk_tensor *out, const stk_tensor *in, int64_t *strides)
 {
     int lead = out->ndim - (in ? in->ndim : 0);
@@ -420,8 +418,8 @@ static void begin_input(struct run *run, const stki_elementwise *op, int k, stki
     }
 }
 
-/* AVX-512 processors are as fast or faster with 32 bytes at a time where memory is the limit: measured on Zen 4, adding
- * in place over 150 MB, 53 GB/s against 48. All variants give the same bits. */
+/* When memory is the bottleneck, vectors of 32 bytes are at least as fast on AVX-512 processors: on Zen 4, adding in
+ * place over 150 MB runs at 53 GB/s instead of 48. All variants give the same bits. */
 static enum stki_isa loops_isa(const stki_elementwise *op, const stk_tensor *out)
 {
     enum { IN_CACHE = 1 << 20 };
@@ -429,7 +427,7 @@ static enum stki_isa loops_isa(const stki_elementwise *op, const stk_tensor *out
     return op->isa == STKI_ISA_AVX512 && stk_tensor_nbytes(out) > IN_CACHE ? STKI_ISA_AVX2 : op->isa;
 }
 
-/* Past the caches if the output does not fit into them anyway, and is not read as an input, which brings it there. */
+/* Streaming stores pay off if the output does not fit in the caches and is not also an input, which would be cached. */
 static bool wants_streaming(const stki_elementwise *op, const stk_tensor *out, stki_input a, stki_input b)
 {
     bool in_place = (a.tensor && a.tensor->data == out->data) || (b.tensor && b.tensor->data == out->data);
@@ -438,7 +436,7 @@ static bool wants_streaming(const stki_elementwise *op, const stk_tensor *out, s
            (op->stores == STKI_STORES_AUTO && !in_place && stk_tensor_nbytes(out) > stki_cache_bytes());
 }
 
-/* With AVX-512 too, 32 bytes at a time are the fastest. */
+/* Vectors of 32 bytes are the fastest with AVX-512 too. */
 static const stki_loops *find_stream_loops(enum stki_isa isa, enum stki_loop loop, stk_dtype dtype)
 {
 #if defined(__x86_64__)

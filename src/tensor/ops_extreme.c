@@ -1,4 +1,4 @@
-/* ops_extreme.c: smallest and largest values over dimensions. f16 and bf16 compare as f32, which holds them exactly. */
+/* ops_extreme.c: minima and maxima over dimensions. f16 and bf16 are compared as f32, which holds them exactly. */
 #include "cast.h"
 #include "dtype.h"
 #include "error.h"
@@ -49,7 +49,7 @@ enum { BLOCK = 512, CELLS = 1024, MAX_SIZE = 8 };
 struct extreme {
     const stki_extreme_loops *loops;
     stk_dtype compute;
-    bool largest, plain; /* plain: adjacent elements go to the loops as they are */
+    bool largest, plain; /* plain: contiguous elements need no cast */
     int64_t size, compute_size;
     stki_cast load, store;
     _Alignas(64) char block[BLOCK * MAX_SIZE];

@@ -1,4 +1,4 @@
-/* ops_extreme_body.h: the loops of ops_extreme_loops.h as text, compiled once for each instruction set. */
+/* ops_extreme_body.h: the loops of ops_extreme_loops.h, included once per instruction set. */
 #include "ops_extreme_loops.h"
 #include "ops_unaligned.h"
 
@@ -6,8 +6,8 @@
 #define LESS(p, q) ((p) < (q) || (p) != (p))
 #define MORE(p, q) ((p) > (q) || (p) != (p))
 
-/* Adjacent partial results fill vectors; their order does not matter for a minimum. In columns_at a NaN must not
- * replace an earlier NaN, so the old value is tested too. */
+/* A row has LANES partial results, so that the inner loop is vectorized; the order does not matter for a minimum. In
+ * columns_at a NaN must not replace an earlier NaN, so the old value is tested too. */
 #define EXTREME(name, type, which, BEATS)                                                                        \
     static void row_##which##_##name(void *best, const void *x, int64_t n)                                       \
     {                                                                                                            \

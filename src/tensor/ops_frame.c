@@ -14,7 +14,7 @@ static stk_status different_devices(const stk_device *a, const stk_device *b, st
     return stki_fail(err, STK_E_BAD_DEVICE, "tensors on %s and on %s", stk_device_name(a), stk_device_name(b));
 }
 
-/* Does it join whatever device the others are on? */
+/* Whether the tensor can be combined with tensors of any device. */
 static bool joins_any(const stk_tensor *tensor)
 {
     return tensor->ndim == 0 && stki_tensor_device(tensor) == stk_device_cpu();
@@ -116,7 +116,7 @@ static bool same_order(const stk_tensor *a, const stk_tensor *b)
     return true;
 }
 
-/* The operand whose layout the result takes over; NULL: row-major. */
+/* The operand whose layout the result has; NULL: row-major. */
 static const stk_tensor *layout_model(const stki_frame *frame, const stk_operand *operands, int count)
 {
     const stk_tensor *model = NULL;
@@ -134,10 +134,10 @@ static const stk_tensor *layout_model(const stki_frame *frame, const stk_operand
     return model;
 }
 
-/* Dense strides with the axes nested as in the model, all of whose axes are at least 1 long. */
+/* Dense strides with the axes in the model's order. The model has no axis of length 0. */
 static void strides_as(const stk_tensor *model, int64_t size, int64_t *strides)
 {
-    int order[STK_MAX_DIMS], count = 0; /* innermost first; axes of length 1 left out */
+    int order[STK_MAX_DIMS], count = 0; /* innermost first, without axes of length 1 */
     int64_t step = size;
 
     for (int i = model->ndim - 1; i >= 0; i--) {
@@ -153,7 +153,7 @@ static void strides_as(const stk_tensor *model, int64_t size, int64_t *strides)
         strides[order[i]] = step;
         step *= model->shape[order[i]];
     }
-    for (int i = model->ndim - 1; i >= 0; i--) /* these matter to nobody: as in a row-major tensor */
+    for (int i = model->ndim - 1; i >= 0; i--) /* axes of length 1: as in a row-major tensor */
         if (model->shape[i] == 1)
             strides[i] = i == model->ndim - 1 ? size : strides[i + 1] * model->shape[i + 1];
 }
@@ -172,7 +172,7 @@ stk_status stki_frame_fresh(const stki_frame *frame, stk_dtype dtype, const stk_
     return stki_tensor_new(dtype, frame->ndim, frame->shape, strides, bytes, frame->device, out, err);
 }
 
-/* ---- copies of what the processor cannot reach ---- */
+/* ---- operations on the host ---- */
 
 static bool all_reachable(const stk_tensor *const *tensors, int count)
 {
@@ -182,8 +182,9 @@ static bool all_reachable(const stk_tensor *const *tensors, int count)
     return true;
 }
 
-/* Results do not depend on what the program has switched its thread to, such as subnormals flushed to 0. */
-static stk_status work_under_default(stki_host_fn work, void *context, const stk_tensor *const *tensors, stk_error *err)
+/* In the default floating-point mode: results must not depend on the thread's mode, such as flushing subnormals. */
+static stk_status run_in_default_mode(stki_host_fn work, void *context, const stk_tensor *const *tensors,
+                                      stk_error *err)
 {
     stki_float_control control = stki_float_enter();
     stk_status status = work(context, tensors, err);
@@ -201,7 +202,7 @@ stk_status stki_run_on_host(const stk_tensor *const *tensors, int count, int out
     int begun = 0;
 
     if (all_reachable(tensors, count))
-        return work_under_default(work, context, tensors, err);
+        return run_in_default_mode(work, context, tensors, err);
     for (; begun < count && status == STK_OK; begun++) {
         hosts[begun] = tensors[begun] ? &stages[begun].host : NULL;
         stages[begun].block = NULL;
@@ -209,7 +210,7 @@ stk_status stki_run_on_host(const stk_tensor *const *tensors, int count, int out
             status =
                 (begun < out_count ? stki_stage_begin_write : stki_stage_begin)(&stages[begun], tensors[begun], err);
     }
-    status = status != STK_OK ? status : work_under_default(work, context, hosts, err);
+    status = status != STK_OK ? status : run_in_default_mode(work, context, hosts, err);
     for (int i = 0; i < out_count && status == STK_OK; i++)
         if (hosts[i])
             status = stki_stage_commit(&stages[i], err);

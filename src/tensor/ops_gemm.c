@@ -1,10 +1,10 @@
 /* ops_gemm.c: see ops_gemm.h.
  *
- * Blocks of c are computed whole, one after another, in the computing dtype, and stored once. For each, blocks of a and
- * b are packed for every stretch of k: a in panels of as many rows as a tile has, b in panels of as many columns, k by
- * k, so that the tile loop reads both straight on, whatever the strides and dtypes were. Products with a few columns
- * only (or, the other way round, rows) are not worth packing: there each element of the large side is used as it comes.
- */
+ * c is computed block by block in the compute dtype, and each block is stored once. For every BLOCK_DEPTH of k, blocks
+ * of a and b are packed into panels: a panel of a has as many rows as a tile, a panel of b as many columns, and both
+ * are ordered by k. The tile loop therefore reads both sequentially, whatever the strides and dtypes, and its sums stay
+ * in registers. Products with few columns (or, symmetrically, rows) use each element of the large side only a few
+ * times, so packing does not pay: there the large side is read in place. */
 #include "ops_gemm.h"
 #include "allocate.h"
 #include "dtype.h"
@@ -18,12 +18,12 @@ enum {
     BLOCK_ROWS = 192, /* a multiple of every tile's rows, as the next is of its columns */
     BLOCK_COLUMNS = 512,
     BLOCK_DEPTH = 256,
-    THIN = 4, /* columns at most */
+    THIN = 4, /* maximum number of columns */
     THIN_BLOCK = 1024,
     MAX_SIZE = 8,
     ALIGNMENT = 64
 };
-/* Multiplications below which a CBLAS is not worth its call. */
+/* Multiplications below which calling CBLAS does not pay. */
 static const int64_t least_for_cblas = 1 << 15;
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -50,8 +50,8 @@ const stki_gemm_loops *stki_gemm_loops_of(enum stki_isa isa, enum stki_gemm_kind
 
 /* ---- begin and end ---- */
 
-/* Whole numbers of up to 32 bits, and counts of true, are computed as i32, whose casts keep the low bits and turn what
- * is not 0 into true. */
+/* Integers of up to 32 bits, and bool, are computed as i32; the cast back keeps the low bits, or gives true for all but
+ * 0. */
 static stk_dtype computing_dtype(stk_dtype dtype)
 {
     if (stki_dtype_category(dtype) == STKI_CATEGORY_REAL)
@@ -85,7 +85,7 @@ stk_status stki_gemm_begin(stki_gemm *gemm, stk_error *err)
     gemm->block_rows = smaller(round_to(gemm->rows, gemm->loops->tile_rows), BLOCK_ROWS);
     gemm->block_columns = smaller(round_to(gemm->columns, gemm->loops->tile_columns), BLOCK_COLUMNS);
     gemm->block_depth = smaller(gemm->depth, BLOCK_DEPTH);
-    if (is_thin(gemm)) /* the thin side whole */
+    if (is_thin(gemm)) /* room for all of the thin side */
         elements = (gemm->columns <= THIN ? gemm->columns : gemm->rows) * gemm->depth;
     else
         elements =
@@ -103,7 +103,7 @@ void stki_gemm_end(stki_gemm *gemm)
 
 /* ---- thin: c has few columns ---- */
 
-/* At most THIN_BLOCK elements in the computing dtype: where they are, or in `block`. */
+/* At most THIN_BLOCK elements in the compute dtype: in place, or in `block`. */
 static const void *load(const stki_gemm *gemm, void *block, const char *x, int64_t step, int64_t n)
 {
     if (gemm->size == gemm->compute_size && step == gemm->size)
@@ -112,8 +112,7 @@ static const void *load(const stki_gemm *gemm, void *block, const char *x, int64
     return block;
 }
 
-/* Neighbours of a lie along k: every element of c is a sum of products along a row of a. `packed` is b, column by
- * column. */
+/* a is contiguous along k: every element of c is a dot product with a row of a. `packed` is b, column by column. */
 static void thin_by_rows(const stki_gemm *gemm, stki_matrix c, stki_matrix a, const char *packed)
 {
     int64_t size = gemm->compute_size;
@@ -131,7 +130,7 @@ static void thin_by_rows(const stki_gemm *gemm, stki_matrix c, stki_matrix a, co
     }
 }
 
-/* Neighbours of a lie along its rows: columns of a are added up, each times an element of b. */
+/* a is contiguous along its columns: columns of a are summed, each scaled by an element of b. */
 static void thin_by_columns(const stki_gemm *gemm, stki_matrix c, stki_matrix a, const char *packed)
 {
     int64_t size = gemm->compute_size;
@@ -164,8 +163,8 @@ static void run_thin(const stki_gemm *gemm, stki_matrix c, stki_matrix a, stki_m
 
 /* ---- blocked ---- */
 
-/* `lines` lines (rows of a, or columns of b) of `depth` elements into panels of `width` lines, element by element; a
- * last panel that is not full is filled up with 0. */
+/* Packs `lines` lines (rows of a, or columns of b) of `depth` elements into panels of `width` lines, ordered by k. An
+ * incomplete last panel is padded with zeros. */
 static void pack(const stki_gemm *gemm, char *panel, int width, const char *x, int64_t lines, int64_t line_stride,
                  int64_t depth, int64_t stride)
 {

@@ -1,6 +1,5 @@
-/* ops_matmul.c: matrix products of tensors: what shape they have, and one product after another over the axes before
- * the last two.
- */
+/* ops_matmul.c: matrix products of tensors: the shape of the result, and one product for each index of the batch axes
+ * (all but the last two). */
 #include "error.h"
 #include "ops_frame.h"
 #include "ops_gemm.h"
@@ -10,7 +9,7 @@
 #include "tensor_internal.h"
 #include <inttypes.h>
 
-/* A product on its way. Every tensor is seen as matrices with the batch axes before them. */
+/* One product. */
 struct call {
     int batch_ndim;
     int64_t batch[STK_MAX_DIMS];
@@ -73,7 +72,7 @@ static stk_status begin_call(struct call *call, const stk_tensor *a, const stk_t
 
 /* ---- running ---- */
 
-/* Strides over the batch; 0 where the tensor is repeated. */
+/* Strides over the batch axes; 0 where the tensor is broadcast. */
 static void batch_strides(const struct call *call, const stk_tensor *tensor, int axes, int64_t *strides)
 {
     int lead = call->batch_ndim - axes;
@@ -91,7 +90,7 @@ static stki_matrix matrix_of(const stk_tensor *tensor, bool is_column)
     return (stki_matrix){NULL, tensor->strides[last - 1], tensor->strides[last]};
 }
 
-/* The result lacks the axes that its operands lacked. */
+/* A vector operand has no matrix axis, so the result has none for it either. */
 static stki_matrix result_matrix(const struct call *call, const stk_tensor *out, const stk_tensor *a,
                                  const stk_tensor *b)
 {
@@ -105,7 +104,7 @@ static stki_matrix result_matrix(const struct call *call, const stk_tensor *out,
     return matrix;
 }
 
-/* Batches that lie as further rows of one matrix, times one and the same matrix, are one product. */
+/* Batches that are further rows of one matrix, multiplied by the same matrix, are one product. */
 static void join_rows(stki_strided *plan, stki_gemm *gemm, const stki_matrix *c, const stki_matrix *a)
 {
     if (plan->ndim != 1 || plan->strides[2][0] != 0 || plan->strides[0][0] != gemm->rows * c->row_stride ||
@@ -152,7 +151,7 @@ static stk_status run_into(struct call *call, const stk_tensor *a, const stk_ten
 {
     if (stk_tensor_numel(out) == 0)
         return STK_OK;
-    if (call->depth == 0) /* sums of nothing */
+    if (call->depth == 0) /* empty sums */
         return stk_tensor_zero(out, err);
     return stki_run_on_host((const stk_tensor *const[]){out, a, b}, 3, 1, run_call, call, err);
 }

@@ -58,7 +58,7 @@ static stk_dtype promote_real(stk_dtype a, stk_dtype b)
     return stk_dtype_size(a) > stk_dtype_size(b) ? a : b;
 }
 
-/* NONE stands for no dtype yet. */
+/* The common dtype of two. NONE: no dtype yet. */
 static stk_status promote(stk_dtype a, stk_dtype b, stk_dtype *out, stk_error *err)
 {
     enum stki_category of_a = stki_dtype_category(a), of_b = stki_dtype_category(b);
@@ -76,7 +76,7 @@ static stk_status promote(stk_dtype a, stk_dtype b, stk_dtype *out, stk_error *e
     return STK_OK;
 }
 
-/* `high` stays unless `low` is of a higher category. */
+/* Combines two tiers: `high` is kept unless `low` has a higher category. */
 static stk_status join(stk_dtype high, stk_dtype low, stk_dtype *out, stk_error *err)
 {
     *out = high;

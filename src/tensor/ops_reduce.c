@@ -53,9 +53,9 @@ int64_t stki_reduce_count(const stk_tensor *tensor, const bool *reduced)
     return count;
 }
 
-/* ---- the walk ---- */
+/* ---- iteration ---- */
 
-/* Some axes of the plan, outermost first, without the last, which is handed over whole. */
+/* The reduced or the kept axes of the plan, outermost first. The last one is separate: it is passed as a whole. */
 struct axes {
     int outer;
     int64_t shape[STK_MAX_DIMS], in[STK_MAX_DIMS], out[STK_MAX_DIMS];
@@ -65,7 +65,7 @@ struct axes {
 
 static void take_axes(struct axes *axes, const stki_strided *plan, bool reduced)
 {
-    axes->outer = -1; /* of -1 axes none is the last */
+    axes->outer = -1; /* the last axis is not counted */
     axes->last_length = 1;
     axes->last_in = axes->last_out = 0;
     for (int i = 0; i < plan->ndim; i++) {
@@ -104,16 +104,16 @@ static bool step_axes(struct axes *axes, const char **in, char **out)
 static void run_cells(const stki_reducer *reducer, struct axes *reduced, const char *in, int64_t in_step, char *out,
                       int64_t out_step, int64_t cells)
 {
-    char *nowhere = out; /* reduced axes do not move in the output */
+    char *unused = out; /* reduced axes have output stride 0 */
 
     reducer->begin(reducer->state, cells);
     do
         reducer->add(reducer->state, in, cells, in_step, reduced->last_length, reduced->last_in);
-    while (step_axes(reduced, &in, &nowhere));
+    while (step_axes(reduced, &in, &unused));
     reducer->end(reducer->state, out, out_step, cells);
 }
 
-/* The output's strides over the input's axes; 0 along those that go. */
+/* The output's strides over the input's axes; 0 along reduced ones. */
 static void output_strides(const stk_tensor *out, const stk_tensor *in, const bool *reduced, bool keep,
                            int64_t *strides)
 {
@@ -129,7 +129,7 @@ void stki_reduce_run(const stki_reducer *reducer, const stk_tensor *out, const s
                      bool keep)
 {
     int64_t strides[STK_MAX_DIMS];
-    struct axes kept, gone;
+    struct axes kept, reduced_axes;
     stki_strided plan;
     stki_walk walk;
 
@@ -138,13 +138,13 @@ void stki_reduce_run(const stki_reducer *reducer, const stk_tensor *out, const s
     if (!stki_walk_begin(&walk, &plan, plan.ndim, (const void *const[]){in->data, out->data}))
         return;
     take_axes(&kept, &plan, false);
-    take_axes(&gone, &plan, true);
+    take_axes(&reduced_axes, &plan, true);
     const char *from = walk.at[0];
     char *to = walk.at[1];
     do
         for (int64_t first = 0; first < kept.last_length; first += reducer->max_cells) {
             int64_t left = kept.last_length - first, cells = left < reducer->max_cells ? left : reducer->max_cells;
-            run_cells(reducer, &gone, from + first * kept.last_in, kept.last_in, to + first * kept.last_out,
+            run_cells(reducer, &reduced_axes, from + first * kept.last_in, kept.last_in, to + first * kept.last_out,
                       kept.last_out, cells);
         }
     while (step_axes(&kept, &from, &to));

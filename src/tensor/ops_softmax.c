@@ -51,7 +51,6 @@ void stki_scores_log_softmax(const stki_scores *scores, double *out, int64_t fir
 
 /* ---- log_softmax ---- */
 
-/* One row from the walk's operand 1 to operand 0. */
 static void run_row(stki_scores *scores, const stki_cast *store, char *out, int64_t out_step, const char *in)
 {
     double block[STKI_SOFTMAX_BLOCK];

@@ -6,8 +6,8 @@
 
 enum { VECTOR = 32 };
 
-/* `p` and `q` are vectors; one value alone is repeated in all places. Two vectors a turn: a line is written whole
- * before the next is begun. */
+/* A single value is repeated in all lanes. Stores are sequential, so each line is complete before the next one starts,
+ * as write combining requires. */
 #define STREAM(name, type, op)                                                      \
     static inline void name##_step(char *to, vector_##type p, vector_##type q)      \
     {                                                                               \

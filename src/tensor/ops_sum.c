@@ -1,9 +1,8 @@
 /* ops_sum.c: sum and mean.
  *
- * Reals are added in f64, rows and columns in short runs (ops_sum_loops.h), and the runs to a result by an addition
- * that keeps what it rounds off: errors do not grow with the length. Whole numbers are added as u64, which wraps. What
- * is not adjacent f32, f64 or 64-bit passes through a block in one of the wide forms.
- */
+ * Floats are added in f64: plainly within runs of rows or columns (ops_sum_loops.h), and with compensation (two-sum)
+ * from run to run, so that errors do not grow with the length. Integers are added as u64, which wraps. Elements that
+ * are not contiguous f32, f64 or 64-bit integers are cast to a wide form in a block first. */
 #include "allocate.h"
 #include "cast.h"
 #include "device_kernels.h"
@@ -40,36 +39,36 @@ stki_sum_loops stki_sum_loops_of(enum stki_isa isa)
 
 enum {
     RUN_ROW = 4096,     /* elements of a row that are added plainly */
-    RUN_COLUMNS = 512,  /* rows that are added plainly, */
-    RUN_NARROW = 32768, /* of f32, whose sums in f64 have digits to spare */
+    RUN_COLUMNS = 512,  /* rows whose columns are added plainly; */
+    RUN_NARROW = 32768, /* the same for f32, whose sums in f64 have digits to spare */
     BLOCK = 512,
-    FEW_COLUMNS = 32,    /* fewer are taken together with those of the next rows, */
-    LONG_COLUMNS = 1024, /* as a row of so many */
+    FEW_COLUMNS = 32,    /* fewer columns are combined with those of the next rows */
+    LONG_COLUMNS = 1024, /* to a row of this many */
     SHORT_ROW = 8,
-    CELLS = LONG_COLUMNS, /* results that there is room for in the struct */
-    MOST_CELLS = 16384    /* and in memory of its own: columns read whole rows where they can */
+    CELLS = LONG_COLUMNS, /* results in the struct */
+    MOST_CELLS = 16384    /* maximum number of results in allocated memory, so that columns read long rows */
 };
 
 struct sum {
     stki_sum_loops loops;
-    stk_dtype from, via, wide; /* elements of the input; what they are converted to first; f64 or i64 */
+    stk_dtype from, via, wide; /* of the input; of the result, to which elements are cast first; f64 or i64 */
     stki_cast casts[2];
     int cast_count;
-    bool plain; /* adjacent elements go to the loops as they are */
+    bool plain; /* contiguous elements need no cast */
     int64_t size;
     stki_cast store;      /* from wide to the output */
     double divisor;       /* 0: a sum */
     int64_t block[BLOCK]; /* elements in the wide form */
     int64_t middle[BLOCK];
-    double *run;        /* added to sum[i] next */
-    double *sum, *rest; /* results, and what additions to sum[i] rounded off */
-    uint64_t *whole;    /* results of whole numbers */
+    double *run;        /* the current run, added to sum[i] next */
+    double *sum, *rest; /* results, and the accumulated rounding errors of additions to sum[i] */
+    uint64_t *whole;    /* results of integers */
     double own[4][CELLS];
-    void *memory; /* NULL: own */
+    void *memory; /* NULL: `own` is used */
     int64_t bytes;
 };
 
-/* ---- room for results ---- */
+/* ---- memory for results ---- */
 
 static void set_room(struct sum *s, double *memory, int64_t cells)
 {
@@ -79,7 +78,7 @@ static void set_room(struct sum *s, double *memory, int64_t cells)
     s->whole = (void *)(memory + 3 * cells);
 }
 
-/* How many results there is room for: as many as the output has, within bounds. */
+/* *cells: the number of results computed at a time. */
 static stk_status make_room(struct sum *s, const stk_tensor *out, int64_t *cells, stk_error *err)
 {
     int64_t wanted = stk_tensor_numel(out);
@@ -100,7 +99,7 @@ static stk_status make_room(struct sum *s, const stk_tensor *out, int64_t *cells
 
 /* ---- adding ---- */
 
-/* Knuth's two-sum: sum + x is exactly the new sum plus what goes to rest. */
+/* Knuth's two-sum: the old sum plus x is exactly the new sum plus the amount added to `rest`. */
 static void add_run(struct sum *s, int64_t cell, double x)
 {
     double sum = s->sum[cell] + x, part = sum - s->sum[cell];
@@ -217,8 +216,8 @@ static void add_columns(struct sum *s, const char *x, int64_t cells, int64_t cel
     }
 }
 
-/* A few adjacent columns without gaps between the rows, as channels that come last: several rows are taken for one long
- * row, whose columns are then added up. */
+/* A few contiguous columns without gaps between rows, such as channels in the last axis: several rows are treated as
+ * one long row, and the sums of its columns are then combined. */
 static void add_narrow_columns(struct sum *s, const char *x, int64_t cells, int64_t n, int64_t step)
 {
     int64_t rows = LONG_COLUMNS / cells; /* of the tensor in one long row */
@@ -281,7 +280,7 @@ static void add(void *state, const char *x, int64_t cells, int64_t cell_step, in
         add_row(s, j, x + j * cell_step, n, step);
 }
 
-/* What was rounded off says nothing once the sum is infinite or NaN. */
+/* The rounding error is not meaningful if the sum is infinite or NaN. */
 static double total(const struct sum *s, int64_t cell)
 {
     return isfinite(s->rest[cell]) ? s->sum[cell] + s->rest[cell] : s->sum[cell];
@@ -302,12 +301,11 @@ static void end(void *state, char *out, int64_t out_step, int64_t cells)
 
 /* ---- calls ---- */
 
-/* A sum on its way. */
 struct call {
     const char *name;
     bool mean, keep;
     bool reduced[STK_MAX_DIMS];
-    stk_dtype dtype; /* of the result; elements are converted to it first */
+    stk_dtype dtype; /* of the result; elements are cast to it first */
     int ndim;
     int64_t shape[STK_MAX_DIMS]; /* of the result */
 };
@@ -343,13 +341,13 @@ static stk_status run_call(void *context, const stk_tensor *const *tensors, stk_
     return STK_OK;
 }
 
-/* Without elements the sum is 0 and the mean NaN. */
+/* The sum of no elements is 0, their mean is NaN. */
 static stk_status fill_empty(const struct call *call, stk_tensor *out, stk_error *err)
 {
     return stk_tensor_fill(out, stk_real(call->mean ? (double)NAN : 0), err);
 }
 
-/* By the device's own kernel. STK_E_UNSUPPORTED: it has none. */
+/* Runs the device's own kernel. STK_E_UNSUPPORTED: it has none. */
 static stk_status run_on_device(const struct call *call, const stk_tensor *in, const stk_tensor *out, stk_error *err)
 {
     stk_device *device = stki_tensor_device(in);
@@ -393,7 +391,7 @@ static stk_status run_fresh(struct call *call, const stk_tensor *in, stk_tensor 
     return STK_OK;
 }
 
-/* `dtype` NONE: real dtypes stay, the others become i64. */
+/* `dtype` NONE: floating-point dtypes are kept, the others become i64. */
 static stk_status begin_call(struct call *call, const char *name, const stk_tensor *in, int dim_count, const int *dims,
                              bool keep, stk_dtype dtype, stk_error *err)
 {
@@ -437,7 +435,7 @@ stk_status stk_tensor_mean(const stk_tensor *tensor, int dim_count, const int *d
     return run_fresh(&call, tensor, out, err);
 }
 
-/* ---- into a tensor that is there ---- */
+/* ---- into an existing tensor ---- */
 
 static bool same_shape(const struct call *call, const stk_tensor *out)
 {
@@ -472,7 +470,7 @@ stk_status stk_tensor_sum_into(const stk_tensor *tensor, int dim_count, const in
         return status;
     if (!stki_may_share(tensor, out))
         return run_into(&call, tensor, out, err);
-    /* Views of one block, with gaps: no element may be written before all are read. */
+    /* The memory may overlap: no element may be written before all have been read. */
     status = run_fresh(&call, tensor, &sum, err);
     if (status != STK_OK)
         return status;

@@ -3,8 +3,8 @@
 #include "ops_unaligned.h"
 #include <string.h>
 
-/* The loops go along the axis on which the source's elements are neighbours, if there is one: the scattered side is
- * then the destination, which is the one that stays in the first-level cache. */
+/* The inner loop runs along the axis on which the source is contiguous, if there is one. The scattered accesses are
+ * then those to the destination, which stays in the L1 cache. */
 #define COPY(bits)                                                                                                \
     static void copy_##bits(stki_tile dst, stki_tile src, int64_t rows, int64_t columns)                          \
     {                                                                                                             \
@@ -47,7 +47,7 @@ static stki_tile moved(stki_tile tile, int64_t row, int64_t column)
 }
 #endif
 
-/* Whole squares in registers, what is left at the right and below element by element. */
+/* Transposes whole squares in registers and the rest, at the right and below, element by element. */
 static void turn(stki_tile dst, stki_tile src, int64_t size, int64_t rows, int64_t columns)
 {
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-/* ops_tile_avx2.c: turns squares of 8 by 8 four-byte and 4 by 4 eight-byte elements in registers. */
+/* ops_tile_avx2.c: transposes squares of 8 x 8 four-byte or 4 x 4 eight-byte elements in registers. */
 #include "ops_tile.h"
 #include <immintrin.h>
 
@@ -14,7 +14,7 @@ static inline void store(char *at, __m256 low, __m256 high, int half)
     _mm256_storeu_si256((void *)at, _mm256_castps_si256(x));
 }
 
-/* Row k of the source square is column k of the destination's. */
+/* Row k of the source square becomes column k of the destination. */
 static inline void turn_32(char *to, int64_t to_stride, const char *from, int64_t from_stride)
 {
     __m256 r[8], pair[8], four[8];

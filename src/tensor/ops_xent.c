@@ -1,7 +1,9 @@
 /* ops_xent.c: cross entropy of class scores against class indices or class probabilities. Computed in f64, sample by
  * sample, and rounded once. With lp the log-softmax of a sample, w the weights, C classes and e the smoothing, its loss
- * is (1 - e) * (-w[t] lp[t]) + e / C * (-sum_c w[c] lp[c])      for a class t; e = 0 leaves the second term out -sum_c
- * w[c] ((1 - e) p[c] + e / C) lp[c]                   for probabilities p
+ * is
+ *
+ *     (1 - e) * (-w[t] lp[t]) + e / C * (-sum_c w[c] lp[c])     for a class t
+ *     -sum_c w[c] ((1 - e) p[c] + e / C) lp[c]                  for probabilities p
  */
 #include "dtype.h"
 #include "error.h"
@@ -17,7 +19,6 @@
 
 enum { DEFAULT_IGNORE = -100 };
 
-/* A loss on its way. */
 struct call {
     stk_cross_entropy_opts opts;
     bool probabilities;
@@ -25,7 +26,7 @@ struct call {
     int64_t classes;
     int ndim; /* the samples: the logits' shape without the class axis */
     int64_t shape[STK_MAX_DIMS];
-    /* while it runs */
+    /* set when it runs */
     stki_scores scores;
     stki_cast index, probability, weight, store;
     int64_t probability_step, weight_step;
@@ -53,7 +54,7 @@ static void load_weights(const struct call *call, double *out, int64_t first, in
             out[i] = 1;
 }
 
-/* sum_c w[c] q[c] lp[c]; q is 1 where there are no probabilities. */
+/* sum_c w[c] q[c] lp[c], where q is the smoothed probability, or 1 without probabilities. */
 static double weighted_sum(const struct call *call, const char *probabilities)
 {
     double lp[STKI_SOFTMAX_BLOCK], w[STKI_SOFTMAX_BLOCK], q[STKI_SOFTMAX_BLOCK], sum = 0;
@@ -119,7 +120,7 @@ static void prepare(struct call *call, const stk_tensor *out, const stk_tensor *
     call->sum = call->divisor = 0;
 }
 
-/* Strides over the samples; 0 for an output that has no such axes. */
+/* Strides over the samples; 0 for an output without axes. */
 static void sample_strides(const struct call *call, const stk_tensor *tensor, bool has_classes, int64_t *strides)
 {
     for (int i = 0; i < call->ndim; i++)

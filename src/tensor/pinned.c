@@ -23,7 +23,7 @@ stk_status stki_tensor_new_pinned(stk_dtype dtype, int ndim, const int64_t *shap
 
     status = status != STK_OK ? status : stk_tensor_from_storage(storage, 0, dtype, ndim, shape, strides, out, err);
     if (status == STK_OK)
-        stk_storage_release(storage); /* the tensor holds it now */
+        stk_storage_release(storage); /* the tensor has its own reference */
     return status;
 }
 

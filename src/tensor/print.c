@@ -1,5 +1,5 @@
-/* print.c: tensors as text. The elements to show are brought together first, so that nothing of a large tensor, or of
- * another device, is touched beyond its edges; then they are laid out row by row. */
+/* print.c: formats tensors as text, as NumPy does. The elements to print are gathered first, so that of a large tensor
+ * only the printed elements are read; then they are laid out row by row. */
 #include "allocate.h"
 #include "cast.h"
 #include "device_table.h"
@@ -19,21 +19,21 @@
 /* Real numbers, or one part of complex ones. */
 typedef struct stki_real_column {
     stk_dtype dtype;
-    bool scientific, sign; /* sign: a + before what is not negative */
-    int precision, least;  /* digits behind the point, of the scientific form at least `least` */
+    bool scientific, sign; /* sign: print a + before non-negative numbers */
+    int precision, least;  /* digits after the point, and the minimum of the scientific form */
     int exponent_digits;
-    int left, right; /* characters before and behind the point */
+    int left, right; /* characters before and after the point */
 } stki_real_column;
 
 typedef struct stki_column {
     stk_dtype dtype;
-    int width; /* whole numbers */
+    int width; /* integers */
     stki_real_column real, imaginary;
 } stki_column;
 
 /* ---- real numbers ---- */
 
-/* Element i of `elements`, or its imaginary part, as the double that it is. */
+/* Element i of `elements`, or its imaginary part, as double, which is exact. */
 static double real_at(stk_dtype dtype, const void *elements, int64_t i, bool imaginary)
 {
     stk_dtype part = stki_dtype_part(dtype);
@@ -46,7 +46,7 @@ static double real_at(stk_dtype dtype, const void *elements, int64_t i, bool ima
     return x;
 }
 
-/* A number as the dtype holds it: NumPy compares in the dtype. */
+/* Rounds a number to the dtype: NumPy compares in the dtype. */
 static double as_dtype(stk_dtype dtype, double x)
 {
     stki_cast narrow, widen;
@@ -62,8 +62,8 @@ static double as_dtype(stk_dtype dtype, double x)
 }
 
 struct extent {
-    double largest, smallest; /* of the finite ones that are not 0, as magnitudes; largest 0: there are none */
-    bool finite, strange, minus_infinity;
+    double largest, smallest; /* magnitudes of the finite non-zero elements; largest 0: there are none */
+    bool nonfinite, minus_infinity;
 };
 
 static struct extent extent_of(stk_dtype dtype, const void *elements, int64_t count, bool imaginary)
@@ -73,11 +73,10 @@ static struct extent extent_of(stk_dtype dtype, const void *elements, int64_t co
     for (int64_t i = 0; i < count; i++) {
         double x = real_at(dtype, elements, i, imaginary), size = fabs(x);
         if (!isfinite(x)) {
-            extent.strange = true;
+            extent.nonfinite = true;
             extent.minus_infinity |= isinf(x) && x < 0;
             continue;
         }
-        extent.finite = true;
         if (size > 0) {
             extent.largest = size > extent.largest ? size : extent.largest;
             extent.smallest = size < extent.smallest ? size : extent.smallest;
@@ -88,7 +87,7 @@ static struct extent extent_of(stk_dtype dtype, const void *elements, int64_t co
 
 static bool needs_exponents(stk_dtype part, const struct extent *extent, bool suppress_small)
 {
-    /* Beyond about what the dtype's digits say exactly, the exponent shows that the rest is not known. */
+    /* Above about the precision of the dtype, plain digits would look exact although they are not. */
     const double limit = part == STK_F64 ? 1e8 : part == STK_F32 ? 1e6 : stk_dtype_size(part) == 2 ? 1e3 : 1e2;
 
     if (extent->largest == 0)
@@ -149,13 +148,13 @@ static void fit_real(stki_real_column *column, stk_dtype dtype, const void *elem
         column->precision = column->least;
         column->right = column->exponent_digits + 2 + column->precision;
     }
-    if (extent.strange) { /* "nan", "inf" or "-inf" must fit, too */
+    if (extent.nonfinite) { /* "nan", "inf" or "-inf" must fit too */
         int least = (imaginary || extent.minus_infinity ? 4 : 3) - (column->right + 1);
         column->left = least > column->left ? least : column->left;
     }
 }
 
-static int write_strange(const stki_real_column *column, double x, char *out)
+static int write_nonfinite(const stki_real_column *column, double x, char *out)
 {
     const char *sign = !isnan(x) && x < 0 ? "-" : column->sign ? "+" : "";
     char text[8];
@@ -171,7 +170,7 @@ static int write_real(const stki_real_column *column, double x, char *out)
     int exponent = 0, behind, before;
 
     if (!isfinite(x))
-        return write_strange(column, x, out);
+        return write_nonfinite(column, x, out);
     behind = column->scientific
                  ? stki_number_scientific(column->dtype, x, column->precision, column->least, text, &exponent)
                  : stki_number_plain(column->dtype, x, column->precision, text);
@@ -183,7 +182,7 @@ static int write_real(const stki_real_column *column, double x, char *out)
                     "");
 }
 
-/* The j belongs to the digits, before the spaces that fill the column. */
+/* The j follows the digits, before the spaces that pad the column. */
 static int write_complex(const stki_column *column, const void *element, char *out)
 {
     int length = write_real(&column->real, real_at(column->dtype, element, 0, false), out), end;
@@ -196,7 +195,7 @@ static int write_complex(const stki_column *column, const void *element, char *o
     return length + 1;
 }
 
-/* ---- whole numbers ---- */
+/* ---- integers ---- */
 
 static int write_whole(stk_dtype dtype, const void *element, int width, char *out)
 {
@@ -224,7 +223,7 @@ static int widest_whole(stk_dtype dtype, const void *elements, int64_t count)
 
 /* ---- any dtype ---- */
 
-/* Fits the elements, `count` of them side by side in native byte order. `precision` may be 0. */
+/* Determines the column's format from `count` contiguous elements in native byte order. `precision` may be 0. */
 static void fit_column(stki_column *column, stk_dtype dtype, const void *elements, int64_t count, int precision,
                        bool suppress_small)
 {
@@ -245,7 +244,7 @@ static void fit_column(stki_column *column, stk_dtype dtype, const void *element
     }
 }
 
-/* Room for 2 * STKI_NUMBER_SIZE. Returns the length. */
+/* `out` has 2 * STKI_NUMBER_SIZE bytes. Returns the length. */
 static int write_column(const stki_column *column, const void *element, bool alone, char *out)
 {
     switch (stki_dtype_category(column->dtype)) {
@@ -291,22 +290,23 @@ static stk_status read_options(const stk_print_opts *given, stk_print_opts *out,
     return STK_OK;
 }
 
-/* ---- what is shown ---- */
+/* ---- printed elements ---- */
 
 struct shown {
     int ndim;
-    int64_t shape[STK_MAX_DIMS]; /* shown indices of each axis */
-    bool cut[STK_MAX_DIMS];      /* the axis has a gap in the middle */
+    int64_t shape[STK_MAX_DIMS]; /* number of printed indices of each axis */
+    bool cut[STK_MAX_DIMS];      /* the axis is abbreviated: it has a gap in the middle */
     int64_t count, bytes;
-    char *elements; /* side by side, native byte order */
+    char *elements; /* contiguous, native byte order */
 };
 
 static stk_status choose(struct shown *shown, const stk_tensor *tensor, const stk_print_opts *opts, stk_error *err)
 {
-    bool summary = stk_tensor_numel(tensor) > opts->threshold;
+    const int64_t numel = stk_tensor_numel(tensor);
+    const bool summary = numel > opts->threshold;
 
-    *shown = (struct shown){.ndim = tensor->ndim, .count = 1};
-    for (int i = 0; i < tensor->ndim; i++) {
+    *shown = (struct shown){.ndim = tensor->ndim, .count = numel > 0};
+    for (int i = 0; i < tensor->ndim && numel > 0; i++) {
         shown->cut[i] = summary && tensor->shape[i] > 2 * (int64_t)opts->edge_items;
         shown->shape[i] = shown->cut[i] ? 2 * opts->edge_items : tensor->shape[i];
         if (shown->shape[i] > MOST_SHOWN || (shown->count *= shown->shape[i]) > MOST_SHOWN)
@@ -317,7 +317,7 @@ static stk_status choose(struct shown *shown, const stk_tensor *tensor, const st
     return STK_OK;
 }
 
-/* Bytes from the first element of an axis to the one that is shown at `place`. */
+/* Bytes from the first element of an axis to the one printed at `place`. */
 static int64_t offset_of(const struct shown *shown, const stk_tensor *tensor, int axis, int64_t place)
 {
     bool at_end = shown->cut[axis] && place >= shown->shape[axis] / 2;
@@ -342,8 +342,8 @@ static void gather(struct shown *shown, const stk_tensor *tensor)
     }
 }
 
-static stk_status bring_together(struct shown *shown, const stk_tensor *tensor, const stk_print_opts *opts,
-                                 stk_error *err)
+static stk_status gather_elements(struct shown *shown, const stk_tensor *tensor, const stk_print_opts *opts,
+                                  stk_error *err)
 {
     stki_stage stage;
     stk_status status = choose(shown, tensor, opts, err);
@@ -370,9 +370,9 @@ struct layout {
     const stki_column *column;
     const stk_print_opts *opts;
     stki_text_build text;
-    int64_t element;      /* next one to write */
-    int64_t line_start;   /* where the current line of the text begins */
-    int separator_length; /* without the spaces at its end */
+    int64_t element;      /* index of the next one to write */
+    int64_t line_start;   /* offset of the current line in the text */
+    int separator_length; /* without trailing spaces */
 };
 
 static void end_line(struct layout *layout, int newlines)
@@ -385,7 +385,7 @@ static void end_line(struct layout *layout, int newlines)
     layout->line_start = text->length;
 }
 
-/* A word on the current line, or on the next one if it would reach beyond `width`. */
+/* Appends a word to the current line, or to a new one if it would exceed `width`. */
 static void put_word(struct layout *layout, const char *word, int length, int64_t width, int indent)
 {
     int64_t used = layout->text.length - layout->line_start;
@@ -417,8 +417,7 @@ static void put_row(struct layout *layout, int64_t width, int indent)
     }
 }
 
-/* Between the parts of an axis that is not the last: the separator without its spaces, and a line for each axis left.
- */
+/* Ends an item of an axis that is not the last: the separator without its spaces, and a newline per remaining axis. */
 static void end_part(struct layout *layout, int axes_left)
 {
     stki_put_bytes(&layout->text, layout->opts->separator, layout->separator_length);
@@ -478,7 +477,7 @@ stk_status stk_tensor_format(const stk_tensor *tensor, const stk_print_opts *opt
     stk_status status = stki_dtype_check(tensor->dtype, err);
 
     status = status != STK_OK ? status : read_options(opts, &effective, err);
-    status = status != STK_OK ? status : bring_together(&shown, tensor, &effective, err);
+    status = status != STK_OK ? status : gather_elements(&shown, tensor, &effective, err);
     if (status != STK_OK)
         return status;
     fit_column(&column, tensor->dtype, shown.elements, shown.count, effective.precision, effective.suppress_small);

@@ -1,10 +1,9 @@
 /* print_number.c: see print_number.h.
  *
- * The C library rounds decimal expansions correctly in both directions, so the fewest digits are found by trying: print
- * with n digits, read back, until the same number comes out. One case that misses: just below a power of two the
- * neighbours are closer than above it, so that the digits nearest to the power may be too far below while the next ones
- * up still belong to it.
- */
+ * The C library rounds correctly in both directions, so the shortest digits are found by trying: print with n digits
+ * and parse, until the result is the same number. One case needs more: just below a power of two, floats are closer
+ * together than above it, so the nearest n digits may be too far below the power although the next n digits above still
+ * round to it. */
 #include "print_number.h"
 #include "cast.h"
 #include <math.h>
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a text of digits is as a number of the dtype. */
+/* Parses a decimal as a number of the dtype. */
 static double read_back(stk_dtype dtype, const char *text)
 {
     stki_cast narrow, widen;
@@ -31,7 +30,7 @@ static double read_back(stk_dtype dtype, const char *text)
     return wide;
 }
 
-/* The digits of a printed number, without point and sign. */
+/* Copies the digits of a printed number, without point, sign and exponent. */
 static int digits_of(const char *text, char *out)
 {
     int count = 0;
@@ -51,7 +50,7 @@ static bool is_same(stk_dtype dtype, double x, const char *digits, int exponent)
     return read_back(dtype, text) == x;
 }
 
-/* The next number of as many digits. */
+/* Increments the last digit. */
 static void add_one(char *digits, int count, int *exponent)
 {
     for (int i = count - 1; i >= 0; i--) {
@@ -90,7 +89,8 @@ void stki_decimal_shortest(stk_dtype dtype, double x, stki_decimal *out)
         out->digits[--out->count] = '\0';
 }
 
-/* Puts `count` digits, of which `before` stand before the point, which may be below 0 or beyond count. */
+/* Writes `count` digits with the point after `before` of them, which may be negative or more than `count`. Returns the
+ * number of digits after the point. */
 static int lay_out(char *out, bool negative, const char *digits, int count, int before)
 {
     char *at = out;
@@ -109,7 +109,7 @@ static int lay_out(char *out, bool negative, const char *digits, int count, int 
     return behind;
 }
 
-/* Without the zeros at the end of what is behind the point. */
+/* Removes trailing zeros after the point. Returns the number of digits left there. */
 static int trim(char *out, int behind)
 {
     size_t length = strlen(out);

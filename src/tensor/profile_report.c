@@ -1,4 +1,4 @@
-/* profile_report.c: what accounting, profile and recording know, as tables for people and as JSON. */
+/* profile_report.c: memory accounting, profiles and recordings as tables and as JSON. */
 #include "allocate.h"
 #include "clock.h"
 #include "device_table.h"
@@ -35,7 +35,7 @@ static void add_memory(struct memory_rows *to, const char *device, const char *k
     };
 }
 
-/* Of a device that keeps a cache of freed memory. */
+/* For a device with a caching pool. */
 static void add_pool(struct memory_rows *to, const stk_device *device, const char *kind, stki_pool *pool)
 {
     stk_device_memory_stats of = {0};
@@ -97,7 +97,7 @@ void stk_memory_reset_peaks(void)
     stki_device_each(reset_peak, NULL);
 }
 
-/* A size at the right end of `width` characters. */
+/* A right-aligned size. */
 static void put_size_cell(stki_text_build *text, int width, int64_t bytes)
 {
     stki_text_build cell = {0};

@@ -1,6 +1,6 @@
-/* profile_scope.c: counting operations. Rows are static, one a place in the code; they join a list when first called
- * while somebody watches. Operations of one thread nest, so a thread knows its innermost scope and nothing is shared
- * but the counters. */
+/* profile_scope.c: counts operations. Rows are static, one per call site; a row is added to a list by the first call
+ * while profiling or recording is on. Scopes of one thread nest, so each thread keeps its innermost scope, and only the
+ * counters are shared. */
 #include "profile_scope.h"
 #include "allocate.h"
 #include "clock.h"
@@ -12,10 +12,10 @@
 _Atomic int stki_watching;
 
 static stki_mutex lock = {PTHREAD_MUTEX_INITIALIZER};
-static stki_profile_row *rows; /* guarded by lock; rows never leave */
+static stki_profile_row *rows; /* guarded by lock; rows are never removed */
 
 static _Thread_local stki_profile_scope *innermost;
-static _Thread_local int64_t thread_bytes; /* allocated by storages of this thread, ever, while watched */
+static _Thread_local int64_t thread_bytes; /* allocated by this thread for storages while profiling or recording */
 
 static void list_row(stki_profile_row *row)
 {
@@ -125,7 +125,7 @@ static int compare_names(const void *a, const void *b)
     return by_name(a, b);
 }
 
-/* Several places may bear one name: their counts are one row. */
+/* Call sites with the same name share one row of the result. */
 static int add_row(stk_profile_row *out, int count, int max, const stki_profile_row *row)
 {
     stk_profile_row *at = out;

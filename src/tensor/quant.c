@@ -1,4 +1,5 @@
-/* quant.c: the parameters of quantised tensors: made once, laid out for the rows, counted, never changed. */
+/* quant.c: the parameters of quantized tensors: immutable, reference-counted, and stored as one array per parameter, so
+ * that the row functions load vectors of them. */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -66,7 +67,7 @@ static stk_status check_pair(stk_qdtype qdtype, int64_t index, double scale, int
     return STK_OK;
 }
 
-/* The arrays of a stk_quant lie behind it in one block, each at a cache line. */
+/* The arrays of a stk_quant follow it in the same block, each aligned to a cache line. */
 struct arrays {
     double *scale, *zero_double, *low, *high;
     int64_t *zero_points;

@@ -1,17 +1,16 @@
-/* quant_body.h: the rows of quantizing as text, compiled once for each instruction set. The including file gives,
- * besides the names of its vector_*.h:
+/* quant_body.h: quantization and dequantization of rows, included once per instruction set. The including file defines,
+ * in addition to the names of its vector_*.h:
  *
- *     load_integers(from, src, first, valid)   WIDTH elements from `first` on as i32; those behind `valid` are any
- * value and are read only without STKI_MASKED HOLDS                                    whether there are registers for
- * the pairs of a whole unit
+ *     load_integers(from, src, first, valid)   WIDTH elements from `first` on as i32. Those after `valid` may have any
+ *                                              value and are read only without STKI_MASKED
+ *     HOLDS                                    whether there are enough registers for the pairs of a whole unit
  *
- * The unit of work is a unit of the destination. A run begins with a part of a unit up to the next boundary, continues
- * with whole units, and ends with a part of one; parts go through the same code, under masks or by way of a small
- * buffer.
+ * The unit of work is a unit of the destination. A row starts with a partial unit up to the next boundary, continues
+ * with whole units and ends with a partial one. Partial units use the same code, with masks or through a small buffer.
  */
 #include <string.h>
 
-/* Position of the next vector in the arrays of pairs. */
+/* The position in the arrays of pairs. Their elements repeat after `period`. */
 struct phase {
     int64_t at, advance, period;
 };
@@ -149,7 +148,7 @@ INLINE void quantize(stk_qdtype to, enum pairs pairs, const stki_quant_lane *lan
         quantize_some(to, at_edges, lane, &q, dst + i * size, src + 4 * i, n - i);
 }
 
-/* ---- and back ---- */
+/* ---- from integers ---- */
 
 enum product {
     IN_FLOAT, /* one pair, or f32 scales */
@@ -163,7 +162,7 @@ struct dequantizer {
     struct phase phase;
 };
 
-/* Differences of 8-bit numbers are exact in f32; those of i32 are not. */
+/* One vector. Differences of 8-bit integers are exact in f32, so only those of i32 need f64. */
 INLINE vf dequantized(stk_qdtype from, enum product product, bool pattern, const stki_quant_lane *lane,
                       struct dequantizer *d, const char *src, int64_t first, int64_t valid)
 {

@@ -1,10 +1,9 @@
-/* quant_calibrate.c: parameters of quantization from a range, and ranges from samples: from the smallest and largest
- * element, per tensor and per channel, from the mean squared error, or from percentiles, exact and by histogram.
+/* quant_calibrate.c: quantization parameters from a range, and ranges from samples: by minimum and maximum, per tensor
+ * and per channel, by mean squared error, or by percentiles, exact or from a histogram.
  *
- * Exact percentiles need single elements of the sorted samples, but nothing is sorted: an element's bits become a key
- * of 64 bits that orders like the number, and each pass counts 16 more of its bits among the elements that agree with
- * what is known already. Four passes find any place in the order with half a megabyte of counters, whatever the size.
- */
+ * Exact percentiles are found by a radix selection, without sorting: the bits of an element become a 64-bit key with
+ * the order of the numbers, and each pass counts the next 16 bits among the elements that match the bits found so far.
+ * Four passes find any rank with half a megabyte of counters, whatever the number of samples. */
 #include "allocate.h"
 #include "cast.h"
 #include "dtype.h"
@@ -22,7 +21,7 @@ enum { STKI_SAMPLES_BLOCK = 512 };
 
 typedef struct stki_samples {
     stki_stage stage;
-    stki_strided plan; /* the tensor, and the channel's index */
+    stki_strided plan; /* operands: the tensor, and the index of the channel */
     stki_cast cast;
     int64_t element_bytes, count, channels;
 } stki_samples;
@@ -30,11 +29,8 @@ typedef struct stki_samples {
 /* `n` elements; element i belongs to channel `channel` + i * `channel_step`. */
 typedef void (*stki_samples_fn)(void *context, const double *values, int64_t n, int64_t channel, int64_t channel_step);
 
-/* Smallest and largest of each channel. STK_E_BAD_VALUE: infinite or NaN. */
-struct stki_qrange;
-
-/* Channels along `axis`, or one for all (STK_QUANT_PER_TENSOR). STK_E_BAD_DTYPE: not real. STK_E_BAD_DIM: no such axis.
- * STK_E_EMPTY_REDUCE: no element. */
+/* Channels along `axis`, or a single one (STK_QUANT_PER_TENSOR). STK_E_BAD_DTYPE: not floating-point. STK_E_BAD_DIM: no
+ * such axis. STK_E_EMPTY_REDUCE: no element. */
 static stk_status begin_samples(stki_samples *samples, const stk_tensor *tensor, int axis, stk_error *err)
 {
     int64_t channel_strides[STK_MAX_DIMS] = {0};
@@ -70,7 +66,7 @@ static void each_sample(const stki_samples *samples, stki_samples_fn visit, void
     const stki_strided *plan = &samples->plan;
     const int64_t n = plan->shape[plan->ndim - 1], step = plan->strides[0][plan->ndim - 1],
                   channel_step = plan->strides[1][plan->ndim - 1];
-    static const char channels[1]; /* only distances from it are used */
+    static const char channels[1]; /* a base address: the offset from it is the channel; never read */
     double values[STKI_SAMPLES_BLOCK];
     stki_float_control control;
     stki_walk walk;
@@ -91,7 +87,7 @@ static void each_sample(const stki_samples *samples, stki_samples_fn visit, void
 
 struct range_pass {
     stki_qrange *ranges;
-    int64_t strange; /* elements that are infinite or NaN */
+    int64_t nonfinite; /* number of elements that are infinite or NaN */
 };
 
 static void widen(void *context, const double *values, int64_t n, int64_t channel, int64_t channel_step)
@@ -101,7 +97,7 @@ static void widen(void *context, const double *values, int64_t n, int64_t channe
     for (int64_t i = 0; i < n; i++) {
         stki_qrange *range = &pass->ranges[channel + i * channel_step];
         double x = values[i];
-        pass->strange += !isfinite(x);
+        pass->nonfinite += !isfinite(x);
         range->low = x < range->low ? x : range->low;
         range->high = x > range->high ? x : range->high;
     }
@@ -114,13 +110,13 @@ static stk_status range_of_samples(const stki_samples *samples, stki_qrange *ran
     for (int64_t i = 0; i < samples->channels; i++)
         ranges[i] = (stki_qrange){.low = INFINITY, .high = -INFINITY};
     each_sample(samples, widen, &pass);
-    if (pass.strange > 0)
+    if (pass.nonfinite > 0)
         return stki_fail(err, STK_E_BAD_VALUE, "calibration: %" PRId64 " of %" PRId64 " samples are infinite or NaN",
-                         pass.strange, samples->count);
+                         pass.nonfinite, samples->count);
     return STK_OK;
 }
 
-/* ---- a range becomes a scale and a zero point ---- */
+/* ---- scale and zero point of a range ---- */
 
 void stki_quant_parameters(stk_qdtype qdtype, stk_qscheme scheme, stki_qrange range, double *scale, int64_t *zero_point)
 {
@@ -169,7 +165,7 @@ stk_status stki_quant_from_ranges(stk_qdtype qdtype, stk_qscheme scheme, int axi
     return status;
 }
 
-/* ---- smallest and largest ---- */
+/* ---- minimum and maximum ---- */
 
 static stk_status minmax(const stk_tensor *tensor, int axis, stk_qdtype qdtype, stk_qscheme scheme, stk_quant **out,
                          stk_error *err)
@@ -235,7 +231,7 @@ static void add_errors(void *context, const double *values, int64_t n, int64_t c
     pass->sum += sum;
 }
 
-/* The best of `steps` ranges, all inside `whole`. */
+/* The parameters with the smallest error among `steps` ranges: fractions of `whole`. */
 static stk_status search(const stki_samples *samples, stk_qdtype qdtype, stk_qscheme scheme, int64_t steps,
                          stki_qrange whole, stk_quant **out, double *error, stk_error *err)
 {
@@ -317,7 +313,7 @@ static double value_of(uint64_t key)
 
 struct digit_pass {
     int64_t *counts;
-    uint64_t known; /* upper bits of the key that is looked for, all above `shift` + DIGIT_BITS */
+    uint64_t known; /* the bits of the key above `shift` + DIGIT_BITS, already found */
     int shift;
 };
 
@@ -408,7 +404,7 @@ static void count_bins(void *context, const double *values, int64_t n, int64_t c
     }
 }
 
-/* Where the running count passes its share of all, linear inside that bin. */
+/* The value at a percentile of the histogram, interpolated linearly within its bin. */
 static double read_off(const struct bin_pass *pass, double percent, int64_t total, double high)
 {
     double goal = percent / 100 * (double)total;
@@ -428,7 +424,7 @@ static stk_status histogram_range(const stki_samples *samples, int64_t bins, con
 {
     struct bin_pass pass = {.bins = bins, .low = whole.low, .width = (whole.high - whole.low) / (double)bins};
 
-    if (!(pass.width > 0)) { /* all equal, or so close that a bin has no width */
+    if (!(pass.width > 0)) { /* all equal, or too close together for the number of bins */
         *range = whole;
         return STK_OK;
     }

@@ -1,10 +1,10 @@
-/* quant_ref.c: the rows of quantising in plain C: the definition that the vector files are tested against, and what
- * runs where there is none of those. */
+/* quant_ref.c: quantization of rows in plain C: the reference for the vectorized versions, and the implementation where
+ * there are none. */
 #include "quant_internal.h"
 #include <math.h>
 #include <string.h>
 
-/* Before zero point and clamp; NaN counts as 0. */
+/* NaN counts as 0. */
 static inline float rounded(float x, float inverse)
 {
     float y = x * inverse;
@@ -17,7 +17,7 @@ static inline float clamped(float q, float low, float high)
     return q < low ? low : q > high ? high : q;
 }
 
-/* 2^31 - 1 is no f32, so the upper limit is met before the conversion. */
+/* 2^31 - 1 is not representable in f32, so the upper limit is compared before the conversion. */
 static inline int32_t to_i32(float q)
 {
     return q >= 0x1p31f ? INT32_MAX : q < -0x1p31f ? INT32_MIN : (int32_t)q;
@@ -46,8 +46,8 @@ QUANTIZE(i8, int8_t, clamped(q, -128, 127))
 QUANTIZE(u8, uint8_t, clamped(q, 0, 255))
 QUANTIZE(i32, int32_t, to_i32(q))
 
-/* One pair: the difference is rounded to f32 once (that matters for i32 only) and multiplied. A pair for each channel:
- * all in double, rounded once at the end. */
+/* With one pair, the difference is rounded to f32 (which matters only for i32) and multiplied. With one pair per
+ * channel, everything is computed in double and rounded once at the end. Both as in torch. */
 #define DEQUANTIZE(name, type)                                                                                         \
     static void dequantize_##name(const stki_quant_lane *lane, void *dst, const void *src, int64_t n, int64_t channel) \
     {                                                                                                                  \

@@ -1,7 +1,6 @@
-/* quant_run.c: whole tensors through the rows of quantising. The channel is a third operand of the walk: an index into
- * the parameters that moves along one axis and stands still along the others. Rows whose elements are adjacent go to a
- * kernel as they are, others in blocks by way of buffers.
- */
+/* quant_run.c: quantization of whole tensors, row by row. The channel is a third operand of the iteration: an index
+ * into the parameters, with a stride along one axis only. Contiguous rows are passed to a kernel in place, others in
+ * blocks through buffers. */
 #include "cast.h"
 #include "float_control.h"
 #include "quant_internal.h"
@@ -18,7 +17,7 @@ struct pass {
     stki_cast gather, scatter;
 };
 
-/* `channel` belongs to the first element; the lane's period says how it goes on. */
+/* `channel` is that of the first element; if the lane has a period, the channels repeat along the row. */
 static void run_blocks(const struct pass *pass, char *dst, int64_t dst_step, const char *src, int64_t src_step,
                        int64_t n, int64_t channel)
 {
@@ -43,7 +42,7 @@ static void run_blocks(const struct pass *pass, char *dst, int64_t dst_step, con
 static void run_row(const struct pass *pass, char *dst, int64_t dst_step, const char *src, int64_t src_step, int64_t n,
                     int64_t channel, int64_t channel_step)
 {
-    if (channel_step < 0) { /* the walk turned the axis round; the rows count upwards */
+    if (channel_step < 0) { /* the plan reversed the axis, but kernels need ascending channels */
         dst += (n - 1) * dst_step;
         src += (n - 1) * src_step;
         channel -= n - 1;
@@ -56,7 +55,7 @@ static void run_row(const struct pass *pass, char *dst, int64_t dst_step, const 
         run_blocks(pass, dst, dst_step, src, src_step, n, channel);
 }
 
-/* Channels along the row, and rows that follow on from each other: one long row in which the channels repeat. */
+/* Merges contiguous rows with channels along them into one long row in which the channels repeat. */
 static void join_rows(stki_strided *plan)
 {
     int last = plan->ndim - 1;
@@ -101,39 +100,39 @@ static void run_all(struct pass *pass, const stk_quant *quant, const stk_tensor 
         stki_store_fence();
 }
 
-/* ---- proving the short way ---- */
+/* ---- proof for the f32 kernel ---- */
 
-/* Does it give the same for all 256 integers of every channel? */
-static bool short_way_holds(const stk_quant *quant, stki_quant_fn run)
+/* Whether dequantization in f32 with a split scale gives the defined results for all 256 integers of every channel. */
+static bool f32_is_exact(const stk_quant *quant, stki_quant_fn run)
 {
-    stki_quant_lane direct = quant->lane, shorter = quant->lane;
+    stki_quant_lane defined = quant->lane, fast = quant->lane;
     float expected[256], found[256];
     uint8_t all[256];
 
-    shorter.proven = true;
+    fast.proven = true;
     for (int i = 0; i < 256; i++)
         all[i] = (uint8_t)i;
     for (int64_t channel = 0; channel < quant->count; channel++) {
-        run(&direct, expected, all, 256, channel);
-        run(&shorter, found, all, 256, channel);
+        run(&defined, expected, all, 256, channel);
+        run(&fast, found, all, 256, channel);
         if (memcmp(expected, found, sizeof found) != 0)
             return false;
     }
     return true;
 }
 
-/* Looked into once for a set of parameters, and only when there are so many elements that it pays. */
+/* Computed once per set of parameters, when there are enough elements for it to pay off. */
 static bool proven(const stk_quant *quant, stki_quant_fn run, int64_t elements)
 {
     enum { WORTH = 16 * 256 };
-    stki_counter *proof = (stki_counter *)(uintptr_t)&quant->proof; /* the one thing that changes after create */
+    stki_counter *proof = (stki_counter *)(uintptr_t)&quant->proof; /* the only member that changes after create */
 
     if (!quant->lane.per_channel || quant->lane.exact || quant->qdtype == STK_QINT32)
         return false;
     if (stki_counted(proof) == STKI_PROOF_NONE) {
         if (elements / WORTH < quant->count)
             return false;
-        stki_count_set(proof, short_way_holds(quant, run) ? STKI_PROOF_HOLDS : STKI_PROOF_FAILS);
+        stki_count_set(proof, f32_is_exact(quant, run) ? STKI_PROOF_HOLDS : STKI_PROOF_FAILS);
     }
     return stki_counted(proof) == STKI_PROOF_HOLDS;
 }

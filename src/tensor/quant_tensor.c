@@ -1,4 +1,4 @@
-/* quant_tensor.c: quantised tensors and the public calls that make them: checks, memory, then one run. */
+/* quant_tensor.c: quantized tensors and their public functions: checks, allocation, then one run. */
 #include "device_kernels.h"
 #include "device_table.h"
 #include "error.h"
@@ -21,7 +21,6 @@ static stk_status check_dtype(const stk_tensor *tensor, stk_dtype expected, cons
     return STK_OK;
 }
 
-/* Do the parameters go with this shape? */
 static stk_status check_channels(const stk_tensor *tensor, const stk_quant *quant, stk_error *err)
 {
     if (quant->axis < 0)
@@ -59,7 +58,7 @@ static stk_status check_target(const stk_tensor *out, const stk_tensor *in, stk_
 
 typedef void (*run_fn)(const stk_quant *quant, const stk_tensor *dst, const stk_tensor *src, enum stki_isa isa);
 
-/* By the device's own kernel. STK_E_UNSUPPORTED: it has none. */
+/* Runs the device's own kernel. STK_E_UNSUPPORTED: it has none. */
 static stk_status run_on_device(run_fn run, const stk_quant *quant, const stk_tensor *dst, const stk_tensor *src,
                                 stk_error *err)
 {
@@ -96,7 +95,7 @@ static stk_status run_anywhere(run_fn run, const stk_quant *quant, const stk_ten
     return status;
 }
 
-/* Into fresh memory: the source's strides, in units of the new elements, where it covers a block exactly once. */
+/* Runs into a new tensor, which has the layout of the source if that is dense, else row-major. */
 static stk_status run_fresh(run_fn run, const stk_quant *quant, stk_dtype dtype, const stk_tensor *src, stk_tensor *out,
                             stk_error *err)
 {

@@ -1,13 +1,12 @@
-/* random.c: uniform and normal random numbers. Element n takes its words from the Philox block n / k (k elements a
- * block), so that it depends on nothing but seed, n and dtype. Only additions, multiplications, divisions and square
- * roots are used on the way, which IEEE 754 fixes to the last bit; so a logarithm of our own.
+/* random.c: uniform and normal random numbers. Element n is computed from Philox block n / k (k elements per block), so
+ * that it depends only on seed, n and dtype. The computation uses only additions, multiplications, divisions and square
+ * roots, whose results IEEE 754 defines exactly; that is why there is a logarithm here.
  *
- *   f64             two words: 53 bits      counter (stream, n / 2)
- *   all other reals one word: 32 bits       counter (stream, n / 4)
+ *   f64               two words: 53 bits      counter (stream, n / 2)
+ *   all other floats  one word: 32 bits       counter (stream, n / 4)
  *
- * Uniform: as many bits as the dtype has in [1/2, 1), times their unit, so that 1 is never reached by rounding. Normal:
- * the inverse of the normal distribution at the middle of the bits' interval, then cast.
- */
+ * Uniform: as many random bits as the precision of the dtype, scaled to [0, 1), so that rounding never gives 1. Normal:
+ * the quantile function of the normal distribution at the middle of the bits' interval, then cast. */
 #include "dtype.h"
 #include "error.h"
 #include "philox.h"
@@ -23,8 +22,8 @@ static const uint64_t uniform_stream = UINT64_C(0x73746b2e72616e64), normal_stre
 
 /* ---- the normal distribution ---- */
 
-/* ln x for x in (0, 1): ln(m 2^e) with m in [sqrt(1/2), sqrt(2)), by the series of atanh, which ends when its terms do.
- */
+/* ln x for x in (0, 1): ln(m 2^e) with m in [sqrt(1/2), sqrt(2)), where ln m = 2 atanh((m - 1) / (m + 1)) is computed by
+ * 15 terms of the series of atanh. */
 static double natural_log(double x)
 {
     int exponent;
@@ -53,7 +52,8 @@ static double polynomial(double x, const double *from_highest, int count)
     return sum;
 }
 
-/* The quantile of the normal distribution, Wichura's algorithm AS 241 (PPND16): about 1 part in 10^16. p in (0, 1). */
+/* The quantile of the normal distribution by Wichura's algorithm AS 241 (PPND16), with a relative error of about 1e-16.
+ * p must be in (0, 1). */
 static double normal_quantile(double p)
 {
     static const double central_a[] = {2509.0809287301226727, 33430.575583588128105, 67265.770927008700853,
@@ -93,11 +93,11 @@ static double normal_quantile(double p)
 struct generator {
     uint64_t seed, stream;
     bool normal;
-    int bits;  /* of the uniform number: the precision of the dtype */
-    int words; /* of the block that one element takes: 1 or 2 */
+    int bits;  /* of a uniform number: the precision of the dtype */
+    int words; /* per element: 1 or 2 */
 };
 
-/* Bits that a dtype can tell apart in [1/2, 1). */
+/* Significand bits of the dtype, including the implicit one. */
 static int precision(stk_dtype dtype)
 {
     switch (dtype) {
@@ -132,7 +132,7 @@ static double draw(const struct generator *generator, const stki_philox *block, 
     return normal_quantile(((double)word + 0.5) * 0x1p-32);
 }
 
-/* Elements [first, first + count); first is a multiple of 4, so that each block of words is begun at its first. */
+/* Elements [first, first + count). `first` is a multiple of 4, so that it is the first element of a Philox block. */
 static void draw_block(const void *context, int64_t first, int64_t count, void *out)
 {
     const struct generator *generator = context;

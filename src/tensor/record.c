@@ -1,5 +1,5 @@
-/* record.c: see record.h. One list of records under one lock; a storage points to its record and is the only way to it,
- * so that a storage that ends while the recording stops finds either its record or none. */
+/* record.c: see record.h. One list of records, guarded by one lock. A record is reached only through its storage's
+ * pointer, so a storage that is destroyed while recording stops finds either its record or NULL. */
 #include "record.h"
 #include "allocate.h"
 #include "clock.h"
@@ -38,13 +38,13 @@ const char *stki_record_tag(void)
 
 /* ---- records ---- */
 
-/* All with the lock held. */
+/* Lock held. */
 
 static void forget(stki_record *record)
 {
     *(record->before ? &record->before->next : &oldest) = record->next;
     *(record->next ? &record->next->before : &newest) = record->before;
-    /* Pairs with the acquire in stki_record_storage_end: whoever sees that there is no record any more may free. */
+    /* Pairs with the acquire in stki_record_storage_end: a thread that reads NULL may free the storage. */
     atomic_store_explicit(&record->storage->record, NULL, memory_order_release);
     while (record->holders) {
         stki_holder *next = record->holders->next;

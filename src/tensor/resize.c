@@ -1,7 +1,7 @@
-/* resize.c: a resizer's life and the walk over an image. Rows go through a small ring between the passes: as many are
- * made by the horizontal pass as the next output row needs, so that they are still in the first-level cache when the
- * vertical pass reads them. With the vertical pass first, four of its rows at a time go through the other.
- */
+/* resize.c: creates resizers and runs both passes over an image. Between the passes, rows are in a small ring: the
+ * horizontal pass computes only the rows that the next output row needs, so that they are still in the L1 cache when
+ * the vertical pass reads them. If the vertical pass is first, its rows are passed to the horizontal pass four at a
+ * time. */
 #include "resize.h"
 #include "allocate.h"
 #include "checked.h"
@@ -15,7 +15,7 @@ static const stki_resize_kernels *kernels_of(enum stki_isa isa)
 {
     switch (isa) {
 #if defined(__x86_64__)
-    case STKI_ISA_AVX512: /* the byte products are worth it; a processor without them takes the AVX2 kernels */
+    case STKI_ISA_AVX512: /* only byte products (VNNI) make these faster than the AVX2 kernels */
         return stki_native_vnni() ? &stki_resize_vnni : &stki_resize_avx2;
     case STKI_ISA_AVX2:
         return &stki_resize_avx2;
@@ -98,13 +98,13 @@ stk_status stki_resize_check(const stki_resize_job *job, stk_error *err)
     return STK_OK;
 }
 
-/* Room for `pixels`, and what kernels write behind them: whole vectors. */
+/* The size of a row of `pixels`: kernels write whole vectors, so there must be room after it. */
 static int64_t row_room(const stki_resizer *resizer, int64_t pixels)
 {
     return (pixels * resizer->channels + 127) / 64 * 64;
 }
 
-/* The ring: the rows of one window and those that the horizontal pass makes beyond it. */
+/* Allocates the ring: the rows of one window, and those that the horizontal pass computes beyond it. */
 static stk_status make_rows(stki_resizer *resizer, stk_error *err)
 {
     const stki_resize_axis *y = &resizer->y;
@@ -216,8 +216,8 @@ static void make_ring_rows(stki_resizer *resizer)
     resizer->done = done + STKI_RESIZE_ROWS;
 }
 
-/* The window of output row i: rows of the ring, or of the input. Behind it any row: its coefficients are zeros. Returns
- * how many. */
+/* Points resizer->rows at the window of output row i, in the ring or the input, padded to a multiple of
+ * STKI_RESIZE_TAPS with rows whose coefficients are 0. Returns the number of rows. */
 static int64_t point_at_rows(const stki_resizer *resizer, int64_t i, bool ring)
 {
     const stki_resize_axis *y = &resizer->y;
@@ -232,7 +232,6 @@ static int64_t point_at_rows(const stki_resizer *resizer, int64_t i, bool ring)
     return taps;
 }
 
-/* Output rows from resizer->next on. */
 static void run_vertical_first(const stki_resizer *resizer, uint8_t *out, int64_t out_row, int64_t count)
 {
     const stki_resize_axis *x = &resizer->x, *y = &resizer->y;

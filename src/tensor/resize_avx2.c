@@ -1,11 +1,9 @@
-/* resize_avx2.c: both passes with products of 16-bit numbers, added in pairs. A coefficient is cut into its low 12 bits
- * and the rest, which both fit 16 bits; the two sums are put together at the end, so that nothing is lost.
+/* resize_avx2.c: both passes with products of 16-bit integers, added in pairs (madd). A coefficient is split into its
+ * low 12 bits and the rest, which both fit in 16 bits; the two sums are combined at the end, so the result is exact.
  *
- * Horizontal: one output pixel at a time, one channel a lane (three or four channels), four inputs a step, two rows
- * side by side in the halves of a register, four rows for each look at the coefficients (one channel:
- * resize_gray_avx2.c; two are left to the plain loops). Vertical: 32 bytes at a time,
- * two rows a step.
- */
+ * Horizontal: one output pixel at a time with one channel per lane (three or four channels) and four inputs per step.
+ * The halves of a register hold two rows, and each coefficient is loaded once for four rows. One channel is in
+ * resize_gray_avx2.c, two channels use the plain loops. Vertical: 32 bytes at a time, two rows per step. */
 #include "resize_internal.h"
 #include <immintrin.h>
 #include <string.h>
@@ -14,7 +12,7 @@
 
 enum { LOW_BITS = 12, LOW_MASK = (1 << LOW_BITS) - 1, BYTES = 32, QUARTER = 16, MOST_TAPS = 256 };
 
-/* Two coefficients, as two 16-bit numbers each. */
+/* Two coefficients, each split into two 16-bit integers. */
 typedef struct pair {
     int32_t high, low;
 } pair;
@@ -50,7 +48,7 @@ INLINE __m256i load_rows(const uint8_t *a, const uint8_t *b)
                                    _mm_loadu_si128((const __m128i *)(const void *)b), 1);
 }
 
-/* Where in 16 bytes the inputs `t` and `t + 1` of each channel are, as 16-bit numbers. */
+/* The shuffle that selects inputs `t` and `t + 1` of each channel from 16 bytes, as 16-bit integers. */
 INLINE __m256i pick(int channels, int t)
 {
     char at[QUARTER];
@@ -63,13 +61,13 @@ INLINE __m256i pick(int channels, int t)
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)at));
 }
 
-/* Every pixel takes as many pairs of inputs as the widest window needs; behind a window coefficients are zeros. */
+/* Every pixel uses the number of pairs of the widest window; coefficients after a narrower window are 0. */
 static int64_t pairs_of(const stki_resize_axis *x)
 {
     return (x->most + 1) / 2;
 }
 
-/* How many output pixels, from the first on, read whole steps of 16 bytes inside the row. */
+/* The number of output pixels, from the first on, for which whole steps of 16 bytes are inside the row. */
 static int64_t pixels_inside(const stki_resizer *resizer)
 {
     const stki_resize_axis *x = &resizer->x;
@@ -104,7 +102,7 @@ static stk_status prepare(stki_resizer *resizer, bool *usable, stk_error *err)
     return STK_OK;
 }
 
-/* Four bytes: of three channels the last is overwritten by the next pixel, or lies behind the row. */
+/* Stores four bytes. With three channels, the fourth is overwritten by the next pixel, or is after the row. */
 INLINE void store_pixel(uint8_t *out, __m128i bytes)
 {
     const int32_t word = _mm_cvtsi128_si32(bytes);
@@ -172,7 +170,7 @@ static void pixels(const stki_resizer *resizer, const uint8_t *const *in, uint8_
         pixels_of_channels(resizer, in, out, from, to, origin, 4);
 }
 
-/* The last pixels, whose steps reach beyond the row: from a copy of its end, with room behind. */
+/* The last pixels, whose steps exceed the row: from a zero-padded copy of the row's end. */
 static void last_pixels(const stki_resizer *resizer, const uint8_t *const *in, uint8_t *const *out)
 {
     enum { ROOM = 512 };
@@ -209,7 +207,7 @@ static void horizontal(const stki_resizer *resizer, const uint8_t *const *in, ui
 
 /* ---- vertical ---- */
 
-/* Unpacking leaves in each half of a register what packing brings back to its place. */
+/* Unpacking and packing both work within the halves of a register, so the order of the bytes is restored. */
 INLINE void column_block(uint8_t *out, const uint8_t *const *rows, const pair *k, int64_t taps, int64_t at)
 {
     const __m256i zero = _mm256_setzero_si256();
@@ -248,7 +246,7 @@ static void vertical(uint8_t *out, const uint8_t *const *rows, const int32_t *k,
         else
             column_block(out, rows, pairs, taps, at);
     if (at < n)
-        column_block(out, rows, pairs, taps, n - BYTES); /* some of it a second time */
+        column_block(out, rows, pairs, taps, n - BYTES); /* overlaps the previous block */
 }
 
 const stki_resize_kernels stki_resize_avx2 = {

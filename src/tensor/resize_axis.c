@@ -1,8 +1,7 @@
-/* resize_axis.c: the filters, and the coefficients of one direction. Each output pixel looks at the inputs whose
- * centres lie within the filter's reach of its own centre; when the image shrinks the reach grows by the ratio. All of
- * it is computed in double, in exactly the order of operations that makes the result the same as Pillow's, and rounded
- * to fixed point at the end.
- */
+/* resize_axis.c: the filters, and the coefficients along one axis. The window of an output pixel is the inputs whose
+ * centers are within the filter's reach of its own center; when the image shrinks, the reach grows by the ratio. All is
+ * computed in double, with the same order of operations as Pillow so that the results are the same, and rounded to
+ * fixed point at the end. */
 #include "allocate.h"
 #include "error.h"
 #include "resize_internal.h"
@@ -28,7 +27,7 @@ static double weigh_hamming(double x)
     if (x >= 1)
         return 0;
     x *= M_PI;
-    return sin(x) / x * ((double)0.54f + (double)0.46f * cos(x)); /* the constants of single precision, as there */
+    return sin(x) / x * ((double)0.54f + (double)0.46f * cos(x)); /* single-precision constants, as in Pillow */
 }
 
 static double weigh_bicubic(double x)
@@ -59,7 +58,7 @@ static double weigh_lanczos(double x)
 const char *const stki_filter_words[] = {"nearest", "box", "bilinear", "hamming", "bicubic", "lanczos", NULL};
 
 static const struct filter {
-    double reach; /* in input pixels when nothing shrinks */
+    double reach; /* in input pixels, if the image does not shrink */
     double (*weigh)(double x);
 } filters[STKI_FILTERS] = {
     [STKI_FILTER_NEAREST] = {0, NULL},
@@ -76,7 +75,7 @@ stk_status stki_resize_grow(stki_resize_memory *memory, int64_t bytes, stk_error
 
     if (bytes <= memory->capacity)
         return STK_OK;
-    bytes += bytes / 2; /* boxes of many sizes come: few steps until the largest */
+    bytes += bytes / 2; /* random crops have many sizes: few reallocations until the largest */
     data = stki_block_alloc(NULL, bytes, 64);
     if (!data)
         return stki_fail_memory(err, bytes, "resizing");
@@ -92,13 +91,13 @@ void stki_resize_axis_fini(stki_resize_axis *axis)
     *axis = (stki_resize_axis){0};
 }
 
-/* Output i is input low + i. */
+/* Whether output i is input low + i. */
 static bool is_shift(const stki_resize_line *line)
 {
     return line->low == floorf(line->low) && (double)line->high - (double)line->low == (double)line->whole;
 }
 
-/* Input pixels to one output pixel. */
+/* Input pixels per output pixel. */
 static double scale_of(const stki_resize_line *line)
 {
     return (double)(line->high - line->low) / (double)line->whole;
@@ -164,7 +163,7 @@ static void compute(stki_resize_axis *axis)
     }
 }
 
-/* Positions are summed up rather than multiplied: so are the ones whose pixels are to be met. */
+/* Positions are accumulated instead of multiplied, as in Pillow, so that rounding selects the same pixels. */
 static void compute_nearest(stki_resize_axis *axis)
 {
     const stki_resize_line *line = &axis->line;
@@ -182,8 +181,8 @@ static void compute_nearest(stki_resize_axis *axis)
     axis->most = 1;
 }
 
-/* Counts inputs from the first one that is looked at. Windows move one way only. */
-static void settle_support(stki_resize_axis *axis)
+/* Makes `first` relative to the first input used. `first` is ascending, so the support ends with the last window. */
+static void set_support(stki_resize_axis *axis)
 {
     const int64_t last = axis->out - 1, first = axis->first[0];
 
@@ -242,7 +241,7 @@ stk_status stki_resize_axis_set(stki_resize_axis *axis, const stki_resize_line *
         compute_nearest(axis);
     else
         compute(axis);
-    settle_support(axis);
+    set_support(axis);
     axis->known = true;
     return STK_OK;
 }

@@ -1,7 +1,6 @@
-/* resize_gray_avx2.c: the horizontal pass of images of one channel: eight inputs a step in one half of a register, two
- * rows side by side. Coefficients are cut as in resize_avx2.c; a table holds eight of their upper and eight of their
- * lower parts for each step. The sums of four pixels and four rows are put together at once.
- */
+/* resize_gray_avx2.c: the horizontal pass for one channel: eight inputs per step in each half of a register, with two
+ * rows in the halves. Coefficients are split as in resize_avx2.c; the table has eight upper and eight lower parts per
+ * step. The sums of four pixels and four rows are reduced together. */
 #include "resize_internal.h"
 #include <immintrin.h>
 #include <string.h>
@@ -14,7 +13,8 @@ typedef struct eight {
     int16_t high[STEP], low[STEP];
 } eight;
 
-/* Output pixels, from the first on, that read whole steps inside the row; in fours, so that none is done by halves. */
+/* The number of output pixels, from the first on, for which whole steps are inside the row; a multiple of PIXELS unless
+ * these are all. */
 static int64_t pixels_inside(const stki_resizer *resizer, int64_t steps)
 {
     const stki_resize_axis *x = &resizer->x;
@@ -58,7 +58,7 @@ INLINE __m256i both_halves(const int16_t *words)
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)words));
 }
 
-/* One pixel of two rows: four parts of its sum in each half. */
+/* One pixel of two rows: four partial sums in each half. */
 INLINE __m256i parts_of(const uint8_t *a, const uint8_t *b, const eight *k, int64_t steps)
 {
     __m256i high = _mm256_setzero_si256(), low = high;
@@ -73,7 +73,7 @@ INLINE __m256i parts_of(const uint8_t *a, const uint8_t *b, const eight *k, int6
     return _mm256_add_epi32(_mm256_slli_epi32(high, LOW_BITS), low);
 }
 
-/* Rows 0, 2 | 1, 3 of one pixel, in two parts each. */
+/* One pixel of rows 0, 2 | 1, 3: two partial sums each. */
 INLINE __m256i halves_of(const uint8_t *const *in, int64_t at, const eight *k, int64_t steps)
 {
     return _mm256_hadd_epi32(parts_of(in[0] + at, in[1] + at, k, steps), parts_of(in[2] + at, in[3] + at, k, steps));
@@ -91,7 +91,7 @@ INLINE void store_four(uint8_t *to, __m128i bytes, int at)
     memcpy(to, &word, sizeof word);
 }
 
-/* Output pixels [from, to), and up to three behind them, for which rows have room; byte 0 of the input rows is byte
+/* Output pixels [from, to), and up to three after them, for which rows have room. Byte 0 of the input rows is byte
  * `origin` of the support. */
 INLINE void pixels(const stki_resizer *resizer, const uint8_t *const *in, uint8_t *const *out, int64_t from, int64_t to,
                    int64_t origin, int64_t steps)
@@ -128,7 +128,7 @@ static void pixels_of_steps(const stki_resizer *resizer, const uint8_t *const *i
         pixels(resizer, in, out, from, to, origin, resizer->table_taps);
 }
 
-/* The last pixels, whose steps reach beyond the row: from a copy of its end, with room behind. */
+/* The last pixels, whose steps exceed the row: from a zero-padded copy of the row's end. */
 static void last_pixels(const stki_resizer *resizer, const uint8_t *const *in, uint8_t *const *out)
 {
     uint8_t ends[STKI_RESIZE_ROWS][ROOM];

@@ -1,6 +1,5 @@
-/* resize_neon.c: both passes with 32-bit products. Horizontal: one output pixel at a time, a channel a lane (three or
- * four channels). Vertical: 16 bytes at a time.
- */
+/* resize_neon.c: both passes with 32-bit products. Horizontal: one output pixel at a time, one channel per lane (three
+ * or four channels). Vertical: 16 bytes at a time. */
 #include "resize_internal.h"
 #include <arm_neon.h>
 #include <string.h>

@@ -1,14 +1,13 @@
-/* resize_vnni.c: both passes with products of unsigned bytes and signed bytes, four of which one instruction (VNNI)
- * multiplies and adds into a 32-bit lane. A coefficient of 22 bits is three signed bytes; the three sums are put
- * together at the end, so that nothing is lost.
+/* resize_vnni.c: both passes with products of unsigned and signed bytes: one VNNI instruction multiplies four pairs of
+ * them and adds the products to a 32-bit lane. A coefficient of 22 bits is three signed bytes; the three sums are
+ * combined at the end, so the result is exact.
  *
- * Horizontal: a lane is one byte of the output, four inputs a step. Where the bytes that 16 lanes need lie within 64
- * bytes of the row (shrinking to a third or less far), one load and one byte permute (VBMI) bring them to their lanes.
- * Further apart, the four quarters of a register hold one output pixel each, loaded on its own. Coefficients and
- * permutations are tables, made once for a box and read once for four rows.
+ * Horizontal: a lane is one byte of the output, with four inputs per step. If the bytes that 16 lanes need are within
+ * 64 bytes of the row (when shrinking to a third or more of the size), one load and one byte permute (VBMI) move them
+ * to their lanes. Otherwise the four quarters of a register hold one output pixel each, loaded separately. Coefficients
+ * and permutations are tables, computed once per box and read once for four rows.
  *
- * Vertical: the bytes of four rows are interleaved, 64 output bytes at a time.
- */
+ * Vertical: the bytes of four rows are interleaved, 64 output bytes at a time. */
 #include "resize_internal.h"
 #include <immintrin.h>
 #include <string.h>
@@ -20,8 +19,8 @@ enum {
     BYTES = 64,
     QUARTER = 16,
     ROWS = STKI_RESIZE_ROWS,
-    STEP = 4,               /* inputs that one instruction takes */
-    BLOCK_WORDS = 4 * LANES /* a step of one group of lanes: permutation, high, middle and low bytes of coefficients */
+    STEP = 4,               /* inputs per instruction */
+    BLOCK_WORDS = 4 * LANES /* one step of a group of lanes: permutation, high, middle and low bytes of coefficients */
 };
 
 /* ---- coefficients ---- */
@@ -37,7 +36,7 @@ INLINE uint32_t low_bytes(__m128i words)
     return (uint32_t)_mm_cvtsi128_si32(_mm_shuffle_epi8(words, pick));
 }
 
-/* k = high * 65536 + middle * 256 + low, the last two from -128 to 127. */
+/* k = high * 65536 + middle * 256 + low; middle and low are -128 to 127. */
 INLINE pieces cut(const int32_t *k)
 {
     const __m128i half = _mm_set1_epi32(128), low = _mm_loadu_si128((const __m128i *)(const void *)k);
@@ -59,7 +58,7 @@ INLINE __m512i put_together(__m512i high, __m512i middle, __m512i low)
 
 /* ---- tables of the horizontal pass ---- */
 
-/* Behind the blocks, at a cache line: the offset of every load, from the start of the row. */
+/* The table is an array of blocks, one per group and step, followed by the offset of every load in the row. */
 static uint32_t *block_of(const stki_resizer *resizer, int64_t group, int64_t step)
 {
     return (uint32_t *)resizer->tables.data + (group * resizer->table_taps + step) * BLOCK_WORDS;
@@ -83,13 +82,13 @@ static void write_lane(uint32_t *block, int64_t lane, uint32_t picks, pieces k)
     block[lane + 3 * LANES] = k.low;
 }
 
-/* Where four inputs of one channel lie, counted from the load. */
+/* The permutation that selects four inputs of one channel; `at` is the offset of the first one in the loaded bytes. */
 static uint32_t picks_of(int64_t at, int channels)
 {
     return (uint32_t)at * 0x01010101u + (uint32_t)channels * 0x03020100u;
 }
 
-/* Offsets of the loads that one group of lanes shares. False: 64 bytes do not hold what a step needs. */
+/* Computes the offsets of the loads that a group of lanes shares. False: a step needs more than 64 bytes. */
 static bool place_spread(const stki_resizer *resizer, int32_t *offsets)
 {
     const stki_resize_axis *x = &resizer->x;
@@ -185,7 +184,7 @@ static stk_status prepare(stki_resizer *resizer, bool *usable, stk_error *err)
 
 /* ---- horizontal ---- */
 
-/* Sums of four rows, shifted and clamped: 16 bytes a row, in the quarters of the result. */
+/* Shifts and clamps the sums of four rows to bytes: 16 per row, in the quarters of the result. */
 INLINE __m512i bytes_of(const __m512i *sums)
 {
     const __m512i by_row = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
@@ -205,7 +204,8 @@ INLINE void store_rows(uint8_t *const *out, int64_t at, __m512i bytes)
     _mm_storeu_si128((__m128i *)(void *)(out[3] + at), _mm512_extracti32x4_epi32(bytes, 3));
 }
 
-/* One or two steps: the permuted bytes stay in registers, and the sums are shifted up between the pieces. */
+/* With one or two steps, the permuted bytes stay in registers, and a single sum is shifted left between the parts of
+ * the coefficients. */
 INLINE void spread_few(const stki_resizer *resizer, const uint8_t *const *in, uint8_t *const *out, int steps)
 {
     const uint32_t *block = resizer->tables.data;
@@ -307,7 +307,7 @@ INLINE void quarters(const stki_resizer *resizer, const uint8_t *const *in, uint
         bytes = triple_bytes(&sums);
         if (channels == 3)
             bytes = _mm512_shuffle_epi8(bytes, three_of_four);
-        store_rows(out, g * 4 * channels, bytes); /* the next pixels overwrite what is too much */
+        store_rows(out, g * 4 * channels, bytes); /* excess bytes are overwritten by the next pixels */
     }
 }
 
@@ -327,7 +327,7 @@ static void horizontal(const stki_resizer *resizer, const uint8_t *const *in, ui
 
 enum { MOST_TAPS = 256 };
 
-/* Bytes of four rows side by side; the order of the results is the one that packing undoes. */
+/* Interleaves the bytes of four rows. Packing restores the order of the lanes. */
 INLINE void interleave(const uint8_t *const *rows, int64_t at, __mmask64 mask, __m512i *lanes)
 {
     const __m512i a = _mm512_maskz_loadu_epi8(mask, rows[0] + at), b = _mm512_maskz_loadu_epi8(mask, rows[1] + at);

@@ -9,13 +9,13 @@ static void init(stki_shuffle *shuffle, int vector_bytes, int size)
     shuffle->lanes = vector_bytes / size;
 }
 
-/* Element `lane` of output `k` is element `at` of all the inputs one behind the other. */
+/* Element `lane` of output `k` is element `at` of input `input`. */
 static void choose(stki_shuffle *shuffle, int k, int lane, int input, int at)
 {
     uint64_t place = (uint64_t)at;
 
     shuffle->own[k][input] |= UINT64_C(1) << lane;
-    memcpy(shuffle->pick[k] + lane * shuffle->size, &place, (size_t)shuffle->size); /* little-endian, as the vectors */
+    memcpy(shuffle->pick[k] + lane * shuffle->size, &place, (size_t)shuffle->size); /* little-endian, like vectors */
 }
 
 void stki_shuffle_interleave(stki_shuffle *shuffle, int vector_bytes, int size, int channels, int64_t plane_stride)
@@ -53,7 +53,7 @@ void stki_shuffle_every(stki_shuffle *shuffle, int vector_bytes, int size, int s
     shuffle->in_stride = vector_bytes;
     shuffle->in_step = (int64_t)step * vector_bytes;
     shuffle->out_stride = shuffle->out_step = vector_bytes;
-    /* Going down, the vectors end with the first element, so that what is read too much lies beyond the last one. */
+    /* With a negative step, vectors end with the first element, so that excess bytes are beyond the last element. */
     shuffle->in_start = step < 0 ? size - (int64_t)shuffle->inputs * vector_bytes : 0;
     for (int lane = 0; lane < shuffle->lanes; lane++) {
         int e = step < 0 ? shuffle->inputs * shuffle->lanes - 1 - lane * apart : lane * apart;

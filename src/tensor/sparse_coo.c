@@ -1,4 +1,4 @@
-/* sparse_coo.c: entries with an index each, of any number of axes. */
+/* sparse_coo.c: sparse tensors in coordinate format: one index per entry, any number of axes. */
 #include "allocate.h"
 #include "cast.h"
 #include "checked.h"
@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- making ---- */
+/* ---- create ---- */
 
 static stk_status check_lengths(const stk_coo *coo, stk_error *err)
 {
@@ -85,7 +85,7 @@ int64_t stk_coo_entries(const stk_coo *coo)
 
 /* ---- from dense ---- */
 
-/* The rows along the last axis, one after the other in row-major order. */
+/* Iterates over the rows along the last axis in row-major order. */
 struct scan {
     const stk_tensor *dense;
     stki_cast to_bool;
@@ -119,7 +119,8 @@ static bool scan_next(struct scan *scan)
     return false;
 }
 
-/* Entries of the current row from `entry` on, written down unless `indices` is NULL. Returns the next entry. */
+/* Counts the entries of the current row, and stores them from `entry` on unless `indices` is NULL. Returns the number
+ * of the next entry. */
 static int64_t scan_row(const struct scan *scan, int64_t entry, int64_t count, int64_t *indices, char *values)
 {
     enum { BLOCK = 512 };
@@ -200,10 +201,10 @@ stk_status stk_coo_from_dense(const stk_tensor *dense, stk_dtype index_dtype, st
 /* ---- coalesce ---- */
 
 struct groups {
-    int64_t *indices; /* as loaded: one array an axis */
-    int64_t *order;   /* entries by index */
-    int64_t *starts;  /* where in `order` each group of equal indices starts, and one more */
-    int64_t *compact; /* one index a group */
+    int64_t *indices; /* as loaded: one array per axis */
+    int64_t *order;   /* entries sorted by index */
+    int64_t *starts;  /* where in `order` each group of equal indices starts, and the end */
+    int64_t *compact; /* one index per group */
     int64_t count;    /* groups */
     int64_t entries;
     int axes;
@@ -252,7 +253,7 @@ static stk_status groups_begin(struct groups *groups, const stk_coo *coo, stk_er
     return STK_OK;
 }
 
-/* wide[g] = the sum of group g of `in`, which is in entry order. In place would do too: sums move downwards. */
+/* out[g] = the sum of group g of `in`, which is in entry order. */
 #define SUM_GROUPS(name, type)                                                      \
     static void sum_##name(const struct groups *groups, const void *in, void *out)  \
     {                                                                               \
@@ -266,7 +267,7 @@ static stk_status groups_begin(struct groups *groups, const stk_coo *coo, stk_er
         }                                                                           \
     }
 
-SUM_GROUPS(whole, uint64_t) /* wraps; signed numbers have the same bits */
+SUM_GROUPS(whole, uint64_t) /* wraps; signed integers have the same bits */
 SUM_GROUPS(f32, float)
 SUM_GROUPS(f64, double)
 
@@ -342,7 +343,7 @@ stk_status stki_sparse_scatter(const stk_tensor *values, int ndim, const int64_t
     return STK_OK;
 }
 
-/* Where each entry lies in the row-major dense tensor, in elements; in place of the first axis's indices. */
+/* Replaces the indices of the first axis by offsets in the row-major dense tensor, in elements. */
 static stk_status flatten_indices(const stk_coo *coo, int64_t *indices, stk_error *err)
 {
     int64_t elements = 1, count = stk_coo_entries(coo);
@@ -360,7 +361,7 @@ static stk_status flatten_indices(const stk_coo *coo, int64_t *indices, stk_erro
 stk_status stk_coo_to_dense(const stk_coo *coo, stk_tensor *out, stk_error *err)
 {
     STKI_PROFILE("coo_to_dense");
-    static const int64_t origin = 0; /* without axes there is at most one entry */
+    static const int64_t origin = 0; /* a coalesced tensor without axes has at most one entry */
     stk_coo sorted;
     int64_t *indices = NULL;
     stk_status status = stk_coo_coalesce(coo, &sorted, err);

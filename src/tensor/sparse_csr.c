@@ -1,7 +1,8 @@
-/* sparse_csr.c: matrices whose entries are grouped by row, and their products with dense matrices and vectors.
+/* sparse_csr.c: matrices in compressed sparse row format, and their products with dense matrices and vectors.
  *
- * Each row of a product is a sum of rows of the dense matrix, computed in a wide type and converted to the result's
- * dtype once. The dense matrix is first made row-major in the wide type, unless it is already. */
+ * Each row of a product is a weighted sum of rows of the dense matrix, accumulated in a wide type and cast to the
+ * result's dtype once. The dense matrix is made row-major in the wide type first, so that the inner loop is contiguous.
+ */
 #include "allocate.h"
 #include "cast.h"
 #include "checked.h"
@@ -12,7 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- making ---- */
+/* ---- create ---- */
 
 struct arrays {
     int64_t *starts, *columns;
@@ -64,7 +65,7 @@ static stk_status check_rows(const struct arrays *arrays, int64_t rows, int64_t 
     return STK_OK;
 }
 
-/* Checks, and loads rows and columns; close_arrays. */
+/* Checks the matrix and loads row starts and columns, to be freed with close_arrays. */
 static stk_status open_arrays(const stk_csr *csr, struct arrays *out, stk_error *err)
 {
     int64_t entries;
@@ -267,7 +268,7 @@ struct product {
         }                                                                                        \
     }
 
-ADD_ROW(whole, uint64_t) /* wraps; signed numbers have the same low bits */
+ADD_ROW(whole, uint64_t) /* wraps; signed integers have the same low bits */
 ADD_ROW(f32, float)
 ADD_ROW(f64, double)
 
@@ -280,7 +281,7 @@ static void product_end(struct product *product)
     stk_tensor_release(&product->dense);
 }
 
-/* The arrays, wide values and wide dense matrix of a CSR that has been checked. */
+/* Prepares the product of a matrix that has been checked. */
 static stk_status product_begin(struct product *product, const stk_csr *csr, const stk_tensor *dense, stk_error *err)
 {
     int64_t entries = csr->values.shape[0], size;

@@ -1,5 +1,4 @@
-/* sparse_index.c: the index arrays of sparse tensors: in and out of plain int64, checked, sorted; and what they cost.
- */
+/* sparse_index.c: the index arrays of sparse tensors: conversion from and to int64, checks, sorting; and memory use. */
 #include "allocate.h"
 #include "cast.h"
 #include "checked.h"
@@ -50,7 +49,7 @@ stk_status stki_indices_check(const int64_t *indices, int64_t count, int64_t siz
     return STK_OK;
 }
 
-/* ---- in and out ---- */
+/* ---- load and store ---- */
 
 stk_status stki_indices_load(const stk_tensor *indices, int64_t **out, stk_error *err)
 {
@@ -96,7 +95,7 @@ stk_status stki_indices_store(const int64_t *indices, int ndim, const int64_t *s
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
-/* One pass of a stable radix sort: `to` gets the entries of `from` in the order of DIGIT_BITS bits of their key. */
+/* One pass of a stable radix sort: sorts the entries of `from` by DIGIT_BITS bits of their key into `to`. */
 static void sort_by_digit(const int64_t *keys, int shift, const int64_t *from, int64_t *to, int64_t count)
 {
     int64_t starts[DIGITS] = {0}, sum = 0;
@@ -139,7 +138,7 @@ stk_dtype stki_sparse_wide(stk_dtype dtype)
     return stki_dtype_category(dtype) == STKI_CATEGORY_REAL ? STK_F32 : STK_I64;
 }
 
-/* ---- what it costs ---- */
+/* ---- memory use ---- */
 
 int64_t stk_coo_bytes(const stk_coo *coo)
 {
@@ -151,7 +150,7 @@ int64_t stk_csr_bytes(const stk_csr *csr)
     return stk_tensor_nbytes(&csr->row_starts) + stk_tensor_nbytes(&csr->columns) + stk_tensor_nbytes(&csr->values);
 }
 
-/* The most entries of `each` bytes that, with `fixed` bytes, take fewer than `dense` bytes. */
+/* The maximum number of entries of `each` bytes with which `fixed` bytes plus the entries are below `dense` bytes. */
 static int64_t worth(int64_t dense, int64_t fixed, int64_t each)
 {
     return dense > fixed && each > 0 ? (dense - fixed - 1) / each : 0;

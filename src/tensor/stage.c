@@ -18,7 +18,7 @@ stk_status stki_device_copy_now(stk_device *device, void *dst, bool dst_on_devic
     return status != STK_OK || !stream ? status : stk_stream_synchronize(stream, STK_WAIT_FOREVER, err);
 }
 
-/* The block, and where its bytes are on the device. */
+/* Allocates the block without filling it. */
 static stk_status prepare(stki_stage *stage, const stk_tensor *tensor, stk_error *err)
 {
     stk_device *device = stki_tensor_device(tensor);
@@ -58,12 +58,12 @@ stk_status stki_stage_begin_write(stki_stage *stage, const stk_tensor *tensor, s
 {
     stk_status status;
 
-    if (!stki_tensor_is_dense(tensor)) /* what lies in the gaps comes back as it was */
+    if (!stki_tensor_is_dense(tensor)) /* commit writes the gaps too, so they must be read first */
         return stki_stage_begin(stage, tensor, err);
     status = prepare(stage, tensor, err);
 #ifdef STKI_POISON
     if (status == STK_OK && stage->block)
-        memset(stage->block, 0xA5, (size_t)stage->bytes); /* nobody may count on what was there */
+        memset(stage->block, 0xA5, (size_t)stage->bytes); /* the contents are undefined */
 #endif
     return status;
 }

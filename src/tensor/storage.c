@@ -1,4 +1,4 @@
-/* storage.c: counted blocks of memory, our own or somebody else's. */
+/* storage.c: reference-counted blocks of memory, allocated here or wrapped. */
 #include "storage.h"
 #include "allocate.h"
 #include "device_memory.h"
@@ -13,7 +13,7 @@
 #endif
 
 enum { ALIGNMENT = 64 }; /* bytes */
-/* Under AddressSanitizer every tensor has a block of its own, so that a byte beyond its end is found. */
+/* With AddressSanitizer every tensor has a heap block of its own, so that accesses beyond its end are detected. */
 #if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
 enum { SMALL = -1 };
 #else
@@ -34,14 +34,14 @@ static stk_status storage_new(stk_device *device, void *data, int64_t bytes, stk
     return STK_OK;
 }
 
-/* Small ones are made and dropped all the time: one block of the heap for both, the data at the next multiple of 64. */
+/* Small storages are created often, so struct and data share one heap block. Both are aligned to 64 bytes. */
 static stk_status small_storage(int64_t bytes, stk_storage **out, stk_error *err)
 {
     int64_t total = 2 * ALIGNMENT + bytes;
     char *block = stki_resize(NULL, total);
     stk_storage *storage;
 
-    _Static_assert(sizeof *storage <= ALIGNMENT, "the struct lies in front of the data");
+    _Static_assert(sizeof *storage <= ALIGNMENT, "the data follows the struct after ALIGNMENT bytes");
     if (!block)
         return stki_fail_memory(err, total, "a tensor");
     storage = (stk_storage *)(void *)(block + (-(uintptr_t)block & (ALIGNMENT - 1)));

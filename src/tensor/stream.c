@@ -1,4 +1,4 @@
-/* stream.c: the public face of streams and events: the device's table does the work. */
+/* stream.c: the public functions of streams and events, implemented by the device's table. */
 #include "stream.h"
 #include "clock.h"
 #include "device_table.h"
@@ -7,17 +7,19 @@
 #include <inttypes.h>
 
 enum { MAX_CURRENT = 65 };
-#define END_WAIT_NS (600 * STKI_SECOND) /* for the last work of a stream */
+#define END_WAIT_NS (600 * STKI_SECOND) /* maximum wait for the last work of a stream */
 
-/* A thread's streams, one a device, the CPU and at most 64 others. Places are filled from the front and a program uses
- * one or two, so a search ends at the first that never had a device. */
+/* The current streams of a thread, one per device (the CPU and at most 64 others). Entries are used from the front, so
+ * a search ends at the first one without a device. */
 static _Thread_local struct {
     stk_device *device;
     stk_stream *stream;
 } current[MAX_CURRENT];
 
 static stki_counter numbers;
-static stki_mutex end_lock = {PTHREAD_MUTEX_INITIALIZER}; /* of all wrapped streams: `ended`, and marks until then */
+/* Guards `ended` and `end` of all wrapped streams. Held while an event is recorded in one, so that it cannot end then.
+ */
+static stki_mutex end_lock = {PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- streams ---- */
 
@@ -72,7 +74,7 @@ void stki_stream_release(stk_stream *stream)
     stream->device->ops->stream_destroy(stream->device, stream);
 }
 
-/* From here on the caller's own stream is not touched. */
+/* After this, the caller's native stream is not used any more: an event at its end, or a wait, takes its place. */
 static void end_wrapped(stk_stream *stream)
 {
     stk_event *end = NULL;

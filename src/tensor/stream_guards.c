@@ -1,16 +1,16 @@
-/* stream_guards.c: see stream_guards.h. A guard is an event behind the work, or, where none can be recorded, the stream
- * itself, held and queried. */
+/* stream_guards.c: see stream_guards.h. A guard is an event recorded after the work, or, if none could be recorded, a
+ * reference to the stream, which is then queried. */
 #include "stream_guards.h"
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
 #include "stream.h"
 
-#define LAST_WAIT_NS (600 * STKI_SECOND) /* for a stream that there is no memory to remember */
+#define LAST_WAIT_NS (600 * STKI_SECOND) /* maximum wait for a stream if there is no memory for a guard */
 
 struct stki_stream_guard {
-    stk_event *event; /* NULL: not made yet */
-    stk_stream *held; /* not NULL: it is asked, and the event is not */
+    stk_event *event; /* NULL: not created yet */
+    stk_stream *held; /* not NULL: queried instead of the event */
     const stk_device *device;
     int64_t number; /* of the stream */
 };
@@ -29,7 +29,7 @@ void stki_guards_fini(stki_stream_guards *guards)
     stki_mutex_fini(&guards->lock);
 }
 
-/* With the lock. The stream's guard, or an unused one of its device. NULL: no memory. */
+/* The stream's guard, or an unused one of its device. NULL: out of memory. Lock held. */
 static struct stki_stream_guard *guard_for(stki_stream_guards *guards, const stk_stream *stream)
 {
     struct stki_stream_guard *grown, spare;
@@ -55,7 +55,7 @@ static struct stki_stream_guard *guard_for(stki_stream_guards *guards, const stk
     return &guards->guards[guards->count++];
 }
 
-/* With the lock. */
+/* Lock held. */
 static stk_status mark(struct stki_stream_guard *guard, stk_stream *stream, stk_error *err)
 {
     bool marked = false;

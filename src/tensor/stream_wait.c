@@ -1,15 +1,15 @@
-/* stream_wait.c: waiting for streams and events by polling, so that a timeout holds even if a driver call would hang.
- * It lies below the devices, which wait too. */
+/* stream_wait.c: waits for streams and events by polling, so that a timeout works even if a driver call would hang. A
+ * separate file because devices need it too. */
 #include "clock.h"
 #include "error.h"
 #include "stream.h"
 #include "thread.h"
 
-enum { FIRST_LOOK_NS = 2000, LONGEST_SLEEP_NS = 200000 };
+enum { FIRST_SLEEP_NS = 2000, LONGEST_SLEEP_NS = 200000 };
 
 stk_status stki_poll(stki_query_fn *query, void *what, const char *noun, int64_t timeout_ns, stk_error *err)
 {
-    int64_t start = stki_now_ns(), deadline = stki_deadline_ns(timeout_ns), sleep_ns = FIRST_LOOK_NS;
+    int64_t start = stki_now_ns(), deadline = stki_deadline_ns(timeout_ns), sleep_ns = FIRST_SLEEP_NS;
     stk_status status;
 
     while ((status = query(what, err)) == STK_AGAIN) {

@@ -23,7 +23,7 @@ static void swap_axes(stki_strided *plan, int a, int b)
     }
 }
 
-/* Should axis `a` be outside of axis `b`? The first operand that tells them apart decides. */
+/* Whether axis `a` belongs outside of axis `b`, by the first operand with different strides. */
 static bool outside(const stki_strided *plan, int a, int b)
 {
     for (int k = 0; k < plan->operands; k++) {
@@ -41,8 +41,8 @@ static void sort_axes(stki_strided *plan)
             swap_axes(plan, j, j - 1);
 }
 
-/* Walks an axis from its other end where the first operand would go down in memory. */
-static void turn_negative(stki_strided *plan)
+/* Reverses the axes along which the first operand has a negative stride. */
+static void reverse_negative(stki_strided *plan)
 {
     for (int i = 0; i < plan->ndim; i++) {
         if (plan->strides[0][i] >= 0)
@@ -54,7 +54,8 @@ static void turn_negative(stki_strided *plan)
     }
 }
 
-static bool follows_on(const stki_strided *plan, int outer, int inner)
+/* Whether the two axes can be merged: each step of the outer one continues where the inner one ends. */
+static bool is_mergeable(const stki_strided *plan, int outer, int inner)
 {
     for (int k = 0; k < plan->operands; k++)
         if (plan->strides[k][outer] != plan->strides[k][inner] * plan->shape[inner])
@@ -67,7 +68,7 @@ static void merge_axes(stki_strided *plan)
     int last = 0; /* axes [0, last] are done */
 
     for (int i = 1; i < plan->ndim; i++) {
-        if (follows_on(plan, last, i)) {
+        if (is_mergeable(plan, last, i)) {
             plan->shape[i] *= plan->shape[last];
             move_axis(plan, last, i);
         } else {
@@ -104,7 +105,7 @@ void stki_strided_plan(stki_strided *plan, int operands, const int64_t *const *s
         return;
     }
     if (order == STKI_ANY_ORDER) {
-        turn_negative(plan);
+        reverse_negative(plan);
         sort_axes(plan);
     }
     merge_axes(plan);

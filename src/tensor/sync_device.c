@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Streams have nothing to remember. Events know when they were recorded. */
+/* Streams have no state. Events store the time at which they were recorded. */
 typedef struct sync_event {
     stk_event event;
     _Atomic int64_t at_ns;
@@ -26,7 +26,7 @@ void stki_fill_bytes(void *dst, const void *pattern, int64_t pattern_bytes, int6
         return;
     }
     memcpy(to, pattern, (size_t)pattern_bytes);
-    while (done < total) { /* what is there doubles, up to 64 KiB a step */
+    while (done < total) { /* each step doubles the filled part, up to 64 KiB per step */
         int64_t step = done < 65536 ? done : 65536 - 65536 % pattern_bytes;
         step = step < total - done ? step : total - done;
         memcpy(to + done, to, (size_t)step);

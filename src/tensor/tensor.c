@@ -1,4 +1,4 @@
-/* tensor.c: making tensors, letting go of them, and what can be asked about one. */
+/* tensor.c: creates and releases tensors, and implements queries. */
 #include "checked.h"
 #include "device_memory.h"
 #include "device_table.h"
@@ -93,7 +93,7 @@ static void set_geometry(stk_tensor *tensor, int ndim, const int64_t *shape, con
     }
 }
 
-/* Only the used part of the struct is written: views are made more often than anything else. */
+/* Shape and strides are not set here: only their used part is written, because views are created very often. */
 static void set_tensor(stk_tensor *out, void *data, stk_storage *storage, stk_device *device, stk_dtype dtype,
                        uint32_t flags)
 {
@@ -115,7 +115,7 @@ void stki_view_of(const stk_tensor *base, void *data, int ndim, const int64_t *s
         stki_record_holder(out);
 }
 
-/* ---- making and letting go ---- */
+/* ---- create and release ---- */
 
 stk_status stki_tensor_new(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t bytes,
                            stk_device *device, stk_tensor *out, stk_error *err)
@@ -228,7 +228,7 @@ void stk_tensor_release(stk_tensor *tensor)
     tensor->ndim = 0;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 stk_device *stki_tensor_device(const stk_tensor *tensor)
 {
@@ -258,7 +258,7 @@ int64_t stk_tensor_alignment(const stk_tensor *tensor)
 
     for (int i = 0; i < tensor->ndim; i++)
         if (tensor->shape[i] > 1)
-            bits |= (uint64_t)tensor->strides[i]; /* a negative one has the same lowest bit */
+            bits |= (uint64_t)tensor->strides[i]; /* negation does not change the lowest set bit */
     return (int64_t)(bits & -bits);
 }
 
@@ -301,7 +301,7 @@ stk_status stk_tensor_record_stream(const stk_tensor *tensor, stk_stream *stream
     stk_device *owner = pinned ? storage->context : stki_tensor_device(tensor);
 
     if (!stream)
-        return STK_OK; /* what is done without a stream is done */
+        return STK_OK; /* work without a stream has already completed */
     if (!pinned && owner != stream->device)
         return stki_fail(err, STK_E_BAD_DEVICE, "a tensor on %s is used in a stream of %s", owner->name,
                          stream->device->name);

@@ -1,7 +1,6 @@
-/* transfer.c: see transfer.h. A transfer is a chain of at most three steps, each of which exists everywhere: plain
- * bytes between two memories (ops->copy), a strided copy within one device (ops->copy_strided, where the device has
- * it), and one within ordinary memory. What is laid out alike on both sides is one step.
- */
+/* transfer.c: see transfer.h. A transfer is at most three steps: a copy of bytes between two memories (ops->copy), a
+ * strided copy within a device (ops->copy_strided, if it has one), and a strided copy in host memory. If both sides
+ * have the same layout, it is one copy of bytes. */
 #include "transfer.h"
 #include "allocate.h"
 #include "error.h"
@@ -14,7 +13,7 @@ enum { BLOCK_ALIGNMENT = 64 };
 
 typedef struct transfer {
     const stk_tensor *dst, *src;
-    stk_stream *stream; /* the caller's; NULL: the current one of the device that works */
+    stk_stream *stream; /* the caller's; NULL: the current one of the device that copies */
     bool non_blocking;
 } transfer;
 
@@ -31,8 +30,8 @@ static void copy_on_host(const stk_tensor *dst, const stk_tensor *src)
 
 /* ---- plain bytes ---- */
 
-/* Each covers a block of memory once, from its first element on, in the same order of elements. */
-static bool alike(const stk_tensor *a, const stk_tensor *b)
+/* Whether a copy of bytes suffices: same dtype, both dense, with the same order of elements. */
+static bool same_layout(const stk_tensor *a, const stk_tensor *b)
 {
     if (a->dtype != b->dtype || swapped(a) || swapped(b))
         return false;
@@ -54,14 +53,14 @@ static stk_status wait_for(stk_stream *stream, stk_error *err)
     return stk_stream_synchronize(stream, STK_WAIT_FOREVER, err);
 }
 
-/* A block that is let go of while the stream still uses it waits for that in its pool. */
+/* Lets the tensor's pool reuse the block only after the stream has finished with it, even if it is released before. */
 static void note_use(const stk_tensor *tensor, stk_stream *stream)
 {
     if (stream)
-        (void)stk_tensor_record_stream(tensor, stream, NULL); /* one of another device's stream needs none */
+        (void)stk_tensor_record_stream(tensor, stream, NULL); /* fails for another device's tensor, which needs none */
 }
 
-/* Between two tensors that are alike, one of them at least on `mover`. */
+/* Copies between tensors of the same layout, at least one of which is on `mover`. */
 static stk_status copy_bytes(const transfer *t, stk_device *mover, const stk_tensor *dst, const stk_tensor *src,
                              stk_error *err)
 {
@@ -80,9 +79,9 @@ static stk_status copy_bytes(const transfer *t, stk_device *mover, const stk_ten
     return wait_for(stream, err);
 }
 
-/* ---- by way of ordinary memory ---- */
+/* ---- through host memory ---- */
 
-/* stki_stage works in the current stream. */
+/* Sets the current stream, because stki_stage uses it. */
 static stk_status transfer_staged(const transfer *t, const stk_tensor *dst, const stk_tensor *src, stk_error *err)
 {
     stk_stream *before = t->stream ? stk_stream_set_current(t->stream->device, t->stream) : NULL;
@@ -103,7 +102,7 @@ static stk_status transfer_staged(const transfer *t, const stk_tensor *dst, cons
     return status;
 }
 
-/* `like`'s shape and strides over a block of ordinary memory, as another tensor to copy to or from. `like` is dense. */
+/* A tensor in host memory with the shape and strides of `like`, which must be dense. */
 static stk_status host_block(const stk_tensor *like, stk_tensor *out, stk_error *err)
 {
     *out = *like;
@@ -111,7 +110,7 @@ static stk_status host_block(const stk_tensor *like, stk_tensor *out, stk_error 
     out->device = stk_device_cpu();
     out->flags = out->reserved = 0;
     out->data = stki_block_alloc(NULL, stk_tensor_nbytes(like), BLOCK_ALIGNMENT);
-    return out->data ? STK_OK : stki_fail_memory(err, stk_tensor_nbytes(like), "a copy on its way to a device");
+    return out->data ? STK_OK : stki_fail_memory(err, stk_tensor_nbytes(like), "a copy to a device");
 }
 
 static void host_block_end(stk_tensor *block)
@@ -121,7 +120,7 @@ static void host_block_end(stk_tensor *block)
 
 /* ---- within a device ---- */
 
-/* STK_E_UNSUPPORTED: this device has no kernel for it, and nothing was queued. */
+/* STK_E_UNSUPPORTED: the device has no kernel for it; nothing was queued. */
 static stk_status copy_strided(const transfer *t, stk_device *device, const stk_tensor *dst, const stk_tensor *src,
                                stk_error *err)
 {
@@ -134,13 +133,13 @@ static stk_status within(const transfer *t, stk_device *device, stk_error *err)
 {
     stk_status status;
 
-    if (alike(t->dst, t->src))
+    if (same_layout(t->dst, t->src))
         return copy_bytes(t, device, t->dst, t->src, err);
     status = copy_strided(t, device, t->dst, t->src, err);
     return status == STK_E_UNSUPPORTED ? transfer_staged(t, t->dst, t->src, err) : status;
 }
 
-/* Fresh memory of a device, of a dtype, laid out as `like` where that is dense, else row-major. */
+/* New device memory for the shape of `like`, with its strides if it is dense and has the same dtype, else row-major. */
 static stk_status device_block(const transfer *t, stk_device *device, stk_dtype dtype, const stk_tensor *like,
                                stk_tensor *out, stk_error *err)
 {
@@ -151,15 +150,15 @@ static stk_status device_block(const transfer *t, stk_device *device, stk_dtype 
 
     if (status != STK_OK)
         return status;
-    before = stk_stream_set_current(device, stream); /* the block belongs to the stream that uses it */
+    before = stk_stream_set_current(device, stream); /* the pool orders the block's reuse by this stream */
     status = stki_tensor_new(dtype, like->ndim, like->shape, keep ? like->strides : row, bytes, device, out, err);
     (void)stk_stream_set_current(device, before);
     return status;
 }
 
-/* ---- between ordinary memory and a device ---- */
+/* ---- between host memory and a device ---- */
 
-/* The bytes go over as they are and are put in place there: fewer of them, and the caller need not wait. */
+/* Copies the bytes and rearranges them on the device: fewer bytes, and the caller need not wait. */
 static stk_status upload_then_place(const transfer *t, stk_device *device, stk_error *err)
 {
     stk_tensor block;
@@ -173,7 +172,7 @@ static stk_status upload_then_place(const transfer *t, stk_device *device, stk_e
     return status;
 }
 
-/* Put in place here: in the order and dtype of the device. */
+/* Rearranges and casts on the host, then copies the bytes. */
 static stk_status place_then_upload(const transfer *t, stk_device *device, stk_error *err)
 {
     stk_tensor block;
@@ -191,7 +190,7 @@ static stk_status upload(const transfer *t, stk_device *device, stk_error *err)
 {
     bool whole = stki_tensor_is_dense(t->src) && !swapped(t->src);
 
-    if (alike(t->dst, t->src))
+    if (same_layout(t->dst, t->src))
         return copy_bytes(t, device, t->dst, t->src, err);
     if (whole && stk_dtype_size(t->src->dtype) <= stk_dtype_size(t->dst->dtype)) {
         stk_status status = device->ops->copy_strided ? upload_then_place(t, device, err) : STK_E_UNSUPPORTED;
@@ -203,7 +202,7 @@ static stk_status upload(const transfer *t, stk_device *device, stk_error *err)
     return transfer_staged(t, t->dst, t->src, err);
 }
 
-/* Gathered on the device, so that only what is wanted crosses; `block` is dense. */
+/* Gathers the source on the device into a dense block, so that only its elements are transferred. */
 static stk_status gather(const transfer *t, stk_device *device, stk_tensor *block, stk_error *err)
 {
     bool as_dst = stk_dtype_size(t->dst->dtype) <= stk_dtype_size(t->src->dtype);
@@ -211,7 +210,7 @@ static stk_status gather(const transfer *t, stk_device *device, stk_tensor *bloc
     stk_status status;
 
     if (!device->ops->copy_strided || (!as_dst && stki_tensor_is_dense(t->src)))
-        return STK_E_UNSUPPORTED; /* it is gathered already: the cast can be done here */
+        return STK_E_UNSUPPORTED; /* a dense source needs no gathering, and the host can cast */
     status = device_block(t, device, dtype, t->dst, block, err);
     if (status != STK_OK)
         return status;
@@ -226,14 +225,14 @@ static stk_status download(const transfer *t, stk_device *device, stk_error *err
     stk_tensor block;
     stk_status status;
 
-    if (alike(t->dst, t->src))
+    if (same_layout(t->dst, t->src))
         return copy_bytes(t, device, t->dst, t->src, err);
     status = gather(t, device, &block, err);
     if (status == STK_E_UNSUPPORTED)
         return transfer_staged(t, t->dst, t->src, err);
     if (status != STK_OK)
         return status;
-    if (alike(t->dst, &block))
+    if (same_layout(t->dst, &block))
         status = copy_bytes(t, device, t->dst, &block, err);
     else
         status = transfer_staged(t, t->dst, &block, err);
@@ -243,8 +242,8 @@ static stk_status download(const transfer *t, stk_device *device, stk_error *err
 
 /* ---- between devices ---- */
 
-/* Two devices of one kind reach each other's memory. The sender's stream is waited for: streams of two devices are in
- * no order. */
+/* Devices of the same kind can access each other's memory. Streams of different devices are not ordered, so this waits
+ * for the source's stream. */
 static stk_status across(const transfer *t, stk_device *to, stk_device *from, stk_error *err)
 {
     stk_tensor block = {0};
@@ -252,9 +251,9 @@ static stk_status across(const transfer *t, stk_device *to, stk_device *from, st
 
     if (status != STK_OK)
         return status;
-    if (to->kind == from->kind && alike(t->dst, t->src)) {
+    if (to->kind == from->kind && same_layout(t->dst, t->src)) {
         status = copy_bytes(t, to, t->dst, t->src, err);
-        return status != STK_OK ? status : wait_for(stream_of(t, to), err); /* the sender may go on writing */
+        return status != STK_OK ? status : wait_for(stream_of(t, to), err); /* the source may then be overwritten */
     }
     status = stk_tensor_empty(t->src->dtype, t->src->ndim, t->src->shape, NULL, &block, err);
     status = status != STK_OK ? status : stki_tensor_transfer_on(&block, t->src, stream_of(t, from), false, err);

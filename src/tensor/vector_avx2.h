@@ -22,7 +22,7 @@ typedef __m256i vi; /* WIDTH i32, or bytes */
 typedef __m256d vd; /* WIDTH / 2 f64 */
 typedef vi vunit;
 
-/* ---- memory; no address needs to be aligned, but for non-temporal stores ---- */
+/* ---- memory; only streaming stores need aligned addresses ---- */
 
 INLINE __m128i bytes_8(const void *at)
 {
@@ -71,7 +71,7 @@ INLINE void vf_store_some(void *to, vf x, int64_t count)
     memcpy(to, all, (size_t)count * sizeof(float));
 }
 
-/* `count` f16, at most WIDTH; lanes behind them are 0. */
+/* `count` f16, at most WIDTH; the other lanes are 0. */
 INLINE vf vf_load_f16(const void *at, int64_t count)
 {
     uint16_t all[WIDTH] = {0};
@@ -92,7 +92,7 @@ INLINE void vf_store_f16(void *to, vf x, int64_t count)
         memcpy(to, &all, (size_t)count * 2);
 }
 
-/* A line, at a line boundary where streaming. */
+/* A whole line; if streaming, `to` must be at a line boundary. */
 INLINE void copy_line(void *to, const void *from, bool streaming)
 {
     const vi low = vi_load(from), high = vi_load((const char *)from + UNIT);
@@ -165,7 +165,7 @@ INLINE vf vf_rint(vf x)
                            _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* The conversion makes INT32_MIN of what does not fit, which is right below. */
+/* The conversion gives INT32_MIN for all values out of range; values that are too large are corrected. */
 INLINE vi vi_of_f32_saturated(vf x)
 {
     vi above = _mm256_castps_si256(_mm256_cmp_ps(x, _mm256_set1_ps(0x1p31f), _CMP_GE_OQ));
@@ -175,8 +175,8 @@ INLINE vi vi_of_f32_saturated(vf x)
 
 /* ---- packing ---- */
 
-/* The upper halves, rounded to nearest even by integer addition, in the low 16 bits of each lane; `numbers`: none is
- * NaN, else NaN is made quiet. */
+/* Rounds to the upper 16 bits, nearest even, by integer addition; the result is in the low 16 bits of each lane.
+ * `numbers`: there is no NaN; otherwise NaN is made quiet. */
 INLINE vi vi_round_bf16(vf x, bool numbers)
 {
     vi bits = _mm256_castps_si256(x), upper = _mm256_srli_epi32(bits, 16);
@@ -201,7 +201,7 @@ INLINE vunit pack_f16(const vf *x)
                              _mm256_cvtps_ph(x[1], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
-/* Packing works inside halves of a vector; this puts the quarters in order. */
+/* Packing works within the halves of a vector; this restores the order. */
 INLINE vunit in_order(vi packed)
 {
     return _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define INLINE static inline __attribute__((always_inline))
-#define STKI_MASKED 1 /* partial vectors are loaded and stored under masks */
+#define STKI_MASKED 1 /* partial vectors are loaded and stored with masks */
 
 enum { WIDTH = 16, UNIT = 64, LINE = 64 };
 #define PER_UNIT(size) (UNIT / (size))
@@ -21,7 +21,7 @@ typedef __m512i vi; /* WIDTH i32, or bytes */
 typedef __m512d vd; /* WIDTH / 2 f64 */
 typedef vi vunit;
 
-/* ---- memory; no address needs to be aligned, but for non-temporal stores ---- */
+/* ---- memory; only streaming stores need aligned addresses ---- */
 
 INLINE __mmask64 low_bits(int64_t n)
 {
@@ -38,7 +38,7 @@ INLINE __m128i bytes_16(const void *at)
 #define vd_load _mm512_loadu_pd
 #define vf_store _mm512_storeu_ps
 
-/* The first `count` lanes, at most WIDTH; the others are 0. No byte behind them is read. */
+/* The first `count` lanes, at most WIDTH; the others are 0. No byte after them is read. */
 INLINE vf vf_load_some(const void *at, int64_t count)
 {
     return _mm512_maskz_loadu_ps((__mmask16)low_bits(count), at);
@@ -49,7 +49,7 @@ INLINE void vf_store_some(void *to, vf x, int64_t count)
     _mm512_mask_storeu_ps(to, (__mmask16)low_bits(count), x);
 }
 
-/* `count` f16, at most WIDTH; lanes behind them are 0. */
+/* `count` f16, at most WIDTH; the other lanes are 0. */
 INLINE vf vf_load_f16(const void *at, int64_t count)
 {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16((__mmask16)low_bits(count), at));
@@ -61,14 +61,14 @@ INLINE void vf_store_f16(void *to, vf x, int64_t count)
                              _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
-/* Less than a line. A store under an empty mask still asks for the line, so there is none. */
+/* Less than a line. A store with an empty mask would still load the line into the cache. */
 INLINE void copy_some(void *to, const void *from, int64_t bytes)
 {
     if (bytes > 0)
         _mm512_mask_storeu_epi8(to, low_bits(bytes), _mm512_maskz_loadu_epi8(low_bits(bytes), from));
 }
 
-/* A line, at a line boundary where streaming. */
+/* A whole line; if streaming, `to` must be at a line boundary. */
 INLINE void copy_line(void *to, const void *from, bool streaming)
 {
     if (streaming)
@@ -178,8 +178,8 @@ INLINE vunit pack_f16(const vf *x)
         _mm512_cvtps_ph(x[1], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), 1);
 }
 
-/* Four vectors of i32 as bytes, saturated. Packing works inside quarters of a vector; the permute puts them in order.
- */
+/* Four vectors of i32 as bytes, saturated. Packing works within the quarters of a vector; the permute restores the
+ * order. */
 INLINE vunit pack_bytes(bool is_signed, const vi *x)
 {
     vi low = _mm512_packs_epi32(x[0], x[1]), high = _mm512_packs_epi32(x[2], x[3]);

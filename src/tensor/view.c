@@ -1,5 +1,5 @@
-/* view.c: views. Each writes a new address, shape and strides and retains the storage; no element is touched. Strides
- * are exactly torch's, even where they cannot matter. */
+/* view.c: views. Each function computes a new address, shape and strides and retains the storage; no element is
+ * accessed. Strides are the same as torch's, even where they have no effect. */
 #include "checked.h"
 #include "error.h"
 #include "profile_scope.h"
@@ -20,7 +20,7 @@ stk_status stki_wrap_dim(int dim, int ndim, const char *what, int *out, stk_erro
     return STK_OK;
 }
 
-/* As stki_wrap_dim for operations that need an axis to work on. */
+/* As stki_wrap_dim, for operations that need an axis. */
 static stk_status wrap_real_dim(int dim, int ndim, const char *what, int *out, stk_error *err)
 {
     if (ndim == 0)
@@ -80,7 +80,6 @@ stk_status stk_tensor_narrow(const stk_tensor *tensor, int dim, int64_t start, i
     return STK_OK;
 }
 
-/* Takes axis `dim` out of a view's geometry. */
 static void drop_axis(stk_tensor *view, int dim)
 {
     size_t rest = (size_t)(view->ndim - dim - 1) * sizeof view->shape[0];
@@ -224,9 +223,9 @@ stk_status stk_tensor_unsqueeze(const stk_tensor *tensor, int dim, stk_tensor *o
     return STK_OK;
 }
 
-/* ---- longer axes of stride 0 ---- */
+/* ---- expand ---- */
 
-/* The stride of a new leading axis is that of a row-major one if it has length 1 (`right` is the axis to its right). */
+/* A new leading axis of length 1 has the stride of a row-major one (`right_*`: the axis to its right). */
 static stk_status expand_axis(const stk_tensor *tensor, int axis, int64_t wanted, const int64_t *right_shape,
                               const int64_t *right_stride, int64_t *shape, int64_t *stride, stk_error *err)
 {
@@ -247,7 +246,7 @@ static stk_status expand_axis(const stk_tensor *tensor, int axis, int64_t wanted
     return STK_OK;
 }
 
-/* A tensor without axes has stride 0 in every new one, also in those of length 1. */
+/* All new axes of a zero-dimensional tensor have stride 0, even those of length 1. */
 static stk_status expand_scalar(int ndim, const int64_t *wanted, int64_t *strides, stk_error *err)
 {
     for (int i = 0; i < ndim; i++) {
@@ -283,7 +282,7 @@ stk_status stk_tensor_expand(const stk_tensor *tensor, int ndim, const int64_t *
     return STK_OK;
 }
 
-/* ---- any strides: as_strided, diagonal ---- */
+/* ---- as_strided, diagonal ---- */
 
 stk_status stk_tensor_as_strided(const stk_tensor *tensor, int ndim, const int64_t *shape, const int64_t *strides,
                                  int64_t offset_bytes, stk_tensor *out, stk_error *err)
@@ -312,18 +311,15 @@ stk_status stk_tensor_as_strided(const stk_tensor *tensor, int ndim, const int64
     return STK_OK;
 }
 
-/* Elements on the diagonal that starts `offset` columns to the right (rows down, if negative) of a rows x columns
- * matrix. */
+/* Elements on the diagonal of a rows x columns matrix that starts `offset` columns to the right (negative: -offset rows
+ * down). */
 static int64_t diagonal_length(int64_t rows, int64_t columns, int64_t offset)
 {
-    int64_t length;
-
     if (offset > columns || offset < -rows)
         return 0;
     columns -= offset > 0 ? offset : 0;
     rows += offset < 0 ? offset : 0;
-    length = rows < columns ? rows : columns;
-    return length;
+    return rows < columns ? rows : columns;
 }
 
 stk_status stk_tensor_diagonal(const stk_tensor *tensor, int64_t offset, int dim0, int dim1, stk_tensor *out,

@@ -1,4 +1,4 @@
-/* view_shape.c: views that change the shape as a whole: view, reshape, flatten. */
+/* view_shape.c: views with another shape: view, reshape, flatten. */
 #include "checked.h"
 #include "error.h"
 #include "profile_scope.h"
@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Fills in the -1 of a wanted shape, which must hold `count` elements. */
+/* Replaces a -1 in the requested shape, which must have `count` elements. */
 static stk_status complete_shape(int ndim, const int64_t *wanted, int64_t count, int64_t *shape, stk_error *err)
 {
     int64_t known = 1;
@@ -39,11 +39,11 @@ static stk_status complete_shape(int ndim, const int64_t *wanted, int64_t count,
     return STK_OK;
 }
 
-/* The strides with which `shape` walks over the elements of `tensor` in row-major order, if there are such. Axes of the
- * tensor that follow on from each other form a chunk, from the right; each chunk must be filled by whole new axes. */
+/* Computes strides for `shape` over the elements of `tensor` in row-major order; false: there are none. From the right,
+ * mergeable axes of the tensor form a chunk; each chunk must be divided exactly into new axes. */
 static bool view_strides(const stk_tensor *tensor, int ndim, const int64_t *shape, int64_t *strides)
 {
-    int next = ndim - 1; /* new axes right of it have their stride */
+    int next = ndim - 1; /* new axes to the right of it are done */
     int64_t base, chunk = 1, filled = 1;
 
     base = tensor->ndim > 0 ? tensor->strides[tensor->ndim - 1] : 0;
@@ -65,7 +65,7 @@ static bool view_strides(const stk_tensor *tensor, int ndim, const int64_t *shap
     return next < 0;
 }
 
-/* False: only a copy has this shape. */
+/* False: this shape needs a copy. */
 static bool find_strides(const stk_tensor *tensor, int ndim, const int64_t *shape, int64_t *strides)
 {
     if (stk_tensor_numel(tensor) == 0) {

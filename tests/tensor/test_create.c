@@ -107,6 +107,8 @@ static void wrapping(void **state)
     assert_int_equal(stk_tensor_wrap(bytes, STK_I16, STK_SHAPE(2, -1), NULL, count_free, &freed, &a, NULL),
                      STK_E_BAD_SHAPE);
     assert_int_equal(stk_tensor_from_buffer(bytes, 10, STK_I16, -1, 1, count_free, &freed, &a, NULL), STK_E_BAD_ARG);
+    assert_int_equal(stk_tensor_from_buffer(bytes, 10, STK_I16, -1, INT64_MIN, count_free, &freed, &a, NULL),
+                     STK_E_BAD_ARG);
     assert_int_equal(stk_tensor_from_buffer(bytes, 10, STK_I16, INT64_MAX, 0, count_free, &freed, &a, NULL),
                      STK_E_BAD_ARG);
     assert_int_equal(freed, 1); /* a refusal leaves the memory with the caller */

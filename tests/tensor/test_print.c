@@ -284,6 +284,10 @@ static void test_views(void **unused)
     opts.edge_items = 1;
     prints(&wide, &opts, "[[2.5 ... 2.5]\n ...\n [2.5 ... 2.5]]");
     stk_tensor_release(&wide);
+    /* no elements, however long the other axes are: NumPy prints [] */
+    assert_ok(stk_tensor_empty(STK_F32, 2, (const int64_t[]){1 << 30, 0}, NULL, &wide, &err));
+    prints(&wide, NULL, "[]");
+    stk_tensor_release(&wide);
     stk_tensor_release(&base);
     stk_tensor_release(&there);
     stk_tensor_release(&flipped);
