@@ -3,9 +3,9 @@
 #include "allocate.h"
 #include "bisect.h"
 #include "error.h"
+#include "order_shuffle.h"
 #include "order_tables.h"
 #include "permutation.h"
-#include "philox.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ struct stki_blocks {
     int64_t built; /* progress of the table being built: units shuffled, then units summed up */
 };
 
-/* An inside-out shuffle of the units, as in order_random.c, then the prefix sums of their sizes. */
+/* Shuffles the units, then sums up their sizes. */
 static int64_t build(void *context, int number, uint64_t epoch, bool fresh, int64_t units)
 {
     stki_blocks *b = context;
@@ -37,11 +37,16 @@ static int64_t build(void *context, int number, uint64_t epoch, bool fresh, int6
     int64_t i = fresh ? 0 : b->built;
     const int64_t end = units < all - i ? i + units : all;
 
-    for (; i < end && i < n; i++) {
-        uint64_t place = stki_philox_below(key, STKI_KEY_UNITS, (uint64_t)i, (uint64_t)i + 1);
+    while (i < end && i < n) {
+        uint64_t places[STKI_SHUFFLE_BLOCK + STKI_SHUFFLE_SPARE];
+        const int64_t last = end < n ? end : n;
+        const int count = last - i < STKI_SHUFFLE_BLOCK ? (int)(last - i) : STKI_SHUFFLE_BLOCK;
 
-        table->unit[i] = table->unit[place];
-        table->unit[place] = (uint32_t)i;
+        stki_shuffle_places(key, STKI_KEY_UNITS, (uint64_t)i, count, places);
+        for (int k = 0; k < count; k++, i++) {
+            table->unit[i] = table->unit[places[k]];
+            table->unit[places[k]] = (uint32_t)i;
+        }
     }
     for (; i < end; i++)
         table->start[i - n + 1] = table->start[i - n] + b->first[table->unit[i - n] + 1] - b->first[table->unit[i - n]];

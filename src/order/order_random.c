@@ -2,9 +2,9 @@
 #include "order_random.h"
 #include "allocate.h"
 #include "error.h"
+#include "order_shuffle.h"
 #include "order_tables.h"
 #include "permutation.h"
-#include "philox.h"
 #include <stdbool.h>
 
 struct stki_random_order {
@@ -20,7 +20,6 @@ static uint16_t *images_of(const stki_random_order *order, int number)
     return order->memory + number * order->n;
 }
 
-/* An inside-out Fisher-Yates shuffle: entry i goes to a random place among the first i + 1. */
 static int64_t build(void *context, int number, uint64_t epoch, bool fresh, int64_t units)
 {
     stki_random_order *order = context;
@@ -29,11 +28,15 @@ static int64_t build(void *context, int number, uint64_t epoch, bool fresh, int6
     int64_t i = fresh ? 0 : order->built;
     const int64_t end = units < order->n - i ? i + units : order->n;
 
-    for (; i < end; i++) {
-        uint64_t place = stki_philox_below(key, STKI_KEY_SHUFFLE, (uint64_t)i, (uint64_t)i + 1);
+    while (i < end) {
+        uint64_t places[STKI_SHUFFLE_BLOCK + STKI_SHUFFLE_SPARE];
+        const int count = end - i < STKI_SHUFFLE_BLOCK ? (int)(end - i) : STKI_SHUFFLE_BLOCK;
 
-        images[i] = images[place];
-        images[place] = (uint16_t)i;
+        stki_shuffle_places(key, STKI_KEY_SHUFFLE, (uint64_t)i, count, places);
+        for (int k = 0; k < count; k++, i++) {
+            images[i] = images[places[k]];
+            images[places[k]] = (uint16_t)i;
+        }
     }
     order->built = i;
     return order->n - i;

@@ -1,4 +1,5 @@
-/* permutation_avx2.c: passes of the permutation network for AVX2. */
+/* permutation_avx2.c: passes of the permutation network, and the draws of a shuffle, for AVX2. */
+#include "order_shuffle.h"
 #include "permutation.h"
 #include <immintrin.h>
 
@@ -8,6 +9,7 @@ typedef __m256i lanes;
 #define all(x) _mm256_set1_epi64x((int64_t)(x))
 #define multiply _mm256_mul_epu32
 #define add_32 _mm256_add_epi32
+#define add_64 _mm256_add_epi64
 #define and_of _mm256_and_si256
 #define or_of _mm256_or_si256
 #define xor_of _mm256_xor_si256
@@ -44,4 +46,5 @@ static inline lanes of_lanes(const uint32_t *table, lanes which)
 
 #define PASS stki_permutation_pass_avx2
 #define PASSES stki_permutations_pass_avx2
+#define DRAW stki_shuffle_draw_avx2
 #include "permutation_body.h"

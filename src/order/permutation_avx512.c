@@ -1,4 +1,5 @@
-/* permutation_avx512.c: passes of the permutation network for AVX-512. */
+/* permutation_avx512.c: passes of the permutation network, and the draws of a shuffle, for AVX-512. */
+#include "order_shuffle.h"
 #include "permutation.h"
 #include <immintrin.h>
 
@@ -8,6 +9,7 @@ typedef __m512i lanes;
 #define all(x) _mm512_set1_epi64((int64_t)(x))
 #define multiply _mm512_mul_epu32
 #define add_32 _mm512_add_epi32
+#define add_64 _mm512_add_epi64
 #define and_of _mm512_and_si512
 #define or_of _mm512_or_si512
 #define xor_of _mm512_xor_si512
@@ -36,4 +38,5 @@ static inline lanes of_lanes(const uint32_t *table, lanes which)
 
 #define PASS stki_permutation_pass_avx512
 #define PASSES stki_permutations_pass_avx512
+#define DRAW stki_shuffle_draw_avx512
 #include "permutation_body.h"

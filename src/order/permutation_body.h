@@ -1,5 +1,6 @@
 /* permutation_body.h: a pass of the network over VECTORS vectors of LANES values at a time, used by the computed orders
- * of large data sets; included once per instruction set. The same function as in permutation.c. Each half is in the low
+ * of large data sets, and the draws of a shuffle; included once per instruction set. The same functions as in
+ * permutation.c and order_shuffle.c. Each half is in the low
  * 32 bits of a 64-bit lane, where the 32 x 32 -> 64 bit vector multiplication reads it. Four vectors are interleaved to
  * hide the latency of the multiplications.
  *
@@ -95,4 +96,46 @@ int PASSES(const stki_permutations *set, uint64_t *restrict values, uint64_t *re
         }
     }
     return stki_permutations_settle(set->n, values, which, place, count, out);
+}
+
+/* ---- the draws of a shuffle (order_shuffle.h): Philox4x32-10, as philox.c has it from Random123 ---- */
+
+/* Only the lower halves of the lanes count. */
+static inline void philox_round(lanes *counter, lanes key0, lanes key1)
+{
+    const lanes product0 = multiply(counter[0], all(UINT32_C(0xd2511f53)));
+    const lanes product1 = multiply(counter[2], all(UINT32_C(0xcd9e8d57)));
+
+    counter[0] = xor_of(xor_of(shift_right(product1, 32), counter[1]), key0);
+    counter[1] = product1;
+    counter[2] = xor_of(xor_of(shift_right(product0, 32), counter[3]), key1);
+    counter[3] = product0;
+}
+
+void DRAW(uint64_t key, uint64_t stream, uint64_t first, int count, uint64_t *products)
+{
+    uint64_t numbers[LANES];
+
+    for (int k = 0; k < LANES; k++)
+        numbers[k] = first + (uint64_t)k;
+    for (int i = 0; i < count; i += LANES * VECTORS) {
+        lanes counters[VECTORS][4];
+        uint32_t key0 = (uint32_t)key, key1 = (uint32_t)(key >> 32);
+
+        for (int v = 0; v < VECTORS; v++) {
+            counters[v][0] = add_64(load(numbers), all(i + v * LANES));
+            counters[v][1] = all(0);
+            counters[v][2] = all(stream);
+            counters[v][3] = all(stream >> 32);
+        }
+        for (int round = 0; round < 10; round++, key0 += UINT32_C(0x9e3779b9), key1 += UINT32_C(0xbb67ae85))
+            for (int v = 0; v < VECTORS; v++)
+                philox_round(counters[v], all(key0), all(key1));
+        for (int v = 0; v < VECTORS; v++) {
+            const lanes bound = add_64(load(numbers), all(i + v * LANES + 1));
+
+            store(products + i + v * LANES,
+                  add_64(multiply(counters[v][1], bound), shift_right(multiply(counters[v][0], bound), 32)));
+        }
+    }
 }

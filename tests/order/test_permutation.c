@@ -2,8 +2,10 @@
  * bits from every variant of the round, and its statistics at sizes that take a second (test_order_long.c goes on). */
 #include "isa.h"
 #include "order.h"
+#include "order_shuffle.h"
 #include "permutation.h"
 #include "permute.h"
+#include "philox.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -308,6 +310,65 @@ static void statistics(void **state)
         stkt_check_correlations(computed, n);
 }
 
+/* ---- the draws of a shuffle ---- */
+
+static void check_draw(stki_shuffle_draw *draw, uint64_t key, uint64_t stream, uint64_t first, int count)
+{
+    enum { GUARD = 8, ROOM = STKI_SHUFFLE_BLOCK + STKI_SHUFFLE_SPARE + GUARD };
+    uint64_t products[ROOM];
+
+    for (int k = 0; k < ROOM; k++)
+        products[k] = UINT64_MAX;
+    draw(key, stream, first, count, products);
+    for (int k = 0; k < count; k++) {
+        const uint64_t i = first + (uint64_t)k;
+
+        if ((uint32_t)products[k] != 0)
+            assert_int_equal(products[k] >> 32, stki_philox_below(key, stream, i, i + 1));
+    }
+    for (int k = count + STKI_SHUFFLE_SPARE; k < ROOM; k++)
+        assert_true(products[k] == UINT64_MAX);
+}
+
+static void shuffles_draw_as_philox(void **state)
+{
+    stki_shuffle_draw *draws[3] = {stki_shuffle_draw_plain};
+    int variants = 1;
+
+    (void)state;
+#if defined(__x86_64__)
+    if (stki_isa_usable(STKI_ISA_AVX2))
+        draws[variants++] = stki_shuffle_draw_avx2;
+    if (stki_isa_usable(STKI_ISA_AVX512))
+        draws[variants++] = stki_shuffle_draw_avx512;
+#endif
+    for (int v = 0; v < variants; v++)
+        for (uint64_t n = 0; n < 300; n++) {
+            const uint64_t key = stki_order_key(n, 1), high = (UINT64_C(1) << 32) - 1 - STKI_SHUFFLE_BLOCK - n;
+
+            check_draw(draws[v], key, n % 7, n % 3 ? n * n * n : high, (int)(n % STKI_SHUFFLE_BLOCK) + 1);
+        }
+}
+
+/* Where the products leave open whether a draw is rejected (once in 2^32; keys found by a search). */
+static void open_draws_are_looked_at(void **state)
+{
+    static const struct {
+        uint64_t key, index;
+    } open[] = {{7497142, 65327}, {12597531, 65497}};
+    uint64_t places[STKI_SHUFFLE_BLOCK + STKI_SHUFFLE_SPARE];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        stki_shuffle_draw_plain(open[i].key, STKI_KEY_SHUFFLE, open[i].index, 1, places);
+        assert_true((uint32_t)places[0] == 0);
+        stki_shuffle_places(open[i].key, STKI_KEY_SHUFFLE, open[i].index - 5, 10, places);
+        for (uint64_t k = 0; k < 10; k++)
+            assert_int_equal(places[k], stki_philox_below(open[i].key, STKI_KEY_SHUFFLE, open[i].index - 5 + k,
+                                                          open[i].index - 4 + k));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +378,8 @@ int main(void)
         cmocka_unit_test(random_access_equals_run),
         cmocka_unit_test(map_equals_run),
         cmocka_unit_test(variants_agree),
+        cmocka_unit_test(shuffles_draw_as_philox),
+        cmocka_unit_test(open_draws_are_looked_at),
         cmocka_unit_test(several_go_side_by_side),
         cmocka_unit_test(every_bit_reaches_every_bit),
         cmocka_unit_test(all_orders_are_even),
