@@ -165,7 +165,7 @@ static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, const cha
     member->dtype = d->type.dtype;
     member->swapped = d->type.swapped;
     member->layout = layout_name(d);
-    member->offset = d->offset;
+    member->offset = d->field ? -1 : d->offset; /* a field's values do not follow each other */
     member->details = details_of(d);
     if (alias_of)
         json_object_set_new(member->details, "alias_of", json_string_nocheck(alias_of));
@@ -181,7 +181,8 @@ static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, const cha
         member->offset = -1;
         return STK_OK;
     }
-    return d->layout == STKI_HDF5_CONTIGUOUS ? stki_member_set_strides(member, array.strides, err) : STK_OK;
+    return d->layout == STKI_HDF5_CONTIGUOUS && !d->field ? stki_member_set_strides(member, array.strides, err)
+                                                          : STK_OK;
 }
 
 static stk_status add_named(struct hdf5 *h, const char *name, const char *alias_of, bool fields_too, stk_error *err);

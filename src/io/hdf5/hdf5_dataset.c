@@ -211,20 +211,21 @@ static stk_status read_layout(stki_hdf5_dataset *d, hid_t plist, const hsize_t *
 static stk_status read_field(stki_hdf5_dataset *d, hid_t type, stk_error *err)
 {
     const int index = H5Tget_class(type) == H5T_COMPOUND ? H5Tget_member_index(type, d->field) : -1;
-    hid_t member = index < 0 ? -1 : H5Tget_member_type(type, (unsigned)index), native;
+    hid_t member = index < 0 ? -1 : H5Tget_member_type(type, (unsigned)index), native = -1;
     stk_status status;
 
     if (member < 0)
         return fail(d, STK_E_NOT_FOUND, d->field, "its type has no such field", err);
     status = stki_hdf5_type_read(member, d->path, d->name, &d->type, err);
+    if (status == STK_E_UNSUPPORTED && H5Tget_class(member) == H5T_COMPOUND)
+        status = fail(d, STK_E_UNSUPPORTED, "a compound type inside another", "type", err);
+    if (status == STK_OK)
+        native = stki_hdf5_type_of_field(member, &d->type);
     (void)H5Tclose(member);
     if (status != STK_OK)
         return status;
-    if (d->type.varying != STKI_HDF5_SAME || d->type.inner_ndim > 0)
-        return fail(d, STK_E_UNSUPPORTED, "a string, a list or an array", "a field that is not a number", err);
     d->type.raw = d->type.swapped = false;
-    d->type.bytes = stk_dtype_size(d->type.dtype);
-    native = stki_hdf5_type_make(d->type.dtype);
+    d->type.bytes = native < 0 ? 0 : (int64_t)H5Tget_size(native);
     d->memory_type = native < 0 ? -1 : H5Tcreate(H5T_COMPOUND, (size_t)d->type.bytes);
     if (d->memory_type >= 0 && H5Tinsert(d->memory_type, d->field, 0, native) < 0)
         status = stki_hdf5_fail(err, STK_E_MEMORY, d->path, d->name, "its type cannot be made");

@@ -4,7 +4,8 @@
  *
  *     dataspace (IV.A.2.b): version 1: u8 1, u8 axes, u8 flags, 5 bytes; version 2: u8 2, u8 axes, u8 flags, u8 kind
  *         (0 scalar, 1 simple, 2 null); then u64 sizes, and u64 largest sizes if flags & 1
- *     datatype (IV.A.2.d): u8 class | version << 4, u24 bits, u32 bytes, properties of the class
+ *     datatype (IV.A.2.d): u8 class | version << 4, u24 bits, u32 bytes, properties of the class; a shared one
+ *         (IV.A.2, "Shared Message"): u8 2 or 3, u8 2, u64 address of the object header of a committed datatype
  *     fill value (IV.A.2.f): version 1, 2: u8, u8 space, u8 time (1: never), u8 defined, u32 bytes and value
  *         (version 2: if defined); version 3: u8 3, u8 flags (time in bits 2 and 3, 0x10 undefined, 0x20 defined),
  *         u32 bytes, value; old (IV.A.2.e): u32 bytes, value
@@ -23,7 +24,7 @@
 
 /* ---- datatypes ---- */
 
-enum { FIXED = 0, FLOAT = 1, OPAQUE = 5, COMPOUND = 6, ENUMERATED = 8, ARRAY = 10, NESTED = 3 };
+enum { FIXED = 0, FLOAT = 1, BITS = 4, OPAQUE = 5, COMPOUND = 6, ENUMERATED = 8, ARRAY = 10, NESTED = 3 };
 
 struct type {
     int class, version;
@@ -45,7 +46,7 @@ static bool read_fixed(stki_hdf5_cursor *c, const struct type *t, stki_hdf5_type
 {
     const uint64_t offset = stki_hdf5_take(c, 2), precision = stki_hdf5_take(c, 2);
 
-    out->dtype = stki_hdf5_whole_dtype(t->bytes, (t->bits & 8) != 0);
+    out->dtype = stki_hdf5_whole_dtype(t->bytes, t->class == FIXED && (t->bits & 8));
     out->swapped = t->bytes > 1 && (t->bits & 1);
     return offset == 0 && precision == 8 * (uint64_t)t->bytes && out->dtype != STK_DTYPE_NONE;
 }
@@ -132,6 +133,7 @@ static bool read_simple(stki_hdf5_cursor *c, const struct type *t, stki_hdf5_typ
 {
     switch (t->class) {
     case FIXED:
+    case BITS:
         return read_fixed(c, t, out);
     case FLOAT:
         return read_float(c, t, out);
@@ -177,6 +179,24 @@ bool stki_hdf5_type_parse(stki_hdf5_cursor c, stki_hdf5_type *out)
         return !c.bad;
     }
     return (t.class == ARRAY ? read_array(&c, &t, out) : read_simple(&c, &t, out)) && !c.bad;
+}
+
+/* A message that only says in which object header the type is: that of a committed datatype. */
+static bool parse_committed(const stki_hdf5_super *super, stki_hdf5_cursor c, stki_hdf5_type *out)
+{
+    const int version = (int)stki_hdf5_take(&c, 1), kind = (int)stki_hdf5_take(&c, 1);
+    const uint64_t address = stki_hdf5_take(&c, 8);
+    const stki_hdf5_message *message;
+    stki_hdf5_header header;
+    bool several = false, fine;
+
+    if (c.bad || (version != 2 && version != 3) || kind != 2 ||
+        stki_hdf5_header_read(super, address, &header, NULL) != STK_OK)
+        return false;
+    message = stki_hdf5_header_find(&header, STKI_HDF5_DATATYPE, &several);
+    fine = message && !several && !message->shared && stki_hdf5_type_parse(message->data, out);
+    stki_hdf5_header_fini(&header);
+    return fine;
 }
 
 /* ---- data spaces ---- */
@@ -355,10 +375,11 @@ static bool read_messages(stki_hdf5_dataset *d, const stki_hdf5_super *super, co
 
     for (int i = 0; i < 6; i++) {
         found[i] = stki_hdf5_header_find(header, types[i], &several);
-        several = several || (found[i] && found[i]->shared);
+        several = several || (found[i] && found[i]->shared && types[i] != STKI_HDF5_DATATYPE);
     }
     if (several || !found[0] || !found[1] || !found[2] || !stki_hdf5_space_parse(found[0]->data, &space) ||
-        !stki_hdf5_type_parse(found[1]->data, &d->type))
+        !(found[1]->shared ? parse_committed(super, found[1]->data, &d->type)
+                           : stki_hdf5_type_parse(found[1]->data, &d->type)))
         return false;
     d->rank = space.rank;
     d->ndim = d->rank + d->type.inner_ndim;

@@ -109,6 +109,7 @@ static const stki_reader_ops library_ops = {.format = "hdf5", .read = library_re
 static const char *library_note(const stki_hdf5_dataset *d)
 {
     return d->live        ? "read through libhdf5, under its lock: another process has the file open for writing"
+           : d->field     ? "read through libhdf5, under its lock: a field of a compound type"
            : !d->type.raw ? "read through libhdf5, under its lock: its type has to be converted"
            : d->layout == STKI_HDF5_VIRTUAL  ? "read through libhdf5, under its lock: a virtual data set"
            : d->layout == STKI_HDF5_EXTERNAL ? "read through libhdf5, under its lock: external raw data"

@@ -79,6 +79,18 @@ static void read_whole(hid_t type, stki_hdf5_type *out)
         out->dtype = stki_hdf5_whole_dtype((int64_t)size, sign == H5T_SGN_2);
 }
 
+/* Bits as whole numbers without a sign, as h5py reads them. The library converts a bitfield to bitfields alone. */
+static void read_bits(hid_t type, stki_hdf5_type *out)
+{
+    const size_t size = H5Tget_size(type);
+    const H5T_order_t order = H5Tget_order(type);
+
+    if (H5Tget_precision(type) == 8 * size && H5Tget_offset(type) == 0 &&
+        (order == H5T_ORDER_LE || order == H5T_ORDER_BE))
+        out->dtype = stki_hdf5_whole_dtype((int64_t)size, false);
+    out->swapped = is_swapped(type);
+}
+
 static bool enum_value(hid_t type, unsigned member, const char *name, unsigned char value)
 {
     unsigned char found = 0xFF;
@@ -155,7 +167,7 @@ static const char *class_name(H5T_class_t class)
     case H5T_STRING:
         return "a string type";
     case H5T_BITFIELD:
-        return "a bitfield type";
+        return "a bitfield type of an unusual size";
     case H5T_OPAQUE:
         return "an opaque type";
     case H5T_COMPOUND:
@@ -178,6 +190,8 @@ static void read_simple(hid_t type, H5T_class_t class, stki_hdf5_type *out)
     out->raw = true;
     if (class == H5T_INTEGER) {
         read_whole(type, out);
+    } else if (class == H5T_BITFIELD) {
+        read_bits(type, out);
     } else if (class == H5T_FLOAT) {
         out->dtype = float_dtype(type);
         out->swapped = is_swapped(type);
@@ -287,18 +301,56 @@ static hid_t native(stk_dtype dtype)
     }
 }
 
+/* Of one item, little-endian. */
+static hid_t item_in_memory(hid_t type, stk_dtype dtype)
+{
+    hid_t copy;
+
+    if (H5Tget_class(type) != H5T_BITFIELD)
+        return stki_hdf5_type_make(dtype);
+    copy = H5Tcopy(type);
+    if (copy >= 0)
+        (void)H5Tset_order(copy, H5T_ORDER_LE);
+    return copy;
+}
+
+/* Of lists or arrays, which `about` tells. */
+static hid_t items_in_memory(hid_t type, const stki_hdf5_type *about)
+{
+    hsize_t dims[STK_MAX_DIMS];
+    hid_t base = H5Tget_super(type), item = base < 0 ? -1 : item_in_memory(base, about->dtype), all = -1;
+
+    for (int i = 0; i < about->inner_ndim; i++)
+        dims[i] = (hsize_t)about->inner[i];
+    if (item >= 0)
+        all = about->varying == STKI_HDF5_VLEN ? H5Tvlen_create(item)
+                                               : H5Tarray_create2(item, (unsigned)about->inner_ndim, dims);
+    if (item >= 0)
+        (void)H5Tclose(item);
+    if (base >= 0)
+        (void)H5Tclose(base);
+    return all;
+}
+
 hid_t stki_hdf5_type_in_memory(hid_t type, const stki_hdf5_type *about)
 {
-    hid_t item, list;
-
-    if (about->varying == STKI_HDF5_VLEN) {
-        item = stki_hdf5_type_make(about->dtype);
-        list = item < 0 ? -1 : H5Tvlen_create(item);
-        if (item >= 0)
-            (void)H5Tclose(item);
-        return list;
-    }
+    if (about->varying == STKI_HDF5_VLEN)
+        return items_in_memory(type, about);
     return H5Tcopy(about->raw || about->varying != STKI_HDF5_SAME ? type : native(about->dtype));
+}
+
+hid_t stki_hdf5_type_of_field(hid_t type, const stki_hdf5_type *about)
+{
+    switch (H5Tget_class(type)) {
+    case H5T_VLEN:
+    case H5T_ARRAY:
+        return items_in_memory(type, about);
+    case H5T_STRING:
+    case H5T_OPAQUE:
+        return H5Tcopy(type);
+    default:
+        return item_in_memory(type, about->dtype);
+    }
 }
 
 /* ---- writing ---- */

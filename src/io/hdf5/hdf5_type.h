@@ -37,6 +37,8 @@ stk_status stki_hdf5_type_read(hid_t type, const char *path, const char *name, s
 /* What the library is to be asked for: the file's own type where that is raw, so that it converts nothing. An id to
  * close; negative: it failed. */
 hid_t stki_hdf5_type_in_memory(hid_t type, const stki_hdf5_type *about);
+/* The same for a field of a compound type, which is always asked for in this machine's byte order. */
+hid_t stki_hdf5_type_of_field(hid_t type, const stki_hdf5_type *about);
 /* The type a dtype is written as: little-endian, bool as h5py's enum, complex numbers as {r, i}. An id to close. */
 hid_t stki_hdf5_type_make(stk_dtype dtype);
 
