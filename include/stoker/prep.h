@@ -107,7 +107,10 @@ typedef struct stk_prep_plan {
     int64_t resumed_rows; /* written by earlier runs */
 } stk_prep_plan;
 
-/* Opens the data and computes the plan, without writing anything. */
+/* Opens the data and computes the plan, without writing anything. If the job reads HDF5 files, on which libhdf5 may
+ * crash if they are damaged, the program `stoker` computes the plan first, as a child process; if it crashes, that is
+ * STK_E_CORRUPT. It is the program that the environment variable STOKER_HELPER names, or the one installed with the
+ * library; without either, the plan is computed in this process alone. */
 STK_API stk_status stk_prep_get_plan(stk_prep *job, stk_prep_plan *out, stk_error *err);
 
 /* Size of the output and duration, estimated from rows that were actually computed. */

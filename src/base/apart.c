@@ -8,9 +8,12 @@
 #include "clock.h"
 #include "error.h"
 #include "thread.h"
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
@@ -20,6 +23,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,6 +38,7 @@ enum {
 static const char variable[] = "STOKER_APART";
 
 struct notes {
+    bool trial;        /* the child is one of stki_apart_try */
     atomic_int inside; /* threads of the child that are in the library */
     int64_t seconds;   /* the limit for the last call, or for all calls if that is lower */
     char path[1024], name[1024], doing[64];
@@ -44,6 +49,7 @@ static struct {
     stki_apart_report *report;
     void *context;
     struct notes *notes; /* in the child; NULL: this is not the child */
+    bool is_trial;       /* in the child: it exits when it has the plan */
     stki_mutex lock;     /* held by the thread that waits for the child */
 } apart = {.lock = {PTHREAD_MUTEX_INITIALIZER}};
 
@@ -147,6 +153,7 @@ void stki_apart_begin(char **argv, stki_apart_report *report, void *context)
 {
     if (getenv(variable)) {
         apart.notes = find_notes();
+        apart.is_trial = apart.notes && apart.notes->trial;
         return;
     }
     apart.argv = argv;
@@ -170,13 +177,32 @@ static char **environment_with(char *one)
     return all;
 }
 
-/* Starts the child with no signals blocked, whatever this thread blocks. Returns 0 or an errno value. */
-static int start_child(int fd, pid_t *pid)
+/* What the child gets besides its arguments. */
+static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, const int *fds, int count,
+                  bool quiet)
+{
+    short flags = POSIX_SPAWN_SETSIGMASK;
+    sigset_t none;
+    int error = 0;
+
+    for (int i = 0; i < count && !error; i++)
+        error = posix_spawn_file_actions_adddup2(actions, fds[i], fds[i]); /* clears FD_CLOEXEC in the child */
+    for (int fd = 0; fd < 3 && quiet && !error; fd++)
+        error = posix_spawn_file_actions_addopen(actions, fd, "/dev/null", fd ? O_WRONLY : O_RDONLY, 0);
+    if (quiet)
+        flags |= POSIX_SPAWN_SETPGROUP; /* Ctrl-C is for this process, which then ends it */
+    sigemptyset(&none); /* whatever this thread blocks */
+    if (!error)
+        error = posix_spawnattr_setsigmask(attributes, &none);
+    return error ? error : posix_spawnattr_setflags(attributes, flags);
+}
+
+/* Starts the child. `fds`: of the notes, and what else it gets. Returns 0 or an errno value. */
+static int start(const char *program, char *const *argv, const int *fds, int count, bool quiet, pid_t *pid)
 {
     char assignment[32];
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    sigset_t none;
     char **environment;
     int error = posix_spawn_file_actions_init(&actions);
 
@@ -187,19 +213,11 @@ static int start_child(int fd, pid_t *pid)
         (void)posix_spawn_file_actions_destroy(&actions);
         return error;
     }
-    sigemptyset(&none);
-    stki_text(assignment, sizeof assignment, "%s=%d:%d", variable, fd, (int)getpid());
+    stki_text(assignment, sizeof assignment, "%s=%d:%d", variable, fds[0], (int)getpid());
     environment = environment_with(assignment);
-    if (!environment)
-        error = ENOMEM;
+    error = environment ? set_up(&actions, &attributes, fds, count, quiet) : ENOMEM;
     if (!error)
-        error = posix_spawn_file_actions_adddup2(&actions, fd, fd); /* clears FD_CLOEXEC in the child */
-    if (!error)
-        error = posix_spawnattr_setsigmask(&attributes, &none);
-    if (!error)
-        error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    if (!error)
-        error = posix_spawn(pid, "/proc/self/exe", &actions, &attributes, apart.argv, environment);
+        error = posix_spawn(pid, program, &actions, &attributes, argv, environment);
     free(environment);
     (void)posix_spawnattr_destroy(&attributes);
     (void)posix_spawn_file_actions_destroy(&actions);
@@ -217,26 +235,26 @@ static bool is_request_to_stop(int signal_number)
     return false;
 }
 
-static void describe_end(const struct notes *notes, const char *path, const char *library, int signal_number,
-                         stk_error *err)
+/* What terminated the child, as an error. */
+static stk_status describe_end(const struct notes *notes, const char *path, const char *library, int signal_number,
+                               stk_error *err)
 {
     const stki_place place = {notes->path[0] ? notes->path : path, -1, -1, NULL, NULL};
     const char *between = notes->name[0] ? ": " : "", *doing = notes->doing[0] ? notes->doing : "opening it";
 
-    if (signal_number == SIGKILL) /* by a user or the OOM killer: the file need not be damaged */
-        (void)stki_fail_at(err, STK_E_RESOURCE, place, "the process that was reading the file was killed");
-    else if (atomic_load(&notes->inside) == 0)
-        (void)stki_fail_at(err, STK_E_RESOURCE, place,
-                           "internal error: stoker ended by %s while reading the file, not in %s; please report this",
-                           strsignal(signal_number), library);
-    else if (signal_number == TIMEOUT_SIGNAL)
-        (void)stki_fail_at(err, STK_E_CORRUPT, place,
-                           "%.300s%s%s did not finish within %" PRId64
-                           " s of processor time while %s: the file is damaged",
-                           notes->name, between, library, notes->seconds, doing);
-    else
-        (void)stki_fail_at(err, STK_E_CORRUPT, place, "%.300s%s%s crashed (%s) while %s: the file is damaged",
-                           notes->name, between, library, strsignal(signal_number), doing);
+    if (signal_number == SIGKILL || is_request_to_stop(signal_number)) /* the file need not be damaged */
+        return stki_fail_at(err, STK_E_RESOURCE, place, "the process that was reading the file was killed");
+    if (atomic_load(&notes->inside) == 0)
+        return stki_fail_at(err, STK_E_RESOURCE, place,
+                            "internal error: stoker ended by %s while reading the file, not in %s; please report this",
+                            strsignal(signal_number), library);
+    if (signal_number == TIMEOUT_SIGNAL)
+        return stki_fail_at(err, STK_E_CORRUPT, place,
+                            "%.300s%s%s did not finish within %" PRId64
+                            " s of processor time while %s: the file is damaged",
+                            notes->name, between, library, notes->seconds, doing);
+    return stki_fail_at(err, STK_E_CORRUPT, place, "%.300s%s%s crashed (%s) while %s: the file is damaged", notes->name,
+                        between, library, strsignal(signal_number), doing);
 }
 
 /* The exit status after the child was terminated by a signal, or does not return. */
@@ -249,22 +267,29 @@ static int report_signal(const struct notes *notes, const char *path, const char
         (void)raise(signal_number);
         return 128 + signal_number; /* the signal is blocked in this thread: the status that a shell would report */
     }
-    describe_end(notes, path, library, signal_number, &err);
+    (void)describe_end(notes, path, library, signal_number, &err);
     return apart.report(apart.context, &err);
+}
+
+/* Shared with the child through *fd. Returns 0 or an errno value. */
+static int make_notes(struct notes **notes, int *fd)
+{
+    *fd = memfd_create("stoker", MFD_CLOEXEC);
+    if (*fd < 0 || ftruncate(*fd, sizeof **notes))
+        return errno;
+    *notes = mmap(NULL, sizeof **notes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    return *notes == MAP_FAILED ? errno : 0;
 }
 
 static int run_apart(const char *path, const char *library)
 {
-    const int fd = memfd_create("stoker", MFD_CLOEXEC);
-    struct notes *notes = MAP_FAILED;
+    struct notes *notes;
     stk_error err;
     pid_t pid = -1;
-    int state = 0, error = fd < 0 || ftruncate(fd, sizeof *notes) ? errno : 0;
+    int fd, state = 0, error = make_notes(&notes, &fd);
 
-    if (!error) {
-        notes = mmap(NULL, sizeof *notes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        error = notes == MAP_FAILED ? errno : start_child(fd, &pid);
-    }
+    if (!error)
+        error = start("/proc/self/exe", apart.argv, &fd, 1, false, &pid);
     if (error) {
         (void)stki_fail_errno(&err, error, path, "a process to read it in cannot be started");
         return apart.report(apart.context, &err);
@@ -274,12 +299,117 @@ static int run_apart(const char *path, const char *library)
     return WIFSIGNALED(state) ? report_signal(notes, path, library, WTERMSIG(state)) : WEXITSTATUS(state);
 }
 
-void stki_apart_need(const char *path, const char *library)
+/* ---- trials ---- */
+
+static _Thread_local stki_apart_trial *trial;
+
+void stki_apart_try(stki_apart_trial *one)
+{
+    trial = one;
+}
+
+void stki_apart_end_trial(void)
+{
+    if (apart.is_trial)
+        _exit(0);
+}
+
+static bool is_this_program(const char *path)
+{
+    struct stat a, b;
+
+    return !stat(path, &a) && !stat("/proc/self/exe", &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* The program that came with the library: beside it (in a build folder), or as the package of Python and the usual
+ * folders of an installation have it. */
+static bool find_program(char *out, size_t size)
+{
+    static const char *const places[] = {"stoker", "bin/stoker", "../bin/stoker", "../../bin/stoker"};
+    const char *named = getenv("STOKER_HELPER");
+    char library[PATH_MAX];
+    Dl_info about;
+
+    if (named && named[0])
+        return (size_t)snprintf(out, size, "%s", named) < size;
+    if (!dladdr(places, &about) || !about.dli_fname || !realpath(about.dli_fname, library))
+        return false;
+    *(strrchr(library, '/') + 1) = '\0';
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
+        if ((size_t)snprintf(out, size, "%s%s", library, places[i]) < size && !access(out, X_OK) &&
+            !is_this_program(out))
+            return true;
+    return false;
+}
+
+/* Waits for the child. False: it was ended, because the job was cancelled. */
+static bool wait_for(const stki_apart_trial *t, pid_t pid, int *state)
+{
+    const int handle = (int)syscall(SYS_pidfd_open, pid, 0U);
+    struct pollfd ends = {.fd = handle, .events = POLLIN};
+    bool cancelled = false;
+    pid_t ended;
+
+    while ((ended = waitpid(pid, state, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
+        if (t->wait)
+            t->wait(t->context);
+        if (!cancelled && t->cancelled && t->cancelled(t->context))
+            cancelled = kill(pid, SIGTERM) == 0;
+        (void)poll(&ends, 1, handle < 0 ? 5 : 100); /* without pidfd_open (before Linux 5.3) more often */
+    }
+    if (handle >= 0)
+        (void)close(handle);
+    if (ended < 0) /* somebody else took its end: it is not known */
+        *state = 0;
+    return !cancelled;
+}
+
+static stk_status run_trial(const stki_apart_trial *t, const char *path, const char *library, stk_error *err)
+{
+    char program[PATH_MAX], job[32];
+    char *const argv[] = {(char *)(uintptr_t) "stoker", (char *)(uintptr_t) "prep",           job,
+                          (char *)(uintptr_t) "--dry-run", (char *)(uintptr_t) "--launcher=none", NULL};
+    const size_t length = strlen(t->job);
+    struct notes *notes = MAP_FAILED;
+    int fds[2] = {-1, memfd_create("job", MFD_CLOEXEC)}, state = 0, error = fds[1] < 0 ? errno : 0;
+    pid_t pid = -1;
+    stk_status status = STK_OK;
+
+    if (find_program(program, sizeof program)) {
+        if (!error)
+            error = make_notes(&notes, &fds[0]);
+        if (!error && write(fds[1], t->job, length) != (ssize_t)length)
+            error = errno ? errno : EIO;
+        if (!error) {
+            notes->trial = true;
+            stki_text(job, sizeof job, "/proc/self/fd/%d", fds[1]);
+            error = start(program, argv, fds, 2, true, &pid);
+        }
+        if (error)
+            status = stki_fail_errno(err, error, program, "the program that reads HDF5 files first cannot be started");
+        else if (!wait_for(t, pid, &state))
+            status = stki_fail(err, STK_E_CANCELLED, "the job was stopped");
+        else if (WIFSIGNALED(state))
+            status = describe_end(notes, path, library, WTERMSIG(state), err);
+    }
+    if (notes != MAP_FAILED)
+        (void)munmap(notes, sizeof *notes);
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+    return status;
+}
+
+stk_status stki_apart_need(const char *path, const char *library, stk_error *err)
 {
     int code;
 
-    if (!apart.argv)
-        return;
+    if (!apart.argv) {
+        if (!trial || !trial->job || trial->made || apart.notes)
+            return STK_OK;
+        trial->made = true;
+        return run_trial(trial, path, library, err);
+    }
     stki_lock(&apart.lock); /* never released: other threads block until the process exits */
     code = run_apart(path, library);
     _exit(code);

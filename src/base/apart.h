@@ -6,10 +6,16 @@
  * the same status. If the child was killed by a signal, the parent reports the file as corrupt and names the operation
  * that crashed.
  *
- * Without stki_apart_begin, as in all programs that use the library, these functions do nothing. Any thread. */
+ * A program that uses the library is not re-executed. Where it only looks at data (the plan of a job), it makes a
+ * trial: before the library is about to open a file, the program `stoker` does the same as a child process, and if that
+ * is killed by a signal, stki_apart_need fails. The program is the one that STOKER_HELPER names, or the one installed
+ * with the library; without one there is no trial.
+ *
+ * Otherwise these functions do nothing. Any thread. */
 #ifndef STKI_APART_H
 #define STKI_APART_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stoker/status.h>
 
@@ -18,8 +24,23 @@ typedef int stki_apart_report(void *context, const stk_error *err);
 
 /* `argv` is main's. It and the context must remain valid until the process exits. */
 void stki_apart_begin(char **argv, stki_apart_report *report, void *context);
-/* Call before the library of this name (a static string) opens `path`. In the parent it does not return. */
-void stki_apart_need(const char *path, const char *library);
+/* What the calling thread is about to do, for the child: `stoker prep JOB --dry-run` up to the plan. */
+typedef struct stki_apart_trial {
+    const char *job;                    /* the text of the job; NULL: no trial */
+    void (*wait)(void *context);        /* called a few times per second while the child runs; may be NULL */
+    bool (*cancelled)(void *context);   /* ends the child: STK_E_CANCELLED */
+    void *context;
+    bool made;
+} stki_apart_trial;
+
+/* Until it is called with NULL. The trial is made once, at the first stki_apart_need. */
+void stki_apart_try(stki_apart_trial *trial);
+/* In the child of a trial: its work is done. Elsewhere nothing. */
+void stki_apart_end_trial(void);
+
+/* Call before the library of this name (a static string) opens `path`. In the parent of a program that called
+ * stki_apart_begin it does not return. It fails if a trial did. */
+stk_status stki_apart_need(const char *path, const char *library, stk_error *err);
 
 /* In the child: marks the calling thread as inside such a library, one thread at a time. The process exits if the
  * thread spends more than a few seconds of CPU time in it, or if all calls together take a few seconds longer than

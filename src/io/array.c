@@ -300,15 +300,6 @@ static int64_t all_filled(const stki_reader *base, int64_t index)
     return index < base->count ? base->count : index;
 }
 
-/* All elements share one fill value: data that was never written. */
-static bool is_fill(const stki_array *array)
-{
-    for (int i = 0; i < array->ndim; i++)
-        if (array->strides[i] != 0)
-            return false;
-    return !array->file;
-}
-
 static stk_status check_axis(const stki_array *array, const char *path, const stki_reader_opts *opts, stk_error *err)
 {
     if (array->ndim == 0)
@@ -403,7 +394,7 @@ static stk_status describe(struct array_reader *r, const char *format, const cha
     r->ops = (stki_reader_ops){.format = format,
                                .read = base->copies ? read_positional : read_in_place,
                                .will_need = array->file ? will_need : NULL,
-                               .filled_until = is_fill(array) ? all_filled : NULL,
+                               .filled_until = array->fill ? all_filled : NULL,
                                .destroy = destroy};
     r->sample = (stk_tensor){.dtype = array->dtype, .ndim = base->ndim, .flags = flags_of(array)};
     memcpy(r->sample.shape, base->shape, sizeof base->shape);

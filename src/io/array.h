@@ -14,6 +14,7 @@ typedef struct stki_array {
     int64_t offset;      /* of the element at index 0, 0, … from the start of the file or of `memory`, bytes */
     stk_dtype dtype;
     bool swapped;
+    bool fill; /* it was never written: one element stands for all */
     int ndim;
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS]; /* strides in bytes, >= 0 */
 } stki_array;

@@ -1,6 +1,7 @@
 /* prep.c: the public functions of preparation jobs; see prep.h and prep_run.h. They run a job, or return its plan, an
  * estimate, its result or its text. A handle is for one thread at a time, except for `cancelled`. */
 #include "allocate.h"
+#include "apart.h"
 #include "clock.h"
 #include "count_job.h"
 #include "error.h"
@@ -646,8 +647,24 @@ static stk_status look_at(stk_prep *prep, bool pretended, stk_prep_plan *plan, s
     return status;
 }
 
+static void during_trial(void *context)
+{
+    const stk_prep *prep = context;
+    const stk_prep_progress now = {.struct_size = sizeof now, .phase = STK_PREP_OPENING};
+
+    if (prep->opts.progress)
+        prep->opts.progress(prep->opts.progress_context, &now);
+}
+
+static bool is_cancelled(void *context)
+{
+    return ((const stk_prep *)context)->cancelled;
+}
+
 stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
 {
+    stki_apart_trial trial = {.wait = during_trial, .cancelled = is_cancelled, .context = prep};
+    char *text;
     stki_job real;
     stk_prep_plan plan = {0};
     stk_status status = check_asked(prep, out ? &out->struct_size : NULL, "stk_prep_plan", err);
@@ -656,10 +673,15 @@ stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
         status = stki_work_check_target(&prep->job, err);
     if (status != STK_OK)
         return status;
+    trial.job = text = stk_prep_job_text(prep);
+    stki_apart_try(&trial);
     status = begin_look(prep, &real, err);
     if (status == STK_OK)
         status = look_at(prep, prep->job.document != real.document, &plan, err);
     end_look(prep, &real);
+    stki_apart_try(NULL);
+    stki_apart_end_trial();
+    stk_text_free(text);
     give(out, out->struct_size, &plan, sizeof plan);
     return status;
 }

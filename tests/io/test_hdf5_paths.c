@@ -255,6 +255,38 @@ static void test_dangling(void **state)
     stki_hdf5_file_release(opened);
 }
 
+#define UNWRITTEN (INT64_C(1) << 40)
+
+static void make_unwritten(hid_t file, const char *name, hid_t type, hid_t plist)
+{
+    const hsize_t rows = UNWRITTEN;
+    hid_t space = H5Screate_simple(1, &rows, NULL),
+          x = H5Dcreate2(file, name, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+
+    STKT_MUST(H5Dclose(x));
+    STKT_MUST(H5Sclose(space));
+    STKT_MUST(H5Tclose(type));
+}
+
+static hid_t make_text(void)
+{
+    hid_t type = H5Tcopy(H5T_C_S1);
+
+    STKT_MUST(H5Tset_size(type, H5T_VARIABLE));
+    return type;
+}
+
+/* Of a number and a text. */
+static hid_t make_table(void)
+{
+    hid_t type = H5Tcreate(H5T_COMPOUND, 8 + sizeof(char *)), text = make_text();
+
+    STKT_MUST(H5Tinsert(type, "n", 0, H5T_STD_I64LE));
+    STKT_MUST(H5Tinsert(type, "text", 8, text));
+    STKT_MUST(H5Tclose(text));
+    return type;
+}
+
 /* What was never written is told without reading it, however much it is. */
 static void test_filled(void **state)
 {
@@ -277,9 +309,14 @@ static void test_filled(void **state)
     x = H5Dcreate2(file, "contiguous", H5T_STD_I32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     STKT_MUST(H5Dclose(x));
     STKT_MUST(H5Sclose(space));
+    make_unwritten(file, "pairs", H5Tarray_create2(H5T_STD_I32LE, 1, (hsize_t[]){2}), H5P_DEFAULT);
+    make_unwritten(file, "table", make_table(), H5P_DEFAULT);
+    make_unwritten(file, "tables", make_table(), plist);
+    make_unwritten(file, "texts", make_text(), H5P_DEFAULT);
     STKT_MUST(H5Pclose(plist));
     STKT_MUST(H5Fclose(file));
     assert_ok(stki_container_open(stkt_path("filled.h5"), NULL, &container, &err));
+    assert_int_equal(container->member_count, 8);
     for (int window = 0; window < 2; window++) {
         stki_reader_opts opts = {.window_length = window ? 4 : 0, .window_stride = window ? 3 : 0};
         const int64_t length = window ? 4 : 1, step = window ? 3 : 1, count = ((int64_t)rows - length) / step + 1;
@@ -295,11 +332,11 @@ static void test_filled(void **state)
         assert_int_equal(reader->ops->filled_until(reader, count - 1), count - 1);
         stki_reader_destroy(reader);
     }
-    {
+    for (int64_t i = 1; i < container->member_count; i++) {
         stki_reader *reader;
 
-        assert_ok(stki_container_reader(container, 1, NULL, &reader, &err));
-        assert_int_equal(reader->ops->filled_until(reader, 2), 8);
+        assert_ok(stki_container_reader(container, i, NULL, &reader, &err));
+        assert_int_equal(reader->ops->filled_until(reader, 2), i == 1 ? 8 : UNWRITTEN);
         stki_reader_destroy(reader);
     }
     stki_container_release(container);

@@ -31,6 +31,7 @@ static stk_status array_of_fill(const stki_hdf5_dataset *d, stki_array *out, stk
     memcpy(stk_storage_data(out->memory), d->fill, (size_t)d->type.bytes);
     for (int i = 0; i < d->rank; i++)
         out->strides[i] = 0;
+    out->fill = true;
     return STK_OK;
 }
 

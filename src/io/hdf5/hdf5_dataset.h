@@ -69,6 +69,8 @@ stk_status stki_hdf5_dataset_need(const stki_hdf5_dataset *dataset, stk_error *e
  * is (fill time "never") becomes zeros. */
 stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *dataset, const int64_t *start, const int64_t *length,
                                   void *to, int64_t bytes, stk_error *err);
+/* Was no element of it ever written? Then each is the fill value, however many there are. */
+bool stki_hdf5_dataset_unwritten(const stki_hdf5_dataset *dataset);
 /* A chunk as it is stored, which is what H5Dread_chunk gives: first how many bytes it has (-1: never written), then
  * those. `element`: the first one, in each axis of the data set. */
 stk_status stki_hdf5_dataset_chunk_bytes(const stki_hdf5_dataset *dataset, const int64_t *element, int64_t *bytes,

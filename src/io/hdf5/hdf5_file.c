@@ -237,12 +237,14 @@ static stk_status open_file(stki_hdf5_file *file, const char *path, bool stamped
 stk_status stki_hdf5_file_open(const char *path, const stki_reader_opts *opts, stki_hdf5_file **out, stk_error *err)
 {
     stki_hdf5_options options;
-    stki_hdf5_file *file = stki_zalloc(sizeof *file);
-    stk_status status;
+    stki_hdf5_file *file;
+    stk_status status = stki_apart_need(path, "libhdf5", err);
 
+    if (status != STK_OK)
+        return status;
+    file = stki_zalloc(sizeof *file);
     if (!file)
         return stki_fail_memory(err, sizeof *file, path);
-    stki_apart_need(path, "libhdf5");
     stki_source_values(opts, &stki_hdf5_source, &options);
     file->plugins = options.allow_plugins;
     file->access = opts->access;

@@ -107,6 +107,23 @@ stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *sta
     return changed.status;
 }
 
+bool stki_hdf5_dataset_unwritten(const stki_hdf5_dataset *d)
+{
+    H5D_space_status_t space = H5D_SPACE_STATUS_ERROR;
+    stki_hdf5_guard guard;
+
+    if (d->live || stki_hdf5_check_fork(d->file->generation, d->path, NULL) != STK_OK)
+        return false;
+    if (d->layout != STKI_HDF5_CHUNKED)
+        return d->layout == STKI_HDF5_CONTIGUOUS && d->offset < 0;
+    stki_hdf5_enter(&guard, false);
+    stki_apart_note(d->path, d->name, "finding its chunks", 0);
+    if (stki_hdf5_dataset_need(d, NULL) == STK_OK)
+        (void)H5Dget_space_status(d->id, &space);
+    stki_hdf5_leave(&guard);
+    return space == H5D_SPACE_STATUS_NOT_ALLOCATED;
+}
+
 /* ---- stored chunks ---- */
 
 static void element_of(const stki_hdf5_dataset *d, const int64_t *element, hsize_t *out)

@@ -51,6 +51,9 @@ typedef struct stki_hdf5_samples {
 stk_status stki_hdf5_samples_of(const stki_hdf5_dataset *dataset, const stki_reader_opts *opts, stki_hdf5_samples *out,
                                 stki_reader *base, stk_error *err);
 
+/* `filled_until` of a data set of which no element was written. */
+int64_t stki_hdf5_all_filled(const stki_reader *base, int64_t index);
+
 /* Tests: what the chunks of a chunked reader cost. `direct` were decoded past the cache, `library` asked of it. */
 typedef struct stki_hdf5_counts {
     stki_chunk_counts cache;

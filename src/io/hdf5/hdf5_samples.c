@@ -62,6 +62,11 @@ stk_status stki_hdf5_samples_of(const stki_hdf5_dataset *d, const stki_reader_op
     return status;
 }
 
+int64_t stki_hdf5_all_filled(const stki_reader *base, int64_t index)
+{
+    return index < base->count ? base->count : index;
+}
+
 /* ---- through the library ---- */
 
 struct library_reader {
@@ -105,6 +110,8 @@ static void library_destroy(stki_reader *base)
 }
 
 static const stki_reader_ops library_ops = {.format = "hdf5", .read = library_read, .destroy = library_destroy};
+static const stki_reader_ops unwritten_ops = {
+    .format = "hdf5", .read = library_read, .filled_until = stki_hdf5_all_filled, .destroy = library_destroy};
 
 static const char *library_note(const stki_hdf5_dataset *d)
 {
@@ -130,7 +137,7 @@ stk_status stki_hdf5_library_reader(stki_hdf5_dataset *d, const stki_reader_opts
     r = stki_zalloc(sizeof *r);
     if (!r)
         return stki_fail_memory(err, sizeof *r, d->name);
-    r->base.ops = &library_ops;
+    r->base.ops = stki_hdf5_dataset_unwritten(d) ? &unwritten_ops : &library_ops;
     r->dataset = stki_hdf5_dataset_retain(d);
     r->base.path = stki_strdup(d->path);
     status = r->base.path ? stki_hdf5_samples_of(d, opts, &r->samples, &r->base, err)

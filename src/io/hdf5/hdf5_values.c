@@ -183,11 +183,17 @@ static void values_destroy(stki_reader *base)
 
 static const stki_reader_ops ops = {
     .format = "hdf5", .read = values_read, .shape = values_shape, .destroy = values_destroy};
+static const stki_reader_ops unwritten_ops = {.format = "hdf5",
+                                              .read = values_read,
+                                              .shape = values_shape,
+                                              .filled_until = stki_hdf5_all_filled,
+                                              .destroy = values_destroy};
 
 /* ---- opening ---- */
 
-/* Finds the size of the longest element. Unreadable ones are skipped here and fail when they are read. */
-static stk_status find_longest(const stki_hdf5_dataset *d, int64_t *longest, stk_error *err)
+/* Finds the size of the longest of the first `elements`. Unreadable ones are skipped here and fail when they are read.
+ */
+static stk_status find_longest(const stki_hdf5_dataset *d, int64_t elements, int64_t *longest, stk_error *err)
 {
     hvl_t *some = stki_zalloc_array(AT_ONCE, sizeof *some);
     stki_hdf5_guard guard;
@@ -195,8 +201,8 @@ static stk_status find_longest(const stki_hdf5_dataset *d, int64_t *longest, stk
     *longest = 0;
     if (!some)
         return stki_fail_memory(err, AT_ONCE * (int64_t)sizeof *some, d->name);
-    for (int64_t at = 0; at < d->shape[0]; at += AT_ONCE) {
-        const int64_t count = d->shape[0] - at < AT_ONCE ? d->shape[0] - at : AT_ONCE;
+    for (int64_t at = 0; at < elements; at += AT_ONCE) {
+        const int64_t count = elements - at < AT_ONCE ? elements - at : AT_ONCE;
         int64_t all = 0;
         hid_t memory = -1;
 
@@ -243,11 +249,12 @@ stk_status stki_hdf5_values_reader(stki_hdf5_dataset *d, const stki_reader_opts 
     struct values *v;
     int64_t longest = d->type.bytes;
     stk_status status = check(d, opts, err);
+    const bool unwritten = status == STK_OK && stki_hdf5_dataset_unwritten(d); /* then all are as the first one */
 
     if (status == STK_OK && opts->max_bytes > 0)
         longest = opts->max_bytes;
     else if (status == STK_OK && d->type.varying != STKI_HDF5_FIXED)
-        status = find_longest(d, &longest, err);
+        status = find_longest(d, unwritten && d->shape[0] > 1 ? 1 : d->shape[0], &longest, err);
     if (status != STK_OK)
         return status;
     v = stki_zalloc(sizeof *v);
@@ -255,7 +262,7 @@ stk_status stki_hdf5_values_reader(stki_hdf5_dataset *d, const stki_reader_opts 
         return stki_fail_memory(err, sizeof *v, d->name);
     v->dataset = stki_hdf5_dataset_retain(d);
     v->max_bytes = opts->max_bytes;
-    v->base = (stki_reader){.ops = &ops,
+    v->base = (stki_reader){.ops = unwritten ? &unwritten_ops : &ops,
                             .path = stki_strdup(d->path),
                             .count = d->shape[0],
                             .dtype = d->type.dtype,

@@ -1,0 +1,123 @@
+/* test_prep_plan.c: the plan of a job in a program that uses the library: the program `stoker`, which STOKER_HELPER
+ * names, makes it first where HDF5 files are read. What libhdf5 may do there is what tests/cli/bad_hdf5.c does. */
+#include "io_files.h"
+#include "stk_test.h"
+#include <stdlib.h>
+#include <stoker/loader.h>
+#include <stoker/prep.h>
+
+#define HELPER STKT_BUILD_DIR "/stoker"
+
+static stk_error err;
+static stk_prep *job;
+static int waited;
+
+static void helper(const char *program, const char *does)
+{
+    if (program)
+        assert_int_equal(setenv("STOKER_HELPER", program, 1), 0);
+    else
+        assert_int_equal(unsetenv("STOKER_HELPER"), 0);
+    assert_int_equal(setenv("BAD_HDF5_DOES", does ? does : "", 1), 0);
+    if (does)
+        assert_int_equal(setenv("LD_PRELOAD", STKT_BUILD_DIR "/tests/libbad_hdf5.so", 1), 0);
+    else
+        assert_int_equal(unsetenv("LD_PRELOAD"), 0);
+}
+
+static void cancel(void *context, const stk_prep_progress *now)
+{
+    (void)context;
+    assert_int_equal(now->phase, STK_PREP_OPENING);
+    waited++;
+    stk_prep_cancel(job);
+}
+
+static stk_status plan_of(const char *file, const char *member, bool cancels, stk_prep_plan *plan)
+{
+    char text[1024];
+    stk_prep_opts opts = STK_PREP_OPTS_INIT;
+    stk_status status;
+
+    if (cancels)
+        opts.progress = cancel;
+    (void)snprintf(text, sizeof text,
+                   "dataset: {fields: {x: {path: %s%s}}}\noutput: {path: %s}\n", file, member, stkt_path("plan.npy"));
+    /* relative paths are those of the folder */
+    assert_ok(stk_prep_open_text(text, STKT_TESTS_DIR "/data", NULL, 0, &opts, &job, &err));
+    *plan = (stk_prep_plan){.struct_size = sizeof *plan};
+    status = stk_prep_get_plan(job, plan, &err);
+    stk_prep_destroy(job);
+    return status;
+}
+
+static stk_status plan_values(stk_prep_plan *plan)
+{
+    return plan_of("hdf5/values.h5", ", source: {name: /ragged}", false, plan);
+}
+
+static void test_healthy(void **state)
+{
+    stk_prep_plan plan;
+
+    (void)state;
+    helper(HELPER, NULL);
+    assert_ok(plan_values(&plan));
+    assert_int_equal(plan.samples, 50);
+    helper(NULL, NULL); /* none is installed beside this program */
+    assert_ok(plan_values(&plan));
+    assert_int_equal(plan.samples, 50);
+}
+
+static void test_crash(void **state)
+{
+    stk_prep_plan plan;
+
+    (void)state;
+    helper(HELPER, "crash");
+    assert_status(plan_values(&plan), STK_E_CORRUPT);
+    assert_non_null(strstr(err.message, "values.h5: libhdf5 crashed (Aborted) while opening the file"));
+    helper(HELPER, "die");
+    assert_status(plan_values(&plan), STK_E_RESOURCE);
+    assert_non_null(strstr(err.message, "killed"));
+    helper(HELPER, "crash"); /* without HDF5 files nothing is started */
+    assert_ok(plan_of("digits_images.npy", "", false, &plan));
+    assert_int_equal(plan.samples, 1797);
+}
+
+static void test_cancelled(void **state)
+{
+    stk_prep_plan plan;
+
+    (void)state;
+    helper(HELPER, "spin");
+    waited = 0;
+    assert_status(plan_of("hdf5/values.h5", ", source: {name: /ragged}", true, &plan), STK_E_CANCELLED);
+    assert_true(waited > 0);
+}
+
+static void test_missing(void **state)
+{
+    stk_prep_plan plan;
+
+    (void)state;
+    helper("/nowhere/stoker", NULL);
+    assert_status(plan_values(&plan), STK_E_NOT_FOUND);
+    assert_non_null(strstr(err.message, "/nowhere/stoker"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_healthy),
+        cmocka_unit_test(test_crash),
+        cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_missing),
+    };
+    const char *asan = getenv("ASAN_OPTIONS");
+    char options[512];
+
+    (void)snprintf(options, sizeof options, "%s:verify_asan_link_order=0:handle_abort=0", asan ? asan : "");
+    (void)setenv("ASAN_OPTIONS", options, 1); /* of the child */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
