@@ -191,7 +191,7 @@ static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attrib
         error = posix_spawn_file_actions_addopen(actions, fd, "/dev/null", fd ? O_WRONLY : O_RDONLY, 0);
     if (quiet)
         flags |= POSIX_SPAWN_SETPGROUP; /* Ctrl-C is for this process, which then ends it */
-    sigemptyset(&none); /* whatever this thread blocks */
+    sigemptyset(&none);                 /* whatever this thread blocks */
     if (!error)
         error = posix_spawnattr_setsigmask(attributes, &none);
     return error ? error : posix_spawnattr_setflags(attributes, flags);
@@ -367,8 +367,12 @@ static bool wait_for(const stki_apart_trial *t, pid_t pid, int *state)
 static stk_status run_trial(const stki_apart_trial *t, const char *path, const char *library, stk_error *err)
 {
     char program[PATH_MAX], job[32];
-    char *const argv[] = {(char *)(uintptr_t) "stoker", (char *)(uintptr_t) "prep",           job,
-                          (char *)(uintptr_t) "--dry-run", (char *)(uintptr_t) "--launcher=none", NULL};
+    char *const argv[] = {(char *)(uintptr_t) "stoker",
+                          (char *)(uintptr_t) "prep",
+                          job,
+                          (char *)(uintptr_t) "--dry-run",
+                          (char *)(uintptr_t) "--launcher=none",
+                          NULL};
     const size_t length = strlen(t->job);
     struct notes *notes = MAP_FAILED;
     int fds[2] = {-1, memfd_create("job", MFD_CLOEXEC)}, state = 0, error = fds[1] < 0 ? errno : 0;

@@ -26,9 +26,9 @@ typedef int stki_apart_report(void *context, const stk_error *err);
 void stki_apart_begin(char **argv, stki_apart_report *report, void *context);
 /* What the calling thread is about to do, for the child: `stoker prep JOB --dry-run` up to the plan. */
 typedef struct stki_apart_trial {
-    const char *job;                    /* the text of the job; NULL: no trial */
-    void (*wait)(void *context);        /* called a few times per second while the child runs; may be NULL */
-    bool (*cancelled)(void *context);   /* ends the child: STK_E_CANCELLED */
+    const char *job;                  /* the text of the job; NULL: no trial */
+    void (*wait)(void *context);      /* called a few times per second while the child runs; may be NULL */
+    bool (*cancelled)(void *context); /* ends the child: STK_E_CANCELLED */
     void *context;
     bool made;
 } stki_apart_trial;

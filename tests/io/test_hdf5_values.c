@@ -44,8 +44,8 @@ static void sums_of(const char *path, const char *name, const char **dtype, int6
             assert_ok(stki_row_major(t.dtype, t.ndim, t.shape, strides, &size, &err));
         assert_true(size <= (int64_t)sizeof native);
         if (size > 0)
-            stki_copy_strided(native, t.dtype, strides, t.data, t.dtype, t.strides,
-                              (t.flags & STK_TENSOR_SWAPPED) != 0, t.ndim, t.shape);
+            stki_copy_strided(native, t.dtype, strides, t.data, t.dtype, t.strides, (t.flags & STK_TENSOR_SWAPPED) != 0,
+                              t.ndim, t.shape);
         stkt_sha256_add(&bytes, native, (size_t)size);
         items += t.ndim > 0 ? t.shape[0] : 1;
         if (t.ndim > 0)
@@ -174,11 +174,8 @@ static void test_classes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_types),
-        cmocka_unit_test(test_listing),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_values),  cmocka_unit_test(test_types),   cmocka_unit_test(test_listing),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_classes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,8 +41,8 @@ static stk_status plan_of(const char *file, const char *member, bool cancels, st
 
     if (cancels)
         opts.progress = cancel;
-    (void)snprintf(text, sizeof text,
-                   "dataset: {fields: {x: {path: %s%s}}}\noutput: {path: %s}\n", file, member, stkt_path("plan.npy"));
+    (void)snprintf(text, sizeof text, "dataset: {fields: {x: {path: %s%s}}}\noutput: {path: %s}\n", file, member,
+                   stkt_path("plan.npy"));
     /* relative paths are those of the folder */
     assert_ok(stk_prep_open_text(text, STKT_TESTS_DIR "/data", NULL, 0, &opts, &job, &err));
     *plan = (stk_prep_plan){.struct_size = sizeof *plan};

@@ -107,6 +107,44 @@ stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *sta
     return changed.status;
 }
 
+stk_status stki_hdf5_dataset_check_room(const stki_hdf5_dataset *d, stk_error *err)
+{
+    stki_hdf5_guard guard;
+    hid_t type = -1, file = -1;
+    hsize_t size = 0;
+    int64_t bytes = 0;
+    bool known = false, fits;
+    stk_status status;
+
+    if (d->layout != STKI_HDF5_CONTIGUOUS || d->offset < 0 || d->live)
+        return STK_OK;
+    stki_hdf5_enter(&guard, d->file->plugins);
+    stki_apart_note(d->path, d->name, "reading its size", 0);
+    status = stki_hdf5_dataset_need(d, err);
+    if (status == STK_OK) {
+        type = H5Dget_type(d->id);
+        file = H5Iget_file_id(d->id);
+        bytes = type < 0 ? 0 : (int64_t)H5Tget_size(type); /* of strings and lists a pointer's, which is less */
+        known = file >= 0 && H5Fget_filesize(file, &size) >= 0 && size <= INT64_MAX;
+    }
+    if (type >= 0)
+        (void)H5Tclose(type);
+    if (file >= 0)
+        (void)H5Fclose(file);
+    stki_hdf5_leave(&guard);
+    fits = true;
+    for (int i = 0; i < d->rank; i++)
+        fits = fits && stki_mul(bytes, d->shape[i], &bytes);
+    if (status != STK_OK || !known || (fits && stki_inside(d->offset, bytes, (int64_t)size)))
+        return status;
+    return stki_fail_at(
+        err, STK_E_TRUNCATED,
+        (stki_place){d->path, -1, d->offset,
+                     STKI_TEXT("%" PRId64 " bytes", (int64_t)size > d->offset ? (int64_t)size - d->offset : 0),
+                     fits ? STKI_TEXT("%" PRId64 " bytes from there on", bytes) : "bytes beyond 63 bits from there on"},
+        "%s: the file ends before its elements do", d->name);
+}
+
 bool stki_hdf5_dataset_unwritten(const stki_hdf5_dataset *d)
 {
     H5D_space_status_t space = H5D_SPACE_STATUS_ERROR;

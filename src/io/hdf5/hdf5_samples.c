@@ -132,6 +132,8 @@ stk_status stki_hdf5_library_reader(stki_hdf5_dataset *d, const stki_reader_opts
 
     if (status == STK_OK && d->filter_missing[0]) /* fail now instead of at the first sample */
         status = stki_hdf5_dataset_read(d, NULL, NULL, NULL, 0, err);
+    if (status == STK_OK)
+        status = stki_hdf5_dataset_check_room(d, err);
     if (status != STK_OK)
         return status;
     r = stki_zalloc(sizeof *r);

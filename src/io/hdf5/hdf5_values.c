@@ -240,7 +240,7 @@ static stk_status check(const stki_hdf5_dataset *d, const stki_reader_opts *opts
     if (d->layout == STKI_HDF5_VIRTUAL || d->layout == STKI_HDF5_EXTERNAL)
         return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, NULL, NULL},
                             "%s: elements of different lengths in other files", d->name);
-    return STK_OK;
+    return stki_hdf5_dataset_check_room(d, err);
 }
 
 stk_status stki_hdf5_values_reader(stki_hdf5_dataset *d, const stki_reader_opts *opts, stki_reader **out,
