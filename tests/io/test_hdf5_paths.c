@@ -342,6 +342,55 @@ static void test_filled(void **state)
     stki_container_release(container);
 }
 
+static void make_rows(hid_t file, const char *name, hsize_t length, bool written)
+{
+    const hsize_t shape[] = {2, length}, tile[] = {1, 8}, at[] = {1, 16};
+    const uint8_t values[8] = {0, 7};
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(2, shape, NULL), x;
+
+    STKT_MUST(H5Pset_chunk(plist, 2, tile));
+    x = H5Dcreate2(file, name, H5T_STD_U8LE, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+    if (written)
+        STKT_MUST(H5Dwrite_chunk(x, H5P_DEFAULT, 0, at, sizeof values, values));
+    STKT_MUST(H5Dclose(x));
+    STKT_MUST(H5Sclose(space));
+    STKT_MUST(H5Pclose(plist));
+}
+
+/* Rows of a million chunks, one of which is stored; and of 2^37 chunks, which are not made in memory. */
+static void test_sparse_rows(void **state)
+{
+    enum { LENGTH = 1 << 23 };
+    hid_t file = create("sparse.h5");
+    stki_container *container;
+    stki_reader *reader;
+    stki_scratch scratch;
+    int64_t sum = 0;
+    stk_tensor row;
+
+    (void)state;
+    make_rows(file, "a", LENGTH, true);
+    make_rows(file, "b", (hsize_t)1 << 40, true);
+    STKT_MUST(H5Fclose(file));
+    assert_ok(stki_container_open(stkt_path("sparse.h5"), NULL, &container, &err));
+    assert_ok(stki_container_reader(container, 0, NULL, &reader, &err));
+    stki_scratch_init(&scratch);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(reader->ops->read(reader, i, NULL, &scratch, &row, &err));
+        assert_int_equal(row.shape[0], LENGTH);
+        assert_int_equal(((const uint8_t *)row.data)[17], i ? 7 : 0);
+        for (int64_t k = 0; k < LENGTH; k++)
+            sum += ((const uint8_t *)row.data)[k];
+        stki_reader_done(reader, &row);
+    }
+    assert_int_equal(sum, 7);
+    stki_scratch_fini(&scratch);
+    stki_reader_destroy(reader);
+    assert_status(stki_container_reader(container, 1, NULL, &reader, &err), STK_E_LIMIT);
+    assert_non_null(strstr(err.message, "/b: one sample in memory: found 1099511627776 bytes"));
+    stki_container_release(container);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_bad_alone),
         cmocka_unit_test(test_dangling),
         cmocka_unit_test(test_filled),
+        cmocka_unit_test(test_sparse_rows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 stk_status stki_hdf5_check_limit(const stki_hdf5_dataset *d, const stki_reader_opts *opts, int64_t bytes,
-                                 stk_error *err)
+                                 const char *what, stk_error *err)
 {
     int64_t limit = stki_memory_limit(opts);
 
@@ -18,7 +18,7 @@ stk_status stki_hdf5_check_limit(const stki_hdf5_dataset *d, const stki_reader_o
     return stki_fail_at(err, STK_E_LIMIT,
                         (stki_place){d->path, -1, -1, STKI_TEXT("%" PRId64 " bytes", bytes),
                                      STKI_TEXT("at most %" PRId64 " (memory_limit)", limit)},
-                        "%s: the whole of it in memory", d->name);
+                        "%s: %s in memory", d->name, what);
 }
 
 /* An array whose elements all share one fill value. */
@@ -58,7 +58,7 @@ static stk_status array_in_memory(stki_hdf5_dataset *d, stki_file *file, const s
                                   stki_array *out, stk_error *err)
 {
     const int64_t start[STK_MAX_DIMS] = {0};
-    stk_status status = stki_hdf5_check_limit(d, opts, bytes, err);
+    stk_status status = stki_hdf5_check_limit(d, opts, bytes, "the whole of it", err);
 
     if (status == STK_OK)
         status = stki_hdf5_dataset_check_sources(d, err);

@@ -449,7 +449,7 @@ stk_status stki_hdf5_cf_array(const stki_hdf5_dataset *d, const stki_reader_opts
     memcpy(values.shape, array->shape, sizeof values.shape);
     status = stki_array_row_major(&values, &room, d->path, err);
     if (status == STK_OK)
-        status = stki_hdf5_check_limit(d, opts, room, err);
+        status = stki_hdf5_check_limit(d, opts, room, "the whole of it", err);
     if (status == STK_OK)
         status = stk_storage_create(NULL, room, &values.memory, err);
     if (status == STK_OK)

@@ -401,7 +401,9 @@ static stk_status describe(struct chunked *r, const stki_hdf5_dataset *d, const 
     base->placer = base;
     base->data_offset = -1;
     one = base->max_bytes > 0 && base->count > 0 && fits_in_one(r);
-    status = find_addresses(r, one, &mapped, err);
+    status = one ? STK_OK : stki_hdf5_check_limit(d, opts, base->max_bytes, "one sample", err);
+    if (status == STK_OK)
+        status = find_addresses(r, one, &mapped, err);
     if (status != STK_OK)
         return status;
     base->ops = one ? &in_one_ops : &gathered_ops;

@@ -398,11 +398,33 @@ static stk_status read_part(const struct box *b, bool cached, char *scratch, stk
     return STK_OK;
 }
 
+/* Fills a box that spans more chunks than are stored, and reads the stored ones inside. */
+static stk_status read_stored(struct box *b, int64_t items, bool cached, char *scratch, stk_error *err)
+{
+    const stki_hdf5_chunks *c = b->chunks;
+    stk_status status = STK_OK;
+
+    fill_with(b->to, c->fill, c->grid.item_bytes, items);
+    for (int64_t i = 0; i < c->table.count && status == STK_OK; i++) {
+        int64_t number = c->table.chunks[i].number;
+        bool inside = true;
+
+        for (int axis = c->grid.ndim - 1; axis >= 0; axis--) {
+            b->at[axis] = number % c->grid.per[axis];
+            number /= c->grid.per[axis];
+            inside = inside && b->at[axis] >= b->first[axis] && b->at[axis] <= b->last[axis];
+        }
+        if (inside)
+            status = read_part(b, cached, scratch, err);
+    }
+    return status;
+}
+
 stk_status stki_hdf5_chunks_read(const stki_hdf5_chunks *c, const int64_t *start, const int64_t *length, bool cached,
                                  void *to, void *scratch, stk_error *err)
 {
     struct box b = {.chunks = c, .start = start, .length = length, .to = to};
-    int64_t stride = c->grid.item_bytes;
+    int64_t stride = c->grid.item_bytes, spanned = 1;
     int axis;
 
     for (int i = c->grid.ndim - 1; i >= 0; i--) {
@@ -412,7 +434,10 @@ stk_status stki_hdf5_chunks_read(const stki_hdf5_chunks *c, const int64_t *start
         stride *= length[i];
         b.first[i] = b.at[i] = start[i] / c->grid.chunk[i];
         b.last[i] = (start[i] + length[i] - 1) / c->grid.chunk[i];
+        spanned *= b.last[i] - b.first[i] + 1;
     }
+    if (!c->dataset && spanned > c->table.count)
+        return read_stored(&b, stride / c->grid.item_bytes, cached, scratch, err);
     do {
         stk_status status = read_part(&b, cached, scratch, err);
 

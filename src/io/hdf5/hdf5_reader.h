@@ -11,7 +11,7 @@ stk_status stki_hdf5_array_of(stki_hdf5_dataset *dataset, stki_file *file, const
                               stki_array *out, stk_error *err);
 /* STK_E_LIMIT: more than opts->memory_limit. */
 stk_status stki_hdf5_check_limit(const stki_hdf5_dataset *dataset, const stki_reader_opts *opts, int64_t bytes,
-                                 stk_error *err);
+                                 const char *what, stk_error *err);
 /* Every data set whose path fits the pattern is one sample, in the order of their paths. */
 stk_status stki_hdf5_groups_reader(stki_hdf5_file *file, const char *pattern, const stki_reader_opts *opts,
                                    stki_reader **out, stk_error *err);

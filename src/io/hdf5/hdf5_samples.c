@@ -144,6 +144,8 @@ stk_status stki_hdf5_library_reader(stki_hdf5_dataset *d, const stki_reader_opts
     r->base.path = stki_strdup(d->path);
     status = r->base.path ? stki_hdf5_samples_of(d, opts, &r->samples, &r->base, err)
                           : stki_fail_memory(err, (int64_t)strlen(d->path) + 1, d->path);
+    if (status == STK_OK)
+        status = stki_hdf5_check_limit(d, opts, r->base.max_bytes, "one sample", err);
     if (status != STK_OK) {
         library_destroy(&r->base);
         return status;
