@@ -132,15 +132,20 @@ def mutate(data, seed):
     return bytes(out)
 
 
-def run(words, preload=None, timeout=60):
-    """Exit status (negative: the signal; None: too long), seconds of a processor, and what was said."""
+def limit():
+    resource.setrlimit(resource.RLIMIT_CPU, (2 * LIMIT_S, 2 * LIMIT_S))
+
+
+def run(words, preload=None, timeout=600):
+    """Exit status (negative: the signal; None: too long), seconds of a processor, and what was said. On a busy machine the seconds of a
+    processor take longer, so that they are limited, too."""
     env = dict(os.environ)
     if preload:
         env.update(LD_PRELOAD=preload, BAD_HDF5_DOES="crash")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, timeout=timeout,
-                              stdin=subprocess.DEVNULL, errors="replace", check=False)
+                              stdin=subprocess.DEVNULL, errors="replace", check=False, preexec_fn=limit)
     except subprocess.TimeoutExpired:
         return None, timeout, ""
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -171,10 +176,10 @@ def one(task):
         counts[f"{name}: libhdf5 crashed"] += "libhdf5 crashed" in said
         counts[f"{name}: libhdf5 did not end"] += "did not finish within" in said
     load = [stoker, "prep", job, "--quiet", "--force", "--no-space-check"]
-    code, seconds, _ = run(load, bad)
+    code, seconds, _ = run(load, bad, 60)
     if code == -6:  # libhdf5 was asked
         counts["loader: with libhdf5"] = 1
-        code, seconds, _ = run(load)
+        code, seconds, _ = run(load, None, 60)
         counts["loader: signals in libhdf5"] += code is not None and code < 0
     else:
         counts["loader: alone"] = 1
