@@ -77,8 +77,10 @@ class File(Mapping[str, Member]):
     def __getitem__(self, name: Any) -> Any:
         if not isinstance(name, str):
             return self._only(f"member {name!r}")[name]
-        member = self._members.get(name) or self._members.get("/" + name) or self._members.get(name.removeprefix("/"))
-        return Member(member) if member is not None else self._refuse(f"member {name!r}")
+        for one in (name, "/" + name, name.removeprefix("/")):
+            if one in self._members:  # which may be empty, and then is false
+                return Member(self._members[one])
+        return self._refuse(f"member {name!r}")
 
     def _only(self, what: str) -> Member:
         """The member of a file that has one, without a name."""
@@ -119,10 +121,12 @@ def open_file(path: str | os.PathLike[str]) -> File:
 
 
 def program() -> str:
-    """The path of the program `stoker` that came with the package."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "stoker")
+    """The path of the program `stoker`: the one that STOKER_HELPER names, or the one that came with the package."""
+    named = os.environ.get("STOKER_HELPER")
+    path = named or os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "stoker")
     if not os.path.exists(path):
-        raise FileNotFoundError(f"{path} does not exist: the package was installed without its program")
+        raise FileNotFoundError(f"{path} does not exist: " + ("STOKER_HELPER names it" if named else
+                                                              "the package was installed without its program"))
     return path
 
 

@@ -535,7 +535,13 @@ stk_status stki_pair_names(stki_pair_config *how, stki_names *first, stki_names 
     if (same_source(first, names))
         return STK_OK;
     if (how->by == STKI_PAIR_AUTO && !found) {
-        out->note = names->shards || first->count != names->count ? NULL : note_of(how, first, names);
+        /* Shards often have other names in each field; the same names in another order are a mistake. */
+        const bool comparable = first->count == names->count &&
+                                (!names->shards || pair_all(how, first, names, RELATIVE, &out->order, NULL) == STK_OK);
+
+        stki_free(out->order);
+        out->order = NULL;
+        out->note = comparable ? note_of(how, first, names) : NULL;
         return STK_OK;
     }
     if (how->by == STKI_PAIR_AUTO && names->shards && first->count != names->count)

@@ -278,6 +278,10 @@ static void refused(void **state)
     (void)state;
     assert_refused("masks", ", source: {color: index}, transforms: [{resize: [14, 18]}]", STK_E_CONFIG, "nearest");
     assert_refused("masks", ", source: {color: index}, transforms: [{brightness: 1.2}]", STK_E_CONFIG, "brightness");
+    assert_refused("masks",
+                   ", source: {color: index}, transforms: [{resize: {size: [14, 18], interpolation: nearest}}, "
+                   "{mixup: {alpha: 0.2}}]",
+                   STK_E_CONFIG, "numbers of classes");
     assert_refused("deep", ", source: {depth: 16, color: index}", STK_E_CONFIG, "color: gray");
     assert_refused("deep", ", source: {depth: 16, decode: none}", STK_E_CONFIG, "decode");
     assert_refused("deep", ", source: {depth: 16}, transforms: [{resize: [14, 18]}]", STK_E_UNSUPPORTED, "nearest");

@@ -289,6 +289,35 @@ static void lists(void **state)
 }
 
 /* Several folders go together one by one; where one field has fewer, their names say which. */
+static stk_loader *open_beside(const char *pattern, const char *first, const char *second)
+{
+    stk_loader *loader;
+    stk_error err = {0};
+
+    assert_ok(open_text(&loader, "dataset: {fields: {x: {path: %s}, y: {path: [%s, %s]}}}\nloader: {batch_size: 2}",
+                        pattern, first, second));
+    return loader;
+}
+
+/* A list of shards beside a pattern: the same names in another order are noted, other names are not. */
+static void lists_of_shards(void **state)
+{
+    stk_loader *loader;
+
+    (void)state;
+    folder("sx"), folder("sy");
+    array("sx/a.npy", 1), array("sx/b.npy", 2), array("sy/a.npy", 1), array("sy/b.npy", 2), array("sy/c.npy", 3);
+    loader = open_beside("sx/*.npy", "sy/b.npy", "sy/a.npy");
+    assert_int_equal(notes_with(loader, "2 of 2 names differ"), 1);
+    stk_loader_destroy(loader);
+    loader = open_beside("sx/*.npy", "sy/a.npy", "sy/b.npy");
+    assert_int_equal(notes_with(loader, "differ"), 0);
+    stk_loader_destroy(loader);
+    loader = open_beside("sx/*.npy", "sy/b.npy", "sy/c.npy");
+    assert_int_equal(notes_with(loader, "differ"), 0);
+    stk_loader_destroy(loader);
+}
+
 static void several_folders(void **state)
 {
     (void)state;
@@ -412,6 +441,7 @@ int main(void)
         cmocka_unit_test(shards),
         cmocka_unit_test(strips),
         cmocka_unit_test(lists),
+        cmocka_unit_test(lists_of_shards),
         cmocka_unit_test(several_folders),
         cmocka_unit_test(data_sets),
         cmocka_unit_test(the_option),

@@ -198,6 +198,18 @@ class Files(Case):
             self.assertRaises(KeyError, lambda: file["c"])
         self.fails(FileNotFoundError, "not_found", stoker.open, "/nowhere/x.h5")
 
+    def test_an_empty_member(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "empty.npz")
+            numpy.savez(path, a=numpy.zeros((0, 3)), b=numpy.eye(3))
+            self.assertEqual(stoker.open(path)["a"].numpy().shape, (0, 3))
+
+    def test_the_program_that_is_named(self):
+        self.addCleanup(os.environ.pop, "STOKER_HELPER", None)
+        os.environ["STOKER_HELPER"] = "/nowhere/stoker"
+        with self.assertRaisesRegex(FileNotFoundError, "/nowhere/stoker does not exist: STOKER_HELPER names it"):
+            stoker.inspect(DIGITS)
+
     def test_a_job_in_a_folder_whose_name_is_not_unicode(self):
         with tempfile.TemporaryDirectory() as parent:
             folder = os.path.join(parent, "\udcff")

@@ -157,6 +157,15 @@ static char *name_of(const char *path)
     return stki_format("%.*s", dot && dot > name ? (int)(dot - name) : (int)strlen(name), name);
 }
 
+/* --show-config prints it, too. */
+static int64_t usual_limit_time(void)
+{
+    struct lb_bench usual;
+
+    stki_options_defaults(&lb_bench_table, &usual);
+    return usual.limit_time;
+}
+
 /* A digest requires whole epochs or a number of batches. */
 static stk_status read_bench(struct lb_config *out, bool digest, stk_error *err)
 {
@@ -181,6 +190,7 @@ static stk_status read_bench(struct lb_config *out, bool digest, stk_error *err)
         out->bench.epochs == 0 && out->bench.samples == 0)
         out->bench.epochs = 1;
     out->ramp_left_out = out->bench.cache == LB_CACHE_COLD && seen[RAMP] && out->bench.ramp > 0;
+    out->limit_time_unused = seen[LIMIT_TIME] && !out->bench.limit && out->bench.limit_time != usual_limit_time();
     settle(&out->bench, seen);
     if (digest) /* a time limit would end the stream at a different batch each time */
         out->bench.run_time = out->bench.ramp = 0;

@@ -30,6 +30,7 @@ struct lb_config {
     const char **loader_sets; /* the assignments for the loader: those of --set, and what a measurement needs */
     int loader_set_count, given_set_count; /* those of --set come first */
     bool endless;                          /* loader.num_epochs was not given, so the data does not end the run */
+    bool limit_time_unused;                /* it was asked for, and limits are not measured */
     bool ramp_left_out;                    /* it was asked for, and makes no sense with cache: cold */
     char batch_set[64];    /* the preset's batch size as an assignment; "": the config has one, or there is no preset */
     const char *intervals; /* the file that interval records go to; NULL: none. Set by the caller */

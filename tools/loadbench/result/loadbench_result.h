@@ -92,6 +92,7 @@ json_t *lb_result_tree(const struct lb_result *result, stk_error *err);
 
 void lb_print_text(const struct lb_result *result, FILE *to);
 
+#define LB_NO_LIMIT_TIME "bench.limit_time has no effect with bench.limit: false"
 #define LB_NO_RAMP "bench.ramp is left out with cache: cold: what it reads would be cold no more"
 
 enum { LB_SCHEMA = 3 }; /* of the JSON; grows when a key changes its meaning or goes */

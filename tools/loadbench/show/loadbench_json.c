@@ -202,14 +202,16 @@ static json_t *config_json(const struct lb_result *result)
     return json;
 }
 
-static json_t *notes_json(const struct lb_facts *facts, bool no_ramp)
+static json_t *notes_json(const struct lb_facts *facts, const struct lb_config *config)
 {
     json_t *list = json_array();
 
     for (int i = 0; i < stki_notes_count(&facts->notes); i++)
         json_array_append_new(list, lb_json_text(stki_notes_get(&facts->notes, i)));
-    if (no_ramp)
+    if (config->ramp_left_out)
         json_array_append_new(list, json_string(LB_NO_RAMP));
+    if (config->limit_time_unused)
+        json_array_append_new(list, json_string(LB_NO_LIMIT_TIME));
     return list;
 }
 
@@ -419,7 +421,7 @@ json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
     } else {
         lb_json_set(json, "source", lb_json_text(result->config->path));
     }
-    lb_json_set(json, "notes", notes_json(&result->facts, result->config->ramp_left_out));
+    lb_json_set(json, "notes", notes_json(&result->facts, result->config));
     lb_json_set(json, "consumer", json_string(lb_consumers[result->config->bench.consumer].name));
     lb_json_set(json, "ended_by", json_string(lb_ending_words[result->runs[result->run_count - 1].ending]));
     lb_json_set(json, "repeat_count", json_integer(result->run_count));

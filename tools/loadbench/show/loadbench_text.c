@@ -104,6 +104,8 @@ static void print_method(const struct lb_result *result, FILE *to)
         fprintf(to, "note       %s\n", stki_notes_get(&result->facts.notes, i));
     if (result->config->ramp_left_out)
         fprintf(to, "note       %s\n", LB_NO_RAMP);
+    if (result->config->limit_time_unused)
+        fprintf(to, "note       %s\n", LB_NO_LIMIT_TIME);
     if (last->stats.errors > 0)
         fprintf(to, "note       %" PRId64 " sample%s failed\n", last->stats.errors, last->stats.errors == 1 ? "" : "s");
     if (last->stats.warnings > 0)
