@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 void stki_mutex_init(stki_mutex *mutex)
@@ -235,11 +234,6 @@ void stki_fork_hold_remove(stki_fork_hold *hold)
         at = &(*at)->next;
     *at = hold->next;
     stki_unlock(&holds_lock);
-}
-
-void stki_thread_wake_promptly(void)
-{
-    (void)prctl(PR_SET_TIMERSLACK, 1000UL); /* ns */
 }
 
 int64_t stki_fork_generation(void)

@@ -42,9 +42,6 @@ bool stki_thread_join(stki_thread *thread, int64_t deadline_ns);
 void stki_thread_abandon(stki_thread *thread);
 
 void stki_sleep_ns(int64_t ns);
-/* Reduces the timer slack of the calling thread from 50 µs to about 1 µs, so that its sleeps and waits end on time. For
- * threads that poll. */
-void stki_thread_wake_promptly(void);
 
 /* A lock that is acquired before a fork and released after it, in parent and child, so that the child finds the data it
  * guards consistent. Locks added later are acquired earlier: add inner locks before the locks that enclose them. */

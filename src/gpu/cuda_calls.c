@@ -113,6 +113,7 @@ static const stki_cuda_calls real = {
     .EventDestroy = cudaEventDestroy,
     .EventRecord = cudaEventRecord,
     .EventQuery = cudaEventQuery,
+    .EventSynchronize = cudaEventSynchronize,
     .EventElapsedTime = cudaEventElapsedTime,
     .ThreadExchangeStreamCaptureMode = cudaThreadExchangeStreamCaptureMode,
     .GetLastError = cudaGetLastError,

@@ -51,6 +51,7 @@ typedef struct stki_cuda_calls {
     cudaError_t (*EventDestroy)(cudaEvent_t event);
     cudaError_t (*EventRecord)(cudaEvent_t event, cudaStream_t stream);
     cudaError_t (*EventQuery)(cudaEvent_t event);
+    cudaError_t (*EventSynchronize)(cudaEvent_t event);
     cudaError_t (*EventElapsedTime)(float *ms, cudaEvent_t from, cudaEvent_t to);
     cudaError_t (*ThreadExchangeStreamCaptureMode)(enum cudaStreamCaptureMode *mode);
     cudaError_t (*GetLastError)(void); /* also clears it */

@@ -478,7 +478,7 @@ static stk_status cuda_event_create(stk_device *device, bool timing, stk_event *
     made->event = (stk_event){.device = device, .timing = timing};
     status = stki_cuda_enter(cuda, doing, err);
     if (status == STK_OK) {
-        unsigned flags = timing ? cudaEventDefault : cudaEventDisableTiming;
+        unsigned flags = cudaEventBlockingSync | (timing ? 0 : cudaEventDisableTiming); /* waiting sleeps */
         status = leave_with(cuda, stki_cuda->EventCreateWithFlags(&made->handle, flags), doing, -1, err);
     }
     if (status != STK_OK) {
@@ -523,6 +523,17 @@ static stk_status cuda_event_query(stk_device *device, stk_event *event, stk_err
     if (status != STK_OK)
         return status;
     return leave_with_answer(cuda, stki_cuda->EventQuery(event_of(event)), doing, err);
+}
+
+static stk_status cuda_event_wait(stk_device *device, stk_event *event, stk_error *err)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+    static const char doing[] = "waiting for an event";
+    stk_status status = stki_cuda_enter(cuda, doing, err);
+
+    if (status != STK_OK)
+        return status;
+    return leave_with(cuda, stki_cuda->EventSynchronize(event_of(event)), doing, -1, err);
 }
 
 static stk_status cuda_event_elapsed(stk_device *device, const stk_event *from, const stk_event *to, int64_t *out_ns,
@@ -622,6 +633,7 @@ static const stki_device_ops cuda_ops = {
     .event_destroy = cuda_event_destroy,
     .event_record = cuda_event_record,
     .event_query = cuda_event_query,
+    .event_wait = cuda_event_wait,
     .event_elapsed = cuda_event_elapsed,
     .spin = cuda_spin,
     .synchronize = cuda_synchronize,

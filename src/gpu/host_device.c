@@ -265,6 +265,7 @@ static const stki_device_ops host_ops = {
     .event_destroy = stki_host_event_destroy,
     .event_record = stki_host_event_record,
     .event_query = stki_host_event_query,
+    .event_wait = stki_host_event_wait,
     .event_elapsed = stki_host_event_elapsed,
     .spin = host_spin,
     .synchronize = stki_host_synchronize,

@@ -143,6 +143,24 @@ stk_status stki_host_event_query(stk_device *device, stk_event *handle, stk_erro
     return status;
 }
 
+stk_status stki_host_event_wait(stk_device *device, stk_event *handle, stk_error *err)
+{
+    host_event *event = own(handle);
+    stk_status status = check_mine(event, err);
+    stki_host_mark mark;
+
+    (void)device;
+    if (status != STK_OK)
+        return status;
+    stki_lock(&event->lock);
+    mark = event->mark;
+    stki_host_mark_retain(&mark);
+    stki_unlock(&event->lock);
+    status = stki_host_mark_wait(&mark, err);
+    stki_host_mark_release(&mark);
+    return status;
+}
+
 stk_status stki_host_stream_wait(stk_device *device, stk_stream *stream, stk_event *handle, stk_error *err)
 {
     host_event *event = own(handle);

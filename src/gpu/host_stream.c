@@ -402,11 +402,15 @@ stk_status stki_host_mark_query(const stki_host_mark *mark, stk_error *err)
 }
 
 /* Only waits for work that was queued before this was asked, so waits never go in a circle. */
-static stk_status wait_for_mark(const stki_host_mark *mark, stk_error *err)
+stk_status stki_host_mark_wait(const stki_host_mark *mark, stk_error *err)
 {
     stki_host_stream *stream = mark->stream;
     stk_status status;
 
+    if (!stream)
+        return STK_OK;
+    if (inherited(stream))
+        return refuse_inherited(stream, err);
     stki_lock(&stream->lock);
     stream->waiting++;
     while ((status = mark_status(mark, err)) == STK_AGAIN)
@@ -419,7 +423,7 @@ static stk_status wait_for_mark(const stki_host_mark *mark, stk_error *err)
 static stk_status run_wait(void *job, stk_error *err)
 {
     stki_host_mark *mark = job;
-    stk_status status = wait_for_mark(mark, err);
+    stk_status status = stki_host_mark_wait(mark, err);
 
     stki_host_mark_release(mark);
     return status;
@@ -457,7 +461,7 @@ stk_status stki_host_synchronize(stk_device *device, stk_error *err)
         stki_lock(&stream->lock);
         all.position = stream->queued;
         stki_unlock(&stream->lock);
-        status = wait_for_mark(&all, first != STK_OK ? NULL : err);
+        status = stki_host_mark_wait(&all, first != STK_OK ? NULL : err);
         first = first != STK_OK ? first : status;
         let_go(stream);
     }

@@ -77,6 +77,7 @@ typedef struct stki_host_mark {
 void stki_host_mark_retain(const stki_host_mark *mark);
 void stki_host_mark_release(const stki_host_mark *mark);
 stk_status stki_host_mark_query(const stki_host_mark *mark, stk_error *err); /* STK_AGAIN: not yet */
+stk_status stki_host_mark_wait(const stki_host_mark *mark, stk_error *err);
 /* Makes work queued in `stream` from now on wait for the mark. */
 stk_status stki_host_stream_wait_mark(stk_stream *stream, const stki_host_mark *mark, stk_error *err);
 
@@ -87,6 +88,7 @@ stk_status stki_host_event_create(stk_device *device, bool timing, stk_event **o
 void stki_host_event_destroy(stk_device *device, stk_event *event);
 stk_status stki_host_event_record(stk_device *device, stk_event *event, stk_stream *stream, stk_error *err);
 stk_status stki_host_event_query(stk_device *device, stk_event *event, stk_error *err);
+stk_status stki_host_event_wait(stk_device *device, stk_event *event, stk_error *err);
 stk_status stki_host_event_elapsed(stk_device *device, const stk_event *from, const stk_event *to, int64_t *out_ns,
                                    stk_error *err);
 

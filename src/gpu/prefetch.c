@@ -1,9 +1,8 @@
 /* prefetch.c: the prefetcher, see prefetch.h: its thread, its life, and the consumer's side of it.
  *
- * The prefetcher's thread: takes a free slot and the upstream's next batch, queues its copies, and
- * looks between two waits at what has been copied. It never waits for a copy itself, so that the next one is queued
- * behind it before it ends; while copies are on their way its other waits are short, so that host memory goes back
- * soon. */
+ * Two threads. The copying thread takes a free slot and the upstream's next batch and queues its copies. It never waits
+ * for a copy, so that the next one is queued before the previous one ends. The watching thread waits for the copies,
+ * the oldest first, in the driver: it returns host memory as soon as its copy is done, and reports errors. */
 #include "allocate.h"
 #include "checked.h"
 #include "clock.h"
@@ -18,10 +17,7 @@
 #define CLOSE_NS STKI_SECOND            /* what destroy allows for closing */
 #define LAST_WAIT_NS (10 * STKI_SECOND) /* for all streams, before memory that they may be using is freed */
 enum {
-    FIRST_LOOK_NS = 20000, /* while copies are on their way, growing to … */
-    LONGEST_LOOK_NS = 200000,
-    SLACK_LOOK_NS = 500000,  /* … where a consumer in no hurry has all slots */
-    IDLE_LOOK_NS = 20000000, /* nothing is: how late the wish to close may be noticed in the upstream's wait */
+    IDLE_LOOK_NS = 20000000, /* how late an error may be noticed in the upstream's wait */
     GAP_BYTES = 512          /* between two parts that are copied together */
 };
 
@@ -78,9 +74,7 @@ static void account(stki_prefetch *prefetch, stki_prefetch_flight *flight)
 
 static void give_back(stki_prefetch *prefetch, stki_prefetch_flight *flight)
 {
-    if (!flight->has_copied)
-        prefetch->upstream.release(prefetch->upstream.context, flight->held);
-    flight->has_copied = true;
+    prefetch->upstream.release(prefetch->upstream.context, flight->held);
     flight->held = NULL;
 }
 
@@ -95,108 +89,91 @@ static void settle(stki_prefetch *prefetch)
         ;
 }
 
-static void seen_done(stki_prefetch *prefetch)
+/* The oldest flight; waits for one. NULL: there will be no more. */
+static stki_prefetch_flight *oldest_flight(stki_prefetch *prefetch)
 {
-    bool last;
+    stki_prefetch_flight *flight = NULL;
 
     stki_lock(&prefetch->lock);
-    last = --prefetch->copying == 0;
+    while (prefetch->in_flight.count == 0 && !prefetch->all_queued)
+        (void)stki_wait(&prefetch->flight_cond, &prefetch->lock, INT64_MAX);
+    if (prefetch->in_flight.count > 0)
+        flight = prefetch->in_flight.flight[prefetch->in_flight.first];
     stki_unlock(&prefetch->lock);
-    if (last)
-        stki_wake_all(&prefetch->ready_cond); /* somebody may wait for just that */
+    return flight;
 }
 
-/* What has been done since the last look, the oldest first. */
-static void look(stki_prefetch *prefetch)
+static void seen_done(stki_prefetch *prefetch, stki_prefetch_flight *flight)
 {
-    while (prefetch->in_flight.count > 0) {
-        stki_prefetch_flight *flight = prefetch->in_flight.flight[prefetch->in_flight.first];
-        stk_error error = {0};
-        stk_status status = flight->has_copied ? STK_OK : stk_event_query(flight->copied, &error);
+    stki_lock(&prefetch->lock);
+    flight->in_flight = false;
+    prefetch->in_flight.first = (prefetch->in_flight.first + 1) % (2 * STKI_PREFETCH_MAX_DEPTH);
+    prefetch->in_flight.count--;
+    stki_unlock(&prefetch->lock);
+    stki_wake_all(&prefetch->ready_cond);
+    stki_wake_all(&prefetch->slot_cond);
+}
 
-        if (status == STK_AGAIN)
-            return;
+static void run_watcher(void *context)
+{
+    stki_prefetch *prefetch = context;
+    stki_prefetch_flight *flight;
+
+    while ((flight = oldest_flight(prefetch)) != NULL) {
+        stk_error error = {0};
+        stk_status status = stk_event_synchronize(flight->copied, STK_WAIT_FOREVER, &error);
+
         if (status != STK_OK)
             settle(prefetch);
         give_back(prefetch, flight);
         if (status == STK_OK && flight->ready != flight->copied)
-            status = stk_event_query(flight->ready, &error);
-        if (status == STK_AGAIN)
-            return;
+            status = stk_event_synchronize(flight->ready, STK_WAIT_FOREVER, &error);
         if (status == STK_OK)
             account(prefetch, flight);
         else
             finish(prefetch, status, &error, flight);
-        flight->in_flight = false;
-        prefetch->in_flight.first = (prefetch->in_flight.first + 1) % (2 * STKI_PREFETCH_MAX_DEPTH);
-        prefetch->in_flight.count--;
-        seen_done(prefetch);
+        seen_done(prefetch, flight);
     }
 }
 
-static int64_t longer(int64_t look_ns)
-{
-    return look_ns * 2 < LONGEST_LOOK_NS ? look_ns * 2 : LONGEST_LOOK_NS;
-}
-
+/* Until the watcher has seen everything that is queued. */
 static void drain(stki_prefetch *prefetch)
 {
-    int64_t look_ns = FIRST_LOOK_NS;
-
-    for (look(prefetch); prefetch->in_flight.count > 0; look(prefetch)) {
-        stki_sleep_ns(look_ns);
-        look_ns = longer(look_ns);
-    }
+    stki_lock(&prefetch->lock);
+    prefetch->all_queued = true;
+    stki_unlock(&prefetch->lock);
+    stki_wake_all(&prefetch->flight_cond);
+    (void)stki_thread_join(prefetch->watcher, INT64_MAX);
 }
 
 /* ---- one batch ---- */
-
-/* When to look again after so long a wait for a slot: late by a quarter of it at most. */
-static int64_t next_look(int64_t now, int64_t before)
-{
-    int64_t look_ns = (now - before) / 4;
-
-    look_ns = look_ns < FIRST_LOOK_NS ? FIRST_LOOK_NS : look_ns < SLACK_LOOK_NS ? look_ns : SLACK_LOOK_NS;
-    return now + look_ns;
-}
 
 static bool are_both_in_flight(const stki_prefetch_slot *slot)
 {
     return slot->flights[0].in_flight && slot->flights[1].in_flight;
 }
 
-/* The slot given back first, once the host has seen the filling before its last one done. -1: it is over. */
+/* The slot given back first, once the filling before its last one has been seen done. -1: it is over. */
 static int wait_for_slot(stki_prefetch *prefetch)
 {
     int64_t before = 0;
     int slot = -1;
 
-    for (;;) {
-        bool over;
-
-        look(prefetch);
-        stki_lock(&prefetch->lock);
-        if (prefetch->free.count > 0 && are_both_in_flight(&prefetch->slots[prefetch->free.slot[prefetch->free.first]]))
-            slot = -1;
-        else if (prefetch->free.count > 0)
+    stki_lock(&prefetch->lock);
+    while (!prefetch->stopping && prefetch->outcome == STK_OK) {
+        if (prefetch->free.count > 0 &&
+            !are_both_in_flight(&prefetch->slots[prefetch->free.slot[prefetch->free.first]])) {
             slot = pop(&prefetch->free);
-        over = prefetch->stopping || prefetch->outcome != STK_OK;
-        if (slot >= 0)
             prefetch->slots[slot].state = STKI_PREFETCH_FILLING;
-        if (slot < 0 && !over) {
-            int64_t now = stki_now_ns();
-
-            before = before ? before : now;
-            (void)stki_wait(&prefetch->slot_cond, &prefetch->lock,
-                            prefetch->in_flight.count > 0 ? next_look(now, before) : INT64_MAX);
+            break;
         }
-        stki_unlock(&prefetch->lock);
-        if (over || slot >= 0) {
-            if (before)
-                stki_count(&prefetch->wait_slot_ns, stki_now_ns() - before);
-            return over ? -1 : slot;
-        }
+        before = before ? before : stki_now_ns();
+        (void)stki_wait(&prefetch->slot_cond, &prefetch->lock, INT64_MAX);
     }
+    stki_unlock(&prefetch->lock);
+    if (before)
+        stki_count(&prefetch->wait_slot_ns, stki_now_ns() - before);
+    return slot;
 }
 
 static bool is_over(stki_prefetch *prefetch)
@@ -209,28 +186,19 @@ static bool is_over(stki_prefetch *prefetch)
     return over;
 }
 
-/* Asks the upstream, in pieces, and looks after the copies meanwhile. STK_E_CLOSED: it is over. */
+/* Asks the upstream, in pieces. STK_E_CLOSED: it is over. */
 static stk_status fetch(stki_prefetch *prefetch, int slot, void **held, stk_error *err)
 {
-    int64_t before = stki_now_ns(), look_ns = FIRST_LOOK_NS;
+    int64_t before = stki_now_ns();
     stk_status status;
 
-    for (;;) {
-        int64_t now = stki_now_ns();
-
+    do {
         memset(prefetch->loads, 0, (size_t)prefetch->part_count * sizeof *prefetch->loads);
-        status = prefetch->upstream.next(prefetch->upstream.context, slot,
-                                         now + (prefetch->in_flight.count > 0 ? look_ns : IDLE_LOOK_NS),
+        status = prefetch->upstream.next(prefetch->upstream.context, slot, stki_now_ns() + IDLE_LOOK_NS,
                                          prefetch->loads, held, err);
-        if (status != STK_E_TIMEOUT)
-            break;
-        look(prefetch);
-        look_ns = longer(look_ns);
-        if (is_over(prefetch)) {
+        if (status == STK_E_TIMEOUT && is_over(prefetch))
             status = STK_E_CLOSED;
-            break;
-        }
-    }
+    } while (status == STK_E_TIMEOUT);
     stki_count(&prefetch->wait_upstream_ns, stki_now_ns() - before);
     return status;
 }
@@ -300,7 +268,7 @@ static stk_status queue_batch(stki_prefetch *prefetch, int number, const stki_pr
     stk_status status = STK_OK;
 
     status = stki_guards_wait_in(&slot->guards, prefetch->copy_stream, err);
-    if (status == STK_OK && last->in_flight && last->ready != last->copied)
+    if (status == STK_OK && prefetch->convert_stream)
         status = stk_stream_wait(prefetch->copy_stream, last->ready, err);
     if (status == STK_OK && (status = stk_event_record(flight->begin, prefetch->copy_stream, err)) == STK_OK &&
         (status = queue_copies(prefetch, number, err)) == STK_OK)
@@ -327,7 +295,6 @@ static stk_status hand_on(stki_prefetch *prefetch, int number, stk_error *err)
     flight->bytes = 0;
     for (int i = 0; i < prefetch->part_count; i++)
         flight->bytes += prefetch->loads[i].bytes;
-    flight->has_copied = false;
     stki_trace_begin("stoker: queue copies");
     status = queue_batch(prefetch, number, last, err);
     stki_trace_end();
@@ -336,17 +303,17 @@ static stk_status hand_on(stki_prefetch *prefetch, int number, stk_error *err)
         give_back(prefetch, flight);
         return status;
     }
+    stki_guards_clear(&slot->guards);
+    stki_lock(&prefetch->lock);
     flight->in_flight = true;
     prefetch->in_flight
         .flight[(prefetch->in_flight.first + prefetch->in_flight.count++) % (2 * STKI_PREFETCH_MAX_DEPTH)] = flight;
-    stki_lock(&prefetch->lock);
-    stki_guards_clear(&slot->guards);
     flight->was_reached = false;
     slot->state = STKI_PREFETCH_QUEUED;
-    prefetch->copying++;
     push(&prefetch->queued, number);
     stki_unlock(&prefetch->lock);
-    stki_wake_one(&prefetch->ready_cond);
+    stki_wake_all(&prefetch->flight_cond);
+    stki_wake_all(&prefetch->ready_cond);
     return STK_OK;
 }
 
@@ -357,7 +324,6 @@ static void run_thread(void *context)
     stk_status status = STK_OK;
     int slot;
 
-    stki_thread_wake_promptly(); /* small batches: a look that comes late leaves the bus idle */
     while (status == STK_OK && (slot = wait_for_slot(prefetch)) >= 0)
         status = hand_on(prefetch, slot, &error);
     drain(prefetch); /* before the end is told: a copy that failed is no end */
@@ -473,8 +439,10 @@ stk_status stki_prefetch_create(const stki_prefetch_opts *opts, stki_prefetch **
     stki_mutex_init(&prefetch->lock);
     stki_cond_init(&prefetch->slot_cond);
     stki_cond_init(&prefetch->ready_cond);
+    stki_cond_init(&prefetch->flight_cond);
     if ((status = stk_stream_create(opts->device, &prefetch->copy_stream, err)) == STK_OK &&
-        (status = copy_parts(prefetch, opts, err)) == STK_OK && (status = make_slots(prefetch, err)) == STK_OK) {
+        (status = copy_parts(prefetch, opts, err)) == STK_OK && (status = make_slots(prefetch, err)) == STK_OK &&
+        (status = stki_thread_start(&prefetch->watcher, "stoker-copied", run_watcher, prefetch, err)) == STK_OK) {
         stki_trace_stream(prefetch->copy_stream, "stoker copies");
         stki_trace_stream(prefetch->convert_stream, "stoker conversions");
         stki_ref(&prefetch->refs); /* the thread's */
@@ -483,6 +451,7 @@ stk_status stki_prefetch_create(const stki_prefetch_opts *opts, stki_prefetch **
             *out = prefetch;
             return STK_OK;
         }
+        drain(prefetch);
         prefetch->refs = 1;
     }
     unref(prefetch);
@@ -509,6 +478,15 @@ static bool has_passed(stki_prefetch *prefetch, stki_prefetch_slot *slot, int64_
     stki_log(STKI_LOG_memory, "%s: %lld bytes are in use by a stream that does not come to its end",
              prefetch->device->name, (long long)prefetch->slot_bytes);
     return false;
+}
+
+bool stki_prefetch_has_passed(stki_prefetch *prefetch, int64_t deadline_ns)
+{
+    bool passed = true;
+
+    for (int i = 0; i < prefetch->depth && passed; i++)
+        passed = has_passed(prefetch, &prefetch->slots[i], deadline_ns);
+    return passed;
 }
 
 static void free_slot(stki_prefetch *prefetch, stki_prefetch_slot *slot, int64_t deadline)
@@ -539,6 +517,7 @@ static void unref(stki_prefetch *prefetch)
         stk_event_destroy(prefetch->spares[i]);
     stk_stream_destroy(prefetch->convert_stream);
     stk_stream_destroy(prefetch->copy_stream);
+    stki_cond_fini(&prefetch->flight_cond);
     stki_cond_fini(&prefetch->ready_cond);
     stki_cond_fini(&prefetch->slot_cond);
     stki_mutex_fini(&prefetch->lock);
@@ -552,6 +531,7 @@ static void unref(stki_prefetch *prefetch)
 stk_status stki_prefetch_close(stki_prefetch *prefetch, int64_t timeout_ns, stk_error *err)
 {
     stki_thread *thread = prefetch->thread;
+    int copying;
 
     stki_lock(&prefetch->lock);
     prefetch->stopping = true;
@@ -565,6 +545,14 @@ stk_status stki_prefetch_close(stki_prefetch *prefetch, int64_t timeout_ns, stk_
     }
     if (!prefetch->stuck)
         return STK_OK;
+    stki_lock(&prefetch->lock);
+    copying = prefetch->in_flight.count;
+    stki_unlock(&prefetch->lock);
+    if (copying > 0)
+        return stki_fail(err, STK_E_TIMEOUT,
+                         "%d copies to %s are not done and were abandoned: the device, or a stream that used their "
+                         "slots before, hangs",
+                         copying, prefetch->device->name);
     return stki_fail(err, STK_E_TIMEOUT, "the thread that copies to %s did not stop in time and was abandoned",
                      prefetch->device->name);
 }
@@ -602,6 +590,7 @@ static void finish(stki_prefetch *prefetch, stk_status status, const stk_error *
         prefetch->queued.count = kept;
     stki_unlock(&prefetch->lock);
     stki_wake_all(&prefetch->ready_cond);
+    stki_wake_all(&prefetch->slot_cond);
 }
 
 /* Why there is no batch: what the caller says behind how long it has waited. */
@@ -613,7 +602,7 @@ static stk_status timed_out(stki_prefetch *prefetch, stk_error *err)
 
     stki_prefetch_read_stats(prefetch, &now);
     stki_lock(&prefetch->lock);
-    copying = prefetch->copying;
+    copying = prefetch->in_flight.count;
     stki_unlock(&prefetch->lock);
     if (now.held == now.slots)
         return stki_fail(err, STK_E_TIMEOUT, "all %d slots on %s are held by batches that have not been released",
@@ -688,24 +677,29 @@ static bool take_head(stki_prefetch *prefetch, int slot, bool marked)
     return there;
 }
 
-/* The host stands in for a stream: it has nothing else to do while it waits. */
+/* The host stands in for a stream: it has nothing else to do while it waits. An error of the copy takes the head away
+ * (take_head). */
 static stk_status wait_on_host(stki_prefetch *prefetch, int slot, int64_t deadline, stk_error *err)
 {
-    stk_event *ready = stki_prefetch_newest(&prefetch->slots[slot])->ready;
-    int64_t before, left;
-    stk_status status = stk_event_query(ready, err);
+    const stki_prefetch_flight *flight = stki_prefetch_newest(&prefetch->slots[slot]);
+    int64_t before = 0;
+    bool in_time = true, in_flight;
 
-    if (status != STK_AGAIN)
-        return status;
-    before = stki_now_ns();
-    left = deadline == INT64_MAX ? STK_WAIT_FOREVER : deadline > before ? deadline - before : 0;
-    status = stk_event_synchronize(ready, left, err);
-    before = stki_now_ns() - before;
-    stki_count(&prefetch->wait_next_ns, before);
-    stki_count(&prefetch->exposed_ns, before);
-    if (status == STK_E_TIMEOUT)
+    stki_lock(&prefetch->lock);
+    while (flight->in_flight && in_time) {
+        before = before ? before : stki_now_ns();
+        in_time = before < deadline && stki_wait(&prefetch->ready_cond, &prefetch->lock, deadline);
+    }
+    in_flight = flight->in_flight;
+    stki_unlock(&prefetch->lock);
+    if (before) {
+        before = stki_now_ns() - before;
+        stki_count(&prefetch->wait_next_ns, before);
+        stki_count(&prefetch->exposed_ns, before);
+    }
+    if (in_flight)
         return stki_fail(err, STK_E_TIMEOUT, "its copy to %s is not done", prefetch->device->name);
-    return status;
+    return STK_OK;
 }
 
 stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64_t timeout_ns, int *slot,
@@ -745,9 +739,9 @@ stk_status stki_prefetch_settle(stki_prefetch *prefetch, int64_t timeout_ns, stk
     stk_status status;
 
     stki_lock(&prefetch->lock);
-    while (prefetch->copying > 0 && prefetch->outcome >= STK_OK && !prefetch->stopping && in_time)
+    while (prefetch->in_flight.count > 0 && prefetch->outcome >= STK_OK && !prefetch->stopping && in_time)
         in_time = stki_wait(&prefetch->ready_cond, &prefetch->lock, deadline);
-    status = prefetch->outcome < STK_OK ? prefetch->outcome : prefetch->copying > 0 ? STK_E_TIMEOUT : STK_OK;
+    status = prefetch->outcome < STK_OK ? prefetch->outcome : prefetch->in_flight.count > 0 ? STK_E_TIMEOUT : STK_OK;
     if (status == prefetch->outcome && status < STK_OK && err)
         *err = prefetch->error;
     stki_unlock(&prefetch->lock);

@@ -1,6 +1,7 @@
 /* prefetch.h: keeps the next batches on a device. A thread of its own takes batches from an upstream, queues their
- * copies into one of `depth` device slots, and hands the slots on in the same order. It knows devices, streams and
- * bytes; what a batch is, and where it comes from, only the two functions of the upstream know.
+ * copies into one of `depth` device slots, and hands the slots on in the same order; another one waits for the copies.
+ * It knows devices, streams and bytes; what a batch is, and where it comes from, only the two functions of the upstream
+ * know.
  *
  *     upstream.next ── copy stream ──→ slot ── (convert stream) ──→ next(stream) … consumer … release(stream)
  *          ↑ release, when the copy is done                              │
@@ -47,7 +48,7 @@ typedef struct stki_prefetch_load {
 
 typedef struct stki_prefetch_upstream {
     void *context;
-    /* Called by the prefetcher's thread alone. The next batch, bound for device slot `slot`: fills one load a part, all
+    /* Called by the copying thread alone. The next batch, bound for device slot `slot`: fills one load a part, all
      * zero before, and *held, which stands for the host memory until it is released. STK_E_TIMEOUT: not by the
      * deadline, it will be asked again. STK_END and every other error: the last call of next; it reaches the consumer
      * behind the batches before it. */
@@ -74,6 +75,9 @@ stk_status stki_prefetch_close(stki_prefetch *prefetch, int64_t timeout_ns, stk_
 /* Closes it (within a second) if necessary and releases the handle. NULL is allowed. The memory is freed when the last
  * slot has been released and the streams that used it have passed. */
 void stki_prefetch_destroy(stki_prefetch *prefetch);
+
+/* Of a closed prefetcher: whether the streams that use its slots have passed by the deadline. */
+bool stki_prefetch_has_passed(stki_prefetch *prefetch, int64_t deadline_ns);
 
 /* The next batch: what is queued in `stream` from now on comes after its copy. STK_E_TIMEOUT is not sticky, and says
  * what is waited for; STK_END and other errors are. An error of a copy that comes to light after its batch was handed

@@ -9,19 +9,18 @@
 
 enum stki_prefetch_state { STKI_PREFETCH_FREE, STKI_PREFETCH_FILLING, STKI_PREFETCH_QUEUED, STKI_PREFETCH_HELD };
 
-/* One fill of a slot, from its copies until the host has seen them complete. */
+/* One fill of a slot, from its copies until the watching thread has seen them complete. */
 typedef struct stki_prefetch_flight {
     int slot;                  /* constant after create */
     stk_event *begin, *copied; /* before and after the copies, in the copy stream */
     stk_event *ready;          /* after the conversions; equals `copied` if there are none */
 
-    /* private to the prefetch thread */
-    bool in_flight;  /* `ready` has not been seen complete */
-    bool has_copied; /* `copied` has been seen complete and the host memory was returned */
-    void *held;
+    /* the copying thread's, and the watching thread's while it is in flight */
+    void *held; /* the host memory; NULL: returned, since `copied` has been seen complete */
     int64_t bytes;
 
     /* guarded by the lock */
+    bool in_flight;     /* `ready` has not been seen complete */
     stk_event *reached; /* where the consumer's stream reached this batch … */
     bool was_reached;   /* … if a stream took it */
 } stki_prefetch_flight;
@@ -32,7 +31,7 @@ typedef struct stki_prefetch_slot {
     char *block;
     stki_stream_guards guards; /* added to while the slot is held, read when it is free again */
     stki_prefetch_flight flights[2];
-    int turn; /* the newest fill; changes while the prefetch thread owns the slot */
+    int turn; /* the newest fill; changes while the copying thread owns the slot */
 
     /* guarded by the lock */
     enum stki_prefetch_state state;
@@ -55,7 +54,7 @@ typedef struct stki_prefetch_flights {
 } stki_prefetch_flights;
 
 struct stki_prefetch {
-    stki_counter refs; /* the handle, the thread and every held slot */
+    stki_counter refs; /* the handle, the copying thread and every held slot */
 
     /* constant after create */
     stk_device *device;
@@ -65,16 +64,17 @@ struct stki_prefetch {
     stki_prefetch_upstream upstream;
     stk_stream *copy_stream, *convert_stream; /* convert_stream: only if parts are converted */
     stki_prefetch_slot *slots;
-    stki_thread *thread; /* NULL: closed */
+    stki_thread *thread;  /* copies; NULL: closed */
+    stki_thread *watcher; /* waits for copies; joined by `thread` */
 
-    /* private to the prefetch thread */
+    /* private to the copying thread */
     stki_prefetch_load *loads;
-    stki_prefetch_flights in_flight; /* oldest copy first */
 
     stki_mutex lock; /* guards everything below; a leaf lock: no device or upstream function is called under it */
-    stki_cond slot_cond, ready_cond;
+    stki_cond slot_cond, ready_cond, flight_cond;
     stki_prefetch_queue free, queued;
-    int copying; /* delivered batches whose copies have not been seen complete */
+    stki_prefetch_flights in_flight; /* not seen complete, the oldest first */
+    bool all_queued;                 /* nothing more will be in flight */
     bool stopping;
     stk_status outcome; /* not STK_OK: no batches follow those in the queue */
     bool copy_failed;   /* the outcome is a failed copy, and takes precedence */

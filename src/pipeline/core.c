@@ -602,11 +602,8 @@ static void choose_pinning(stki_core *core)
 
 /* ---- life ---- */
 
-#define LAST_WAIT_NS (10 * STKI_SECOND) /* wait for streams that still use slots before freeing them */
-
 static void core_destroy(stki_core *core)
 {
-    const int64_t last_wait = stki_deadline_ns(LAST_WAIT_NS);
     int workers = core->worker_slots;
 
     stki_core_forget_containers(core);
@@ -627,7 +624,7 @@ static void core_destroy(stki_core *core)
     stki_block_free(NULL, core->workers, workers * (int64_t)sizeof *core->workers, _Alignof(stki_worker));
     stki_failed_close(core);
     for (int i = 0; core->slots && i < core->slot_count; i++)
-        stki_slot_destroy(core->slots[i], &core->layout, last_wait);
+        stki_slot_destroy(core->slots[i], &core->layout);
     stki_free(core->slots);
     for (int i = 0; i < core->plan_count; i++)
         stki_plan_fini(&core->plans[i]);
@@ -647,10 +644,41 @@ void stki_core_retain(stki_core *core)
     stki_ref(&core->refs);
 }
 
+/* Whether the streams that use slots, here and on the device, have passed by the deadline. */
+static bool has_passed(const stki_core *core, int64_t deadline_ns)
+{
+    bool passed = !core->feed || core->feed_has_passed(core->feed, deadline_ns);
+
+    for (int i = 0; i < core->slot_count && passed; i++)
+        passed = stki_slot_has_passed(core->slots[i], deadline_ns);
+    return passed;
+}
+
+static void destroy_late(void *context)
+{
+    (void)has_passed(context, INT64_MAX);
+    core_destroy(context);
+}
+
+void stki_core_release_by(stki_core *core, int64_t deadline_ns)
+{
+    stki_thread *thread;
+
+    if (!core || !stki_unref(&core->refs))
+        return;
+    if (!has_passed(core, deadline_ns) &&
+        stki_thread_start(&thread, "stoker-late", destroy_late, core, NULL) == STK_OK) {
+        stki_log(STKI_LOG_memory, "streams still use the memory of a loader, which is freed when they have passed");
+        stki_thread_abandon(thread);
+        return;
+    }
+    core_destroy(core);
+}
+
 void stki_core_release(stki_core *core)
 {
-    if (core && stki_unref(&core->refs))
-        core_destroy(core);
+    if (core)
+        stki_core_release_by(core, stki_deadline_ns(core->config->close_timeout));
 }
 
 stk_status stki_core_create(stki_loader_config *config, stki_core **out, stk_error *err)

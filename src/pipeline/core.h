@@ -131,6 +131,7 @@ struct stki_core {
     int64_t device_slot_bytes;
     struct stki_feed *feed; /* NULL: no device */
     void (*destroy_feed)(struct stki_feed *feed);
+    bool (*feed_has_passed)(const struct stki_feed *feed, int64_t deadline_ns);
 
     stki_counter failed_samples; /* excludes rows lost because their partner failed */
     const _Atomic bool *leave;   /* the loader's `cancelled`; NULL with a device, whose thread may outlive it */
@@ -144,7 +145,9 @@ struct stki_core {
 /* Takes ownership of the config, even on failure. */
 stk_status stki_core_create(stki_loader_config *config, stki_core **out, stk_error *err);
 void stki_core_retain(stki_core *core);
-void stki_core_release(stki_core *core); /* NULL is allowed. */
+/* If streams still use its memory by the deadline, a thread frees it when they have passed. NULL is allowed. */
+void stki_core_release_by(stki_core *core, int64_t deadline_ns);
+void stki_core_release(stki_core *core); /* by loader.close_timeout from now */
 
 /* core_order.c: sets `order`, `batching`, `steps` and `max_rows` for an open data set. */
 stk_status stki_core_make_order(stki_core *core, stk_error *err);

@@ -264,6 +264,11 @@ static void destroy(stki_feed *feed)
     stki_free(feed);
 }
 
+static bool has_passed(const stki_feed *feed, int64_t deadline_ns)
+{
+    return !feed->prefetch || stki_prefetch_has_passed(feed->prefetch, deadline_ns);
+}
+
 stk_status stki_feed_create(stki_core *core, stki_feed **out, stk_error *err)
 {
     stki_feed *feed = stki_zalloc(sizeof *feed);
@@ -274,6 +279,7 @@ stk_status stki_feed_create(stki_core *core, stki_feed **out, stk_error *err)
     feed->core = core;
     *out = feed; /* the core destroys it */
     core->destroy_feed = destroy;
+    core->feed_has_passed = has_passed;
     if ((status = make_batches(feed, err)) == STK_OK && (status = ask_for_buffers(feed, err)) == STK_OK)
         status = start(feed, err);
     return status;

@@ -243,18 +243,11 @@ static void close_feed(stk_loader *loader, int64_t deadline)
     (void)stki_fail(&loader->feed_error, loader->feed_status, "%s: %s", cause.message, report);
 }
 
-stk_status stk_loader_close(stk_loader *loader, stk_error *err)
+static stk_status close_by(stk_loader *loader, int64_t deadline, stk_error *err)
 {
     char report[512];
-    stk_status status = stki_loader_given(loader, err);
 
-    if (status != STK_OK)
-        return status;
-    if (stki_loader_is_forked(loader))
-        return stki_loader_fail_forked(err);
     if (!loader->closed) {
-        int64_t deadline = stki_deadline_ns(loader->core->config->close_timeout);
-
         loader->closed = true;
         loader->stuck = stki_workers_stop(loader->core, loader->core->config->close_timeout);
         if (loader->core->feed)
@@ -270,6 +263,17 @@ stk_status stk_loader_close(stk_loader *loader, stk_error *err)
                      report);
 }
 
+stk_status stk_loader_close(stk_loader *loader, stk_error *err)
+{
+    stk_status status = stki_loader_given(loader, err);
+
+    if (status != STK_OK)
+        return status;
+    if (stki_loader_is_forked(loader))
+        return stki_loader_fail_forked(err);
+    return close_by(loader, stki_deadline_ns(loader->core->config->close_timeout), err);
+}
+
 void stk_loader_cancel(stk_loader *loader)
 {
     if (loader)
@@ -282,8 +286,10 @@ void stk_loader_destroy(stk_loader *loader)
         return;
     if (!stki_loader_is_forked(loader) &&
         loader->core) { /* a child must not use locks that a thread of the parent may have held */
-        (void)stk_loader_close(loader, NULL);
-        stki_core_release(loader->core);
+        const int64_t deadline = stki_deadline_ns(loader->core->config->close_timeout);
+
+        (void)close_by(loader, deadline, NULL);
+        stki_core_release_by(loader->core, deadline);
     }
     stki_free(loader->options_json);
     stki_free(loader);

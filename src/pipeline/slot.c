@@ -109,7 +109,7 @@ stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk
     slot->device_slot = -1;
     status = take_memory(slot, layout->bytes, err);
     if (status != STK_OK) {
-        stki_slot_destroy(slot, layout, 0);
+        stki_slot_destroy(slot, layout);
         return status;
     }
     memset(slot->memory, 0, (size_t)layout->bytes); /* touches every page, so that no page faults occur later */
@@ -118,16 +118,20 @@ stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk
     return STK_OK;
 }
 
-void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout, int64_t deadline_ns)
+bool stki_slot_has_passed(stk_batch *slot, int64_t deadline_ns)
 {
     int64_t left = deadline_ns - stki_now_ns();
 
+    return stki_guards_wait(&slot->guards, left > 0 ? left : 0, NULL) != STK_E_TIMEOUT;
+}
+
+void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout)
+{
     if (!slot)
         return;
-    left = left > 0 ? left : 0;
     stki_failed_forget(slot);
     stki_mutex_fini(&slot->error_lock);
-    if (stki_guards_wait(&slot->guards, left, NULL) == STK_E_TIMEOUT)
+    if (!stki_slot_has_passed(slot, 0))
         slot->memory = NULL; /* a stream that has not finished uses it: leak it */
     stki_guards_fini(&slot->guards);
     if (!slot->pinned)

@@ -81,7 +81,8 @@ stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk
 /* Sets the pointers into the memory. */
 void stki_slot_point(stk_batch *slot, const stki_slot_layout *layout);
 /* Memory still in use by streams at the deadline is leaked. */
-void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout, int64_t deadline_ns);
+void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout);
+bool stki_slot_has_passed(stk_batch *slot, int64_t deadline_ns);
 /* Call before the slot is refilled: waits for copies from it that its previous users queued in streams. False: the ring
  * was stopped meanwhile. */
 bool stki_slot_await(stk_batch *slot);

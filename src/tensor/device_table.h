@@ -68,6 +68,8 @@ typedef struct stki_device_ops {
     void (*event_destroy)(stk_device *device, stk_event *event);
     stk_status (*event_record)(stk_device *device, stk_event *event, stk_stream *stream, stk_error *err);
     stk_status (*event_query)(stk_device *device, stk_event *event, stk_error *err); /* STK_AGAIN: not yet */
+    /* Blocks until the event has passed, however long that takes. NULL: it is polled. */
+    stk_status (*event_wait)(stk_device *device, stk_event *event, stk_error *err);
     stk_status (*event_elapsed)(stk_device *device, const stk_event *from, const stk_event *to, int64_t *out_ns,
                                 stk_error *err);
     /* Keeps the stream busy for this time without touching memory. */

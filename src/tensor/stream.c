@@ -7,7 +7,8 @@
 #include <inttypes.h>
 
 enum { MAX_CURRENT = 65 };
-#define END_WAIT_NS (600 * STKI_SECOND) /* maximum wait for the last work of a stream */
+
+stki_counter stki_stream_patience_ns = 600 * STKI_SECOND;
 
 /* The current streams of a thread, one per device (the CPU and at most 64 others). Entries are used from the front, so
  * a search ends at the first one without a device. */
@@ -84,7 +85,7 @@ static void end_wrapped(stk_stream *stream)
         stk_event_record(end, stream, NULL) != STK_OK) {
         stk_event_destroy(end);
         end = NULL;
-        status = stk_stream_synchronize(stream, END_WAIT_NS, NULL);
+        status = stk_stream_synchronize(stream, stki_counted(&stki_stream_patience_ns), NULL);
     }
     stki_lock(&end_lock);
     stream->end = end;
@@ -142,7 +143,7 @@ stk_status stki_stream_follow(stk_stream *stream, stk_stream *held, stk_error *e
     if (marked)
         status = stk_stream_wait(stream, event, err);
     else if (status == STK_OK)
-        status = stki_stream_await(held, END_WAIT_NS, err);
+        status = stki_stream_await(held, stki_counted(&stki_stream_patience_ns), err);
     stk_event_destroy(event);
     return status;
 }

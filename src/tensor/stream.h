@@ -29,6 +29,9 @@ stk_status stki_stream_follow(stk_stream *stream, stk_stream *held, stk_error *e
 /* As stk_stream_synchronize, for any held stream. */
 stk_status stki_stream_await(stk_stream *stream, int64_t timeout_ns, stk_error *err);
 
+/* How long the end of a stream is waited for where there is no memory to remember it by. Tests shorten it. */
+extern stki_counter stki_stream_patience_ns;
+
 /* Calls `query` with increasing pauses until it returns a status other than STK_AGAIN. STK_E_TIMEOUT: the message has
  * `noun`. */
 typedef stk_status stki_query_fn(void *what, stk_error *err);

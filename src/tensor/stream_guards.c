@@ -6,8 +6,6 @@
 #include "error.h"
 #include "stream.h"
 
-#define LAST_WAIT_NS (600 * STKI_SECOND) /* maximum wait for a stream if there is no memory for a guard */
-
 struct stki_stream_guard {
     stk_event *event; /* NULL: not created yet */
     stk_stream *held; /* not NULL: queried instead of the event */
@@ -82,7 +80,7 @@ stk_status stki_guards_add(stki_stream_guards *guards, stk_stream *stream, stk_e
     stki_unlock(&guards->lock);
     if (guard)
         return status;
-    status = stki_stream_await(stream, LAST_WAIT_NS, err);
+    status = stki_stream_await(stream, stki_counted(&stki_stream_patience_ns), err);
     if (status == STK_E_TIMEOUT) {
         stki_lock(&guards->lock);
         guards->stuck = true;
@@ -102,7 +100,7 @@ stk_status stki_guards_wait_in(stki_stream_guards *guards, stk_stream *stream, s
     stk_status status = STK_OK;
 
     for (int i = 0; i < guards->count && status == STK_OK; i++)
-        status = guards->guards[i].held ? await(&guards->guards[i], LAST_WAIT_NS, err)
+        status = guards->guards[i].held ? await(&guards->guards[i], stki_counted(&stki_stream_patience_ns), err)
                                         : stk_stream_wait(stream, guards->guards[i].event, err);
     if (status == STK_OK && guards->stuck)
         return stki_fail(err, STK_E_TIMEOUT, "work in another stream has not ended: its memory cannot be used again");

@@ -1,5 +1,5 @@
-/* stream_wait.c: waits for streams and events by polling, so that a timeout works even if a driver call would hang. A
- * separate file because devices need it too. */
+/* stream_wait.c: waits for streams and events: by polling if there is a timeout, so that it works even if a driver call
+ * would hang. A separate file because devices need it too. */
 #include "clock.h"
 #include "error.h"
 #include "stream.h"
@@ -44,5 +44,7 @@ static stk_status query_event(void *what, stk_error *err)
 
 stk_status stk_event_synchronize(stk_event *event, int64_t timeout_ns, stk_error *err)
 {
+    if (timeout_ns == STK_WAIT_FOREVER && event->device->ops->event_wait)
+        return event->device->ops->event_wait(event->device, event, err);
     return stki_poll(query_event, event, "the event", timeout_ns, err);
 }

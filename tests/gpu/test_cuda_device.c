@@ -197,6 +197,7 @@ static stk_status do_everything(stk_device *on)
         !(status = stk_event_record(later, stream, &err)) && !(status = stk_stream_wait(wrapped, later, &err)) &&
         !(status = stk_stream_synchronize(stream, A_SECOND, &err)) &&
         !(status = stk_event_synchronize(later, A_SECOND, &err)) &&
+        !(status = stk_event_synchronize(later, STK_WAIT_FOREVER, &err)) &&
         !(status = stk_event_elapsed(event, later, &ns, &err)) &&
         !(status = on->ops->copy(on, back, false, memory, true, 64, NULL, &err)) &&
         !(status = stk_device_get_properties(on, &properties, &err)))
@@ -248,6 +249,7 @@ static void a_failure_of_any_call_is_reported_and_leaks_nothing(void **state)
         "StreamWaitEvent",
         "StreamQuery",
         "EventQuery",
+        "EventSynchronize",
         "StreamSynchronize",
         "EventElapsedTime",
         "GetDeviceProperties",
@@ -525,9 +527,9 @@ static void events_mark_and_order(void **state)
     assert_ok(stk_stream_create(device, &first, &err));
     assert_ok(stk_stream_create(device, &second, &err));
     assert_ok(stk_event_create(device, false, &plain, &err));
-    assert_int_equal(fake.log[fake.calls - 1].number, cudaEventDisableTiming);
+    assert_int_equal(fake.log[fake.calls - 1].number, cudaEventBlockingSync | cudaEventDisableTiming);
     assert_ok(stk_event_create(device, true, &from, &err));
-    assert_int_equal(fake.log[fake.calls - 1].number, cudaEventDefault);
+    assert_int_equal(fake.log[fake.calls - 1].number, cudaEventBlockingSync);
     assert_ok(stk_event_create(device, true, &to, &err));
     assert_ok(stk_event_query(plain, &err)); /* a fresh event is done */
 

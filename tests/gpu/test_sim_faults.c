@@ -1,7 +1,8 @@
 /* test_sim_faults.c: stki-threads. Loaders on the simulated CUDA while something goes wrong: no memory, a kernel with
- * an illegal access, a GPU that vanishes; and what must not go wrong: contexts on other GPUs, and graphs that another
- * thread captures. The other GPU works on throughout. */
+ * an illegal access, a GPU that vanishes, streams that hang; and what must not go wrong: contexts on other GPUs, and
+ * graphs that another thread captures. The other GPU works on throughout. */
 #include "clock.h"
+#include "device_hold.h"
 #include "loader_test.h"
 #include "sim_cuda.h"
 #include <pthread.h>
@@ -172,6 +173,72 @@ static void a_gpu_may_vanish_at_any_moment(void **state)
     other_gpu_works();
 }
 
+/* ---- streams that hang ---- */
+
+enum hanging { COPIES, DEVICE_SLOTS, PINNED_SLOTS, HANGINGS };
+
+/* Takes batches and releases them in a stream that hangs. COPIES: the next copies into their slots come after it.
+ * Otherwise nothing is copied any more. */
+static void release_in(stk_loader *loader, stk_stream *hangs, enum hanging what)
+{
+    stk_batch *batch[BATCHES];
+    stk_stream *stream = what == DEVICE_SLOTS ? NULL : hangs;
+    const int first = what == DEVICE_SLOTS ? BATCHES - 2 : 0, last = what == DEVICE_SLOTS ? BATCHES : 2;
+
+    for (int i = 0; i < last; i++) {
+        assert_ok(stk_loader_next_on(loader, what == PINNED_SLOTS ? NULL : stream, 20 * STKI_SECOND, &batch[i], &err));
+        if (i < first)
+            stk_batch_release(batch[i]);
+    }
+    for (int i = first; i < last; i++)
+        stk_batch_release_on(batch[i], hangs);
+    if (what == COPIES) { /* a copy that hangs has been queued */
+        assert_ok(stk_loader_next_on(loader, hangs, 20 * STKI_SECOND, &batch[0], &err));
+        stk_batch_release_on(batch[0], hangs);
+    }
+}
+
+/* Closing and destroying end within close_timeout together, whatever hangs, and the memory that the stream uses is
+ * freed when the stream goes on, not before: sim_cuda.c ends the program otherwise. */
+static void closing_ends_in_time_though_a_stream_hangs(void **state)
+{
+    static const char *const more[HANGINGS] = {", device_prefetch: 2, close_timeout: 2s",
+                                               ", device_prefetch: 3, close_timeout: 2s",
+                                               ", pin_memory: true, prefetch: 2, close_timeout: 2s"};
+
+    (void)state;
+    for (enum hanging what = 0; what < HANGINGS; what++) {
+        const sim_counts before = sim_count();
+        const int64_t deadline = stki_deadline_ns(60 * STKI_SECOND);
+        stk_loader *loader = NULL;
+        stk_stream *stream;
+        stkt_hold hold;
+        int64_t start;
+
+        assert_ok(stk_stream_create(gpu(1), &stream, &err));
+        assert_ok(open_on(&loader, what == PINNED_SLOTS ? "cpu" : "cuda:1", more[what]));
+        hold = stkt_hold_stream(stream);
+        release_in(loader, stream, what);
+        start = stki_now_ns();
+        if (what == COPIES) {
+            assert_int_equal(stk_loader_close(loader, &err), STK_E_TIMEOUT);
+            assert_says("copies to cuda:1 are not done");
+        }
+        stk_loader_destroy(loader);
+        assert_true(stki_now_ns() - start < 10 * STKI_SECOND); /* 2 s; each slot by itself would take 2 s more */
+        if (what == PINNED_SLOTS)
+            assert_true(sim_count().pinned_bytes > before.pinned_bytes);
+        else
+            assert_true(sim_count().device_bytes > before.device_bytes);
+        stkt_let_go(&hold);
+        while (sim_count().device_bytes > before.device_bytes || sim_count().pinned_bytes > before.pinned_bytes) {
+            assert_true(stki_now_ns() < deadline);
+            stki_sleep_ns(1000000);
+        }
+        stk_stream_destroy(stream);
+    }
+}
+
 /* ---- captures ---- */
 
 struct capturer {
@@ -229,6 +296,7 @@ int main(void)
                                        cmocka_unit_test(no_pinned_memory_is_ordinary_memory_with_auto),
                                        cmocka_unit_test(an_illegal_access_ends_the_loader),
                                        cmocka_unit_test(a_gpu_may_vanish_at_any_moment),
+                                       cmocka_unit_test(closing_ends_in_time_though_a_stream_hangs),
                                        cmocka_unit_test(loaders_take_no_part_in_captures)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

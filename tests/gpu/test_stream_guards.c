@@ -3,6 +3,7 @@
  * handle was destroyed, is held and asked instead, and the memory is not given out before it has passed.
  */
 #include "fake_device.h"
+#include "faults.h"
 #include "stk_test.h"
 #include "stream.h"
 #include "stream_guards.h"
@@ -123,6 +124,58 @@ static void test_destroyed_handle(void **state)
     }
 }
 
+/* There is no memory to remember a stream by, and it does not end while it is waited for: what it uses is never free.
+ */
+static void test_stuck(void **state)
+{
+    stk_stream *stream = new_stream(), *other = new_stream();
+    const int64_t patience = stki_counted(&stki_stream_patience_ns);
+    stki_stream_guards guards = {0};
+
+    (void)state;
+    stki_guards_init(&guards);
+    fake_queue(stream, 1);
+    stki_count_set(&stki_stream_patience_ns, 1000000);
+    stki_memory_fail_at(1);
+    assert_status(stki_guards_add(&guards, stream, &err), STK_E_TIMEOUT);
+    stki_memory_fail_at(0);
+    assert_true(stki_guards_any(&guards));
+    fake_finish(stream);
+    assert_false(is_clear(&guards));
+    assert_status(stki_guards_wait_in(&guards, other, &err), STK_E_TIMEOUT);
+    stki_count_set(&stki_stream_patience_ns, patience);
+    stki_guards_fini(&guards);
+    stk_stream_destroy(stream);
+    stk_stream_destroy(other);
+}
+
+/* The handle of a wrapped stream is destroyed, no event can be made behind its last work, and that does not end while
+ * it is waited for. The stream may be gone then, so it is not asked again: what it uses is never free. */
+static void test_lost(void **state)
+{
+    const int64_t patience = stki_counted(&stki_stream_patience_ns);
+    stki_stream_guards guards = {0};
+    fake_engine *engine;
+    stk_stream *stream;
+
+    (void)state;
+    stki_guards_init(&guards);
+    assert_ok(stk_stream_wrap(&fake.base, NULL, &stream, &err));
+    engine = fake_engine_of(stream);
+    fake_queue(stream, 1);
+    stki_stream_retain(stream); /* a deleter's */
+    stki_count_set(&stki_stream_patience_ns, 1000000);
+    stki_count_set(&fake.fail_events, 1);
+    stk_stream_destroy(stream);
+    stki_count_set(&stki_stream_patience_ns, patience);
+    assert_ok(stki_guards_add(&guards, stream, &err));
+    stki_stream_release(stream);
+    assert_false(is_clear(&guards));
+    fake_finish_engine(engine);
+    assert_false(is_clear(&guards));
+    stki_guards_fini(&guards);
+}
+
 /* A failed stream does not touch memory any more. */
 static void test_failed_stream(void **state)
 {
@@ -146,6 +199,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_events, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_events, setup, teardown),
         cmocka_unit_test_setup_teardown(test_destroyed_handle, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_stuck, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(test_failed_stream, setup, teardown),
     };
 

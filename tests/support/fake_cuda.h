@@ -517,6 +517,17 @@ static cudaError_t fake_EventQuery(cudaEvent_t event)
     return error || asked->done >= asked->recorded ? error : fake_fail(cudaErrorNotReady);
 }
 
+static cudaError_t fake_EventSynchronize(cudaEvent_t event)
+{
+    const fake_event *asked = (const fake_event *)(const void *)event;
+    cudaError_t error;
+
+    do
+        error = fake_called("EventSynchronize", NULL, 0);
+    while (!error && asked->done < asked->recorded);
+    return error;
+}
+
 static cudaError_t fake_EventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
     cudaError_t error = fake_called("EventElapsedTime", NULL, 0);
@@ -594,6 +605,7 @@ static const stki_cuda_calls fake_calls = {
     .EventDestroy = fake_EventDestroy,
     .EventRecord = fake_EventRecord,
     .EventQuery = fake_EventQuery,
+    .EventSynchronize = fake_EventSynchronize,
     .EventElapsedTime = fake_EventElapsedTime,
     .ThreadExchangeStreamCaptureMode = fake_ThreadExchangeStreamCaptureMode,
     .GetLastError = fake_GetLastError,

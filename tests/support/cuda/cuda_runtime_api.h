@@ -13,7 +13,7 @@ typedef struct CUevent_st *cudaEvent_t;
 enum {
     cudaHostAllocPortable = 0x01,
     cudaStreamNonBlocking = 0x01,
-    cudaEventDefault = 0x00,
+    cudaEventBlockingSync = 0x01,
     cudaEventDisableTiming = 0x02,
 };
 

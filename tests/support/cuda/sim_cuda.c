@@ -767,6 +767,29 @@ static cudaError_t EventQuery(cudaEvent_t event)
     END;
 }
 
+/* A GPU that is late also lets this call wait for a while before it does the work. */
+static cudaError_t EventSynchronize(cudaEvent_t event)
+{
+    struct CUevent_st *e;
+    int64_t position;
+    CALL("EventSynchronize", true);
+
+    e = event_of("EventSynchronize", event);
+    if (e->captured)
+        broken("EventSynchronize: an event that was captured");
+    position = e->position;
+    while (!error && e->stream && pace == SIM_LATE && !asked(e->stream, position, &e->asked)) {
+        pthread_mutex_unlock(&lock);
+        sleep_ns(100000);
+        pthread_mutex_lock(&lock);
+    }
+    if (!error && e->stream) {
+        run_until(e->stream, position);
+        error = dead[gpu];
+    }
+    END;
+}
+
 static cudaError_t EventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
     const struct CUevent_st *a, *b;
@@ -844,6 +867,7 @@ static const stki_cuda_calls calls = {
     .EventDestroy = EventDestroy,
     .EventRecord = EventRecord,
     .EventQuery = EventQuery,
+    .EventSynchronize = EventSynchronize,
     .EventElapsedTime = EventElapsedTime,
     .ThreadExchangeStreamCaptureMode = ThreadExchangeStreamCaptureMode,
     .GetLastError = GetLastError,
