@@ -143,11 +143,19 @@ function(stoker_cuda_objects out sources folders)
   set(${out} ${objects} PARENT_SCOPE)
 endfunction()
 
+# stoker_trace(TARGET): its ranges are visible in Nsight Systems (src/gpu/trace.h), in builds with CUDA.
+function(stoker_trace target)
+  if(STOKER_CUDA_FOUND)
+    target_include_directories(${target} SYSTEM PRIVATE ${STOKER_CUDA_INCLUDE})
+    target_compile_definitions(${target} PRIVATE STKI_TRACE)
+  endif()
+endfunction()
+
 # stoker_cuda_link(TARGET OBJECTS RUNTIME): what src/gpu, as the object library TARGET, needs: OBJECTS gets the compiled kernels
 # and RUNTIME the libraries to link. Without CUDA both are empty, and TARGET is compiled with the reason.
 macro(stoker_cuda_link target objects runtime)
+  stoker_trace(${target})
   if(STOKER_CUDA_FOUND)
-    target_include_directories(${target} SYSTEM PRIVATE ${STOKER_CUDA_INCLUDE})
     target_compile_definitions(${target} PRIVATE "STKI_CUDA_ARCHITECTURES=$<JOIN:${stoker_cuda_list},$<COMMA>>")
     file(GLOB stoker_kernels CONFIGURE_DEPENDS ${STOKER_ROOT}/src/gpu/*.cu)
     stoker_cuda_objects(${objects} "${stoker_kernels}" "gpu;tensor;base")

@@ -4,11 +4,29 @@
 #include "error.h"
 #include "file.h"
 #include "tensor_internal.h"
+#include "trace.h"
 
 static const uint64_t CALL_DRAW = UINT64_C(0x63616c6c); /* "call": the draw name for call steps */
 
+/* One range at a time: what this thread does now. */
+static void trace(const stki_worker *worker, enum stki_stage stage)
+{
+    static const char *const names[] = {NULL,
+                                        "stoker: choose samples",
+                                        "stoker: read",
+                                        "stoker: read and convert",
+                                        "stoker: convert",
+                                        "stoker: finish"};
+
+    if (atomic_load_explicit(&worker->stage, memory_order_relaxed) != STKI_STAGE_IDLE)
+        stki_trace_end();
+    if (stage != STKI_STAGE_IDLE)
+        stki_trace_begin(names[stage]);
+}
+
 void stki_worker_does(stki_worker *worker, enum stki_stage stage, const char *path, int64_t record, int64_t now)
 {
+    trace(worker, stage);
     stki_count_set(&worker->since_ns, -1);
     atomic_store_explicit(&worker->path, path, memory_order_release);
     atomic_store_explicit(&worker->record, record, memory_order_release);

@@ -164,6 +164,25 @@ static void gpus_that_run_as_late_as_they_may(void **state)
     the_same_bytes(SIM_LATE);
 }
 
+/* Both fields together; where rows are missing, a gap divides them. */
+static void a_batch_is_one_copy(void **state)
+{
+    const int64_t before = sim_count().copies;
+    stk_loader *loader;
+    stk_batch *batch;
+
+    (void)state;
+    sim_set_pace(SIM_THREADS);
+    loader = open_loader(&forms[0], "cuda:1", ", convert: host");
+    for (int i = 0; i < BATCHES; i++) {
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        stk_batch_release(batch);
+    }
+    assert_int_equal(stk_loader_next(loader, &batch, &err), STK_END);
+    stk_loader_destroy(loader);
+    assert_int_equal(sim_count().copies - before, BATCHES + EPOCHS);
+}
+
 static void nothing_is_left(void **state)
 {
     sim_counts now;
@@ -188,7 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(gpus_whose_streams_are_threads),
                                        cmocka_unit_test(gpus_that_run_as_late_as_they_may),
-                                       cmocka_unit_test(nothing_is_left)};
+                                       cmocka_unit_test(a_batch_is_one_copy), cmocka_unit_test(nothing_is_left)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
