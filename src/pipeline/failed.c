@@ -3,6 +3,7 @@
 #include "failed.h"
 #include "allocate.h"
 #include "error.h"
+#include "text_json.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -155,12 +156,12 @@ static void list(stki_core *core, const stk_batch *batch, const struct stki_fail
     if (failure->with_partner)
         json_object_set_new(json, "partner", json_integer(failure->failed_sample));
     if (error->file[0])
-        json_object_set_new(json, "file", json_string(error->file));
+        json_object_set_new(json, "file", stki_text_json(error->file));
     if (error->record >= 0)
         json_object_set_new(json, "record", json_integer(error->record));
     if (error->offset >= 0)
         json_object_set_new(json, "offset", json_integer(error->offset));
-    json_object_set_new(json, "message", json_string(error->message));
+    json_object_set_new(json, "message", stki_text_json(error->message));
     text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
     if (!text)

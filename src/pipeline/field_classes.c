@@ -9,6 +9,7 @@
 #include "row_maker.h"
 #include "storage.h"
 #include "tensor_internal.h"
+#include "text_json.h"
 #include "token_source.h"
 #include <inttypes.h>
 #include <limits.h>
@@ -687,35 +688,12 @@ stk_status stki_classes_check_rows(const stki_core *core, int field, stk_error *
 
 /* ---- queries ---- */
 
-/* A name that is not UTF-8, with its bytes above 127 as \\xNN. */
-static json_t *escaped(const char *name)
-{
-    stki_text_build text = {0};
-    json_t *json;
-
-    for (; *name; name++)
-        if ((unsigned char)*name > 127)
-            stki_putf(&text, "\\x%02x", (unsigned char)*name);
-        else
-            stki_put_bytes(&text, name, 1);
-    json = text.failed ? NULL : json_string(text.text);
-    stki_free(text.text);
-    return json;
-}
-
-static json_t *name_json(const stki_classes *classes, int64_t number)
-{
-    json_t *text = json_string(stki_classes_name(classes, number));
-
-    return text ? text : escaped(stki_classes_name(classes, number));
-}
-
 json_t *stki_classes_json(const stki_classes *classes)
 {
     json_t *list = json_array();
 
     for (int64_t i = 0; list && i < classes->count; i++)
-        json_array_append_new(list, name_json(classes, i));
+        json_array_append_new(list, stki_text_json(stki_classes_name(classes, i)));
     return list;
 }
 
@@ -738,7 +716,7 @@ void stki_classes_report(const stki_core *core, int field, json_t *report)
         const json_int_t value = json_integer_value(json_array_get(values, i));
         const bool known = value >= 0 && value < classes->count;
 
-        json_array_append_new(names, known ? name_json(classes, value) : json_null());
+        json_array_append_new(names, known ? stki_text_json(stki_classes_name(classes, value)) : json_null());
     }
     if (classes && map)
         (void)json_object_set(map, "names", names);

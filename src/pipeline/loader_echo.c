@@ -4,6 +4,7 @@
 #include "device_table.h"
 #include "error.h"
 #include "loader_handle.h"
+#include "text_json.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -42,7 +43,7 @@ static json_t *field_json(const stki_core *core, int number)
 
     stki_plan_form(plan, &form);
     for (int i = 0; i < field->shard_count; i++)
-        json_array_append_new(paths, json_string(field->shards[i]->path));
+        json_array_append_new(paths, stki_text_json(field->shards[i]->path));
     json_object_set_new(json, "path", paths);
     json_object_set_new(json, "format", json_string(field->shards[0]->ops->format));
     json_object_set_new(json, "access", json_string(field->shards[0]->access));
@@ -64,7 +65,7 @@ static json_t *field_json(const stki_core *core, int number)
                             json_integer(bytes_of(field) * (plan->config->row_samples > 0 ? plan->shape[0] : 1)));
     if (classes->names.count > 0) {
         json_object_set_new(json, "classes", stki_classes_json(&classes->names));
-        json_object_set_new(json, "classes_from", json_string(classes->origin));
+        json_object_set_new(json, "classes_from", stki_text_json(classes->origin));
     }
     if (sample->fold->arithmetic)
         json_object_set_new(json, "affine", affine_json(sample->fold));

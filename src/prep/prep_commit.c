@@ -9,6 +9,7 @@
 #include "prep_run.h"
 #include "stats_options.h"
 #include "stays.h"
+#include "text_json.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -353,9 +354,11 @@ static bool is_whole(const json_t *commit)
 /* The folder of unfinished files: the work folder, or the one beside the output. */
 static char *making_of(const stki_job *job, const json_t *commit)
 {
-    const char *said = json_string_value(json_object_get(commit, "making"));
+    char *said = stki_text_of_json(json_object_get(commit, "making"));
+    const bool same = said && strcmp(said, job->work) == 0;
 
-    return strcmp(said, job->work) == 0 ? stki_strdup(said) : stki_format("%s.prep", job->path);
+    stki_free(said);
+    return same ? stki_strdup(job->work) : stki_format("%s.prep", job->path);
 }
 
 /* Carries out commit.json; may be repeated after an interruption. */
@@ -484,8 +487,8 @@ static stk_status write_commit(const stki_prep_run *run, json_t *files, const js
         path ? stki_prep_manifest(run, files, totals, skipped, &manifest, err) : stki_fail_memory(err, 256, "a path");
 
     if (status == STK_OK) {
-        commit = json_pack("{s:o, s:O, s:s, s:b, s:b, s:o}", "manifest", manifest, "files", files, "making",
-                           run->making, "skipped", totals->skipped > 0, "stats",
+        commit = json_pack("{s:o, s:O, s:o, s:b, s:b, s:o}", "manifest", manifest, "files", files, "making",
+                           stki_text_json(run->making), "skipped", totals->skipped > 0, "stats",
                            run->observer_count > 0 || run->job->counted, "old", json_incref(run->name->old));
         status = commit ? stki_prep_write_json(path, commit, err) : stki_fail_memory(err, 256, "a manifest");
     }

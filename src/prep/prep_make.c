@@ -13,6 +13,7 @@
 #include "rows_images.h"
 #include "spool.h"
 #include "stays.h"
+#include "text_json.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -51,11 +52,11 @@ static stk_status note_skipped(struct maker *m, const stki_skipped *s, stk_error
 {
     const stki_prep_section *prep = &m->run->job->prep;
     json_t *json =
-        json_pack("{s:I, s:I, s:s, s:s}", "position", (json_int_t)s->position, "sample", (json_int_t)s->sample,
-                  "reason", stk_status_name(s->error.status), "message", s->error.message);
+        json_pack("{s:I, s:I, s:s, s:o}", "position", (json_int_t)s->position, "sample", (json_int_t)s->sample,
+                  "reason", stk_status_name(s->error.status), "message", stki_text_json(s->error.message));
 
     if (json && s->error.file[0])
-        json_object_set_new(json, "file", json_string(s->error.file));
+        json_object_set_new(json, "file", stki_text_json(s->error.file));
     if (json && s->error.record >= 0)
         json_object_set_new(json, "record", json_integer(s->error.record));
     if (!json || json_array_append_new(m->skipped, json) != 0)

@@ -9,6 +9,7 @@
 #include "prep_file.h"
 #include "prep_run.h"
 #include "stamp.h"
+#include "text_json.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +98,7 @@ static stk_status describe_input(const stki_reader *reader, const char *folder, 
                                  json_t *times, stk_error *err)
 {
     char *relative = stki_prep_relative(folder, reader->path); /* as the manifest is moved with the data */
-    json_t *path = relative ? json_string(relative) : NULL, *input, *modified = NULL;
+    json_t *path = relative ? stki_text_json(relative) : NULL, *input, *modified = NULL;
     stk_status status;
 
     stki_free(relative);

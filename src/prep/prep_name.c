@@ -13,6 +13,7 @@
 #include "error.h"
 #include "prep_file.h"
 #include "prep_run.h"
+#include "text_json.h"
 #include "thread.h"
 #include <errno.h>
 #include <limits.h>
@@ -57,8 +58,9 @@ static json_t *owner_of(const stki_job *job)
 
     (void)gethostname(host, sizeof host - 1);
     if (work || !job->prep.temporary)
-        owner = json_pack("{s:s, s:s?, s:I, s:s}", "output", base_of(job->path), "work", work, "process",
-                          (json_int_t)getpid(), "host", host);
+        owner = json_pack("{s:o, s:o, s:I, s:o}", "output", stki_text_json(base_of(job->path)), "work",
+                          work ? stki_text_json(work) : json_null(), "process", (json_int_t)getpid(), "host",
+                          stki_text_json(host));
     stki_free(work);
     return owner;
 }

@@ -19,6 +19,7 @@
 #include "prep_run.h"
 #include "spool.h"
 #include "stamp.h"
+#include "text_json.h"
 #include "thread.h"
 #include <dirent.h>
 #include <errno.h>
@@ -197,9 +198,8 @@ static char *work_of_making(const char *folder)
     json_t *mark = NULL;
 
     if (path && stki_prep_read_json(path, &mark, NULL) == STK_OK)
-        work =
-            stki_strdup(json_is_string(json_object_get(mark, "work")) ? json_string_value(json_object_get(mark, "work"))
-                                                                      : "an unknown folder");
+        work = json_is_string(json_object_get(mark, "work")) ? stki_text_of_json(json_object_get(mark, "work"))
+                                                             : stki_strdup("an unknown folder");
     json_decref(mark);
     stki_free(path);
     return work;
@@ -300,7 +300,7 @@ static stk_status claim_making(const stki_prep_run *run, stk_error *err)
 {
     char *work = stki_name_of_work(run->job), *other = work_of_making(run->making),
          *path = stki_format("%s/%s", run->making, making_mark);
-    json_t *mark = work ? json_pack("{s:s}", "work", work) : NULL;
+    json_t *mark = work ? json_pack("{s:o}", "work", stki_text_json(work)) : NULL;
     stk_status status = STK_OK;
 
     if (!path || !mark)

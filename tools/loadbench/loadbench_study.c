@@ -13,6 +13,7 @@
 #include "loadbench_sweep.h"
 #include "loadbench_tune.h"
 #include "stamp.h"
+#include "text_json.h"
 #include <string.h>
 
 enum { EXIT_FINE = 0, EXIT_RUN = 1, EXIT_USE = 2 };
@@ -289,7 +290,7 @@ static int run_sweep(const struct lb_args *args)
     if (status == STK_OK) {
         conclusion = lb_sweep_conclusion(sweep.tree, &within_noise);
         tree = json_pack("{s:i, s:s, s:s, s:o, s:s, s:i, s:O}", "schema", LB_SCHEMA, "program", "loadbench --sweep",
-                         "version", stk_version(), "file", lb_json_text(args->file), "conclusion", conclusion,
+                         "version", stk_version(), "file", stki_text_json(args->file), "conclusion", conclusion,
                          "within_noise_count", within_noise, "sweep", sweep.tree);
         status = tree ? STK_OK : stki_fail_memory(&err, 65536, "the JSON of the sweep");
     }

@@ -12,6 +12,7 @@
 #include "stoker_shown.h"
 #include "stoker_tool.h"
 #include "text_build.h"
+#include "text_json.h"
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -99,7 +100,7 @@ static json_t *member_json(struct inspect *in, const stki_container *c, int64_t 
     const stki_member *m = &c->members[i];
     char text[ST_DIGEST_TEXT];
     stk_error err = {.status = m->status};
-    json_t *j = json_pack("{s:o, s:s}", "name", st_text_json(m->name), "kind", kinds[m->kind]);
+    json_t *j = json_pack("{s:o, s:s}", "name", stki_text_json(m->name), "kind", kinds[m->kind]);
 
     if (m->dtype)
         json_object_set_new(j, "dtype", json_string(stk_dtype_long_name(m->dtype)));
@@ -209,8 +210,8 @@ static void show_json(struct inspect *in, const stki_container *c, int64_t only)
         if (only < 0 || i == only)
             json_array_append_new(members, member_json(in, c, i));
     for (int i = 0; i < c->warning_count; i++)
-        json_array_append_new(warnings, json_string(c->warnings[i]));
-    root = json_pack("{s:o, s:s, s:I, s:o, s:o}", "file", st_text_json(c->path), "format", c->ops->format, "bytes",
+        json_array_append_new(warnings, stki_text_json(c->warnings[i]));
+    root = json_pack("{s:o, s:s, s:I, s:o, s:o}", "file", stki_text_json(c->path), "format", c->ops->format, "bytes",
                      (json_int_t)file_bytes(c->path), "members", members, "warnings", warnings);
     if (c->details)
         json_object_update_missing(root, c->details);

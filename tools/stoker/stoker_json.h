@@ -5,8 +5,6 @@
 #include <jansson.h>
 #include <stoker/status.h>
 
-/* Names in files may be any bytes; JSON is UTF-8. */
-json_t *st_text_json(const char *text);
 /* {"class": "truncated", "message": …} */
 json_t *st_error_json(stk_status status, const char *message);
 /* Prints it to stdout and lets it go. */

@@ -12,6 +12,7 @@
 #include "stoker_shown.h"
 #include "stoker_tool.h"
 #include "text_build.h"
+#include "text_json.h"
 #include "thread.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -46,10 +47,12 @@ static stk_status find_input(const char *manifest, const char *path, char **out,
 /* Inputs are what the job has read: files and folders, with sizes, and with sums if the job asked for them. */
 static stk_status read_input(const stki_manifest *list, const json_t *item, struct st_listed *out, stk_error *err)
 {
-    const char *path = json_string_value(json_object_get(item, "path")),
-               *sum = json_string_value(json_object_get(item, "xxh3"));
+    const json_t *path = json_object_get(item, "path");
+    const char *sum = json_string_value(json_object_get(item, "xxh3"));
+    char *bytes;
+    stk_status status;
 
-    if (!path || !json_is_integer(json_object_get(item, "bytes")))
+    if (!json_is_string(path) || !json_is_integer(json_object_get(item, "bytes")))
         return stki_fail(err, STK_E_CORRUPT, "%s: an input has no path or no size", list->path);
     *out = (struct st_listed){.bytes = json_integer_value(json_object_get(item, "bytes")),
                               .rows = -1,
@@ -57,7 +60,10 @@ static stk_status read_input(const stki_manifest *list, const json_t *item, stru
                               .xxh3 = sum ? strtoull(sum, NULL, 16) : 0,
                               .names = json_string_value(json_object_get(item, "names")),
                               .contents = json_string_value(json_object_get(item, "contents"))};
-    return find_input(list->path, path, &out->path, err);
+    bytes = stki_text_of_json(path);
+    status = bytes ? find_input(list->path, bytes, &out->path, err) : stki_fail_memory(err, 256, "a path");
+    stki_free(bytes);
+    return status;
 }
 
 /* Everything but itself, and `run`, which says when and where. */
@@ -410,8 +416,8 @@ int st_manifest_inspect(const char *path, bool json)
     if (stki_manifest_open(path, &list, &err) != STK_OK)
         return refuse("inspect", json, &err);
     if (json)
-        st_json_print(
-            json_pack("{s:o, s:s, s:O}", "file", st_text_json(path), "format", "manifest", "manifest", list.manifest));
+        st_json_print(json_pack("{s:o, s:s, s:O}", "file", stki_text_json(path), "format", "manifest", "manifest",
+                                list.manifest));
     else
         show_text(&list);
     stki_manifest_fini(&list);
@@ -465,13 +471,13 @@ static void show_result_json(const struct st_manifest_check *check, double secon
     json_t *bad = json_array();
 
     if (check->fault)
-        json_array_append_new(bad, json_pack("{s:o, s:o}", "file", st_text_json(check->list->path), "message",
-                                             st_text_json(check->fault)));
+        json_array_append_new(bad, json_pack("{s:o, s:o}", "file", stki_text_json(check->list->path), "message",
+                                             stki_text_json(check->fault)));
     for (int64_t i = 0; i < check->file_count; i++)
         if (check->files[i].fault)
-            json_array_append_new(bad, json_pack("{s:o, s:o}", "file", st_text_json(check->files[i].path), "message",
-                                                 st_text_json(check->files[i].fault)));
-    st_json_print(json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:f, s:o}", "file", st_text_json(check->list->path),
+            json_array_append_new(bad, json_pack("{s:o, s:o}", "file", stki_text_json(check->files[i].path), "message",
+                                                 stki_text_json(check->files[i].fault)));
+    st_json_print(json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:f, s:o}", "file", stki_text_json(check->list->path),
                             "format", "manifest", "files", (json_int_t)check->file_count, "bad_files",
                             (json_int_t)stki_counted(&check->faults), "files_not_checked",
                             (json_int_t)stki_counted(&check->unchecked), "bytes_read",

@@ -4,6 +4,7 @@
 #include "live_line.h"
 #include "stoker_json.h"
 #include "stoker_shown.h"
+#include "text_json.h"
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -150,7 +151,7 @@ void st_prep_report_text(const stk_prep *job, const struct st_prep_show *show)
 
 static json_t *text_or_null(const char *text)
 {
-    return text ? st_text_json(text) : json_null();
+    return text ? stki_text_json(text) : json_null();
 }
 
 void st_prep_report_json(const stk_prep *job, stk_status status, int code, const stk_error *err)
@@ -161,10 +162,10 @@ void st_prep_report_json(const stk_prep *job, stk_status status, int code, const
     char *text;
 
     for (int i = 0; i < stk_prep_note_count(job); i++)
-        json_array_append_new(notes, st_text_json(stk_prep_note(job, i)));
+        json_array_append_new(notes, stki_text_json(stk_prep_note(job, i)));
     json_object_set_new(line, "notes", notes);
     if (status != STK_OK)
-        json_object_set_new(line, "message", st_text_json(err->message));
+        json_object_set_new(line, "message", stki_text_json(err->message));
     else if (stk_prep_get_result(job, &result, NULL) == STK_OK) {
         json_object_set_new(line, "complete", json_boolean(result.complete));
         json_object_set_new(line, "rows", json_integer(result.rows));

@@ -14,6 +14,7 @@
 #include "stoker_shown.h"
 #include "stoker_tool.h"
 #include "text_build.h"
+#include "text_json.h"
 #include "thread.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -107,7 +108,7 @@ static bool fails(const struct st_check *check, const struct st_checked *m)
 static json_t *member_json(const struct st_check *check, int64_t i)
 {
     const struct st_checked *m = &check->members[i];
-    json_t *j = json_pack("{s:o}", "name", st_text_json(check->container->members[i].name));
+    json_t *j = json_pack("{s:o}", "name", stki_text_json(check->container->members[i].name));
 
     if (m->read) {
         json_object_set_new(j, "records", json_integer(m->count));
@@ -134,12 +135,12 @@ static void show_json(const struct verify *v, const struct st_check *check)
         const struct st_bad *b = &check->bad.items[i];
         json_t *j = st_error_json(b->status, b->message ? b->message : "");
 
-        json_object_set_new(j, "member", st_text_json(check->container->members[b->member].name));
+        json_object_set_new(j, "member", stki_text_json(check->container->members[b->member].name));
         json_object_set_new(j, "record", json_integer(b->record));
         json_array_append_new(bad, j);
     }
     st_json_print(json_pack("{s:o, s:s, s:I, s:I, s:I, s:f, s:i, s:s, s:o, s:o}", "file",
-                            st_text_json(check->container->path), "format", check->container->ops->format, "records",
+                            stki_text_json(check->container->path), "format", check->container->ops->format, "records",
                             (json_int_t)stki_counted(&check->records), "bad_records", (json_int_t)check->bad.total,
                             "bytes_of_values", (json_int_t)stki_counted(&check->bytes), "seconds",
                             (double)(stki_now_ns() - v->started_ns) * 1e-9, "threads", check->threads, "sums", v->sums,

@@ -8,6 +8,7 @@
 #include "error.h"
 #include "npy_header.h"
 #include "source_common.h"
+#include "text_json.h"
 #include "zip.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -151,7 +152,7 @@ static stk_status read_header(const struct npz *npz, const stki_zip_entry *entry
 
 static void describe_archive_member(stki_member *member, const stki_zip_entry *entry)
 {
-    member->details = json_pack("{s:s, s:s, s:I, s:I, s:s}", "member", entry->name, "method",
+    member->details = json_pack("{s:o, s:s, s:I, s:I, s:s}", "member", stki_text_json(entry->name), "method",
                                 entry->method == STKI_ZIP_DEFLATED ? "deflate"
                                 : entry->method == STKI_ZIP_STORED ? "stored"
                                                                    : "other",

@@ -17,6 +17,7 @@
 #include "pt_legacy.h"
 #include "pt_tensor.h"
 #include "source_common.h"
+#include "text_json.h"
 #include "zip.h"
 #include <inttypes.h>
 #include <math.h>
@@ -247,8 +248,9 @@ static stk_status add_tensor(struct pt *pt, const char *path, const stki_pt_tens
     pt->placed[pt->base.member_count - 1] = (struct placed){entry, t->offset, t->data_bytes};
     member->dtype = t->dtype;
     member->swapped = pt->big_endian && stk_dtype_size(t->dtype) > 1;
-    member->details = json_pack("{s:s#, s:s#, s:I}", "storage", t->key, t->key_bytes, "location", t->location,
-                                t->location_bytes, "storage_bytes", (json_int_t)t->storage_bytes);
+    member->details =
+        json_pack("{s:o, s:o, s:I}", "storage", stki_text_json_n(t->key, t->key_bytes), "location",
+                  stki_text_json_n(t->location, t->location_bytes), "storage_bytes", (json_int_t)t->storage_bytes);
     member->layout = entry->method == STKI_ZIP_DEFLATED ? "deflated"
                      : is_dense(t, false)               ? "contiguous"
                      : is_dense(t, true)                ? "fortran"
@@ -286,7 +288,7 @@ static json_t *describe_value(const stki_pt_pickle *pickle, const stki_pt_value 
     case STKI_PT_FLOAT:
         return json_pack("{s:s, s:o}", "py", "float", "value", json_of_float(value->real));
     case STKI_PT_TEXT:
-        return json_pack("{s:s, s:o}", "py", "str", "value", json_stringn(value->text, (size_t)value->length));
+        return json_pack("{s:s, s:o}", "py", "str", "value", stki_text_json_n(value->text, value->length));
     case STKI_PT_BYTES:
         return json_pack("{s:s}", "py", "bytes");
     case STKI_PT_LONG:

@@ -10,6 +10,7 @@
 #include "hdf5_chunks.h"
 #include "hdf5_list.h"
 #include "hdf5_reader.h"
+#include "text_json.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -99,7 +100,7 @@ static json_t *details_of(const stki_hdf5_dataset *d)
     if (d->live)
         json_object_set_new(details, "open_for_writing", json_true());
     if (strcmp(d->path, d->file->path) != 0)
-        json_object_set_new(details, "file", json_string(d->path));
+        json_object_set_new(details, "file", stki_text_json(d->path));
     return details;
 }
 
@@ -141,7 +142,7 @@ static stk_status describe_values(struct hdf5 *h, const stki_hdf5_dataset *d, co
     member->layout = layout_name(d);
     member->details = details_of(d);
     if (alias_of)
-        json_object_set_new(member->details, "alias_of", json_string_nocheck(alias_of));
+        json_object_set_new(member->details, "alias_of", stki_text_json(alias_of));
     return STK_OK;
 }
 
@@ -168,7 +169,7 @@ static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, const cha
     member->offset = d->field ? -1 : d->offset; /* a field's values do not follow each other */
     member->details = details_of(d);
     if (alias_of)
-        json_object_set_new(member->details, "alias_of", json_string_nocheck(alias_of));
+        json_object_set_new(member->details, "alias_of", stki_text_json(alias_of));
     if (d->filter_missing[0]) {
         (void)stki_hdf5_dataset_read(d, NULL, NULL, NULL, 0, &why);
         stki_member_refuse(member, &why);

@@ -7,6 +7,7 @@
 #include "image_reader.h"
 #include "image_set.h"
 #include "storage.h"
+#include "text_json.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -153,13 +154,6 @@ static void warn(struct folder *folder)
         stki_container_warn(&folder->base, "%" PRId64 " class folders hold no image", set->empty_classes);
 }
 
-static json_t *class_name(const char *name)
-{
-    json_t *text = json_string(name);
-
-    return text ? text : json_string("(not UTF-8)");
-}
-
 static stk_status add_details(struct folder *folder, stk_error *err)
 {
     const stki_image_set *set = &folder->set;
@@ -173,7 +167,7 @@ static stk_status add_details(struct folder *folder, stk_error *err)
         return STK_OK;
     names = json_array();
     for (int64_t i = 0; names && i < set->classes.count; i++)
-        json_array_append_new(names, class_name(stki_classes_name(&set->classes, i)));
+        json_array_append_new(names, stki_text_json(stki_classes_name(&set->classes, i)));
     json_object_set_new(folder->base.details, "classes", names);
     return STK_OK;
 }

@@ -6,6 +6,7 @@
 #include "foreign_file.h"
 #include "source_common.h"
 #include "text.h"
+#include "text_json.h"
 #include <string.h>
 
 enum { HEAD = STKI_KIND_BYTES };
@@ -97,7 +98,7 @@ static stk_status add_picked(stki_csv *csv, const stki_reader_opts *opts, stk_er
     if (status == STK_OK) {
         names = json_array();
         for (int i = 0; i < count; i++) {
-            json_array_append_new(names, json_string_nocheck(csv->columns[picked[i]].name));
+            json_array_append_new(names, stki_text_json(csv->columns[picked[i]].name));
             real = real || csv->columns[picked[i]].kind != STKI_CSV_WHOLE;
         }
         member->kind = STKI_MEMBER_ARRAY;

@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "error.h"
 #include "finish.h"
+#include "text_json.h"
 #include "token_normalize.h"
 #include "token_split.h"
 #include "tokenize.h"
@@ -249,9 +250,9 @@ static json_t *token_describe(const stki_finisher *finisher)
         return json_pack("{s:s}", "vocabulary", "bytes");
     for (int i = 0; i < steps->count && !pattern; i++)
         pattern = steps->step[i].kind == STKI_TOKEN_SPLIT ? steps->step[i].text : NULL;
-    return json_pack("{s:s, s:s, s:I, s:I, s:s?, s:s, s:s}", "vocabulary", v->path, "vocabulary_xxh3", digest, "tokens",
-                     (json_int_t)v->count, "largest_id", (json_int_t)v->largest, "pattern", pattern, "pcre2",
-                     stki_token_split_version(version), "utf8proc", stki_token_normalize_version());
+    return json_pack("{s:o, s:s, s:I, s:I, s:s?, s:s, s:s}", "vocabulary", stki_text_json(v->path), "vocabulary_xxh3",
+                     digest, "tokens", (json_int_t)v->count, "largest_id", (json_int_t)v->largest, "pattern", pattern,
+                     "pcre2", stki_token_split_version(version), "utf8proc", stki_token_normalize_version());
 }
 
 const stki_finisher_ops stki_finish_tokens = {.name = "tokens",

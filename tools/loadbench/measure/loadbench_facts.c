@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "error.h"
 #include "loadbench_run.h"
+#include "text_json.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
@@ -107,9 +108,11 @@ static stk_status read_files(const char *config_path, struct lb_facts *facts, st
     {
         json_array_foreach(json_object_get(field, "path"), i, path)
         {
-            if (status == STK_OK && json_is_string(path))
-                status =
-                    add_data(facts, json_string_value(path), json_string_value(json_object_get(field, "format")), err);
+            char *bytes = stki_text_of_json(path);
+
+            if (status == STK_OK && bytes)
+                status = add_data(facts, bytes, json_string_value(json_object_get(field, "format")), err);
+            stki_free(bytes);
         }
     }
     return status;

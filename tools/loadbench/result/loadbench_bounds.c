@@ -1,12 +1,14 @@
 /* loadbench_bounds.c: see loadbench_bounds.h. Bytes a sample are those of the repeats themselves, so that a loader that
  * reads a part of each sample is measured by that part. */
 #include "loadbench_bounds.h"
+#include "allocate.h"
 #include "error.h"
 #include "loadbench_apart.h"
 #include "loadbench_consumer.h"
 #include "loadbench_result.h"
 #include "loadbench_stop.h"
 #include "loadbench_table.h"
+#include "text_json.h"
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -95,7 +97,7 @@ static stk_status measure_codecs(const void *about_run, void *out, stk_error *er
     const json_t *about = lb_effective_field(&result->facts.effective, field->name), *path;
     const json_t *list = json_object_get(about, "path");
     const char *format = json_string_value(json_object_get(about, "format"));
-    const char **paths = calloc(json_array_size(list) + 1, sizeof *paths);
+    char **paths = calloc(json_array_size(list) + 1, sizeof *paths);
     char *source = bytes_source(result->config, field->name);
     struct codec_ask ask = {.threads = worker_count(result),
                             .time_ns = result->config->bench.limit_time,
@@ -110,10 +112,10 @@ static stk_status measure_codecs(const void *about_run, void *out, stk_error *er
         status = stki_fail_memory(err, 4096, "the names of the files");
     json_array_foreach(list, i, path)
     {
-        if (paths && json_is_string(path))
-            paths[ask.path_count++] = json_string_value(path);
+        if (paths && (paths[ask.path_count] = stki_text_of_json(path)) != NULL)
+            ask.path_count++;
     }
-    ask.paths = paths;
+    ask.paths = (const char *const *)paths;
     ask.source = source;
     snprintf(codecs->decode.missing, sizeof codecs->decode.missing, "no images");
     snprintf(codecs->inflate.missing, sizeof codecs->inflate.missing, "no deflated chunks");
@@ -125,6 +127,8 @@ static stk_status measure_codecs(const void *about_run, void *out, stk_error *er
     }
     lb_pages_put_back(&pages);
     free(source);
+    for (i = 0; paths && paths[i]; i++)
+        stki_free(paths[i]);
     free(paths);
     return status;
 }

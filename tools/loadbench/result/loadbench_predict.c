@@ -6,6 +6,7 @@
 #include "loadbench_result.h"
 #include "loadbench_stop.h"
 #include "loadbench_table.h"
+#include "text_json.h"
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -206,13 +207,13 @@ json_t *lb_predict_json(const struct lb_predictions *predictions)
         json_t *json =
             json_pack("{s:s, s:s}", "set", one->set, "confidence", lb_confidence_words[predictions->confidence]);
         if (one->missing[0]) {
-            json_object_set_new(json, "missing", json_string(one->missing));
+            json_object_set_new(json, "missing", stki_text_json(one->missing));
         } else {
             json_object_set_new(json, "predicted_samples_per_s", json_real(one->rate));
             json_object_set_new(json, "predicted_gain_percent", json_real(percent(one->now, one->rate)));
         }
         if (one->failure[0])
-            json_object_set_new(json, "failure", json_string(one->failure));
+            json_object_set_new(json, "failure", stki_text_json(one->failure));
         if (one->measured > 0) {
             json_object_set_new(json, "measured_samples_per_s", json_real(one->measured));
             json_object_set_new(json, "beside_samples_per_s", json_real(one->beside));

@@ -10,6 +10,7 @@
 #include "loadbench_shares.h"
 #include "loadbench_step.h"
 #include "loadbench_stop.h"
+#include "text_json.h"
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -213,12 +214,12 @@ void lb_result_verdict(const struct lb_result *result, struct lb_verdict *out)
     lb_verdict_quiet(&quiet, out);
 }
 
-/* The first file of a field, as it was opened. NULL: it has none. */
-static const char *field_path(const struct lb_result *result, const char *name)
+/* The first file of a field, as it was opened; stki_free. NULL: it has none. */
+static char *field_path(const struct lb_result *result, const char *name)
 {
     const json_t *field = lb_effective_field(&result->facts.effective, name);
 
-    return json_string_value(json_array_get(json_object_get(field, "path"), 0));
+    return stki_text_of_json(json_array_get(json_object_get(field, "path"), 0));
 }
 
 /* One more is there, or why not. */
@@ -245,6 +246,7 @@ static void measure_limit(struct lb_result *result, const struct lb_run *run)
     for (int i = 1; i < result->facts.field_count; i++)
         if (result->facts.fields[i].sample_bytes > largest->sample_bytes)
             largest = &result->facts.fields[i];
+    char *path = field_path(result, largest->name);
     const struct lb_limit_ask ask = {
         .threads = run->stats.workers > 0 ? (int)run->stats.workers : 1,
         .row_bytes = largest->sample_bytes > 0 ? largest->sample_bytes
@@ -252,12 +254,13 @@ static void measure_limit(struct lb_result *result, const struct lb_run *run)
         .row_count = result->facts.samples,
         .slot_bytes = run->stats.slot_bytes,
         .random = result->facts.effective.random,
-        .path = field_path(result, largest->name),
+        .path = path,
         .time_ns = result->config->bench.limit_time,
     };
     struct lb_limit *limit = &result->limits[result->limit_count];
 
     note_missing(result, lb_apart(measure_memory, &ask, limit, sizeof *limit, &err), &result->limit_count, &err);
+    stki_free(path);
 }
 
 /* Plain copies of what a batch takes, beside the repeat that has run. */

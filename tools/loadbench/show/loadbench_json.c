@@ -4,7 +4,7 @@
 #include "loadbench_histogram.h"
 #include "loadbench_json_parts.h"
 #include "loadbench_step.h"
-#include "text_check.h"
+#include "text_json.h"
 #include <errno.h>
 #include <gnu/libc-version.h>
 #include <inttypes.h>
@@ -20,26 +20,6 @@ json_t *lb_json_number(double value)
 
     snprintf(text, sizeof text, "%.6g", value);
     return json_real(strtod(text, NULL));
-}
-
-json_t *lb_json_text(const char *text)
-{
-    const int64_t length = (int64_t)strlen(text);
-    json_t *json = json_string(text);
-    char *clean = json ? NULL : malloc(3 * (size_t)length + 1);
-    size_t used = 0;
-
-    for (int64_t at = 0; clean && at < length;) {
-        uint32_t code;
-        const int bytes = stki_utf8_next(text + at, length - at, &code);
-        memcpy(clean + used, bytes > 0 ? text + at : "\xef\xbf\xbd", (size_t)(bytes > 0 ? bytes : 3));
-        used += (size_t)(bytes > 0 ? bytes : 3);
-        at += bytes > 0 ? bytes : 1;
-    }
-    if (clean)
-        json = json_stringn(clean, used);
-    free(clean);
-    return json;
 }
 
 void lb_json_set(json_t *object, const char *key, json_t *value)
@@ -67,7 +47,7 @@ static json_t *figure_json(const struct lb_figure *figure, const void *owner)
     double value;
 
     if (text)
-        return lb_json_text(text);
+        return stki_text_json(text);
     if (figure->type == LB_STRUCT)
         return lb_json_group(json_object(), (enum lb_figure_group)figure->inner, member);
     if (figure->type == LB_SUMMARY)
@@ -141,12 +121,12 @@ static json_t *fields_json(const struct lb_facts *facts)
     for (int i = 0; i < facts->field_count; i++) {
         const struct lb_field *field = &facts->fields[i];
         json_t *json = json_object();
-        lb_json_set(json, "name", lb_json_text(field->name));
+        lb_json_set(json, "name", stki_text_json(field->name));
         lb_json_set(json, "source_dtype", json_string(stk_dtype_name(field->source_dtype)));
         lb_json_set(json, "dtype", json_string(stk_dtype_name(field->dtype)));
         lb_json_set(json, "shape", shape_json(field));
         lb_json_set(json, "layout", json_string(field->layout));
-        lb_json_set(json, "kernel", lb_json_text(field->kernel));
+        lb_json_set(json, "kernel", stki_text_json(field->kernel));
         lb_json_set(json, "access", json_string(field->access));
         lb_json_set(json, "sample_bytes", json_integer(field->sample_bytes));
         json_array_append_new(list, json);
@@ -196,7 +176,7 @@ static json_t *config_json(const struct lb_result *result)
 {
     json_t *json = json_object();
 
-    lb_json_set(json, "file", lb_json_text(result->config->path));
+    lb_json_set(json, "file", stki_text_json(result->config->path));
     lb_json_set(json, "bench", stki_options_json(&lb_bench_table, &result->config->bench));
     lb_json_set(json, "effective", json_deep_copy(result->facts.effective.all));
     return json;
@@ -207,7 +187,7 @@ static json_t *notes_json(const struct lb_facts *facts, const struct lb_config *
     json_t *list = json_array();
 
     for (int i = 0; i < stki_notes_count(&facts->notes); i++)
-        json_array_append_new(list, lb_json_text(stki_notes_get(&facts->notes, i)));
+        json_array_append_new(list, stki_text_json(stki_notes_get(&facts->notes, i)));
     if (config->ramp_left_out)
         json_array_append_new(list, json_string(LB_NO_RAMP));
     if (config->limit_time_unused)
@@ -332,7 +312,7 @@ static json_t *limit_json(const struct lb_result *result)
     if (result->limit_count > 0)
         return lb_json_group(json, LB_OF_LIMIT, &summary);
     lb_json_set(json, "missing",
-                lb_json_text(result->limit_missing[0] ? result->limit_missing : "not measured (bench.limit: false)"));
+                stki_text_json(result->limit_missing[0] ? result->limit_missing : "not measured (bench.limit: false)"));
     return json;
 }
 
@@ -361,7 +341,7 @@ static json_t *limits_json(const struct lb_result *result)
         json_array_append_new(list, bound_json(&bounds[i]));
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
         if (reasons[i].why[0])
-            lb_json_set(missing, reasons[i].name, lb_json_text(reasons[i].why));
+            lb_json_set(missing, reasons[i].name, stki_text_json(reasons[i].why));
     lb_json_set(json, "list", list);
     lb_json_set(json, "binding", binding ? bound_json(binding) : json_null());
     lb_json_set(json, "missing", missing);
@@ -419,7 +399,7 @@ json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
         lb_json_set(json, "data", data_json(&result->facts));
         lb_json_set(json, "cache", cache_json(result));
     } else {
-        lb_json_set(json, "source", lb_json_text(result->config->path));
+        lb_json_set(json, "source", stki_text_json(result->config->path));
     }
     lb_json_set(json, "notes", notes_json(&result->facts, result->config));
     lb_json_set(json, "consumer", json_string(lb_consumers[result->config->bench.consumer].name));

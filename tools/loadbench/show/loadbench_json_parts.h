@@ -13,8 +13,6 @@ extern bool lb_json_incomplete;
 void lb_json_set(json_t *object, const char *key, json_t *value);
 /* Rounded to what was measured: nobody needs 17 digits. */
 json_t *lb_json_number(double value);
-/* A text from outside, a path above all, may be no UTF-8, which JSON has to be: such bytes become U+FFFD. */
-json_t *lb_json_text(const char *text);
 /* Adds the figures of a group. Returns `object`. */
 json_t *lb_json_group(json_t *object, enum lb_figure_group group, const void *owner);
 /* The same of a table of one's own. */

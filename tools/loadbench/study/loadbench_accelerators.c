@@ -8,6 +8,7 @@
 #include "loadbench_step.h"
 #include "loadbench_stop.h"
 #include "loadbench_table.h"
+#include "text_json.h"
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -205,7 +206,7 @@ static json_t *tree_of(const struct lb_config *config, const struct lb_feed_sear
         json_array_append_new(tries, lb_json_rows(json_object(), try_rows, TRY_ROWS, 0, &search->tries[i]));
     lb_json_set(json, "schema", json_integer(LB_SCHEMA));
     lb_json_set(json, "program", json_string("loadbench --accelerators"));
-    lb_json_set(json, "file", lb_json_text(config->path));
+    lb_json_set(json, "file", stki_text_json(config->path));
     lb_json_set(json, "bench", stki_options_json(&lb_bench_table, &config->bench));
     lb_json_set(json, "step_ns", json_integer(config->bench.step_time));
     lb_json_set(json, "required_percent", lb_json_number(100 * config->bench.au_required));

@@ -5,6 +5,7 @@
 #include "loadbench_scalars.h"
 #include "loadbench_statistics.h"
 #include "loadbench_table.h"
+#include "text_json.h"
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -157,7 +158,7 @@ static void note_difference(const char *path, const json_t *before, const json_t
              own ? own : "not there");
     free(old);
     free(own);
-    json_array_append_new(out->list, json_string(text));
+    json_array_append_new(out->list, stki_text_json(text));
     if (out->count++ < SHOWN)
         fprintf(out->to, "warning    %s\n", text);
 }
@@ -253,7 +254,7 @@ stk_status lb_compare(const json_t *before, const char *path, json_t *now, FILE 
         fprintf(to, "note       an interval from fewer than %d repeats is too narrow; bench.repeats\n", LEAST_REPEATS);
     note_others(before, now, to);
     json_object_set_new(now, "compared",
-                        json_pack("{s:s, s:s, s:o, s:o}", "file", path, "started", lb_text_at(before, "started"),
-                                  "figures", figures, "differences", differences.list));
+                        json_pack("{s:o, s:s, s:o, s:o}", "file", stki_text_json(path), "started",
+                                  lb_text_at(before, "started"), "figures", figures, "differences", differences.list));
     return STK_OK;
 }

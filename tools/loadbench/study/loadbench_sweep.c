@@ -11,6 +11,7 @@
 #include "loadbench_statistics.h"
 #include "loadbench_stop.h"
 #include "loadbench_table.h"
+#include "text_json.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,7 +137,7 @@ static stk_status run_point(struct lb_sweep *sweep, int64_t number, const char *
     if (status == STK_OK)
         status = measure(sweep, path, sets, set_count, (const char *const *)texts, point, err);
     if (status < 0)
-        json_object_set_new(point, "failure", json_string(err->message));
+        json_object_set_new(point, "failure", stki_text_json(err->message));
     if (status != STK_END) {
         json_array_append(points, point);
         if (progress)
