@@ -14,7 +14,8 @@ foreach(source ${tool_tests})
     target_compile_options(${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/${folder}")
   endforeach()
   if(name STREQUAL test_loadbench_apart) # measurements that fail
-    target_link_options(${name} PRIVATE -Wl,--wrap=lb_limit_measure -Wl,--wrap=lb_read_limit_measure)
+    target_link_options(${name} PRIVATE -Wl,--wrap=lb_limit_measure -Wl,--wrap=lb_read_limit_measure
+                        -Wl,--wrap=lb_memory_available)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   file(STRINGS ${source} first LIMIT_COUNT 1)

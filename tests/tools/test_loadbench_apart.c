@@ -5,8 +5,11 @@
 #include "loadbench_apart.h"
 #include "loadbench_limit.h"
 #include "loadbench_limit_read.h"
+#include "loadbench_look.h"
+#include "loadbench_machine.h"
 #include "loadbench_result.h"
 #include "loadbench_stop.h"
+#include "loadbench_transfer.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -136,6 +139,18 @@ stk_status __wrap_lb_read_limit_measure(const struct lb_files *files, int thread
     return __real_lb_read_limit_measure(files, threads, time_ns, out, error);
 }
 
+static int looking_ends;         /* the same, when asked for the free memory */
+static int64_t memory_available; /* 0: what there is */
+
+int64_t __real_lb_memory_available(void);
+int64_t __wrap_lb_memory_available(void);
+int64_t __wrap_lb_memory_available(void)
+{
+    if (looking_ends)
+        raise(looking_ends);
+    return memory_available ? memory_available : __real_lb_memory_available();
+}
+
 static void run_config(struct lb_config *config, struct lb_result *result)
 {
     static const char text[] = "dataset: {fields: {x: {synthetic: {count: 1000, shape: [16], dtype: u8}}}}\n"
@@ -171,6 +186,69 @@ static void the_result_outlives_its_limits(void **state)
     lb_result_fini(result);
     lb_config_close(&config);
     free(result);
+}
+
+/* ---- looking ---- */
+
+static char printed[100000];
+
+/* What was printed, as text. */
+static const char *text_of(FILE *file)
+{
+    rewind(file);
+    printed[fread(printed, 1, sizeof printed - 1, file)] = '\0';
+    fclose(file);
+    return printed;
+}
+
+static void the_explanation_outlives_its_limit(void **state)
+{
+    static const char text[] = "dataset: {fields: {x: {synthetic: {count: 1000, shape: [16], dtype: u8}}}}\n"
+                               "loader: {num_workers: 2}\n";
+    const char *path = stkt_path("explain.yaml");
+    struct lb_config config;
+
+    (void)state;
+    stkt_write_file(path, text, sizeof text - 1);
+    for (int killed = 0; killed < 2; killed++) {
+        FILE *to = tmpfile();
+
+        memory_ends = killed ? SIGKILL : 0;
+        assert_int_equal(lb_config_open(path, NULL, 0, false, &config, &err), STK_OK);
+        assert_int_equal(lb_explain(&config, to, &err), STK_OK);
+        lb_config_close(&config);
+        assert_non_null(strstr(text_of(to), "field x"));
+        if (killed)
+            assert_non_null(strstr(printed, "not measured: the process that measures was killed by signal 9"));
+        else
+            assert_non_null(strstr(printed, "GB/s read and written"));
+    }
+    memory_ends = 0;
+}
+
+/* The host device and both buffers are memory: four blocks of at most an eighth of what is free. */
+static void transfers_fit_the_memory(void **state)
+{
+    static const struct {
+        int64_t available;
+        const char *largest, *next;
+    } cases[] = {{INT64_C(8) << 20, "\n1 MiB", "\n4 MiB"}, {1000, "\n256 KiB", "\n1 MiB"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        FILE *to = tmpfile();
+
+        memory_available = cases[i].available;
+        assert_int_equal(lb_transfer("host", false, to, &err), STK_OK);
+        assert_non_null(strstr(text_of(to), cases[i].largest));
+        assert_null(strstr(printed, cases[i].next));
+        assert_non_null(strstr(printed, "too little memory is free"));
+    }
+    memory_available = 0;
+    looking_ends = SIGKILL;
+    assert_int_equal(lb_transfer("host", false, stdout, &err), STK_E_RESOURCE);
+    assert_non_null(strstr(err.message, "signal 9"));
+    looking_ends = 0;
 }
 
 /* ---- the page cache ---- */
@@ -282,6 +360,8 @@ int main(void)
         cmocka_unit_test(answers_come_back),
         cmocka_unit_test(a_child_that_ends_is_an_error),
         cmocka_unit_test(the_result_outlives_its_limits),
+        cmocka_unit_test(the_explanation_outlives_its_limit),
+        cmocka_unit_test(transfers_fit_the_memory),
         cmocka_unit_test(the_page_cache_stays),
     };
 

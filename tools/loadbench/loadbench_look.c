@@ -2,6 +2,7 @@
 #include "loadbench_look.h"
 #include "allocate.h"
 #include "error.h"
+#include "loadbench_apart.h"
 #include "loadbench_limit.h"
 #include "loadbench_output.h"
 #include "loadbench_run.h"
@@ -36,34 +37,47 @@ static stk_status bytes_of_sample(const stk_loader *loader, int64_t *read, int64
     return status;
 }
 
-static stk_status explain_limit(const stk_loader *loader, FILE *to, stk_error *err)
+/* The question for the measurement, and the bytes of a sample. */
+struct explained {
+    struct lb_limit_ask ask;
+    int64_t read, written;
+};
+
+static stk_status ask_limit(const stk_loader *loader, struct explained *out, stk_error *err)
 {
     stk_loader_stats stats = {.struct_size = sizeof stats};
-    struct lb_limit limit;
-    int64_t read, written;
     stk_status status = stk_loader_get_stats(loader, &stats, err);
 
-    if (status != STK_OK || (status = bytes_of_sample(loader, &read, &written, err)) != STK_OK)
-        return status;
-    status = lb_limit_measure(&(struct lb_limit_ask){.threads = stats.workers > 0 ? (int)stats.workers : 1,
-                                                     .row_bytes = read + written > 1 ? (read + written) / 2 : 1,
-                                                     .row_count = stk_loader_samples(loader),
-                                                     .slot_bytes = stats.slot_bytes,
-                                                     .random = true,
-                                                     .time_ns = 100000000},
-                              &limit, err);
-    if (status == STK_END) {
-        fprintf(to, "limit\n  %-10s not measured: %s\n", "memory", LB_STOPPED);
-        return STK_OK;
-    }
+    if (status == STK_OK)
+        status = bytes_of_sample(loader, &out->read, &out->written, err);
     if (status != STK_OK)
         return status;
+    out->ask = (struct lb_limit_ask){.threads = stats.workers > 0 ? (int)stats.workers : 1,
+                                     .row_bytes = out->read + out->written > 1 ? (out->read + out->written) / 2 : 1,
+                                     .row_count = stk_loader_samples(loader),
+                                     .slot_bytes = stats.slot_bytes,
+                                     .random = true,
+                                     .time_ns = 100000000};
+    return STK_OK;
+}
+
+/* After the loader was closed: the measuring process is forked, and a fork has only one of the threads. */
+static void explain_limit(const struct explained *about, FILE *to)
+{
+    const int64_t read = about->read, written = about->written;
+    struct lb_limit limit;
+    stk_error err;
+    const stk_status status = lb_apart_limit(&about->ask, &limit, &err);
+
+    if (status != STK_OK) {
+        fprintf(to, "limit\n  %-10s not measured: %s\n", "memory", status == STK_END ? LB_STOPPED : err.message);
+        return;
+    }
     fprintf(to,
             "limit\n  %-10s %.1f GB/s read and written by plain copies, %d thread%s: at most %.0f samples/s of %" PRId64
             " bytes read and %" PRId64 " written; decoding, resizing and colours come on top\n",
             "memory", limit.memcpy.bytes_per_s / 1e9, limit.threads, limit.threads == 1 ? "" : "s",
             read + written > 0 ? limit.memcpy.bytes_per_s / (double)(read + written) : 0, read, written);
-    return STK_OK;
 }
 
 static stk_status open_loader(const struct lb_config *config, stk_loader **out, stk_error *err)
@@ -73,6 +87,7 @@ static stk_status open_loader(const struct lb_config *config, stk_loader **out, 
 
 stk_status lb_explain(const struct lb_config *config, FILE *to, stk_error *err)
 {
+    struct explained about = {0};
     stk_loader *loader = NULL;
     char *text;
     stk_status status = open_loader(config, &loader, err);
@@ -82,9 +97,11 @@ stk_status lb_explain(const struct lb_config *config, FILE *to, stk_error *err)
     text = stk_loader_explain(loader);
     if (text)
         fputs(text, to);
-    status = text ? explain_limit(loader, to, err) : stki_fail_memory(err, 0, "the explanation");
+    status = text ? ask_limit(loader, &about, err) : stki_fail_memory(err, 0, "the explanation");
     stk_text_free(text);
     stk_loader_destroy(loader);
+    if (status == STK_OK)
+        explain_limit(&about, to);
     return status;
 }
 

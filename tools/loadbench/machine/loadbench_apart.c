@@ -73,8 +73,8 @@ static stk_status fail_ended(int how, stk_error *err)
     const int number = WIFSIGNALED(how) ? WTERMSIG(how) : 0;
 
     if (number == 0)
-        return stki_fail(err, STK_E_RESOURCE, "the process that measures the limits ended early");
-    return stki_fail(err, STK_E_RESOURCE, "the process that measures the limits was killed by signal %d (%s)%s", number,
+        return stki_fail(err, STK_E_RESOURCE, "the process that measures ended early");
+    return stki_fail(err, STK_E_RESOURCE, "the process that measures was killed by signal %d (%s)%s", number,
                      strsignal(number),
                      number == SIGKILL  ? ": probably no memory was left"
                      : number == SIGBUS ? ": a data file was truncated meanwhile"
@@ -89,7 +89,7 @@ stk_status lb_apart(lb_apart_work *work, const void *ask, void *out, int64_t out
     bool stopped = false;
 
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return stki_fail_errno(err, errno, NULL, "a pipe to the process that measures the limits");
+        return stki_fail_errno(err, errno, NULL, "a pipe to the process that measures");
     const pid_t child = fork();
     if (child == 0)
         run_child(work, ask, out, out_bytes, ends[1], parent);
@@ -97,7 +97,7 @@ stk_status lb_apart(lb_apart_work *work, const void *ask, void *out, int64_t out
     close(ends[1]);
     if (child < 0) {
         close(ends[0]);
-        return stki_fail_errno(err, failed, NULL, "starting the process that measures the limits");
+        return stki_fail_errno(err, failed, NULL, "starting the process that measures");
     }
     const bool whole =
         read_all(ends[0], child, &stopped, &told, sizeof told) && read_all(ends[0], child, &stopped, out, out_bytes);
@@ -109,4 +109,14 @@ stk_status lb_apart(lb_apart_work *work, const void *ask, void *out, int64_t out
     if (told.status != STK_OK && err)
         *err = told;
     return told.status;
+}
+
+static stk_status measure_limit(const void *ask, void *out, stk_error *err)
+{
+    return lb_limit_measure(ask, out, err);
+}
+
+stk_status lb_apart_limit(const struct lb_limit_ask *ask, struct lb_limit *out, stk_error *err)
+{
+    return lb_apart(measure_limit, ask, out, sizeof *out, err);
 }

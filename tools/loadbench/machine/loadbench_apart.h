@@ -3,6 +3,7 @@
 #ifndef LOADBENCH_APART_H
 #define LOADBENCH_APART_H
 
+#include "loadbench_limit.h"
 #include <stdint.h>
 #include <stoker/status.h>
 
@@ -13,5 +14,7 @@ typedef stk_status lb_apart_work(const void *ask, void *out, stk_error *err);
  * be running. STK_E_RESOURCE: the child was killed; the message names the signal. A signal that asks to stop
  * (loadbench_stop.h) is passed on to the child. */
 stk_status lb_apart(lb_apart_work *work, const void *ask, void *out, int64_t out_bytes, stk_error *err);
+/* The same with lb_limit_measure. */
+stk_status lb_apart_limit(const struct lb_limit_ask *ask, struct lb_limit *out, stk_error *err);
 
 #endif

@@ -1,9 +1,12 @@
 /* loadbench_transfer.c: see loadbench_transfer.h. The methods are measured alternately, each queued in one stream and
  * timed with its events. Copies from pageable memory block the caller, so they are timed with its clock. Small copies
- * are repeated between two events. All memory is touched before. */
+ * are repeated between two events. All memory is touched before. A child process measures, so
+ * that the program survives if the measurement exceeds a memory limit. */
 #include "loadbench_transfer.h"
 #include "clock.h"
 #include "error.h"
+#include "loadbench_apart.h"
+#include "loadbench_machine.h"
 #include "loadbench_statistics.h"
 #include "loadbench_stop.h"
 #include "loadbench_table.h"
@@ -23,14 +26,22 @@ static const int64_t sizes[SIZES] = {64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB
 static const double steps_ms[STEPS] = {1, 3, 10, 30, 100};
 #define WAIT_NS (60 * STKI_SECOND)
 
+/* What the measuring process returns. */
+struct figures {
+    char name[32];
+    bool host;
+    stk_device_properties properties;
+    double ns[SIZES][WAYS];
+    int fitting;  /* number of sizes that fit the free memory */
+    int measured; /* number of sizes measured, fewer if interrupted */
+};
+
 struct transfer {
     stk_device *device;
     stk_stream *stream;
     stk_event *begin, *end;
     stk_tensor pageable, pinned, there, target;
-    stk_device_properties properties;
-    double ns[SIZES][WAYS];
-    int measured; /* number of sizes measured, fewer if interrupted */
+    struct figures *figures;
 };
 
 /* ---- measuring ---- */
@@ -46,17 +57,32 @@ static void fini(struct transfer *t)
     stk_stream_destroy(t->stream);
 }
 
+/* Four blocks of the largest size take at most half of the free memory. At least two sizes, which a line needs. */
+static int fitting_sizes(void)
+{
+    const int64_t room = lb_memory_available() / 8;
+    int count = SIZES;
+
+    while (count > 2 && sizes[count - 1] > room)
+        count--;
+    return count;
+}
+
 static stk_status init(struct transfer *t, const char *name, stk_error *err)
 {
-    const int64_t shape[1] = {sizes[SIZES - 1]};
+    struct figures *f = t->figures;
+    int64_t shape[1];
     stk_status status = stk_device_find(name, &t->device, err);
+
+    f->fitting = fitting_sizes();
+    shape[0] = sizes[f->fitting - 1];
 
     if (status == STK_OK && stk_device_get_kind(t->device) == STK_DEVICE_CPU)
         return stki_fail(err, STK_E_CONFIG,
                          "--transfer: nothing is copied to the cpu: name a device such as cuda:0, "
                          "or host to see how it looks");
-    t->properties.struct_size = sizeof t->properties;
-    if (status != STK_OK || (status = stk_device_get_properties(t->device, &t->properties, err)) != STK_OK ||
+    f->properties.struct_size = sizeof f->properties;
+    if (status != STK_OK || (status = stk_device_get_properties(t->device, &f->properties, err)) != STK_OK ||
         (status = stk_stream_create(t->device, &t->stream, err)) != STK_OK ||
         (status = stk_event_create(t->device, true, &t->begin, err)) != STK_OK ||
         (status = stk_event_create(t->device, true, &t->end, err)) != STK_OK ||
@@ -65,6 +91,8 @@ static stk_status init(struct transfer *t, const char *name, stk_error *err)
         (status = stk_tensor_zeros(STK_U8, 1, shape, t->device, &t->there, err)) != STK_OK ||
         (status = stk_tensor_zeros(STK_U8, 1, shape, t->device, &t->target, err)) != STK_OK)
         return status;
+    snprintf(f->name, sizeof f->name, "%s", stk_device_name(t->device));
+    f->host = stk_device_get_kind(t->device) == STK_DEVICE_HOST;
     memset(t->pageable.data, 1, (size_t)shape[0]);
     memset(t->pinned.data, 1, (size_t)shape[0]);
     return stk_device_synchronize(t->device, err);
@@ -113,7 +141,7 @@ static stk_status time_way(struct transfer *t, enum way way, int64_t bytes, doub
 /* The first round is a warm-up. Fitting a line needs at least two sizes. */
 static stk_status measure(struct transfer *t, stk_error *err)
 {
-    for (int size = 0; size < SIZES; size++) {
+    for (int size = 0; size < t->figures->fitting; size++) {
         double ns[WAYS][ROUNDS];
         for (int round = -1; round < ROUNDS; round++)
             for (int way = 0; way < WAYS; way++) {
@@ -126,10 +154,21 @@ static stk_status measure(struct transfer *t, stk_error *err)
                                : stki_fail(err, STK_E_CLOSED, "stopped by a signal before two sizes were measured");
             }
         for (int way = 0; way < WAYS; way++)
-            t->ns[size][way] = lb_summarise(ns[way], ROUNDS).median;
-        t->measured = size + 1;
+            t->figures->ns[size][way] = lb_summarise(ns[way], ROUNDS).median;
+        t->figures->measured = size + 1;
     }
     return STK_OK;
+}
+
+static stk_status measure_device(const void *name, void *out, stk_error *err)
+{
+    struct transfer t = {.figures = out};
+    stk_status status = init(&t, name, err);
+
+    if (status == STK_OK)
+        status = measure(&t, err);
+    fini(&t);
+    return status;
 }
 
 /* ---- results ---- */
@@ -153,7 +192,7 @@ static int64_t hidden_bytes(struct lb_transfer_line line, double step_ns)
     return room > 0 && line.ns_per_byte > 0 ? (int64_t)(room / line.ns_per_byte) : 0;
 }
 
-static struct lb_transfer_line line_of(const struct transfer *t, enum way way)
+static struct lb_transfer_line line_of(const struct figures *t, enum way way)
 {
     return fit_line(sizes[0], t->ns[0][way], sizes[t->measured - 1], t->ns[t->measured - 1][way]);
 }
@@ -170,7 +209,7 @@ static const char *bytes_text(char *buffer, int size, int64_t bytes)
 }
 #define BYTES_TEXT(bytes) bytes_text((char[24]){0}, 24, bytes)
 
-static void print_copies(const struct transfer *t, FILE *to)
+static void print_copies(const struct figures *t, FILE *to)
 {
     struct lb_table table;
 
@@ -194,7 +233,7 @@ static void print_copies(const struct transfer *t, FILE *to)
     lb_table_print(&table, to);
 }
 
-static void print_steps(const struct transfer *t, FILE *to)
+static void print_steps(const struct figures *t, FILE *to)
 {
     struct lb_table table;
 
@@ -210,15 +249,16 @@ static void print_steps(const struct transfer *t, FILE *to)
     lb_table_print(&table, to);
 }
 
-static void print_text(const struct transfer *t, FILE *to)
+static void print_text(const struct figures *t, FILE *to)
 {
     const struct lb_transfer_line line = line_of(t, PINNED);
 
-    fprintf(to, "%s: %s%s%s\n\n", stk_device_name(t->device), t->properties.model, *t->properties.bus ? ", " : "",
-            t->properties.bus);
+    fprintf(to, "%s: %s%s%s\n\n", t->name, t->properties.model, *t->properties.bus ? ", " : "", t->properties.bus);
     print_copies(t, to);
-    if (t->measured < SIZES)
+    if (t->measured < t->fitting)
         fputs("\nEnded by a signal: larger batches were not measured.\n", to);
+    else if (t->fitting < SIZES)
+        fputs("\nLarger batches were not measured: too little memory is free.\n", to);
     fprintf(to,
             "\nTo the device from pinned and from pageable memory (there the caller waits), back into pinned memory; a "
             "pass reads and\nwrites as many bytes on the device. Steps that make fewer than `passes` passes over a "
@@ -226,7 +266,7 @@ static void print_text(const struct transfer *t, FILE *to)
             "%s us + %s us for each MB):\n\n",
             LB_NUMBER(line.fixed_ns / 1e3), LB_NUMBER(line.ns_per_byte * 1e3));
     print_steps(t, to);
-    if (stk_device_get_kind(t->device) == STK_DEVICE_HOST)
+    if (t->host)
         fputs("\nThe host device copies with this machine's processors: its figures say nothing about a GPU.\n", to);
 }
 
@@ -237,7 +277,7 @@ static json_t *line_json(struct lb_transfer_line line)
     return json_pack("{s:f, s:f}", "fixed_ns", line.fixed_ns, "us_per_mb", line.ns_per_byte * 1e3);
 }
 
-static stk_status print_json(const struct transfer *t, FILE *to, stk_error *err)
+static stk_status print_json(const struct figures *t, FILE *to, stk_error *err)
 {
     json_t *rows = json_array(), *steps = json_array(), *root;
     int wrong = 0;
@@ -252,10 +292,10 @@ static stk_status print_json(const struct transfer *t, FILE *to, stk_error *err)
                              (json_int_t)hidden_bytes(line_of(t, PINNED), steps_ms[i] * 1e6), "pageable_bytes",
                              (json_int_t)hidden_bytes(line_of(t, PAGEABLE), steps_ms[i] * 1e6)));
     root = json_pack("{s:i, s:s, s:s, s:{s:s, s:s, s:s}, s:o, s:{s:o, s:o}, s:o, s:b}", "schema", 1, "program",
-                     "loadbench --transfer", "version", stk_version(), "device", "name", stk_device_name(t->device),
-                     "model", t->properties.model, "bus", t->properties.bus, "copies", rows, "lines", "pinned",
+                     "loadbench --transfer", "version", stk_version(), "device", "name", t->name, "model",
+                     t->properties.model, "bus", t->properties.bus, "copies", rows, "lines", "pinned",
                      line_json(line_of(t, PINNED)), "pageable", line_json(line_of(t, PAGEABLE)), "hidden_in_step",
-                     steps, "stopped", t->measured < SIZES);
+                     steps, "stopped", t->measured < t->fitting);
     if (!root || wrong || json_dumpf(root, to, JSON_INDENT(2)) != 0) {
         json_decref(root);
         return stki_fail_memory(err, 4096, "the result");
@@ -267,15 +307,15 @@ static stk_status print_json(const struct transfer *t, FILE *to, stk_error *err)
 
 stk_status lb_transfer(const char *device, bool json, FILE *to, stk_error *err)
 {
-    struct transfer t = {0};
-    stk_status status = init(&t, device, err);
+    struct figures figures = {0};
+    stk_status status;
 
-    if (status == STK_OK)
-        status = measure(&t, err);
+    if (lb_stop_asked)
+        return stki_fail(err, STK_E_CLOSED, "stopped by a signal before two sizes were measured");
+    status = lb_apart(measure_device, device, &figures, sizeof figures, err);
     if (status == STK_OK && json)
-        status = print_json(&t, to, err);
+        status = print_json(&figures, to, err);
     else if (status == STK_OK)
-        print_text(&t, to);
-    fini(&t);
+        print_text(&figures, to);
     return status;
 }

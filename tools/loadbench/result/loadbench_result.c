@@ -232,11 +232,6 @@ static void note_missing(struct lb_result *result, stk_status status, int *count
                  status == STK_END ? LB_STOPPED : err->message);
 }
 
-static stk_status measure_memory(const void *ask, void *out, stk_error *err)
-{
-    return lb_limit_measure(ask, out, err);
-}
-
 /* The limit for the field with the largest samples: it moves nearly all of the bytes. */
 static void measure_limit(struct lb_result *result, const struct lb_run *run)
 {
@@ -259,7 +254,7 @@ static void measure_limit(struct lb_result *result, const struct lb_run *run)
     };
     struct lb_limit *limit = &result->limits[result->limit_count];
 
-    note_missing(result, lb_apart(measure_memory, &ask, limit, sizeof *limit, &err), &result->limit_count, &err);
+    note_missing(result, lb_apart_limit(&ask, limit, &err), &result->limit_count, &err);
     stki_free(path);
 }
 
