@@ -444,13 +444,13 @@ typedef struct stk_loader_stats {
     int64_t bytes_read;    /* by the conversion, from the samples */
     int64_t bytes_written; /* by the conversion, into the slots */
     int64_t tiles;
-    int64_t order_ns;                         /* computing sample numbers, and advising the readers */
-    int64_t read_ns;                          /* in readers, and waiting for pages of mapped files */
-    int64_t convert_ns;                       /* in kernels */
-    int64_t wait_slot_ns;                     /* workers waiting for a free slot: the consumer is slower */
-    int64_t wait_work_ns;                     /* workers waiting because no tile is left to claim */
-    int64_t wait_next_ns;                     /* consumer waiting inside next */
-    int64_t first_batch_ns;                   /* from open to the first delivery */
+    int64_t order_ns;       /* computing sample numbers */
+    int64_t read_ns;        /* in readers, announcing samples to them, and waiting for pages of mapped files */
+    int64_t convert_ns;     /* in kernels */
+    int64_t wait_slot_ns;   /* workers waiting for a free slot: the consumer is slower */
+    int64_t wait_work_ns;   /* workers waiting because no tile is left to claim */
+    int64_t wait_next_ns;   /* consumer waiting inside next */
+    int64_t first_batch_ns; /* from open to the first delivery */
     int64_t slots, slots_ready, slots_leased; /* now */
     int64_t slot_bytes;                       /* of all slots together */
     int64_t pinned_bytes;                     /* of them */

@@ -2,6 +2,7 @@
 #include "node_scalar.h"
 #include "option.h"
 #include "option_row.h"
+#include "text_json.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -20,8 +21,9 @@ json_t *stki_option_json(const stki_option *row, const void *values)
     }
     if (row->type == STKI_OPT_TEXT) {
         const char *text = stki_option_text(row, values);
+        json_t *json = text ? json_string(text) : json_null();
 
-        return text ? json_string(text) : json_null();
+        return json ? json : stki_text_json(text); /* a path in a folder whose name is not UTF-8 */
     }
     word = stki_option_word(row, stki_option_int(row, values));
     return word ? json_string(word) : json_integer(stki_option_int(row, values));

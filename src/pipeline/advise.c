@@ -26,7 +26,7 @@ static void advise_samples(const stki_field *field, const int64_t *indices, int 
             n += shards[other] == number;
             shards[other] = shards[other] == number ? -1 : shards[other];
         }
-        stki_worker_does(worker, STKI_STAGE_ORDER, shard->path, its[0], now);
+        stki_worker_does(worker, STKI_STAGE_READ, shard->path, its[0], now);
         shard->ops->will_need(shard, its, n);
     }
 }

@@ -39,7 +39,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
     stki_core *core = context;
     stki_worker *worker = &core->workers[number];
     stk_batch *batch = batch_of(slot);
-    int64_t before = stki_now_ns();
+    int64_t before = stki_now_ns(), advised;
     stki_batch_rows rows;
     stk_error error;
     stk_status status = STK_OK;
@@ -89,8 +89,10 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
         batch->samples[r] = stki_dataset_sample(core->dataset, batch->indices[r]);
     stki_log(STKI_LOG_ring, "worker %d opens epoch %lld step %lld: %lld rows", number, (long long)batch->epoch,
              (long long)batch->step, (long long)batch->rows);
-    stki_advise(core, batch, worker);
-    stki_count(&worker->order_ns, stki_now_ns() - before);
+    advised = stki_now_ns();
+    stki_count(&worker->order_ns, advised - before);
+    stki_advise(core, batch, worker); /* may wait for the disk, or for memory for its pages */
+    stki_count(&worker->read_ns, stki_now_ns() - advised);
     stki_worker_does(worker, STKI_STAGE_IDLE, NULL, -1, before);
     return core->measures ? (batch->rows + core->rows_per_tile - 1) / core->rows_per_tile : 0;
 }

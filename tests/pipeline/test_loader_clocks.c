@@ -1,5 +1,6 @@
 /* stki-threads: what the workers' time went into: parts of reads have clocks of their own, and each worker's clocks can
  * be asked for. */
+#include "advise.h"
 #include "hdf5_type.h"
 #include "io_files.h"
 #include "loader_test.h"
@@ -12,6 +13,17 @@ static stk_status sleep_a_little(void *context, const stk_transform_call *call, 
     stki_sleep_ns(1000000);
     memcpy(out->data, in->data, (size_t)stk_tensor_nbytes(out));
     return STK_OK;
+}
+
+/* The program is linked with --wrap=stki_advise: on a slow disk, or where memory is short, advice waits. */
+static int64_t advice_ns;
+
+void __wrap_stki_advise(stki_core *core, const stk_batch *batch, stki_worker *worker);
+void __wrap_stki_advise(stki_core *core, const stk_batch *batch, stki_worker *worker)
+{
+    (void)core, (void)batch, (void)worker;
+    if (advice_ns > 0)
+        stki_sleep_ns(advice_ns);
 }
 
 static stk_loader *opened(int workers)
@@ -60,6 +72,24 @@ static void a_transform_has_its_own_clock(void **state)
         assert_int_equal(stats.page_ns, 0);
         stk_loader_destroy(loader);
     }
+}
+
+/* Ten batches: 10 ms of advice, 40 of reading. */
+static void advice_is_reading(void **state)
+{
+    (void)state;
+    advice_ns = 1000000;
+    for (int workers = 0; workers <= 2; workers++) {
+        stk_loader *loader = opened(workers);
+        stk_loader_stats stats = {.struct_size = sizeof stats};
+        stk_error err;
+
+        take_all(loader);
+        assert_ok(stk_loader_get_stats(loader, &stats, &err));
+        assert_true(stats.read_ns - stats.call_ns >= 50000000);
+        stk_loader_destroy(loader);
+    }
+    advice_ns = 0;
 }
 
 static void workers_add_up(void **state)
@@ -197,6 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_transform_has_its_own_clock),
+        cmocka_unit_test(advice_is_reading),
         cmocka_unit_test(workers_add_up),
         cmocka_unit_test(chunks_that_are_unpacked_again_are_counted),
         cmocka_unit_test(plain_data_have_no_packed_bytes),
