@@ -389,7 +389,8 @@ static stk_status count(stk_prep *prep, stk_error *err)
         return STK_OK;
     status = begin_look(prep, &real, err);
     if (status == STK_OK) {
-        status = open_run(prep, &run, err);
+        if ((status = open_run(prep, &run, err)) == STK_OK)
+            status = stki_prep_space(&run, err); /* before hours of counting */
         stki_prep_close(&run);
     }
     end_look(prep, &real);

@@ -6,8 +6,10 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "prep_file.h"
 #include "prep_run.h"
 #include "spool.h"
+#include "stamp.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -233,13 +235,14 @@ static int64_t used_bytes(int at, const char *name)
     return bytes;
 }
 
-static stk_status check_space(const char *folder, int64_t bytes, stk_error *err)
+/* `disk`: an existing folder on the file system of `folder`. */
+static stk_status check_space(const char *folder, const char *disk, int64_t bytes, stk_error *err)
 {
     const int64_t needed = bytes - used_bytes(AT_FDCWD, folder);
     struct statvfs fs;
     int64_t left;
 
-    if (needed <= 0 || statvfs(folder, &fs) != 0)
+    if (needed <= 0 || statvfs(disk, &fs) != 0)
         return STK_OK;
     left = (int64_t)(fs.f_bavail * fs.f_frsize);
     if (needed <= left)
@@ -250,18 +253,35 @@ static stk_status check_space(const char *folder, int64_t bytes, stk_error *err)
         "the disk is too small for the remaining output; free space, or use --no-space-check");
 }
 
-/* Uses a lower bound, because the compression ratio is unknown. */
+/* The folder, or where it will be made. stki_free. */
+static char *existing(const char *folder)
+{
+    return stki_prep_exists(folder) ? stki_strdup(folder) : stki_prep_folder_of(folder);
+}
+
+/* Uses a lower bound, because the compression ratio is unknown. Before the work folder is opened, only the job tells
+ * where files will be. */
 stk_status stki_prep_space(const stki_prep_run *run, stk_error *err)
 {
     const int64_t files = stki_prep_files_bytes(run, &run->least) / (stki_prep_is_packed(run) ? SMALLEST_SHARE : 1),
                   spool = stki_prep_spool_bytes(run) / (stki_prep_is_exact(run) ? 1 : SMALLEST_SHARE);
-    const bool apart = strcmp(run->work, run->making) != 0;
+    char *work = existing(run->job->work), *making = stki_prep_folder_of(run->job->path),
+         *beside = stki_format("%s.prep", run->job->path);
+    stki_stamp a, b;
+    bool apart;
     int64_t both = INT64_MAX;
-    stk_status status;
+    stk_status status = work && making && beside ? STK_OK : stki_fail_memory(err, 256, "a path");
 
-    if (run->opts->no_space_check)
-        return STK_OK;
-    (void)stki_add(spool, files, &both);
-    status = check_space(run->work, apart ? spool : both, err);
-    return status == STK_OK && apart ? check_space(run->making, files, err) : status;
+    if (status == STK_OK && !run->opts->no_space_check && stki_stamp_take(work, &a, NULL) == STK_OK &&
+        stki_stamp_take(making, &b, NULL) == STK_OK) {
+        apart = a.device != b.device;
+        (void)stki_add(spool, files, &both);
+        status = check_space(run->job->work, work, apart ? spool : both, err);
+        if (status == STK_OK && apart)
+            status = check_space(beside, making, files, err);
+    }
+    stki_free(work);
+    stki_free(making);
+    stki_free(beside);
+    return status;
 }

@@ -136,6 +136,22 @@ static dev_t device_of(const char *path)
     return stat(path, &st) == 0 ? st.st_dev : 0;
 }
 
+/* The longest name in the output's folder is that of the manifest while it is written. */
+static stk_status check_length(const stki_job *job, const char *folder, const char *key, stk_error *err)
+{
+    const char *of = job->format ? job->stem : job->path, *slash = strrchr(of, '/'),
+               *longest = job->format ? ".manifest.json.tmp" : ".prep.lock";
+    const long most = pathconf(folder, _PC_NAME_MAX);
+    const int64_t bytes = (int64_t)(strlen(slash ? slash + 1 : of) + strlen(longest));
+
+    if (most <= 0 || bytes <= most)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_CONFIG,
+                        (stki_place){job->path, -1, -1, STKI_TEXT("%" PRId64 " bytes with %s", bytes, longest),
+                                     STKI_TEXT("at most %ld", most)},
+                        "%s: the name is too long for the files beside it", key);
+}
+
 stk_status stki_work_check_target(const stki_job *job, stk_error *err)
 {
     const char *key = job->format ? "output.path" : "stats.path";
@@ -156,6 +172,8 @@ stk_status stki_work_check_target(const stki_job *job, stk_error *err)
                               (stki_place){job->path, -1, -1, "a symbolic link to nothing", "a file name"}, "%s", key);
     else if (faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) != 0)
         status = stki_fail_errno(err, errno, folder, "the output's folder cannot be written to");
+    else
+        status = check_length(job, folder, key, err);
     stki_free(folder);
     return status;
 }

@@ -137,11 +137,18 @@ static bool make_small_disk(const char *disk)
     return mount("tmpfs", disk, "tmpfs", 0, "size=1m") == 0;
 }
 
+static void note_counting(void *context, const stk_prep_progress *now)
+{
+    *(bool *)context |= now->phase == STK_PREP_COUNTING;
+}
+
 static void test_full_disk(void **unused)
 {
     static char filler[700 << 10];
     const char *disk = stkt_path("disk");
-    stk_prep_opts unchecked = {.struct_size = sizeof unchecked, .no_space_check = true};
+    bool counted = false;
+    stk_prep_opts unchecked = {.struct_size = sizeof unchecked, .no_space_check = true},
+                  noticed = {.struct_size = sizeof noticed, .progress = note_counting, .progress_context = &counted};
     stk_prep_result result = {.struct_size = sizeof result};
     stk_error err;
     char file[300], out[300];
@@ -152,6 +159,14 @@ static void test_full_disk(void **unused)
     snprintf(file, sizeof file, "%s/filler", disk);
     snprintf(out, sizeof out, "%s/out.npy", disk);
     stkt_write_file(file, filler, sizeof filler);
+    assert_status(stkt_prep_run(&noticed, NULL, &err,
+                                stkt_text("dataset: {fields: {x: {path: %s.npy, transforms: [{normalize: {stats: "
+                                          "job}}]}}}\noutput: {path: %s}\n",
+                                          input, out)),
+                  STK_E_LIMIT);
+    assert_says("--no-space-check");
+    assert_false(counted); /* it was noticed before that */
+    assert_int_equal(stkt_count_names(disk, "out"), 0);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(out, "")), STK_E_LIMIT);
     assert_says("--no-space-check");
     assert_status(stkt_prep_run(&unchecked, NULL, &err, job(out, "")), STK_E_IO);
@@ -162,6 +177,11 @@ static void test_full_disk(void **unused)
     assert_true(result.resumed_rows > 0);
     stkt_same_file(stkt_text("%s.npy", input), stkt_text("%s/out.x.npy", disk));
     assert_int_equal(stkt_count_names(disk, ".prep"), 0);
+}
+
+static const char *one_field(const char *out)
+{
+    return stkt_text("dataset: {fields: {x: {path: %s.npy}}}\noutput: {path: %s}\n", input, out);
 }
 
 static void test_unwritable(void **unused)
@@ -179,6 +199,15 @@ static void test_unwritable(void **unused)
     stkt_write_file(stkt_path("file"), "x", 1);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("file/out.npy"), "")), STK_E_IO);
     assert_says("no folder");
+    mkdir(stkt_path("long"), 0700);
+    for (int length = 237; length <= 238; length++) { /* with .manifest.json.tmp, of at most 255 bytes */
+        char name[300];
+
+        snprintf(name, sizeof name, "%.*s.npy", length, (char[300]){[0 ... 298] = 'x'});
+        assert_status(stkt_prep_run(NULL, NULL, &err, one_field(stkt_text("%s/%s", stkt_path("long"), name))),
+                      length > 237 ? STK_E_CONFIG : STK_OK);
+    }
+    assert_says("too long");
     mkdir(stkt_path("taken.npy"), 0700);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("taken.npy"), "")), STK_E_IO);
     assert_says("a folder");

@@ -1,5 +1,6 @@
 /* What lies in the page cache: nothing of a file that was let go, everything of one that was read, and nobody knows of
  * a file that is not ours. A run is never called cold on hearsay. (C03) */
+#include "faults.h"
 #include "loadbench_cache.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -40,6 +41,27 @@ static bool in_memory(const char *path)
     struct statfs about;
 
     return statfs(path, &about) == 0 && (unsigned long)about.f_type == TMPFS;
+}
+
+/* Under `ulimit -v` nobody can tell, and nothing fails. */
+static void no_address_space(void **state)
+{
+    char path[600];
+    struct lb_files files = {0};
+    struct lb_residency there;
+    stk_error err;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/narrow", folder);
+    write_file(path, BYTES);
+    assert_int_equal(lb_files_add(&files, path, &err), STK_OK);
+    stkt_fail_maps(1);
+    assert_int_equal(lb_residency_read(&files, &there, &err), STK_OK);
+    assert_false(there.known);
+    assert_non_null(strstr(there.why, "address space"));
+    assert_int_equal(lb_residency_read(&files, &there, &err), STK_OK);
+    assert_true(there.known);
+    lb_files_fini(&files);
 }
 
 /* Let go, then asked; read, then asked. Where the file system keeps the pages (it lives in memory), the first must be
@@ -227,8 +249,9 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(let_go_and_read), cmocka_unit_test(half_of_it),    cmocka_unit_test(mapped_pages_stay),
-        cmocka_unit_test(in_folders),      cmocka_unit_test(nothing_there), cmocka_unit_test(of_others),
+        cmocka_unit_test(let_go_and_read),  cmocka_unit_test(half_of_it),    cmocka_unit_test(mapped_pages_stay),
+        cmocka_unit_test(in_folders),       cmocka_unit_test(nothing_there), cmocka_unit_test(of_others),
+        cmocka_unit_test(no_address_space),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

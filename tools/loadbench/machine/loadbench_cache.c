@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 enum { MOST_DEPTH = 32, MOST_ASKED = 4096, SOON_ASKED = 256 };
-#define WINDOW_BYTES (INT64_C(1) << 30) /* checked per call: a vector of 256 KiB */
+#define WINDOW_BYTES (INT64_C(1) << 26) /* checked per call: a vector of 16 KiB; address space may be limited */
 #define SOON_BYTES (INT64_C(16) << 30)  /* this much, and SOON_ASKED files, are checked even after a signal */
 #define READ_BYTES (INT64_C(4) << 20)
 
@@ -97,6 +97,11 @@ static stk_status count_window(int descriptor, const char *path, int64_t offset,
     const int64_t page = sysconf(_SC_PAGESIZE), count = (bytes + page - 1) / page;
     void *map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, descriptor, offset);
 
+    if (map == MAP_FAILED && errno == ENOMEM) { /* nice to know, but no reason to end a run */
+        out->known = false;
+        snprintf(out->why, sizeof out->why, "%.200s: too little address space to map it (ulimit -v)", path);
+        return STK_OK;
+    }
     if (map == MAP_FAILED)
         return stki_fail_errno(err, errno, path, "mapping, to ask what lies in memory");
     const int failed = mincore(map, (size_t)bytes, pages) != 0 ? errno : 0;
@@ -139,7 +144,7 @@ stk_status lb_residency_of(int descriptor, const char *path, int64_t offset, int
     pages = stki_zalloc((most + page - 1) / page);
     if (!pages)
         return stki_fail_memory(err, most / page, "asking what lies in memory");
-    for (int64_t at = 0; at < bytes && status == STK_OK && !gives_up(out); at += WINDOW_BYTES)
+    for (int64_t at = 0; at < bytes && status == STK_OK && out->known && !gives_up(out); at += WINDOW_BYTES)
         status = count_window(descriptor, path, offset + at, bytes - at < WINDOW_BYTES ? bytes - at : WINDOW_BYTES,
                               pages, out, err);
     stki_free(pages);
