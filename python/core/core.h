@@ -61,14 +61,17 @@ typedef struct core_loader {
     enum core_place place;
     stk_device *device; /* where the batches are; NULL: in ordinary memory */
     struct core_known *streams;
+    bool restart;       /* a `for` starts an epoch even if the last one has not been finished */
+    bool is_unfinished; /* the last batch was not the last of its epoch; false after a seek */
+    int64_t epoch;      /* of the last batch */
     bool copy, closed, has_warned, on_device; /* on_device: also the host device, whose memory is ordinary */
     int64_t generation;           /* of forks, when it was made */
 } core_loader;
 
 typedef struct core_batch {
     PyObject ob_base;
-    core_loader *loader;   /* NULL: made by Python code, of `values` */
-    stk_batch *batch;      /* held; NULL: released, or a copy */
+    core_loader *loader;
+    stk_batch *batch;      /* held; NULL: released, a copy, or made by batch.to() */
     PyObject *names;       /* tuple of str */
     PyObject *tensors;     /* of a copy: dict name -> Tensor; else NULL */
     PyObject *row_tensors; /* of a copy: dict of indices, mask, sources -> Tensor; else NULL */

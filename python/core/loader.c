@@ -150,18 +150,18 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     return opened && read_names(self) ? 0 : -1;
 }
 
-/* What the options say: (timeout in ns, longest wait for a slot in ns, to, copy, device or None, pinned, ragged). On the
+/* What the options say: (timeout in ns, longest wait for a slot in ns, to, copy, restart, device or None, pinned, ragged). On the
  * host device, next waits for the copy, since its memory looks like ordinary memory to other libraries. */
 static PyObject *configure(PyObject *object, PyObject *args)
 {
     core_loader *self = (core_loader *)object;
     long long timeout, held_limit;
-    int to, copy, pinned;
+    int to, copy, restart, pinned;
     const char *device;
     PyObject *ragged;
     stk_error err;
 
-    if (!PyArg_ParseTuple(args, "LLipzpO!", &timeout, &held_limit, &to, &copy, &device, &pinned, &PyDict_Type, &ragged))
+    if (!PyArg_ParseTuple(args, "LLippzpO!", &timeout, &held_limit, &to, &copy, &restart, &device, &pinned, &PyDict_Type, &ragged))
         return NULL;
     if (to < 0 || to >= CORE_TO_END)
         return PyErr_Format(PyExc_ValueError, "to: found %d", to);
@@ -169,6 +169,7 @@ static PyObject *configure(PyObject *object, PyObject *args)
     self->held_limit_ns = held_limit;
     self->to = to;
     self->copy = copy != 0;
+    self->restart = restart != 0;
     if (device && stk_device_find(device, &self->device, &err) != STK_OK)
         return core_raise(&err);
     self->on_device = device != NULL;
@@ -379,6 +380,10 @@ static core_batch *take(core_loader *self, int64_t limit)
         if (!forked)
             core_loader_leave(self);
     }
+    if (status == STK_OK) {
+        self->epoch = batch->epoch;
+        self->is_unfinished = !batch->last_of_epoch;
+    }
     taken = status == STK_OK && (!self->copy || core_batch_detach(batch, stream));
     stki_stream_release(stream);
     if (taken)
@@ -420,12 +425,43 @@ typedef struct core_epoch {
     bool ended, any;
 } core_epoch;
 
+/* Goes to a saved position, or to a step of an epoch. */
+static PyObject *move(PyObject *object, const char *text, Py_ssize_t bytes, int64_t epoch, int64_t step)
+{
+    core_loader *self = (core_loader *)object;
+    const bool forked = stki_fork_generation() != self->generation;
+    stk_error err;
+    stk_status status;
+
+    if (!core_loader_get(object) || (!forked && !core_loader_enter(self)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status =
+        text ? stk_loader_restore(self->loader, text, bytes, &err) : stk_loader_seek(self->loader, epoch, step, &err);
+    Py_END_ALLOW_THREADS
+    if (status == STK_OK)
+        self->is_unfinished = false;
+    if (!forked)
+        core_loader_leave(self);
+    if (status != STK_OK)
+        return core_raise(&err);
+    Py_RETURN_NONE;
+}
+
 static PyObject *iterate(PyObject *object)
 {
+    const core_loader *loader = (core_loader *)object;
     core_epoch *self;
 
     if (!core_loader_get(object))
         return NULL;
+    if (loader->restart && loader->is_unfinished) {
+        PyObject *moved = move(object, NULL, 0, loader->epoch + 1, 0);
+
+        if (!moved)
+            return NULL;
+        Py_DECREF(moved);
+    }
     if (!(self = (core_epoch *)PyType_GenericAlloc(core_epoch_type, 0)))
         return NULL;
     self->loader = (core_loader *)Py_NewRef(object);
@@ -496,27 +532,6 @@ static PyObject *state(PyObject *object, PyObject *unused)
     if (stk_loader_save(loader, saved, sizeof saved, &bytes, &err) != STK_OK)
         return core_raise(&err);
     return core_own_text(stk_state_json(saved, bytes, NULL));
-}
-
-/* Goes to a saved position, or to a step of an epoch. */
-static PyObject *move(PyObject *object, const char *text, Py_ssize_t bytes, int64_t epoch, int64_t step)
-{
-    core_loader *self = (core_loader *)object;
-    const bool forked = stki_fork_generation() != self->generation;
-    stk_error err;
-    stk_status status;
-
-    if (!core_loader_get(object) || (!forked && !core_loader_enter(self)))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status =
-        text ? stk_loader_restore(self->loader, text, bytes, &err) : stk_loader_seek(self->loader, epoch, step, &err);
-    Py_END_ALLOW_THREADS
-    if (!forked)
-        core_loader_leave(self);
-    if (status != STK_OK)
-        return core_raise(&err);
-    Py_RETURN_NONE;
 }
 
 static PyObject *restore(PyObject *object, PyObject *args)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _core
+from ._errors import StokerTypeError
 
 if TYPE_CHECKING:
     import torch
@@ -50,10 +51,13 @@ class Batch(_core.Batch, Mapping[str, Any]):
     def _map(self, function: Any) -> Batch:
         values = {name: function(self._torch(name)) for name in self}
         more = {name: _own(getattr(self, name)) for name in ("indices", "mask", "sources")}
-        return self._with_values(values, more)  # type: ignore[no-any-return]
+        made: Batch = self._with_values(values, more)
+        return made
 
     def _torch(self, name: str) -> torch.Tensor:
         value = self[name]
+        if type(value).__module__.partition(".")[0] in ("jax", "jaxlib"):
+            raise StokerTypeError("this moves tensors of torch; with to=\"jax\" use jax.device_put(batch, device)", "unsupported")
         if hasattr(value, "to"):
             return value  # type: ignore[no-any-return]
         return self.tensor(name).torch()  # type: ignore[no-any-return]

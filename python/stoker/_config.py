@@ -113,8 +113,8 @@ def _dtype(value: Any) -> str | None:
     return None
 
 
-def plain(value: Any) -> Any:
-    """As JSON has it."""
+def plain(value: Any, name: str = "") -> Any:
+    """As JSON has it. name: of the key, for errors."""
     if value is None or isinstance(value, (bool, int, str)):
         return value if not isinstance(value, str) else str(value)
     if isinstance(value, float):
@@ -124,28 +124,29 @@ def plain(value: Any) -> Any:
     if isinstance(value, timedelta):
         return f"{value.total_seconds()!r}s"
     if isinstance(value, Field):
-        return plain(value.options)
+        return plain(value.options, name)
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): plain(item, f"{name}.{key}" if name else str(key)) for key, item in value.items()}
     if (numbers := _numbers(value)) is not None:
         return numbers
     if (dtype := _dtype(value)) is not None:
         return dtype
     if isinstance(value, (Iterable, Sequence)) and not isinstance(value, (bytes, bytearray)):
-        return [plain(item) for item in value]
+        return [plain(item, name) for item in value]
     if callable(value):
         from ._calls import name_of
         return {"call": name_of(value)}
-    raise _errors.StokerTypeError(f"a config holds texts, numbers, lists and mappings; found {type(value).__name__}", "config")
+    raise _errors.StokerTypeError(f"{name + ': ' if name else ''}found {type(value).__name__}, expected a text, a number, a list or a mapping",
+                                  "config")
 
 
-def text_of(value: Any) -> str:
+def text_of(value: Any, name: str = "") -> str:
     """In the language of configs, where a dollar sign begins a variable."""
-    return json.dumps(plain(value), ensure_ascii=False).replace("$", "$$")
+    return json.dumps(plain(value, name), ensure_ascii=False).replace("$", "$$")
 
 
 def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: plain(field if isinstance(field, (Field, Mapping)) else Field(field)) for name, field in fields.items()}
+    return {name: plain(field if isinstance(field, (Field, Mapping)) else Field(field), name) for name, field in fields.items()}
 
 
 def is_config(config: Mapping[str, Any]) -> bool:
@@ -201,4 +202,4 @@ def lists_of(options: Mapping[str, Any]) -> tuple[dict[str, array[Any] | None], 
 
 
 def sets_of(options: Mapping[str, Any]) -> list[str]:
-    return [f"loader.{name}={text_of(value)}" for name, value in options.items() if value is not None]
+    return [f"loader.{name}={text_of(value, f'loader.{name}')}" for name, value in options.items() if value is not None]

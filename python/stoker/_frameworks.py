@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from . import _core, _errors
 
 NAMES = {None: 0, "torch": 1, "numpy": 2, "jax": 3}
+
+_prepared: set[str] = set()
 
 #: Dtypes that buffers cannot name; NumPy has them from ml_dtypes.
 _BITS = frozenset(("bfloat16", "float8_e4m3fn", "float8_e5m2"))
@@ -53,6 +56,24 @@ def to_numpy(tensor: Any) -> Any:
     return numpy.asarray(memoryview(tensor._bits())).view(numpy.dtype(getattr(ml_dtypes, tensor.dtype)))
 
 
+def _register_with_jax() -> None:
+    """Makes batches pytrees, so that jax.jit, device_put and tree.map take them; what they return or pass on is a dict."""
+    import jax
+
+    from ._batch import Batch
+
+    def leaves(batch: Batch) -> tuple[list[Any], tuple[str, ...]]:
+        return [batch[name] for name in batch], tuple(batch)
+
+    def unflatten(names: tuple[str, ...], values: Iterable[Any]) -> Any:
+        return dict(zip(names, values))
+
+    def with_keys(batch: Batch) -> tuple[list[tuple[Any, Any]], tuple[str, ...]]:
+        return [(jax.tree_util.DictKey(name), batch[name]) for name in batch], tuple(batch)
+
+    jax.tree_util.register_pytree_with_keys(Batch, with_keys, unflatten, leaves)
+
+
 def to_jax(tensor: Any) -> Any:
     import jax
     if tensor.readonly:
@@ -68,8 +89,10 @@ def prepare(to: str | None) -> int:
         _core.set_hook("to_torch", _torch_import())
     elif to is not None:
         __import__(to)
-        if to == "jax":
+        if to == "jax" and "jax" not in _prepared:
             import jax.dlpack  # noqa: F401
+            _register_with_jax()
+            _prepared.add("jax")
     return NAMES[to]
 
 

@@ -73,11 +73,29 @@ def _field_name(path: bytes) -> str:
 
 
 def _device(options: Mapping[str, Any]) -> dict[str, Any]:
-    """cuda is torch's current device where torch is in use."""
+    """torch.device as text; cuda is torch's current device where torch is in use."""
     torch = sys.modules.get("torch")
+    if torch is not None and type(options.get("device")).__module__ == "torch":
+        options = {**options, "device": str(options["device"])}
     if options.get("device") == "cuda" and torch is not None and torch.cuda.is_initialized():
         return {**options, "device": f"cuda:{torch.cuda.current_device()}"}
     return {**options}
+
+
+def _distributed() -> tuple[int, int] | None:
+    """The rank and the number of ranks of torch.distributed, if it is in use and has several."""
+    torch = sys.modules.get("torch.distributed")
+    if torch is None or not torch.is_available() or not torch.is_initialized() or torch.get_world_size() == 1:
+        return None
+    return torch.get_rank(), torch.get_world_size()
+
+
+def _ranks(options: Mapping[str, Any]) -> list[str]:
+    """The ranks of torch.distributed as defaults: not every launcher sets the variables that the library reads."""
+    ranks = _distributed()
+    if ranks is None or any(options.get(name) is not None for name in ("rank", "world_size", "launcher")):
+        return []
+    return [f"loader.rank?={ranks[0]}", f"loader.world_size?={ranks[1]}"]
 
 
 class Loader(_core.Loader):
@@ -89,6 +107,8 @@ class Loader(_core.Loader):
         - a mapping of names to `Field` (or paths), or a list of `Dataset`, which are mixed.
     to: what the tensors of batches are: "torch", "numpy", "jax"; None: `stoker.Tensor`.
     copy: batches are copies, which keep no slot of the loader.
+    restart: after a `break`, the next `for` starts the following epoch, as with a DataLoader; for validation in Lightning and
+        the like. A position set by load_state_dict or seek is kept.
     sets: assignments on top of the config, "loader.batch_size=256".
     base_dir: where relative paths of a text or dict start; None: the working directory.
     options: every option of the section `loader`, over those of the config: batch_size=256, shuffle=True, num_workers=8.
@@ -102,13 +122,14 @@ class Loader(_core.Loader):
     """
 
     def __init__(self, config: str | os.PathLike[str] | Mapping[str, Any] | Sequence[_config.Dataset], *, to: str | None = None,
-                 copy: bool = False, sets: Sequence[str] = (), base_dir: str | os.PathLike[str] | None = None,
+                 copy: bool = False, restart: bool = False, sets: Sequence[str] = (), base_dir: str | os.PathLike[str] | None = None,
                  **options: Unpack[LoaderOptions]) -> None:
         number = _frameworks.prepare(to)
         lists, others = _config.lists_of(_device(options))
         path, text, assignments = source(config, others)
         _config.check_sets(sets)
-        every = ["loader.num_epochs?=0", *assignments, *sets]
+        defaults = ["loader.num_epochs?=0", *_ranks(others)]
+        every = [*defaults, *assignments, *sets]
         try:
             super().__init__(path, text, None if base_dir is None else os.fsencode(base_dir),
                              tuple(one.encode("utf-8", "surrogateescape") for one in every), *lists.values())
@@ -122,13 +143,15 @@ class Loader(_core.Loader):
             raise
         self._options: dict[str, Any] | None = None
         self._arguments = {"config": os.fsdecode(path) if path else text.decode("utf-8", "surrogateescape"),  # type: ignore[union-attr]
-                           "sets": every[1:], "base_dir": None if base_dir is None else os.fsdecode(base_dir), "to": to, "copy": copy,
+                           "sets": every[len(defaults):], "base_dir": None if base_dir is None else os.fsdecode(base_dir), "to": to,
+                           "copy": copy, "restart": restart,
                            **{name: list(values) for name, values in lists.items() if values is not None}}
         known = self.options
         plan = known["plan"]
         device = plan.get("device")
+        self._is_alone = plan["ranks"]["source"] == "alone" and known["loader"]["launcher"] != "none"
         timeout = known["loader"]["timeout_ns"]
-        self._configure(-1 if timeout == "infinite" else timeout, int(HELD_LIMIT * 1e9), number, copy, device,
+        self._configure(-1 if timeout == "infinite" else timeout, int(HELD_LIMIT * 1e9), number, copy, restart, device,
                         device is None and plan["pinned_slots"] > 0, self._hints())
         _open.add(self)
 
@@ -147,7 +170,13 @@ class Loader(_core.Loader):
     if TYPE_CHECKING:
         def next(self, timeout: float | None = None) -> Batch | None: ...
 
-        def __iter__(self) -> Iterator[Batch]: ...
+    def __iter__(self) -> Iterator[Batch]:
+        if self._is_alone and (ranks := _distributed()) is not None:
+            raise _errors.StokerRuntimeError(f"torch.distributed has {ranks[1]} ranks, but this loader was opened before they were known and "
+                                             "would read all samples on each: open it after init_process_group (in Lightning, in "
+                                             "train_dataloader of the model or data module), or with launcher=\"none\" if each rank "
+                                             "is to read all", "config")
+        return super().__iter__()
 
     def __getitem__(self, index: Any) -> Any:
         raise _errors.StokerTypeError("a stoker.Loader delivers batches in order and has no samples by index: iterate over it, or where a "

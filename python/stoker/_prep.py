@@ -28,6 +28,6 @@ def prep(job: str | os.PathLike[str] | Mapping[str, Any], *, progress: Callable[
     from ._loader import source
     path, text, _ = source(job, {})
     _config.check_sets(sets)
-    return _core.prep(path, text,  # type: ignore[no-any-return]
+    return _core.prep(path, text,
                       None if base_dir is None else os.fsencode(base_dir), tuple(one.encode("utf-8", "surrogateescape") for one in sets), progress, interval,
                       dry_run, task, tasks, merge, no_merge, force, restart, no_space_check)

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import itertools
 import json
 import os
 import pathlib
@@ -11,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import types
 import unittest
+import unittest.mock
 from datetime import timedelta
 
 import numpy
@@ -79,6 +82,45 @@ class Epochs(Case):
             for batch in loader:
                 seen += batch.indices.tolist()
             self.assertEqual(sorted(seen), list(range(len(LABELS))))
+
+
+    def test_a_restarted_loop_begins_an_epoch(self):
+        with open_digits(restart=True) as loader:
+            for _ in range(2):
+                self.assertEqual([batch.step for batch in itertools.islice(loader, 2)], [0, 1])
+            batches = [(batch.epoch, batch.step) for batch in loader]
+            self.assertEqual(batches, [(2, step) for step in range(STEPS)])
+            self.assertEqual(next(iter(loader)).epoch, 3)
+            for _ in range(2):
+                loader.seek(1, 5)
+                self.assertEqual(loader.epoch, 1)
+                self.assertEqual([batch.step for batch in loader], list(range(5, STEPS)))  # a position that was set is kept
+            self.assertTrue(loader.config()["restart"])
+
+
+class Ranks(Case):
+    """torch.distributed, in whose place is a module."""
+
+    def use_distributed(self, rank, size):
+        fake = types.SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, get_rank=lambda: rank,
+                                     get_world_size=lambda: size)
+        patch = unittest.mock.patch.dict(sys.modules, {"torch.distributed": fake})
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_ranks_of_torch_are_the_defaults(self):
+        self.use_distributed(1, 3)
+        for options, expected in (({}, (1, 3)), ({"rank": 0, "world_size": 2}, (0, 2)), ({"launcher": "none"}, (0, 1))):
+            with open_digits(**options) as loader:
+                self.assertEqual((loader.option("rank"), loader.option("world_size")), expected)
+                self.assertEqual(next(iter(loader)).step, 0)
+                self.assertEqual(loader.config()["sets"], [f"loader.{name}={json.dumps(value)}" for name, value in options.items()])
+
+    def test_a_loader_that_was_opened_before_the_ranks_is_refused(self):
+        with open_digits() as loader, open_digits(launcher="none") as alone:
+            self.use_distributed(0, 2)
+            self.assertIn("train_dataloader", str(self.fails(RuntimeError, "config", iter, loader)))
+            self.assertEqual(next(iter(alone)).step, 0)
 
 
 class Positions(Case):

@@ -63,6 +63,12 @@ class Mistakes(Case):
         self.assertIn(repr(DIGITS), str(error))
         self.fails(ValueError, "config", stoker.Loader, self.write("wrong.yaml", "dataset: [\n"))
 
+    def test_the_key_of_a_value_of_a_wrong_type_is_named(self):
+        for call, key in ((lambda: stoker.Loader({"x": "x.npy"}, seed=object()), "loader.seed"),
+                          (lambda: stoker.Loader({"x": stoker.Field("x.npy", transforms=[{"resize": object()}])}), "x.transforms.resize")):
+            error = self.fails(TypeError, "config", call)
+            self.assertTrue(str(error).startswith(key + ": found object"), error)
+
     def test_columns_of_texts(self):
         table = self.write("t.csv", "path,kind\na.png,cat\nb.png,dog\n")
         for name, dtype, remedy in (("kind", "int64", "classes"), ("path", "float32", "files: images")):

@@ -53,6 +53,10 @@ class Torch(unittest.TestCase):
                     self.assertEqual(batch["x"].dtype, dtype)
                     self.assertTrue(torch.equal(batch["x"].to(torch.float32), IMAGES[:8].to(dtype).to(torch.float32)))
 
+    def test_devices(self):
+        with digits(device=torch.device("cpu")) as loader:
+            self.assertEqual(loader.next()["image"].device.type, "cpu")
+
     def test_moving(self):
         with digits() as loader:
             batch = loader.next()
@@ -141,6 +145,38 @@ class Lightning(unittest.TestCase):
         self.assertEqual(seen, [(epoch, epoch, step) for epoch in range(3) for step in range(STEPS)])
 
 
+    def test_every_validation_is_a_whole_epoch(self):
+        """Also the first one, although Lightning takes two batches before the training as a check."""
+        import lightning
+        steps = []
+
+        class Model(lightning.LightningModule):
+            def __init__(self):
+                super().__init__()
+                self.net = torch.nn.Linear(64, 10)
+
+            def training_step(self, batch):
+                return self.net(batch["image"].flatten(1)).sum()
+
+            def validation_step(self, batch):
+                if not self.trainer.sanity_checking:
+                    steps.append(batch.step)
+
+            def configure_optimizers(self):
+                return torch.optim.SGD(self.parameters(), lr=0.01)
+
+        with digits() as loader, digits(shuffle=False, restart=True) as validation:
+            lightning.Trainer(max_epochs=2, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+                              enable_model_summary=False).fit(Model(), loader, validation)
+        self.assertEqual(steps, 2 * list(range(STEPS)))
+
+    def test_ranks_of_its_own_launcher(self):
+        """It sets WORLD_SIZE and LOCAL_RANK, but no RANK."""
+        lines = [line.split() for line in run(sys.executable, "ranks.py", DATA).split("\n") if line.startswith("rows ")]
+        self.assertEqual(sorted(rank for _, rank, *_ in lines), ["0", "1"])
+        self.assertEqual(sorted(int(row) for _, _, *rows in lines for row in rows), list(range(len(LABELS))))
+
+
 class Accelerate(unittest.TestCase):
     def test_prepare_leaves_it_alone(self):
         import accelerate
@@ -175,6 +211,18 @@ class Jax(unittest.TestCase):
             array = loader.next()["x"]
             self.assertEqual(array.dtype, jax.numpy.bfloat16)
             self.assertEqual(array.astype(jax.numpy.float32).tolist(), IMAGES[:8].float().tolist())
+
+    def test_batches_are_pytrees(self):
+        import jax
+        with digits(to="jax") as loader:
+            batch = loader.next()
+            self.assertEqual(jax.tree.map(lambda x: x.shape, batch), {"image": (64, 8, 8), "label": (64,)})
+            self.assertEqual([path[0].key for path, _ in jax.tree_util.tree_leaves_with_path(batch)], ["image", "label"])
+            total = jax.jit(lambda batch: batch["image"].sum() + batch["label"].sum())(batch)
+            self.assertEqual(float(total), float(IMAGES[batch.indices.tolist()].sum()) / 2 + float(LABELS[batch.indices.tolist()].sum()))
+            self.assertEqual(jax.device_put(batch, jax.devices()[0])["label"].tolist(), LABELS[batch.indices.tolist()].tolist())
+            with self.assertRaisesRegex(TypeError, "device_put"):
+                batch.to("cpu")
 
 
 if __name__ == "__main__":
