@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import _core
 from ._errors import StokerTypeError
@@ -59,8 +59,8 @@ class Batch(_core.Batch, Mapping[str, Any]):
         if type(value).__module__.partition(".")[0] in ("jax", "jaxlib"):
             raise StokerTypeError("this moves tensors of torch; with to=\"jax\" use jax.device_put(batch, device)", "unsupported")
         if hasattr(value, "to"):
-            return value  # type: ignore[no-any-return]
-        return self.tensor(name).torch()  # type: ignore[no-any-return]
+            return cast("torch.Tensor", value)
+        return self.tensor(name).torch()
 
     def __repr__(self) -> str:
         names = ", ".join(self)
