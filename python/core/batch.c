@@ -1,5 +1,5 @@
-/* batch.c: a batch as a mapping. Its tensors are made when they are first asked for and kept with it. The slot is free
- * when the batch and all that was made of it without a copy are gone. */
+/* batch.c: a batch as a mapping. Its tensors are made on first use and cached. The slot is free when the batch and
+ * everything that shares its memory are gone. */
 #include "core.h"
 #include "stream.h"
 
@@ -34,7 +34,7 @@ void core_batch_set(core_batch *self, stk_batch *batch)
     self->failed = stk_batch_failed(batch);
 }
 
-/* Ends the batch's own hold, behind torch's current streams. */
+/* Releases the batch's own reference after the work in torch's current streams. */
 static void end_hold(core_batch *self)
 {
     stk_stream *streams[CORE_MOST_STREAMS];
@@ -82,7 +82,7 @@ static bool check(const core_batch *self)
 
 /* ---- tensors ---- */
 
-/* What the loader's user has asked for. Takes the tensor over. */
+/* Converts to the library that `to` names. Takes over the reference to the tensor. */
 static PyObject *convert(const core_batch *self, core_tensor *tensor)
 {
     const int to = self->loader ? self->loader->to : CORE_TO_NONE;
@@ -91,7 +91,7 @@ static PyObject *convert(const core_batch *self, core_tensor *tensor)
     if (!tensor || to == CORE_TO_NONE)
         return (PyObject *)tensor;
     if (to == CORE_TO_TORCH && core_hooks.to_torch && tensor->tensor.dtype != STK_F8_E4M3FN &&
-        tensor->tensor.dtype != STK_F8_E5M2) { /* the short way */
+        tensor->tensor.dtype != STK_F8_E5M2) { /* the fast path */
         stk_stream *streams[CORE_MOST_STREAMS];
         const int count = tensor->place == CORE_ORDINARY ? 0 : core_current_streams(tensor->loader, streams);
         PyObject *capsule = count < 0 ? NULL : core_capsule(tensor, false, false, streams, count);
@@ -183,9 +183,9 @@ static PyObject *iterate(PyObject *object)
     return PyObject_GetIter(((core_batch *)object)->names);
 }
 
-/* ---- numbers of the rows ---- */
+/* ---- indices, mask, sources ---- */
 
-/* `data` has a number a row. */
+/* A tensor over `data`, which has one number per row. */
 static core_tensor *rows_of(const core_batch *self, const void *data, stk_dtype dtype)
 {
     stk_tensor tensor;
@@ -239,8 +239,8 @@ static bool set_copy(PyObject *copies, PyObject *name, core_tensor *tensor, stk_
     return done;
 }
 
-/* Fills tensors and row_tensors of `to` with copies, made in `stream` where they are on a device. Calls no Python code,
- * so that no signal can interrupt it: what the user asked for is made of them when it is first used. */
+/* Fills tensors and row_tensors of `to` with copies, made in `stream` if they are on a device. Runs no Python code, so
+ * that no signal can interrupt it; the copies are converted on first use. */
 static bool copy_all(const core_batch *from, core_batch *to, stk_stream *stream)
 {
     PyObject *const tensors = PyDict_New(), *const rows = PyDict_New();
@@ -284,7 +284,7 @@ static PyObject *refuse_moved(void)
     return core_refuse(STK_E_UNSUPPORTED, "the batch was moved by batch.to(): its tensors are no longer stoker's");
 }
 
-/* A batch like this one without tensors. */
+/* A batch with the same numbers and without tensors. */
 static core_batch *twin(const core_batch *self)
 {
     core_batch *out = core_batch_new(self->loader);
@@ -407,9 +407,9 @@ static PyObject *refuse_copies(PyObject *object, PyObject *args)
 static PyMethodDef methods[] = {
     {"clone", clone, METH_NOARGS, "clone()\n--\n\nA copy in memory of its own, which keeps no slot of the loader."},
     {"release", release, METH_NOARGS,
-     "release()\n--\n\nGives the slot back before the batch is deleted. Tensors that were made of it stay valid and "
-     "keep the slot."},
-    {"tensor", tensor, METH_O, "tensor(name)\n--\n\nThe tensor as a stoker.Tensor, whatever `to` is."},
+     "release()\n--\n\nReleases the slot before the batch is deleted. Tensors that were made of it stay valid and "
+     "hold the slot."},
+    {"tensor", tensor, METH_O, "tensor(name)\n--\n\nThe tensor as a stoker.Tensor, independent of `to`."},
     {"_origins", origins, METH_VARARGS, NULL},
     {"_with_values", with_values, METH_VARARGS, NULL},
     {"__reduce_ex__", refuse_copies, METH_VARARGS, NULL},

@@ -1,13 +1,13 @@
-/* calls.c: custom transforms in Python. A worker that runs one takes the GIL for it, so that one runs at a time. */
+/* calls.c: custom transforms in Python. A worker acquires the GIL to run one, so only one runs at a time. */
 #include "core.h"
 
-/* Tensors that are lent for a call: afterwards nothing may lead to their memory. */
+/* A tensor that is lent for a call, after which nothing may refer to its memory. */
 static core_tensor *lend(const stk_tensor *tensor)
 {
     return core_tensor_new(tensor, NULL, NULL, CORE_ORDINARY);
 }
 
-/* Takes it back. False: something still leads to it. */
+/* Ends the loan. False: something still refers to the tensor. */
 static bool take_back(core_tensor *tensor)
 {
     bool free;
@@ -43,7 +43,7 @@ static stk_status from_exception(stk_error *err)
     if (!bytes)
         PyErr_Clear();
     status = failed(err, bytes ? PyBytes_AsString(bytes) : "an exception");
-    if (bytes && value && core_hooks.raised) { /* its traceback, for who gets the error */
+    if (bytes && value && core_hooks.raised) { /* the cause of the error, with its traceback */
         PyObject *quoted = core_text(PyBytes_AsString(bytes)), *kept = NULL;
 
         if (trace)
@@ -69,8 +69,8 @@ static stk_status from_exception(stk_error *err)
     return status;
 }
 
-/* Calls context(in, out, random, sample). Where Ctrl-C comes in it (a loader without workers runs in the program's own
- * thread), the call is made again, and the signal is set again for when next has returned. */
+/* Calls context(in, out, random, sample). If Ctrl-C interrupts it (a loader without workers runs in the program's own
+ * thread), the call is repeated, and the signal is raised again for the caller of next. */
 static stk_status call(PyObject *function, const stk_tensor *in, const stk_tensor *out, const stk_transform_call *what,
                        stk_error *err)
 {
@@ -157,7 +157,7 @@ static stk_status shape(void *context, const stk_tensor *in, stk_tensor *out, st
     return status;
 }
 
-/* register(name, run, shape): the pair is kept for good, since loaders may use it as long as they like. */
+/* register(name, run, shape): the pair is never freed, since loaders may use it at any time. */
 PyObject *core_register(PyObject *module, PyObject *args)
 {
     const char *name;

@@ -3,15 +3,15 @@
  *
  * module.c     the module: its types, and the hooks into the package's Python code
  * loader.c     stoker._core.Loader and the iterator over an epoch
- * queries.c    what a loader can be asked
+ * queries.c    attributes and methods that describe a loader
  * batch.c      stoker._core.Batch
  * tensor.c     stoker._core.Tensor: attributes, the buffer protocol
  * dlpack.c     DLPack, both versions
- * bench.c      loadbench, and iterables as what it measures
- * streams.c    streams of other libraries, as handles of stoker's
+ * bench.c      loadbench, also of Python iterables
+ * streams.c    streams of other libraries, wrapped in stoker's handles
  * calls.c      custom transforms in Python
  * prep.c       preparation jobs
- * files.c      members of files, sample by sample
+ * files.c      open files, their members and samples
  * preview.c    contact sheets
  *
  * The module holds its global state (hooks, types) for one interpreter and refuses to be imported by a second one. It
@@ -28,7 +28,7 @@
 #include <string.h>
 #include <structmember.h>
 
-/* What a tensor of a batch becomes when it is first asked for. */
+/* The library whose tensors batch[name] returns. */
 enum core_to { CORE_TO_NONE, CORE_TO_TORCH, CORE_TO_NUMPY, CORE_TO_JAX, CORE_TO_END };
 
 /* Where the batches of a loader are. */
@@ -38,11 +38,11 @@ enum { CORE_MOST_STREAMS = 16 };
 
 /* Set by the package with set_hook when it is imported. */
 struct core_hooks {
-    PyObject *error;    /* (status, message, file, record, offset, found, expected) -> exception */
+    PyObject *error;     /* (status, message, file, record, offset, found, expected) -> exception */
     PyObject *key_error; /* (message, status) -> KeyError for a name that does not exist */
     PyObject *raised;    /* (exception of a transform, text that the error about it will hold) */
-    PyObject *streams;  /* (index or -1) -> [(index, native), …]: torch's current ones; -1: of all devices it uses */
-    PyObject *to_torch; /* (capsule) -> tensor; NULL: torch has not been asked for */
+    PyObject *streams;   /* (index or -1) -> [(index, native), …]: torch's current ones; -1: of all devices it uses */
+    PyObject *to_torch;  /* (capsule) -> tensor; NULL: torch has not been asked for */
     PyObject *convert[CORE_TO_END]; /* (Tensor) -> tensor of that library */
     PyObject *batch_type;           /* subclasses, whose instances are handed out */
 };
@@ -52,20 +52,20 @@ extern PyTypeObject *core_questions_type, *core_loader_type, *core_epoch_type, *
 typedef struct core_loader {
     PyObject ob_base;
     stk_loader *loader;      /* NULL: not opened */
-    PyThread_type_lock turn; /* of the one thread that may be in next, seek, restore or close */
+    PyThread_type_lock turn; /* held by the one thread in next, seek, restore or close */
     PyObject *names;         /* tuple of str */
     PyObject *ragged;        /* dict: name of a field without a tensor of that name -> what to ask for */
     int64_t timeout_ns;
     int64_t held_limit_ns; /* longest wait for a slot while the caller holds all of them */
-    int to; /* enum core_to */
+    int to;                /* enum core_to */
     enum core_place place;
     stk_device *device; /* where the batches are; NULL: in ordinary memory */
     struct core_known *streams;
-    bool restart;       /* a `for` starts an epoch even if the last one has not been finished */
-    bool is_unfinished; /* the last batch was not the last of its epoch; false after a seek */
-    int64_t epoch;      /* of the last batch */
+    bool restart;                             /* a `for` starts an epoch even if the last one has not been finished */
+    bool is_unfinished;                       /* the last batch was not the last of its epoch; false after a seek */
+    int64_t epoch;                            /* of the last batch */
     bool copy, closed, has_warned, on_device; /* on_device: also the host device, whose memory is ordinary */
-    int64_t generation;           /* of forks, when it was made */
+    int64_t generation;                       /* count of forks when it was made */
 } core_loader;
 
 typedef struct core_batch {
@@ -84,21 +84,21 @@ typedef struct core_batch {
 
 typedef struct core_tensor {
     PyObject ob_base;
-    stk_tensor tensor;   /* has a reference to its storage; or borrowed of `batch`, or of `keep`, or for a call */
+    stk_tensor tensor;   /* owns a reference to its storage, or borrows from `batch`, `keep` or a caller */
     stk_batch *batch;    /* held, or NULL */
-    core_loader *loader; /* whose batch it is or was; NULL: of none */
-    stk_stream *made_in; /* a copy on a device: work in other streams must come behind this one; held */
+    core_loader *loader; /* that delivered it, or NULL */
+    stk_stream *made_in; /* a copy on a device: other streams must wait for this one; a reference */
     PyObject *keep;      /* what owns the memory, or NULL */
     enum core_place place;
-    Py_ssize_t exports; /* buffers handed out */
-    bool ended;         /* the call that it was borrowed for has ended */
+    Py_ssize_t exports; /* exported buffers */
+    bool ended;         /* it was borrowed for a call, which has returned */
 } core_tensor;
 
 /* ---- module.c ---- */
 
-/* Raises what the package makes of the error. Always NULL. */
+/* Raises the package's exception for an error. Returns NULL. */
 PyObject *core_raise(const stk_error *err);
-/* Raises the package's exception for a status, with this message. Always NULL. */
+/* Raises the package's exception for a status. Returns NULL. */
 PyObject *core_refuse(stk_status status, const char *message);
 PyObject *core_text(const char *text); /* UTF-8, other bytes escaped as Python does for paths */
 PyObject *core_own_text(char *text);   /* and frees it; NULL: MemoryError */
@@ -117,15 +117,15 @@ void core_streams_close(core_loader *loader);
 
 /* ---- tensor.c ---- */
 
-/* A tensor over `tensor`: it holds the storage and the batch (may be NULL) once more. */
+/* A tensor over the memory of `tensor`. It takes references to the storage and to `batch`, which may be NULL. */
 core_tensor *core_tensor_new(const stk_tensor *tensor, stk_batch *batch, core_loader *loader, enum core_place place);
-/* A copy in memory of its own; on a device it is made in `stream` (NULL: it is complete). */
+/* A copy in its own memory; on a device it is queued in `stream` (NULL: complete on return). */
 core_tensor *core_tensor_copy(const core_tensor *tensor, stk_stream *stream);
 extern PyType_Spec core_tensor_spec;
 
 /* ---- dlpack.c ---- */
 
-/* A capsule of the tensor whose deleter leaves a mark in each stream. */
+/* A capsule of the tensor. Its deleter records an event in each stream; the slot is filled again only after these. */
 PyObject *core_capsule(core_tensor *tensor, bool versioned, bool copied, stk_stream *const *streams, int count);
 PyObject *core_tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *core_tensor_dlpack_device(PyObject *self, PyObject *unused);
@@ -134,16 +134,16 @@ PyObject *core_tensor_dlpack_device(PyObject *self, PyObject *unused);
 
 /* An empty batch of the loader. */
 core_batch *core_batch_new(core_loader *loader);
-/* Takes the hold of `batch` over. */
+/* Takes over the caller's reference to `batch`. */
 void core_batch_set(core_batch *self, stk_batch *batch);
-/* Copies all tensors, on a device in `stream`, and lets the slot go. Calls no Python code. False: an exception is set.
+/* Copies all tensors, on a device in `stream`, and releases the slot. Runs no Python code. False: an exception is set.
  */
 bool core_batch_detach(core_batch *self, stk_stream *stream);
 extern PyType_Spec core_batch_spec;
 
 /* ---- loader.c ---- */
 
-/* The loader's handle, for questions. NULL: an exception is set. */
+/* The loader's handle. NULL: it is not open, and an exception is set. */
 stk_loader *core_loader_get(PyObject *self);
 /* Waits for other threads in next, seek, restore or close. False: an exception is set, perhaps that of Ctrl-C. */
 bool core_loader_enter(core_loader *self);

@@ -1,14 +1,14 @@
-/* loader.c: a loader and its epochs. Every call that may block gives the GIL up, and looks for signals ten times a
- * second. A batch is marked as used in the moment it is taken, and no Python code runs between that and the return of
- * next (with copy=True, tensors are copied there), so that a saved position is always the one behind the batch that was
- * returned last: Ctrl-C is noticed either before a batch is taken or by the code that has got it. */
+/* loader.c: a loader and its epochs. Every call that may block releases the GIL and checks for signals ten times per
+ * second. A batch is marked as used when it is taken, and no Python code runs between that and the return of next (with
+ * copy=True, the tensors are copied in between). So a saved position is always the one after the batch that was
+ * returned last: Ctrl-C takes effect either before a batch is taken, or in the code that called next. */
 #include "core.h"
 #include "open_lists.h"
 #include "stream.h"
 #include "thread.h"
 #include <time.h>
 
-#define SLICE_NS 100000000LL      /* how late Ctrl-C may be noticed */
+#define SLICE_NS 100000000LL      /* the longest delay of Ctrl-C */
 #define FIRST_SLICE_NS 20000000LL /* before the first and the second check whether all slots are held */
 
 enum { WARN_FRACTION = 60 }; /* of the longest wait for a slot, after which a warning is issued */
@@ -61,7 +61,7 @@ static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)self;
 }
 
-/* Numbers of eight bytes, of a buffer; None: none. */
+/* The 8-byte numbers of a buffer; none for None. */
 static bool numbers(PyObject *list, Py_buffer *view, int64_t *count)
 {
     if (list == Py_None)
@@ -150,8 +150,9 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     return opened && read_names(self) ? 0 : -1;
 }
 
-/* What the options say: (timeout in ns, longest wait for a slot in ns, to, copy, restart, device or None, pinned, ragged). On the
- * host device, next waits for the copy, since its memory looks like ordinary memory to other libraries. */
+/* What the options say: (timeout in ns, longest wait for a slot in ns, to, copy, restart, device or None, pinned,
+ * ragged). On the host device, next waits for the copy, since its memory looks like ordinary memory to other libraries.
+ */
 static PyObject *configure(PyObject *object, PyObject *args)
 {
     core_loader *self = (core_loader *)object;
@@ -161,7 +162,8 @@ static PyObject *configure(PyObject *object, PyObject *args)
     PyObject *ragged;
     stk_error err;
 
-    if (!PyArg_ParseTuple(args, "LLippzpO!", &timeout, &held_limit, &to, &copy, &restart, &device, &pinned, &PyDict_Type, &ragged))
+    if (!PyArg_ParseTuple(args, "LLippzpO!", &timeout, &held_limit, &to, &copy, &restart, &device, &pinned,
+                          &PyDict_Type, &ragged))
         return NULL;
     if (to < 0 || to >= CORE_TO_END)
         return PyErr_Format(PyExc_ValueError, "to: found %d", to);
@@ -231,7 +233,7 @@ static PyObject *cancel(PyObject *object, PyObject *unused)
 
 /* ---- next ---- */
 
-/* Are all slots with the caller, so that no batch can come? */
+/* Whether the caller holds all slots, so that no batch can come. */
 static bool all_held(const core_loader *self, int64_t *slots)
 {
     stk_loader_stats stats = {.struct_size = sizeof stats};
@@ -242,7 +244,7 @@ static bool all_held(const core_loader *self, int64_t *slots)
     return *slots > 0 && (self->on_device ? stats.device_slots_held : stats.slots_leased) == *slots;
 }
 
-/* Is there a thread that could let a slot go? Where that cannot be told: yes. */
+/* Whether another thread could release a slot; true if that is unknown. */
 static bool has_other_threads(void)
 {
     PyObject *function = PySys_GetObject("_current_frames"); /* borrowed */

@@ -1,5 +1,5 @@
-/* module.c: the module stoker._core. The package's Python code gives it hooks: functions that make exceptions and
- * convert tensors, which import other libraries when they are first used. */
+/* module.c: the module stoker._core. The package's Python code sets hooks: functions that make exceptions and convert
+ * tensors, and import other libraries on first use. */
 #include "core.h"
 #include "transform.h"
 

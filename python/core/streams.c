@@ -1,6 +1,7 @@
-/* streams.c: streams of other libraries, as handles that belong to a loader. They are destroyed when it is closed,
- * which marks the last work of each; what was exported holds on to its handle and waits for that mark. So a stream may
- * be destroyed once the tensors that were exported for it have been deleted, or the loader closed. */
+/* streams.c: streams of other libraries, wrapped in handles that belong to a loader. Closing the loader destroys the
+ * handles, which records an event after the last work of each; exported tensors keep a reference to their handle and
+ * wait for that event. So a stream may be destroyed once the tensors exported for it have been deleted, or the loader
+ * is closed. */
 #include "core.h"
 #include <pthread.h>
 #include <stdlib.h>

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Batch(_core.Batch, Mapping[str, Any]):
     """A mapping of names to tensors of the library that the loader's `to` names; `names` of the loader lists them.
 
-    A field of varying length `text` is the two tensors `text.values` and `text.offsets`. The tensors lie in a slot of the loader
-    and are the user's to write. The slot is filled again when the batch and all tensors made of it are gone.
+    A field of varying length `text` is the two tensors `text.values` and `text.offsets`. The tensors lie in a slot of the loader, and
+    you may write to them. The slot is filled again when the batch and all tensors made of it are gone.
 
     Attributes:
         indices: int64 [rows], the number of each row's sample (or window).
@@ -68,7 +68,7 @@ class Batch(_core.Batch, Mapping[str, Any]):
 
 
 def _own(value: Any) -> Any:
-    """A copy that keeps no slot."""
+    """A copy, which holds no slot."""
     return value.clone() if hasattr(value, "clone") else value.copy()
 
 

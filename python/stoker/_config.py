@@ -1,4 +1,4 @@
-"""Configs as Python objects: everything becomes the text that a config file would be, so that one parser checks it all."""
+"""Configs as Python objects. All of them are converted to the text of a config file, so that one parser checks them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Dataset:
 
 
 def _numbers(value: Any) -> Any:
-    """What NumPy, torch and other libraries have for numbers and lists of them; None: it is nothing of that kind."""
+    """The number or list that a scalar or array of NumPy, torch or another library stands for; None if it is neither."""
     if isinstance(value, type):
         return None
     if hasattr(value, "tolist") and hasattr(value, "dtype"):
@@ -114,7 +114,7 @@ def _dtype(value: Any) -> str | None:
 
 
 def plain(value: Any, name: str = "") -> Any:
-    """As JSON has it. name: of the key, for errors."""
+    """The value in types of JSON. name: the key, for errors."""
     if value is None or isinstance(value, (bool, int, str)):
         return value if not isinstance(value, str) else str(value)
     if isinstance(value, float):
@@ -141,7 +141,7 @@ def plain(value: Any, name: str = "") -> Any:
 
 
 def text_of(value: Any, name: str = "") -> str:
-    """In the language of configs, where a dollar sign begins a variable."""
+    """The value as text of a config, where a dollar sign begins a variable."""
     return json.dumps(plain(value, name), ensure_ascii=False).replace("$", "$$")
 
 
@@ -150,7 +150,7 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_config(config: Mapping[str, Any]) -> bool:
-    """The sections of a config, not fields."""
+    """Whether the mapping has the sections of a config, rather than fields."""
     return any(isinstance(config.get(section), (Mapping, list)) for section in ("dataset", "datasets"))
 
 

@@ -1,4 +1,4 @@
-"""Exceptions. Each is a StokerError and the built-in exception that fits, so that code that knows nothing of stoker catches it."""
+"""Exceptions. Each is a StokerError and the built-in exception that fits, so that code without knowledge of stoker catches it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class StokerMemoryError(StokerError, MemoryError):
 
 
 class StokerOSError(StokerError, OSError):
-    """The operating system refused."""
+    """A system call failed."""
 
 
 class StokerRuntimeError(StokerError, RuntimeError):
@@ -91,8 +91,8 @@ _raised: deque[tuple[str, BaseException]] = deque(maxlen=32)
 
 
 def keep(error: BaseException, text: str) -> None:
-    """Remembers an exception of a transform for the error that its consumer will get. Its frames lose their variables, which lead
-    to the sample's memory."""
+    """Keeps an exception of a transform as the cause of the error that `next` will raise. Clears the variables of its frames, which
+    refer to the sample's memory."""
     import traceback
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]

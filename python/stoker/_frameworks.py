@@ -1,4 +1,4 @@
-"""What batches become: tensors of torch, NumPy and JAX. Each library is imported when it is first asked for."""
+"""Conversion to tensors of torch, NumPy and JAX. Each library is imported on first use."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def to_jax(tensor: Any) -> Any:
 
 
 def prepare(to: str | None) -> int:
-    """Imports the library, so that it is missing now and not at the first batch. The number that _core has for it."""
+    """Imports the library, so that its absence is an error at open, not at the first batch. Returns its number in _core."""
     if to not in NAMES:
         raise _errors.StokerValueError(f"to: found {to!r}, expected 'torch', 'numpy', 'jax' or None", "config")
     if to == "torch":

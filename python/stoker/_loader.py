@@ -99,14 +99,14 @@ def _ranks(options: Mapping[str, Any]) -> list[str]:
 
 
 class Loader(_core.Loader):
-    """Delivers batches of a data set, in a defined order, made ahead by threads.
+    """Delivers the batches of a data set in a defined order. Threads prepare them ahead of time.
 
     config: one of
         - the path of a YAML file, or the text of one (a str with a line break or a brace);
         - a dict with the sections `dataset` and `loader`, as in the file;
         - a mapping of names to `Field` (or paths), or a list of `Dataset`, which are mixed.
     to: what the tensors of batches are: "torch", "numpy", "jax"; None: `stoker.Tensor`.
-    copy: batches are copies, which keep no slot of the loader.
+    copy: batches are copies, which hold no slot of the loader.
     restart: after a `break`, the next `for` starts the following epoch, as with a DataLoader; for validation in Lightning and
         the like. A position set by load_state_dict or seek is kept.
     sets: assignments on top of the config, "loader.batch_size=256".
@@ -326,7 +326,7 @@ class Loader(_core.Loader):
 
 @atexit.register
 def _close_all() -> None:
-    """Before the interpreter goes, which workers may call."""
+    """Before the interpreter ends, since workers may call it."""
     for loader in list(_open):
         try:
             loader.close()
