@@ -11,24 +11,13 @@
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtCudaRt.h>
 
-static _Atomic int stki_trace_state; /* 0: not asked yet, 1: none listens, 2: one does */
-
-/* NVTX initializes itself at its first call, without ordering that write before the reads of other threads. Whether a
- * profiler listens is asked once, because workers begin a range for every sample. */
-static inline void stki_trace_start(void)
-{
-    nvtxInitialize(NULL);
-    atomic_store_explicit(&stki_trace_state, nvtxRangePushA("stoker") == NVTX_NO_PUSH_POP_TRACKING ? 1 : 2,
-                          memory_order_release);
-    (void)nvtxRangePop();
-}
+extern _Atomic int stki_trace_state; /* 0: not asked yet, 1: no profiler listens, 2: one does */
+void stki_trace_start(void);
 
 static inline bool stki_traces(void)
 {
-    static stki_once once = STKI_ONCE;
-
     if (atomic_load_explicit(&stki_trace_state, memory_order_acquire) == 0)
-        stki_run_once(&once, stki_trace_start);
+        stki_trace_start();
     return atomic_load_explicit(&stki_trace_state, memory_order_relaxed) == 2;
 }
 
