@@ -120,11 +120,12 @@ static void free_copy(void *context)
 static stk_status read_copy(const stki_array *array, int64_t extent, stk_storage **out, stk_error *err)
 {
     struct copy *copy = extent <= INT64_MAX - COPY_AT ? stki_block_alloc(NULL, COPY_AT + extent, COPY_AT) : NULL;
-    char *bytes = (char *)copy + COPY_AT;
     stk_status status;
+    char *bytes;
 
     if (!copy)
         return stki_fail_memory(err, extent, array->file->path);
+    bytes = (char *)copy + COPY_AT;
     *copy = (struct copy){stki_file_retain(array->file), extent};
     status = stki_file_read(array->file, array->offset, bytes, extent, err);
     if (status == STK_OK)

@@ -146,8 +146,9 @@ static stk_status spans_read(const stki_reader *base, int64_t index, const stki_
     (void)want;
     if (status != STK_OK)
         return status;
-    out->data = (void *)(uintptr_t)((const char *)bin->map + span.offset);
-    if (!bin->map || !span.together) {
+    if (bin->map && span.together) {
+        out->data = (void *)(uintptr_t)((const char *)bin->map + span.offset);
+    } else {
         status = gather(s, &span, scratch, err);
         out->data = scratch->data;
     }

@@ -261,8 +261,9 @@ static stk_status load(const stki_hdf5_chunks *c, int64_t number, void *to, void
     }
     if (c->pipeline.count == 0)
         return stki_file_read(c->file, chunk->address, to, chunk->bytes, err);
-    stored = (const char *)c->file->map + chunk->address;
-    if (!c->file->map) {
+    if (c->file->map) {
+        stored = (const char *)c->file->map + chunk->address;
+    } else {
         stored = (char *)room + work_room(c);
         status = stki_file_read(c->file, chunk->address, (char *)room + work_room(c), chunk->bytes, err);
     }
