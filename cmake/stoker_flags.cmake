@@ -7,7 +7,11 @@ set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_C_FLAGS_RELEASE "-O3 -g")
-set(CMAKE_C_FLAGS_DEBUG "-Og -g")
+if(STOKER_SANITIZE) # lines of a stack are all that their reports need
+  set(CMAKE_C_FLAGS_DEBUG "-Og -g1")
+else()
+  set(CMAKE_C_FLAGS_DEBUG "-Og -g")
+endif()
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 
 add_library(stoker_flags INTERFACE)

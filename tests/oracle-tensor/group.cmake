@@ -8,6 +8,7 @@ target_include_directories(test_cases SYSTEM PRIVATE ${oracle_tensor}) # casefil
 target_compile_options(test_cases PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tests/support"
                        "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src/tensor"
     "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src/base")
+add_dependencies(tests_tensor test_cases)
 
 foreach(cases
     broadcast
