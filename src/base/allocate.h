@@ -47,7 +47,7 @@ typedef struct stki_memory_stats {
     int64_t bytes, peak_bytes, blocks, largest_bytes, total_allocations;
 } stki_memory_stats;
 
-/* The counters behind stki_memory_stats; each device has its own set. */
+/* The counters that stki_memory_stats reads; each device has its own set. */
 typedef struct stki_memory_counters {
     stki_counter bytes, peak, blocks, largest, total, reserved;
 } stki_memory_counters;

@@ -1,5 +1,5 @@
-/* document_build.h: how the files behind document.h build a tree. Nodes and texts are allocated from blocks of the
- * document and freed with it. */
+/* document_build.h: how the implementation of document.h builds a tree. Nodes and texts are allocated from blocks of
+ * the document and freed with it. */
 #ifndef STKI_DOCUMENT_BUILD_H
 #define STKI_DOCUMENT_BUILD_H
 

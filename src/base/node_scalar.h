@@ -1,5 +1,5 @@
-/* node_scalar.h: the grammars of scalar values, for the files behind document.h and option.h. Each function returns
- * false if the text does not have the form or the value is out of range. */
+/* node_scalar.h: the grammars of scalar values, for the implementation of document.h and option.h. Each function
+ * returns false if the text does not have the form or the value is out of range. */
 #ifndef STKI_NODE_SCALAR_H
 #define STKI_NODE_SCALAR_H
 

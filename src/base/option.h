@@ -175,7 +175,8 @@ struct stki_option_table {
     const stki_option *rows;
     int count;
     const char *shorthand; /* the row that a scalar in place of the map sets: `pad: 128` is {to: 128}; NULL: none */
-    /* NULL, or the tables of which one adds its rows, by a format or an encoding; NULL behind the last one. */
+    /* NULL, or an iterator over tables of which one (of a format or an encoding) adds its rows; it returns NULL after
+     * the last. */
     const stki_option_table *(*choice)(int index);
     /* NULL, or, of a section, writes a line above the rows of some tables below it in the docs; false: not this one. */
     bool (*about)(const stki_option_table *table, FILE *to);
@@ -229,7 +230,7 @@ typedef struct stki_option_part {
 stk_status stki_options_read_parts(const stki_option_part *parts, int count, const stki_node *map,
                                    const stki_option_notes *notes, stk_error *err);
 /* option_struct.c: adds the members of a public struct to the document at `path` ("loader"); 0 and NULL count as not
- * given. The struct must have the size that this library knows. */
+ * given. The struct must have this library's size. */
 stk_status stki_options_from_struct(const stki_option_table *table, const void *opts, stki_document *document,
                                     const char *path, stk_error *err);
 /* Calls `visit` for the table, its choices and the tables inside it, each where its section name puts it: a table that

@@ -1,4 +1,4 @@
-/* option_row.h: access to single rows of an option table, for the files behind option.h. */
+/* option_row.h: access to single rows of an option table, for the implementation of option.h. */
 #ifndef STKI_OPTION_ROW_H
 #define STKI_OPTION_ROW_H
 

@@ -52,9 +52,8 @@ void stki_read_call_end(int64_t began);
 /* Whether the thread is waiting for a file descriptor. */
 void stki_read_waits(bool waits);
 
-/* Record that a compressed chunk was decompressed to so many bytes, and that a sample used so many bytes from
- * compressed chunks, whether decompressed for it or cached. The quotient of the two is how often each chunk is
- * decompressed. */
+/* Add the size of a chunk after decompression, and the bytes that a sample used from compressed chunks, whether
+ * decompressed for it or cached. The quotient of the two totals is how often each chunk is decompressed. */
 void stki_read_unpacked(int64_t bytes);
 void stki_read_wanted(int64_t bytes);
 

@@ -48,15 +48,15 @@ static void unlock(stki_caching_pool *pool)
     }
 }
 
-/* A new segment with the request's block in it. `said` gets the reason if there is none. */
-static stk_status ask_driver(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_segment *segment,
-                             stki_pool_block **out, stk_error *said)
+/* Allocates a new segment from the driver and takes the request's block from it. */
+static stk_status grow_by_segment(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_segment *segment,
+                                  stki_pool_block **out, stk_error *reason)
 {
     stk_device *device = pool->base.device;
     bool pinned = pool->base.kind == STK_MEMORY_PINNED;
     void *memory = NULL;
     stk_status status =
-        (pinned ? device->ops->alloc_pinned : device->ops->alloc)(device, request->segment_bytes, &memory, said);
+        (pinned ? device->ops->alloc_pinned : device->ops->alloc)(device, request->segment_bytes, &memory, reason);
 
     if (status != STK_OK)
         return status;
@@ -68,8 +68,8 @@ static stk_status ask_driver(stki_caching_pool *pool, const stki_pool_request *r
 
 /* ---- out of memory ---- */
 
-/* Whether the owner's stream may still work on what it freed; not every driver waits for that when memory is returned
- * to it. */
+/* Whether the owner's stream may still use memory that was freed. Not every driver waits for that when memory is
+ * returned to it. */
 static bool is_busy(stki_caching_pool *pool, const void *owner)
 {
     stk_error err = {0};
@@ -85,7 +85,7 @@ static bool is_busy(stki_caching_pool *pool, const void *owner)
     return status == STK_AGAIN;
 }
 
-/* Whole free segments leave. `pending` becomes true if a stream may still work on one. Returns how many left. */
+/* Removes all segments that are entirely free. *pending is set if a stream may still use one. Returns their number. */
 static int64_t drop_cache(stki_caching_pool *pool, bool *pending)
 {
     int64_t left = 0;
@@ -104,9 +104,10 @@ static int64_t drop_cache(stki_caching_pool *pool, bool *pending)
     return left;
 }
 
-/* The driver has no more: what is free, or will be soon, is used or returned to it. STK_E_MEMORY: that did not help. */
+/* The driver is out of memory: uses blocks that have become free meanwhile, or returns free segments to the driver and
+ * tries again, waiting for streams if necessary. STK_E_MEMORY: that did not help. */
 static stk_status make_room(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_segment *segment,
-                            stki_pool_block **out, stk_error *said)
+                            stki_pool_block **out, stk_error *reason)
 {
     int64_t deadline = stki_deadline_ns(stki_counted(&pool->patience_ns)), sleep_ns = FIRST_SLEEP_NS;
 
@@ -124,7 +125,7 @@ static stk_status make_room(stki_caching_pool *pool, const stki_pool_request *re
         if (*out)
             return STK_OK;
         if (dropped > 0) {
-            stk_status status = ask_driver(pool, request, segment, out, said);
+            stk_status status = grow_by_segment(pool, request, segment, out, reason);
             if (status != STK_E_MEMORY)
                 return status;
         } else {
@@ -136,24 +137,24 @@ static stk_status make_room(stki_caching_pool *pool, const stki_pool_request *re
     }
 }
 
-/* What the cache does not have. */
+/* Allocates from the driver what the cache does not have. */
 static stk_status grow(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_block **out, stk_error *err)
 {
     stki_pool_segment *segment = stki_zalloc(sizeof *segment);
-    stk_error said = {0};
+    stk_error reason = {0};
     stk_status status;
 
     if (!segment)
         return stki_fail_memory(err, sizeof *segment, "the bookkeeping of a memory pool");
-    status = ask_driver(pool, request, segment, out, &said);
+    status = grow_by_segment(pool, request, segment, out, &reason);
     if (status == STK_E_MEMORY)
-        status = make_room(pool, request, segment, out, &said);
+        status = make_room(pool, request, segment, out, &reason);
     if (status != STK_OK || (*out)->segment != segment)
         stki_free(segment);
     if (status == STK_E_MEMORY)
-        return stki_pool_fail_memory(pool, request, said.message, err);
+        return stki_pool_fail_memory(pool, request, reason.message, err);
     if (status != STK_OK && err)
-        *err = said;
+        *err = reason;
     return status;
 }
 
@@ -222,7 +223,7 @@ static void pool_free(stki_pool *base, void *address, int64_t bytes)
         stki_pool_note_error(pool, "freed a pointer that does not belong to this pool", STK_E_BAD_ARG, &err);
     } else {
         stki_pool_free(pool, block);
-        if (!stki_pool_uses_record(pool, block) || block->lost_use) { /* any stream may use it */
+        if (!stki_pool_uses_record(pool, block) || block->lost_use) { /* an unknown stream may use it */
             unlock(pool);
             stki_device_each(synchronize, pool);
             stki_lock(&pool->lock);
@@ -253,7 +254,7 @@ static void pool_forget_stream(stki_pool *base, stk_stream *stream)
     stki_lock(&pool->lock);
     forgotten = stki_pool_forget(pool, stream, false);
     unlock(pool);
-    if (!forgotten) { /* no event could be recorded: it is waited for here */
+    if (!forgotten) { /* no event could be recorded: wait here */
         stk_error err = {0};
         stk_status status = stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err);
         stki_lock(&pool->lock);
@@ -300,7 +301,7 @@ static const stki_pool_ops ops = {
     .summary = stki_pool_summary,
 };
 
-/* ---- making one ---- */
+/* ---- create and destroy ---- */
 
 stk_status stki_caching_pool_create(stk_device *device, stk_device_memory kind, stki_pool **out, stk_error *err)
 {

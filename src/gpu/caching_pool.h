@@ -18,11 +18,11 @@
  *                others. Free neighbors are merged at once.
  *   streams      A segment belongs to the stream that it was first allocated for. Its free blocks go to that stream
  *                only, without waiting: the order of the stream separates old and new users. Work of other streams is
- *                recorded (record_stream); such a block is free again when events behind that work have completed. NULL
- *                counts as a stream. The segments of a destroyed stream belong to nobody once its last work has
- *                completed, and then to the first stream that needs them.
- *   pinned       The processor is the user and has no order, so every stream is recorded, the one it was allocated for
- *                included, and all free blocks are one pool.
+ *                recorded (record_stream); such a block is free again when events recorded after that work have
+ *                completed. NULL counts as a stream. The segments of a destroyed stream have no owner once its last
+ *                work has completed; the first stream that needs one becomes its owner.
+ *   pinned       The host uses these blocks without regard to stream order, so every stream is recorded, the one it was
+ *                allocated for included, and all free blocks form one pool.
  *   exact        For long-lived memory, such as the slots of a ring: from the driver and back to it, but counted.
  *   returning    Only whole free segments are returned to the driver, and only if their stream has completed its work.
  *   no memory    When the driver has none, completed events are processed, then the whole cache is returned, then

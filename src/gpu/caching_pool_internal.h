@@ -1,7 +1,7 @@
-/* caching_pool_internal.h: the structs of a caching pool and what its files do for each other. Everything here is
- * called with the pool's lock held unless it says otherwise.
+/* caching_pool_internal.h: the structs of a caching pool and the functions that its files share. All functions must be
+ * called with the pool's lock held, unless stated otherwise.
  *
- *   caching_pool.c          the calls of the table, the driver, what happens when memory runs out
+ *   caching_pool.c          the functions of the table, the driver, the handling of out-of-memory conditions
  *   caching_pool_blocks.c   segments and blocks, and the tree that finds them
  *   caching_pool_streams.c  which streams use a block, and the events it waits for
  *   caching_pool_tags.c     who holds how much
@@ -34,10 +34,10 @@ typedef enum stki_pool_state {
     STKI_POOL_WAITING /* freed; in neither until `waits` events have completed */
 } stki_pool_state;
 
-/* The blocks in use whose thread had this tag, or that this operation allocated. */
+/* The blocks in use with this tag. */
 typedef struct stki_pool_tag {
     struct stki_pool_tag *next;
-    int64_t bytes, blocks; /* 0: may be given another text */
+    int64_t bytes, blocks; /* no blocks: the struct may be reused for another tag */
     char text[64];
 } stki_pool_tag;
 
@@ -50,7 +50,7 @@ struct stki_pool_block {
     char *address;
     int64_t bytes, asked_bytes;
     int64_t waits;
-    bool lost_use;       /* a stream uses it that could not be recorded for want of memory */
+    bool lost_use;       /* a stream uses it, but there was no memory to record that */
     stki_pool_use *uses; /* while in use: other streams */
     stki_pool_tag *tag;
 };
@@ -66,20 +66,20 @@ struct stki_pool_segment {
 
 extern const int64_t stki_pool_nobody;
 
-/* One stream that one block waits for, or will. */
+/* One stream that uses one block. */
 struct stki_pool_use {
     stki_pool_use *next;
     stki_pool_block *block;
     stki_pool_queue *queue;
     stk_event *event;
-    bool recorded; /* false in a queue whose stream is destroyed: its `end` */
+    bool recorded; /* false in the queue of a destroyed stream: the event is the queue's `end` */
 };
 
 /* The uses of one stream, whose events complete in order. */
 struct stki_pool_queue {
     stki_pool_queue *next;
     stk_stream *stream; /* NULL: destroyed */
-    stk_event *end;     /* behind the last work of a destroyed stream; NULL: completed */
+    stk_event *end;     /* recorded after the last work of a destroyed stream; NULL: completed */
     stki_pool_use *first, *last, *spare;
     int64_t busy; /* uses that are not spare */
 };
@@ -94,7 +94,7 @@ typedef struct stki_caching_pool {
     stki_pool base;
     stki_fork_hold fork_hold;
     const stki_pool_rules *rules;
-    stki_counter patience_ns; /* an allocation waits that long for streams before it fails with STK_E_MEMORY */
+    stki_counter patience_ns; /* how long an allocation waits for streams before it fails with STK_E_MEMORY */
 
     stki_mutex lock;
     /* guarded by lock */
@@ -105,7 +105,7 @@ typedef struct stki_caching_pool {
     stki_pool_queue *queues;
     int64_t blocks_made, segments_made, errors;
     stki_pool_tag *tags[STKI_POOL_TAG_CHAINS], untagged;
-    stk_device_memory_stats stats; /* counts; what follows from the free blocks is computed when asked for */
+    stk_device_memory_stats stats; /* counters; members that depend on the free blocks are computed when read */
     char last_error[256];
 } stki_caching_pool;
 
@@ -129,45 +129,44 @@ typedef struct stki_pool_request {
 
 /* False: no device has that many bytes. */
 bool stki_pool_request_init(const stki_caching_pool *pool, int64_t bytes, stk_stream *stream, stki_pool_request *out);
-/* `stream` uses the block. False: no memory to record that. */
+/* Records that `stream` uses the block. False: out of memory. */
 typedef bool stki_pool_use_fn(stki_caching_pool *pool, stki_pool_block *block, stk_stream *stream);
-/* A block of the cache, or NULL; `use` is called for part of a segment that is nobody's. */
+/* Takes a block from the cache; NULL: there is none. `use` is called if it is part of a segment without owner. */
 stki_pool_block *stki_pool_take(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_use_fn *use);
 /* Adds the driver's memory as a segment; its first block is taken. */
 stki_pool_block *stki_pool_adopt(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_segment *segment,
                                  void *memory);
 /* The block in use at this address. NULL: there is none. */
 stki_pool_block *stki_pool_find(stki_caching_pool *pool, const void *address);
-/* A used block is freed; it waits until stki_pool_unwait was called as often as `waits` was increased, and once more.
- */
+/* Frees a block in use. It waits until stki_pool_unwait has been called once more than `waits` was incremented. */
 void stki_pool_free(stki_caching_pool *pool, stki_pool_block *block);
 void stki_pool_unwait(stki_caching_pool *pool, stki_pool_block *block);
-/* All segments of `from` belong to `to`. */
+/* Gives all segments of `from` to `to`. */
 void stki_pool_reown(stki_caching_pool *pool, const void *from, const void *to);
-/* Takes a segment whose one block is free out of the pool and lets it leave. */
+/* Removes a segment that is entirely free from the pool; the driver gets it when the lock is released. */
 void stki_pool_detach(stki_caching_pool *pool, stki_pool_segment *segment);
 
 /* ---- streams ---- */
 
 stki_pool_use_fn stki_pool_use_add;
-/* The block, which is being freed, waits for everything queued so far in the streams that use it. False: an event could
+/* Makes a block that is being freed wait for all work queued so far in the streams that use it. False: an event could
  * not be recorded; the error is noted. */
 bool stki_pool_uses_record(stki_caching_pool *pool, stki_pool_block *block);
-/* Frees what waited for events that have completed. Returns whether others have not. */
+/* Frees blocks whose events have completed. Returns whether other events are pending. */
 bool stki_pool_process(stki_caching_pool *pool);
-/* The stream goes: its segments belong to nobody after its last work. False: no event could be recorded behind that;
- * called again with `done` when the stream was waited for. */
+/* The stream is being destroyed: its segments lose their owner after its last work. False: no event could be recorded;
+ * call it again with `done` after waiting for the stream. */
 bool stki_pool_forget(stki_caching_pool *pool, stk_stream *stream, bool done);
 void stki_pool_queues_fini(stki_caching_pool *pool);
 void stki_pool_uses_drop(stki_pool_block *block);
-/* A negative status is an error that the device reported while memory was given back: no caller gets it. */
+/* Notes an error that the device reported while memory was freed, which cannot be returned to a caller. */
 void stki_pool_note_error(stki_caching_pool *pool, const char *what, stk_status status, const stk_error *err);
 
 /* ---- tags ---- */
 
-/* The block is held under the calling thread's tag, or the name of its operation. */
+/* Counts the block under the calling thread's tag, or the name of its operation. */
 void stki_pool_tag_add(stki_caching_pool *pool, stki_pool_block *block);
-/* Those with the most bytes first; returns how many there are. */
+/* The tags with the most bytes, in descending order. Returns their number. */
 int stki_pool_tags_top(const stki_caching_pool *pool, const stki_pool_tag **top, int max);
 void stki_pool_tags_fini(stki_caching_pool *pool);
 
@@ -176,7 +175,7 @@ void stki_pool_tags_fini(stki_caching_pool *pool);
 void stki_pool_stats_read(stki_pool *pool, stk_device_memory_stats *out);
 stk_status stki_pool_snapshot(stki_pool *pool, char **out, stk_error *err);
 stk_status stki_pool_summary(stki_pool *pool, char **out, stk_error *err);
-stk_status stki_pool_fail_memory(stki_caching_pool *pool, const stki_pool_request *request, const char *driver_said,
+stk_status stki_pool_fail_memory(stki_caching_pool *pool, const stki_pool_request *request, const char *driver_reason,
                                  stk_error *err);
 
 #endif

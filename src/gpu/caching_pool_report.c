@@ -1,6 +1,4 @@
-/* caching_pool_report.c: what a pool knows, for programs (statistics, JSON) and for people (a table, the message of an
- * allocation that failed).
- */
+/* caching_pool_report.c: reports on a pool: statistics, JSON, a table, and the message of a failed allocation. */
 #include "allocate.h"
 #include "caching_pool_internal.h"
 #include "error.h"
@@ -154,7 +152,7 @@ stk_status stki_pool_snapshot(stki_pool *base, char **out, stk_error *err)
     return stki_text_finish(&text, "a report on a memory pool", out, err);
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 typedef char cell[32];
 
@@ -229,7 +227,7 @@ stk_status stki_pool_summary(stki_pool *base, char **out, stk_error *err)
     return stki_text_finish(&text, "a report on a memory pool", out, err);
 }
 
-stk_status stki_pool_fail_memory(stki_caching_pool *pool, const stki_pool_request *request, const char *driver_said,
+stk_status stki_pool_fail_memory(stki_caching_pool *pool, const stki_pool_request *request, const char *driver_reason,
                                  stk_error *err)
 {
     stk_device_memory_stats stats;
@@ -264,5 +262,5 @@ stk_status stki_pool_fail_memory(stki_caching_pool *pool, const stki_pool_reques
                      pool->base.device->name, kind_name(pool), size_text(asked, request->asked_bytes),
                      request->class == STKI_POOL_EXACT ? " exactly" : "", size_text(allocated, stats.allocated_bytes),
                      size_text(reserved, stats.reserved_bytes), size_text(free_bytes, left),
-                     size_text(largest, stats.largest_free), size_text(split, stats.split_bytes), driver_said, more);
+                     size_text(largest, stats.largest_free), size_text(split, stats.split_bytes), driver_reason, more);
 }

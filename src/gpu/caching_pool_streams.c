@@ -1,12 +1,11 @@
-/* caching_pool_streams.c: which streams use a block beside its owner, and when their work on it has completed.
+/* caching_pool_streams.c: which streams besides its owner use a block, and when their work on it has completed.
  *
- * A use is a struct with an event. While the block is in use, it hangs on the block. When the block is freed, the event
- * is recorded and the use moves to the queue of its stream. Events of a queue complete in order, so that querying the
- * first one of each queue is enough. Uses and their events stay with their queue and are used again.
+ * A use is a struct with an event. While the block is in use, its uses are in a list of the block. When the block is
+ * freed, the event is recorded and the use moves to the queue of its stream. Events of a queue complete in order, so it
+ * suffices to query the first one of each queue. Uses and their events remain with their queue and are reused.
  *
- * When a stream is destroyed, one event is recorded behind its last work. Uses that are not recorded yet stand for that
- * event from then on, and the stream's segments belong to its queue until the event completes, then to nobody.
- */
+ * When a stream is destroyed, one event is recorded after its last work. Uses that have not been recorded refer to that
+ * event from then on, and the stream's segments are owned by its queue until the event completes, then by nobody. */
 #include "allocate.h"
 #include "caching_pool_internal.h"
 #include "error.h"
@@ -131,7 +130,7 @@ static bool record(stki_caching_pool *pool, stk_event *event, stk_stream *stream
     stk_error err = {0};
     stk_status status = stk_event_record(event, stream, &err);
 
-    stki_pool_note_error(pool, "an event behind freed memory", status, &err);
+    stki_pool_note_error(pool, "recording an event for freed memory", status, &err);
     return status == STK_OK;
 }
 
@@ -160,7 +159,7 @@ bool stki_pool_uses_record(stki_caching_pool *pool, stki_pool_block *block)
 
 /* ---- completion ---- */
 
-/* An error counts as completed: the device has stopped working on the memory, and waiting for the stream reports it. */
+/* An error counts as completed: the device no longer uses the memory, and waiting for the stream reports the error. */
 static bool is_complete(stki_caching_pool *pool, stk_event *event)
 {
     stk_error err = {0};

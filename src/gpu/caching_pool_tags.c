@@ -1,6 +1,5 @@
-/* caching_pool_tags.c: blocks in use by tag: that of the thread that allocated them (stk_tag_push), or else the
- * operation (known while profile or recording are on).
- */
+/* caching_pool_tags.c: bytes in use by tag: the tag of the thread that allocated a block (stk_tag_push), or else the
+ * name of the operation (known only while profiling or recording). */
 #include "allocate.h"
 #include "caching_pool_internal.h"
 #include "record.h"

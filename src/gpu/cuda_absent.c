@@ -1,5 +1,5 @@
-/* cuda_absent.c: the provider of cuda devices of a build without CUDA: it says so. STKI_CUDA_MISSING is the build's
- * reason. */
+/* cuda_absent.c: the provider of cuda devices in a build without CUDA, which only returns an error. STKI_CUDA_MISSING
+ * is the reason. */
 #include "cuda_provider.h"
 #include "error.h"
 

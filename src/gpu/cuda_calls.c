@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The driver's functions, found once by load_driver, under its caller's lock. */
+/* The driver's functions, set once by load_driver. Its callers hold a lock. */
 static struct {
     void *library;
     CUresult (*init)(unsigned flags);
@@ -17,7 +17,7 @@ static struct {
     CUresult (*error_name)(CUresult error, const char **out);
 } driver;
 
-/* ISO C has no way from dlsym's pointer to a function but by its bytes. */
+/* ISO C has no cast from dlsym's object pointer to a function pointer. */
 static bool look_up(void *function, const char *name)
 {
     void *found = dlsym(driver.library, name);

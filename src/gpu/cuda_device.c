@@ -1,15 +1,14 @@
-/* cuda_device.c: a GPU behind the table of device_table.h, on the CUDA runtime.
+/* cuda_device.c: the device table (device_table.h) of a GPU, implemented with the CUDA runtime.
  *
- * Threads: nothing here is written after a device was made, so no call takes a lock; the runtime's functions may be
- * called from any thread. Each makes the device's context current and puts back what was there (cuda_device.h).
+ * Threads: a device is immutable after its creation, so no function takes a lock; the runtime may be called from any
+ * thread. Each function makes the device's context current and restores the previous one (cuda_device.h).
  *
- * Streams: ours are non-blocking, so they wait for no other. Work without a stream goes to cudaStreamPerThread, which
- * comes after what the legacy default stream holds, and is waited for. The legacy stream itself is used only where the
- * caller wraps it (PyTorch's default stream is it).
+ * Streams: those created here are non-blocking, so they do not synchronize with the legacy default stream. Work without
+ * a stream is queued in cudaStreamPerThread, which is ordered after the legacy stream, and the call waits for it. The
+ * legacy stream itself is used only if the caller wraps it (it is PyTorch's default stream).
  *
- * Copies are cudaMemcpyAsync in a stream, never cudaMemcpy. From pageable memory that is still right (the driver stages
- * it in the order of the stream), only slow and, for the caller, not asynchronous.
- */
+ * Copies are cudaMemcpyAsync in a stream, never cudaMemcpy. From pageable memory this is still correct (the driver
+ * stages the data in stream order), but slow and not asynchronous for the caller. */
 #include "cuda_device.h"
 #include "allocate.h"
 #include "cuda_launches.h"
@@ -43,8 +42,8 @@ static cudaStream_t stream_of(const stk_stream *stream)
     return stream ? ((const cuda_stream *)(const void *)stream)->handle : cudaStreamPerThread;
 }
 
-/* The per-thread stream of another thread, which no call of this thread can name. Events go to the legacy stream: its
- * work runs after all that was queued before in the per-thread streams. */
+/* Whether this is the per-thread stream of another thread, which this thread cannot refer to. Events are then recorded
+ * in the legacy stream, which is ordered after all work queued before in per-thread streams. */
 static bool is_elsewhere(const stk_stream *stream)
 {
     return stream && stream->wrapped && stream_of(stream) == cudaStreamPerThread &&
@@ -58,20 +57,20 @@ static cudaEvent_t event_of(const stk_event *event)
 
 /* ---- context and errors ---- */
 
-/* While any thread captures a graph in the ordinary mode, CUDA refuses others to allocate or to ask events, and the
- * capture is lost. Nothing that is called here belongs into a graph, so between enter and leave the thread takes no
- * part in that. */
+/* While any thread captures a graph in the default (global) mode, allocations and event queries by other threads fail
+ * and invalidate the capture. No call here belongs in a graph, so between enter and leave the thread uses the relaxed
+ * mode, which does not affect captures. */
 static _Thread_local struct capture {
     int depth;
     bool changed;
     enum cudaStreamCaptureMode before;
 } capture;
 
-static void leave_captures_alone(void)
+static void set_relaxed_capture_mode(void)
 {
     if (capture.depth++ > 0)
         return;
-    capture.before = cudaStreamCaptureModeRelaxed; /* goes in, and what was there comes back */
+    capture.before = cudaStreamCaptureModeRelaxed; /* exchanged for the previous mode */
     capture.changed = stki_cuda->ThreadExchangeStreamCaptureMode(&capture.before) == cudaSuccess;
     if (!capture.changed)
         (void)stki_cuda->GetLastError();
@@ -96,7 +95,7 @@ stk_status stki_cuda_enter(stki_cuda_device *cuda, const char *doing, stk_error 
     if (result)
         return stki_fail(err, STK_E_DEVICE, "%s: %s: its context cannot be used: %s", cuda->name, doing,
                          stki_cuda->driver_error_name(result));
-    leave_captures_alone();
+    set_relaxed_capture_mode();
     return STK_OK;
 }
 
@@ -108,7 +107,7 @@ void stki_cuda_leave(void)
     (void)stki_cuda->pop_context(&ours);
 }
 
-/* After these the context is of no use any more, and every later call fails like this one. */
+/* Sticky errors: the context cannot be used any more, and every later call returns the same error. */
 static bool is_fatal(cudaError_t error)
 {
     switch ((int)error) {
@@ -161,7 +160,7 @@ stk_status stki_cuda_check(stki_cuda_device *cuda, cudaError_t error, const char
                                      : "");
 }
 
-/* The end of a call that has entered. */
+/* Ends a call after stki_cuda_enter: checks the error and leaves. */
 static stk_status leave_with(stki_cuda_device *cuda, cudaError_t error, const char *doing, int64_t bytes,
                              stk_error *err)
 {
@@ -171,7 +170,7 @@ static stk_status leave_with(stki_cuda_device *cuda, cudaError_t error, const ch
     return status;
 }
 
-/* What was queued without a stream is done when the call returns. */
+/* Waits for work that was queued without a stream. */
 static cudaError_t wait_if_default(const stk_stream *stream, cudaError_t error)
 {
     return error || stream ? error : stki_cuda->StreamSynchronize(cudaStreamPerThread);
@@ -187,10 +186,10 @@ static cudaError_t create_stream(bool urgent, cudaStream_t *out)
 
 /* ---- memory ---- */
 
-/* Memory from the pool of the driver: freeing it waits for nothing, while cudaFree waits for the whole device, so that
- * closing a loader would hold up the training that goes on. Nothing else is done in the stream. What is allocated can
- * be used in every stream when the call returns, and nothing uses a block any more when it is freed, so that no other
- * order is needed. The pool keeps nothing back: what is freed goes to the system when the device is next waited for. */
+/* Memory comes from the driver's pool, because freeing it does not wait, whereas cudaFree waits for the whole device,
+ * so that closing a loader would stall the training. The stream is used for nothing else. Allocations are complete when
+ * the call returns, and freed blocks are no longer in use, so no other ordering is needed. The pool caches nothing:
+ * freed memory is returned to the system at the next synchronization of the device. */
 stk_status stki_cuda_use_pool(stki_cuda_device *cuda, stk_error *err)
 {
     static const char doing[] = "asking for its memory pool";
@@ -234,15 +233,15 @@ static void cuda_free(stk_device *device, void *block, int64_t bytes)
 {
     stki_cuda_device *cuda = cuda_of(device);
 
-    if (!block || stki_cuda_enter(cuda, "freeing", NULL) != STK_OK) /* in a fork the memory is the parent's */
+    if (!block || stki_cuda_enter(cuda, "freeing", NULL) != STK_OK) /* after a fork, the parent owns the memory */
         return;
     (void)leave_with(cuda, cuda->memory ? stki_cuda->FreeAsync(block, cuda->memory) : stki_cuda->Free(block), "freeing",
                      bytes, NULL);
     stki_device_note(device, -bytes, -1);
 }
 
-/* Portable: pinned for every GPU of the process, not for this one's context alone. On the GPU's NUMA node, since what
- * lies on another one crosses the link between the processors first. */
+/* Portable: pinned for all GPUs, not only for this one's context. On the GPU's NUMA node, since transfers from another
+ * node also use the link between the processors. */
 static stk_status cuda_alloc_pinned(stk_device *device, int64_t bytes, void **out, stk_error *err)
 {
     stki_cuda_device *cuda = cuda_of(device);
@@ -404,15 +403,15 @@ static void cuda_stream_destroy(stk_device *device, stk_stream *stream)
 {
     stki_cuda_device *cuda = cuda_of(device);
 
-    /* The driver keeps what is queued and frees the stream behind it. */
+    /* The driver frees the stream after the work queued in it. */
     if (!stream->wrapped && stki_cuda_enter(cuda, "destroying a stream", NULL) == STK_OK) {
         (void)leave_with(cuda, stki_cuda->StreamDestroy(stream_of(stream)), "destroying a stream", -1, NULL);
     }
     stki_free(stream);
 }
 
-/* The same for a question. "Not yet" is an error to the runtime, which must not stay in its memory. */
-static stk_status leave_with_answer(stki_cuda_device *cuda, cudaError_t error, const char *doing, stk_error *err)
+/* As leave_with, for queries. cudaErrorNotReady becomes STK_AGAIN and is cleared from the runtime's last error. */
+static stk_status leave_with_query(stki_cuda_device *cuda, cudaError_t error, const char *doing, stk_error *err)
 {
     if (error != cudaErrorNotReady)
         return leave_with(cuda, error, doing, -1, err);
@@ -421,7 +420,7 @@ static stk_status leave_with_answer(stki_cuda_device *cuda, cudaError_t error, c
     return STK_AGAIN;
 }
 
-/* The per-thread stream of another thread: an event in the legacy stream, which is behind it. */
+/* Queries the per-thread stream of another thread by an event in the legacy stream, which is ordered after it. */
 static cudaError_t query_elsewhere(void)
 {
     cudaEvent_t event;
@@ -445,8 +444,8 @@ static stk_status cuda_stream_query(stk_device *device, stk_stream *stream, stk_
     if (status != STK_OK)
         return status;
     if (is_elsewhere(stream))
-        return leave_with_answer(cuda, query_elsewhere(), doing, err);
-    return leave_with_answer(cuda, stki_cuda->StreamQuery(stream_of(stream)), doing, err);
+        return leave_with_query(cuda, query_elsewhere(), doing, err);
+    return leave_with_query(cuda, stki_cuda->StreamQuery(stream_of(stream)), doing, err);
 }
 
 static stk_status cuda_stream_wait(stk_device *device, stk_stream *stream, stk_event *event, stk_error *err)
@@ -455,7 +454,7 @@ static stk_status cuda_stream_wait(stk_device *device, stk_stream *stream, stk_e
     static const char doing[] = "letting a stream wait for an event";
     stk_status status;
 
-    /* The driver knows no events but its own. */
+    /* The driver cannot wait for events of other kinds of devices. */
     if (event->device->kind != STK_DEVICE_CUDA)
         return stk_event_synchronize(event, STK_WAIT_FOREVER, err);
     status = stki_cuda_enter(cuda, doing, err);
@@ -493,7 +492,7 @@ static void cuda_event_destroy(stk_device *device, stk_event *event)
 {
     stki_cuda_device *cuda = cuda_of(device);
 
-    /* The driver frees it behind those that still wait for it. */
+    /* The driver frees it after the work that waits for it. */
     if (stki_cuda_enter(cuda, "destroying an event", NULL) == STK_OK) {
         (void)leave_with(cuda, stki_cuda->EventDestroy(event_of(event)), "destroying an event", -1, NULL);
     }
@@ -522,7 +521,7 @@ static stk_status cuda_event_query(stk_device *device, stk_event *event, stk_err
 
     if (status != STK_OK)
         return status;
-    return leave_with_answer(cuda, stki_cuda->EventQuery(event_of(event)), doing, err);
+    return leave_with_query(cuda, stki_cuda->EventQuery(event_of(event)), doing, err);
 }
 
 static stk_status cuda_event_wait(stk_device *device, stk_event *event, stk_error *err)
@@ -546,7 +545,7 @@ static stk_status cuda_event_elapsed(stk_device *device, const stk_event *from, 
 
     if (status != STK_OK)
         return status;
-    status = leave_with_answer(cuda, stki_cuda->EventElapsedTime(&ms, event_of(from), event_of(to)), doing, err);
+    status = leave_with_query(cuda, stki_cuda->EventElapsedTime(&ms, event_of(from), event_of(to)), doing, err);
     if (status == STK_OK)
         *out_ns = (int64_t)((double)ms * 1e6);
     return status;
@@ -578,7 +577,7 @@ static stk_status cuda_synchronize(stk_device *device, stk_error *err)
     return leave_with(cuda, stki_cuda->DeviceSynchronize(), doing, -1, err);
 }
 
-static cudaError_t ask_properties(int index, stk_device_properties *out)
+static cudaError_t get_properties(int index, stk_device_properties *out)
 {
     struct cudaDeviceProp found;
     size_t free_bytes, total_bytes;
@@ -613,7 +612,7 @@ static stk_status cuda_properties(stk_device *device, stk_device_properties *out
 
     if (status != STK_OK)
         return status;
-    return leave_with(cuda, ask_properties(device->index, out), doing, -1, err);
+    return leave_with(cuda, get_properties(device->index, out), doing, -1, err);
 }
 
 static const stki_device_ops cuda_ops = {

@@ -1,5 +1,6 @@
-/* cuda_provider.c: finds GPUs, and says what is missing where there is none. Devices are made once and stay; the lock
- * guards the list of them. CUDA is first called when somebody asks for a cuda device or for their number. */
+/* cuda_provider.c: finds GPUs, and reports what is missing if there is none. A device is created once and never
+ * destroyed; the lock guards the list. CUDA is first called when a cuda device or the number of devices is requested.
+ */
 #include "cuda_provider.h"
 #include "allocate.h"
 #include "caching_pool.h"
@@ -16,7 +17,7 @@ enum { MAX_GPUS = 64 };
 
 static stki_mutex lock = {PTHREAD_MUTEX_INITIALIZER};
 static stki_cuda_device *made[MAX_GPUS];
-static int64_t user_generation = -1; /* the process (fork generation) that called CUDA first; -1: nobody has */
+static int64_t user_generation = -1; /* fork generation of the process that first called CUDA; -1: none has */
 
 /* ---- what is missing ---- */
 
@@ -49,7 +50,7 @@ static stk_status no_gpu(stk_error *err)
     return stki_fail(err, STK_E_DEVICE, "cuda: the driver finds no GPU");
 }
 
-/* How many GPUs there are, at least one. Called with the lock. */
+/* The number of GPUs, at least one. Lock held. */
 static stk_status count_gpus(int *out, stk_error *err)
 {
     int driver = 0;
@@ -94,10 +95,10 @@ static stk_status no_such_gpu(int index, int count, stk_error *err)
                      visible ? " (CUDA_VISIBLE_DEVICES is '" : "", visible ? visible : "", visible ? "')" : "");
 }
 
-/* ---- making one ---- */
+/* ---- create a device ---- */
 
-/* What the kernels were compiled for, in ascending order. Code runs on GPUs of its generation (major) that are not
- * older; PTX of the last one is compiled by the driver for all GPUs from there on. */
+/* The architectures that the kernels were compiled for, in ascending order. Code runs on GPUs of the same major version
+ * with at least its minor version; the driver compiles the PTX of the last one for all later GPUs. */
 static const int architectures[] = {STKI_CUDA_ARCHITECTURES};
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
 
@@ -194,7 +195,7 @@ static stk_status make(int index, stki_cuda_device **out, stk_error *err)
 
 /* ---- the provider ---- */
 
-/* "cuda" is the first; "cuda:N", N of digits alone. */
+/* Parses "cuda" (the first device) or "cuda:N". */
 static stk_status read_name(const char *name, int *index, stk_error *err)
 {
     const char *digits = name + strlen("cuda");

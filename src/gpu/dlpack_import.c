@@ -1,5 +1,4 @@
-/* dlpack_import.c: tensors that come through DLPack, in its two forms. It lies above the devices, one of which it
- * finds. */
+/* dlpack_import.c: imports tensors in DLPack's two forms. In this folder because it looks up devices. */
 #include "checked.h"
 #include "device_table.h"
 #include "dlpack_type.h"
@@ -21,7 +20,7 @@ static stk_status find_device(const stk_dlpack_tensor *given, stk_device **out, 
 
     switch (given->device_type) {
     case kDLCPU:
-    case kDLCUDAHost: /* pinned, but the processor's memory all the same */
+    case kDLCUDAHost: /* pinned host memory */
         *out = stk_device_cpu();
         return STK_OK;
     case kDLCUDA:
@@ -44,8 +43,8 @@ static stk_status check_shape(const stk_dlpack_tensor *given, stk_error *err)
     return STK_OK;
 }
 
-/* Shape and byte strides. */
-static stk_status read_geometry(const stk_dlpack_tensor *given, stk_dtype dtype, int64_t *strides, stk_error *err)
+/* Converts the strides to bytes. */
+static stk_status byte_strides(const stk_dlpack_tensor *given, stk_dtype dtype, int64_t *strides, stk_error *err)
 {
     stk_status status = stki_row_major(dtype, given->ndim, given->shape, strides, NULL, err);
 
@@ -59,7 +58,7 @@ static stk_status read_geometry(const stk_dlpack_tensor *given, stk_dtype dtype,
     return status;
 }
 
-/* `free_fn(managed)` becomes the end of the storage. */
+/* `free_fn(managed)` is called when the storage is destroyed. */
 static stk_status import(const stk_dlpack_tensor *given, uint32_t flags, void (*free_fn)(void *managed), void *managed,
                          stk_tensor *out, stk_error *err)
 {
@@ -75,7 +74,7 @@ static stk_status import(const stk_dlpack_tensor *given, uint32_t flags, void (*
                          given->bits, given->lanes);
     status = check_shape(given, err);
     status = status != STK_OK ? status : find_device(given, &device, err);
-    status = status != STK_OK ? status : read_geometry(given, dtype, strides, err);
+    status = status != STK_OK ? status : byte_strides(given, dtype, strides, err);
     status = status != STK_OK ? status : stki_byte_span(dtype, given->ndim, given->shape, strides, &low, &high, err);
     if (status != STK_OK)
         return status;

@@ -1,4 +1,4 @@
-/* host_device.c: see host_device.h. The table of the host device: its memory, and its work as jobs of host_stream.c. */
+/* host_device.c: see host_device.h. The device table of the host device: memory, and work as jobs of host_stream.c. */
 #include "host_device.h"
 #include "caching_pool.h"
 #include "convert.h"
@@ -16,10 +16,10 @@
 
 /* ---- memory ---- */
 
-/* Whole pages, as a driver gives them; large blocks ask for huge ones. */
+/* Aligned to pages, like memory from a driver; large blocks use huge pages. */
 enum { PAGE = 4096, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20 };
 
-static void *take_block(const stki_allocator *self, int64_t bytes, int64_t alignment)
+static void *block_alloc(const stki_allocator *self, int64_t bytes, int64_t alignment)
 {
     void *block = stki_heap.alloc(self, bytes, alignment);
 
@@ -28,15 +28,15 @@ static void *take_block(const stki_allocator *self, int64_t bytes, int64_t align
     return block;
 }
 
-static void give_block(const stki_allocator *self, void *block, int64_t bytes, int64_t alignment)
+static void block_free(const stki_allocator *self, void *block, int64_t bytes, int64_t alignment)
 {
     stki_heap.free(self, block, bytes, alignment);
 }
 
 static const stki_allocator device_blocks = {
-    .name = "host device", .kind = STKI_MEM_DEVICE, .alloc = take_block, .free = give_block};
+    .name = "host device", .kind = STKI_MEM_DEVICE, .alloc = block_alloc, .free = block_free};
 static const stki_allocator pinned_blocks = {
-    .name = "host device", .kind = STKI_MEM_PINNED, .alloc = take_block, .free = give_block};
+    .name = "host device", .kind = STKI_MEM_PINNED, .alloc = block_alloc, .free = block_free};
 
 static int64_t alignment_of(int64_t bytes)
 {
@@ -49,7 +49,7 @@ static stk_status host_alloc(stk_device *device, int64_t bytes, void **out, stk_
 
     if (!block)
         return stki_fail_memory(err, bytes, device->name);
-    stki_counters_note(&device->memory, bytes, 1); /* the allocator counts for all devices */
+    stki_counters_note(&device->memory, bytes, 1); /* of this device; the allocator counts for all */
     *out = block;
     return STK_OK;
 }
@@ -131,9 +131,9 @@ static stk_status host_fill(stk_device *device, void *dst, const void *pattern, 
 
 /* ---- kernels ----
  *
- * Those of a GPU, run by the stream's thread (kernel_twin.h). Conversions and copies are many times as fast by the
- * library's own code, with the same bits, and much data goes through them; STOKER_HOST_KERNELS=twin, which the tests
- * set, has them by the kernels too. */
+ * The GPU kernels, run by the stream's thread (kernel_twin.h). Conversions and copies move most of the data and are
+ * many times faster with the library's CPU code, which gives the same bits, so they use that. With
+ * STOKER_HOST_KERNELS=twin, which tests set, they use the GPU kernels too. */
 static stk_status run_launch(void *context, stk_error *err)
 {
     (void)err;
@@ -152,7 +152,7 @@ STKI_KERNEL_ENTRIES(submit_launch)
 
 static _Atomic bool all_twins; /* set before the first device is found */
 
-/* Asleep rather than busy: the processor is wanted by those who feed the device. */
+/* Sleeps instead of spinning, so that the threads that feed the device can use the CPU. */
 static stk_status run_spin(void *context, stk_error *err)
 {
     (void)err;
@@ -198,7 +198,7 @@ static stk_status host_convert(stk_device *device, const struct stki_convert *co
     return count > 0 ? stki_host_submit(device, stream, &work, &job, sizeof job, NULL, err) : STK_OK;
 }
 
-/* The axes of a tensor that was checked long ago; only those that it has are queued. */
+/* Only the used part of `axes` is queued. */
 typedef struct strided_job {
     void *dst;
     const void *src;
@@ -297,7 +297,7 @@ static stk_status make(int index, stk_error *err)
         else
             snprintf(names[index], sizeof names[index], "host");
         *device = (stk_device){.ops = &host_ops, .kind = STK_DEVICE_HOST, .index = index, .name = names[index]};
-        stki_host_streams_init(); /* before the pools, whose locks are held around that of the streams */
+        stki_host_streams_init(); /* before the pools: forks must lock the streams' list after the pools' locks */
         status = stki_caching_pools_attach(device, err);
         status = status != STK_OK ? status : stki_device_register(device, err);
         if (status != STK_OK) {
@@ -309,7 +309,7 @@ static stk_status make(int index, stk_error *err)
     return status;
 }
 
-/* "host", or "host:N" with one digit. */
+/* Parses "host" or "host:N" with one digit. */
 static stk_status host_find(const char *name, stk_device **out, stk_error *err)
 {
     const char *number = name + strlen("host");

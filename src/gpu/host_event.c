@@ -1,5 +1,5 @@
-/* host_event.c: events of the host device: the place in a stream where they were recorded. Only an event that tells the
- * time has something done in the stream. An event's lock may be held while a stream's is taken, never the other way. */
+/* host_event.c: events of the host device: the position in a stream at which they were recorded. Lock order: an event's
+ * lock before a stream's. */
 #include "clock.h"
 #include "error.h"
 #include "host_stream.h"
@@ -10,16 +10,16 @@ typedef struct host_event {
     stki_counter refs;  /* the handle, and every time stamp in a queue */
     stki_mutex lock;    /* guards the rest */
     stki_host_mark mark;
-    int64_t records; /* how often it was recorded */
-    int64_t at_ns;   /* when the stream came by; 0: it has not */
+    int64_t records; /* number of times it was recorded */
+    int64_t at_ns;   /* time at which the stream reached it; 0: not yet */
 } host_event;
 
 static host_event *own(const stk_event *event)
 {
-    return (host_event *)(uintptr_t)event; /* its first member; a question locks it too */
+    return (host_event *)(uintptr_t)event; /* event is the first member; not const, because queries lock it */
 }
 
-static void let_go(host_event *event)
+static void release(host_event *event)
 {
     if (!stki_unref(&event->refs))
         return;
@@ -28,7 +28,7 @@ static void let_go(host_event *event)
     stki_free(event);
 }
 
-static stk_status check_mine(const host_event *event, stk_error *err)
+static stk_status check_fork(const host_event *event, stk_error *err)
 {
     if (event->generation == stki_fork_generation())
         return STK_OK;
@@ -53,7 +53,7 @@ void stki_host_event_destroy(stk_device *device, stk_event *handle)
 {
     (void)device;
     if (own(handle)->generation == stki_fork_generation())
-        let_go(own(handle));
+        release(own(handle));
 }
 
 /* ---- recording ---- */
@@ -65,10 +65,10 @@ typedef struct stamp {
 
 static void drop_stamp(void *job)
 {
-    let_go(((stamp *)job)->event);
+    release(((stamp *)job)->event);
 }
 
-/* A stamp of an earlier recording comes too late for an event that was used again. */
+/* Ignored if the event has been recorded again since. */
 static stk_status run_stamp(void *job, stk_error *err)
 {
     host_event *event = ((stamp *)job)->event;
@@ -78,7 +78,7 @@ static stk_status run_stamp(void *job, stk_error *err)
     if (event->records == ((stamp *)job)->record)
         event->at_ns = stki_now_ns();
     stki_unlock(&event->lock);
-    let_go(event);
+    release(event);
     return STK_OK;
 }
 
@@ -88,19 +88,19 @@ static stk_status nothing(void *job, stk_error *err)
     return STK_OK;
 }
 
-/* An event without a time stamp is something in the queue as well: a stream that has failed refuses it. */
+/* Events without timing queue an empty job, so that recording in a stream that has failed returns its error. */
 static stk_status queue_record(host_event *event, stk_stream *stream, int64_t *out_position, stk_error *err)
 {
-    static const stki_host_work mark = {.run = nothing}, tell = {.run = run_stamp, .drop = drop_stamp};
+    static const stki_host_work mark = {.run = nothing}, timed = {.run = run_stamp, .drop = drop_stamp};
     stamp job = {event, event->records + 1};
     stk_status status;
 
     if (!event->event.timing)
         return stki_host_submit(stream->device, stream, &mark, &job, 0, out_position, err);
     stki_ref(&event->refs);
-    status = stki_host_submit(stream->device, stream, &tell, &job, sizeof job, out_position, err);
+    status = stki_host_submit(stream->device, stream, &timed, &job, sizeof job, out_position, err);
     if (status != STK_OK)
-        let_go(event);
+        release(event);
     return status;
 }
 
@@ -108,7 +108,7 @@ stk_status stki_host_event_record(stk_device *device, stk_event *handle, stk_str
 {
     host_event *event = own(handle);
     stki_host_mark mark = {.stream = stki_host_stream_of(stream)};
-    stk_status status = check_mine(event, err);
+    stk_status status = check_fork(event, err);
 
     (void)device;
     if (status != STK_OK)
@@ -127,12 +127,12 @@ stk_status stki_host_event_record(stk_device *device, stk_event *handle, stk_str
     return status;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 stk_status stki_host_event_query(stk_device *device, stk_event *handle, stk_error *err)
 {
     host_event *event = own(handle);
-    stk_status status = check_mine(event, err);
+    stk_status status = check_fork(event, err);
 
     (void)device;
     if (status != STK_OK)
@@ -146,7 +146,7 @@ stk_status stki_host_event_query(stk_device *device, stk_event *handle, stk_erro
 stk_status stki_host_event_wait(stk_device *device, stk_event *handle, stk_error *err)
 {
     host_event *event = own(handle);
-    stk_status status = check_mine(event, err);
+    stk_status status = check_fork(event, err);
     stki_host_mark mark;
 
     (void)device;
@@ -167,9 +167,9 @@ stk_status stki_host_stream_wait(stk_device *device, stk_stream *stream, stk_eve
     stk_status status;
 
     (void)device;
-    if (stk_device_get_kind(handle->device) != STK_DEVICE_HOST) /* its stream knows nothing of ours */
+    if (stk_device_get_kind(handle->device) != STK_DEVICE_HOST) /* host streams can wait only for host events */
         return stk_event_synchronize(handle, STK_WAIT_FOREVER, err);
-    status = check_mine(event, err);
+    status = check_fork(event, err);
     if (status != STK_OK)
         return status;
     stki_lock(&event->lock);
@@ -180,7 +180,7 @@ stk_status stki_host_stream_wait(stk_device *device, stk_stream *stream, stk_eve
 
 static stk_status time_of(host_event *event, int64_t *out_ns, stk_error *err)
 {
-    stk_status status = check_mine(event, err);
+    stk_status status = check_fork(event, err);
 
     if (status != STK_OK)
         return status;

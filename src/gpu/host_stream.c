@@ -1,8 +1,7 @@
-/* host_stream.c: see host_stream.h. The queue is a ring of bytes: a header, the job behind it, the next header. A piece
- * is never cut by the end of the ring (an empty header fills the rest), and a ring that is full is copied into one of
- * twice the size, so that nothing is allocated once a stream has seen its fullest moment. The thread takes the job out
- * of the ring before it runs it.
- */
+/* host_stream.c: see host_stream.h. The queue is a ring buffer of records: a header followed by its job. A record never
+ * wraps around the end of the ring (a header without work fills the rest), and a full ring is copied to one of twice
+ * the size, so that nothing is allocated in the steady state. The thread copies a job out of the ring before it runs
+ * it. */
 #include "host_stream.h"
 #include "clock.h"
 #include "error.h"
@@ -13,14 +12,16 @@ enum { FIRST_ROOM = 4096, UNIT = 16 };
 
 typedef struct header {
     _Alignas(UNIT) stki_host_work work; /* run NULL: fills the end of the ring */
-    int64_t bytes;                      /* with this header */
+    int64_t bytes;                      /* including this header */
 } header;
 
-_Static_assert(sizeof(header) % UNIT == 0, "jobs lie behind their header, aligned for anything");
+_Static_assert(sizeof(header) % UNIT == 0, "jobs follow their header and must be aligned for any type");
 
 /* ---- all streams ---- */
 
-/* Of all host devices. A fork holds the lock, so that the child can use the list; it skips its parent's streams. */
+/* Streams of all host devices. A fork holds the lock, so that the child can use the list; it skips the parent's
+ * streams.
+ */
 static stki_mutex list_lock = {PTHREAD_MUTEX_INITIALIZER};
 static stki_host_stream *list; /* guarded by list_lock */
 static int64_t numbers;        /* guarded by list_lock */
@@ -60,7 +61,7 @@ static void list_remove(stki_host_stream *stream)
     stki_unlock(&list_lock);
 }
 
-/* The device's stream with the smallest number above `number`, with a reference; NULL: no more. */
+/* A new reference to the device's stream with the smallest number above `number`; NULL: no more. */
 static stki_host_stream *list_after(const stk_device *device, int64_t number)
 {
     stki_host_stream *found = NULL;
@@ -76,7 +77,7 @@ static stki_host_stream *list_after(const stk_device *device, int64_t number)
     return found;
 }
 
-static void let_go(stki_host_stream *stream)
+static void release(stki_host_stream *stream)
 {
     if (!stki_unref(&stream->refs))
         return;
@@ -99,7 +100,7 @@ static int64_t padded(int64_t bytes)
     return (bytes + UNIT - 1) / UNIT * UNIT;
 }
 
-/* Bytes until the end of the ring, where a piece of `bytes` does not fit before it. */
+/* The bytes that must be skipped at the end of the ring, because a record of `bytes` does not fit there. */
 static int64_t rest(int64_t room, int64_t tail, int64_t bytes)
 {
     int64_t left = room - tail % room;
@@ -112,7 +113,7 @@ static bool fits(int64_t room, int64_t head, int64_t tail, int64_t bytes)
     return room > 0 && tail + rest(room, tail, bytes) + bytes - head <= room;
 }
 
-/* An end that is shorter than a header is known to hold none. */
+/* Readers skip an end that is shorter than a header. */
 static void *put_piece(char *ring, int64_t room, int64_t *tail, int64_t bytes)
 {
     int64_t fill = rest(room, *tail, bytes);
@@ -125,7 +126,7 @@ static void *put_piece(char *ring, int64_t room, int64_t *tail, int64_t bytes)
     return piece;
 }
 
-/* Steps over the end of the ring. */
+/* The record at *head, after skipping the unused end of the ring. */
 static header *first_piece(char *ring, int64_t room, int64_t *head)
 {
     int64_t left = room - *head % room;
@@ -162,7 +163,7 @@ static stk_status grow(stki_host_stream *stream, int64_t bytes, stk_error *err)
 
 /* ---- the thread ---- */
 
-/* The next piece: its header and job copied out of the ring. Waits for one; false: the stream is closed and empty. */
+/* Waits for the next record and copies its header and job out of the ring. False: the stream is closed and empty. */
 static bool take(stki_host_stream *stream, header *piece, void *job)
 {
     header *first;
@@ -188,14 +189,14 @@ static stk_status run_piece(const header *piece, void *job, bool has_failed, stk
     return STK_OK;
 }
 
-static void settle(stki_host_stream *stream, stk_status status, const stk_error *error)
+static void finish_job(stki_host_stream *stream, stk_status status, const stk_error *error)
 {
     stream->done++;
     if (status != STK_OK && !stream->failed_at) {
         stream->failed_at = stream->done;
         if (error->status == status)
             stream->error = *error;
-        else /* it failed without a word */
+        else /* it failed without a message */
             (void)stki_fail(&stream->error, status, "%s: work in a stream failed", stream->device->name);
     }
     if (stream->waiting)
@@ -217,11 +218,11 @@ static void stream_main(void *context)
         error.status = STK_OK;
         status = run_piece(&piece, job, has_failed, &error);
         stki_lock(&stream->lock);
-        settle(stream, status, &error);
+        finish_job(stream, status, &error);
     }
     stki_unlock(&stream->lock);
     list_remove(stream);
-    let_go(stream);
+    release(stream);
 }
 
 /* ---- streams ---- */
@@ -250,12 +251,12 @@ stk_status stki_host_stream_create(stk_device *device, bool urgent, stk_stream *
     status = stki_thread_start(&thread, "stoker-host", stream_main, stream, err);
     if (status != STK_OK) {
         list_remove(stream);
-        let_go(stream);
-        let_go(stream);
+        release(stream);
+        release(stream);
         stki_free(handle);
         return status;
     }
-    stki_thread_abandon(thread); /* it ends by itself, some time after the stream is destroyed */
+    stki_thread_abandon(thread); /* it exits by itself after the stream has been destroyed */
     *out = &handle->stream;
     return STK_OK;
 }
@@ -276,13 +277,13 @@ void stki_host_stream_destroy(stk_device *device, stk_stream *handle)
     stki_host_stream *stream = stki_host_stream_of(handle);
 
     (void)device;
-    if (inherited(stream)) /* a thread that the child lacks may have held the lock */
+    if (inherited(stream)) /* the lock may have been held by a thread that does not exist in the child */
         return;
     stki_lock(&stream->lock);
     stream->closing = true;
     stki_wake_all(&stream->changed);
     stki_unlock(&stream->lock);
-    let_go(stream);
+    release(stream);
     stki_free(handle);
 }
 
@@ -364,7 +365,7 @@ stk_status stki_host_submit(stk_device *device, stk_stream *handle, const stki_h
     return status;
 }
 
-/* ---- places in streams ---- */
+/* ---- positions in streams ---- */
 
 void stki_host_mark_retain(const stki_host_mark *mark)
 {
@@ -375,7 +376,7 @@ void stki_host_mark_retain(const stki_host_mark *mark)
 void stki_host_mark_release(const stki_host_mark *mark)
 {
     if (mark->stream && !inherited(mark->stream))
-        let_go(mark->stream);
+        release(mark->stream);
 }
 
 static stk_status mark_status(const stki_host_mark *mark, stk_error *err)
@@ -401,7 +402,7 @@ stk_status stki_host_mark_query(const stki_host_mark *mark, stk_error *err)
     return status;
 }
 
-/* Only waits for work that was queued before this was asked, so waits never go in a circle. */
+/* Waits only for work that was queued before this call, so there can be no deadlock. */
 stk_status stki_host_mark_wait(const stki_host_mark *mark, stk_error *err)
 {
     stki_host_stream *stream = mark->stream;
@@ -463,7 +464,7 @@ stk_status stki_host_synchronize(stk_device *device, stk_error *err)
         stki_unlock(&stream->lock);
         status = stki_host_mark_wait(&all, first != STK_OK ? NULL : err);
         first = first != STK_OK ? first : status;
-        let_go(stream);
+        release(stream);
     }
     return first;
 }

@@ -1,8 +1,9 @@
-/* kernel_binary.h: element-wise operations of two operands, and clamp, with the core's promotion: each operand is cast
- * to the dtype they have in common, then to the one they compute in (f32 for halves), and the result back the same way.
- * Broadcast operands have strides of 0; a number stands in the arguments.
- *   linear  any dtypes, any strides
- *   runs    all of one dtype and side by side (or one number): 16 bytes at a time
+/* kernel_binary.h: element-wise operations with two operands, and clamp, with the same promotion as on the CPU: each
+ * operand is cast to the common dtype, then to the compute dtype (f32 for halves), and the result back the same way.
+ * Broadcast operands have strides of 0; a scalar is in the arguments.
+ *
+ *     linear  any dtypes, any strides
+ *     runs    all of one dtype and contiguous (or a scalar): 16 bytes at a time
  */
 #ifndef STKI_KERNEL_BINARY_H
 #define STKI_KERNEL_BINARY_H
@@ -39,16 +40,16 @@ typedef struct stki_binary_args {
     stki_nest nest; /* sides: out, in[0], in[1] */
 } stki_binary_args;
 
-/* ---- whole numbers ---- */
+/* ---- integers ---- */
 
-/* Sums, differences and products of either sign are the same low bits. The smallest number divided by -1 wraps. */
+/* Sums, differences and products have the same low bits for both signs. The smallest integer divided by -1 wraps. */
 STKI_KERNEL_FN int64_t stki_binary_divide(int64_t p, int64_t q, int floored)
 {
     int64_t quotient;
 
     if (q == -1)
         return (int64_t)(0 - (uint64_t)p);
-    if (q == 0) /* the core has looked: not reached */
+    if (q == 0) /* not reached: the caller checks divisors */
         return 0;
     quotient = p / q;
     return floored && p % q != 0 && (p < 0) != (q < 0) ? quotient - 1 : quotient;
@@ -104,11 +105,11 @@ STKI_KERNEL_FN uint64_t stki_binary_unsigned(int loop, uint64_t p, uint64_t q, u
     }
 }
 
-/* ---- reals ---- */
+/* ---- floats ---- */
 
 #define STKI_BINARY_REAL(real, fmod_fn, floor_fn, trunc_fn, copysign_fn)                                \
     STKI_FLOOR_DIVISION(STKI_KERNEL_FN, stki_binary_floor_##real, real, fmod_fn, floor_fn, copysign_fn) \
-    /* A NaN element passes both questions unchanged; a NaN bound becomes the result. */                \
+    /* A NaN element fails both comparisons and is kept; a NaN bound becomes the result. */             \
     STKI_KERNEL_FN real stki_binary_clamp_##real(real x, real low, real high)                           \
     {                                                                                                   \
         x = x < low || low != low ? low : x;                                                            \
@@ -223,7 +224,7 @@ STKI_KERNEL_FN float stki_binary_get(int dtype, const stki_words *words, int i)
     return stki_kernel_load(dtype, stki_strip_get(words, stki_kernel_size(dtype), i));
 }
 
-/* `dtype` (f32, f16, bf16) is a constant; the strips before `count` elements are whole, what is left goes one by one.
+/* `dtype` (f32, f16, bf16) is a compile-time constant. Whole strips are computed at once, the last elements one by one.
  */
 STKI_KERNEL_FN void stki_binary_runs(const stki_binary_args *args, int dtype, stki_spot spot)
 {

@@ -1,7 +1,6 @@
-/* kernel_cuda.cuh: what the .cu files around kernel_*.h begin with. A __global__ function is a row of phases with
- * barriers between them, made for the dtypes that its template names as constants. nvcc gets --fmad=false and no
- * fast-math.
- */
+/* kernel_cuda.cuh: common declarations of the .cu files. A __global__ function runs the phases of a kernel_*.h with
+ * barriers between them, instantiated for the dtypes in its template arguments. nvcc is called with --fmad=false and
+ * without fast-math. */
 #ifndef STKI_KERNEL_CUDA_CUH
 #define STKI_KERNEL_CUDA_CUH
 
@@ -15,18 +14,18 @@
 #define KERNEL static __global__ void __launch_bounds__(STKI_BLOCK_THREADS, 4)
 #define ARGS(type) const __grid_constant__ type args
 /* The end of a function that launches. A launch without blocks loads the kernel and runs nothing (stki_cuda_load). */
-#define LAUNCH(function, member)                                                              \
-    do {                                                                                      \
-        if (launch->blocks == 0)                                                              \
-            return load_kernel((const void *)(function));                                     \
-        function<<<launch->blocks, STKI_BLOCK_THREADS, 0, stream>>>(launch->args.member);     \
-        return cudaGetLastError();                                                            \
+#define LAUNCH(function, member)                                                          \
+    do {                                                                                  \
+        if (launch->blocks == 0)                                                          \
+            return load_kernel((const void *)(function));                                 \
+        function<<<launch->blocks, STKI_BLOCK_THREADS, 0, stream>>>(launch->args.member); \
+        return cudaGetLastError();                                                        \
     } while (0)
 
-/* No kernel was made for it: the plan and these files disagree. */
+/* There is no instance for the launch: the planner and these files disagree. */
 static const cudaError_t no_kernel = cudaErrorInvalidDeviceFunction;
 
-/* Asking for a kernel's attributes loads it. */
+/* Querying a kernel's attributes loads it. */
 static inline cudaError_t load_kernel(const void *function)
 {
     cudaFuncAttributes attributes;

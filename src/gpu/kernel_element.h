@@ -1,11 +1,10 @@
-/* kernel_element.h: one element on a device, as its bits: the core's casts (cast.c is the definition), the loads and
- * stores of a conversion (convert_ref.c), quantising (quant_ref.c) and the element-wise operations (ops_loops_body.h,
- * ops_division.c). dtypes are given as numbers of stk_dtype; where a kernel is made for one dtype, the number is a
- * constant and the switch goes away.
+/* kernel_element.h: operations on single elements, given as their bits, with the same results as on the CPU: casts
+ * (cast.c), the loads and stores of conversions (convert_ref.c), quantization (quant_ref.c) and element-wise operations
+ * (ops_loops_body.h, ops_division.c). dtypes are ints with the values of stk_dtype; if a kernel is instantiated for one
+ * dtype, the value is a compile-time constant and the switches are removed.
  *
- * Nothing here is contracted or approximated: nvcc gets --fmad=false and no fast-math, the one fused operation is
- * written out.
- */
+ * Nothing is contracted or approximated: nvcc is called with --fmad=false and without fast-math; the only fused
+ * operation is explicit. */
 #ifndef STKI_KERNEL_ELEMENT_H
 #define STKI_KERNEL_ELEMENT_H
 
@@ -114,7 +113,7 @@ STKI_KERNEL_FN uint64_t stki_kernel_widen(int dtype, uint64_t bits)
     }
 }
 
-/* Real to whole: truncates, saturates, NaN gives 0. The limits are exact in f32 and in f64. */
+/* Float to integer: truncates, saturates, NaN gives 0. The limits are exact in f32 and in f64. */
 #define STKI_REAL_TO_WHOLE(real)                                                                \
     STKI_KERNEL_FN int64_t stki_##real##_to_whole(real x, real low, real high, int64_t at_high) \
     {                                                                                           \
@@ -150,7 +149,7 @@ STKI_KERNEL_FN uint64_t stki_kernel_widen(int dtype, uint64_t bits)
 STKI_REAL_TO_WHOLE(float)
 STKI_REAL_TO_WHOLE(double)
 
-/* f32 to a real dtype other than f64. */
+/* f32 to a floating-point dtype other than f64. */
 STKI_KERNEL_FN uint64_t stki_kernel_encode(int dtype, float x)
 {
     switch (dtype) {
@@ -173,7 +172,7 @@ STKI_KERNEL_FN int stki_kernel_is_real(int dtype)
            dtype == STK_F8_E5M2;
 }
 
-/* From a wide form to a dtype: reals that are not f64 come through f32, whole numbers wrap. */
+/* From a wide form to a dtype: floats other than f64 are converted through f32, integers wrap. */
 STKI_KERNEL_FN uint64_t stki_kernel_narrow(int dtype, int form, uint64_t wide)
 {
     if (form == STK_F32) {
@@ -195,8 +194,8 @@ STKI_KERNEL_FN uint64_t stki_kernel_narrow(int dtype, int form, uint64_t wide)
     return dtype == STK_BOOL ? wide != 0 : wide;
 }
 
-/* The core's cast of one element (or one part of a complex one). Bits beyond the dtype's size mean nothing, on either
- * side. */
+/* Casts one element (or one part of a complex one), as cast.c. Bits beyond the size of the dtype are ignored, and
+ * undefined in the result. */
 STKI_KERNEL_FN uint64_t stki_kernel_cast(int to, int from, uint64_t bits)
 {
     if (to == from && to != STK_BOOL)
@@ -219,7 +218,7 @@ typedef struct stki_levels {
     float zero_point, low, high;
 } stki_levels;
 
-/* f16 to f32 is exact, so a device may use its instruction, which makes every NaN the same one. */
+/* f16 to f32 is exact, so the device's instruction can be used; only NaN payloads are lost. */
 STKI_KERNEL_FN float stki_kernel_f16(uint16_t half)
 {
 #ifdef __CUDA_ARCH__
@@ -229,7 +228,7 @@ STKI_KERNEL_FN float stki_kernel_f16(uint16_t half)
 #endif
 }
 
-/* A source element as f32, rounded once. */
+/* A source element as f32, with one rounding. */
 STKI_KERNEL_FN float stki_kernel_load(int dtype, uint64_t bits)
 {
     switch (dtype) {
@@ -264,7 +263,7 @@ STKI_KERNEL_FN float stki_kernel_level(stki_levels levels, float y)
     return q < levels.low ? levels.low : q > levels.high ? levels.high : q;
 }
 
-/* A number that is no NaN between two others. */
+/* x must not be NaN. */
 STKI_KERNEL_FN float stki_kernel_clamp(float x, float low, float high)
 {
 #ifdef __CUDA_ARCH__
@@ -274,9 +273,9 @@ STKI_KERNEL_FN float stki_kernel_clamp(float x, float low, float high)
 #endif
 }
 
-/* The same for levels of 8 bits, as a byte, without the slow instructions that round and convert. The limits are whole
- * numbers, so they may be met before rounding, which then is an addition of 1.5 * 2^23: it rounds to a whole number,
- * ties to even, and leaves that in the low bits. `tame`: y is known to be no NaN. */
+/* The same for 8 bits, as a byte, without the slow instructions for rounding and conversion. The limits are integers,
+ * so clamping can precede rounding, which is then an addition of 1.5 * 2^23: the sum is rounded to an integer, ties to
+ * even, which is in its low bits. `tame`: y is not NaN. */
 STKI_KERNEL_FN uint32_t stki_kernel_level_8(stki_levels levels, int tame, float y)
 {
     const float low = levels.low - levels.zero_point, high = levels.high - levels.zero_point;
@@ -306,8 +305,8 @@ STKI_KERNEL_FN uint64_t stki_kernel_store(int dtype, stki_levels levels, float y
     }
 }
 
-/* Two f16 or bf16 side by side. Devices have an instruction for the pair, with the rounding of small_float.h; it makes
- * every NaN the same one. */
+/* Packs two f16 or bf16. Devices have an instruction for the pair, with the same rounding as small_float.h; only NaN
+ * payloads are lost. */
 STKI_KERNEL_FN uint32_t stki_kernel_pair_f16(float first, float second)
 {
 #ifdef __CUDA_ARCH__
@@ -332,7 +331,7 @@ STKI_KERNEL_FN uint32_t stki_kernel_pair_bf16(float first, float second)
 #endif
 }
 
-/* ---- quantising ---- */
+/* ---- quantization ---- */
 
 /* x times the reciprocal of the scale, rounded, plus the zero point, saturated. */
 STKI_KERNEL_FN uint64_t stki_kernel_to_level(int dtype, float x, float inverse, float zero_point)
@@ -350,7 +349,7 @@ STKI_KERNEL_FN uint64_t stki_kernel_to_level(int dtype, float x, float inverse, 
     return (uint32_t)(q >= 0x1p31f ? INT32_MAX : q < -0x1p31f ? INT32_MIN : (int32_t)q);
 }
 
-/* One pair of parameters: all in f32 behind the difference. A pair for each channel: in f64, rounded once. */
+/* With one pair of parameters, the product is computed in f32; with one pair per channel in f64, and rounded once. */
 STKI_KERNEL_FN float stki_kernel_from_level(int dtype, uint64_t bits, int per_channel, double scale, double zero_point)
 {
     double q = dtype == STK_U8 ? (double)(uint8_t)bits : dtype == STK_I8 ? (double)(int8_t)bits : (double)(int32_t)bits;

@@ -1,7 +1,6 @@
-/* kernel_launch.h: one kernel launch as a value: which kernel, how many blocks, its arguments. Made by kernel_plan.c,
- * run by cuda_kernels.h on a GPU and by kernel_twin.c anywhere. It holds all that the kernel needs but the tables that
- * its arguments point to, so it can be copied into a queue.
- */
+/* kernel_launch.h: one kernel launch as a value: the kernel, the number of blocks, and the arguments. Planned by
+ * kernel_plan.c, run by kernels_*.cu on a GPU and by kernel_twin.c on the CPU. Except for the data and tables that its
+ * arguments point to, it is self-contained, so it can be copied into a queue. */
 #ifndef STKI_KERNEL_LAUNCH_H
 #define STKI_KERNEL_LAUNCH_H
 
@@ -26,9 +25,9 @@ enum stki_kernel {
 
 typedef struct stki_launch {
     enum stki_kernel kernel;
-    int64_t moved_bytes; /* read and written, about */
+    int64_t moved_bytes; /* read and written, approximately */
     uint32_t blocks;     /* of STKI_BLOCK_THREADS threads; 0: nothing to do */
-    /* what the kernel was made for, by kind */
+    /* the template arguments of the kernel */
     int32_t map_kind;             /* maps: enum stki_map_kind */
     int32_t dst_dtype, src_dtype; /* runs, pixels; binary runs: dst_dtype */
     int32_t pattern;              /* runs: pairs repeat along the row */

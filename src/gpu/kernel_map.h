@@ -1,9 +1,10 @@
-/* kernel_map.h: one element in, one element out, over any strides: copies and casts of every pair of dtypes, the
- * conversions of a plan, quantising and back. Two ways over the elements:
- *   linear  in the order of the destination; a thread takes elements a block apart, so that neighbours in a warp are
- *           neighbours in the destination
- *   tiled   for a source whose neighbours lie along another axis: 32 by 32 elements through shared memory, read along
- *           the source's near axis and written along the destination's
+/* kernel_map.h: maps elements one to one over any strides: copies and casts of all pairs of dtypes, conversions,
+ * quantization and dequantization. The elements are processed
+ *
+ *     linear  in the order of the destination. The elements of a thread are one block of threads apart, so that a warp
+ *             accesses contiguous elements of the destination
+ *     tiled   if the source is contiguous along another axis: 32 x 32 elements through shared memory, read along the
+ *             source's contiguous axis and written along the destination's
  */
 #ifndef STKI_KERNEL_MAP_H
 #define STKI_KERNEL_MAP_H
@@ -11,8 +12,8 @@
 #include "kernel_element.h"
 
 enum stki_map_kind {
-    STKI_MAP_RAW,    /* the bits as they are, 1 to 16 bytes */
-    STKI_MAP_CAST,   /* the core's cast, complex dtypes too */
+    STKI_MAP_RAW,    /* copies the bits, 1 to 16 bytes */
+    STKI_MAP_CAST,   /* as cast.c, including complex dtypes */
     STKI_MAP_AFFINE, /* y = fmaf(x, a[c], b[c]), then store */
     STKI_MAP_QUANTIZE,
     STKI_MAP_DEQUANTIZE,
@@ -23,14 +24,14 @@ enum stki_map_kind {
 enum { STKI_MAP_DST, STKI_MAP_SRC, STKI_MAP_CHANNEL };
 
 enum {
-    STKI_MAP_EACH = 4,  /* elements a thread, a block apart */
-    STKI_MAP_OWN = 16,  /* pairs of coefficients in the arguments; more are in memory of the device */
+    STKI_MAP_EACH = 4,  /* elements per thread, one block apart */
+    STKI_MAP_OWN = 16,  /* maximum number of coefficient pairs in the arguments; more are in device memory */
     STKI_MAP_TILE = 32, /* elements along either side of a tile */
     STKI_MAP_TILE_BYTES = STKI_MAP_TILE * (STKI_MAP_TILE + 1) * 16
 };
 
-/* Numbers by channel: a and b of a conversion, inverse scale and zero point of quantising; in f64 for its way back.
- * Where `far` is set, `far[c]` and `far[count + c]` hold them. */
+/* Two numbers per channel: a and b of a conversion, inverse scale and zero point of quantization; scale and zero point
+ * in f64 for dequantization. If `far` is set, they are far[c] and far[count + c]. */
 typedef struct stki_map_table {
     const void *far;
     int64_t count;
@@ -45,11 +46,11 @@ typedef struct stki_map_args {
     const uint8_t *src;
     uint64_t count;
     int32_t dst_dtype, src_dtype, dst_size, src_size;
-    int32_t swapped; /* source elements are in the other byte order; a complex one has two parts */
+    int32_t swapped; /* the source has the opposite byte order; of complex elements, both parts are swapped */
     int32_t per_channel;
     int64_t first_channel;
     stki_levels levels;
-    /* tiled: of axis 1 (rows, near in the source) and axis 0 (columns, near in the destination) */
+    /* tiled: of axis 1 (rows, contiguous in the source) and axis 0 (columns, contiguous in the destination) */
     uint32_t tile_rows, tile_columns;
     stki_divisor by_tile_rows, by_tile_columns;
     stki_map_table table;
@@ -99,20 +100,20 @@ STKI_KERNEL_FN void stki_map_write(uint8_t *to, stki_bits bits, int size, int wi
     }
 }
 
-/* Do elements of 16 bytes come this way? */
+/* Whether elements may have 16 bytes. */
 STKI_KERNEL_FN int stki_map_is_wide(int kind)
 {
     return kind == STKI_MAP_RAW || kind == STKI_MAP_CAST;
 }
 
-/* The dtype of a part of a complex number; any other dtype is its own part. */
+/* The dtype of the parts of a complex dtype; other dtypes are returned unchanged. */
 STKI_KERNEL_FN int stki_map_part(int dtype)
 {
     return dtype == STK_C64 ? STK_F32 : dtype == STK_C128 ? STK_F64 : dtype;
 }
 
-/* Complex to complex goes part by part, to real keeps the real part, to bool asks both; from real the imaginary part
- * is 0. */
+/* Complex to complex casts both parts, to real keeps the real part, to bool tests both; from real the imaginary part is
+ * 0. */
 STKI_KERNEL_FN stki_bits stki_map_cast(int to, int from, int swapped, stki_bits bits)
 {
     const int part = stki_map_part(from), to_part = stki_map_part(to), part_size = stki_kernel_size(part);
@@ -154,7 +155,7 @@ STKI_KERNEL_FN double stki_map_f64(const stki_map_table *table, int which, int64
     return table->far ? ((const double *)table->far)[which * table->count + channel] : table->own.f64[which][channel];
 }
 
-/* `kind` is a constant in every kernel. */
+/* `kind` is a compile-time constant. */
 STKI_KERNEL_FN stki_bits stki_map_element(const stki_map_args *args, int kind, stki_bits bits, int64_t channel)
 {
     const stki_map_table *table = &args->table;
@@ -187,7 +188,7 @@ STKI_KERNEL_FN stki_bits stki_map_element(const stki_map_args *args, int kind, s
 
 /* ---- linear ---- */
 
-/* First all loads of a thread, so that they are on their way together. */
+/* All loads of a thread come first, so that they overlap. */
 STKI_KERNEL_FN void stki_map_linear(const stki_map_args *args, int kind, stki_spot spot)
 {
     const uint64_t first = (uint64_t)spot.block * (STKI_BLOCK_THREADS * STKI_MAP_EACH) + spot.thread;
@@ -233,7 +234,7 @@ STKI_KERNEL_FN stki_map_tile stki_map_tile_of(const stki_map_args *args, uint32_
     return tile;
 }
 
-/* Phase 0: along the rows' axis, the source's near one. */
+/* Phase 0: reads along the rows' axis, where the source is contiguous. */
 STKI_KERNEL_FN void stki_map_tile_read(const stki_map_args *args, int kind, stki_spot spot, uint8_t *shared)
 {
     const int wide = stki_map_is_wide(kind);
@@ -252,7 +253,7 @@ STKI_KERNEL_FN void stki_map_tile_read(const stki_map_args *args, int kind, stki
     }
 }
 
-/* Phase 1: along the columns' axis, the destination's near one. */
+/* Phase 1: writes along the columns' axis, where the destination is contiguous. */
 STKI_KERNEL_FN void stki_map_tile_write(const stki_map_args *args, int kind, stki_spot spot, const uint8_t *shared)
 {
     const stki_map_tile tile = stki_map_tile_of(args, spot.block);

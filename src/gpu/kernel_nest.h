@@ -41,15 +41,15 @@ stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_laun
  *
  * False: the case is another one, and a general kernel does the work. */
 
-/* The source's neighbours lie along another axis than the destination's. Moves that axis beside the last one. */
+/* The source is contiguous along another axis than the destination, which is moved before the last one. */
 bool stki_plan_tiles(stki_strided *plan, stki_launch *out);
-/* A conversion with arithmetic where elements lie side by side. Sets all but the table and the levels; `channels`:
- * pairs that there are. */
+/* A conversion with arithmetic, contiguous on both sides. Sets everything except the table and the levels. `channels`:
+ * number of coefficient pairs. */
 bool stki_plan_runs(const stki_map_plan *map, const stki_strided *plan, int64_t channels, stki_launch *out);
 /* Interleaved bytes to planes. */
 bool stki_plan_pixels(const stki_map_plan *map, const stki_convert *convert, const stki_strided *plan,
                       stki_levels levels, stki_launch *out);
-/* All of one real dtype, side by side from addresses that divide by 16, or numbers. */
+/* All operands have the same floating-point dtype and are contiguous and aligned to 16 bytes, or scalars. */
 bool stki_plan_is_binary_runs(const stki_elementwise_job *job, const stki_strided *plan);
 
 #endif

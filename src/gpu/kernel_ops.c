@@ -9,8 +9,9 @@
 
 enum table_kind { TABLE_CONVERT, TABLE_QUANTIZE, TABLE_DEQUANTIZE };
 
-static stk_status bring(stk_device *device, const stki_device_tables *tables, enum table_kind kind, bool wanted,
-                        const stki_kernel_table *table, const void **far, stk_error *err)
+/* Copies the table to the device unless it fits in the launch; *far is its address there, or NULL. */
+static stk_status upload_table(stk_device *device, const stki_device_tables *tables, enum table_kind kind, bool wanted,
+                               const stki_kernel_table *table, const void **far, stk_error *err)
 {
     *far = NULL;
     if (!wanted)
@@ -33,7 +34,7 @@ stk_status stki_kernel_convert(stki_launch_fn run, stk_device *device, const str
     const bool wanted = stki_kernel_table_of_convert(convert, &table);
     stki_launch launch;
     const void *far;
-    stk_status status = bring(device, &convert->device_tables, TABLE_CONVERT, wanted, &table, &far, err);
+    stk_status status = upload_table(device, &convert->device_tables, TABLE_CONVERT, wanted, &table, &far, err);
 
     status = status != STK_OK
                  ? status
@@ -66,16 +67,16 @@ stk_status stki_kernel_quantize(stki_launch_fn run, stk_device *device, const st
     const bool wanted = stki_kernel_table_of_quantize(job, &table);
     stki_launch launch;
     const void *far;
-    stk_status status = bring(device, &job->quant->device_tables, job->back ? TABLE_DEQUANTIZE : TABLE_QUANTIZE, wanted,
-                              &table, &far, err);
+    stk_status status = upload_table(device, &job->quant->device_tables, job->back ? TABLE_DEQUANTIZE : TABLE_QUANTIZE,
+                                     wanted, &table, &far, err);
 
     status = status != STK_OK ? status : stki_kernel_plan_quantize(job, far, &launch, err);
     return status != STK_OK ? status : run_planned(run, device, status, &launch, stream, err);
 }
 
-/* A pool gives memory back to the stream that still uses it; without one, the stream must be through with it. */
-static stk_status give_back(stk_device *device, void *scratch, int64_t bytes, stk_stream *stream, stk_status status,
-                            stk_error *err)
+/* A pool reuses the memory only after the stream has finished with it. Without a pool, this waits for the stream. */
+static stk_status free_scratch(stk_device *device, void *scratch, int64_t bytes, stk_stream *stream, stk_status status,
+                               stk_error *err)
 {
     if (!device->pool && stream && status == STK_OK)
         status = stk_stream_synchronize(stream, STK_WAIT_FOREVER, err);
@@ -101,5 +102,5 @@ stk_status stki_kernel_sum(stki_launch_fn run, stk_device *device, const stki_su
     stki_kernel_sum_scratch(launches, count, scratch);
     for (int i = 0; i < count && status == STK_OK; i++)
         status = run(device, &launches[i], stream, err);
-    return scratch ? give_back(device, scratch, scratch_bytes, stream, status, err) : status;
+    return scratch ? free_scratch(device, scratch, scratch_bytes, stream, status, err) : status;
 }

@@ -1,6 +1,5 @@
-/* kernel_ops.h: the kernels as entries of a device's table (device_table.h), for any device that can run a launch. They
- * plan, bring tables into the device's memory where they don't fit into the arguments, and hand the launches over.
- */
+/* kernel_ops.h: the kernels as functions of a device table (device_table.h), for any device that can run a launch. They
+ * plan the launches, copy tables that do not fit in the arguments to device memory, and queue the launches. */
 #ifndef STKI_KERNEL_OPS_H
 #define STKI_KERNEL_OPS_H
 

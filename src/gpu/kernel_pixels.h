@@ -1,9 +1,11 @@
-/* kernel_pixels.h: interleaved bytes to planes (HWC to CHW) in one pass: rows of pixels of three or four bytes, which
- * may be mirrored and have gaps between them (flips, crops), each channel multiplied, added, rounded and stored in its
- * plane. Results that become bytes are no NaNs: the plan has seen to it. A block takes a tile of at most 4096 pixels:
- *   phase 0  its bytes into shared memory, 16 at a time where 16 lie in the row, so that alignment does not matter
- *   phase 1  a thread makes 16 bytes of each plane at a time out of them, neighbours beside neighbours, at boundaries
- * of 16 in each plane; then the few elements before and behind those, one a thread
+/* kernel_pixels.h: converts interleaved bytes to planes (HWC to CHW) in one pass. Rows of pixels of three or four bytes
+ * may be mirrored and have gaps between them (flips, crops); each channel is multiplied, added, rounded and stored in
+ * its plane. The planner ensures that results stored as bytes are not NaN. A block handles a tile of at most 4096
+ * pixels:
+ *
+ *     phase 0  loads its bytes to shared memory, 16 at a time where the row has 16, whatever the alignment
+ *     phase 1  each thread computes 16 bytes of each plane at a time, aligned to 16 bytes in that plane, with adjacent
+ *              threads at adjacent addresses; then the few elements before and after those, one per thread
  */
 #ifndef STKI_KERNEL_PIXELS_H
 #define STKI_KERNEL_PIXELS_H
@@ -13,19 +15,19 @@
 enum {
     STKI_PIXELS_TILE = 4096,
     STKI_PIXELS_CHANNELS = 4,
-    STKI_PIXELS_LOADS = 4,  /* of 16 bytes, that a thread has in flight */
-    STKI_PIXELS_SLACK = 48, /* a row's bytes begin at any of 16, and are read a little past their end */
+    STKI_PIXELS_LOADS = 4,  /* loads of 16 bytes that a thread has in flight */
+    STKI_PIXELS_SLACK = 48, /* a row starts at any of 16 bytes, and a few bytes after its end are read */
     STKI_PIXELS_BYTES = STKI_PIXELS_TILE * STKI_PIXELS_CHANNELS + STKI_PIXELS_SLACK
 };
 
 typedef struct stki_pixels_args {
     uint8_t *dst;       /* first pixel of channel 0 */
-    const uint8_t *src; /* lowest byte of the row: of its first pixel, or of its last where it is mirrored */
+    const uint8_t *src; /* lowest byte of the row: of its first pixel, or of its last one if mirrored */
     uint32_t row;       /* pixels */
     uint32_t rows, tile_rows;
-    uint32_t segment, segments; /* a long row is cut into pieces of so many pixels */
+    uint32_t segment, segments; /* pixels of a piece of a long row; number of pieces */
     stki_divisor by_segments;
-    int32_t step, channels;          /* bytes from pixel to pixel in memory; planes to write */
+    int32_t step, channels;          /* bytes from one pixel to the next; planes to write */
     uint32_t pitch;                  /* bytes of a row in shared memory */
     uint32_t row_chunks, row_strips; /* at most, of a row in the tile */
     stki_divisor by_row_chunks, by_row_strips;
@@ -39,7 +41,7 @@ typedef struct stki_pixels_args {
 typedef struct stki_pixels_row {
     uint32_t first, count; /* pixels of the whole row */
     const uint8_t *from;   /* lowest byte */
-    uint32_t bytes, shift; /* its place in shared memory begins that many bytes late, so that 16s stay 16s */
+    uint32_t bytes, shift; /* in shared memory it starts `shift` bytes late, so that aligned loads stay aligned */
     uint8_t *to;
 } stki_pixels_row;
 
@@ -65,7 +67,7 @@ STKI_KERNEL_FN int stki_pixels_row_of(const stki_pixels_args *args, uint32_t blo
     return 1;
 }
 
-/* Loads a chunk of 16 bytes. 0: the row has only part of it, which is in shared memory already. */
+/* Loads a chunk of 16 bytes. 0: the row has only a part of it, which was copied to shared memory here. */
 STKI_KERNEL_FN int stki_pixels_fetch(const stki_pixels_row *row, uint32_t chunk, uint8_t *shared, stki_words *out)
 {
     const int64_t start = (int64_t)chunk * 16 - row->shift; /* seen from the row's first byte */
@@ -109,8 +111,8 @@ STKI_KERNEL_FN void stki_pixels_read(const stki_pixels_args *args, int size, int
     }
 }
 
-/* One plane's part of a strip out of the pixels' bytes. `dst`, `raw`, `step` and `mirrored` are constants, so that
- * every byte's place is one too. */
+/* Computes a strip of one plane from the pixels' bytes. `dst`, `raw`, `step` and `mirrored` are compile-time constants,
+ * so that the position of every byte is one too. */
 STKI_KERNEL_FN stki_words stki_pixels_strip(const stki_pixels_args *args, int dst, int raw, int step, int mirrored,
                                             const uint32_t *word, int channel)
 {
@@ -140,8 +142,8 @@ STKI_KERNEL_FN uint64_t stki_pixels_one(const stki_pixels_args *args, int dst, i
                              stki_kernel_fma(stki_strip_byte(byte, 0), args->a[channel], args->b[channel]));
 }
 
-/* Pixels of the row before the first one that begins 16 bytes of the channel's plane. Planes need not agree: 299 x 299
- * elements are no multiple of 16 bytes. */
+/* The number of pixels before the first one that is aligned to 16 bytes in the channel's plane. It may differ between
+ * planes: 299 x 299 elements are not a multiple of 16 bytes. */
 STKI_KERNEL_FN uint32_t stki_pixels_head(const stki_pixels_args *args, const stki_pixels_row *row, int size,
                                          int channel)
 {
@@ -151,7 +153,7 @@ STKI_KERNEL_FN uint32_t stki_pixels_head(const stki_pixels_args *args, const stk
     return head < row->count ? head : row->count;
 }
 
-/* An element that lies across two places of its size: no 16 bytes of such a plane hold whole elements. */
+/* Whether the plane's elements are not aligned to their size, so that no aligned 16 bytes have whole elements. */
 STKI_KERNEL_FN int stki_pixels_odd(const stki_pixels_args *args, const stki_pixels_row *row, int size, int channel)
 {
     return (uintptr_t)(row->to + args->plane[channel]) % (unsigned)size != 0;
@@ -168,7 +170,7 @@ STKI_KERNEL_FN void stki_pixels_write_one(const stki_pixels_args *args, int dst,
                     stki_pixels_one(args, dst, raw, shared[at + (uint32_t)channel], channel), size);
 }
 
-/* The bytes of a strip that begins with pixel `first`, at the bottom of word[0]. */
+/* Loads the bytes of a strip that starts with pixel `first`; its first byte is the lowest of word[0]. */
 STKI_KERNEL_FN void stki_pixels_words(const stki_pixels_row *row, int pixels, int step, int mirrored, uint32_t first,
                                       const uint8_t *shared, uint32_t *word)
 {
@@ -187,8 +189,8 @@ STKI_KERNEL_FN void stki_pixels_words(const stki_pixels_row *row, int pixels, in
             word[i] = (uint32_t)((word[i] | (uint64_t)word[i + 1] << 32) >> shift);
 }
 
-/* 16 bytes of each plane, each at a boundary of 16 in its plane: where planes do not agree, these are other pixels of
- * each, and the bytes are loaded again. What is left before and behind the strips is stki_pixels_write_edge's. */
+/* Writes 16 aligned bytes of each plane. If the alignment of planes differs, these are different pixels for each plane,
+ * and their bytes are loaded again. stki_pixels_write_edge writes the elements before and after the strips. */
 STKI_KERNEL_FN void stki_pixels_write_strip(const stki_pixels_args *args, int dst, int raw, int step, int mirrored,
                                             const stki_pixels_row *row, uint32_t strip, const uint8_t *shared)
 {
@@ -210,8 +212,8 @@ STKI_KERNEL_FN void stki_pixels_write_strip(const stki_pixels_args *args, int ds
     }
 }
 
-/* Element `edge` of 2 * pixels of a row: the ones before its first strip, then those behind its last, of each plane. An
- * odd plane is written here alone, `pixels` elements a turn. */
+/* Writes element `edge` of 2 * pixels per row: those before the first strip, then those after the last one, of each
+ * plane. A plane with unaligned elements is written entirely here, `pixels` elements per iteration. */
 STKI_KERNEL_FN void stki_pixels_write_edge(const stki_pixels_args *args, int dst, int raw, int mirrored,
                                            const stki_pixels_row *row, uint32_t edge, const uint8_t *shared)
 {

@@ -1,5 +1,5 @@
-/* kernel_plan.c: see kernel_plan.h; copies, element-wise operations and quantising. convert has
- * kernel_plan_convert.c, sums have kernel_plan_sum.c. */
+/* kernel_plan.c: see kernel_plan.h; copies, element-wise operations and quantization. Conversions are in
+ * kernel_plan_convert.c, sums in kernel_plan_sum.c. */
 #include "kernel_plan.h"
 #include "dtype.h"
 #include "error.h"
@@ -10,15 +10,15 @@
 #include <stdlib.h>
 
 _Static_assert(sizeof(stki_launch) <= 4096,
-               "the arguments of a kernel stay below 4 KiB, and a launch fits into a queue");
+               "the arguments of a kernel may have at most 4 KiB, and a launch must fit in a queue");
 _Static_assert((int)STKI_BINARY_ADD == (int)STKI_LOOP_ADD && (int)STKI_BINARY_DIV == (int)STKI_LOOP_DIV &&
                    (int)STKI_BINARY_TRUNC_DIV == (int)STKI_LOOP_TRUNC_DIV && (int)STKI_BINARY_LE == (int)STKI_LOOP_LE &&
                    (int)STKI_BINARY_CLAMP == (int)STKI_LOOP_CLAMP && (int)STKI_BINARY_KINDS == (int)STKI_LOOPS,
-               "the kernels number operations as the loops do");
+               "kernels and loops must number the operations equally");
 
 /* ---- maps ---- */
 
-/* A copy of neighbours is one of larger elements, up to 16 bytes, where addresses, strides and lengths allow. */
+/* Copies contiguous elements as larger ones, up to 16 bytes, if addresses, strides and lengths allow it. */
 static void widen(const stki_map_plan *map, stki_strided *plan, int64_t *size)
 {
     const int last = plan->ndim - 1;
@@ -59,7 +59,7 @@ stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_laun
     if (stki_plan_tiles(plan, out)) {
         out->kernel = STKI_KERNEL_MAP_TILED;
         stki_nest_of(&args->nest, plan, 0, 3);
-        args->nest.wide = false; /* the outer axes alone are counted through */
+        args->nest.wide = false; /* only the outer axes are indexed */
         return STK_OK;
     }
     stki_nest_of(&args->nest, plan, 0, 3);
@@ -75,7 +75,7 @@ bool stki_same_bits(stk_dtype dst, stk_dtype src)
     return (dst == src && dst != STK_BOOL) || (whole && stk_dtype_size(dst) == stk_dtype_size(src));
 }
 
-/* A cast to a float is x * 1 + -0.0 for every x. */
+/* A cast to float is x * 1 + -0.0 for all x. */
 static void no_change(stki_launch *out)
 {
     out->args.runs.table = (stki_map_table){.count = 1, .own.f32 = {{1.0f}, {-0.0f}}};
@@ -109,7 +109,7 @@ stk_status stki_kernel_plan_copy(const stk_tensor *dst, const stk_tensor *src, s
     return stki_plan_map(&map, &plan, out, err);
 }
 
-/* ---- quantising ---- */
+/* ---- quantization ---- */
 
 bool stki_kernel_table_of_quantize(const stki_quantize_job *job, stki_kernel_table *out)
 {

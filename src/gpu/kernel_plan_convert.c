@@ -1,10 +1,10 @@
-/* kernel_plan_convert.c: a compiled conversion over a batch of samples, as one launch. The conversion keeps its axes
- * and coefficients as they were described (convert_internal.h); the samples become one more axis, and a device plans
- * the whole in its own way:
- *   pixels  interleaved bytes to planes
- *   runs    side by side on both sides
- *   tiles   the source's neighbours along another axis than the destination's
- *   map     everything else, every dtype and stride
+/* kernel_plan_convert.c: plans a compiled conversion of a batch of samples as one launch. The conversion keeps its axes
+ * and coefficients as described (convert_internal.h); the samples become one more axis. The kernels are
+ *
+ *     pixels  interleaved bytes to planes
+ *     runs    contiguous on both sides
+ *     tiles   the source is contiguous along another axis than the destination
+ *     map     everything else, any dtypes and strides
  */
 #include "convert_internal.h"
 #include "dtype.h"
@@ -62,7 +62,7 @@ static stki_map_table table_of(const stki_convert_pairs *pairs, const void *far)
     return table;
 }
 
-/* A cast to a float is x * 1 + -0.0 for every x: the pair that a conversion without arithmetic has. */
+/* A cast to float is x * 1 + -0.0 for all x, which are the coefficients of a conversion without arithmetic. */
 static bool has_arithmetic(const stki_convert *convert)
 {
     stk_dtype dst = convert->dst_dtype;

@@ -1,4 +1,4 @@
-/* kernel_plan_fast.c: see kernel_nest.h. Which launches the kernels for common cases can do, and their arguments. */
+/* kernel_plan_fast.c: see kernel_nest.h. Selects the kernels for common cases and sets their arguments. */
 #include "convert_internal.h"
 #include "dtype.h"
 #include "kernel_nest.h"
@@ -6,7 +6,8 @@
 
 /* ---- tiles ---- */
 
-/* Moves the source's nearest axis beside the last, if another one than that and both are long enough for tiles. */
+/* Moves the axis along which the source is tightest before the last one, if it is another axis and both are long enough
+ * for tiles. */
 static bool choose_tiles(stki_strided *plan)
 {
     enum { SHORTEST = 12 };
@@ -56,7 +57,7 @@ bool stki_plan_tiles(stki_strided *plan, stki_launch *out)
 
 /* ---- runs ---- */
 
-/* What kernels_convert.cu has been made for. */
+/* The pairs of dtypes that kernels_convert.cu instantiates. */
 static bool runs_pair(stk_dtype dst, stk_dtype src, bool pattern)
 {
     bool from = src == STK_U8 || src == STK_F16 || src == STK_BF16 || src == STK_F32;
@@ -121,7 +122,7 @@ bool stki_plan_runs(const stki_map_plan *map, const stki_strided *given, int64_t
 
 enum { FEWEST_PIXELS = 16, NO_PLANES = -1, NO_PIXELS = -2 };
 
-/* The axis that is the channels of interleaved pixels. */
+/* The axis of the channels of interleaved pixels. */
 static int find_planes(const stki_strided *plan, stk_dtype dst, int *out_step)
 {
     const int last = plan->ndim - 1;
@@ -141,7 +142,8 @@ static int find_planes(const stki_strided *plan, stk_dtype dst, int *out_step)
     return coefficients < 0 ? NO_PLANES : NO_PIXELS;
 }
 
-/* Takes the planes out of the plan: channel c of a pixel's bytes goes to plane[c] with pair pairs[c]. */
+/* Removes the axis of the planes from the plan: channel c is written to args->plane[c] with coefficient pair pairs[c].
+ */
 static void take_planes(stki_strided *plan, int planes, stki_pixels_args *args, int64_t *pairs)
 {
     const int64_t n = planes < 0 ? 1 : plan->shape[planes], to = planes < 0 ? 0 : plan->strides[0][planes],
@@ -166,7 +168,7 @@ static void take_planes(stki_strided *plan, int planes, stki_pixels_args *args, 
     plan->ndim--;
 }
 
-/* How a block's tile lies over the rows. False: there are too many. */
+/* Divides the rows into tiles, one per block. False: there are too many. */
 static bool cut_tiles(stki_pixels_args *args, int64_t row, int64_t rows, int size, stki_launch *out)
 {
     const bool whole_rows = row <= STKI_PIXELS_TILE;

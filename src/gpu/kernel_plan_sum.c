@@ -1,13 +1,13 @@
-/* kernel_plan_sum.c: how a sum is cut into blocks: see kernel_sum.h. What is cut, and where, follows from the shapes
- * alone, so that a sum is the same on every device. */
+/* kernel_plan_sum.c: divides a sum into blocks, see kernel_sum.h. The division depends only on the shapes, so that the
+ * result is the same on every device. */
 #include "dtype.h"
 #include "error.h"
 #include "kernel_nest.h"
 #include <inttypes.h>
 
 enum {
-    ENOUGH_BLOCKS = 2048, /* keep any device busy */
-    SHORT_ROW = 32,       /* too little for a block */
+    ENOUGH_BLOCKS = 2048, /* to keep any device busy */
+    SHORT_ROW = 32,       /* too short for a block */
     LEAST_ROW_PART = 4096,
     LEAST_CELL_PART = 64
 };
@@ -21,7 +21,7 @@ static void output_strides(const stki_sum_job *job, int64_t *strides)
     }
 }
 
-/* Kept and reduced axes as plans of their own. */
+/* The kept or the reduced axes as a plan. */
 static void part_axes(const stki_strided *plan, bool reduced, stki_strided *out)
 {
     *out = (stki_strided){.operands = 2};

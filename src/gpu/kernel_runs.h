@@ -1,8 +1,7 @@
-/* kernel_runs.h: conversions with arithmetic whose elements lie side by side on both sides, in rows that may have gaps
- * between them: bytes or reals to the dtypes of batches, one pair of coefficients, or one that changes from row to row,
- * or pairs that repeat along the row (channels last). A thread makes 16 bytes of the wider side (a strip), so
- * that a warp reads and writes without gaps.
- */
+/* kernel_runs.h: conversions with arithmetic, contiguous on both sides, in rows that may have gaps between them: bytes
+ * or floats to the dtypes of batches, with one pair of coefficients, one pair per row, or pairs that repeat along the
+ * row (channels last). A thread handles 16 bytes of the wider side (a strip), so that a warp reads and writes
+ * contiguous memory. */
 #ifndef STKI_KERNEL_RUNS_H
 #define STKI_KERNEL_RUNS_H
 
@@ -11,12 +10,12 @@
 typedef struct stki_runs_args {
     uint8_t *dst;
     const uint8_t *src;
-    uint32_t strips; /* in all */
+    uint32_t strips; /* total */
     uint32_t row_strips;
     stki_divisor by_row_strips;
     int64_t row; /* elements */
     int64_t first_channel;
-    int64_t period; /* pairs that repeat along a row; 0: one pair a row */
+    int64_t period; /* number of pairs that repeat along a row; 0: one pair per row */
     stki_levels levels;
     stki_map_table table;
     stki_nest nest; /* of the rows */
@@ -30,7 +29,7 @@ STKI_KERNEL_FN int stki_runs_strip(int dst, int src)
     return 16 / (size > other ? size : other);
 }
 
-/* Where a strip's part of a row lies. */
+/* The part of a row that belongs to a strip. */
 typedef struct stki_runs_part {
     int64_t first; /* element of the row */
     int count;     /* 0: there is none */
@@ -53,7 +52,7 @@ STKI_KERNEL_FN stki_runs_part stki_runs_part_of(const stki_runs_args *args, uint
     return part;
 }
 
-/* `bytes` (2, 4, 8 or 16) at once; what is beyond them is 0. */
+/* Loads `bytes` (2, 4, 8 or 16) at once; the other bytes are 0. */
 STKI_KERNEL_FN stki_words stki_strip_load(const uint8_t *from, int bytes)
 {
     stki_words words;
@@ -94,7 +93,7 @@ STKI_KERNEL_FN uint32_t stki_strip_get(const stki_words *words, int size, int i)
     return size == 4 ? words->w[i] : words->w[at / 4] >> at % 4 * 8 & (size == 1 ? 0xff : 0xffff);
 }
 
-/* Byte `at` of a word as f32: the low bits of 2^23 count ones. */
+/* Byte `at` of a word as f32: the byte is inserted in the low bits of the float 2^23, which is then subtracted. */
 STKI_KERNEL_FN float stki_strip_byte(uint32_t word, int at)
 {
 #ifdef __CUDA_ARCH__
@@ -105,7 +104,7 @@ STKI_KERNEL_FN float stki_strip_byte(uint32_t word, int at)
     return stki_f32_of_bits(bits) - 8388608.0f;
 }
 
-/* Results of a strip in the destination's dtype; pairs of halves are made together. */
+/* Converts the results of a strip to the destination's dtype; halves are converted in pairs. */
 STKI_KERNEL_FN stki_words stki_strip_pack(int dst, stki_levels levels, int tame, const float *y, int count)
 {
     stki_words words;
@@ -136,7 +135,7 @@ STKI_KERNEL_FN stki_words stki_strip_pack(int dst, stki_levels levels, int tame,
     return words;
 }
 
-/* `dst`, `src`, `pattern` (the pairs repeat along the row) are constants in every kernel. */
+/* `dst`, `src` and `pattern` (the pairs repeat along the row) are compile-time constants. */
 STKI_KERNEL_FN void stki_runs_whole(const stki_runs_args *args, int dst, int src, int pattern, stki_runs_part part,
                                     stki_words words)
 {

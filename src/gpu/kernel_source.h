@@ -1,11 +1,10 @@
-/* kernel_source.h: what the device kernels are written in: the C that nvcc and the C compilers both take. A kernel is a
- * set of phases, functions of (its arguments, block, thread, the block's shared memory) that hold everything but the
- * launch: index arithmetic, loads, element functions, stores. the kernels_*.cu call them from a __global__ function
- * with a barrier between phases; kernel_twin.c runs each phase for all threads of a block, block after block. What
- * lives beyond a phase lies in shared memory.
+/* kernel_source.h: the language of the device kernels: the common subset of C and nvcc's C++. A kernel is a set of
+ * phases, functions of (its arguments, block, thread, the block's shared memory) that contain everything except the
+ * launch: index arithmetic, loads, element functions, stores. kernels_*.cu call them from a __global__ function with
+ * barriers between phases; kernel_twin.c runs each phase for all threads of a block, block after block. Data that is
+ * needed in a later phase is in shared memory.
  *
- * No `restrict`, no designated initialisers, no compound literals: it is C++ too.
- */
+ * No `restrict`, designated initializers or compound literals, because the code is also compiled as C++. */
 #ifndef STKI_KERNEL_SOURCE_H
 #define STKI_KERNEL_SOURCE_H
 
@@ -43,7 +42,7 @@ typedef struct stki_words {
     STKI_ALIGNAS(16) uint32_t w[4];
 } stki_words;
 
-/* A device traps on an address that is no multiple of the access; the twin says so. */
+/* A device traps on an unaligned access; on the CPU, this asserts. */
 #ifdef __CUDACC__
 #define STKI_CHECK_ALIGNED(address, size) ((void)0)
 #else
@@ -81,7 +80,7 @@ STKI_ACCESS(32, uint32_t)
 STKI_ACCESS(64, uint64_t)
 STKI_ACCESS(words, stki_words)
 
-/* An element of 1, 2, 4 or 8 bytes, aligned or not: strided views of structures and files may lie anywhere. */
+/* An element of 1, 2, 4 or 8 bytes, aligned or not: strided views of structs and files may have any address. */
 STKI_KERNEL_FN uint64_t stki_load_bits(const uint8_t *from, int size)
 {
     uint64_t bits = 0;
@@ -127,9 +126,9 @@ STKI_KERNEL_FN void stki_store_bits(uint8_t *to, uint64_t bits, int size)
         to[i] = (uint8_t)(bits >> 8 * i);
 }
 
-/* ---- division by a number that all threads share ---- */
+/* ---- division by an invariant divisor ---- */
 
-/* Granlund and Montgomery's: the quotient of x < 2^31 is ((x * multiplier >> 32) + x) >> shift. */
+/* Granlund and Montgomery's method: for x < 2^31 the quotient is ((x * multiplier >> 32) + x) >> shift. */
 typedef struct stki_divisor {
     uint32_t multiplier, shift;
 } stki_divisor;
@@ -143,7 +142,8 @@ STKI_KERNEL_FN uint32_t stki_quotient(stki_divisor by, uint32_t x)
 
 enum { STKI_KERNEL_AXES = 33, STKI_KERNEL_SIDES = 3 };
 
-/* Axes with the strides of up to three operands, innermost first; the last takes what the others leave. */
+/* Axes with the strides of up to three operands, innermost first. The last one's length is not used: its index is the
+ * remaining quotient. */
 typedef struct stki_axis_of {
     int64_t n;
     stki_divisor by;
@@ -160,7 +160,7 @@ typedef struct stki_offsets {
     int64_t side[STKI_KERNEL_SIDES];
 } stki_offsets;
 
-/* Where element `index` of the nest lies, seen from its first. `first` axes are left out. */
+/* The offsets of element `index` of the nest, without its `first` innermost axes. */
 STKI_KERNEL_FN stki_offsets stki_nest_at(const stki_nest *nest, int first, uint64_t index, int sides)
 {
     stki_offsets at;

@@ -1,11 +1,11 @@
-/* kernel_sum.h: sums and means over any axes. Reals are added in f64, each thread's by additions that keep what they
- * round off, and so are the threads' sums; whole numbers wrap as u64. Every order is fixed by the shapes alone, so the
- * result is the same every time.
- *   rows   the elements of one result lie together: a block for each result (or for a part of it), its threads' sums
- *          are halved in shared memory
- *   cells  neighbours belong to different results: a thread for each result (or for a part of it)
- * Parts of a result are left in scratch memory and brought together by `finish`.
- */
+/* kernel_sum.h: sums and means over any axes. Floats are added in f64 with compensation (two-sum), within threads and
+ * between them; integers wrap as u64. The order of additions depends only on the shapes, so the result is reproducible.
+ *
+ *     rows   the elements of a result are contiguous: one block per result (or part of it), with a tree reduction of
+ * the threads' sums in shared memory cells  adjacent elements belong to different results: one thread per result (or
+ * part of it)
+ *
+ * Parts of a result are stored in scratch memory and combined by `finish`. */
 #ifndef STKI_KERNEL_SUM_H
 #define STKI_KERNEL_SUM_H
 
@@ -26,7 +26,7 @@ typedef struct stki_sum_args {
     stki_nest kept, reduced; /* sides: out, in */
 } stki_sum_args;
 
-/* A sum and what was rounded off of it; of whole numbers the sum's bits are those of a u64. */
+/* A sum and its accumulated rounding error; for integers, the bits of `sum` are those of a u64. */
 typedef struct stki_partial {
     double sum, rest;
 } stki_partial;
@@ -36,7 +36,7 @@ STKI_KERNEL_FN int stki_sum_is_whole(const stki_sum_args *args)
     return !stki_kernel_is_real(args->via);
 }
 
-/* Knuth's two-sum: sum + x is exactly the new sum plus what goes to rest. */
+/* Knuth's two-sum: the old sum plus x is exactly the new sum plus the amount added to `rest`. */
 STKI_KERNEL_FN stki_partial stki_partial_add(stki_partial to, double x)
 {
     const double sum = to.sum + x, part = sum - to.sum;
@@ -79,7 +79,8 @@ STKI_KERNEL_FN stki_partial stki_sum_element(const stki_sum_args *args, int whol
     return stki_partial_join(1, to, one);
 }
 
-/* Into scratch, or (one part) as the result: what was rounded off says nothing once the sum is infinite or NaN. */
+/* Stores the sum in scratch memory, or as the result if there is one part. The rounding error is not meaningful if the
+ * sum is infinite or NaN. */
 STKI_KERNEL_FN void stki_sum_put(const stki_sum_args *args, int whole, uint64_t cell, uint32_t part, int last,
                                  stki_partial sum)
 {
@@ -153,7 +154,7 @@ STKI_KERNEL_FN void stki_sum_cells(const stki_sum_args *args, stki_spot spot)
     stki_sum_put(args, whole, cell, part, args->parts == 1, sum);
 }
 
-/* The parts of every result, in their order. */
+/* Adds the parts of each result in order. */
 STKI_KERNEL_FN void stki_sum_finish(const stki_sum_args *args, stki_spot spot)
 {
     const uint64_t cell = (uint64_t)spot.block * STKI_BLOCK_THREADS + spot.thread;

@@ -1,11 +1,11 @@
-/* kernel_twin.c: see kernel_twin.h. A barrier of a kernel is the end of a phase here: all threads of a block do one
- * phase before the first does the next. */
+/* kernel_twin.c: see kernel_twin.h. A barrier of a kernel is the end of a phase: all threads of a block run one phase
+ * before the next one starts. */
 #include "kernel_twin.h"
 #include "float_control.h"
 
 typedef void (*phase_fn)(const stki_launch *launch, stki_spot spot, void *shared, int phase);
 
-/* Shared memory of a block, the largest there is. */
+/* The shared memory of a block, with the size of the largest kernel's. */
 typedef union twin_memory {
     stki_words words; /* for the alignment */
     uint8_t tile[STKI_MAP_TILE_BYTES];

@@ -1,5 +1,5 @@
-/* kernels_convert.cu: the fast forms of conversions, for each pair of dtypes: runs and pixels (kernel_runs.h,
- * kernel_pixels.h). */
+/* kernels_convert.cu: the kernels for common conversions, one instance per pair of dtypes: runs and pixels
+ * (kernel_runs.h, kernel_pixels.h). */
 #include "kernel_cuda.cuh"
 
 template <int DST, int SRC, int PATTERN> KERNEL runs(ARGS(stki_runs_args))

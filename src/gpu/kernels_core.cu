@@ -1,5 +1,5 @@
-/* kernels_core.cu: the kernels for any dtype and strides, and the core's operations (kernel_map.h, kernel_binary.h,
- * kernel_sum.h); and the one function that launches. */
+/* kernels_core.cu: the kernels for any dtypes and strides, and tensor operations (kernel_map.h, kernel_binary.h,
+ * kernel_sum.h); and the function that launches all kernels. */
 #include "kernel_cuda.cuh"
 
 /* ---- maps ---- */
@@ -18,7 +18,7 @@ template <int KIND> KERNEL map_tiled(ARGS(stki_map_args))
     stki_map_tile_write(&args, KIND, here(), tile);
 }
 
-/* ---- the core's operations ---- */
+/* ---- tensor operations ---- */
 
 KERNEL binary_linear(ARGS(stki_binary_args))
 {
@@ -57,11 +57,11 @@ static cudaError_t launch_map(const stki_launch *launch, cudaStream_t stream)
 {
     const bool tiled = launch->kernel == STKI_KERNEL_MAP_TILED;
 
-#define CASE(kind)                         \
-    case kind:                             \
-        if (tiled)                         \
-            LAUNCH(map_tiled<kind>, map);  \
-        else                               \
+#define CASE(kind)                        \
+    case kind:                            \
+        if (tiled)                        \
+            LAUNCH(map_tiled<kind>, map); \
+        else                              \
             LAUNCH(map_linear<kind>, map);
     switch (launch->map_kind) {
         CASE(STKI_MAP_RAW)
@@ -112,7 +112,8 @@ static cudaError_t launch_kernel(const stki_launch *launch, cudaStream_t stream)
     return no_kernel;
 }
 
-/* Every combination that the functions above know; they refuse the others, which have no kernel. */
+/* Loads all instances by trying every combination of parameters; launch_kernel returns no_kernel for those without one.
+ */
 static cudaError_t load_launches(void)
 {
     static const int dtypes[] = {STK_U8, STK_I8, STK_I32, STK_F16, STK_BF16, STK_F32};

@@ -1,5 +1,5 @@
-/* kernels_fill.cu: a pattern of up to 16 bytes over and over. Lengths that divide 16 go 16 bytes at a time between a
- * ragged head and tail; others byte by byte (a pattern of 3 bytes is rare). */
+/* kernels_fill.cu: repeats a pattern of up to 16 bytes. If its length divides 16, the aligned part is written 16 bytes
+ * at a time, head and tail byte by byte; other lengths, which are rare, entirely byte by byte. */
 #include "cuda_launches.h"
 #include <cuda_runtime.h>
 #include <string.h>
@@ -10,7 +10,7 @@ struct pattern16 {
     unsigned char byte[16];
 };
 
-/* dst is on a 16-byte boundary, and so is the pattern: byte 0 belongs to dst[0]. */
+/* dst is aligned to 16 bytes; byte 0 of the word is stored at dst. */
 static __global__ void fill_wide(uint4 *dst, uint4 word, int64_t words)
 {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
@@ -19,7 +19,8 @@ static __global__ void fill_wide(uint4 *dst, uint4 word, int64_t words)
         dst[i] = word;
 }
 
-static __global__ void fill_bytes(unsigned char *dst, const __grid_constant__ pattern16 pattern, int period, int64_t bytes)
+static __global__ void fill_bytes(unsigned char *dst, const __grid_constant__ pattern16 pattern, int period,
+                                  int64_t bytes)
 {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
 
@@ -34,8 +35,8 @@ static unsigned blocks_for(int64_t work)
     return (unsigned)(blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS);
 }
 
-/* The pattern as it stands `shift` bytes further on, repeated to 16 bytes. */
-static pattern16 turned(const unsigned char *pattern, int64_t period, int64_t shift)
+/* The pattern rotated by `shift` bytes and repeated to 16 bytes. */
+static pattern16 rotated(const unsigned char *pattern, int64_t period, int64_t shift)
 {
     pattern16 out;
 
@@ -49,7 +50,7 @@ static cudaError_t queue_bytes(cudaStream_t stream, unsigned char *dst, const un
 {
     if (bytes <= 0)
         return cudaSuccess;
-    fill_bytes<<<blocks_for(bytes), THREADS, 0, stream>>>(dst, turned(pattern, period, shift), (int)period, bytes);
+    fill_bytes<<<blocks_for(bytes), THREADS, 0, stream>>>(dst, rotated(pattern, period, shift), (int)period, bytes);
     return cudaGetLastError();
 }
 
@@ -66,7 +67,7 @@ int stki_cuda_fill(int ordinal, void *stream, void *dst, const void *pattern, in
     if (16 % pattern_bytes || bytes < head + 16)
         return (int)queue_bytes((cudaStream_t)stream, to, from, pattern_bytes, 0, bytes);
     words = (bytes - head) / 16;
-    wide = turned(from, pattern_bytes, head);
+    wide = rotated(from, pattern_bytes, head);
     memcpy(&word, &wide, sizeof word);
     error = queue_bytes((cudaStream_t)stream, to, from, pattern_bytes, 0, head);
     if (error)

@@ -1,5 +1,5 @@
-/* kernels_time.cu: a kernel that does nothing for a while: a training step without a model. It has one thread, so that it
- * keeps a stream busy and hardly anything else. */
+/* kernels_time.cu: a kernel that takes a given time, to simulate a training step. It has one thread, so that it
+ * occupies a stream but hardly any other resources. */
 #include "cuda_launches.h"
 #include <cuda_runtime.h>
 

@@ -1,8 +1,8 @@
-/* prefetch.c: the prefetcher, see prefetch.h: its thread, its life, and the consumer's side of it.
+/* prefetch.c: see prefetch.h.
  *
  * Two threads. The copying thread takes a free slot and the upstream's next batch and queues its copies. It never waits
- * for a copy, so that the next one is queued before the previous one ends. The watching thread waits for the copies,
- * the oldest first, in the driver: it returns host memory as soon as its copy is done, and reports errors. */
+ * for a copy, so that the next one is queued before the previous one ends. The watching thread waits in the driver for
+ * the copies, oldest first: it releases host memory as soon as its copy is complete, and reports errors. */
 #include "allocate.h"
 #include "checked.h"
 #include "clock.h"
@@ -14,11 +14,11 @@
 #include "trace.h"
 #include <string.h>
 
-#define CLOSE_NS STKI_SECOND            /* what destroy allows for closing */
-#define LAST_WAIT_NS (10 * STKI_SECOND) /* for all streams, before memory that they may be using is freed */
+#define CLOSE_NS STKI_SECOND            /* timeout of destroy for closing */
+#define LAST_WAIT_NS (10 * STKI_SECOND) /* timeout for all streams before memory that they may use is freed */
 enum {
-    IDLE_LOOK_NS = 20000000, /* how late an error may be noticed in the upstream's wait */
-    GAP_BYTES = 512          /* between two parts that are copied together */
+    IDLE_POLL_NS = 20000000, /* the longest wait for the upstream before `stopping` and errors are checked */
+    GAP_BYTES = 512          /* maximum gap between two parts that are copied together */
 };
 
 static void push(stki_prefetch_queue *queue, int slot)
@@ -35,13 +35,13 @@ static int pop(stki_prefetch_queue *queue)
     return slot;
 }
 
-/* Nothing comes behind what is queued, and of that nothing from this filling on (NULL: all of it stays). The first
- * outcome counts. Any thread, without the lock. */
+/* Sets the outcome: no more batches follow, and queued batches from `flight` on are dropped (NULL: none). The first
+ * outcome is kept. Any thread, lock not held. */
 static void finish(stki_prefetch *prefetch, stk_status status, const stk_error *error,
                    const stki_prefetch_flight *flight);
 static void unref(stki_prefetch *prefetch);
 
-/* ---- copies on their way ---- */
+/* ---- copies in flight ---- */
 
 static int64_t elapsed(const stk_event *from, const stk_event *to)
 {
@@ -50,7 +50,7 @@ static int64_t elapsed(const stk_event *from, const stk_event *to)
     return stk_event_elapsed(from, to, &ns, NULL) == STK_OK && ns > 0 ? ns : 0;
 }
 
-/* The batch is on the device: how long that took, and how much of it the consumer's stream had to wait for. */
+/* Counts the time that a batch took to copy and convert, and the part of it for which the consumer's stream waited. */
 static void account(stki_prefetch *prefetch, stki_prefetch_flight *flight)
 {
     int64_t copy_ns = elapsed(flight->begin, flight->copied), convert_ns = 0, exposed;
@@ -65,22 +65,22 @@ static void account(stki_prefetch *prefetch, stki_prefetch_flight *flight)
     stki_lock(&prefetch->lock);
     reached = flight->was_reached ? flight->reached : NULL;
     stki_unlock(&prefetch->lock);
-    /* A stream that has not come so far yet did not wait. */
+    /* If the stream has not reached the event, it has not waited. */
     if (!reached || stk_event_query(reached, NULL) != STK_OK)
         return;
     exposed = elapsed(reached, flight->ready);
     stki_count(&prefetch->exposed_ns, exposed < copy_ns + convert_ns ? exposed : copy_ns + convert_ns);
 }
 
-static void give_back(stki_prefetch *prefetch, stki_prefetch_flight *flight)
+static void release_host(stki_prefetch *prefetch, stki_prefetch_flight *flight)
 {
     prefetch->upstream.release(prefetch->upstream.context, flight->held);
     flight->held = NULL;
 }
 
-/* Nothing reads the host's memory or writes to a slot any more when this returns: the device says so, or that it has
- * failed. Conversions of a batch that were queued before one failed have no event that stands for them. */
-static void settle(stki_prefetch *prefetch)
+/* Waits until nothing reads host memory or writes to a slot any more, or the device has failed. Synchronizes streams
+ * instead of events, because conversions that were queued before one failed have no event. */
+static void wait_for_streams(stki_prefetch *prefetch)
 {
     while (stk_stream_synchronize(prefetch->copy_stream, STKI_SECOND, NULL) == STK_E_TIMEOUT)
         ;
@@ -89,7 +89,7 @@ static void settle(stki_prefetch *prefetch)
         ;
 }
 
-/* The oldest flight; waits for one. NULL: there will be no more. */
+/* Waits for the oldest flight. NULL: all flights have been processed, and no more will be queued. */
 static stki_prefetch_flight *oldest_flight(stki_prefetch *prefetch)
 {
     stki_prefetch_flight *flight = NULL;
@@ -103,7 +103,7 @@ static stki_prefetch_flight *oldest_flight(stki_prefetch *prefetch)
     return flight;
 }
 
-static void seen_done(stki_prefetch *prefetch, stki_prefetch_flight *flight)
+static void remove_flight(stki_prefetch *prefetch, stki_prefetch_flight *flight)
 {
     stki_lock(&prefetch->lock);
     flight->in_flight = false;
@@ -124,19 +124,19 @@ static void run_watcher(void *context)
         stk_status status = stk_event_synchronize(flight->copied, STK_WAIT_FOREVER, &error);
 
         if (status != STK_OK)
-            settle(prefetch);
-        give_back(prefetch, flight);
+            wait_for_streams(prefetch);
+        release_host(prefetch, flight);
         if (status == STK_OK && flight->ready != flight->copied)
             status = stk_event_synchronize(flight->ready, STK_WAIT_FOREVER, &error);
         if (status == STK_OK)
             account(prefetch, flight);
         else
             finish(prefetch, status, &error, flight);
-        seen_done(prefetch, flight);
+        remove_flight(prefetch, flight);
     }
 }
 
-/* Until the watcher has seen everything that is queued. */
+/* Waits until the watching thread has processed all flights. */
 static void drain(stki_prefetch *prefetch)
 {
     stki_lock(&prefetch->lock);
@@ -153,7 +153,8 @@ static bool are_both_in_flight(const stki_prefetch_slot *slot)
     return slot->flights[0].in_flight && slot->flights[1].in_flight;
 }
 
-/* The slot given back first, once the filling before its last one has been seen done. -1: it is over. */
+/* Takes the slot that was released first, after the flight before its last one has been processed. -1: stopping, or an
+ * error. */
 static int wait_for_slot(stki_prefetch *prefetch)
 {
     int64_t before = 0;
@@ -186,7 +187,8 @@ static bool is_over(stki_prefetch *prefetch)
     return over;
 }
 
-/* Asks the upstream, in pieces. STK_E_CLOSED: it is over. */
+/* Gets the next batch from the upstream, with timeouts after which `stopping` is checked. STK_E_CLOSED: stopping, or an
+ * error. */
 static stk_status fetch(stki_prefetch *prefetch, int slot, void **held, stk_error *err)
 {
     int64_t before = stki_now_ns();
@@ -194,7 +196,7 @@ static stk_status fetch(stki_prefetch *prefetch, int slot, void **held, stk_erro
 
     do {
         memset(prefetch->loads, 0, (size_t)prefetch->part_count * sizeof *prefetch->loads);
-        status = prefetch->upstream.next(prefetch->upstream.context, slot, stki_now_ns() + IDLE_LOOK_NS,
+        status = prefetch->upstream.next(prefetch->upstream.context, slot, stki_now_ns() + IDLE_POLL_NS,
                                          prefetch->loads, held, err);
         if (status == STK_E_TIMEOUT && is_over(prefetch))
             status = STK_E_CLOSED;
@@ -210,7 +212,8 @@ static char *target(const stki_prefetch *prefetch, int slot, int part)
     return p->buffers && !p->convert ? p->buffers[slot] : prefetch->slots[slot].block + p->copy_offset;
 }
 
-/* Does part `next` lie behind the bytes from `from` to `end`, here as there, so that one copy takes both? */
+/* Whether part `next` follows the parts from `first` up to `end` at the same distance in host memory and in the slot,
+ * so that one copy can include it. */
 static bool joins(const stki_prefetch *prefetch, int slot, int first, const char *end, int next)
 {
     const char *from = prefetch->loads[first].host, *host = prefetch->loads[next].host;
@@ -259,8 +262,8 @@ static stk_status queue_converts(stki_prefetch *prefetch, int slot, stk_error *e
     return status == STK_OK ? stk_event_record(flight->ready, prefetch->convert_stream, err) : status;
 }
 
-/* Everything of one batch, behind whatever still uses the slot: those that had it, and the conversion of its last
- * filling, which nobody may have waited for. */
+/* Queues the copies and conversions of a batch, after all work that still uses the slot: its previous consumers, and
+ * the conversion of its previous batch, for which no stream may have waited. */
 static stk_status queue_batch(stki_prefetch *prefetch, int number, const stki_prefetch_flight *last, stk_error *err)
 {
     stki_prefetch_slot *slot = &prefetch->slots[number];
@@ -276,7 +279,7 @@ static stk_status queue_batch(stki_prefetch *prefetch, int number, const stki_pr
     return status == STK_OK && prefetch->convert_stream ? queue_converts(prefetch, number, err) : status;
 }
 
-static stk_status hand_on(stki_prefetch *prefetch, int number, stk_error *err)
+static stk_status prefetch_batch(stki_prefetch *prefetch, int number, stk_error *err)
 {
     stki_prefetch_slot *slot = &prefetch->slots[number];
     const stki_prefetch_flight *last = stki_prefetch_newest(slot);
@@ -299,8 +302,8 @@ static stk_status hand_on(stki_prefetch *prefetch, int number, stk_error *err)
     status = queue_batch(prefetch, number, last, err);
     stki_trace_end();
     if (status != STK_OK) {
-        settle(prefetch);
-        give_back(prefetch, flight);
+        wait_for_streams(prefetch);
+        release_host(prefetch, flight);
         return status;
     }
     stki_guards_clear(&slot->guards);
@@ -325,8 +328,8 @@ static void run_thread(void *context)
     int slot;
 
     while (status == STK_OK && (slot = wait_for_slot(prefetch)) >= 0)
-        status = hand_on(prefetch, slot, &error);
-    drain(prefetch); /* before the end is told: a copy that failed is no end */
+        status = prefetch_batch(prefetch, slot, &error);
+    drain(prefetch); /* before the outcome is set: a failed copy has precedence over STK_END */
     if (status != STK_OK)
         finish(prefetch, status, &error, NULL);
     if (prefetch->upstream.ended)
@@ -334,7 +337,7 @@ static void run_thread(void *context)
     unref(prefetch);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 static stk_status make_flight(stki_prefetch *prefetch, stki_prefetch_flight *flight, stk_error *err)
 {
@@ -465,7 +468,7 @@ static int64_t left_until(int64_t deadline)
     return left > 0 ? left : 0;
 }
 
-/* Memory that a stream may still use is not freed: what does not pass in time is left to the process. */
+/* Whether all streams have finished with the slot before the deadline. If not, its memory must be leaked. */
 static bool has_passed(stki_prefetch *prefetch, stki_prefetch_slot *slot, int64_t deadline)
 {
     bool passed = stki_guards_wait(&slot->guards, left_until(deadline), NULL) != STK_E_TIMEOUT;
@@ -475,7 +478,7 @@ static bool has_passed(stki_prefetch *prefetch, stki_prefetch_slot *slot, int64_
                  stk_event_synchronize(slot->flights[k].ready, left_until(deadline), NULL) != STK_E_TIMEOUT;
     if (passed)
         return true;
-    stki_log(STKI_LOG_memory, "%s: %lld bytes are in use by a stream that does not come to its end",
+    stki_log(STKI_LOG_memory, "%s: %lld bytes are leaked: a stream that uses them has not finished",
              prefetch->device->name, (long long)prefetch->slot_bytes);
     return false;
 }
@@ -581,7 +584,7 @@ static void finish(stki_prefetch *prefetch, stk_status status, const stk_error *
         prefetch->error = *error;
         prefetch->error.status = status;
     }
-    /* One that is not in the queue any more was handed out: then nothing behind it is good either. */
+    /* If the flight is not queued any more, its batch was delivered, and all queued ones are dropped. */
     while (flight && kept < prefetch->queued.count && slot->state == STKI_PREFETCH_QUEUED &&
            flight == &slot->flights[slot->turn] &&
            prefetch->queued.slot[(prefetch->queued.first + kept) % STKI_PREFETCH_MAX_DEPTH] != flight->slot)
@@ -593,7 +596,7 @@ static void finish(stki_prefetch *prefetch, stk_status status, const stk_error *
     stki_wake_all(&prefetch->slot_cond);
 }
 
-/* Why there is no batch: what the caller says behind how long it has waited. */
+/* The error of a timeout: why there is no batch. The caller adds the time. */
 static stk_status timed_out(stki_prefetch *prefetch, stk_error *err)
 {
     stki_prefetch_stats now;
@@ -615,7 +618,7 @@ static stk_status timed_out(stki_prefetch *prefetch, stk_error *err)
                      (long long)now.held);
 }
 
-/* The slot whose turn it is, still in the queue; one thread at a time takes from it. */
+/* Waits for the first slot in the queue, without removing it. One thread at a time. */
 static stk_status wait_for_head(stki_prefetch *prefetch, int64_t deadline, int *slot, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -651,7 +654,7 @@ static stk_status wait_for_head(stki_prefetch *prefetch, int64_t deadline, int *
     return status;
 }
 
-/* The head is the consumer's from here on. False: an error took it away meanwhile. */
+/* Removes the first slot from the queue for the consumer. False: an error has dropped it. */
 static bool take_head(stki_prefetch *prefetch, int slot, bool marked)
 {
     stki_prefetch_slot *taken = &prefetch->slots[slot];
@@ -677,8 +680,8 @@ static bool take_head(stki_prefetch *prefetch, int slot, bool marked)
     return there;
 }
 
-/* The host stands in for a stream: it has nothing else to do while it waits. An error of the copy takes the head away
- * (take_head). */
+/* Without a stream, the calling thread waits for the batch, and the whole wait counts as exposed. After an error of the
+ * copy, take_head no longer returns the batch. */
 static stk_status wait_on_host(stki_prefetch *prefetch, int slot, int64_t deadline, stk_error *err)
 {
     const stki_prefetch_flight *flight = stki_prefetch_newest(&prefetch->slots[slot]);
@@ -712,7 +715,7 @@ stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64
     if (stream && stk_stream_device(stream) != prefetch->device)
         return stki_fail(err, STK_E_BAD_DEVICE, "a batch on %s for a stream of %s", prefetch->device->name,
                          stk_device_name(stk_stream_device(stream)));
-    if (stream && !prefetch->spare_marked) /* for the statistics alone */
+    if (stream && !prefetch->spare_marked) /* only for the statistics */
         prefetch->spare_marked = stk_event_record(prefetch->spare, stream, NULL) == STK_OK;
     stki_trace_begin("stoker: next");
     status = wait_for_head(prefetch, deadline, slot, err);
@@ -722,7 +725,7 @@ stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64
     status =
         stream ? stki_prefetch_await(prefetch, *slot, stream, &error) : wait_on_host(prefetch, *slot, deadline, &error);
     if (status == STK_OK && !take_head(prefetch, *slot, stream && prefetch->spare_marked))
-        return stki_prefetch_next(prefetch, stream, 0, slot, err); /* the error that took it */
+        return stki_prefetch_next(prefetch, stream, 0, slot, err); /* returns the error that dropped it */
     if (stream)
         prefetch->spare_marked = false;
     if (status != STK_OK && status != STK_E_TIMEOUT)
@@ -785,7 +788,7 @@ void stki_prefetch_release(stki_prefetch *prefetch, int slot)
     unref(prefetch);
 }
 
-/* ---- asking ---- */
+/* ---- statistics ---- */
 
 void stki_prefetch_read_stats(stki_prefetch *prefetch, stki_prefetch_stats *out)
 {

@@ -1,21 +1,21 @@
-/* prefetch.h: keeps the next batches on a device. A thread of its own takes batches from an upstream, queues their
- * copies into one of `depth` device slots, and hands the slots on in the same order; another one waits for the copies.
- * It knows devices, streams and bytes; what a batch is, and where it comes from, only the two functions of the upstream
- * know.
+/* prefetch.h: keeps the next batches on a device. A dedicated thread takes batches from an upstream, queues their
+ * copies into one of `depth` device slots, and delivers the slots in the same order; a second thread waits for the
+ * copies. It handles devices, streams and bytes only; the upstream's functions define what a batch is and where it
+ * comes from.
  *
  *     upstream.next ── copy stream ──→ slot ── (convert stream) ──→ next(stream) … consumer … release(stream)
  *          ↑ release, when the copy is done                              │
  *          └─────────────── free slots, when the consumer's stream has passed release ──┘
  *
- * Nothing waits on the host that a stream can wait for: `next` makes the consumer's stream wait for the copy, `release`
- * marks the place in the consumer's stream behind which the slot may be written again. The host memory of a batch goes
- * back upstream when the event behind its copy is done and not before. Without a stream (NULL) the host waits instead.
+ * Streams wait, not the host: `next` makes the consumer's stream wait for the copy, and `release` records an event in
+ * the consumer's stream, after which the slot is overwritten. The host memory of a batch is returned upstream when the
+ * event recorded after its copy has completed. Without a stream (NULL) the host waits instead.
  *
- * Slots are made once, of exactly the bytes asked for, and keep their addresses until the end: a CUDA graph captured on
- * the address of a slot can be replayed whenever that slot comes round.
+ * Slots are allocated once, with exactly the given size, and keep their addresses until the end: a CUDA graph captured
+ * on the address of a slot can be replayed whenever that slot is delivered again.
  *
- * Threads: next is for one thread at a time, release for any, close and destroy while no other call but release runs.
- * Whatever is held when it is closed stays valid until it is released.
+ * Threads: next is for one thread at a time, release for any; during close and destroy only release may be called.
+ * Slots held at close stay valid until they are released.
  */
 #ifndef STKI_PREFETCH_H
 #define STKI_PREFETCH_H
@@ -34,8 +34,8 @@ typedef struct stki_prefetch_part {
     const stki_convert *convert; /* NULL: delivered as copied, the rest is ignored. Outlives the prefetcher. */
     int64_t src_stride, dst_stride;
     int64_t offset, bytes;
-    /* Addresses, one per slot, where the consumer wants the part instead of in the slot's block: the caller's memory,
-     * which must outlive the prefetcher. NULL: in the block. */
+    /* One address per slot, in the caller's memory, to write the part to instead of the slot's block. The memory must
+     * outlive the prefetcher. NULL: in the block. */
     void *const *buffers;
 } stki_prefetch_part;
 
@@ -48,14 +48,14 @@ typedef struct stki_prefetch_load {
 
 typedef struct stki_prefetch_upstream {
     void *context;
-    /* Called by the copying thread alone. The next batch, bound for device slot `slot`: fills one load a part, all
-     * zero before, and *held, which stands for the host memory until it is released. STK_E_TIMEOUT: not by the
-     * deadline, it will be asked again. STK_END and every other error: the last call of next; it reaches the consumer
-     * behind the batches before it. */
+    /* Called by the copying thread only. The next batch, for device slot `slot`: fills one load per part (zeroed before
+     * the call) and *held, the handle of the host memory for `release`. STK_E_TIMEOUT: no batch by the deadline; next
+     * is called again. STK_END and other errors end the calls of next, and reach the consumer after the batches before
+     * them. */
     stk_status (*next)(void *context, int slot, int64_t deadline_ns, stki_prefetch_load *loads, void **held,
                        stk_error *err);
     void (*release)(void *context, void *held);
-    void (*ended)(void *context); /* the thread is done with the upstream. NULL: nobody wants to know */
+    void (*ended)(void *context); /* called after the thread's last use of the upstream; may be NULL */
 } stki_prefetch_upstream;
 
 typedef struct stki_prefetch_opts {
@@ -73,19 +73,20 @@ stk_status stki_prefetch_create(const stki_prefetch_opts *opts, stki_prefetch **
  * in the upstream or in a copy and was abandoned with the resources it uses. May be called again. */
 stk_status stki_prefetch_close(stki_prefetch *prefetch, int64_t timeout_ns, stk_error *err);
 /* Closes it (within a second) if necessary and releases the handle. NULL is allowed. The memory is freed when the last
- * slot has been released and the streams that used it have passed. */
+ * slot has been released and the work of the streams that used it is complete. */
 void stki_prefetch_destroy(stki_prefetch *prefetch);
 
-/* Of a closed prefetcher: whether the streams that use its slots have passed by the deadline. */
+/* For a closed prefetcher: waits until the work of the streams that use its slots is complete. False: not by the
+ * deadline. */
 bool stki_prefetch_has_passed(stki_prefetch *prefetch, int64_t deadline_ns);
 
-/* The next batch: what is queued in `stream` from now on comes after its copy. STK_E_TIMEOUT is not sticky, and says
- * what is waited for; STK_END and other errors are. An error of a copy that comes to light after its batch was handed
- * out is reported by the next call. */
+/* The next batch: work queued in `stream` after this call runs after its copy. STK_E_TIMEOUT is not sticky, and its
+ * message names what was missing; STK_END and other errors are sticky. A copy that fails after its batch was delivered
+ * is reported by the next call. */
 stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64_t timeout_ns, int *slot,
                               stk_error *err);
-/* Waits until all delivered batches are on the device and returns an error of their copies. For callers that know that
- * no more batches will come: a failed copy does not end the run. */
+/* Waits until all delivered batches are on the device and returns an error of their copies. For use after the last
+ * batch, when no further call of next would report a failed copy. */
 stk_status stki_prefetch_settle(stki_prefetch *prefetch, int64_t timeout_ns, stk_error *err);
 /* The device address of a part of a slot; constant for the life of the prefetcher. */
 void *stki_prefetch_place(const stki_prefetch *prefetch, int slot, int part);
@@ -93,15 +94,14 @@ void *stki_prefetch_place(const stki_prefetch *prefetch, int slot, int part);
 /* Makes work queued in `stream` from now on wait for the slot's bytes, as next does for its stream: for additional
  * streams that use a held slot. */
 stk_status stki_prefetch_await(stki_prefetch *prefetch, int slot, stk_stream *stream, stk_error *err);
-/* The held slot is not reused before everything queued so far in `stream` has passed. Any number of streams, any
+/* The held slot is not reused before everything queued so far in `stream` is complete. Any number of streams, any
  * thread. NULL: no queued work. */
 void stki_prefetch_guard(stki_prefetch *prefetch, int slot, stk_stream *stream);
-/* Gives the held slot back. It is filled again when the streams that guard it have passed. */
+/* Releases the held slot. It is filled again when the guarded work is complete. */
 void stki_prefetch_release(stki_prefetch *prefetch, int slot);
 
 /* Totals since create. `exposed` is the part of the copy and convert time during which the consumer's stream (or the
- * host, without a stream) had nothing else to do: it had reached the batch and had to wait. The rest overlapped its
- * work. */
+ * host, without a stream) waited for the batch. The rest overlapped its work. */
 typedef struct stki_prefetch_stats {
     int64_t batches, bytes; /* copied; batches in flight are not counted */
     int64_t copy_ns, convert_ns, exposed_ns;

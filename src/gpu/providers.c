@@ -1,5 +1,4 @@
-/* providers.c: the kinds of devices beside the processor, and finding a device by its name. A program that asks for one
- * is linked with all of them. */
+/* providers.c: the list of device providers, and the lookup of devices by name. */
 #include "cuda_provider.h"
 #include "device_table.h"
 #include "error.h"
@@ -21,7 +20,7 @@ static const stki_device_provider *provider_of(const char *name)
     return NULL;
 }
 
-/* Appends the name of a device that no provider made. */
+/* Appends the name of a registered device that is from no provider. */
 static void add_known(void *context, stk_device *device)
 {
     char *known = context;

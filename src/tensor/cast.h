@@ -1,9 +1,9 @@
-/* cast.h: rows of elements from one dtype to another, every pair of dtypes, any byte steps, no alignment assumed. A
- * cast is picked once and then run over any number of rows.
+/* cast.h: converts rows of elements between any two dtypes, with any byte steps and no alignment assumed. A cast is
+ * chosen once and then applied to any number of rows.
  *
- * Between different dtypes a row goes in blocks through one of four wide forms that hold every source value exactly
- * (int64, uint64, float, double): one function per dtype loads, one per dtype and form stores, and those few functions
- * are the definition of all pairs. docs/reference/tensor.md has the rules.
+ * Between different dtypes a row is converted in blocks, by way of one of four wide types that hold every source value
+ * exactly (int64, uint64, float, double): one function per dtype loads, one per dtype and wide type stores. The number
+ * of functions is therefore linear in the number of dtypes. docs/reference/tensor.md has the rules.
  */
 #ifndef STKI_CAST_H
 #define STKI_CAST_H

@@ -1,5 +1,5 @@
 /* color.h: the color steps applied to an image between its bytes and the multiply-add of a conversion, in f32 and in
- * the units of the bytes, 0 to 255 (docs/internals/convert.md, "Colours", has the definition). The loops are plain C
+ * the units of the bytes, 0 to 255 (docs/internals/convert.md, "Colors", has the definition). The loops are plain C
  * over planes, compiled for each instruction set. Each line is one IEEE operation, so that all variants give the same
  * bits. */
 #ifndef STKI_COLOR_H

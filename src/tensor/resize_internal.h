@@ -1,6 +1,6 @@
-/* resize_internal.h: the inside of a resizer, and the two inner loops that the variants (ref, AVX2, AVX-512 with VNNI,
- * NEON) offer to it. Bytes are multiplied with coefficients of 22 bits behind the point and summed in 32 bits; the sum
- * is rounded, shifted back and clamped to a byte. Sums are exact, so that the order of additions does not matter.
+/* resize_internal.h: the resizer's structs, and the two inner loops that each variant (ref, AVX2, AVX-512 with VNNI,
+ * NEON) implements. Bytes are multiplied with fixed-point coefficients (22 fraction bits) and summed in 32 bits; the
+ * sum is rounded, shifted back and clamped to a byte. Sums are exact, so the order of the additions does not matter.
  */
 #ifndef STKI_RESIZE_INTERNAL_H
 #define STKI_RESIZE_INTERNAL_H

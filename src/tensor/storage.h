@@ -1,4 +1,4 @@
-/* storage.h: the reference-counted memory block behind a tensor. */
+/* storage.h: the reference-counted memory block of tensors. */
 #ifndef STKI_STORAGE_H
 #define STKI_STORAGE_H
 
