@@ -75,7 +75,7 @@ static bool is_busy(stki_caching_pool *pool, const void *owner)
     stk_error err = {0};
     stk_status status;
 
-    if (!owner || owner == &stki_pool_nobody)
+    if (!owner || owner == &stki_pool_unowned)
         return false;
     for (const stki_pool_queue *queue = pool->queues; queue; queue = queue->next)
         if (owner == queue)

@@ -10,7 +10,7 @@
 
 #define MIB (INT64_C(1) << 20)
 
-const int64_t stki_pool_nobody = 0;
+const int64_t stki_pool_unowned = 0;
 
 /* ---- free blocks ---- */
 
@@ -222,8 +222,8 @@ stki_pool_block *stki_pool_take(stki_caching_pool *pool, const stki_pool_request
     stki_pool_block *block = best_of(pool, request->stream, request);
 
     if (!block) {
-        /* A whole segment of nobody becomes the stream's. Of a part, the stream is one more user. */
-        block = best_of(pool, &stki_pool_nobody, request);
+        /* A whole unowned segment becomes the stream's. Of a part, the stream becomes one more user. */
+        block = best_of(pool, &stki_pool_unowned, request);
         if (!block || (!stki_pool_whole(block->segment) && (!request->stream || !use(pool, block, request->stream))))
             return NULL;
     }

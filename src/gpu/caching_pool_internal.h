@@ -61,10 +61,10 @@ struct stki_pool_segment {
     char *address;
     int64_t bytes, number;
     stki_pool_class class;
-    const void *owner; /* a stream; NULL: the NULL stream; the queue of a destroyed stream; &stki_pool_nobody */
+    const void *owner; /* a stream; NULL: the NULL stream; the queue of a destroyed stream; &stki_pool_unowned */
 };
 
-extern const int64_t stki_pool_nobody;
+extern const int64_t stki_pool_unowned;
 
 /* One stream that uses one block. */
 struct stki_pool_use {

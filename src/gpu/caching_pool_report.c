@@ -114,7 +114,7 @@ static void put_segment_json(stki_text_build *text, const stki_caching_pool *poo
               segment->number, (void *)segment->address, segment->bytes, class_names[segment->class]);
     while (queue && queue != segment->owner)
         queue = queue->next;
-    if (queue || segment->owner == &stki_pool_nobody)
+    if (queue || segment->owner == &stki_pool_unowned)
         stki_put(text, "\"nobody\"");
     else if (segment->owner)
         stki_putf(text, "\"%p\"", segment->owner);

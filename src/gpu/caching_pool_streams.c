@@ -5,7 +5,8 @@
  * suffices to query the first one of each queue. Uses and their events remain with their queue and are reused.
  *
  * When a stream is destroyed, one event is recorded after its last work. Uses that have not been recorded refer to that
- * event from then on, and the stream's segments are owned by its queue until the event completes, then by nobody. */
+ * event from then on, and the stream's segments are owned by its queue until the event completes, and unowned after
+ * that. */
 #include "allocate.h"
 #include "caching_pool_internal.h"
 #include "error.h"
@@ -186,7 +187,7 @@ static bool advance(stki_caching_pool *pool, stki_pool_queue *queue)
         return false;
     if (!is_complete(pool, queue->end))
         return true;
-    stki_pool_reown(pool, queue, &stki_pool_nobody);
+    stki_pool_reown(pool, queue, &stki_pool_unowned);
     stk_event_destroy(queue->end);
     queue->end = NULL;
     return false;
@@ -238,7 +239,7 @@ bool stki_pool_forget(stki_caching_pool *pool, stk_stream *stream, bool done)
     }
     if (queue)
         queue->stream = NULL;
-    stki_pool_reown(pool, stream, queue && queue->end ? (const void *)queue : &stki_pool_nobody);
+    stki_pool_reown(pool, stream, queue && queue->end ? (const void *)queue : &stki_pool_unowned);
     (void)stki_pool_process(pool);
     return true;
 }

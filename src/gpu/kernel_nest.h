@@ -32,8 +32,6 @@ typedef struct stki_map_plan {
     const uint8_t *src;
 } stki_map_plan;
 
-/* Whether a copy preserves the bits: equal dtypes other than bool, or integers of the same size. */
-bool stki_same_bits(stk_dtype dst, stk_dtype src);
 /* Fills a launch whose table and levels are set already, if the kind needs them. */
 stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_launch *out, stk_error *err);
 

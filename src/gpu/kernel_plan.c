@@ -1,6 +1,7 @@
 /* kernel_plan.c: see kernel_plan.h; copies, element-wise operations and quantization. Conversions are in
  * kernel_plan_convert.c, sums in kernel_plan_sum.c. */
 #include "kernel_plan.h"
+#include "cast.h"
 #include "dtype.h"
 #include "error.h"
 #include "kernel_nest.h"
@@ -67,13 +68,6 @@ stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_laun
 }
 
 /* ---- copies ---- */
-
-bool stki_same_bits(stk_dtype dst, stk_dtype src)
-{
-    bool whole = stki_dtype_category(dst) == STKI_CATEGORY_WHOLE && stki_dtype_category(src) == STKI_CATEGORY_WHOLE;
-
-    return (dst == src && dst != STK_BOOL) || (whole && stk_dtype_size(dst) == stk_dtype_size(src));
-}
 
 /* A cast to float is x * 1 + -0.0 for all x. */
 static void no_change(stki_launch *out)
@@ -167,15 +161,6 @@ stk_status stki_kernel_plan_quantize(const stki_quantize_job *job, const void *f
 
 /* ---- element-wise ---- */
 
-/* Strides over the output's shape: none along axes that are not there or have length 1. */
-static void spread(const stk_tensor *out, const stk_tensor *in, int64_t *strides)
-{
-    const int lead = out->ndim - (in ? in->ndim : 0);
-
-    for (int i = 0; i < out->ndim; i++)
-        strides[i] = in && i >= lead && in->shape[i - lead] > 1 ? in->strides[i - lead] : 0;
-}
-
 static void binary_constants(const stki_elementwise_job *job, stki_binary_args *args)
 {
     const size_t size = (size_t)stk_dtype_size(job->compute);
@@ -194,7 +179,7 @@ stk_status stki_kernel_plan_elementwise(const stki_elementwise_job *job, stki_la
 
     memset(out, 0, sizeof *out);
     for (int k = 0; k < 2; k++)
-        spread(job->out, job->in[k], strides[k]);
+        stki_broadcast_strides(job->out, job->in[k], strides[k]);
     stki_strided_plan(&plan, 3, (const int64_t *const[]){job->out->strides, strides[0], strides[1]}, job->out->ndim,
                       job->out->shape, STKI_ANY_ORDER);
     if (plan.count == 0)

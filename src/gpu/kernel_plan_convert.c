@@ -6,6 +6,7 @@
  *     tiles   the source is contiguous along another axis than the destination
  *     map     everything else, any dtypes and strides
  */
+#include "cast.h"
 #include "convert_internal.h"
 #include "dtype.h"
 #include "error.h"

@@ -19,16 +19,7 @@ static bool choose_tiles(stki_strided *plan)
             near = i;
     if (near == last || plan->shape[near] < SHORTEST || plan->shape[last] < SHORTEST)
         return false;
-    for (; near < last - 1; near++) {
-        int64_t length = plan->shape[near];
-        plan->shape[near] = plan->shape[near + 1];
-        plan->shape[near + 1] = length;
-        for (int k = 0; k < 3; k++) {
-            int64_t stride = plan->strides[k][near];
-            plan->strides[k][near] = plan->strides[k][near + 1];
-            plan->strides[k][near + 1] = stride;
-        }
-    }
+    stki_strided_second_last(plan, near);
     return true;
 }
 
@@ -66,22 +57,6 @@ static bool runs_pair(stk_dtype dst, stk_dtype src, bool pattern)
     return from && to && (!pattern || src == STK_U8 || src == STK_F32);
 }
 
-/* Channels along the row, and rows that follow on from each other: one long row in which the pairs repeat. */
-static void join_rows(stki_strided *plan)
-{
-    const int last = plan->ndim - 1;
-
-    if (last == 0 || plan->strides[2][last - 1] != 0)
-        return;
-    for (int k = 0; k < 2; k++)
-        if (plan->strides[k][last - 1] != plan->strides[k][last] * plan->shape[last])
-            return;
-    plan->shape[last - 1] *= plan->shape[last];
-    for (int k = 0; k < 3; k++)
-        plan->strides[k][last - 1] = plan->strides[k][last];
-    plan->ndim--;
-}
-
 bool stki_plan_runs(const stki_map_plan *map, const stki_strided *given, int64_t channels, stki_launch *out)
 {
     stki_runs_args *args = &out->args.runs;
@@ -95,7 +70,7 @@ bool stki_plan_runs(const stki_map_plan *map, const stki_strided *given, int64_t
         (pattern && (plan.shape[last] != channels || plan.offsets[2] != 0)))
         return false;
     if (pattern)
-        join_rows(&plan);
+        stki_strided_join_rows(&plan);
     last = plan.ndim - 1;
     const int64_t row = plan.shape[last], row_strips = (row + strip - 1) / strip, rows = stki_nest_count(&plan, 1);
     if (plan.strides[0][last] != dst_size || plan.strides[1][last] != src_size || row < 2 * strip ||

@@ -12,15 +12,6 @@ enum {
     LEAST_CELL_PART = 64
 };
 
-/* The output's strides over the input's axes; 0 along those that go. */
-static void output_strides(const stki_sum_job *job, int64_t *strides)
-{
-    for (int i = 0, at = 0; i < job->in->ndim; i++) {
-        strides[i] = job->reduced[i] ? 0 : job->out->strides[at];
-        at += job->keep || !job->reduced[i];
-    }
-}
-
 /* The kept or the reduced axes as a plan. */
 static void part_axes(const stki_strided *plan, bool reduced, stki_strided *out)
 {
@@ -67,7 +58,7 @@ stk_status stki_kernel_plan_sum(const stki_sum_job *job, stki_launch out[2], int
     memset(out, 0, 2 * sizeof *out);
     *out_count = 1;
     *out_scratch = 0;
-    output_strides(job, strides);
+    stki_reduced_strides(job->out, job->in, job->reduced, job->keep, strides);
     stki_strided_plan(&plan, 2, (const int64_t *const[]){job->in->strides, strides}, job->in->ndim, job->in->shape,
                       STKI_ANY_ORDER);
     if (plan.count == 0)

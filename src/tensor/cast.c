@@ -307,8 +307,7 @@ static void init_copy(stki_cast *cast, int64_t size)
                             : copy_row_16;
 }
 
-/* Whether the cast copies bits: same dtype except bool, or integers of the same size. */
-static bool same_bits(stk_dtype dst, stk_dtype src)
+bool stki_same_bits(stk_dtype dst, stk_dtype src)
 {
     bool whole = stki_dtype_category(dst) == STKI_CATEGORY_WHOLE && stki_dtype_category(src) == STKI_CATEGORY_WHOLE;
 
@@ -327,10 +326,10 @@ void stki_cast_init(stki_cast *cast, stk_dtype dst, stk_dtype src, bool src_swap
         .src_imag = src == src_part ? 0 : stk_dtype_size(src_part),
     };
     cast->swapped = src_swapped && cast->src_unit > 1;
-    cast->raw = same_bits(dst, src) && !cast->swapped;
+    cast->raw = stki_same_bits(dst, src) && !cast->swapped;
     if (cast->raw)
         init_copy(cast, stk_dtype_size(src));
-    else if (same_bits(dst, src))
+    else if (stki_same_bits(dst, src))
         cast->row = swap_only_row;
     else if (dst == STK_BOOL && src == STK_BOOL)
         cast->row = bool_row;

@@ -26,6 +26,9 @@ struct stki_cast {
     bool swapped;               /* the source has the opposite byte order */
 };
 
+/* Whether a cast copies bits: same dtype except bool, or integers of the same size. */
+bool stki_same_bits(stk_dtype dst, stk_dtype src);
+
 /* Both dtypes must be in the list. */
 void stki_cast_init(stki_cast *cast, stk_dtype dst, stk_dtype src, bool src_swapped);
 

@@ -76,24 +76,6 @@ static void copy_run(const stki_copy *copy, char *dst, const char *src, int64_t 
 
 /* ---- selecting the pattern ---- */
 
-static void swap(int64_t *a, int64_t *b)
-{
-    int64_t kept = *a;
-
-    *a = *b;
-    *b = kept;
-}
-
-/* Moves an axis inwards to the second-to-last position. */
-static void make_second_last(stki_strided *plan, int axis)
-{
-    for (; axis < plan->ndim - 2; axis++) {
-        swap(&plan->shape[axis], &plan->shape[axis + 1]);
-        swap(&plan->strides[0][axis], &plan->strides[0][axis + 1]);
-        swap(&plan->strides[1][axis], &plan->strides[1][axis + 1]);
-    }
-}
-
 /* The axis along which the source is contiguous; -1: none. */
 static int adjacent_axis(const stki_copy *copy)
 {
@@ -134,9 +116,9 @@ static bool decide_fast(stki_copy *copy)
     axis = adjacent_axis(copy);
     copy->tile = copy->fast->tile[index];
     if (axis >= 0 && copy->fast->shuffle[index] && decide_pixels(copy, axis)) {
-        make_second_last(plan, axis);
+        stki_strided_second_last(plan, axis);
     } else if (axis >= 0 && copy->tile && plan->shape[axis] >= 4 && plan->shape[last] >= 4) {
-        make_second_last(plan, axis);
+        stki_strided_second_last(plan, axis);
         copy->pattern = STKI_PATTERN_TILES;
     } else if (copy->fast->shuffle[index] && plan->strides[1][last] % copy->src_size == 0 && step != 0 &&
                step >= -STKI_SHUFFLE_MAX && step <= STKI_SHUFFLE_MAX) {
@@ -179,7 +161,7 @@ static void decide_plain(stki_copy *copy)
     if (last > 0 && plan->shape[last] < 16 && plan->shape[last - 1] > plan->shape[last]) {
         copy->pattern = STKI_PATTERN_SHORT_ROWS;
     } else if (tight < last && plan->shape[last] >= 16) {
-        make_second_last(plan, tight);
+        stki_strided_second_last(plan, tight);
         copy->pattern = STKI_PATTERN_BLOCKS;
     } else {
         copy->pattern = STKI_PATTERN_ROWS;

@@ -336,21 +336,6 @@ static void run_tiles(struct run *run, const void *const *data)
     while (stki_walk_next(&walk));
 }
 
-/* Moves an axis to the second-to-last position. */
-static void move_down(stki_strided *plan, int axis)
-{
-    for (; axis < plan->ndim - 2; axis++) {
-        int64_t length = plan->shape[axis];
-        plan->shape[axis] = plan->shape[axis + 1];
-        plan->shape[axis + 1] = length;
-        for (int k = 0; k < plan->operands; k++) {
-            int64_t stride = plan->strides[k][axis];
-            plan->strides[k][axis] = plan->strides[k][axis + 1];
-            plan->strides[k][axis + 1] = stride;
-        }
-    }
-}
-
 /* The axis along which an input is tightest, if that is not the output's last axis; -1: none. */
 static int crossing_axis(const stki_strided *plan, int operand)
 {
@@ -379,20 +364,11 @@ static bool choose_tiles(struct run *run)
     for (int k = 1; k < 3 && axis < 0; k++)
         axis = crossing_axis(plan, k);
     if (axis >= 0)
-        move_down(plan, axis);
+        stki_strided_second_last(plan, axis);
     return axis >= 0 || plan->shape[plan->ndim - 1] < SHORT_ROW;
 }
 
 /* ---- begin ---- */
-
-/* The strides of an input over the output's shape; 0 along axes that are missing or have length 1. */
-static void spread(const stk_tensor *out, const stk_tensor *in, int64_t *strides)
-{
-    int lead = out->ndim - (in ? in->ndim : 0);
-
-    for (int i = 0; i < out->ndim; i++)
-        strides[i] = in && i >= lead && in->shape[i - lead] > 1 ? in->strides[i - lead] : 0;
-}
 
 static bool all_zero(const stki_strided *plan, int operand)
 {
@@ -454,8 +430,8 @@ void stki_elementwise_run(const stki_elementwise *op, const stk_tensor *out, stk
     const stki_fast *fast = stki_fast_of(op->isa);
     struct run run;
 
-    spread(out, a.tensor, strides[0]);
-    spread(out, b.tensor, strides[1]);
+    stki_broadcast_strides(out, a.tensor, strides[0]);
+    stki_broadcast_strides(out, b.tensor, strides[1]);
     run.isa = op->isa;
     run.loops = stki_loops_find(loops_isa(op, out), op->loop, op->compute);
     run.stream = fast && wants_streaming(op, out, a, b) ? fast->stream : NULL;

@@ -113,18 +113,6 @@ static void run_cells(const stki_reducer *reducer, struct axes *reduced, const c
     reducer->end(reducer->state, out, out_step, cells);
 }
 
-/* The output's strides over the input's axes; 0 along reduced ones. */
-static void output_strides(const stk_tensor *out, const stk_tensor *in, const bool *reduced, bool keep,
-                           int64_t *strides)
-{
-    int at = 0;
-
-    for (int i = 0; i < in->ndim; i++) {
-        strides[i] = reduced[i] ? 0 : out->strides[at];
-        at += keep || !reduced[i];
-    }
-}
-
 void stki_reduce_run(const stki_reducer *reducer, const stk_tensor *out, const stk_tensor *in, const bool *reduced,
                      bool keep)
 {
@@ -133,7 +121,7 @@ void stki_reduce_run(const stki_reducer *reducer, const stk_tensor *out, const s
     stki_strided plan;
     stki_walk walk;
 
-    output_strides(out, in, reduced, keep, strides);
+    stki_reduced_strides(out, in, reduced, keep, strides);
     stki_strided_plan(&plan, 2, (const int64_t *const[]){in->strides, strides}, in->ndim, in->shape, STKI_ANY_ORDER);
     if (!stki_walk_begin(&walk, &plan, plan.ndim, (const void *const[]){in->data, out->data}))
         return;

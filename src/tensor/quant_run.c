@@ -55,22 +55,6 @@ static void run_row(const struct pass *pass, char *dst, int64_t dst_step, const 
         run_blocks(pass, dst, dst_step, src, src_step, n, channel);
 }
 
-/* Merges contiguous rows with channels along them into one long row in which the channels repeat. */
-static void join_rows(stki_strided *plan)
-{
-    int last = plan->ndim - 1;
-
-    if (last == 0 || plan->strides[2][last] <= 0 || plan->strides[2][last - 1] != 0)
-        return;
-    for (int k = 0; k < 2; k++)
-        if (plan->strides[k][last - 1] != plan->strides[k][last] * plan->shape[last])
-            return;
-    plan->shape[last - 1] *= plan->shape[last];
-    for (int k = 0; k < 3; k++)
-        plan->strides[k][last - 1] = plan->strides[k][last];
-    plan->ndim--;
-}
-
 static void run_all(struct pass *pass, const stk_quant *quant, const stk_tensor *dst, const stk_tensor *src)
 {
     enum { STEP = sizeof(int32_t) };
@@ -83,7 +67,7 @@ static void run_all(struct pass *pass, const stk_quant *quant, const stk_tensor 
         channel_strides[quant->axis] = STEP;
     stki_strided_plan(&plan, 3, (const int64_t *const[]){dst->strides, src->strides, channel_strides}, dst->ndim,
                       dst->shape, STKI_ANY_ORDER);
-    join_rows(&plan);
+    stki_strided_join_rows(&plan);
     pass->dst_size = stk_dtype_size(dst->dtype);
     pass->src_size = stk_dtype_size(src->dtype);
     pass->lane.period = plan.strides[2][plan.ndim - 1] ? quant->count : 0;

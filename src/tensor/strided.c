@@ -111,6 +111,43 @@ void stki_strided_plan(stki_strided *plan, int operands, const int64_t *const *s
     merge_axes(plan);
 }
 
+void stki_strided_second_last(stki_strided *plan, int axis)
+{
+    for (; axis < plan->ndim - 2; axis++)
+        swap_axes(plan, axis, axis + 1);
+}
+
+void stki_strided_join_rows(stki_strided *plan)
+{
+    int last = plan->ndim - 1;
+
+    if (last == 0 || plan->strides[2][last] <= 0 || plan->strides[2][last - 1] != 0)
+        return;
+    for (int k = 0; k < 2; k++)
+        if (plan->strides[k][last - 1] != plan->strides[k][last] * plan->shape[last])
+            return;
+    plan->shape[last - 1] *= plan->shape[last];
+    for (int k = 0; k < 3; k++)
+        plan->strides[k][last - 1] = plan->strides[k][last];
+    plan->ndim--;
+}
+
+void stki_broadcast_strides(const stk_tensor *out, const stk_tensor *in, int64_t *strides)
+{
+    int lead = out->ndim - (in ? in->ndim : 0);
+
+    for (int i = 0; i < out->ndim; i++)
+        strides[i] = in && i >= lead && in->shape[i - lead] > 1 ? in->strides[i - lead] : 0;
+}
+
+void stki_reduced_strides(const stk_tensor *out, const stk_tensor *in, const bool *reduced, bool keep, int64_t *strides)
+{
+    for (int i = 0, at = 0; i < in->ndim; i++) {
+        strides[i] = reduced[i] ? 0 : out->strides[at];
+        at += keep || !reduced[i];
+    }
+}
+
 bool stki_walk_begin(stki_walk *walk, const stki_strided *plan, int inner, const void *const *data)
 {
     if (plan->count == 0)

@@ -36,6 +36,18 @@ typedef struct stki_strided {
 void stki_strided_plan(stki_strided *plan, int operands, const int64_t *const *strides, int ndim, const int64_t *shape,
                        enum stki_axis_order order);
 
+/* Moves an axis inwards to the second-to-last position; the others keep their order. */
+void stki_strided_second_last(stki_strided *plan, int axis);
+/* For plans whose operand 2 is a table of channels: where the last axis is that of the channels and operands 0 and 1
+ * are contiguous over the last two axes, merges the two into one row along which the channels repeat. */
+void stki_strided_join_rows(stki_strided *plan);
+
+/* The strides of an input over the shape of `out`: 0 along axes that are missing or of length 1; `in` may be NULL. */
+void stki_broadcast_strides(const stk_tensor *out, const stk_tensor *in, int64_t *strides);
+/* The strides of the output of a reduction over the axes of its input: 0 along reduced axes. */
+void stki_reduced_strides(const stk_tensor *out, const stk_tensor *in, const bool *reduced, bool keep,
+                          int64_t *strides);
+
 typedef struct stki_walk {
     const stki_strided *plan; /* must outlive the walk */
     int outer;                /* axes that the walk iterates over: all but the last `inner` */

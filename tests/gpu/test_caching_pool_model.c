@@ -102,7 +102,7 @@ static fake_engine *engine_of(stk_stream *stream)
 static char *expected_block(model *m, int64_t bytes, stk_stream *stream)
 {
     stki_caching_pool *pool = stki_caching_pool_of(m->pool);
-    const void *owners[2] = {m->pool->kind == STK_MEMORY_PINNED ? NULL : stream, &stki_pool_nobody};
+    const void *owners[2] = {m->pool->kind == STK_MEMORY_PINNED ? NULL : stream, &stki_pool_unowned};
     int64_t need = (bytes ? bytes + 511 : 512) / 512 * 512;
     const stki_pool_block *best = NULL;
 
@@ -115,7 +115,7 @@ static char *expected_block(model *m, int64_t bytes, stk_stream *stream)
                     (!best || block->bytes < best->bytes ||
                      (block->bytes == best->bytes && block->address < best->address)))
                     best = block;
-    if (best && best->segment->owner == &stki_pool_nobody && !stki_pool_whole(best->segment) && !stream)
+    if (best && best->segment->owner == &stki_pool_unowned && !stki_pool_whole(best->segment) && !stream)
         return NULL;
     return best ? best->address : NULL;
 }
