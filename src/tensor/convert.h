@@ -28,7 +28,7 @@ typedef struct stki_convert_desc {
     int32_t zero_point, qmin, qmax;
     enum stki_stores stores;
     int64_t bytes_in_flight; /* total size of the ring's slots; `auto` uses streaming stores if it exceeds four fifths
-                                of the last-level cache */
+                                of the last-level cache, but not for kernels that ordinary stores suit better */
 } stki_convert_desc;
 
 typedef struct stki_convert stki_convert;

@@ -143,6 +143,7 @@ struct stki_convert {
     bool empty, arithmetic;
     int cut_axis; /* stki_convert_run_part divides this axis, every cut_step indices */
     int64_t cut_step, units;
+    bool fetches_ahead; /* pixels: prefetches the next piece between the planes of this one */
     int64_t prefetch_offset,
         prefetch_bytes; /* the sample's bytes relative to its element 0, 0, …; 0 bytes: not contiguous */
     int64_t bytes_read, bytes_written;

@@ -193,6 +193,20 @@ static bool plan_pixels(stki_convert *convert, int64_t padded)
     return true;
 }
 
+static bool are_byte_planes(const stki_convert *convert)
+{
+    return convert->dst_size == 1 && find_planes(convert) != -2;
+}
+
+/* Whether bytes are made in pieces so short that ordinary stores are faster, however large the slots are
+ * (performance.md). */
+static bool suits_cached_stores(const stki_convert *convert, enum stki_isa isa)
+{
+    if (are_byte_planes(convert))
+        return isa == STKI_ISA_AVX512;
+    return convert->dst_size == 1 && !convert->arithmetic && fits_assembly(convert);
+}
+
 /* ---- runs and blocks ---- */
 
 static bool plan_runs(stki_convert *convert, int64_t channels)
@@ -451,8 +465,9 @@ void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enu
         if (convert->axis_count == 0)
             insert_axis(convert, 0, (stki_axis){1, convert->src_size, convert->dst_size, 0});
         convert->lane.native_bf16 = stki_native_bf16();
-        if (!fast)
+        if (!fast || (desc->stores == STKI_STORES_AUTO && suits_cached_stores(convert, isa)))
             convert->lane.streaming = false;
+        convert->fetches_ahead = isa == STKI_ISA_AVX512 && are_byte_planes(convert);
         if (!plan_pixels(convert, padded)) {
             if (!convert->arithmetic)
                 plan_copy(convert);

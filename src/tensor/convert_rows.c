@@ -2,6 +2,7 @@
  * plane in pieces that stay in the L1 cache. Short rows with streaming stores are assembled to whole lines first. */
 #include "convert_assembly.h"
 #include "convert_internal.h"
+#include <stdlib.h>
 
 enum { LINE = 64, PIECE_STREAMING = 2048 }; /* bytes of a plane */
 
@@ -45,14 +46,30 @@ static void read_upwards(const stki_lane *lane, const uint8_t *src, const stki_r
     }
 }
 
-static void one_piece(const stki_convert *convert, uint8_t *dst, const uint8_t *src, const stki_rows *rows)
+/* Prefetches a share of the rows that come next. Otherwise memory would idle while the planes after the first one are
+ * made from the cache. */
+static void fetch_share(const stki_lane *lane, const uint8_t *src, const stki_rows *rows, int share)
+{
+    const int64_t bytes = rows->n * llabs(lane->pixel_step), part = (bytes + lane->channels - 1) / lane->channels;
+    const uint8_t *low = lane->pixel_step < 0 ? src + (rows->n - 1) * lane->pixel_step : src;
+
+    for (int64_t r = 0; r < rows->rows; r++)
+        stki_fetch(low + r * rows->src_row + share * part, least(part, bytes - share * part));
+}
+
+/* `next`: the rows that come after these; 0 rows: none. */
+static void one_piece(const stki_convert *convert, uint8_t *dst, const uint8_t *src, const stki_rows *rows,
+                      const uint8_t *next_src, const stki_rows *next)
 {
     const stki_lane *lane = &convert->lane;
 
     if (lane->pixel_step < 0 && !lane->downwards)
         read_upwards(lane, src, rows);
-    for (int c = 0; c < lane->channels; c++)
+    for (int c = 0; c < lane->channels; c++) {
+        if (convert->fetches_ahead)
+            fetch_share(lane, next_src, next, c);
         convert->plane(lane, dst + c * lane->plane_stride, src, rows, c);
+    }
 }
 
 /* A row longer than a piece: divided where plane 0 has a line boundary. */
@@ -63,7 +80,9 @@ static void long_row(const stki_convert *convert, int64_t n, int64_t piece, uint
         int64_t over = (int64_t)((uintptr_t)to % LINE) / convert->dst_size;
         count = least(n - first, piece - over);
         stki_rows rows = {.n = count, .rows = 1, .ahead = n - first - count};
-        one_piece(convert, to, src + first * convert->lane.pixel_step, &rows);
+        stki_rows next = {.n = least(piece, rows.ahead), .rows = rows.ahead > 0};
+        one_piece(convert, to, src + first * convert->lane.pixel_step, &rows,
+                  src + (first + count) * convert->lane.pixel_step, &next);
     }
 }
 
@@ -91,8 +110,11 @@ void stki_convert_pixels(const stki_convert *convert, const stki_axis *axes, uin
             long_row(convert, pixel->n, piece, dst + r * row->dst_stride, src + r * row->src_stride);
     else
         for (int64_t r = 0; r < row->n; r += together) {
+            stki_rows next = rows;
             rows.rows = least(row->n - r, together);
-            one_piece(convert, dst + r * row->dst_stride, src + r * row->src_stride, &rows);
+            next.rows = least(row->n - r - rows.rows, together);
+            one_piece(convert, dst + r * row->dst_stride, src + r * row->src_stride, &rows,
+                      src + (r + rows.rows) * row->src_stride, &next);
         }
 }
 

@@ -787,6 +787,17 @@ static void test_what_it_says_of_itself(void **unused)
         assert_int_equal(stki_convert_streams(convert), large);
         stki_convert_destroy(convert);
     }
+    if (!stki_isa_usable(STKI_ISA_AVX512))
+        return;
+    desc.dst_dtype = STK_I8;
+    for (int k = 0; k < 3; k++) /* planes of bytes */
+        desc.dst_strides[k] /= 4;
+    for (int stores = STKI_STORES_AUTO; stores <= STKI_STORES_STREAMING; stores++) {
+        desc.stores = (enum stki_stores)stores;
+        assert_int_equal(stki_convert_create_isa(&desc, STKI_ISA_AVX512, &convert, NULL), STK_OK);
+        assert_int_equal(stki_convert_streams(convert), stores == STKI_STORES_STREAMING);
+        stki_convert_destroy(convert);
+    }
 }
 
 static void refused(const stki_convert_desc *desc, stk_status status, const char *words)
