@@ -20,7 +20,7 @@ void html_text(FILE *to, const char *text)
         case '\'':
             fputs("&#39;", to);
             break;
-        case ' ': /* "80 %" stays on one line */
+        case ' ': /* non-breaking, for "80 %" */
             fputs(at[1] == '%' ? "&nbsp;" : " ", to);
             break;
         default:

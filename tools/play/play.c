@@ -71,7 +71,7 @@ int stoker_play(int argc, char **argv)
     code = act(&args, page.to);
     if (page.to)
         pl_page_end(page.to);
-    /* a chain that failed is still worth a page; a command that was not understood is not */
+    /* a failed chain still gets a page; a usage error does not */
     if (page.to && code != STOKER_USE && pl_page_save(&page, args.html, &err) != STK_OK)
         code = stoker_complain("play", &err, STOKER_FAILED);
     pl_page_close(&page);

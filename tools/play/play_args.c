@@ -1,6 +1,5 @@
-/* play_args.c: reads the command line. Words that are no options make the chain, so that a short one needs no
- * quotes: stoker play broadcast 3x1 4.
- */
+/* play_args.c: reads the command line. Words that are not options form the chain, so that a short one needs no quotes:
+ * stoker play broadcast 3x1 4. */
 #include "play_args.h"
 #include "allocate.h"
 #include "args.h"
@@ -107,7 +106,7 @@ void pl_args_help(FILE *to)
     fputs("\nExit status: 0 success, 1 an operation failed, 2 the command is wrong.\n", to);
 }
 
-/* The words are one chain. */
+/* Joins the words to one chain. */
 static stk_status join(struct pl_args *args, const char *const *words, int count, stk_error *err)
 {
     for (int i = 0; i < count; i++) {
@@ -123,7 +122,7 @@ static stk_status join(struct pl_args *args, const char *const *words, int count
     return STK_OK;
 }
 
-/* Options that say nothing about what is done. */
+/* Rejects options that have no effect on the request. */
 static stk_status check(const struct pl_args *args, stk_error *err)
 {
     if ((args->fits || args->dtype) && args->action != PL_MEMORY)

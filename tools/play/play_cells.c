@@ -1,4 +1,4 @@
-/* play_cells.c: walks over a tensor in row-major order and notes which cell each element is. */
+/* play_cells.c: iterates over a tensor in row-major order and records the cell of each element. */
 #include "play_cells.h"
 #include "allocate.h"
 #include "error.h"
@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_STEPS ((int64_t)1 << 26) /* elements to walk over: an expanded tensor can have any number */
+#define MOST_STEPS ((int64_t)1 << 26) /* limit on elements: an expanded tensor can have any number */
 
-/* Counts the index up; false after the last one. `cell` moves along. */
+/* Increments the index and updates `byte`; false after the last one. */
 static bool next_index(const stk_tensor *tensor, int64_t *index, int64_t *byte)
 {
     for (int i = tensor->ndim - 1; i >= 0; i--) {

@@ -1,6 +1,5 @@
-/* play_compute.c: operations of the playground that read elements: copies, casts, arithmetic, reductions. Those
- * with a _ at the end write into the memory they work on, so that every view of it changes.
- */
+/* play_compute.c: operations that read elements: copies, casts, arithmetic, reductions. Those whose name ends in _ work
+ * in place, so that all views of the memory change. */
 #include "error.h"
 #include "play_ops.h"
 #include "play_why.h"
@@ -46,7 +45,7 @@ static stk_status op_to(struct pl_call *call, stk_error *err)
     return status != STK_OK ? status : stk_tensor_to(call->in, dtype, &call->out, err);
 }
 
-/* A number, or a tensor by name. */
+/* Reads a number or the name of a tensor. */
 static stk_status take_operand(struct pl_call *call, stk_operand *out, stk_error *err)
 {
     stk_scalar number;
@@ -65,7 +64,7 @@ static stk_status take_operand(struct pl_call *call, stk_operand *out, stk_error
     return STK_OK;
 }
 
-/* STK_E_BAD_BROADCAST is explained here; a result too large to draw is refused. */
+/* Explains STK_E_BAD_BROADCAST, and rejects results that are too large to draw. */
 static stk_status check_pair(struct pl_call *call, const stk_operand *other, stk_error *err)
 {
     stk_tensor a, b;

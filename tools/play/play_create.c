@@ -1,4 +1,4 @@
-/* play_create.c: operations of the playground that make tensors. */
+/* play_create.c: operations that create tensors. */
 #include "error.h"
 #include "play_ops.h"
 #include <inttypes.h>
@@ -40,7 +40,7 @@ static stk_status create_zeros(struct pl_call *call, stk_error *err)
                                                   : stk_tensor_zeros(dtype, ndim, shape, NULL, &call->out, err);
 }
 
-/* As in torch: whole numbers make i64, others f32. */
+/* As in torch: integers are i64, other numbers f32. */
 static stk_dtype dtype_of(stk_scalar scalar)
 {
     return scalar.kind == STK_SCALAR_BOOL ? STK_BOOL : scalar.kind == STK_SCALAR_INT ? STK_I64 : STK_F32;

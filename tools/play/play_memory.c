@@ -1,4 +1,4 @@
-/* play_memory.c: --memory. `fits in` names the smallest of the usual sizes of memory that is enough. */
+/* play_memory.c: --memory. `fits in` is the smallest sufficient size from a list of common memory sizes. */
 #include "play_memory.h"
 #include "allocate.h"
 #include "error.h"
@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As a dtype: two elements in a byte. STK_DTYPE_NONE is free for it. */
+/* Pseudo dtype with two elements per byte; uses the free value STK_DTYPE_NONE. */
 #define INT4 STK_DTYPE_NONE
 
 static const stk_dtype model_dtypes[] = {STK_F64, STK_F32, STK_BF16, STK_F16, STK_F8_E4M3FN, STK_F8_E5M2, STK_I8, INT4};
 
-/* False: more than can be counted. */
+/* False: overflow. */
 static bool bytes_of(int64_t elements, stk_dtype dtype, int64_t *out)
 {
     if (dtype == INT4) {
@@ -61,8 +61,8 @@ static void put_fits_heading(struct pl_table *table, int64_t fits)
         pl_table_put(table, "fits in");
 }
 
-/* Weights and gradients in the dtype, both moments of Adam, and for 16 bits a master copy of the weights, in f32. 0:
- * nobody trains in it. */
+/* Weights and gradients in the dtype, both moments of Adam and, for 16 bits, a master copy of the weights in f32. 0:
+ * not used for training. */
 static int64_t training_bytes(stk_dtype dtype)
 {
     switch (dtype) {
@@ -179,7 +179,7 @@ static stk_status show_batch(int ndim, const int64_t *shape, int64_t fits, struc
     return STK_OK;
 }
 
-/* "7B", "125M", "7e9", "1000": false if it is none. */
+/* Parses "7B", "125M", "7e9" or "1000"; false: invalid. */
 static bool parse_count(const char *text, int64_t *out)
 {
     static const struct {

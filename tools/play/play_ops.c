@@ -1,4 +1,4 @@
-/* play_ops.c: finding an operation, and what the operations share. */
+/* play_ops.c: lookup of operations, and helpers shared by them. */
 #include "play_ops.h"
 #include "checked.h"
 #include "document.h"
@@ -47,7 +47,7 @@ const char *pl_op_with_prefix(const char *prefix, int number)
     return NULL;
 }
 
-/* Characters on a screen, not bytes. */
+/* Width in characters, not bytes. */
 static int width_of(const char *text)
 {
     int width = 0;
@@ -87,7 +87,7 @@ stk_status pl_afford(const char *what, stk_dtype dtype, int ndim, const int64_t 
 
     for (int i = 0; i < ndim; i++)
         if (shape[i] <= 0)
-            return STK_OK; /* empty, or for the operation itself to refuse */
+            return STK_OK; /* empty, or rejected by the operation itself */
     for (int i = 0; i < ndim; i++)
         fits = fits && stki_mul(bytes, shape[i], &bytes);
     if (fits && bytes <= PL_MOST_BYTES)

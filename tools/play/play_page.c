@@ -91,7 +91,7 @@ void pl_page_close(struct pl_page *page)
 {
     if (page->to)
         fclose(page->to);
-    free(page->bytes); /* of open_memstream, so of the C library */
+    free(page->bytes); /* from open_memstream, so allocated by the C library */
     memset(page, 0, sizeof *page);
 }
 

@@ -1,4 +1,4 @@
-/* play_parse.c: the playground's language, see play_parse.h. */
+/* play_parse.c: see play_parse.h. */
 #include "play_parse.h"
 #include "document.h"
 #include "error.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As the operations take them: 12, -3, 0x10 is refused, 1.5, 1e-3, inf, nan, true, false. */
+/* Parses numbers as in operations: 12, -3, 1.5, 1e-3, inf, nan, true, false; 0x10 is rejected. */
 static bool parse_number(const char *text, stk_scalar *out)
 {
     char *end;
@@ -20,7 +20,7 @@ static bool parse_number(const char *text, stk_scalar *out)
         *out = stk_bool(tolower((unsigned char)text[0]) == 't');
         return true;
     }
-    /* strtod would also take hexadecimal numbers */
+    /* strtod also accepts hexadecimal numbers */
     if (!*text || strpbrk(text, "xXpP") ||
         (isalpha((unsigned char)*text) && strcmp(text, "inf") && strcmp(text, "nan")))
         return false;
@@ -47,7 +47,7 @@ static const char *skip_blank(const char *at)
     return at;
 }
 
-/* A name at `at`: copied, and the place behind it returned; NULL if there is none or it is too long. */
+/* Copies the name at `at` and returns the position after it; NULL: none, or too long. */
 static const char *read_name(const char *at, char *name)
 {
     int length = 0;
@@ -62,7 +62,7 @@ static const char *read_name(const char *at, char *name)
     return at + length;
 }
 
-/* Takes off a pair of brackets that encloses all arguments: the call syntax `reshape(3, 4)`. */
+/* Removes parentheses around all arguments: the call syntax `reshape(3, 4)`. */
 static void strip_call(char *rest)
 {
     int depth = 0;
@@ -91,7 +91,7 @@ static stk_status add_item(struct pl_command *command, const char *word, int gro
     return STK_OK;
 }
 
-/* 2x3x4 as a group of numbers. False: it is none. */
+/* Whether the word is a list of sizes such as 2x3x4. */
 static bool is_size_list(const char *word)
 {
     bool x = false;
@@ -214,7 +214,7 @@ stk_status pl_parse(const char *text, int length, bool (*is_name)(const void *co
     return strcmp(word, "slice") == 0 ? STK_OK : split_items(out, err);
 }
 
-/* ---- taking arguments ---- */
+/* ---- reading arguments ---- */
 
 static struct pl_item *find(struct pl_command *command, enum pl_item_kind kind)
 {

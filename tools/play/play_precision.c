@@ -1,6 +1,5 @@
-/* play_precision.c: --precision. The sine is computed in double and stored as f32, which is what is compared
- * with; every other form is a cast (or quantised) and back to f32.
- */
+/* play_precision.c: --precision. A sine is computed in double and stored as f32, which is the reference; every other
+ * form is a cast (or quantization) and back to f32. */
 #include "play_precision.h"
 #include "allocate.h"
 #include "error.h"
@@ -14,12 +13,12 @@
 #include <stoker/quant.h>
 #include <string.h>
 
-enum { SAMPLES = 320 }; /* of about two periods, no two of them alike */
+enum { SAMPLES = 320 }; /* over about two periods, all different */
 
 struct form {
     const char *name, *note;
-    stk_dtype dtype; /* NONE: quantised */
-    bool fixed;      /* quantised for -range to range, not for what is there */
+    stk_dtype dtype; /* NONE: quantized */
+    bool fixed;      /* quantized for -range to range instead of the range of the values */
 };
 
 static const struct form forms[] = {
@@ -59,7 +58,7 @@ static void measure(const float *sine, struct outcome *outcome)
     }
 }
 
-/* The largest finite number; a number beyond it cannot be kept. */
+/* The largest finite number. */
 static double largest(stk_dtype dtype)
 {
     switch (dtype) {

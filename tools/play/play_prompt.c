@@ -1,6 +1,4 @@
-/* play_prompt.c: see play_prompt.h. libedit keeps its state in globals, so this is the one file that
- * knows it.
- */
+/* play_prompt.c: see play_prompt.h. Only this file uses libedit, which keeps its state in globals. */
 #include "play_prompt.h"
 #include "play_ops.h"
 #include <stdio.h>
@@ -12,7 +10,7 @@ static const char prompt[] = "play> ";
 #ifdef STOKER_EDITLINE
 #include <editline/readline.h>
 
-/* libedit asks again with state + 1 until NULL; it frees what it is given. */
+/* libedit calls this with increasing `state` until NULL, and frees the results. */
 static char *complete(const char *text, int state)
 {
     const char *name = pl_op_with_prefix(text, state);
@@ -32,7 +30,7 @@ char *pl_prompt_line(void)
 {
     char *line;
 
-    /* readline shows the prompt before it takes the terminal: an end of input typed between the two would be lost. */
+    /* readline shows the prompt before it sets up the terminal; an end of input typed in between would be lost. */
     rl_prep_terminal(1);
     line = readline(prompt);
     if (line && *line)

@@ -14,7 +14,7 @@
 enum { COLUMNS = 100, FEWEST_COLUMNS = 48, MOST_COLUMNS = 160, MOST_INPUT = 1 << 20 };
 
 struct output {
-    FILE *page; /* NULL: none asked for */
+    FILE *page; /* NULL: not requested */
     int columns;
 };
 
@@ -62,7 +62,7 @@ static stk_status run_text(struct pl_session *session, const char *text, struct 
     return status;
 }
 
-/* At a terminal a mistake is no reason to stop. */
+/* On a terminal, errors do not end the session. */
 static void run_prompt(struct pl_session *session, struct output *output)
 {
     pl_prompt_init();

@@ -1,4 +1,4 @@
-/* play_say.c: commands of the playground that answer in words. */
+/* play_say.c: commands that print text. */
 #include "allocate.h"
 #include "error.h"
 #include "play_ops.h"
@@ -9,7 +9,7 @@
 #include <stoker/print.h>
 #include <string.h>
 
-/* Runs `write` into a text. */
+/* Collects the output of `write` as the step's text. */
 static stk_status gather(struct pl_call *call, void (*write)(struct pl_call *call, FILE *to), stk_error *err)
 {
     char *text = NULL;
@@ -90,7 +90,7 @@ static stk_status op_print(struct pl_call *call, stk_error *err)
     return call->text ? STK_OK : stki_fail_memory(err, 0, "a text");
 }
 
-/* ---- broadcast: two shapes above each other ---- */
+/* ---- broadcast: two aligned shapes ---- */
 
 struct operand {
     const char *name;
@@ -98,7 +98,7 @@ struct operand {
     int64_t shape[STK_MAX_DIMS];
 };
 
-/* The next shape: a number, numbers in brackets, or the name of a tensor. */
+/* Reads the next shape: a number, numbers in parentheses, or the name of a tensor. */
 static stk_status take_shape(struct pl_call *call, struct operand *out, stk_error *err)
 {
     struct pl_command *command = call->command;
@@ -129,7 +129,7 @@ static stk_status take_shape(struct pl_call *call, struct operand *out, stk_erro
     return status;
 }
 
-/* The size in place `place` from the right; -1: there is none. */
+/* The size at position `place` from the right; -1: none. */
 static int64_t size_at(const struct operand *operand, int place)
 {
     return place <= operand->ndim ? operand->shape[operand->ndim - place] : -1;
@@ -156,7 +156,7 @@ static void print_aligned(const struct operand pair[2], FILE *to)
     }
 }
 
-/* Each axis that is repeated, one in a line between `before` and `after`. */
+/* Prints each repeated axis on a line between `before` and `after`. */
 static void print_repeats(const struct operand pair[2], const char *before, const char *after, FILE *to)
 {
     int most = pair[0].ndim > pair[1].ndim ? pair[0].ndim : pair[1].ndim;

@@ -1,4 +1,4 @@
-/* play_session.c: runs commands one after another and keeps their tensors. */
+/* play_session.c: runs commands and keeps their tensors. */
 #include "play_session.h"
 #include "allocate.h"
 #include "error.h"
@@ -31,7 +31,7 @@ void pl_session_fini(struct pl_session *session)
     memset(session, 0, sizeof *session);
 }
 
-/* The last step with a tensor; -1: there is none yet. */
+/* The last step with a tensor; -1: none yet. */
 static int latest(const struct pl_session *session)
 {
     for (int i = session->count - 1; i >= 0; i--)
@@ -157,7 +157,7 @@ static stk_status find_op(const struct pl_command *command, const struct pl_op *
                      near ? "; did you mean " : "; try help", near ? near : "", near ? "?" : "");
 }
 
-/* A name alone: that tensor becomes the current one again. */
+/* A name alone makes that tensor the current one again. */
 static void recall(struct pl_call *call)
 {
     stk_tensor_retain(call->in);
@@ -226,7 +226,7 @@ static stk_status run_command(struct pl_session *session, struct pl_command *com
     return status;
 }
 
-/* Where the command that begins at `at` ends: before ; # or a newline. */
+/* Length of the command at `at`, which ends before ; # or a newline. */
 static int command_length(const char *at)
 {
     int length = (int)strcspn(at, ";#\n");

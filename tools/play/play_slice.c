@@ -1,5 +1,4 @@
-/* play_slice.c: `slice :, ::2`: Python's indexing, one axis after another, out of select, slice and unsqueeze.
- */
+/* play_slice.c: `slice :, ::2`: Python's indexing, applied axis by axis with select, slice and unsqueeze. */
 #include "error.h"
 #include "play_ops.h"
 #include "play_why.h"
@@ -13,10 +12,10 @@ enum part_kind { PART_RANGE, PART_INDEX, PART_DOTS, PART_NEW };
 
 struct part {
     enum part_kind kind;
-    int64_t start, end, step; /* PART_INDEX: start alone */
+    int64_t start, end, step; /* PART_INDEX: only start */
 };
 
-/* One number of a range, or `usual` if there is none. */
+/* Reads one number of a range; `usual` if it is omitted. */
 static const char *read_bound(const char *at, int64_t usual, int64_t *out)
 {
     char *end;

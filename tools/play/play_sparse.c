@@ -1,4 +1,4 @@
-/* play_sparse.c: see play_sparse.h. The forms' bytes are those that sparse.h states. */
+/* play_sparse.c: see play_sparse.h. Sizes of the formats are those given in sparse.h. */
 #include "play_sparse.h"
 #include "allocate.h"
 #include "error.h"
@@ -23,7 +23,7 @@ static const struct form forms[] = {
 
 enum { FORMS = sizeof forms / sizeof *forms };
 
-/* In parts of 10000 of all elements that are 0. */
+/* Share of zeros, in units of 1/10000. */
 static const int sparsities[] = {0, 5000, 7500, 9000, 9500, 9900, 9990, 9999};
 
 struct matrix {
@@ -75,7 +75,7 @@ static void fill_table(const struct matrix *matrix, struct pl_table *table)
             pl_table_put(table, "%s", forms[f].name);
     pl_table_end_row(table);
     for (size_t s = 0; s < sizeof sparsities / sizeof *sparsities; s++) {
-        /* halves first: the product could be too large */
+        /* divides first, because the product could overflow */
         int64_t entries = matrix->elements / 10000 * (10000 - sparsities[s]) +
                           matrix->elements % 10000 * (10000 - sparsities[s]) / 10000;
         int64_t dense = matrix->elements * stk_dtype_size(matrix->dtype);
@@ -102,10 +102,10 @@ static void tell_worth(const struct matrix *matrix, const struct form *form, FIL
                 100 - 100 * (double)most / (double)matrix->elements);
 }
 
-/* ---- the chart ---- */
+/* ---- chart ---- */
 
 enum { WIDE = 560, HIGH = 260, LEFT = 48, TOP = 12, PLOT_WIDE = 400, PLOT_HIGH = 210 };
-#define MOST_TIMES 3.0 /* top of the chart: so many times dense */
+#define MOST_TIMES 3.0 /* top of the chart, relative to dense */
 
 static double chart_y(double times)
 {

@@ -10,13 +10,13 @@
 enum { CHUNK = 8, CELL = 40, CELL_HIGH = 52, MOST_CELLS = 256, GROUPS = 240 };
 enum { BOX = 34, BOX_HIGH = 24, MOST_SIDE = 12, MOST_PLANES = 8, MARGIN = 24 };
 
-/* From light to dark in reading order. */
+/* Lightness in reading order, from light to dark. */
 static double shade(int64_t order, int64_t count)
 {
     return count < 2 ? 0.35 : 0.12 + 0.5 * (double)order / (double)(count - 1);
 }
 
-/* The size of type in which `length` characters fit into `room`. */
+/* The font size at which `length` characters fit in `room`. */
 static double type_size(double room, size_t length)
 {
     double fits = room / (0.62 * (double)(length ? length : 1));
@@ -78,7 +78,8 @@ static void draw_cells(const stk_tensor *tensor, const struct pl_cells *cells, i
     fputs("</div>\n", to);
 }
 
-/* How much of a group of cells is read, in steps of 5: a view of every other cell is then one even grey. */
+/* The percentage of a group of cells that is read, in steps of 5, so that a view of every other cell is uniformly gray.
+ */
 static int percent_read(const struct pl_cells *cells, int64_t group)
 {
     int64_t left = cells->cell_count - group * cells->cells_per_entry;
@@ -90,7 +91,7 @@ static int percent_read(const struct pl_cells *cells, int64_t group)
     return percent > 0 && percent < 5 ? 5 : 5 * (int)rint(percent / 5);
 }
 
-/* A storage too long for cells: one stripe for as many cells, as dark as the share of them that is read. */
+/* Draws a storage with too many cells as stripes, one per group of cells, whose darkness is the share that is read. */
 static void draw_bar(const struct pl_cells *cells, int hue, FILE *to)
 {
     double width = 960.0 / (double)cells->entry_count;
@@ -134,7 +135,7 @@ stk_status pl_svg_storage(const stk_tensor *tensor, int hue, FILE *to, stk_error
     return STK_OK;
 }
 
-/* ---- the tensor ---- */
+/* ---- tensor ---- */
 
 static int shown(int64_t size)
 {
@@ -194,7 +195,7 @@ static void draw_plane(const stk_tensor *tensor, int64_t *index, int hue, double
     fputs("</figure>\n", to);
 }
 
-/* Of the elements that are drawn. */
+/* Of the drawn elements. */
 static size_t longest_value(const stk_tensor *tensor)
 {
     int64_t index[STK_MAX_DIMS] = {0};

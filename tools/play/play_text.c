@@ -1,6 +1,5 @@
-/* play_text.c: a step as text: what it is, and its storage as rows of cells with the number of the element that
- * reads each.
- */
+/* play_text.c: a step as text: its description, and its storage as rows of cells with the number of the element that
+ * reads each. */
 #include "play.h"
 #include "play_cells.h"
 #include "play_ops.h"
@@ -89,7 +88,7 @@ void pl_print_folded(const char *text, int columns, int indent, FILE *to)
     }
 }
 
-/* ---- the drawing ---- */
+/* ---- drawing ---- */
 
 static void order_text(const struct pl_entry *entry, char *buffer, size_t size)
 {
@@ -121,7 +120,7 @@ static void print_rows(const stk_tensor *tensor, const struct pl_cells *cells, i
     int width = cell_width(tensor, cells);
     int64_t a_row = (columns - LABEL) / width > 0 ? (columns - LABEL) / width : 1;
 
-    /* whole rows of a tensor under each other are easier to compare */
+    /* align rows of the tensor, which makes them easier to compare */
     a_row = a_row >= 8 ? a_row / 4 * 4 : a_row;
     for (int64_t start = 0; start < cells->cell_count; start += a_row) {
         int64_t end = start + a_row < cells->cell_count ? start + a_row : cells->cell_count;
@@ -140,7 +139,7 @@ static void print_rows(const stk_tensor *tensor, const struct pl_cells *cells, i
     }
 }
 
-/* One character for many cells: how much of them is read. */
+/* Draws one character per group of cells: the share that is read. */
 static void print_bar(const struct pl_cells *cells, FILE *to)
 {
     static const char shades[] = ".:-=+*#@";

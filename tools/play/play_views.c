@@ -1,6 +1,4 @@
-/* play_views.c: operations of the playground that look at memory in another way. Only reshape and flatten may
- * have to copy, and then they say why.
- */
+/* play_views.c: operations that create views. Only reshape and flatten may have to copy, and then report why. */
 #include "error.h"
 #include "play_ops.h"
 #include "play_why.h"
@@ -22,7 +20,7 @@ static stk_status op_view(struct pl_call *call, stk_error *err)
     return status;
 }
 
-/* If `out` is not the memory of `in`, says what that took. */
+/* If `out` is a copy of `in`, reports the copy. */
 static void remark_copy(struct pl_call *call)
 {
     if (call->out.storage == call->in->storage)
@@ -92,7 +90,7 @@ static stk_status op_permute(struct pl_call *call, stk_error *err)
     return status != STK_OK ? status : stk_tensor_permute(call->in, dims, &call->out, err);
 }
 
-/* A dimension that the calls, which take an int, would have to refuse. */
+/* Rejects dimensions that do not fit in an int, the parameter type of the library's functions. */
 static stk_status check_dim(const struct pl_call *call, int64_t dim, stk_error *err)
 {
     if (dim >= -STK_MAX_DIMS && dim <= STK_MAX_DIMS)
@@ -106,7 +104,7 @@ static int64_t size_of_axis(const stk_tensor *tensor, int64_t dim)
     return tensor->shape[dim < 0 ? dim + tensor->ndim : dim];
 }
 
-/* Exactly `wanted` numbers, of which the first is a dimension. */
+/* Reads exactly `wanted` numbers, the first of which is a dimension. */
 static stk_status take_dim_and_more(const struct pl_call *call, const char *what, int wanted, const char *usage,
                                     int64_t *numbers, stk_error *err)
 {

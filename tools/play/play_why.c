@@ -1,4 +1,4 @@
-/* play_why.c: see play_why.h. Strides are told in elements, as people count them. */
+/* play_why.c: see play_why.h. Strides are given in elements. */
 #include "play_why.h"
 #include "play_ops.h"
 #include <inttypes.h>
@@ -9,7 +9,7 @@ static int64_t element_stride(const stk_tensor *tensor, int axis)
     return tensor->strides[axis] / stk_dtype_size(tensor->dtype);
 }
 
-/* The rightmost axis that does not continue the one to its right; axes of size 1 do not count. -1: all do. */
+/* The rightmost axis that is not contiguous with the one to its right, ignoring axes of size 1; -1: all are. */
 static int find_break(const stk_tensor *tensor, int *right)
 {
     int last = -1;

@@ -1,4 +1,4 @@
-/* sheet.c: see sheet.h. Each image is resized to fit a square cell; the cells lie on a grey ground. */
+/* sheet.c: see sheet.h. Each image is resized to fit a square cell on a gray background. */
 #include "sheet.h"
 #include "allocate.h"
 #include "error.h"
@@ -18,11 +18,11 @@ struct sheet {
     stki_resizer *resizer;
     char *image; /* one image as packed HWC u8 */
     int64_t image_bytes;
-    float *values; /* the same before it was scaled */
+    float *values; /* the same before scaling */
     int64_t values_bytes;
 };
 
-/* The sample as H, W, C. */
+/* Views the sample as H, W, C. */
 static stk_status as_hwc(const char *path, const stk_tensor *sample, stk_tensor *out, stk_error *err)
 {
     static const int hwc[] = {1, 2, 0};
@@ -81,7 +81,7 @@ static void scale_values(const float *values, int64_t count, uint8_t *to)
     }
 }
 
-/* Bytes that hold small counts, such as digits of 0 to 16, would be black on black. */
+/* Scales small values, such as digits of 0 to 16, which would otherwise be nearly black. */
 static void brighten(uint8_t *pixels, int64_t count)
 {
     int largest = 0;
@@ -92,7 +92,7 @@ static void brighten(uint8_t *pixels, int64_t count)
         pixels[i] = (uint8_t)(pixels[i] * 255 / largest);
 }
 
-/* Packed u8 in sheet->image. */
+/* Stores the image as packed u8 in sheet->image. */
 static stk_status take_pixels(struct sheet *sheet, const stk_tensor *hwc, stk_error *err)
 {
     int64_t strides[3], bytes, count = stk_tensor_numel(hwc);
@@ -114,7 +114,7 @@ static stk_status take_pixels(struct sheet *sheet, const stk_tensor *hwc, stk_er
     return STK_OK;
 }
 
-/* Into cell number `cell`, as large as fits. */
+/* Draws the image in cell number `cell`, as large as it fits. */
 static stk_status draw(struct sheet *sheet, const stk_tensor *hwc, int64_t cell, stk_error *err)
 {
     int64_t h = hwc->shape[0], w = hwc->shape[1], channels = hwc->shape[2], most = h > w ? h : w;
@@ -132,7 +132,7 @@ static stk_status draw(struct sheet *sheet, const stk_tensor *hwc, int64_t cell,
     const stki_resize_support *part;
     stk_status status = take_pixels(sheet, hwc, err);
 
-    if (status == STK_OK) /* small images are shown in squares, large ones smoothed */
+    if (status == STK_OK) /* small images are enlarged with sharp pixels, large ones smoothed */
         status = stki_resizer_set(sheet->resizer, &job, err);
     if (status != STK_OK)
         return status;

@@ -1,6 +1,4 @@
-/* stoker.c: the program. Finds the subcommand and hands over to it.
- *
- * Exit status: 0 success, 1 the data or an operation failed, 2 the command is wrong. */
+/* stoker.c: the program; runs the subcommand. */
 #include "document.h"
 #include "error.h"
 #include "stoker_tool.h"

@@ -4,7 +4,7 @@
 #include "error.h"
 #include <string.h>
 
-/* What a loader makes of the samples that are read. */
+/* Rejects options that only affect loaders. */
 static stk_status refuse_of_field(const stki_node *map, const stki_field_config *field, stk_error *err)
 {
     const struct {

@@ -1,9 +1,9 @@
-/* stoker_check.c: see stoker_check.h. The threads take runs of records of one member after the other: the chunks or
- * pages that are best read together, or about a megabyte. A member is opened by the thread that finds the one before
- * used up, while the others wait for it, and let go when its last run is done.
+/* stoker_check.c: see stoker_check.h. Threads claim runs of records, member by member: chunks or pages that are best
+ * read together, or about a megabyte. A member is opened by the thread that finds the previous one used up, while the
+ * others wait, and released when its last run is done.
  *
- * A record that was read is good when its values could be summed up, which touches every byte, the sum is the one
- * beside the file, if there is one, and the file is still the one that was opened. */
+ * A record is good if its values could be hashed, which reads every byte, the hash matches the stored checksum, if any,
+ * and the file has not changed since it was opened. */
 #include "stoker_check.h"
 #include "allocate.h"
 #include "error.h"
@@ -16,14 +16,14 @@
 
 #define RUN_BYTES (INT64_C(1) << 20)
 
-/* A member while its records are read. */
+/* A member whose records are being read. */
 struct part {
     int64_t member;
-    stki_reader *reader; /* or NULL: */
-    stk_tensor whole;    /* one record: an array without axes */
+    stki_reader *reader; /* NULL: see `whole` */
+    stk_tensor whole;    /* the only record of an array without axes */
     int64_t count, next, first_sum;
     bool has_sums;
-    int users; /* runs that are out, and 1 while it is the current one */
+    int users; /* number of runs in progress, plus 1 while it is the current one */
 };
 
 struct run {
@@ -33,7 +33,7 @@ struct run {
 
 struct crew {
     struct st_check *check;
-    stki_mutex lock; /* guards what follows, and check->bad and check->members */
+    stki_mutex lock; /* guards the members below, check->bad and check->members */
     struct part *current;
     int64_t next_member;
     bool failed;
@@ -42,7 +42,7 @@ struct crew {
 
 /* ---- the list of bad records ---- */
 
-/* Takes the message over. A record that there is no memory to list is counted all the same. */
+/* Takes ownership of the message. The record is counted even if there is no memory to list it. */
 static void add_bad(struct st_bad_list *list, int64_t member, int64_t record, stk_status status, char *message)
 {
     list->total++;
@@ -151,7 +151,7 @@ static stk_status open_member(const struct st_check *check, struct part *part, s
     return status;
 }
 
-/* Members without values are passed over, unless they are there because stoker would not read them. */
+/* Skips members without values, except those that stoker cannot read. */
 static bool is_wanted(const struct st_check *check, int64_t member)
 {
     const stki_member *m = &check->container->members[member];
@@ -159,7 +159,7 @@ static bool is_wanted(const struct st_check *check, int64_t member)
     return (check->only < 0 || member == check->only) && (m->kind != STKI_MEMBER_OTHER || m->status != STK_OK);
 }
 
-/* The next member that can be read becomes the current one. False: there is none. */
+/* Makes the next readable member the current one. False: none. */
 static bool next_part(struct crew *crew)
 {
     struct st_check *check = crew->check;
@@ -204,7 +204,7 @@ static int64_t end_of_run(const struct part *part)
 
     if (!r)
         return part->count;
-    if (r->unit_first) { /* the first unit that begins behind `next` */
+    if (r->unit_first) { /* the first unit that starts after `next` */
         for (high = r->unit_count; low < high;) {
             int64_t middle = low + (high - low) / 2;
 
@@ -222,7 +222,7 @@ static int64_t end_of_run(const struct part *part)
     return length < part->count - part->next ? part->next + length : part->count;
 }
 
-/* Fill values are nothing to check; there may be any number of them. */
+/* Skips fill values, which need no check and can be of any number. */
 static bool skip_filled(struct st_check *check, struct part *part)
 {
     const stki_reader *r = part->reader;
@@ -309,7 +309,7 @@ static void check_run(struct st_check *check, const struct run *run, stki_scratc
     for (int64_t i = run->first; i < run->last; i++)
         if (check_record(check, part, i, scratch, &error) != STK_OK)
             note_bad(bad, part, i, &error);
-    if (file && stki_file_intact(file, run->first, NULL) != STK_OK) { /* then that is what is wrong with those in it */
+    if (file && stki_file_intact(file, run->first, NULL) != STK_OK) { /* the changed file is the cause of its errors */
         clear_bad(bad);
         for (int64_t i = run->first; i < run->last; i++)
             if (intact(part, file, i, &error) != STK_OK || check_record(check, part, i, scratch, &error) != STK_OK)
@@ -327,14 +327,14 @@ static void finish_run(struct crew *crew, const struct run *run, struct st_bad_l
     check->members[run->part->member].bad += bad->total;
     for (int64_t i = 0; i < bad->count; i++) {
         add_bad(&check->bad, bad->items[i].member, bad->items[i].record, bad->items[i].status, bad->items[i].message);
-        bad->items[i].message = NULL; /* it has moved */
+        bad->items[i].message = NULL; /* ownership has moved */
     }
     let_go(run->part);
     stki_unlock(&crew->lock);
     clear_bad(bad);
 }
 
-/* What each thread does. */
+/* The work of each thread. */
 static stk_status work(void *context, void *task, int64_t part, int worker, stk_error *err)
 {
     struct crew *crew = context;
@@ -353,7 +353,7 @@ static stk_status work(void *context, void *task, int64_t part, int worker, stk_
     return STK_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- whole check ---- */
 
 static int64_t expected_records(const struct st_check *check)
 {

@@ -19,7 +19,7 @@ static void add(void *context, const void *bytes, int64_t count)
         d->failed = true;
 }
 
-/* Values that are in no file can be any number, and would be hashed one after the other. */
+/* Limits fill values, which can be of any number and would all be hashed. */
 static stk_status check_filled(const stki_container *c, const stki_reader_opts *opts, int64_t count, int64_t each,
                                stk_error *err)
 {
@@ -78,7 +78,7 @@ static stk_status add_samples(struct digest *d, const stki_container *c, int64_t
     for (int64_t i = 0; i < reader->count && status == STK_OK; i++) {
         stk_tensor sample;
 
-        if (reader->ops->filled_until && i >= written) { /* ask once for each run of them */
+        if (reader->ops->filled_until && i >= written) { /* one query per run of fill values */
             written = reader->ops->filled_until(reader, i);
             status = check_filled(c, opts, written - i, reader->max_bytes, err);
             written += written == i;

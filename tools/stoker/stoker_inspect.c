@@ -1,4 +1,4 @@
-/* stoker_inspect.c: `stoker inspect FILE [NAME]`: what a file holds, as a table or as JSON. */
+/* stoker_inspect.c: `stoker inspect FILE [NAME]`: prints the contents of a file as a table or as JSON. */
 #include "allocate.h"
 #include "args.h"
 #include "container.h"
@@ -23,7 +23,7 @@ struct inspect {
     const char *words[2];
     int word_count;
     stki_reader_opts opts;
-    bool failed; /* a member that was asked for could not be read */
+    bool failed; /* a requested member could not be read */
 };
 
 enum { OPTIONS = 5 };
@@ -73,7 +73,7 @@ static json_t *numbers(const int64_t *from, int count)
     return list;
 }
 
-/* 1 to 4096: the power of two that every element's address in the file is a multiple of. */
+/* The largest power of two, from 1 to 4096, that divides every element's offset in the file. */
 static int64_t alignment_of(const stki_member *m)
 {
     uint64_t bits = (uint64_t)m->offset | 4096;
@@ -84,7 +84,7 @@ static int64_t alignment_of(const stki_member *m)
     return (int64_t)(bits & -bits);
 }
 
-/* ---- one member ---- */
+/* ---- members ---- */
 
 static stk_status digest(struct inspect *in, const stki_container *c, int64_t i, char *text, stk_error *err)
 {
@@ -193,7 +193,7 @@ static void member_text(struct inspect *in, const stki_container *c, int64_t i)
     stki_free(strides);
 }
 
-/* ---- the whole ---- */
+/* ---- file ---- */
 
 static int64_t file_bytes(const char *path)
 {
@@ -247,7 +247,7 @@ static int refuse(void *context, const stk_error *err)
     return stoker_finish_output("inspect", stoker_complain("inspect", err, STOKER_FAILED));
 }
 
-/* Of a folder, a .beton or a tar there is often one member of images beside others. */
+/* Finds the only member with images: folders, .beton files and tars often have one besides others. */
 static stk_status find_images(const struct inspect *in, const stki_container *container, int64_t *out, stk_error *err)
 {
     int64_t found = -1, count = 0;

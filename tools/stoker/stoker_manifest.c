@@ -1,4 +1,4 @@
-/* stoker_manifest.c: see stoker_manifest.h. Several threads read the files, each file once from beginning to end. */
+/* stoker_manifest.c: see stoker_manifest.h. Several threads read the files, each file once and sequentially. */
 #include "stoker_manifest.h"
 #include "allocate.h"
 #include "clock.h"
@@ -33,9 +33,9 @@ bool st_is_manifest(const char *path)
     return length >= sizeof ending - 1 && strcmp(path + length - (sizeof ending - 1), ending) == 0;
 }
 
-/* ---- what is listed ---- */
+/* ---- listed files ---- */
 
-/* A relative path is one of the manifest's folder. */
+/* Relative paths are relative to the manifest's folder. */
 static stk_status find_input(const char *manifest, const char *path, char **out, stk_error *err)
 {
     const char *slash = strrchr(manifest, '/');
@@ -44,7 +44,8 @@ static stk_status find_input(const char *manifest, const char *path, char **out,
     return *out ? STK_OK : stki_fail_memory(err, (int64_t)strlen(path), "a path");
 }
 
-/* Inputs are what the job has read: files and folders, with sizes, and with sums if the job asked for them. */
+/* Inputs are the files and folders that the job read, with sizes, and with checksums if the job was configured to
+ * record them. */
 static stk_status read_input(const stki_manifest *list, const json_t *item, struct st_listed *out, stk_error *err)
 {
     const json_t *path = json_object_get(item, "path");
@@ -66,7 +67,7 @@ static stk_status read_input(const stki_manifest *list, const json_t *item, stru
     return status;
 }
 
-/* Everything but itself, and `run`, which says when and where. */
+/* The digest covers everything except itself and `run`, which records time and place. */
 static bool digest_is_right(const json_t *manifest)
 {
     const char *said = json_string_value(json_object_get(manifest, "digest"));
@@ -83,7 +84,7 @@ static bool digest_is_right(const json_t *manifest)
     return right;
 }
 
-/* `inputs`: checks those too. */
+/* `inputs`: also checks the inputs. */
 static stk_status begin_check(const stki_manifest *list, bool inputs, struct st_manifest_check *out, stk_error *err)
 {
     const json_t *input_list = inputs ? json_object_get(list->manifest, "inputs") : NULL;
@@ -121,7 +122,7 @@ static stk_status begin_check(const stki_manifest *list, bool inputs, struct st_
     return STK_OK;
 }
 
-/* Accepts a zeroed one. */
+/* Accepts a zeroed struct. */
 static void end_check(struct st_manifest_check *check)
 {
     for (int64_t i = 0; i < check->file_count; i++) {
@@ -133,7 +134,7 @@ static void end_check(struct st_manifest_check *check)
     *check = (struct st_manifest_check){0};
 }
 
-/* ---- one file ---- */
+/* ---- single files ---- */
 
 static stk_status differs(const struct st_listed *file, const char *what, const char *found, const char *expected,
                           stk_error *err)
@@ -190,7 +191,7 @@ static stk_status check_sum(struct st_manifest_check *check, const struct st_lis
     return status;
 }
 
-/* Of rows that differ in length, the places where they begin and where the last one ends: one more than rows. */
+/* Whether the file has the offsets of rows of varying length, which are one more than the rows. */
 static bool are_offsets(const char *name)
 {
     static const char ending[] = ".offsets";
@@ -199,7 +200,7 @@ static bool are_offsets(const char *name)
     return length >= sizeof ending - 1 && strcmp(name + length - (sizeof ending - 1), ending) == 0;
 }
 
-/* Files that say nothing of what they are, and may look like something else. */
+/* Whether the format is not self-describing, so that files may look like something else. */
 static bool says_nothing(const stki_manifest *list)
 {
     const char *format = json_string_value(json_object_get(list->manifest, "format"));
@@ -207,7 +208,7 @@ static bool says_nothing(const stki_manifest *list)
     return format && (strcmp(format, "raw") == 0 || strcmp(format, "tokens") == 0);
 }
 
-/* One of its members has as many samples as the manifest says rows. */
+/* Checks that one of the file's members has as many samples as the manifest has rows. */
 static stk_status check_rows(const struct st_listed *file, stk_error *err)
 {
     const stki_reader_opts opts = {0};
@@ -234,7 +235,7 @@ static stk_status check_rows(const struct st_listed *file, stk_error *err)
     return differs(file, "rows", STKI_TEXT("%" PRId64, other), STKI_TEXT("%" PRId64, file->rows), err);
 }
 
-/* The sums of the folder's files, as the job had them. */
+/* Computes the checksum of the folder's files as the job did. */
 static stk_status sum_folder(struct st_manifest_check *check, const struct st_listed *file, const stki_reader *reader,
                              stki_u128 *names, stki_u128 *contents, stk_error *err)
 {
@@ -265,13 +266,13 @@ static stk_status sum_folder(struct st_manifest_check *check, const struct st_li
     return STK_OK;
 }
 
-/* Tables can list files, too, but which of their columns the job read is not in the manifest. */
+/* Tables can also list files, but the manifest does not record which column the job read. */
 static bool is_folder_or_list(const char *format)
 {
     return strcmp(format, "image_folder") == 0 || strcmp(format, "image_list") == 0;
 }
 
-/* A folder or list of images. */
+/* Checks a folder or list of images. */
 static stk_status check_folder(struct st_manifest_check *check, const struct st_listed *file, stk_error *err)
 {
     const stki_reader_opts opts = {.prefer = "image"};
@@ -331,7 +332,7 @@ static stk_status check_file(struct st_manifest_check *check, const struct st_li
     return status;
 }
 
-/* ---- all of them ---- */
+/* ---- all files ---- */
 
 static stk_status check_one(void *context, void *task, int64_t i, int worker, stk_error *err)
 {
@@ -355,7 +356,7 @@ static void look(void *context)
         check->progress(check);
 }
 
-/* Sizes, rows and sums of all files. */
+/* Checks sizes, rows and checksums of all files. */
 static stk_status run_check(struct st_manifest_check *check, int threads, stk_error *err)
 {
     return st_pool_run(threads, check->file_count, check_one, look, check, err);

@@ -1,10 +1,10 @@
 /* stoker_prep.c: `stoker prep JOB.yaml`: runs a preparation job of the library, or a task's share of one.
  *
  *     args    the command line                     show    progress while it runs: a live line, lines for a log, JSON
- *     text    the words of both                    report  what a run would do (--dry-run), what it came to
+ *     text    the words of both                    report  the plan (--dry-run) and the result
  *
- * Exit status: 0 done, 1 the data or the run failed, 2 the command or the job is wrong; 128 + the signal's number when
- * a signal stopped it, as shells have it. */
+ * Exit status: 0 done, 1 the data or the run failed, 2 the command or the job is wrong; 128 + the signal's number if
+ * stopped by a signal, as in shells. */
 #include "error.h"
 #include "stoker_prep_args.h"
 #include "stoker_prep_report.h"
@@ -17,7 +17,7 @@
 
 /* ---- signals ---- */
 
-static stk_prep *volatile running; /* set before the handlers are */
+static stk_prep *volatile running; /* set before the handlers are installed */
 static volatile sig_atomic_t stop_asked;
 
 static void ask_to_stop(int signal_number)
@@ -26,8 +26,8 @@ static void ask_to_stop(int signal_number)
     stk_prep_cancel(running);
 }
 
-/* The first signal asks for an orderly end; a second one, of the same kind, ends the program at once. Nothing is lost
- * by that either, only the piece in the making is made again. */
+/* The first signal requests an orderly end; a second one of the same kind kills the program. Even then nothing is lost
+ * except the unfinished piece, which is made again. */
 static void catch_signals(stk_prep *job)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -36,11 +36,11 @@ static void catch_signals(stk_prep *job)
     running = job;
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* as nohup has it */
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* e.g. set by nohup */
             sigaction(numbers[i], &action, NULL);
 }
 
-/* The job is about to go: a late signal must not find it. */
+/* Called before the job is destroyed, so that a late signal cannot access it. */
 static void let_signals_go(void)
 {
     signal(SIGINT, SIG_DFL);
@@ -49,7 +49,7 @@ static void let_signals_go(void)
     running = NULL;
 }
 
-/* ---- the command ---- */
+/* ---- command ---- */
 
 static int code_of(stk_status status)
 {
@@ -149,7 +149,7 @@ static int open_and_act(const struct st_prep_args *args, const stki_task *task)
     return code;
 }
 
-/* Of --merge the environment says nothing: it is run once, whoever starts it. */
+/* --merge ignores the environment: it is run once, not per task. */
 static stk_status find_task(const struct st_prep_args *args, stki_task *out, stk_error *err)
 {
     const stki_task_opts opts = {args->task, args->tasks, args->ignore_launcher || args->merge};

@@ -1,4 +1,4 @@
-/* stoker_prep_args.c: see stoker_prep_args.h. One table names the options; --help and the "did you mean" come from it.
+/* stoker_prep_args.c: see stoker_prep_args.h. --help and "did you mean" are generated from a single table of options.
  */
 #include "stoker_prep_args.h"
 #include "allocate.h"
@@ -99,7 +99,7 @@ static stk_status read_texts(struct st_prep_args *a, const struct texts *t, stk_
     return status;
 }
 
-/* Which of these exclude each other, and why. */
+/* Rejects options that exclude each other, with the reason. */
 static stk_status check_together(const struct st_prep_args *a, stk_error *err)
 {
     if (a->merge && a->task)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the plan ---- */
+/* ---- plan ---- */
 
 static void print_share(const stk_prep_plan *plan, const stki_task *task)
 {
@@ -45,7 +45,7 @@ static void print_size(const stk_prep_plan *plan, const stk_prep_estimate *estim
     printf("%s\n", plan->output_exists ? "; it exists already: --force replaces it" : "");
 }
 
-/* Of this task's share, without what is made already. */
+/* The time for this task's share, excluding finished parts. */
 static void print_time(const stk_prep_plan *plan, const stki_task *task, const stk_prep_estimate *estimate)
 {
     const int64_t left = plan->positions / task->tasks - plan->resumed_rows;
@@ -108,7 +108,7 @@ stk_status st_prep_report_plan(stk_prep *job, const char *name, const stki_task 
     return STK_OK;
 }
 
-/* ---- the result ---- */
+/* ---- result ---- */
 
 static void print_incomplete(const stk_prep_result *result)
 {

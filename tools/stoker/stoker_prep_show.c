@@ -1,7 +1,7 @@
-/* stoker_prep_show.c: see stoker_prep_show.h. The library calls with totals; rates are those of the last seconds, so
- * that they follow what the job does now: a ring of samples, and the oldest one is what the newest is compared with.
- * What is left is told from the whole phase's rate at first, and from the rate of the last seconds too once there are
- * some. */
+/* stoker_prep_show.c: see stoker_prep_show.h. The library reports totals. Rates are those of the last seconds, so that
+ * they reflect current progress: a ring of samples is kept, and the newest one is compared with the oldest. The
+ * remaining time is estimated from the rate of the whole phase, and from that of the last seconds as soon as it is
+ * known. */
 #include "stoker_prep_show.h"
 #include "clock.h"
 #include "live_line.h"
@@ -14,7 +14,7 @@
 
 static const char *const stage_names[ST_PREP_STAGES] = {"read", "finish", "write", "sync"};
 
-/* 0 to 100, and 100 only when all is done. */
+/* 0 to 100; 100 only when everything is done. */
 static int percent(const struct st_prep_figures *f)
 {
     if (f->rows >= f->rows_total)
@@ -29,7 +29,7 @@ void st_prep_live_text(const struct st_prep_figures *f, char *out, int size)
     out[0] = 0;
     if (f->tasks > 1)
         used = live_part(out, size, used, "[task %" PRId64 "/%" PRId64 "]", f->task, f->tasks);
-    if (f->rows_total <= 0) { /* a phase that has no rows to count */
+    if (f->rows_total <= 0) { /* a phase without rows */
         live_part(out, size, used, "[%s]", f->phase);
         return;
     }
@@ -87,7 +87,7 @@ json_t *st_prep_progress_json(const struct st_prep_figures *f)
 #define LIVE_NS (STKI_SECOND / 4)
 #define JSON_NS STKI_SECOND
 #define LOG_NS (5 * STKI_SECOND)
-#define SAMPLE_NS (STKI_SECOND / 4) /* between two of the ring: it holds eight seconds */
+#define SAMPLE_NS (STKI_SECOND / 4) /* interval of the ring, which covers eight seconds */
 
 void st_prep_show_init(struct st_prep_show *show, const stki_task *task, bool json, bool quiet)
 {
@@ -106,7 +106,7 @@ static void print_json(json_t *line)
 
     if (text) {
         puts(text);
-        fflush(stdout); /* whoever reads it wants it now */
+        fflush(stdout); /* lines may be read by a program as they appear */
     }
     json_decref(line);
     free(text);
@@ -139,7 +139,7 @@ static struct st_prep_sample sample_of(const stk_prep_progress *now, int64_t now
         .stage_ns = {now->wait_rows_ns, now->wait_finish_ns, now->write_ns, now->wait_sync_ns}};
 }
 
-/* The oldest of the last seconds; takes the new one in when its time has come. */
+/* Returns the oldest sample of the last seconds; adds the new one if the interval has passed. */
 static struct st_prep_sample compare_with(struct st_prep_show *show, const struct st_prep_sample *now)
 {
     struct st_prep_sample *newest = &show->samples[(show->count + ST_PREP_SAMPLES - 1) % ST_PREP_SAMPLES];
@@ -158,7 +158,7 @@ static double rate(int64_t difference, int64_t ns)
     return ns > 0 && difference > 0 ? (double)difference * 1e9 / (double)ns : 0;
 }
 
-/* A stage binds where the running thread spent most of its time, and at least two fifths of it. */
+/* The bottleneck is the stage in which the main thread spent most of its time, and at least two fifths of it. */
 static int binding_stage(const struct st_prep_sample *now, const struct st_prep_sample *before)
 {
     const int64_t passed = now->ns - before->ns;
@@ -221,7 +221,7 @@ void st_prep_show_progress(void *context, const stk_prep_progress *now)
     const bool new_phase = now->phase != show->phase;
     char line[256];
 
-    if (now->phase == STK_PREP_DONE && !show->json) /* the result says it */
+    if (now->phase == STK_PREP_DONE && !show->json) /* the result reports it */
         return;
     st_prep_show_figures(show, now, now_ns, &figures);
     if (now_ns < show->due_ns && !(new_phase && !show->log))

@@ -30,7 +30,7 @@ struct verify {
     int word_count;
     stki_reader_opts opts;
     int64_t started_ns;
-    const char *sums; /* what became of them: "none", "checked", "written" */
+    const char *sums; /* "none", "checked" or "written" */
     bool failed;
 };
 
@@ -77,7 +77,7 @@ static int help(void)
 
 /* ---- progress ---- */
 
-static int64_t progress_from; /* when st_check_run began */
+static int64_t progress_from; /* start of st_check_run */
 static bool progress_shown;
 
 static void show_progress(const struct st_check *check)
@@ -94,7 +94,7 @@ static void show_progress(const struct st_check *check)
 
 /* ---- results ---- */
 
-/* What the format has no values for, or stoker will not read: nothing is wrong with it. */
+/* Members without values, or that stoker does not support, are not errors. */
 static bool only_declined(stk_status status)
 {
     return status == STK_E_UNSUPPORTED || status == STK_E_UNSAFE;
@@ -206,7 +206,7 @@ static int refuse(void *context, const stk_error *err)
     return stoker_finish_output("verify", stoker_complain("verify", err, STOKER_FAILED));
 }
 
-/* ---- the command ---- */
+/* ---- command ---- */
 
 static stk_status write_sums(const struct st_check *check, stk_error *err)
 {
@@ -226,7 +226,7 @@ static stk_status write_sums(const struct st_check *check, stk_error *err)
     return status;
 }
 
-/* Does anything fail, or was there nothing to check at all? */
+/* Whether anything failed, or there was nothing to check. */
 static bool has_failed(const struct st_check *check, stk_error *err)
 {
     bool failed = check->bad.total > 0, read = false, refused = false;
@@ -249,7 +249,7 @@ static int report(struct verify *v, struct st_check *check)
     stk_error err;
     bool failed = has_failed(check, &err);
 
-    if (v->write_sums && check->bad.total == 0) { /* of what could be read, whatever else there is */
+    if (v->write_sums && check->bad.total == 0) { /* covers everything that could be read */
         stk_error write_error;
         bool written = write_sums(check, &write_error) == STK_OK;
 
@@ -276,7 +276,7 @@ static stk_status open_sums(struct verify *v, const stki_container *c, bool requ
     return stki_sums_open(c->path, out, err);
 }
 
-/* The options of --source must be ones that at least one member takes. */
+/* The options of --source must apply to at least one member. */
 static stk_status check_source(const stki_container *c, const stki_reader_opts *opts, stk_error *err)
 {
     stk_error first;
@@ -310,7 +310,7 @@ static int verify(struct verify *v, int threads)
 
     v->started_ns = stki_now_ns();
     check.sums_required = v->opts.sums;
-    v->opts.sums = false; /* they are checked here */
+    v->opts.sums = false; /* checksums are checked here */
     v->opts.verify = true;
     status = stki_container_open(v->words[0], &v->opts, &container, &err);
     if (status != STK_OK)
@@ -348,7 +348,7 @@ static stk_status read_threads(const char *text, int *out, stk_error *err)
     return status;
 }
 
-/* What goes with a manifest, and with nothing else. */
+/* Rejects options that only apply to a manifest. */
 static stk_status check_manifest_words(const struct verify *v, stk_error *err)
 {
     if (!st_is_manifest(v->words[0]))

@@ -1,5 +1,5 @@
-/* loadbench_bounds.c: see loadbench_bounds.h. Bytes a sample are those of the repeats themselves, so that a loader that
- * reads a part of each sample is measured by that part. */
+/* loadbench_bounds.c: see loadbench_bounds.h. Bytes per sample are those of the repeats, so that a loader that reads
+ * only a part of each sample is compared with the limit for that part. */
 #include "loadbench_bounds.h"
 #include "allocate.h"
 #include "error.h"
@@ -38,7 +38,7 @@ static const struct lb_field *largest_field(const struct lb_facts *facts)
     return largest;
 }
 
-/* `source: {decode: none}` beside what says which images there are. NULL: no memory. */
+/* Adds `source: {decode: none}` to the keys that select the images. NULL: out of memory. */
 static char *bytes_source(const struct lb_config *config, const char *field)
 {
     const stki_node *fields = stki_node_get(stki_node_get(stki_document_root(config->document), "dataset"), "fields");
@@ -66,7 +66,7 @@ static bool is_one_of(const char *word, const char *const *list)
     return false;
 }
 
-/* The name of the data set in its file. Lives in `config` or is the field's own. */
+/* The name of the data set in its file; belongs to `config` or to the field. */
 static const char *member_name(const struct lb_config *config, const char *field)
 {
     const stki_node *fields = stki_node_get(stki_node_get(stki_document_root(config->document), "dataset"), "fields");
@@ -86,7 +86,7 @@ struct codecs {
     struct codec_limit decode, inflate;
 };
 
-/* `ask` is the struct lb_result, `out` a struct codecs. */
+/* `about_run` is a struct lb_result, `out` a struct codecs. */
 static stk_status measure_codecs(const void *about_run, void *out, stk_error *err)
 {
     static const char *const images[] = {"images", "image", "jpeg", "beton", "tar", "webdataset", "list", NULL};
@@ -161,13 +161,13 @@ void lb_once_measure(struct lb_result *result)
     once->measured = true;
 }
 
-/* ---- what follows from it ---- */
+/* ---- limits ---- */
 
-/* Sums over all repeats, so that what a sample takes is the mean of all of them; of samples that were made, which are
- * more than were delivered where slots filled meanwhile. */
+/* Sums over all repeats, so that the cost of a sample is the mean over all of them. Counts samples that were made,
+ * which can exceed those delivered when slots were filled in advance. */
 struct sums {
     double samples, made, batches, read, written, device, disk, file;
-    double unpacked, packed; /* of all samples together: what unpacking gave, and what samples took of it */
+    double unpacked, packed; /* total bytes of all samples: unpacked, and used by samples */
 };
 
 static struct sums sum_runs(const struct lb_result *result)
@@ -193,7 +193,7 @@ static struct sums sum_runs(const struct lb_result *result)
         sums.device /= sums.samples;
         sums.disk /= sums.made;
     }
-    /* as it is stored: less than what is converted where it is packed, no more than that where only a part is read */
+    /* stored bytes: fewer than converted if compressed, and at most as many if only a part is read */
     sums.file = lb_ratio((double)result->facts.data.bytes, (double)result->facts.samples);
     if (sums.read > 0 && sums.read < sums.file)
         sums.file = sums.read;
@@ -232,9 +232,9 @@ static void add_memory(const struct lb_result *result, const struct sums *sums, 
         LB_NUMBER(write / 1e9), LB_SHORT(sums->written));
 }
 
-/* A chunk that is unpacked again for every batch costs its time again. The limit of this run is that of its unpackings;
- * what the decoder could do if each chunk were unpacked once stands beside it. A cache that kept chunks from an earlier
- * epoch leaves less to unpack, or nothing, and then this is no limit. */
+/* A chunk that is unpacked again for every batch costs its time again, so the limit of this run is that of its
+ * unpackings. The limit if each chunk were unpacked once is reported separately. A cache with chunks of an earlier
+ * epoch leaves less to unpack, or nothing; then this is not a limit. */
 static void add_inflate(const struct codec_limit *alone, const struct sums *sums, struct lb_bound *out, int *count)
 {
     const double unpacked = sums->packed > 0 ? fmax(sums->unpacked / sums->packed, 1e-9) : 1;
@@ -276,7 +276,7 @@ static void add_once(const struct lb_result *result, const struct sums *sums, st
         LB_SHORT(sums->file));
     if (read->cold_bytes_per_s > 0) {
         const bool applies = sums->disk > 0.5 * sums->file;
-        const double bytes = applies ? sums->disk : sums->file; /* pages around a row are read with it */
+        const double bytes = applies ? sums->disk : sums->file; /* whole pages are read */
         add(out, count, LB_BOUND_DISK, lb_ratio(read->cold_bytes_per_s, bytes),
             "the files from the disk: %s GB/s, %sB a sample", LB_NUMBER(read->cold_bytes_per_s / 1e9), LB_SHORT(bytes));
         if (*count > 0 && out[*count - 1].kind == LB_BOUND_DISK)

@@ -1,10 +1,10 @@
-/* loadbench_figures.c: the table of figures. See loadbench_figure.h for what a row says. */
+/* loadbench_figures.c: the table of figures. See loadbench_figure.h for its columns. */
 #include "loadbench_figures.h"
 #include "loadbench_clocks.h"
 #include "loadbench_result.h"
 #include "loadbench_step.h"
 
-/* ---- values that no member has ---- */
+/* ---- computed values ---- */
 
 static double other_processors(const void *owner)
 {
@@ -159,7 +159,7 @@ const struct lb_figure lb_figures[] = {
     {"limit_gather_bytes_per_s", RUN_LIMIT(gather.bytes_per_s)},
     {"limit_memcpy_bytes_per_s", RUN_LIMIT(memcpy.bytes_per_s)},
 
-/* Of all repeats. */
+/* Over all repeats. */
 #define WAITS(member) .group = LB_OF_WAITS, LB_MEMBER(struct lb_waits, member)
     {"call_count", WAITS(count)},
     {"p50_us", WAITS(p50_ns), LB_NS_AS_US},
@@ -243,7 +243,7 @@ const struct lb_figure lb_figures[] = {
     {"text", VERDICT(text)},
     {"doubt", VERDICT(doubt), .when = LB_IF_TEXT},
 
-/* What was measured, and on what. */
+/* The machine of the measurement. */
 #define MACHINE(member) .group = LB_OF_MACHINE, LB_MEMBER(struct lb_machine, member)
     {"cpu", MACHINE(cpu)},
     {"architecture", MACHINE(architecture)},

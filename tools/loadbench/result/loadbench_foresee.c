@@ -1,6 +1,6 @@
-/* loadbench_foresee.c: the model of loadbench_model.h from the clocks of a run. It knows mean times alone, so the run
- * takes longer than it by what swings and handing over cost. That rest is taken to stay as it is, whatever is changed,
- * but for more slots: they are there to take up swings. */
+/* loadbench_foresee.c: applies the model of loadbench_model.h to the clocks of a run. The model only knows mean times,
+ * so the real run takes longer because of variation and of handing over. This excess is assumed to be unaffected by
+ * changes, except by more slots, which absorb variation. */
 #include "loadbench_foresee.h"
 #include "loadbench_statistics.h"
 #include <math.h>
@@ -24,7 +24,7 @@ struct lb_model lb_foresee_model(const struct lb_shares *shares)
     };
 }
 
-/* No more than memory and disk allow. A run that is above a limit already stays where it is. */
+/* Limits the factor by memory and disk. A run that already exceeds a limit is not reduced. */
 static double within_limits(const struct lb_shares *shares, double factor)
 {
     const double reached = fmax(shares->limit, shares->disk);
@@ -32,7 +32,7 @@ static double within_limits(const struct lb_shares *shares, double factor)
     return reached > 0 ? fmin(factor, fmax(1, 1 / reached)) : factor;
 }
 
-/* Seconds from batch to batch, as measured. */
+/* Measured seconds per batch. */
 static double batch_s(const struct lb_shares *shares)
 {
     return shares->elapsed_s / (double)shares->batches;
@@ -52,8 +52,8 @@ double lb_foresee(const struct lb_shares *shares, const struct lb_model *changed
     return base.tiles < 1 ? 0 : within_limits(shares, lb_ratio(batch_s(shares), changed_s(shares, &base, changed)));
 }
 
-/* What swings cost: what the run takes longer than the model, as far as one waited for the other meanwhile. Where it
- * takes longer than all work of a batch one after the other, the rest is handing over, which no slot takes away. */
+/* The cost of variation: the excess over the model, as far as one stage waited for another in that time. If a batch
+ * takes longer than all of its work done sequentially, the rest is handing over, which more slots cannot remove. */
 static double swings_s(const struct lb_shares *shares, const struct lb_model *base)
 {
     const double now = batch_s(shares), in_turn = base->work_s + base->copy_s + base->consumer_s;
@@ -63,7 +63,7 @@ static double swings_s(const struct lb_shares *shares, const struct lb_model *ba
     return fmax(0, fmin(lost, now * fmin(shares->wait_slot, behind)));
 }
 
-/* Two who take turns at a queue lose about as much as one over its length. */
+/* Two stages connected by a queue lose about a fraction of one over its length. */
 double lb_foresee_deeper(const struct lb_shares *shares)
 {
     const struct lb_model base = lb_foresee_model(shares);
@@ -73,12 +73,12 @@ double lb_foresee_deeper(const struct lb_shares *shares)
         return 0;
     changed.slots *= 2;
     const double then = changed_s(shares, &base, &changed) - swings_s(shares, &base) / 2;
-    /* never less than now: no slot takes time away */
+    /* never less than now: additional slots cost no time */
     return within_limits(shares, fmax(1, lb_ratio(batch_s(shares), fmax(then, lb_model_batch_s(&changed)))));
 }
 
-/* The packed bytes are read as often as they are unpacked, and a worker without a processor is without one in
- * proportion to what it has to do: all of the time shrinks with the work, not the work alone. */
+/* Packed bytes are read as often as they are unpacked, and the time that a worker lacks a processor is proportional to
+ * its work, so the whole time shrinks with the work. */
 double lb_foresee_unpacked_once(const struct lb_shares *shares)
 {
     const struct lb_model base = lb_foresee_model(shares);
@@ -90,7 +90,7 @@ double lb_foresee_unpacked_once(const struct lb_shares *shares)
     changed.work_s = base.work_s - again * (1 - 1 / shares->unpacked);
     changed.cpu_s = base.cpu_s * changed.work_s / base.work_s;
     struct lb_shares once = *shares;
-    once.disk /= shares->unpacked; /* what is unpacked again is read again */
+    once.disk /= shares->unpacked; /* repeated unpacking means repeated reading */
     return within_limits(&once, lb_ratio(lb_model_batch_s(&base), lb_model_batch_s(&changed)));
 }
 
@@ -100,7 +100,7 @@ double lb_foresee_inline(const struct lb_shares *shares)
 
     if (base.tiles < 1 || base.workers < 1 || base.device_slots > 0)
         return 0;
-    /* one thread: it has a processor at most, and no more than others left */
+    /* one thread uses at most one processor, and at most what other programs leave */
     return within_limits(
         shares, lb_ratio(batch_s(shares) * (base.cores > 0 ? fmin(1, base.cores) : 1), base.work_s + base.consumer_s));
 }

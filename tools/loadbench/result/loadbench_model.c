@@ -1,7 +1,7 @@
-/* loadbench_model.c: every tile starts when a worker is free and its batch has a slot; a batch is copied when all its
- * tiles are done and the copy before it is; the consumer takes it when that is done and the one before is used up. A
- * slot is free again when its batch has been used (with a device: copied). Going through the batches in order, each of
- * these is a largest of times that are already known, so one pass is enough and nothing has to be queued. */
+/* loadbench_model.c: a tile starts when a worker is free and its batch has a slot. A batch is copied when all its tiles
+ * and the previous copy are done. The consumer takes it when the copy is done and the previous batch has been used. A
+ * slot is free again when its batch has been used (with a device: copied). In the order of the batches, each of these
+ * times is the maximum of known ones, so one pass suffices and no event queue is needed. */
 #include "loadbench_model.h"
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* loadbench_predict.c: what is worth changing, and by how much the rate would change by the clocks of the run
- * (loadbench_foresee.h). Whatever the model says, a prediction is within the processors that were available to this
- * process and within the limits of memory and disk. */
+/* loadbench_predict.c: which changes are worthwhile, and how they would affect the rate according to the clocks of the
+ * run (loadbench_foresee.h). Predictions never exceed the processors available to this process and the limits of memory
+ * and disk. */
 #include "loadbench_predict.h"
 #include "loadbench_foresee.h"
 #include "loadbench_result.h"
@@ -11,10 +11,10 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Of half of the repeats, as a part of their median: more says nothing of a change of some percent. */
+/* Median deviation of the repeats, relative to their median; with more, changes of a few percent cannot be measured. */
 #define MOST_DEVIATION 0.15
 
-/* `factor`: what the rate is multiplied by; 0: that cannot be foreseen. */
+/* `factor`: predicted ratio of the rates; 0: unknown. */
 static void STK_PRINTF(4, 5) add(struct lb_predictions *out, double now, double factor, const char *format, ...)
 {
     struct lb_prediction *one = &out->each[out->count];
@@ -36,13 +36,14 @@ static void predict_workers(const struct lb_shares *shares, const struct lb_verd
     const double alone = lb_foresee_inline(shares);
 
     changed.workers++;
-    if (verdict->by_handing_over && alone > 1 + LB_SAME) /* more of them would hand over more */
+    if (verdict->by_handing_over && alone > 1 + LB_SAME) /* more threads would hand over more often */
         add(out, now, alone, "loader.num_workers=0");
     else
         add(out, now, lb_foresee(shares, &changed), "loader.num_workers=%d", changed.workers);
 }
 
-/* Twice the slots, with no gain by the model, may cost a lot if they no longer fit the last cache: no number then. */
+/* Twice the slots without a gain in the model can be much slower if they no longer fit in the last-level cache, so no
+ * number is given then. */
 static void doubt_cache(const struct lb_result *result, struct lb_prediction *one)
 {
     const int64_t bytes = result->runs[0].stats.slot_bytes, cache = result->machine.cache_bytes;
@@ -54,7 +55,7 @@ static void doubt_cache(const struct lb_result *result, struct lb_prediction *on
              LB_SHORT((double)cache));
 }
 
-/* The median of the repeats' distances from their median, as a part of it. */
+/* The median absolute deviation of the repeats, relative to their median. */
 static double typical_deviation(const struct lb_result *result)
 {
     const double middle = lb_result_samples_per_s(result);
@@ -100,7 +101,7 @@ void lb_predict(const struct lb_result *result, struct lb_predictions *out)
     }
 }
 
-/* The rate of one run; 0: it failed, and *failure says why. */
+/* Measures the rate of one run; 0: it failed with *failure. */
 static stk_status run_once(const char *path, const char *const *sets, int set_count, const char *set, double *rate,
                            char *failure, size_t size)
 {
@@ -132,7 +133,7 @@ void lb_predict_check(const char *path, const char *const *sets, int set_count, 
             status = run_once(path, sets, set_count, one->set, &then[i][done], one->failure, sizeof one->failure);
         }
         if (status == STK_END || lb_stop_asked)
-            break; /* a round that is not whole compares nothing */
+            break; /* an incomplete round cannot be compared */
     }
     for (int i = 0; i < predictions->count && done > 0; i++) {
         struct lb_prediction *one = &predictions->each[i];
@@ -148,7 +149,7 @@ void lb_predict_check(const char *path, const char *const *sets, int set_count, 
     }
 }
 
-/* By how much the measured gain differs from the predicted one, in percent. */
+/* Difference between measured and predicted gain, in percent. */
 static double error_percent(const struct lb_prediction *one)
 {
     return 100 * (lb_ratio(lb_ratio(one->measured, one->beside), lb_ratio(one->rate, one->now)) - 1);

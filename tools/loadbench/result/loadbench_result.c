@@ -1,4 +1,5 @@
-/* loadbench_result.c: all repeats, each with the machine's limit measured right after it, and their figures. */
+/* loadbench_result.c: runs all repeats, each followed by a measurement of the machine's limit, and computes their
+ * figures. */
 #include "loadbench_result.h"
 #include "allocate.h"
 #include "clock.h"
@@ -112,11 +113,11 @@ struct lb_summary lb_result_utilisation(const struct lb_result *result)
     return count > 0 ? lb_summarise(values, count) : (struct lb_summary){.median = -1, .low = -1, .high = -1};
 }
 
-/* Threads that were ready and had no processor, for each that had one: from here on the process lacks processors. */
+/* Ratio of runnable threads without a processor to running ones from which on the process lacks processors. */
 #define HUNGRY 0.2
 
-/* Threads were ready without a processor, and not because they had just woken up: they were put aside for others more
- * often than they went to sleep. */
+/* Whether threads were runnable without a processor for other reasons than having just woken up: they were preempted
+ * more often than they went to sleep. */
 static bool lacks_processors(const struct lb_run *runs, int count, double own)
 {
     int64_t put_aside = 0, slept = 0;
@@ -133,9 +134,9 @@ static bool lacks_processors(const struct lb_run *runs, int count, double own)
     return lb_ratio(queued, span) > HUNGRY * own && put_aside > slept;
 }
 
-/* Processors that were there for this process: what it may use, in whole or by a quota, without what others used of it,
- * but never less than what it had. A process whose threads were never short of one would have got its share from the
- * others had it asked for it: half of them. */
+/* Processors available to this process: those that it may use (by affinity or quota) minus what others used, but at
+ * least what it got. If its threads never lacked a processor, it would have got its share from the others on demand:
+ * half of them. */
 static double cores_of(const struct lb_machine *machine, const struct lb_run *runs, int count, double own)
 {
     const double allowed = (double)machine->cores_allowed;
@@ -150,7 +151,7 @@ static double cores_of(const struct lb_machine *machine, const struct lb_run *ru
     return fmax(most - lb_ratio(others, span), lacks_processors(runs, count, own) ? own : fmax(own, most / 2));
 }
 
-/* Of the disk's limit that was reached; 0: it does not apply. */
+/* Fraction of the disk's limit that was reached; 0: not applicable. */
 static double disk_share(const struct lb_result *result)
 {
     struct lb_bound bounds[LB_BOUND_KINDS];
@@ -222,7 +223,7 @@ static char *field_path(const struct lb_result *result, const char *name)
     return stki_text_of_json(json_array_get(json_object_get(field, "path"), 0));
 }
 
-/* One more is there, or why not. */
+/* Counts a measurement, or records why it is missing. */
 static void note_missing(struct lb_result *result, stk_status status, int *count, const stk_error *err)
 {
     if (status == STK_OK)
@@ -232,7 +233,7 @@ static void note_missing(struct lb_result *result, stk_status status, int *count
                  status == STK_END ? LB_STOPPED : err->message);
 }
 
-/* The limit for the field with the largest samples: it moves nearly all of the bytes. */
+/* Measures the limit for the field with the largest samples, which moves nearly all of the bytes. */
 static void measure_limit(struct lb_result *result, const struct lb_run *run)
 {
     const struct lb_field *largest = &result->facts.fields[0];
@@ -258,7 +259,7 @@ static void measure_limit(struct lb_result *result, const struct lb_run *run)
     stki_free(path);
 }
 
-/* Plain copies of what a batch takes, beside the repeat that has run. */
+/* Measures plain copies of the size of a batch, after the repeat. */
 static void measure_transfer(struct lb_result *result, const struct lb_run *run)
 {
     const stk_loader_stats *stats = &run->stats;
@@ -305,8 +306,8 @@ static stk_status make_room(const struct lb_config *config, struct lb_result *ou
     return STK_OK;
 }
 
-/* Keeps the repeat that has run. One that a signal ended in its ramp measured nothing that the others could be put
- * beside; alone it is better than nothing. */
+/* Keeps the repeat. One that was interrupted in its ramp has nothing comparable; it is only kept if there is no other.
+ */
 static bool keep(struct lb_result *result)
 {
     struct lb_repeat *repeat = result->repeat;
@@ -318,7 +319,7 @@ static bool keep(struct lb_result *result)
     result->marks[result->run_count] = repeat->marks;
     repeat->marks = NULL;
     result->run_count++;
-    /* what a cold start reads while the loader is being opened belongs to it */
+    /* a cold start includes reads while the loader is opened */
     result->from_open = result->from_open || repeat->steady.within_ramp || result->config->bench.cache == LB_CACHE_COLD;
     stki_histogram_merge(&result->waits, &repeat->steady_waits);
     stki_histogram_merge(&result->whole_waits, &repeat->whole_waits);
@@ -327,7 +328,7 @@ static bool keep(struct lb_result *result)
     return true;
 }
 
-/* One median needs repeats that were counted in one way. */
+/* All repeats must be counted in the same way for a common median. */
 static void decide_span(struct lb_result *result)
 {
     if (!result->from_open)
@@ -370,7 +371,8 @@ static void look_around(struct lb_result *result)
         lb_gpu_read(device, "/sys", &result->gpu);
 }
 
-/* Before anything is measured, and before the file is made anew: it may be one of the data. */
+/* Opens the file of intervals before anything is measured. Checked before it is truncated, because it may be a data
+ * file. */
 static stk_status open_intervals(const struct lb_config *config, struct lb_result *out, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -398,7 +400,7 @@ stk_status lb_result_measure(const struct lb_config *config, struct lb_result *o
     status = open_intervals(config, out, err);
     if (status == STK_OK)
         status = run_repeats(config, &live, out, err);
-    (void)lb_log_close(&out->intervals); /* who prints the result says what of it is missing */
+    (void)lb_log_close(&out->intervals); /* missing lines are reported with the result */
     if (status != STK_OK)
         return status;
     look_around(out);
@@ -426,7 +428,7 @@ void lb_result_fini(struct lb_result *result)
     memset(result, 0, sizeof *result);
 }
 
-/* Adds the texts of a list that NULL ends. */
+/* Adds the strings of a NULL-terminated list. */
 static void add_texts(const char **all, int *count, const char *const *texts)
 {
     for (int i = 0; texts[i]; i++)

@@ -1,4 +1,4 @@
-/* loadbench_shares.c: sums of clocks over repeats, divided by the time of those whose clocks they are. */
+/* loadbench_shares.c: clocks summed over repeats, divided by the total time of their threads. */
 #include "loadbench_shares.h"
 #include "loadbench_statistics.h"
 #include <math.h>
@@ -16,7 +16,7 @@ double lb_step_share(const struct lb_run *run, int64_t step_ns)
     return share < 1 ? share : 1;
 }
 
-/* The parts are clocked inside of reads, and each ends at its own moment: what they say never exceeds the read. */
+/* The parts are timed inside of reads and end at different times; their sum is limited to the read. */
 static void add_read(const stk_loader_stats *stats, struct lb_shares *sum)
 {
     const double read = seconds(stats->read_ns);
@@ -47,8 +47,8 @@ static void add(const struct lb_run *run, bool step_of_device, int64_t step_ns, 
     sum->order += seconds(stats->order_ns);
     add_read(stats, sum);
     sum->convert += seconds(stats->convert_ns);
-    sum->worker_s += seconds(run->elapsed_ns) * (double)(stats->workers > 0 ? stats->workers : 1) +
-                     seconds(stats->helped_ns);
+    sum->worker_s +=
+        seconds(run->elapsed_ns) * (double)(stats->workers > 0 ? stats->workers : 1) + seconds(stats->helped_ns);
     sum->wait_slot += seconds(stats->wait_slot_ns);
     sum->wait_work += seconds(stats->wait_work_ns);
     sum->copy += seconds(stats->device_copy_ns + stats->device_convert_ns);

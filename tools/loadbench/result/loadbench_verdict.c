@@ -1,8 +1,8 @@
-/* loadbench_verdict.c: who is never idle binds. There are three who can be busy: the workers together, the copying
- * thread of a device, and the consumer; between them lie the queues, the ring of slots above all. Whoever binds keeps
- * those before it waiting for room and those behind it waiting for work. On the workers' side the stage with the most
- * time is named; claiming and waking is one of them, and where it is the largest the ring binds. So it does where
- * nobody is busy: there are too few slots for the swings of the work or for the number of workers. */
+/* loadbench_verdict.c: the bottleneck is the part that is never idle. There are three parts: the workers together, the
+ * copying thread of a device, and the consumer; between them are queues, mainly the ring of slots. The bottleneck makes
+ * earlier parts wait for room and later ones for work. Among the workers, the stage with the most time is named;
+ * claiming and waking is one of the stages, and if it is the largest, the ring is the bottleneck. The same holds if no
+ * part is busy: then there are too few slots for the variation of the work or the number of workers. */
 #include "loadbench_verdict.h"
 #include "loadbench_foresee.h"
 #include "loadbench_others.h"
@@ -11,15 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Clocks are read when something ends, so what lies across an end of a repeat is counted on the wrong side of it. Below
- * these a repeat is mostly such ends, and batches that were ready before it began. */
+/* Clocks are updated when an activity ends, so activities that span the start or end of a repeat are counted on the
+ * wrong side. Shorter repeats consist mostly of these and of batches that were ready before the start. */
 #define LEAST_BATCHES 20
 #define LEAST_SECONDS 0.05
-/* Below this share of the time nobody waits for anybody. */
+/* Waits below this share of the time are ignored. */
 #define NO_WAIT 0.01
-/* Whoever is busier than this binds, if all others are less busy. */
+/* A part that is busier than this is the bottleneck if all others are less busy. */
 #define BUSY 0.75
-/* From here on the memory counts as the reason for whatever moves bytes. */
+/* Share of the memory limit from which on memory is named as the bottleneck of stages that move bytes. */
 #define NEAR_LIMIT 0.8
 
 #define NAME(binding, member, ...) [LB_BINDS_##binding] = #member,
@@ -38,7 +38,7 @@ const char *const lb_binding_words[] = {
     [LB_BINDS_UNKNOWN] = "unknown",
 };
 
-/* What the workers do in it, after "they spend N % of their time". */
+/* The activity of each stage, after "they spend N % of their time". */
 static const char *const doing[] = {LB_STAGES(DOING)[LB_BINDS_MEMORY] = "converting"};
 
 const char *const lb_confidence_words[] = {
@@ -58,7 +58,7 @@ double lb_busy(const struct lb_shares *shares)
     return 0 LB_STAGES(PLUS_SHARE);
 }
 
-/* The stage with the most of the workers' time, and the share of the one behind it. */
+/* The stage with the largest share of the workers' time; *second: share of the next one. */
 static enum lb_binding largest_stage(const struct lb_shares *shares, double *second)
 {
     enum lb_binding largest = LB_BINDS_ORDER;
@@ -81,7 +81,7 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* How far the first is ahead of the second. */
+/* Confidence from the distance between the first and the second. */
 static enum lb_confidence ahead(double first, double second)
 {
     if (first >= 1.5 * second && first - second >= 0.2)
@@ -113,7 +113,7 @@ static bool is_too_short(const struct lb_shares *shares, struct lb_verdict *out)
     return true;
 }
 
-/* The consumer's thread does everything itself, one thing after the other. */
+/* Without workers: the consumer's thread does everything sequentially. */
 static void judge_inline(const struct lb_shares *shares, struct lb_verdict *out)
 {
     double second;
@@ -136,8 +136,8 @@ static void judge_inline(const struct lb_shares *shares, struct lb_verdict *out)
         lb_binding_words[stage][0] - 'a' + 'A', lb_binding_words[stage] + 1, 100 * share, doing[stage]);
 }
 
-/* Slots are what is missing where twice as many are foreseen to give so much more, whoever else is busy; and where
- * nobody is busy they are so only if they are foreseen to give anything at all. */
+/* Predicted gain of twice the slots from which on slots are the bottleneck, even if another part is busy. If no part is
+ * busy, any predicted gain is enough. */
 #define DEEPER 1.15
 #define DEEPER_AT_ALL 1.05
 
@@ -167,7 +167,7 @@ static void judge_slots(const struct lb_shares *shares, double most, double deep
         100 * shares->wait_next, gain);
 }
 
-/* What may help against handing over, by the model where it has anything to say. */
+/* Advice against handing over, based on the model if it predicts a gain. */
 static void handing_over_advice(const struct lb_shares *shares, char *out, size_t size)
 {
     const double alone = lb_foresee_inline(shares);
@@ -192,7 +192,7 @@ static void judge_handing_over(const struct lb_shares *shares, double most, stru
     out->busy = most;
     out->by_handing_over = true;
     out->confidence = most < 0.5 ? LB_CONFIDENCE_HIGH : most < 0.65 ? LB_CONFIDENCE_MEDIUM : LB_CONFIDENCE_LOW;
-    if (slots) /* they wait for slots, of which there are enough */
+    if (slots) /* workers wait for slots although there are enough */
         out->confidence = weaker(out->confidence, LB_CONFIDENCE_MEDIUM);
     SAY(out,
         "The ring binds: handing batches over costs more than making them. The consumer waits %.0f %% of its time, and "
@@ -213,7 +213,7 @@ static void judge_ring(const struct lb_shares *shares, double most, double deepe
     say_deeper(shares, deeper, out);
 }
 
-/* How often chunks were unpacked, and what does it once. */
+/* Reports how often chunks were unpacked, and how to unpack them once. */
 static void say_unpacked(const struct lb_shares *shares, struct lb_verdict *out)
 {
     const size_t used = strlen(out->text);
@@ -249,7 +249,7 @@ static void judge_workers(const struct lb_shares *shares, double others, struct 
                                                                 : "");
 }
 
-/* The consumer is the busiest: with its own work, or with taking batches and giving them back. */
+/* The consumer is the busiest part: with its own work, or with taking and releasing batches. */
 static void judge_consumer(const struct lb_shares *shares, double consumer, double others, struct lb_verdict *out)
 {
     char advice[160];
@@ -305,7 +305,7 @@ static void judge_threads(const struct lb_shares *shares, struct lb_verdict *out
     say_deeper(shares, deeper, out);
 }
 
-/* From here on a quota binds, whatever stage the threads are stopped in. */
+/* Share of throttled time from which on the CPU quota is the bottleneck, in any stage. */
 #define THROTTLED 0.1
 
 static void judge_quota(const struct lb_shares *shares, struct lb_verdict *out)

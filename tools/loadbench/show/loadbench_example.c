@@ -1,5 +1,5 @@
-/* loadbench_example.c: see loadbench_example.h. The result is filled so that no part of it is left out for want of a
- * measurement; it then goes the way of every result, so that no list of names has to be kept beside it. */
+/* loadbench_example.c: see loadbench_example.h. The example result has every optional part and is printed like any
+ * other, so no separate list of names is needed. */
 #include "loadbench_example.h"
 #include "allocate.h"
 #include "error.h"
@@ -9,7 +9,7 @@
 #include "loadbench_scalars.h"
 #include <string.h>
 
-/* What one repeat may come with. */
+/* Optional parts of a repeat. */
 struct parts {
     struct lb_config config;
     struct lb_result result;
@@ -44,10 +44,10 @@ static void fill_limits(struct parts *parts)
     parts->result.limit_count = 1;
     parts->result.once.measured = true;
     if (parts->run.stats.packed_bytes > 0)
-        parts->result.once.inflate.samples_per_s = 1e-9; /* the lowest of all limits: the one that binds */
+        parts->result.once.inflate.samples_per_s = 1e-9; /* the lowest limit, so that it is the binding one */
 }
 
-/* Chunks of HDF5 are what a run may find packed. */
+/* Only chunks of HDF5 files can be packed. */
 static bool may_be_packed(const struct lb_facts *facts)
 {
     for (int i = 0; i < facts->field_count; i++)
@@ -69,7 +69,7 @@ static void fill(struct parts *parts, const struct lb_facts *facts, bool all)
     if (all || may_be_packed(facts))
         parts->run.stats.unpacked_bytes = parts->run.stats.packed_bytes = 1;
     result->config = &parts->config;
-    result->facts = *facts; /* nobody ends them here */
+    result->facts = *facts; /* owned by the caller */
     result->machine.cpu_quota = 1;
     result->machine.memory_limit = 1;
     result->run_count = 1;
@@ -100,7 +100,7 @@ json_t *lb_example_tree(const struct lb_config *config, const struct lb_facts *f
     parts->config = *config;
     fill(parts, facts, all);
     tree = lb_result_tree(&parts->result, err);
-    /* the facts are those of a loader without workers, which the run will have */
+    /* the facts come from a loader without workers, but the run will have workers */
     json_object_set_new(json_object_get(json_object_get(json_object_get(tree, "config"), "effective"), "loader"),
                         "num_workers", json_integer(1));
     stki_free(parts);

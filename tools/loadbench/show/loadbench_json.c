@@ -1,4 +1,4 @@
-/* loadbench_json.c: the result for programs. Every key of a measured number ends in its unit or names a count. */
+/* loadbench_json.c: the result as JSON. Every key of a measured number ends in its unit or names a count. */
 #include "error.h"
 #include "loadbench_consumer.h"
 #include "loadbench_histogram.h"
@@ -39,7 +39,7 @@ static json_t *json_summary(struct lb_summary summary)
     return json;
 }
 
-/* What a row says of `owner`. */
+/* The value of a figure of `owner`. */
 static json_t *figure_json(const struct lb_figure *figure, const void *owner)
 {
     const void *member = lb_figure_member(figure, owner);
@@ -104,7 +104,7 @@ static json_t *versions_json(void)
     return json;
 }
 
-/* -1 where it varies. */
+/* Sizes that vary are -1. */
 static json_t *shape_json(const struct lb_field *field)
 {
     json_t *list = json_array();
@@ -134,7 +134,7 @@ static json_t *fields_json(const struct lb_facts *facts)
     return list;
 }
 
-/* The data set, and with it the order and the transforms, as a saved position knows them. */
+/* Fingerprints of data set, order and transforms, as in a saved position. */
 static json_t *fingerprints_json(const struct lb_facts *facts)
 {
     const json_t *prints = lb_effective_plan(&facts->effective, "fingerprints");
@@ -167,7 +167,7 @@ static json_t *utilisation_json(const struct lb_result *result)
 
     if (au.median < 0)
         return json;
-    lb_json_set(json, "au", json_summary(au)); /* a share of 1 */
+    lb_json_set(json, "au", json_summary(au)); /* a fraction of 1 */
     lb_json_set(json, "passed", json_boolean(au.median >= bench->au_required));
     return json;
 }
@@ -216,7 +216,7 @@ static void append(json_t *list, json_t *value)
         lb_json_incomplete = true;
 }
 
-/* Of `count` intervals between structs that lie `step` bytes apart, the first at `first`. */
+/* Adds the figures of `count` intervals between consecutive structs, which are `step` bytes apart from `first` on. */
 static void set_lists(json_t *json, int group, const void *first, size_t step, int count)
 {
     for (int k = 0; k < lb_interval_figure_count; k++) {
@@ -280,7 +280,7 @@ static json_t *run_json(const struct lb_result *result, int index)
     return json;
 }
 
-/* The figures of single repeats over all of them. */
+/* Adds summaries of per-repeat figures over all repeats. */
 static void set_summaries(json_t *json, const struct lb_result *result, int group)
 {
     for (int i = 0; i < lb_figure_count; i++)
@@ -321,7 +321,7 @@ static json_t *bound_json(const struct lb_bound *bound)
     return lb_json_group(json_object(), LB_OF_BOUND, bound);
 }
 
-/* Every limit, the lowest first; the one that binds; and why others are not there. */
+/* All limits, lowest first; the binding one; and the reasons for missing ones. */
 static json_t *limits_json(const struct lb_result *result)
 {
     struct lb_bound bounds[LB_BOUND_KINDS];
@@ -434,8 +434,8 @@ json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
     return NULL;
 }
 
-/* Where the list that begins at `at` holds numbers alone: its end. NULL: it does not. A line break outside of texts,
- * which have none, is always the dump's own. */
+/* The end of the list at `at` if it only has numbers; otherwise NULL. Line breaks are always those of the dump, because
+ * strings contain none. */
 static char *end_of_numbers(char *at)
 {
     char *end = at + 1;
@@ -454,7 +454,7 @@ char *lb_json_dump(const json_t *tree)
         char *const end = end_of_numbers(from);
         for (; end && from < end; from++)
             if (*from == ',')
-                to = (char *)memcpy(to, ", ", 2) + 2; /* there was a line break and more */
+                to = (char *)memcpy(to, ", ", 2) + 2; /* replaces a line break and indentation */
             else if (*from != '\n' && *from != ' ')
                 *to++ = *from;
         *to++ = *from++;

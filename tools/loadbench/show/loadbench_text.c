@@ -1,4 +1,4 @@
-/* loadbench_text.c: the result for people: what ran, the figures, where the time went, the limit, the verdict. */
+/* loadbench_text.c: the result as text: the run, the figures, the use of time, the limits, the verdict. */
 #include "live_line.h"
 #include "loadbench_consumer.h"
 #include "loadbench_result.h"
@@ -47,7 +47,7 @@ static void print_fields(const struct lb_result *result, FILE *to)
     }
 }
 
-/* What the loader says of its order, "random, seed 1; web 0.7, books 0.3". */
+/* Prints the order, such as "random, seed 1; web 0.7, books 0.3". */
 static void print_order(const struct lb_result *result, FILE *to)
 {
     const json_t *order = lb_effective_plan(&result->facts.effective, "order"), *dataset;
@@ -113,7 +113,7 @@ static void print_method(const struct lb_result *result, FILE *to)
                 last->stats.warnings == 1 ? " was" : "s were");
 }
 
-/* Of fewer calls than a hundred or a thousand, p99 or p99.9 is the longest of them. */
+/* With fewer than 100 or 1000 calls, p99 or p99.9 is the maximum. */
 static void print_few(const struct lb_result *result, FILE *to)
 {
     int64_t fewest = INT64_MAX;
@@ -224,7 +224,7 @@ static void print_limit(const struct lb_result *result, FILE *to)
             LB_PERCENT(summary.share_of_gather_percent.median), LB_PERCENT(summary.share_of_memcpy_percent.median));
 }
 
-/* The limit of a run that unpacks chunks again and again is low by the run's own doing. */
+/* Explains a limit that is low only because the run unpacks chunks repeatedly. */
 static void print_unpacked(const struct lb_bound *bounds, int count, FILE *to)
 {
     const struct lb_bound *again = NULL, *once = NULL;
@@ -241,7 +241,7 @@ static void print_unpacked(const struct lb_bound *bounds, int count, FILE *to)
             LB_SHORT(again->unpacked), LB_SHORT(once->samples_per_s), LB_SHORT(again->samples_per_s));
 }
 
-/* Every limit in samples/s, and what of it was reached; the lowest one that applies is the headline. */
+/* Prints all limits in samples/s and the fraction reached; the lowest applicable one is the headline. */
 static void print_bounds(const struct lb_result *result, FILE *to)
 {
     struct lb_bound bounds[LB_BOUND_KINDS];
@@ -290,7 +290,7 @@ static void print_device(const struct lb_result *result, FILE *to)
                 LB_SHORT(device.pageable_bytes_per_s.median));
 }
 
-/* Where the bytes came from: what a rate is worth that a page cache gave. */
+/* Prints where the bytes came from, because rates from the page cache differ from those of the disk. */
 static void print_cache(const struct lb_result *result, FILE *to)
 {
     const struct lb_run *first = &result->runs[0], *last = &result->runs[result->run_count - 1];
@@ -325,7 +325,7 @@ static void print_cache(const struct lb_result *result, FILE *to)
     fputc('\n', to);
 }
 
-/* The worst of the repeats speaks for all. */
+/* Reports the worst repeat. */
 static void print_steady(const struct lb_result *result, FILE *to)
 {
     static const int badness[] = {
@@ -395,7 +395,7 @@ static void print_utilisation(const struct lb_result *result, FILE *to)
                 preset->name, LB_SHORT(preset->record_bytes), LB_SHORT(record));
 }
 
-/* Clocks on the wall cannot tell waiting for a processor from work. */
+/* Wall clocks cannot distinguish waiting for a processor from work. */
 static void print_others(const struct lb_result *result, FILE *to)
 {
     struct lb_quiet quiet;
@@ -440,7 +440,7 @@ void lb_print_text(const struct lb_result *result, FILE *to)
     struct lb_verdict verdict;
 
     print_machine(result, to);
-    if (result->config->source) { /* what it delivers and how long that takes is all that is known */
+    if (result->config->source) { /* only its deliveries and their times are known */
         print_method(result, to);
         print_figures(result, to);
         fputc('\n', to);

@@ -1,12 +1,11 @@
-/* loadbench_histogram.c: see loadbench_histogram.h. The fine histogram answers which share of the values lies below a
- * value only by quantiles, so its buckets are gone through: bucket b begins where histogram.h says. */
+/* loadbench_histogram.c: see loadbench_histogram.h. The fine histogram only provides quantiles, so the share of values
+ * below a limit is computed from its buckets, which start as in histogram.h. */
 #include "loadbench_histogram.h"
 #include <math.h>
 
 enum { MOST_BINS = 14 * LB_BINS_PER_DECADE };
 
-/* The smallest value of a bucket: 128 linear steps in every power of two, from 128 on; below that a value has its own.
- */
+/* The smallest value of a bucket: 128 linear steps per power of two from 128 on; one bucket per value below. */
 static double bucket_start(int bucket)
 {
     const int power = bucket / STKI_HISTOGRAM_STEPS, step = bucket % STKI_HISTOGRAM_STEPS;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "wait.p99_us": a step at a time. A key may itself hold points (keys of a sweep do). */
+/* Resolves a path such as "wait.p99_us" step by step. Keys may contain dots (keys of a sweep do). */
 const json_t *lb_tree_at(const json_t *tree, const char *path)
 {
     while (tree && *path) {
@@ -88,7 +88,7 @@ bool lb_scalar_unit(const char *path, double *factor, char *kind)
     return true;
 }
 
-/* ---- looking for one by a part of its name ---- */
+/* ---- finding a figure by a part of its name ---- */
 
 enum { NAMES = 600 };
 
@@ -98,7 +98,7 @@ struct names {
     int count;
 };
 
-/* Lists are left out: single runs, points of a timeline. So is what is in a summary beside its median. */
+/* Skips lists (single runs, points of a timeline) and members of summaries other than the median. */
 static void collect(const json_t *json, const char *path, struct names *out)
 {
     const char *key;
@@ -132,7 +132,7 @@ static void without_unit(const char *path, char *out)
     snprintf(out, LB_SCALAR_NAME, "%.*s", (int)(strlen(path) - (unit < 0 ? 0 : strlen(units[unit].suffix))), path);
 }
 
-/* "wait.p99" said as "p99_wait". */
+/* Whether `name` is the path with its parts swapped: "p99_wait" for "wait.p99". */
 static bool turned(const char *path, const char *name)
 {
     const char *last = last_part(path), *before = last - 1;
@@ -146,7 +146,7 @@ static bool turned(const char *path, const char *name)
     return strcmp(turned_name, name) == 0;
 }
 
-/* How well a name fits, 0: not at all. */
+/* How well a name matches; 0: not at all. */
 static int fit(const char *path, const char *name)
 {
     char bare[LB_SCALAR_NAME];
@@ -163,13 +163,13 @@ static int fit(const char *path, const char *name)
     return turned(path, name) || turned(bare, name) ? 2 : 0;
 }
 
-/* The figures of the whole run are meant where a name is of several sections. */
+/* If several sections have a name, figures of the whole run are preferred. */
 static bool is_preferred(const char *path)
 {
     return strncmp(path, "result.", 7) == 0;
 }
 
-/* "samples_per_s, batches_per_s, ", as many as there is room for. */
+/* Lists "samples_per_s, batches_per_s, …", as many as fit. */
 static void list_preferred(const struct names *names, char *out, size_t size)
 {
     size_t used = 0;
@@ -204,7 +204,7 @@ static stk_status fail_unknown(const struct names *names, const char *name, stk_
 
 stk_status lb_scalar_find(const json_t *tree, const char *name, struct lb_scalar *out, stk_error *err)
 {
-    static struct names names; /* large, and one at a time is enough */
+    static struct names names; /* static because it is large; not reentrant */
     int best = 0, index = -1, rival = -1;
 
     names.count = 0;

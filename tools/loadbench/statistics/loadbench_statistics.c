@@ -1,5 +1,5 @@
-/* loadbench_statistics.c: medians, spread and intervals. The median, because one disturbed repeat must not move the
- * figure. */
+/* loadbench_statistics.c: medians, spread and intervals. Uses the median, because a single disturbed repeat must not
+ * affect the figure. */
 #include "loadbench_statistics.h"
 #include <stdint.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ struct lb_summary lb_summarise(double *values, int count)
     return summary;
 }
 
-/* ---- how sure a ratio is ---- */
+/* ---- confidence interval of a ratio ---- */
 
 enum { DRAWS = 10000 };
 

@@ -43,7 +43,7 @@ void lb_table_print(const struct lb_table *table, FILE *to)
         }
     for (int row = 0; row < table->rows; row++) {
         int last = table->columns - 1;
-        while (last > 0 && !table->cells[row][last][0]) /* no blanks at the end of a line */
+        while (last > 0 && !table->cells[row][last][0]) /* no trailing blanks */
             last--;
         for (int i = 0; i <= last; i++) {
             const int blanks = i == last && table->left[i] ? 0 : table->left[i] ? -width[i] : width[i];

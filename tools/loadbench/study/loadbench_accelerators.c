@@ -1,4 +1,4 @@
-/* loadbench_accelerators.c: the search, and what is printed of it. */
+/* loadbench_accelerators.c: the search for the number of accelerators, and its output. */
 #include "loadbench_accelerators.h"
 #include "error.h"
 #include "live_line.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* On terminals: a search takes a while. */
+/* Shows progress on terminals, because a search takes a while. */
 static void show(const char *text)
 {
     if (!live_is_terminal(STDERR_FILENO))
@@ -36,7 +36,7 @@ static stk_status try_count(lb_feed_try try_one, void *context, int count, struc
     show(NULL);
 
     *passed = false;
-    if (status == STK_E_EMPTY && out->count > 0) { /* one accelerator at least has a batch */
+    if (status == STK_E_EMPTY && out->count > 0) { /* at least one accelerator has a batch */
         out->data_end = true;
         return STK_OK;
     }
@@ -56,7 +56,7 @@ static stk_status try_count(lb_feed_try try_one, void *context, int count, struc
 stk_status lb_feed_search(lb_feed_try try_one, void *context, int most, struct lb_feed_search *out, stk_error *err)
 {
     const int room = (int)(sizeof out->tries / sizeof out->tries[0]);
-    int low = 0, high = most + 1; /* the largest that passed; the smallest that did not, or cannot be tried */
+    int low = 0, high = most + 1; /* the largest number that passed; the smallest that failed or cannot be tried */
     bool passed = true;
     stk_status status = STK_OK;
 
@@ -78,7 +78,7 @@ stk_status lb_feed_search(lb_feed_try try_one, void *context, int most, struct l
     return status == STK_END && out->count > 0 ? STK_OK : status;
 }
 
-/* ---- for people and programs ---- */
+/* ---- output ---- */
 
 static void print_tries(const struct lb_feed_search *search, FILE *to)
 {
@@ -115,7 +115,7 @@ static void print_result(const struct lb_feed_search *search, bool searched, FIL
     fputc('\n', to);
 }
 
-/* A rank whose part of the data is smaller than a batch gets smaller ones, which are easier to make. */
+/* A rank whose part of the data is smaller than a batch gets smaller batches, which are faster to make. */
 static void print_rows(const struct lb_feed_search *search, FILE *to)
 {
     const struct lb_feed *least = NULL;
@@ -133,7 +133,7 @@ static void print_rows(const struct lb_feed_search *search, FILE *to)
                 least->rows, least->batch_size, least->accelerators, least->accelerators == 1 ? "" : "s");
 }
 
-/* What lay in memory before the first try and after the last. */
+/* Residency of the data before the first try and after the last. */
 struct residencies {
     struct lb_residency before, after;
 };
@@ -187,8 +187,7 @@ static const struct lb_figure try_rows[] = {
 };
 enum { TRY_ROWS = sizeof try_rows / sizeof try_rows[0] };
 
-/* The try that the result is about: the one that was asked for; of a search the largest that passed, or else the
- * first. */
+/* The try reported as the result: the requested one; for a search the largest that passed, otherwise the first. */
 static const struct lb_feed *deciding(const struct lb_feed_search *search)
 {
     for (int i = 0; i < search->count; i++)
@@ -225,7 +224,7 @@ static json_t *tree_of(const struct lb_config *config, const struct lb_feed_sear
     return NULL;
 }
 
-/* Before the time is spent: whether a result, such as this one of one try, has what is required. */
+/* Checks before measuring that results have the required figures, using an example result. */
 static stk_status foresee(const struct lb_config *config, const struct lb_require *each, int count, stk_error *err)
 {
     const struct lb_feed_search search = {.tries = {{.accelerators = 1, .batch_size = 1}}, .count = 1, .failed = 1};
@@ -241,7 +240,7 @@ static stk_status foresee(const struct lb_config *config, const struct lb_requir
     return status;
 }
 
-/* What a run can be asked for and this cannot. */
+/* Rejects options of a normal run that do not apply here. */
 static stk_status check(const struct lb_config *config, stk_error *err)
 {
     const struct lb_bench *bench = &config->bench;

@@ -1,4 +1,4 @@
-/* loadbench_compare.c: the repeats of both runs are the values that a median's uncertainty is judged by. */
+/* loadbench_compare.c: compares two results; the uncertainty of a median follows from the repeats of both runs. */
 #include "loadbench_compare.h"
 #include "error.h"
 #include "loadbench_result.h"
@@ -15,7 +15,7 @@ enum { SHOWN = 12, LEAST_REPEATS = 5 };
 
 #define KEPT "a result kept by loadbench CONFIG.yaml --format=json >RESULT.json"
 
-/* Why there is no JSON in it. The parser's own words quote the file. */
+/* Reports invalid JSON. The parser's message would quote the file. */
 static stk_status fail_json(const char *path, const json_error_t *wrong, stk_error *err)
 {
     struct stat about;
@@ -36,7 +36,7 @@ static stk_status fail_json(const char *path, const json_error_t *wrong, stk_err
                      wrong->column);
 }
 
-/* A result has its repeats, and each of them the figure that everything else is about. */
+/* Whether the tree is a result: it has repeats, each with its rate. */
 static bool has_runs(const json_t *tree)
 {
     const json_t *runs = json_object_get(tree, "runs"), *run;
@@ -78,7 +78,7 @@ stk_status lb_result_load(const char *path, json_t **out, stk_error *err)
     return status;
 }
 
-/* The values of a figure, one a repeat. */
+/* The values of a figure, one per repeat. */
 static int values_of(const json_t *tree, const char *key, double *out, int most)
 {
     const json_t *run;
@@ -112,7 +112,7 @@ static void compare_figure(const json_t *before, const json_t *now, const struct
         return;
     old_median = lb_summarise(old, old_count).median;
     own_median = lb_summarise(own, own_count).median;
-    if (old_median < 0 || own_median < 0 || (old_median <= 0 && own_median <= 0)) /* unknown, or nothing */
+    if (old_median < 0 || own_median < 0 || (old_median <= 0 && own_median <= 0)) /* unknown or zero */
         return;
     lb_table_row(table, &figure->label, 1);
     lb_table_cell(table, 1, "%s", LB_NUMBER(old_median));
@@ -128,7 +128,7 @@ static void compare_figure(const json_t *before, const json_t *now, const struct
                                   interval.known && (interval.low > 1 || interval.high < 1)));
 }
 
-/* ---- what else is different ---- */
+/* ---- other differences ---- */
 
 struct differences {
     json_t *list;
@@ -136,7 +136,7 @@ struct differences {
     int count;
 };
 
-/* Facts of the moment, which say nothing against a comparison. */
+/* Facts that differ between any two runs and do not prevent a comparison. */
 static bool passes(const char *path)
 {
     static const char *const words[] = {"available", "free", "started", "resident", "cached", "memory_budget"};
@@ -163,7 +163,7 @@ static void note_difference(const char *path, const json_t *before, const json_t
         fprintf(out->to, "warning    %s\n", text);
 }
 
-/* A kept number has been rounded to fifteen digits. */
+/* Compares numbers with a tolerance, because kept ones are rounded to fifteen digits. */
 static bool same_value(const json_t *a, const json_t *b)
 {
     const double x = json_number_value(a), y = json_number_value(b);
@@ -203,7 +203,7 @@ static void differ(const char *path, const json_t *before, const json_t *now, st
     }
 }
 
-/* What other programs took from the one run and not from the other looks like a difference between them. */
+/* CPU time used by other programs during only one of the runs looks like a difference between them. */
 static void note_others(const json_t *before, const json_t *now, FILE *to)
 {
     const json_t *const trees[] = {before, now};

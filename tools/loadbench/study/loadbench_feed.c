@@ -1,6 +1,6 @@
-/* loadbench_feed.c: a thread an accelerator: it takes a batch, sleeps for a step, gives the batch back. All of them
- * wait until each has ended its first step, which does not count, and then for the ramp; from there on everything
- * counts until a common end. */
+/* loadbench_feed.c: one thread per accelerator, which takes a batch, sleeps for a step and releases the batch. All wait
+ * until each has ended its first step, which does not count, and then for the ramp; after that everything counts until
+ * a common end. */
 #include "loadbench_feed.h"
 #include "allocate.h"
 #include "clock.h"
@@ -16,12 +16,12 @@
 #include <string.h>
 
 #define SLICE_NS (STKI_SECOND / 10)
-#define STALL_NS (60 * STKI_SECOND) /* of a loader that gives nothing */
+#define STALL_NS (60 * STKI_SECOND) /* limit for a loader that delivers nothing */
 
 struct feed {
     const struct lb_bench *bench;
     int count;
-    _Atomic int ready;        /* accelerators that have ended their first step, or will not come to it */
+    _Atomic int ready;        /* accelerators that have ended their first step or failed before */
     _Atomic bool stop;        /* one has failed */
     _Atomic int64_t begin_ns; /* 0: not all are ready */
     const struct lb_consumer *consumer;
@@ -31,7 +31,7 @@ struct accelerator {
     struct feed *feed;
     stk_loader *loader;
     stki_thread *thread;
-    int64_t steps, samples, begin_ns, end_ns; /* what counts */
+    int64_t steps, samples, begin_ns, end_ns; /* counted part */
     stk_status status;
     stk_error err;
 };
@@ -47,7 +47,7 @@ static void one_more_is_ready(struct feed *feed)
         atomic_store(&feed->begin_ns, stki_now_ns() + feed->bench->ramp);
 }
 
-/* STK_AGAIN: stopped, or the common end has come. */
+/* STK_AGAIN: stopped, or the common end was reached. */
 static stk_status next_batch(struct accelerator *a, stk_batch **batch)
 {
     const int64_t asked = stki_now_ns();
@@ -64,7 +64,7 @@ static stk_status next_batch(struct accelerator *a, stk_batch **batch)
     }
 }
 
-/* One step; false: the end. */
+/* Runs one step; false: the end. */
 static bool step(struct accelerator *a, struct lb_consumer_state *state)
 {
     stk_batch *batch = NULL;
@@ -74,7 +74,7 @@ static bool step(struct accelerator *a, struct lb_consumer_state *state)
         return false;
     const int64_t begin = stki_now_ns();
     (void)a->feed->consumer->take(state, batch, NULL);
-    if (state->cut) { /* such a step is none: the time ends before it */
+    if (state->cut) { /* an interrupted step does not count, nor does its time */
         a->end_ns = begin;
     } else {
         a->samples += stk_batch_valid_rows(batch);
@@ -110,7 +110,7 @@ static void run(void *context)
         atomic_store_explicit(&a->feed->stop, true, memory_order_relaxed);
 }
 
-/* Ranks of one data set; workers that the config leaves open are shared out. */
+/* Opens the loader of a rank. If the config does not set the number of workers, they are divided among the ranks. */
 static stk_status open_loader(const struct lb_config *config, struct accelerator *a, int rank, stk_error *err)
 {
     const stki_node *loader = stki_node_get(stki_document_root(config->document), "loader");
@@ -122,7 +122,7 @@ static stk_status open_loader(const struct lb_config *config, struct accelerator
     snprintf(sets[0], sizeof sets[0], "loader.rank=%d", rank);
     snprintf(sets[1], sizeof sets[1], "loader.world_size=%d", a->feed->count);
     snprintf(sets[2], sizeof sets[2], "loader.num_workers=%d", workers > 1 ? workers : 1);
-    all[count++] = sets[0]; /* there is room for them; only for this call */
+    all[count++] = sets[0]; /* room is reserved; only for this call */
     all[count++] = sets[1];
     if (!stki_node_get(loader, "num_workers"))
         all[count++] = sets[2];
@@ -147,7 +147,7 @@ static void sum_up(const struct accelerator *all, const struct feed *feed, struc
     for (int i = 0; i < feed->count; i++) {
         const int64_t span = all[i].begin_ns > 0 ? all[i].end_ns - all[i].begin_ns : 0;
         double au = lb_utilisation(all[i].steps, feed->bench->step_time, span);
-        au = au < 0 ? 0 : au; /* not a single step in all the time */
+        au = au < 0 ? 0 : au; /* not a single step was completed */
         out->mean += au / feed->count;
         out->least = au < out->least ? au : out->least;
         out->samples_per_s += span > 0 ? (double)all[i].samples * 1e9 / (double)span : 0;
@@ -162,7 +162,7 @@ static void sum_up(const struct accelerator *all, const struct feed *feed, struc
         out->workers = stats.workers;
 }
 
-/* STK_END: a signal came before all of them had a step that counts. */
+/* STK_END: interrupted before all of them had a counted step. */
 static stk_status check(const struct accelerator *all, const struct feed *feed, stk_error *err)
 {
     for (int i = 0; i < feed->count; i++)
@@ -202,7 +202,7 @@ stk_status lb_feed_run(void *context, int accelerators, struct lb_feed *out, stk
         if (status != STK_OK)
             break;
     }
-    if (started < accelerators) /* those that are on their way would wait for the others for ever */
+    if (started < accelerators) /* the others would wait forever */
         atomic_store(&feed.stop, true);
     for (int i = 0; i < started; i++)
         stki_thread_join(all[i].thread, INT64_MAX);

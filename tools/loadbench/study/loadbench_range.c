@@ -1,5 +1,5 @@
-/* loadbench_range.c: see loadbench_range.h. Numbers of a range may carry a unit of the config language; those that come
- * in between are written in the unit of the first. */
+/* loadbench_range.c: see loadbench_range.h. Numbers of a range may have a unit of the config language; intermediate
+ * ones get the unit of the first. */
 #include "loadbench_range.h"
 #include "allocate.h"
 #include "error.h"
@@ -14,12 +14,12 @@
 struct number {
     double value; /* in its unit */
     char unit[8];
-    enum stki_unit kind; /* numbers of one range are of one kind */
+    enum stki_unit kind; /* must be the same for all numbers of a range */
     double factor;       /* of the unit */
-    bool whole;          /* written without a point */
+    bool whole;          /* written as an integer */
 };
 
-/* One number with its unit from `text` up to `end`. */
+/* Reads one number with its unit from `text` up to `end`. */
 static bool read_number(const char *text, const char *end, struct number *out)
 {
     char *rest;
@@ -29,7 +29,7 @@ static bool read_number(const char *text, const char *end, struct number *out)
         return false;
     out->value = strtod(text, &rest);
     out->whole = !memchr(text, '.', (size_t)(rest - text));
-    if (rest > end) /* "2..8": strtod takes the first point of the range with it */
+    if (rest > end) /* in "2..8", strtod consumes the first dot */
         rest = (char *)(uintptr_t)end;
     if (!stki_scalar_unit(rest, (size_t)(end - rest), &out->kind, &out->factor))
         return false;
@@ -68,7 +68,7 @@ static stk_status fail_range(const char *option, const char *item, size_t length
                      item, what);
 }
 
-/* "a..b", "a..b+step", "a..b*factor". `dots` is where the two points stand. */
+/* Reads "a..b", "a..b+step" or "a..b*factor". `dots`: position of the two dots. */
 static stk_status read_steps(const char *option, const char *item, size_t length, const char *dots, struct steps *out,
                              stk_error *err)
 {
@@ -109,7 +109,7 @@ static stk_status keep_range(struct lb_range *out, const char *option, const cha
 
     if (s.from.value > last)
         return fail_range(option, item, length, "it ends below its beginning", err);
-    for (int i = 0; status == STK_OK; i++) { /* from the beginning each time, so that no error adds up */
+    for (int i = 0; status == STK_OK; i++) { /* computed from the start each time, so that errors do not accumulate */
         const double value = s.times ? s.from.value * pow(step, i) : s.from.value + step * i;
         if (value > last * (1 + 1e-12))
             return STK_OK;
@@ -119,7 +119,7 @@ static stk_status keep_range(struct lb_range *out, const char *option, const cha
     return status;
 }
 
-/* The two points of a range; NULL: a plain value, which may well hold two points ("../data.npy"). */
+/* Finds the two dots of a range; NULL: a plain value, which may contain two dots ("../data.npy"). */
 static const char *points_of(const char *item, size_t length)
 {
     const char *at = item + (*item == '-');
@@ -142,7 +142,7 @@ static stk_status keep_item(struct lb_range *out, const char *option, const char
     return dots ? keep_range(out, option, item, length, dots, err) : keep(out, item, length, option, err);
 }
 
-/* Up to the next comma that stands outside of brackets and quotes. */
+/* Length up to the next comma outside brackets and quotes. */
 static size_t item_length(const char *text)
 {
     int depth = 0;

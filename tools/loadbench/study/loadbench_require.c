@@ -1,5 +1,5 @@
-/* loadbench_require.c: see loadbench_require.h. A bare number is in the unit that the name of the figure ends in; one
- * with a unit is converted. */
+/* loadbench_require.c: see loadbench_require.h. A number without unit has the unit in the name of the figure; one with
+ * a unit is converted. */
 #include "loadbench_require.h"
 #include "allocate.h"
 #include "error.h"
@@ -82,7 +82,7 @@ stk_status lb_require_read_all(const char *const *texts, int count, struct lb_re
     return status;
 }
 
-/* Numbers that differ by the rounding of a unit alone are the same. */
+/* Numbers that differ only by the rounding of a unit conversion are equal. */
 static bool compare(enum lb_relation relation, double found, double wanted)
 {
     const bool same = fabs(found - wanted) <= 1e-12 * fmax(fabs(found), fabs(wanted));
@@ -103,7 +103,7 @@ static bool compare(enum lb_relation relation, double found, double wanted)
 }
 
 #define STEP "needs a training step: give bench.step (12ms) or bench.preset (unet3d-h100)"
-/* What brings the numbers that not every run has. */
+/* The options that add figures which not every run has. */
 static const struct {
     const char *part, *need;
 } needs[] = {
@@ -117,7 +117,7 @@ static const struct {
     {"limits.", "is not measured with bench.limit: false"},
 };
 
-/* NULL: every run has it, or none. */
+/* NULL: all runs have it, or none. */
 static const char *need_of(const char *name)
 {
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
@@ -141,13 +141,13 @@ stk_status lb_require_check(const struct lb_require *require, const json_t *tree
         inner = *err;
         return stki_fail(err, status, "--require: %s", inner.message);
     }
-    /* "au" is a share of 1 without saying so. */
+    /* "au" is a fraction of 1, although its name does not say so. */
     if (!lb_scalar_unit(found->path, &factor, &kind) && require->kind == 'p')
         kind = 'p';
     if (require->kind != ' ' && require->kind != kind)
         return stki_fail(err, STK_E_CONFIG, "--require: %s: %s is %s, and the number given is %s", require->text,
                          found->path, kind_name(kind), kind_name(require->kind));
-    /* 0.9 of a name that leaves out "_percent" may mean 0.9 % or 90 %. */
+    /* Without "_percent" in the name, 0.9 could mean 0.9 % or 90 %. */
     if (require->kind == ' ' && kind == 'p' && factor != 1 && !strstr(require->name, "percent"))
         return stki_fail(err, STK_E_CONFIG, "--require: %s: %s is a percentage; write %g%% or %g%%", require->text,
                          found->path, require->value, 100 * require->value);

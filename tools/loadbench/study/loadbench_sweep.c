@@ -1,7 +1,6 @@
-/* loadbench_sweep.c: every point is a run like any other, of a config with some more assignments, and is kept as a
- * short form of its result: {"set": {KEY: VALUE, …}, "result": {…}, "wait": {…}, "verdict": …} or {"set", "failure"}.
- * Table, JSON and plots are made from that. Points are run in the order of the table; whoever wants to see drift sweeps
- * bench.repeats too. */
+/* loadbench_sweep.c: every point is a normal run with additional assignments, of which a summary is kept: {"set": {KEY:
+ * VALUE, …}, "result": {…}, "wait": {…}, "verdict": …} or {"set", "failure"}. Table, JSON and plots are made from
+ * these. Points are run in the order of the table; to detect drift, sweep bench.repeats too. */
 #include "loadbench_sweep.h"
 #include "allocate.h"
 #include "error.h"
@@ -48,7 +47,7 @@ void lb_sweep_fini(struct lb_sweep *sweep)
     memset(sweep, 0, sizeof *sweep);
 }
 
-/* The value of a key at a point; the last key changes fastest. */
+/* The value of a key at a point; the last key varies fastest. */
 static const char *value_at(const struct lb_sweep *sweep, int64_t point, int key)
 {
     for (int i = sweep->count - 1; i > key; i--)
@@ -65,7 +64,7 @@ static json_t *set_json(const struct lb_sweep *sweep, int64_t point)
     return set;
 }
 
-/* What of a result a point keeps. */
+/* Keeps the summary of a result. */
 static void keep(const json_t *tree, json_t *point)
 {
     static const char *const parts[] = {"result",       "wait",     "stages",     "verdict",
@@ -76,7 +75,7 @@ static void keep(const json_t *tree, json_t *point)
             json_object_set(point, parts[i], json_object_get(tree, parts[i]));
 }
 
-/* What holds for all points: of the first that ran. Its config is that of the others, but for the keys of the sweep. */
+/* Keeps the facts common to all points, from the first that ran. All configs are equal except for the swept keys. */
 static void keep_facts(const json_t *tree, json_t *facts)
 {
     static const char *const parts[] = {"started", "machine", "storage", "versions", "data", "config"};
@@ -102,11 +101,11 @@ static void tell(const struct lb_sweep *sweep, int64_t number, const json_t *poi
     fflush(to);
 }
 
-/* STK_END: a signal came before anything was measured. */
+/* STK_END: interrupted before anything was measured. */
 static stk_status measure(struct lb_sweep *sweep, const char *path, const char *const *sets, int set_count,
                           const char *const *own, json_t *point, stk_error *err)
 {
-    /* of the machine, not of the point; --set bench.limit=true measures it even so */
+    /* the limit belongs to the machine, not to the point; --set bench.limit=true measures it anyway */
     static const char *const defaults[] = {"bench.limit=false", NULL};
     struct lb_point *run;
     json_t *tree = NULL;
@@ -166,7 +165,7 @@ stk_status lb_sweep_run(struct lb_sweep *sweep, const char *path, const char *co
             worst = status;
             first = own;
         }
-        /* A value out of its range is no different from a key that isn't there, if it is so for all of them. */
+        /* An out-of-range value for all points is treated like an unknown key. */
         all_config = all_config && (status == STK_E_CONFIG || status == STK_E_RANGE);
     }
     sweep->tree = json_pack("{s:o, s:o, s:O, s:b}", "keys", keys, "points", points, "first_point", sweep->facts,
@@ -177,7 +176,7 @@ stk_status lb_sweep_run(struct lb_sweep *sweep, const char *path, const char *co
     return err->status = all_config ? STK_E_CONFIG : worst;
 }
 
-/* ---- as a table ---- */
+/* ---- table ---- */
 
 enum { CELL = 96, FIGURES = LB_SWEEP_COLUMNS, SPREAD = 1, MOST_COLUMNS = LB_SWEEP_KEYS + FIGURES };
 
@@ -192,7 +191,7 @@ const struct lb_sweep_column lb_sweep_columns[LB_SWEEP_COLUMNS] = {
     {"binds", NULL},
 };
 
-/* "num_workers"; the whole key where another one ends in the same. */
+/* The last part of the key, such as "num_workers", or the whole key if that is ambiguous. */
 static const char *short_key(const struct lb_sweep *sweep, int key)
 {
     const char *whole = sweep->ranges[key].key, *dot = strrchr(whole, '.'), *last = dot ? dot + 1 : whole;
@@ -210,7 +209,7 @@ static void figure_cell(const json_t *point, int figure, char *out)
     double value;
 
     if (!lb_sweep_columns[figure].path && strcmp(lb_text_at(point, "verdict.binds"), "unknown") == 0)
-        snprintf(out, CELL, "unknown"); /* which has no confidence */
+        snprintf(out, CELL, "unknown"); /* "unknown" has no confidence */
     else if (!lb_sweep_columns[figure].path)
         snprintf(out, CELL, "%s (%s)", lb_text_at(point, "verdict.binds"), lb_text_at(point, "verdict.confidence"));
     else if (!lb_scalar_at(point, lb_sweep_columns[figure].path, &value) || value < 0) /* below 0: unknown */
@@ -223,7 +222,7 @@ static void figure_cell(const json_t *point, int figure, char *out)
         snprintf(out, CELL, "%s", LB_NUMBER(value));
 }
 
-/* The text of a cell; without a point that of the head. */
+/* The text of a cell; without a point, of the header. */
 static void cell(const struct lb_sweep *sweep, const json_t *point, int column, char *out)
 {
     const int figure = column - sweep->count;
@@ -247,7 +246,7 @@ static void print_row(const struct lb_sweep *sweep, const json_t *point, const i
     for (int i = 0; i < columns; i++) {
         cell(sweep, point, i, text);
         if (i == sweep->count + FIGURES - 1)
-            fprintf(to, "  %s", text); /* the last column is text: flush left, no blanks at the end */
+            fprintf(to, "  %s", text); /* the last column is text: left-aligned, no trailing blanks */
         else
             fprintf(to, "%s%*s", i > 0 ? "  " : "", width[i], text);
     }
@@ -256,7 +255,7 @@ static void print_row(const struct lb_sweep *sweep, const json_t *point, const i
     fputc('\n', to);
 }
 
-/* ---- what follows from it ---- */
+/* ---- conclusion ---- */
 
 static double spread_of(const json_t *point)
 {
@@ -266,7 +265,7 @@ static double spread_of(const json_t *point)
     return spread;
 }
 
-/* The rate of a point, which is its median; 0: it failed. */
+/* The median rate of a point; 0: it failed. */
 static double rate_of(const json_t *point)
 {
     double rate = 0;
@@ -284,7 +283,7 @@ static const json_t *best_of(const json_t *points)
     return best;
 }
 
-/* The noise, as a share of 1: how far apart the repeats of one point are, in the middle of all points. */
+/* The noise as a fraction: the median over all points of the spread of their repeats. */
 static double noise_of(const json_t *points)
 {
     double spreads[LB_SWEEP_POINTS];
@@ -297,8 +296,8 @@ static double noise_of(const json_t *points)
     return lb_summarise(spreads, count).median;
 }
 
-/* Whether `point` may be as fast as the best: their repeats overlap, or their medians are no further apart than repeats
- * of one point are. */
+/* Whether `point` may be as fast as the best: their repeats overlap, or their medians differ by no more than the noise.
+ */
 static bool is_within_noise(const json_t *point, const json_t *best, double noise)
 {
     double low = rate_of(best), high = rate_of(point);

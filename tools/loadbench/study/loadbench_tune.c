@@ -1,8 +1,8 @@
-/* loadbench_tune.c: a search over points as a sweep measures them. A move takes one setting, or two that hang together,
- * a step along its ladder of values; each is repeated as long as it helps, and when all have been gone through, once
- * more. Rates of a machine that does other things too swing and drift, so that a change is measured in turns with what
- * it is to replace, and taken only if every one of its runs beats every run of the other (of three and three, chance
- * alone does that once in twenty), by more than a fiftieth. */
+/* loadbench_tune.c: a search over points that are measured as in a sweep. A move changes one setting, or two related
+ * ones, by one step of its ladder of values. Each move is repeated as long as it helps, and all are tried again once at
+ * the end. On shared machines rates vary and drift, so a new setting is measured alternately with the current one. It
+ * is accepted only if every one of its runs beats every run of the other (with three each, this happens by chance once
+ * in twenty), by more than 2 %. */
 #include "loadbench_tune.h"
 #include "allocate.h"
 #include "error.h"
@@ -26,7 +26,7 @@ static const char *const access_ladder[] = {"mmap", "pread", NULL};
 
 enum { WORKERS, PREFETCH, TILE, ACCESS, COORDINATES };
 
-/* What is searched. Its value at the start is read from the options in effect. */
+/* The settings that are searched. Initial values are read from the options in effect. */
 static const struct {
     const char *key;
     const char *const *ladder;
@@ -37,8 +37,8 @@ static const struct {
     [ACCESS] = {"loader.access", access_ladder},
 };
 
-/* Steps along the ladders. A move with `unless` is left out if the move before it, its opposite, helped. Workers and
- * slots hang together: more of the one may help only with more of the other. */
+/* Steps along the ladders. A move with `unless` is skipped if the previous move, its opposite, helped. Workers and
+ * slots are related: more of one may only help with more of the other. */
 static const struct move {
     int by[COORDINATES];
     bool unless;
@@ -55,7 +55,7 @@ static const struct move {
 };
 enum { MOVES = sizeof moves / sizeof moves[0] };
 
-/* A place of each ladder; -1: as the config says. */
+/* An index into each ladder; -1: as in the config. */
 struct setting {
     int at[COORDINATES];
 };
@@ -68,8 +68,8 @@ struct tuning {
     FILE *to;
     json_t *tried;
     struct setting best;
-    int start[COORDINATES]; /* the rungs at or next to the values in effect at the start; < 0: there is none */
-    bool over;              /* the best so far, the config as it is, takes more than the budget */
+    int start[COORDINATES]; /* ladder index at or next to the initial values; < 0: none */
+    bool over;              /* the best setting so far is the original config, which exceeds the budget */
 };
 
 struct measured {
@@ -118,7 +118,7 @@ stk_status lb_budget_read(const char *text, struct lb_budget *out, stk_error *er
     return status;
 }
 
-/* ---- one run ---- */
+/* ---- runs ---- */
 
 static void describe(const struct setting *setting, const struct setting *beside, char *out, int size)
 {
@@ -131,7 +131,7 @@ static void describe(const struct setting *setting, const struct setting *beside
                              coordinates[i].ladder[setting->at[i]]);
 }
 
-/* STK_END: a signal. */
+/* STK_END: interrupted. */
 static stk_status measure(const struct tuning *tuning, const struct setting *setting, struct lb_point **out,
                           stk_error *err)
 {
@@ -159,7 +159,7 @@ static struct measured use_of(const struct lb_point *point)
     };
 }
 
-/* Why a setting is not to be had; NULL: it is within the budget. */
+/* Why a setting exceeds the budget; NULL: it does not. */
 static const char *beyond(const struct tuning *tuning, const struct measured *m)
 {
     if (m->cpus > tuning->budget.cpus * 1.02)
@@ -167,16 +167,16 @@ static const char *beyond(const struct tuning *tuning, const struct measured *m)
     return m->memory_bytes > tuning->budget.memory_bytes ? "more memory than allowed" : NULL;
 }
 
-/* Two settings, measured in turns. */
+/* Two settings, measured alternately. */
 struct pair {
     struct lb_summary old, own; /* rates */
-    int turns;                  /* that were whole */
-    bool ahead;                 /* in each of them the new one was */
-    const char *beyond;         /* why the new one is not to be had; NULL: it is */
+    int turns;                  /* complete turns */
+    bool ahead;                 /* the new one was faster in each of them */
+    const char *beyond;         /* why the new one exceeds the budget; NULL: it does not */
     stk_status status;          /* of the new one */
 };
 
-/* `all`: also where the first turns show no gain. A setting that cannot be measured ends it, and so does a signal. */
+/* `all`: continue even if the first turns show no gain. Stops if a setting cannot be measured, or at a signal. */
 static struct pair measure_pair(const struct tuning *tuning, const struct setting *old, const struct setting *own,
                                 bool all, stk_error *err)
 {
@@ -205,7 +205,7 @@ static struct pair measure_pair(const struct tuning *tuning, const struct settin
     return pair;
 }
 
-/* ---- one change ---- */
+/* ---- moves ---- */
 
 static void note(struct tuning *tuning, const struct setting *setting, const struct setting *beside, double before,
                  double now, const char *verdict)
@@ -222,14 +222,14 @@ static void note(struct tuning *tuning, const struct setting *setting, const str
                                                    "samples_per_s", now, "verdict", verdict));
 }
 
-/* Whether `next` is the best now. A first pair that shows no gain is enough. */
+/* Tries `next`; true: it is the best now. Gives up after a first pair without gain. */
 static bool try_setting(struct tuning *tuning, const struct setting *next)
 {
     stk_error err;
     const struct pair pair = measure_pair(tuning, &tuning->best, next, false, &err);
     const double before = pair.old.median, now = pair.own.median;
     const bool gains = pair.own.low > pair.old.high && now > before * LEAST_GAIN;
-    const bool allowed = tuning->over && !pair.beyond; /* whatever it delivers */
+    const bool allowed = tuning->over && !pair.beyond; /* regardless of its rate */
     const bool better = pair.ahead && gains && !pair.beyond;
 
     if (pair.status < 0)
@@ -251,7 +251,7 @@ static bool try_setting(struct tuning *tuning, const struct setting *next)
 
 /* ---- the search ---- */
 
-/* The rung at or next to a value in effect. */
+/* The ladder index at or next to a value in effect. */
 static int rung_of(const char *const *ladder, double value)
 {
     int best = 0;
@@ -262,7 +262,7 @@ static int rung_of(const char *const *ladder, double value)
     return best;
 }
 
-/* What is in effect at the start. The access is that of some field that has one of the two. */
+/* Reads the initial values. The access mode is that of any field that has one of the two. */
 static void read_effective(struct tuning *tuning, const json_t *effective)
 {
     const char *name;
@@ -279,7 +279,7 @@ static void read_effective(struct tuning *tuning, const json_t *effective)
         tuning->start[ACCESS] = k;
 }
 
-/* A move from the best. False: a ladder ends there, or is not that of this config. */
+/* Applies a move to the best setting. False: the end of the ladder, or not applicable to this config. */
 static bool moved(const struct tuning *tuning, const struct move *move, struct setting *out)
 {
     *out = tuning->best;
@@ -330,7 +330,7 @@ static json_t *best_json(const struct setting *best)
     return json;
 }
 
-/* The start and what was found, in turns once more: this is what is claimed. */
+/* Measures the original and the best setting alternately once more; this is the reported gain. */
 static void conclude(struct tuning *tuning, const struct setting *start, json_t *tree)
 {
     struct pair pair;
