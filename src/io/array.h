@@ -1,7 +1,6 @@
-/* array.h: an array that lies in a file, or in memory, in any strides. What .npy, stored zip members, .pt, safetensors,
- * raw data, token files and contiguous HDF5 data sets have in common: the parser of a format fills in the struct,
- * and everything behind it is the same.
- */
+/* array.h: an array in a file or in memory, with any strides. Shared by .npy, stored zip members, .pt, safetensors, raw
+ * data, token files and contiguous HDF5 data sets: the parser of a format fills in the struct, and everything after
+ * that is the same. */
 #ifndef STKI_ARRAY_H
 #define STKI_ARRAY_H
 
@@ -9,7 +8,7 @@
 #include "reader.h"
 
 typedef struct stki_array {
-    stki_file *file;     /* holds the bytes; or NULL, and `memory` does. Retained by tensors and readers made of it */
+    stki_file *file;     /* has the bytes; NULL: `memory` has them. Retained by tensors and readers made from it */
     stk_storage *memory; /* host memory */
     int64_t offset;      /* of the element at index 0, 0, … from the start of the file or of `memory`, bytes */
     stk_dtype dtype;
@@ -19,19 +18,20 @@ typedef struct stki_array {
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS]; /* strides in bytes, >= 0 */
 } stki_array;
 
-/* Every element inside [0, size) of the file or memory? STK_E_TRUNCATED names what is found and expected. Products are
- * overflow-safe; call it before anything else with what a file says. */
+/* Checks that every element is inside the file or memory. STK_E_TRUNCATED has the found and the expected size. The
+ * arithmetic is overflow-safe, so this can be called with unchecked numbers from a file, and must be called before any
+ * other function. */
 stk_status stki_array_check(const stki_array *array, const char *path, stk_error *err);
-/* Row-major strides of `shape`, and the bytes of all of it. STK_E_CORRUPT: does not fit in 63 bits. */
+/* Sets row-major strides for `shape`; *bytes: total size. STK_E_CORRUPT: exceeds 63 bits. */
 stk_status stki_array_row_major(stki_array *array, int64_t *bytes, const char *path, stk_error *err);
-/* The whole array, read-only: a view of the mapping or of the memory, which it keeps alive; of a file that is not
- * mapped a copy. */
+/* The whole array, read-only: a view of the mapping or memory, which it keeps alive, or a copy if the file is not
+ * mapped. */
 stk_status stki_array_tensor(const stki_array *array, const char *path, stk_tensor *out, stk_error *err);
-/* Lets go of the file and the memory. */
+/* Releases the file and the memory. */
 void stki_array_release(stki_array *array);
-/* The file that a tensor made by stki_array_tensor (or a view of it) lies in or was read from; NULL: none. */
+/* The file of a tensor made by stki_array_tensor, or of a view of it; NULL: none. */
 const stki_file *stki_array_file(const stk_tensor *tensor);
-/* Samples along opts->axis, or windows along it. `format` is static text; `path` is copied. */
+/* Creates a reader of samples, or windows, along opts->axis. `format` is a static string; `path` is copied. */
 stk_status stki_array_reader(const stki_array *array, const char *format, const char *path,
                              const stki_reader_opts *opts, stki_reader **out, stk_error *err);
 

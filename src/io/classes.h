@@ -1,5 +1,6 @@
-/* classes.h: names of classes. A class's number is the place of its name in a table. Names differ, are not empty, and
- * are at most STKI_CLASS_NAME bytes long. A table is built by one thread; once it is complete any thread may look. */
+/* classes.h: names of classes. The number of a class is the index of its name in a table. Names are unique, not empty,
+ * and at most STKI_CLASS_NAME bytes long. A table is built by one thread; afterwards it is immutable and thread-safe.
+ */
 #ifndef STKI_CLASSES_H
 #define STKI_CLASSES_H
 
@@ -8,33 +9,34 @@
 
 enum { STKI_CLASS_NAME = 4096 };
 
-/* Starts as {0}. A name is found by a hash table of places. */
+/* Initialize with {0}. Names are found with a hash table. */
 typedef struct stki_classes {
-    stki_text_build names; /* one after the other, each with its NUL */
-    int64_t *name_at;      /* places in names.text */
-    int64_t *table;        /* 2 * room: a number plus 1; 0: free */
+    stki_text_build names; /* concatenated, NUL-terminated */
+    int64_t *name_at;      /* offsets in names.text */
+    int64_t *table;        /* 2 * room slots: class number plus 1; 0: free */
     int64_t count, room;
 } stki_classes;
 
 void stki_classes_fini(stki_classes *classes);
-/* The number of the name, which is added if it is new. */
+/* Returns the number of the name; adds it if it is new. */
 stk_status stki_classes_add(stki_classes *classes, const char *name, int64_t *number, stk_error *err);
 stk_status stki_classes_add_all(stki_classes *classes, const stki_classes *more, stk_error *err);
-int64_t stki_classes_find(const stki_classes *classes, const char *name); /* -1: it is not there */
-/* Bytewise; the numbers change. */
+int64_t stki_classes_find(const stki_classes *classes, const char *name); /* -1: unknown */
+/* Sorts bytewise, which changes the numbers. */
 stk_status stki_classes_sort(stki_classes *classes, stk_error *err);
-int64_t stki_classes_bytes(const stki_classes *classes); /* of memory */
+int64_t stki_classes_bytes(const stki_classes *classes); /* memory used */
 static inline const char *stki_classes_name(const stki_classes *classes, int64_t number)
 {
     return classes->names.text + classes->name_at[number];
 }
 
-/* Are the samples texts that could be names: bytes of varying length? */
+/* Whether the samples are bytes of varying length, which may be names. */
 bool stki_classes_are_texts(const stki_reader *reader);
-/* The texts of all samples in the order in which they first occur, and the number of each sample in `numbers` (room for
- * reader->count; NULL: not needed). Reads all samples. STK_E_BAD_VALUE: a text that is no name. */
+/* Collects the strings of all samples in order of first occurrence, and stores the class number of each sample in
+ * `numbers` (room for reader->count; NULL: not needed). Reads all samples. STK_E_BAD_VALUE: a string that cannot be a
+ * name. */
 stk_status stki_classes_of_texts(const stki_reader *reader, stki_classes *out, int64_t *numbers, stk_error *err);
-/* A text file of one name a line, in that order. */
+/* Reads a text file with one name per line, in that order. */
 stk_status stki_classes_read_lines(const char *path, stki_classes *out, stk_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* dataset_internal.h: a data set is named fields over one index space. A field is one reader, or several as shards one
- * after the other. Immutable after open; any thread. The handle is counted, since an abandoned worker may outlive its
+/* dataset_internal.h: a data set consists of named fields with a common index. A field has one reader, or several
+ * consecutive shards. Immutable after open; thread-safe. Reference-counted, because an abandoned worker may outlive its
  * loader. */
 #ifndef STKI_DATASET_INTERNAL_H
 #define STKI_DATASET_INTERNAL_H
@@ -12,9 +12,10 @@ typedef struct stki_field {
     char *name;
     int shard_count;
     stki_reader **shards;
-    int64_t *first;  /* shard_count + 1 prefix sums of the counts, less `ahead` */
-    int64_t ahead;   /* number i stands for sample i + ahead: what windows take is not their first sample */
-    stk_dtype dtype; /* of every shard; so are ndim, shape (where variable: the largest), swapped may differ by shard */
+    int64_t *first; /* shard_count + 1 prefix sums of the counts, less `ahead` */
+    int64_t ahead;  /* number i refers to sample i + ahead: windows deliver a later sample than their first */
+    stk_dtype
+        dtype; /* of all shards, as are ndim and shape (variable: the largest); byte order may differ between shards */
     int ndim;
     int64_t shape[STK_MAX_DIMS];
     bool variable;
@@ -26,36 +27,37 @@ typedef struct stki_dataset stki_dataset;
 struct stki_dataset {
     int field_count;
     stki_field *fields;
-    int64_t count;         /* samples, or windows over them */
-    stki_windows *windows; /* NULL: none; then sample numbers are those of the fields */
+    int64_t count;         /* number of samples or windows */
+    stki_windows *windows; /* NULL: none; numbers are sample numbers of the fields */
 };
 
 stk_status stki_dataset_create(stki_dataset **out, stk_error *err);
-/* Takes over the readers (also when it fails). STK_E_MISMATCH: shards that differ in dtype or shape, naming both files;
- * a name that is taken: STK_E_CONFIG. */
+/* Takes ownership of the readers, also on failure. STK_E_MISMATCH: shards that differ in dtype or shape; names both
+ * files. STK_E_CONFIG: the name exists. */
 stk_status stki_dataset_add(stki_dataset *dataset, const char *name, stki_reader **shards, int count, stk_error *err);
-/* Whether shards of two data sets may follow each other in one field. STK_E_MISMATCH names both data sets and files. */
+/* Checks that shards of two data sets can be combined in one field. STK_E_MISMATCH names both data sets and files. */
 stk_status stki_dataset_go_together(const char *field, const char *first_name, const stki_reader *first,
                                     const char *name, const stki_reader *shard, stk_error *err);
-/* Checks that all fields have the same count (STK_E_MISMATCH names two fields, their files and counts) and sets it. */
+/* Checks that all fields have the same count (STK_E_MISMATCH names two fields with their files and counts), and sets
+ * it. */
 stk_status stki_dataset_finish(stki_dataset *dataset, stk_error *err);
-/* From here on numbers are those of windows; takes them over. */
+/* Makes numbers refer to windows; takes ownership of them. */
 void stki_dataset_use_windows(stki_dataset *dataset, stki_windows *windows);
-/* Number i of the field stands for its sample i + ahead. Before the number is asked for. */
+/* Makes number i of the field refer to its sample i + ahead. Must be called before numbers are used. */
 void stki_field_look_ahead(stki_field *field, int64_t ahead);
-/* What is best read together, for `order: block`: the chunks or pages of the field whose samples are largest among
- * those that have some, else runs of about a megabyte of the largest field; never across shards. */
+/* Units for `order: block`: the chunks or pages of the field with the largest samples among those that have any,
+ * otherwise runs of about a megabyte of the largest field; never across shards. */
 typedef struct stki_units {
     const char *field;
     int64_t *first; /* count + 1 sample numbers; stki_free */
     int64_t count;
-    int64_t largest_bytes; /* of one unit, unpacked */
+    int64_t largest_bytes; /* size of one unpacked unit */
 } stki_units;
 
 stk_status stki_dataset_units(const stki_dataset *dataset, stki_units *out, stk_error *err);
 void stki_dataset_destroy(stki_dataset *dataset); /* NULL is fine */
 
-/* The number of the shard that holds a sample, and the sample's index inside it. `index` must be inside [0, count). */
+/* Returns the shard of a sample, and sets *within to its index in the shard. `index` must be in [0, count). */
 static inline int stki_field_shard(const stki_field *field, int64_t index, int64_t *within)
 {
     int shard = 0;
@@ -69,13 +71,13 @@ static inline int stki_field_shard(const stki_field *field, int64_t index, int64
     return shard;
 }
 
-/* Samples of all shards. */
+/* Number of samples of all shards. */
 static inline int64_t stki_field_count(const stki_field *field)
 {
     return field->first[field->shard_count] + field->ahead;
 }
 
-/* The number in the fields of what has this number in the data set: of a window, its first sample's. */
+/* Converts a number of the data set to a number of the fields: for windows, that of the first sample. */
 static inline int64_t stki_dataset_sample(const stki_dataset *dataset, int64_t number)
 {
     return dataset->windows ? stki_windows_first(dataset->windows, number) : number;

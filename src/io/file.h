@@ -1,7 +1,7 @@
-/* file.h: files opened for reading only, mapped or read at a position. Files must be regular; they are opened
- * O_NONBLOCK so that a FIFO or a device can't hang an open. Sizes are taken at open (fstat). A file should not be cut
- * or written to while it is open; where it is, stki_file_read fails, and code that reads `map` itself calls
- * stki_file_intact afterwards. Any thread after open. */
+/* file.h: read-only files, mapped or read with pread. Files must be regular; they are opened with O_NONBLOCK, so that
+ * opening a FIFO or device does not block. The size is taken at open (fstat). Files should not be truncated or written
+ * to while they are open. If they are, stki_file_read fails, and code that reads `map` must call stki_file_intact
+ * afterwards. Thread-safe after open. */
 #ifndef STKI_FILE_H
 #define STKI_FILE_H
 
@@ -12,79 +12,78 @@
 typedef struct stki_file {
     stki_counter refs;
     char *path;
-    int fd; /* -1: none is held, so that the number of files is not bound by descriptors: a mapped file needs none, and
-               others are opened again for each read where the process has few */
-    bool optional; /* fd serves only stki_file_resident of a mapped file */
-    bool blind;    /* mapped, and nobody can tell whether a page is in memory */
+    int fd; /* -1: no descriptor is held, so that the number of files is not limited by descriptors: mapped files need
+               none, and others are reopened for each read if descriptors are scarce */
+    bool optional; /* fd is only used by stki_file_resident of a mapped file */
+    bool blind;    /* mapped, and residency of pages cannot be determined */
     enum stki_pattern pattern;
     int64_t size, mtime_ns;
     uint64_t device, inode;
-    const void
-        *map; /* the whole file from offset 0, or NULL: use stki_file_read. No mapping is made of an empty file. */
+    const void *map;   /* the whole file from offset 0; NULL: use stki_file_read. Empty files are not mapped. */
     stki_guard *guard; /* of the mapping; NULL: none */
-    char *from_root;   /* the path from the root, since the working directory may change; NULL: nobody knows it */
-    bool watched;      /* it is asked whether it has changed */
+    char *from_root;   /* absolute path, since the working directory may change; NULL: unknown */
+    bool watched;      /* it is checked for changes */
     const struct stki_file
-        *beside;          /* a file that is asked together with this one, and lives as long: an index; or NULL */
-    _Atomic bool changed; /* somebody saw that it is not what was opened; stays */
+        *beside; /* a file that is checked together with this one and lives as long, such as an index; or NULL */
+    _Atomic bool changed; /* a change was detected; never reset */
     const char *access;   /* "mmap" or "pread" */
-    const char *note;     /* static text: why mmap was asked for and is not used; or NULL */
-    /* Written while the file is used; apart from the rest, which is read for every row. */
+    const char *note;     /* static text: why a requested mmap is not used; or NULL */
+    /* Members below are written during use; on their own cache lines, because those above are read for every row. */
     char apart[128];
-    stki_counter asked_ns;      /* when it was last looked at and found unchanged */
-    stki_counter warm_until_ns; /* look-ahead found pages in memory and looks again after this; 0: it did not */
+    stki_counter asked_ns;      /* time of the last check that found it unchanged */
+    stki_counter warm_until_ns; /* read-ahead found resident pages and checks again after this time; 0: it did not */
 } stki_file;
 
-/* STK_E_NOT_FOUND: no such file. STK_E_UNSUPPORTED: not a regular file. STK_E_RESOURCE: no descriptor is left, although
- * the thread has waited for one (descriptor.h). A mapping that fails, or would be one too many for the process, is no
- * error: the file is then read, and `note` says why. */
+/* STK_E_NOT_FOUND: no such file. STK_E_UNSUPPORTED: not a regular file. STK_E_RESOURCE: no free descriptor, even after
+ * waiting (descriptor.h). If mapping fails or would exceed the limit on mappings, the file is read instead and `note`
+ * has the reason. */
 stk_status stki_file_open(const char *path, enum stki_access access, enum stki_pattern pattern, stki_file **out,
                           stk_error *err);
-/* Counted: code that keeps the file beyond its opener's use of it retains it, and closes it too. */
+/* Reference-counted: code that keeps the file longer than its opener retains it, and closes it too. */
 stki_file *stki_file_retain(const stki_file *file);
 void stki_file_close(stki_file *file); /* NULL is fine */
-/* Exactly `bytes` from `offset`, retrying short reads and EINTR. STK_E_TRUNCATED: the file ends before. */
+/* Reads exactly `bytes` at `offset`, retrying short reads and EINTR. STK_E_TRUNCATED: the file is too short. */
 stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64_t bytes, stk_error *err);
-/* Is the file still what was opened? To be asked after its bytes were used and before they are relied on, since a page
- * of the mapping that is gone reads as zeros, and a positional read gives what the file has become. The mark of the
- * guard costs nothing; size, time of writing and inode are asked of the system (microseconds), as a cut inside the last
- * page raises no signal. A file that was deleted is still what it was. STK_E_TRUNCATED: it is shorter. STK_E_CORRUPT:
- * written to, or replaced by another file. STK_E_IO: a page could not be read. Always fine: a file that is neither
+/* Checks that the file has not changed since it was opened. Call it after using its bytes and before relying on them,
+ * because missing pages of a mapping read as zeros, and positional reads return the current contents. Checking the
+ * guard's mark is free; size, modification time and inode take a system call (microseconds), which is needed because
+ * truncation inside the last page raises no signal. A deleted file counts as unchanged. STK_E_TRUNCATED: shorter.
+ * STK_E_CORRUPT: modified or replaced. STK_E_IO: a page could not be read. Always STK_OK for a file that is neither
  * watched nor guarded. */
 stk_status stki_file_intact(const stki_file *file, int64_t record, stk_error *err);
-/* The same where only these bytes were used: a page that could not be read elsewhere is beside the point. */
+/* The same if only these bytes were used: ignores unreadable pages elsewhere. */
 stk_status stki_file_intact_in(const stki_file *file, const stki_range *ranges, int count, int64_t record,
                                stk_error *err);
-/* The same of a sample of reader->file, which must not be NULL: it is named as the record. */
+/* The same for a sample of reader->file, which must not be NULL; the error names it as the record. */
 stk_status stki_reader_intact(const stki_reader *reader, int64_t index, stk_error *err);
-/* The same without asking the system: known to be changed, or marked by the guard. */
+/* The same without a system call: known to have changed, or marked by the guard. */
 bool stki_file_known_changed(const stki_file *file);
-/* Is the range in the page cache, as far as its first pages (mapped) or its ends (read) tell? One cheap call; true
- * also where the system can't say. */
+/* Whether the range is in the page cache, judged by its first pages (mapped) or its ends (read). One cheap call; true
+ * also if unknown. */
 bool stki_file_resident(const stki_file *file, int64_t offset, int64_t bytes);
-/* At the last look-ahead, what was looked at was resident. False where there was none. */
+/* Whether the last read-ahead found resident pages. False if there was none. */
 static inline bool stki_file_was_resident(const stki_file *file)
 {
     return stki_counted(&file->warm_until_ns) > 0;
 }
-/* On a disk or in the memory of this machine, as far as the kind of its file system tells. */
+/* Whether the file is on a local disk or in memory, judged by the type of its file system. */
 bool stki_file_is_local(const stki_file *file);
-/* Asks the system to read the range soon, resident or not. Does not wait for it. */
+/* Advises the kernel to read the range soon, resident or not. Does not block. */
 void stki_file_advise(const stki_file *file, int64_t offset, int64_t bytes);
 /* Advice ahead of use; cheap when the range is resident. */
 void stki_file_will_need(const stki_file *file, int64_t offset, int64_t bytes);
 
-/* Where the samples of an array in a file lie: sample i is `bytes` from offset + i * stride. */
+/* Locations of an array's samples in a file: sample i has `bytes` bytes at offset + i * stride. */
 typedef struct stki_file_rows {
     int64_t offset, stride, bytes;
 } stki_file_rows;
 
-/* The same for samples in their order of use: a part of one of them is asked for; if it is resident, so are most and
- * nothing is done, otherwise all are advised, neighbours merged into one range. Nothing is done for a mapped file that
- * was opened with STKI_PATTERN_SEQUENTIAL. Indices must be valid. */
+/* The same for samples in their order of use. Checks the residency of a part of one sample; if it is resident, most
+ * are, and nothing is done. Otherwise all are advised, with adjacent ranges merged. Does nothing for a mapped file
+ * opened with STKI_PATTERN_SEQUENTIAL. Indexes must be valid. */
 void stki_file_will_need_rows(const stki_file *file, const stki_file_rows *rows, const int64_t *indices, int64_t count);
 
-/* The same for samples that lie anywhere. Finding out where costs its own time, so ask first whether it is due. */
+/* The same for samples at arbitrary locations. Locating them takes time, so first check whether advice is due. */
 bool stki_file_advice_due(const stki_file *file);
 void stki_file_will_need_ranges(const stki_file *file, const stki_range *ranges, int64_t count);
 

@@ -1,36 +1,34 @@
-/* foreign_file.h: what a file is that no reader here takes, by its first bytes and whatever its name says: compressed
- * files, a Git LFS pointer, a page that a server sent instead of the file. Pure; any thread.
- */
+/* foreign_file.h: identifies unsupported files by their first bytes, whatever their name: compressed files, Git LFS
+ * pointers, error pages sent by a server. Pure functions; thread-safe. */
 #ifndef STKI_FOREIGN_FILE_H
 #define STKI_FOREIGN_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { STKI_KIND_BYTES = 64 }; /* of the beginning are enough */
+enum { STKI_KIND_BYTES = 64 }; /* sufficient number of first bytes */
 
-/* Whether raw data that begins so is nevertheless raw data. */
+/* How likely a file with this signature is raw data. */
 enum stki_kind_certainty {
-    STKI_KIND_POSSIBLE, /* by chance */
-    STKI_KIND_LIKELY,   /* only if the config says that it is */
-    STKI_KIND_SURE      /* never */
+    STKI_KIND_POSSIBLE, /* the signature can occur in raw data by chance */
+    STKI_KIND_LIKELY,   /* raw data only if the config says so */
+    STKI_KIND_SURE      /* never raw data */
 };
 
 typedef struct stki_file_kind {
     const char *what;   /* "a gzip file", "a Git LFS pointer" */
-    const char *advice; /* "gunzip it"; "": nothing but another file */
-    bool text;          /* it is text itself: other text may begin so */
+    const char *advice; /* "gunzip it"; "": none */
+    bool text;          /* the format is text, so other text may start in the same way */
     enum stki_kind_certainty certainty;
 } stki_file_kind;
 
-/* NULL: none of those that are known. `text`: the file should be text, and kinds whose signs are letters need a NUL,
- * too. */
+/* NULL: unknown. `text`: the file is expected to be text; then signatures of letters also require a NUL. */
 const stki_file_kind *stki_file_kind_of(const void *head, int64_t count, bool text);
 
-/* What a folder is that is a data set of another program: "a Zarr store". NULL: nothing known. */
+/* Identifies folders that are data sets of other programs: "a Zarr store". NULL: unknown. */
 const char *stki_folder_kind_of(const char *path);
 
-/* Why there is no file of this path, for messages: it is a URL, or begins with ~. "": no idea. */
+/* A possible reason why the file does not exist, for messages: it is a URL, or starts with ~. "": none. */
 const char *stki_file_missing_because(const char *path);
 
 #endif

@@ -1,19 +1,18 @@
-/* guard.h: mapped files that are cut while somebody reads them. Reading a mapped page that the file no longer has
- * raises SIGBUS, which ends the process. A guarded mapping turns that into zeros and a mark:
+/* guard.h: protects against mapped files being truncated while they are read. Reading a mapped page that the file no
+ * longer has raises SIGBUS, which kills the process. A guarded mapping turns that into zeros and a mark:
  *
- *     stki_guard_add       enters the mapping into a table; the first one installs the handler of SIGBUS
- *     the handler          finds the address in the table, enters the page that was missing as bad, puts zeros over it
- *                          and returns: the read goes on and gets zeros
- *     stki_guard_broken    is asked after the bytes were used, and before anybody relies on them
- *     stki_guard_bad       tells whose bytes they were
+ *     stki_guard_add       adds the mapping to a table; the first one installs the handler of SIGBUS
+ *     the handler          finds the address in the table, records the missing page as bad, maps zeros over it and
+ *                          returns: the read continues and returns zeros
+ *     stki_guard_broken    to be called after the bytes were used and before they are relied on
+ *     stki_guard_bad       checks which bytes are affected
  *
- * An address that is in no guarded mapping, and a SIGBUS that somebody sent, go to the handler that was there before
- * ours, or do what they did without us: end the process. A handler that the program installs later is left where it is,
- * and should pass on what it does not know; only where the system's own ways (SIG_DFL, SIG_IGN) were put back, the next
- * mapping installs ours again.
+ * Other addresses, and a SIGBUS sent by a process, are passed to the previous handler, or have the default effect of
+ * killing the process. A handler that the program installs later is left in place, and should forward signals that it
+ * does not handle; only if SIG_DFL or SIG_IGN has been restored does the next mapping install ours again.
  *
- * A thread that has SIGBUS blocked cannot be helped: the system ends the process then, whatever handlers there are.
- * Any thread.
+ * A thread with SIGBUS blocked is not protected: the kernel then kills the process regardless of handlers.
+ * Thread-safe.
  */
 #ifndef STKI_GUARD_H
 #define STKI_GUARD_H
@@ -23,17 +22,17 @@
 
 typedef struct stki_guard stki_guard;
 
-/* `start` must be what mmap gave. NULL: no memory for the table; the mapping is then not to be used. */
+/* `start` must be a result of mmap. NULL: out of memory; the mapping must not be used then. */
 stki_guard *stki_guard_add(const void *start, int64_t bytes);
-/* Before the mapping is undone, and when nobody reads it any more. NULL is fine. */
+/* Call before munmap, when the mapping is no longer read. Accepts NULL. */
 void stki_guard_remove(stki_guard *guard);
-/* Is any page bad? NULL: false. */
+/* Whether any page is bad. NULL: false. */
 bool stki_guard_broken(const stki_guard *guard);
-/* Is one of those bad that these bytes of the mapping lie on? NULL: false. */
+/* Whether a page of these bytes is bad. NULL: false. */
 bool stki_guard_bad(const stki_guard *guard, const void *start, int64_t bytes);
 
-/* A fork waits for the table's lock. Locks that are held while files are closed (HDF5's) must be waited for before it:
- * their owner calls this first and registers its own handlers behind, which then run first. */
+/* fork takes the table's lock. Locks held while files are closed (HDF5's) must be taken before it: their owner calls
+ * this first and registers its own handlers afterwards, which then run first. */
 void stki_guard_watch_forks(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* npy_form.h: the header of an .npy file that is being written, version 1.0, padded so that data lies at a multiple of
- * 64. Its length does not depend on the number of rows, which may be known at the end only. */
+/* npy_form.h: the header of an .npy file to be written: version 1.0, padded so that data starts at a multiple of 64.
+ * Its length does not depend on the number of rows, which may only be known at the end. */
 #ifndef STKI_NPY_FORM_H
 #define STKI_NPY_FORM_H
 
@@ -16,10 +16,10 @@ typedef struct stki_npy_form {
     int64_t row_bytes, header_bytes;
 } stki_npy_form;
 
-/* row_ndim -1: one number, shape (). bf16 and the 8-bit floats, which .npy can't name, are refused unless `alias`. */
+/* row_ndim -1: a scalar, shape (). bf16 and the 8-bit floats, which .npy cannot name, are rejected unless `alias`. */
 stk_status stki_npy_form_init(stki_npy_form *form, const char *path, stk_dtype dtype, int row_ndim,
                               const int64_t *row_shape, bool alias, stk_error *err);
-/* form->header_bytes bytes. */
+/* Writes form->header_bytes bytes. */
 void stki_npy_form_write(const stki_npy_form *form, int64_t rows, char *to);
 
 #endif

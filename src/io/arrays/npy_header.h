@@ -1,5 +1,5 @@
-/* npy_header.h: the header of an .npy file: text of one Python dictionary literal, parsed by a grammar, never
- * evaluated. Works on memory alone, so that it can be fuzzed. Any thread. */
+/* npy_header.h: the header of an .npy file: a Python dictionary literal, which is parsed and never evaluated. Works on
+ * bytes in memory, so that it can be fuzzed. Thread-safe. */
 #ifndef STKI_NPY_HEADER_H
 #define STKI_NPY_HEADER_H
 
@@ -8,7 +8,7 @@
 
 enum { STKI_NPY_PREFIX = 12, STKI_NPY_HEADER_LIMIT = 1 << 20 };
 
-/* Where the header text is: found from the first bytes of the file. */
+/* Location of the header text, from the first bytes of the file. */
 typedef struct stki_npy_prefix {
     int major;
     int64_t text_offset, text_bytes; /* the data follows the text */
@@ -20,31 +20,31 @@ typedef struct stki_npy_header {
     bool fortran;
     int ndim;
     int64_t shape[STK_MAX_DIMS];
-    int64_t strides[STK_MAX_DIMS]; /* bytes, of the stated order; zero axes taken as 1 */
+    int64_t strides[STK_MAX_DIMS]; /* bytes, in the given order; empty axes count as 1 */
     int64_t data_offset, data_bytes;
 } stki_npy_header;
 
-/* `head` holds the first min(STKI_NPY_PREFIX, file_bytes) bytes of the file; `limit` bounds the text (0: 1 MiB). On
- * success the text lies inside the file. `path` is for messages. */
+/* `head`: the first min(STKI_NPY_PREFIX, file_bytes) bytes of the file. `limit`: maximum size of the text (0: 1 MiB).
+ * On success the text is inside the file. `path` is for messages. */
 stk_status stki_npy_read_prefix(const void *head, int64_t file_bytes, int64_t limit, const char *path,
                                 stki_npy_prefix *out, stk_error *err);
-/* `text` is the prefix's text. `alias`: the type the user names for raw bytes, or NONE. On success all data lies inside
+/* `text`: the header text. `alias`: the type that the user named for raw bytes, or NONE. On success all data is inside
  * file_bytes. */
 stk_status stki_npy_read_header(const stki_npy_prefix *prefix, const char *text, int64_t file_bytes, stk_dtype alias,
                                 const char *path, stki_npy_header *out, stk_error *err);
 
-/* npy_prefix.c: version 3 is UTF-8; names the first byte that isn't. */
+/* npy_prefix.c: checks the encoding (version 3: UTF-8); reports the first invalid byte. */
 stk_status stki_npy_check_encoding(const stki_npy_prefix *prefix, const char *text, const char *path, stk_error *err);
 
-/* Text from a file for a message: at most size - 1 characters, cut with "...", whatever is no printable ASCII as '?'.
- */
+/* Text from a file for a message: at most size - 1 characters, truncated with "...", with non-printable and non-ASCII
+ * characters as '?'. */
 const char *stki_npy_printable(char *buffer, int size, const char *text, int64_t length);
 
-/* npy_descr.c: the type string alone. STK_E_CORRUPT, STK_E_UNSUPPORTED or STK_E_UNSAFE say why not; `offset` is where
- * it stands in the file. */
+/* npy_descr.c: parses a type string. STK_E_CORRUPT, STK_E_UNSUPPORTED or STK_E_UNSAFE have the reason; `offset`: its
+ * position in the file. */
 stk_status stki_npy_read_descr(const char *descr, stk_dtype alias, const char *path, int64_t offset, stk_dtype *dtype,
                                bool *swapped, stk_error *err);
-/* Does this type string stand for Python objects, which only unpickling could read? */
+/* Whether the type string denotes Python objects, which could only be read by unpickling. */
 bool stki_npy_is_object(const char *descr);
 
 #endif

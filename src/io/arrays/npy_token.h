@@ -1,4 +1,4 @@
-/* npy_token.h: the words of an .npy header. */
+/* npy_token.h: the tokens of an .npy header. */
 #ifndef STKI_NPY_TOKEN_H
 #define STKI_NPY_TOKEN_H
 
@@ -8,18 +8,18 @@
 enum stki_npy_kind {
     STKI_NPY_END,    /* of the text */
     STKI_NPY_MARK,   /* one of { } ( ) [ ] : , which is then text[0] */
-    STKI_NPY_STRING, /* text is what stands between the quotes */
+    STKI_NPY_STRING, /* text: the part between the quotes */
     STKI_NPY_NUMBER, /* decimal digits; a suffix L (Python 2) is not part of text */
     STKI_NPY_NAME,   /* letters */
-    STKI_NPY_WRONG   /* nothing of the above; `why` says what */
+    STKI_NPY_WRONG   /* invalid; `why` has the reason */
 };
 
 typedef struct stki_npy_token {
     enum stki_npy_kind kind;
     const char *text;
     int64_t length;
-    int64_t at;   /* of the token's first byte in the header text */
-    bool escaped; /* a string with a backslash in it: text is raw */
+    int64_t at;   /* offset of the token in the header text */
+    bool escaped; /* a string with a backslash; text is not unescaped */
     const char *why;
 } stki_npy_token;
 

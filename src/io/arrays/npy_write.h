@@ -1,6 +1,6 @@
-/* npy_write.h: writes .npy files by appending rows. The file appears under its final name only when everything is
- * written, synced and checked; until then it is NAME.tmp.PID.N beside it, removed on any failure. Version 1.0 where the
- * header fits, data at a multiple of 64. One thread at a time. */
+/* npy_write.h: writes .npy files by appending rows. The file gets its final name only after everything has been
+ * written, synced and checked; until then it is NAME.tmp.PID.N in the same folder, and it is removed on failure.
+ * Version 1.0 if the header fits, data at a multiple of 64. Not thread-safe. */
 #ifndef STKI_NPY_WRITE_H
 #define STKI_NPY_WRITE_H
 
@@ -8,13 +8,13 @@
 
 typedef struct stki_npy_writer stki_npy_writer;
 
-/* Rows of this dtype and shape (the file's shape is the row count followed by it; row_ndim -1: it is ()). bf16 and f8
- * are refused unless `alias` (they become V2/V1, f8_e5m2 f1). */
+/* Writes rows of this dtype and shape (the file's shape is the row count followed by it; row_ndim -1: a scalar). bf16
+ * and f8 are rejected unless `alias` (they become V2/V1, f8_e5m2 f1). */
 stk_status stki_npy_create(const char *path, stk_dtype dtype, int row_ndim, const int64_t *row_shape, bool alias,
                            stki_npy_writer **out, stk_error *err);
-/* Whole rows, C order, little-endian. */
+/* Appends whole rows in C order, little-endian. */
 stk_status stki_npy_append(stki_npy_writer *writer, const void *rows, int64_t count, stk_error *err);
-/* Finishes and renames; frees the writer in any case. On failure nothing is left under the final name. */
+/* Finishes and renames the file; frees the writer in any case. On failure there is no file of the final name. */
 stk_status stki_npy_commit(stki_npy_writer *writer, stk_error *err);
 void stki_npy_abort(stki_npy_writer *writer); /* NULL is fine */
 

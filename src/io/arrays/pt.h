@@ -4,10 +4,10 @@
 
 #include "container.h"
 
-/* An archive whose first member is one of torch's, or the legacy format (pt_legacy.h). */
+/* Whether this is an archive whose first member is one of torch's, or the legacy format (pt_legacy.h). */
 bool stki_pt_matches(const char *head, int64_t length);
 stk_status stki_pt_container(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
-/* The same of an open file, which it takes over, also where it fails. */
+/* The same for an open file. Takes ownership of it, also on failure. */
 stk_status stki_pt_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 
 #endif

@@ -1,5 +1,4 @@
-/* pt_legacy.h: .pt files as torch.save wrote them before version 1.6, and writes them with
- * _use_new_zipfile_serialization=False. */
+/* pt_legacy.h: .pt files as written by torch.save before version 1.6, or with _use_new_zipfile_serialization=False. */
 #ifndef STKI_PT_LEGACY_H
 #define STKI_PT_LEGACY_H
 
@@ -10,12 +9,12 @@
 
 typedef struct stki_pt_legacy {
     stki_pt_pickle pickle; /* the saved object */
-    void *bytes;           /* what the pickle's texts point into */
+    void *bytes;           /* backing memory of the pickle's strings */
 } stki_pt_legacy;
 
 bool stki_pt_is_legacy(const void *head, int64_t length);
-/* Reads the pickles and finds the storages, whose entries in `storages` are stored ones with `header` as the offset of
- * their data. `limit`: bytes of the pickles. On success, stki_pt_legacy_fini and stki_zip_close. */
+/* Reads the pickles and locates the storages. Their entries in `storages` are stored members whose `header` is the
+ * offset of the data. `limit`: maximum size of the pickles. On success, call stki_pt_legacy_fini and stki_zip_close. */
 stk_status stki_pt_legacy_open(const stki_file *file, int64_t limit, stki_pt_legacy *out, stki_zip *storages,
                                stk_error *err);
 void stki_pt_legacy_fini(stki_pt_legacy *legacy);

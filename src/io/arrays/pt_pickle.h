@@ -1,7 +1,6 @@
-/* pt_pickle.h: the pickle inside a .pt file, as a table of plain values. A machine with a stack, marks and a memo that
- * can do nothing but build such values: no opcode calls, imports or looks up anything (pt_global.h). Works on memory
- * alone, without recursion; memory is bounded by the pickle's length, as each opcode makes at most one value.
- */
+/* pt_pickle.h: parses the pickle of a .pt file to a table of plain values. The machine has a stack, marks and a memo,
+ * and can only build such values: no opcode calls, imports or looks up anything (pt_global.h). Works on bytes in memory
+ * without recursion. Memory is bounded by the pickle's length, because each opcode makes at most one value. */
 #ifndef STKI_PT_PICKLE_H
 #define STKI_PT_PICKLE_H
 
@@ -13,7 +12,7 @@ enum stki_pt_kind {
     STKI_PT_NONE,
     STKI_PT_BOOL,       /* integer */
     STKI_PT_INT,        /* integer */
-    STKI_PT_LONG,       /* more than 64 bits; text holds its bytes */
+    STKI_PT_LONG,       /* more than 64 bits; text: its bytes */
     STKI_PT_FLOAT,      /* real */
     STKI_PT_TEXT,       /* text: valid UTF-8 */
     STKI_PT_BYTES,      /* text */
@@ -21,10 +20,10 @@ enum stki_pt_kind {
     STKI_PT_LIST,       /* items */
     STKI_PT_DICT,       /* items: key, value, key, value, … */
     STKI_PT_GLOBAL,     /* global */
-    STKI_PT_TORCH_SIZE, /* integer: the number of its tuple */
-    STKI_PT_STORED, /* integer: the number of its tuple ("storage", global, key, location, count[, None]), checked */
-    STKI_PT_TENSOR, /* integer: the number of the tuple that `global` rebuilds it of; as many items as it takes */
-    STKI_PT_OTHER   /* global: something that was built by it and is not read */
+    STKI_PT_TORCH_SIZE, /* integer: index of its tuple */
+    STKI_PT_STORED,     /* integer: index of its checked tuple ("storage", global, key, location, count[, None]) */
+    STKI_PT_TENSOR,     /* integer: index of the argument tuple of `global`, with the required number of items */
+    STKI_PT_OTHER       /* global: an object built by it that is not read */
 };
 
 typedef struct stki_pt_value {
@@ -35,10 +34,10 @@ typedef struct stki_pt_value {
         int64_t integer;
         double real;
         struct {
-            const char *text; /* in the pickle's own bytes */
+            const char *text; /* in the pickle's bytes */
             int64_t length;
         };
-        int32_t *items; /* numbers of values */
+        int32_t *items; /* indexes of values */
     };
 } stki_pt_value;
 
@@ -46,16 +45,16 @@ typedef struct stki_pt_pickle {
     stki_pt_value *values;
     int32_t count, room;
     int32_t root;
-    int64_t bytes; /* that it takes; more may follow */
+    int64_t bytes; /* size of the pickle; more data may follow */
 } stki_pt_pickle;
 
-/* `bytes` must outlive the result. `label` stands in messages, which name the offset in the pickle. STK_E_UNSAFE: a
- * name outside the table, or an opcode that builds objects. STK_E_UNSUPPORTED: other opcodes outside the subset.
+/* `bytes` must outlive the result. `label` is for messages, which have the offset in the pickle. STK_E_UNSAFE: a name
+ * outside the table, or an opcode that builds objects. STK_E_UNSUPPORTED: other opcodes outside the subset.
  * STK_E_CORRUPT, STK_E_TRUNCATED, STK_E_LIMIT. */
 stk_status stki_pt_unpickle(const void *bytes, int64_t length, const char *label, stki_pt_pickle *out, stk_error *err);
 void stki_pt_pickle_free(stki_pt_pickle *pickle);
 
-/* The k-th item of a value that has items, or of the tuple it stands for. */
+/* The k-th item of a value that has items, or of the tuple it refers to. */
 static inline const stki_pt_value *stki_pt_item(const stki_pt_pickle *pickle, const stki_pt_value *value, int32_t k)
 {
     if (value->kind >= STKI_PT_TORCH_SIZE)

@@ -1,23 +1,23 @@
-/* pt_tensor.h: from a pickle's values to what a reader of .pt files needs: the tensors' geometry, and the leaves with
- * their paths. */
+/* pt_tensor.h: extracts from a pickle's values the geometry of tensors, and the leaves with their paths. */
 #ifndef STKI_PT_TENSOR_H
 #define STKI_PT_TENSOR_H
 
 #include "pt_pickle.h"
 
 typedef struct stki_pt_tensor {
-    const char *key; /* digits of the storage's member; not ended by a NUL */
+    const char *key; /* digits of the storage's member; not NUL-terminated */
     int key_bytes;
-    const char *location; /* "cpu", "cuda:0"; likewise */
+    const char *location; /* "cpu", "cuda:0"; not NUL-terminated */
     int location_bytes;
     int64_t storage_bytes;
-    int64_t offset, data_bytes; /* of its first element in the storage; of all its elements, repeated ones counted */
+    int64_t offset,
+        data_bytes; /* offset of the first element in the storage; bytes of all elements, counting repeated ones */
     stk_dtype dtype;
     int ndim;
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS]; /* bytes */
 } stki_pt_tensor;
 
-/* `value` is a TENSOR. On success every element lies inside [0, storage_bytes). */
+/* `value` is a TENSOR. On success every element is inside [0, storage_bytes). */
 stk_status stki_pt_tensor_of(const stki_pt_pickle *pickle, const stki_pt_value *value, const char *label,
                              stki_pt_tensor *out, stk_error *err);
 
@@ -31,9 +31,9 @@ typedef struct stki_pt_leaves {
     int64_t count, room;
 } stki_pt_leaves;
 
-/* Everything that is no tuple, list or dict, in the pickle's order. STK_E_LIMIT: nested deeper than 1000, or so much
- * shared that the paths would be out of proportion to the pickle of `length` bytes. STK_E_UNSUPPORTED: something
- * contains itself, or a key that is no plain value. */
+/* Lists everything except tuples, lists and dicts, in the pickle's order. STK_E_LIMIT: nested deeper than 1000, or so
+ * much sharing that the paths are out of proportion to the pickle of `length` bytes. STK_E_UNSUPPORTED: a cycle, or a
+ * key that is not a plain value. */
 stk_status stki_pt_walk(const stki_pt_pickle *pickle, int64_t length, const char *label, stki_pt_leaves *out,
                         stk_error *err);
 void stki_pt_leaves_free(stki_pt_leaves *leaves);

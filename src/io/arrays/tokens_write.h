@@ -1,40 +1,39 @@
-/* tokens_write.h: files of tokens in the making, document by document: llm.c's, raw ones (nanoGPT's), Megatron's pairs
- * of .bin and .idx (tokens.h). One thread at a time, but for stki_tokens_sync.
- */
+/* tokens_write.h: writes token files document by document: llm.c, raw (nanoGPT), Megatron's pairs of .bin and .idx
+ * (tokens.h). Not thread-safe except stki_tokens_sync. */
 #ifndef STKI_TOKENS_WRITE_H
 #define STKI_TOKENS_WRITE_H
 
 #include <stoker/dataset.h>
 
-/* What a writer needs to go on from here. */
+/* The state needed to resume writing. */
 typedef struct stki_tokens_mark {
     int64_t documents, tokens;
 } stki_tokens_mark;
 
 typedef struct stki_tokens_making {
-    const char *temporary; /* the file's name while it is made (stki_output_hold) */
-    /* Megatron: the index's, and that of a file of lengths, which is needed until the end and then of no use. */
+    const char *temporary; /* temporary name of the file (stki_output_hold) */
+    /* Megatron: temporary names of the index and of the file of lengths, which is only needed until the end. */
     const char *index_temporary, *lengths;
-    const stki_tokens_mark *mark; /* NULL: from the beginning */
+    const stki_tokens_mark *mark; /* NULL: start from the beginning */
 } stki_tokens_making;
 
-/* Can the format hold tokens of this type? Megatron holds u32 as i32. */
+/* Checks that the format supports tokens of this type. Megatron stores u32 as i32. */
 stk_status stki_tokens_check(const char *path, stk_tokens_format format, stk_dtype dtype, stk_error *err);
-/* Megatron: the names of both files, for one of them or what they have in common. False: no memory. Free by stki_free.
- */
+/* Megatron: the names of both files, given one of them or their common prefix. False: out of memory. Free with
+ * stki_free. */
 bool stki_tokens_names(const char *path, char **data, char **index);
 
-/* `making` NULL: files that are renamed at the end. */
+/* `making` NULL: the files get temporary names and are renamed at the end. */
 stk_status stki_tokens_open(const char *path, stk_tokens_format format, stk_dtype dtype,
                             const stki_tokens_making *making, stk_tokens_writer **out, stk_error *err);
-/* As stk_tokens_append, but long documents are borrowed until settle. */
+/* Like stk_tokens_append, but long documents are borrowed until stki_tokens_settle. */
 stk_status stki_tokens_lend(stk_tokens_writer *writer, const void *tokens, int64_t count, stk_error *err);
 stk_status stki_tokens_settle(stk_tokens_writer *writer, stk_error *err);
-/* All that was appended is in the system's hands. */
+/* Passes all appended tokens to the operating system and returns a mark. */
 stk_status stki_tokens_mark_here(stk_tokens_writer *writer, stki_tokens_mark *out, stk_error *err);
-/* Everything up to the last mark is on the disk; any thread. */
+/* Waits until everything up to the last mark is on disk. Any thread. */
 stk_status stki_tokens_sync(stk_tokens_writer *writer, stk_error *err);
-/* stk_tokens_commit also says how long the files are; `index_bytes` 0 where there is none. Frees. */
+/* Like stk_tokens_commit, but also returns the sizes of the files; `index_bytes` 0: no index. Frees the writer. */
 stk_status stki_tokens_finish(stk_tokens_writer *writer, int64_t *bytes, int64_t *index_bytes, stk_error *err);
 
 #endif

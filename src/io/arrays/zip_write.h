@@ -1,7 +1,6 @@
-/* zip_write.h: zip archives, member by member, onto an output. What .npz and .pt have in common. Stored data begins at
- * a multiple of 64; dates are the format's first day, so that equal inputs give equal files; zip64 where sizes or
- * counts need it. One thread at a time.
- */
+/* zip_write.h: writes zip archives member by member to an output. Shared by .npz and .pt. Stored data starts at a
+ * multiple of 64. Dates are the earliest possible, so that equal inputs give equal files. zip64 is used if sizes or
+ * counts require it. Not thread-safe. */
 #ifndef STKI_ZIP_WRITE_H
 #define STKI_ZIP_WRITE_H
 
@@ -19,22 +18,22 @@ typedef struct stki_zip_writer {
     stki_output *output; /* borrowed */
     stki_zip_record *records;
     int64_t count, room;
-    /* The member that is being written. */
+    /* The member being written. */
     int64_t extra_bytes, data_offset, head_bytes, body_bytes;
     uint32_t body_crc;
     z_stream *stream; /* deflated members */
     unsigned char *packed;
-} stki_zip_writer; /* starts as {.output = …} */
+} stki_zip_writer; /* initialize with {.output = …} */
 
-/* Begins a member. Its first `head_bytes` bytes (at most 65,535) are given at the end only; level 0: stored. */
+/* Begins a member. Its first `head_bytes` bytes (at most 65,535) are passed to stki_zip_write_end; level 0: stored. */
 stk_status stki_zip_write_begin(stki_zip_writer *zip, const char *name, int64_t head_bytes, int level, stk_error *err);
-/* The bytes behind the head. */
+/* Appends bytes after the head. */
 stk_status stki_zip_write_append(stki_zip_writer *zip, const void *bytes, int64_t count, stk_error *err);
 stk_status stki_zip_write_end(stki_zip_writer *zip, const void *head, stk_error *err);
-/* A whole small member, stored. */
+/* Writes a small stored member. */
 stk_status stki_zip_write_member(stki_zip_writer *zip, const char *name, const void *bytes, int64_t count,
                                  stk_error *err);
-/* The directory. The output is then complete, and not yet committed. */
+/* Writes the directory, which completes the output without committing it. */
 stk_status stki_zip_write_directory(stki_zip_writer *zip, stk_error *err);
 void stki_zip_write_fini(stki_zip_writer *zip);
 

@@ -1,4 +1,4 @@
-/* format.h: which formats there are, and opening any file. formats.c has the table; one line a format. */
+/* format.h: the formats, and opening of any file. The table in formats.c has one line per format. */
 #ifndef STKI_FORMAT_H
 #define STKI_FORMAT_H
 
@@ -6,40 +6,41 @@
 #include "source.h"
 
 typedef struct stki_file_format {
-    const char *name;           /* as in source.format: "npz" */
-    const char *const *endings; /* of file names, with the dot, NULL at the end: used where content does not tell */
-    /* Does the content say that it is this format? `length` bytes of the beginning; NULL: content never tells. */
+    const char *name; /* as in source.format: "npz" */
+    const char *const
+        *endings; /* file name extensions with the dot, NULL-terminated; used if the content is not decisive */
+    /* Whether the first `length` bytes identify this format. NULL: never. */
     bool (*matches)(const char *head, int64_t length);
     stk_status (*open)(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
     bool folder;                            /* opens a directory */
-    const stki_source_group *const *groups; /* of options, that any of its members takes; ended by NULL */
-    /* Adds the names of classes alone, in order, without opening the rest. NULL: there is no shorter way. */
+    const stki_source_group *const *groups; /* option groups accepted by any of its members; NULL-terminated */
+    /* Adds only the names of classes, in order, without opening everything. NULL: not available. */
     stk_status (*classes)(const char *path, stki_classes *out, stk_error *err);
 } stki_file_format;
 
-/* Format number i of the table; NULL: i is too large. */
+/* Format i of the table; NULL: out of range. */
 const stki_file_format *stki_file_format_at(int i);
-/* NULL: there is none of that name. */
+/* NULL: unknown name. */
 const stki_file_format *stki_file_format_named(const char *name);
-/* STK_E_UNSUPPORTED says what the file looks like. */
+/* Recognizes a file. STK_E_UNSUPPORTED says what it looks like. */
 stk_status stki_file_format_of(const char *path, const stki_reader_opts *opts, const stki_file_format **out,
                                stk_error *err);
 
 /* Opens a file or folder of this format. */
 stk_status stki_file_format_open(const stki_file_format *format, const char *path, const stki_reader_opts *opts,
                                  stki_container **out, stk_error *err);
-/* Sets what a container has from above its format; the functions here have done so. */
+/* Sets the container's members that depend on other formats; already done by the functions here. */
 void stki_container_complete(stki_container *container);
-/* By content, then by name, or opts->format. */
+/* Opens a file in the format given by its content, its name, or opts->format. */
 stk_status stki_container_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 /* Whether a file of text is one sample (source.unit: file). */
 bool stki_container_whole_texts(const stki_reader_opts *opts);
-/* Are these several files that are named like images? */
+/* Whether these are several files with names of images. */
 bool stki_container_of_images(char *const *paths, int64_t count);
-/* Such files as one container with the members "image" and "path", a sample each. */
+/* Opens such files as one container with members "image" and "path", one sample per file. */
 stk_status stki_container_open_images(char *const *paths, int64_t count, const stki_reader_opts *opts,
                                       stki_container **out, stk_error *err);
-/* By the file's content and name. STK_E_UNSUPPORTED names what it looks like. */
+/* Opens a reader by the file's content and name. STK_E_UNSUPPORTED says what the file looks like. */
 stk_status stki_reader_open(const char *path, const stki_reader_opts *opts, stki_reader **out, stk_error *err);
 
 #endif
