@@ -1,12 +1,12 @@
-/* map_room.h: mappings, of which a process may have no more than vm.max_map_count (usually 65,530), its heap and its
- * stacks included: where they run out, memory runs out. So mapped files leave a quarter of them to others. Any thread.
- */
+/* map_room.h: limits the number of mapped files. A process may have at most vm.max_map_count mappings (usually 65,530),
+ * including heap and stacks; beyond that, memory allocation fails. Mapped files therefore leave a quarter of them free.
+ * Thread-safe. */
 #ifndef STKI_MAP_ROOM_H
 #define STKI_MAP_ROOM_H
 
 #include <stdbool.h>
 
-/* May one more file be mapped? It is then counted until stki_map_room_give. */
+/* Whether another file may be mapped. If so, it is counted until stki_map_room_give. */
 bool stki_map_room_take(void);
 void stki_map_room_give(void);
 

@@ -1,13 +1,12 @@
-/* chunk_cache.h: decoded chunks, kept for all threads and all readers of the process under one budget of bytes. A chunk
- * is decoded by the thread that first asks for it; others that want the same one wait for it (single-flight), everybody
- * else goes on. Any thread.
+/* chunk_cache.h: a cache of decoded chunks, shared by all threads and readers of the process under one budget of bytes.
+ * A chunk is decoded by the first thread that requests it; other threads that request the same chunk wait for it
+ * (single-flight). Thread-safe.
  *
- * The last few chunks that cannot be decoded are remembered with their errors, so that each is tried once.
+ * The last few chunks that could not be decoded are remembered with their errors, so that they are not tried again.
  *
- * The budget is the largest that any attached reader asked for. Chunks that are in use are never dropped, so it is
- * exceeded where all of it is in use. In a child process the chunks of the parent are left alone: asking is then
- * answered with "no cache", and the caller decodes into memory of its own.
- */
+ * The budget is the largest one requested by any attached reader. Chunks in use are never evicted, so the budget can be
+ * exceeded. In a forked child the chunks of the parent are not used: lookups return STK_AGAIN, and the caller decodes
+ * into its own buffer. */
 #ifndef STKI_CHUNK_CACHE_H
 #define STKI_CHUNK_CACHE_H
 
@@ -18,22 +17,22 @@
 typedef struct stki_chunk_user stki_chunk_user;
 
 typedef struct stki_chunk_counts {
-    int64_t decoded; /* chunks that were decoded */
-    int64_t found;   /* asked for and there */
-    int64_t waited;  /* asked for while another thread decoded it */
-    int64_t bytes;   /* held now, of all readers */
+    int64_t decoded; /* chunks decoded */
+    int64_t found;   /* requests that found the chunk */
+    int64_t waited;  /* requests that waited for another thread */
+    int64_t bytes;   /* bytes held now by all readers */
 } stki_chunk_counts;
 
 /* Decodes chunk `number` into `to`. */
 typedef stk_status (*stki_chunk_fill)(const void *context, int64_t number, void *to, stk_error *err);
 
-/* `chunk_bytes`: of every chunk of this user. budget 0: 64 MiB. */
+/* `chunk_bytes`: size of each chunk of this user. budget 0: 64 MiB. */
 stk_status stki_chunk_user_create(int64_t budget, int64_t chunk_bytes, stki_chunk_user **out, stk_error *err);
-void stki_chunk_user_destroy(stki_chunk_user *user); /* NULL is fine; chunks that are out stay alive */
+void stki_chunk_user_destroy(stki_chunk_user *user); /* accepts NULL; chunks in use stay valid */
 
-/* Chunk `number`, as a storage with a reference for the caller. `uses`: how often a chunk is asked for in one pass over
- * the data; after so many times it is the first to go. STK_AGAIN: no cache here (a child process); the error of `fill`
- * otherwise. STK_E_TIMEOUT: another thread has been decoding it for two minutes. */
+/* Returns chunk `number` as a storage with a reference for the caller. `uses`: number of requests per chunk in one pass
+ * over the data; after that many it is the first to be evicted. STK_AGAIN: no cache here (a forked child).
+ * STK_E_TIMEOUT: another thread has been decoding it for two minutes. Otherwise the error of `fill`. */
 stk_status stki_chunk_get(stki_chunk_user *user, int64_t number, int64_t uses, stki_chunk_fill fill,
                           const void *context, const char *path, stk_storage **out, stk_error *err);
 

@@ -1,6 +1,5 @@
-/* hdf5_filter.h: the filters of HDF5 chunks that are undone here instead of in the library: deflate, shuffle,
- * fletcher32 and LZF, in any order, with at most one of those that compress. Works on memory alone. Any thread.
- */
+/* hdf5_filter.h: the filters of HDF5 chunks that are decoded without the library: deflate, shuffle, fletcher32 and LZF,
+ * in any order, with at most one compressing filter. Works on bytes in memory. Thread-safe. */
 #ifndef STKI_HDF5_FILTER_H
 #define STKI_HDF5_FILTER_H
 
@@ -12,42 +11,41 @@ enum {
     STKI_HDF5_SHUFFLE = 2,
     STKI_HDF5_FLETCHER32 = 3,
     STKI_HDF5_LZF = 32000,
-    STKI_HDF5_MAX_FILTERS = 32 /* as many as a filter mask has bits */
+    STKI_HDF5_MAX_FILTERS = 32 /* the number of bits in a filter mask */
 };
 
 typedef struct stki_hdf5_filter {
     int id;
     unsigned value; /* shuffle: bytes of an element */
-    char name[24];  /* as the file has it */
+    char name[24];  /* as in the file */
 } stki_hdf5_filter;
 
 typedef struct stki_hdf5_pipeline {
-    int count; /* in the order of writing */
+    int count; /* filters are in the order of writing */
     stki_hdf5_filter filters[STKI_HDF5_MAX_FILTERS];
-    int64_t chunk_bytes; /* of the elements of a chunk */
+    int64_t chunk_bytes; /* size of the elements of a chunk */
 } stki_hdf5_pipeline;
 
-/* Can all of it be undone here? */
+/* Whether all filters are supported here. */
 bool stki_hdf5_pipeline_known(const stki_hdf5_pipeline *pipeline);
-/* Does a chunk of this mask hold its elements as they are? */
+/* Whether a chunk with this mask is stored unfiltered. */
 bool stki_hdf5_pipeline_plain(const stki_hdf5_pipeline *pipeline, uint32_t mask);
-/* Bytes of `work` that a decode may need. */
+/* Size of `work` needed for decoding. */
 int64_t stki_hdf5_pipeline_room(const stki_hdf5_pipeline *pipeline);
 
-/* The bytes of a chunk as it is stored become its chunk_bytes bytes at `to`. Nothing may overlap. STK_E_CORRUPT: a
- * stream is broken, a checksum wrong, or the sizes do not come out. `path` and `offset` say where the chunk lies (-1:
- * not known). */
+/* Decodes a stored chunk to chunk_bytes bytes at `to`. The buffers must not overlap. STK_E_CORRUPT: invalid stream,
+ * wrong checksum, or wrong size. `path` and `offset`: location of the chunk for messages (-1: unknown). */
 stk_status stki_hdf5_decode(const stki_hdf5_pipeline *pipeline, uint32_t mask, const void *stored, int64_t bytes,
                             void *to, void *work, const char *path, int64_t offset, stk_error *err);
 
-/* ---- the filters alone ---- */
+/* ---- single filters ---- */
 
 /* `count` elements of `size` bytes: byte k of element j comes from from[k * count + j]. */
 void stki_hdf5_unshuffle(void *to, const void *from, int64_t count, int64_t size);
-/* And back. */
+/* The inverse. */
 void stki_hdf5_shuffle(void *to, const void *from, int64_t count, int64_t size);
 uint32_t stki_hdf5_fletcher32(const void *bytes, int64_t count);
-/* True: the stream gave just `room` bytes. */
+/* True: the stream decoded to exactly `room` bytes. */
 bool stki_hdf5_lzf(const void *from, int64_t bytes, void *to, int64_t room);
 
 #endif

@@ -1,66 +1,63 @@
-/* hdf5_index.h: where the chunks of an HDF5 data set lie, read from the file's own structures: the object header, then
- * the chunk index it names. No library: asking it for the chunks one by one costs a walk each. Works on any stki_file,
- * so that it can be fuzzed. Any thread.
+/* hdf5_index.h: locates the chunks of an HDF5 data set by reading the object header and the chunk index from the file,
+ * without the library, which would traverse the index for each chunk. Works on any stki_file, so that it can be fuzzed.
+ * Thread-safe.
  *
- * Known are version 1 B-trees, single chunks, implicit indexes, fixed and extensible arrays. Whatever else is met, and
- * whatever does not fit, is refused, and the caller asks the library.
- */
+ * Supports version 1 B-trees, single chunks, implicit indexes, and fixed and extensible arrays. Anything else, or
+ * anything inconsistent, is rejected, and the caller uses the library. */
 #ifndef STKI_HDF5_INDEX_H
 #define STKI_HDF5_INDEX_H
 
 #include "hdf5_parse.h"
 
-/* A data set cut into chunks, as its header describes it. Chunks are numbered by their place in the grid, last axis
- * fastest. */
+/* The chunk grid of a data set. Chunks are numbered by their position in the grid, last axis fastest. */
 typedef struct stki_hdf5_grid {
     int ndim; /* at least 1 */
     int64_t shape[STK_MAX_DIMS];
-    int64_t largest[STK_MAX_DIMS]; /* the shape it may grow to; -1: without end */
-    int64_t chunk[STK_MAX_DIMS];   /* elements of one chunk, each >= 1 */
+    int64_t largest[STK_MAX_DIMS]; /* maximum shape; -1: unlimited */
+    int64_t chunk[STK_MAX_DIMS];   /* chunk shape in elements, each >= 1 */
     int64_t per[STK_MAX_DIMS];     /* chunks along each axis */
     int64_t item_bytes;
-    int64_t count;       /* of chunks: the product of per */
-    int64_t chunk_bytes; /* of one chunk, unfiltered */
+    int64_t count;       /* number of chunks: the product of per */
+    int64_t chunk_bytes; /* size of an unfiltered chunk */
     bool filtered;
 } stki_hdf5_grid;
 
-/* Fills per, count and chunk_bytes from the rest. STK_E_LIMIT: a product does not fit in 63 bits. */
+/* Computes per, count and chunk_bytes from the other members. STK_E_LIMIT: a product exceeds 63 bits. */
 stk_status stki_hdf5_grid_measure(stki_hdf5_grid *grid, const char *path, stk_error *err);
 
 typedef struct stki_hdf5_chunk {
     int64_t number;  /* in the grid */
-    int64_t address; /* from the start of the file, user block included. INT64_MAX: outside any file */
-    uint32_t bytes;  /* as stored; a chunk is smaller than 4 GiB, UINT32_MAX stands for more */
+    int64_t address; /* offset in the file, including the user block. INT64_MAX: out of range */
+    uint32_t bytes;  /* stored size; chunks are smaller than 4 GiB, UINT32_MAX means more */
     uint32_t mask;   /* bit k: filter k was skipped */
 } stki_hdf5_chunk;
 
-/* The chunks that are stored, by number; those that were never written are not there. */
+/* The stored chunks, sorted by number. Chunks that were never written are not included. */
 typedef struct stki_hdf5_table {
     stki_hdf5_chunk *chunks;
     int64_t count, capacity;
 } stki_hdf5_table;
 
 void stki_hdf5_table_fini(stki_hdf5_table *table);
-/* The place of the first chunk from `number` on; table->count: there is none. */
+/* Index of the first chunk with at least this number; table->count: none. */
 int64_t stki_hdf5_table_from(const stki_hdf5_table *table, int64_t number);
 /* NULL: never written. */
 const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_t number);
 
-/* `header`: the address of the data set's object header, relative to the file's base. The
- * table's addresses and sizes are what the file says: check them against its size before use. On failure the table is
- * empty. */
+/* `header`: address of the data set's object header, relative to the file's base. Addresses and sizes in the table are
+ * unchecked values from the file: compare them with its size before use. On failure the table is empty. */
 stk_status stki_hdf5_index_read(const stki_file *file, uint64_t header, const stki_hdf5_grid *grid,
                                 stki_hdf5_table *table, stk_error *err);
 
-/* ---- between the files of the walk ---- */
+/* ---- internal ---- */
 
-/* hdf5_header.c: the message that says how a data set is laid out: its first bytes, as many as there are up to the
- * room. `base` is what the file's addresses are relative to. */
+/* hdf5_header.c: reads the layout message of a data set, truncated to the buffer. `base`: origin of the file's
+ * addresses. */
 enum { STKI_HDF5_LAYOUT_ROOM = 512 };
 typedef struct stki_hdf5_layout {
     unsigned char bytes[STKI_HDF5_LAYOUT_ROOM];
     int length;
-    int64_t base, place; /* of the message in the file */
+    int64_t base, place; /* offset of the message in the file */
 } stki_hdf5_layout;
 
 stk_status stki_hdf5_layout_read(const stki_file *file, uint64_t header, stki_hdf5_layout *out, stk_error *err);

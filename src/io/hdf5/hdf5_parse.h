@@ -1,11 +1,10 @@
-/* hdf5_parse.h: HDF5 files read without the library, from the structures that the HDF5 File Format Specification
- * (version 3.0) describes; comments name its sections. libhdf5 can crash on a damaged file, and takes one lock; this
- * reads ordinary files past it. What is not understood, or does not fit together, is refused with STK_E_UNSUPPORTED or
- * STK_E_CORRUPT, and the caller asks the library.
+/* hdf5_parse.h: reads HDF5 files without the library, from the structures described in the HDF5 File Format
+ * Specification (version 3.0); comments refer to its sections. libhdf5 can crash on damaged files and has one lock;
+ * ordinary files are read without it. Anything unsupported or inconsistent is rejected with STK_E_UNSUPPORTED or
+ * STK_E_CORRUPT, and the caller uses the library.
  *
- * Every structure is copied out of the file once and then decoded from the copy. Offsets are checked against the end of
- * the file, loops are bounded by what a file of its size can hold, and nothing recurses along addresses. Any thread.
- */
+ * Every structure is copied from the file once and decoded from the copy. Offsets are checked against the end of the
+ * file, loops are bounded by the size of the file, and no function recurses along addresses. Thread-safe. */
 #ifndef STKI_HDF5_PARSE_H
 #define STKI_HDF5_PARSE_H
 
@@ -17,22 +16,22 @@ struct stki_hdf5_type;
 /* II.A "Disk Format: Level 0A - Format Signature and Superblock". */
 typedef struct stki_hdf5_super {
     const stki_file *file;  /* borrowed */
-    int64_t base;           /* where the file begins: what addresses are relative to */
-    bool plain;             /* all of the superblock is understood, and no part of the file is missing */
-    bool unsummed;          /* for fuzzing: checksums are not compared */
-    uint64_t root;          /* of the root group's object header; if plain */
-    int leaf_k, internal_k; /* nodes of groups hold up to twice as many entries; if plain */
+    int64_t base;           /* start of the file: origin of addresses */
+    bool plain;             /* the superblock is fully supported and the file is complete */
+    bool unsummed;          /* for fuzzing: checksums are not checked */
+    uint64_t root;          /* address of the root group's object header; if plain */
+    int leaf_k, internal_k; /* half of the maximum number of entries in group nodes; if plain */
 } stki_hdf5_super;
 
-/* Where the superblock begins. STK_E_CORRUPT, STK_E_TRUNCATED: there is no signature in any of its places. */
+/* Finds the superblock. STK_E_CORRUPT, STK_E_TRUNCATED: no signature at any of the possible offsets. */
 stk_status stki_hdf5_find_signature(const stki_file *file, int64_t *at, stk_error *err);
 stk_status stki_hdf5_super_read(const stki_file *file, stki_hdf5_super *out, stk_error *err);
 
 /* ---- bytes ---- */
 
-#define STKI_HDF5_UNDEFINED UINT64_MAX /* an address that leads nowhere */
+#define STKI_HDF5_UNDEFINED UINT64_MAX /* the undefined address */
 
-/* Little-endian numbers in bytes that were read. */
+/* Decodes a little-endian number. */
 static inline uint64_t stki_hdf5_number(const unsigned char *at, int bytes)
 {
     uint64_t value = 0;
@@ -42,13 +41,13 @@ static inline uint64_t stki_hdf5_number(const unsigned char *at, int bytes)
     return value;
 }
 
-/* Of x > 0, rounded down. */
+/* Binary logarithm of x > 0, rounded down. */
 static inline int stki_hdf5_log2(uint64_t x)
 {
     return 63 - __builtin_clzll(x);
 }
 
-/* Bytes that are decoded from their beginning. What is not there reads as zeros, and `bad` is set. */
+/* A cursor over bytes. Reading beyond the end returns zeros and sets `bad`. */
 typedef struct stki_hdf5_cursor {
     const unsigned char *at;
     int64_t left;
@@ -74,17 +73,17 @@ static inline uint64_t stki_hdf5_take(stki_hdf5_cursor *c, int bytes)
     return at ? stki_hdf5_number(at, bytes) : 0;
 }
 
-/* base + address as a place where `bytes` can be read. STK_E_CORRUPT names `what`. */
+/* Converts base + address to an offset at which `bytes` can be read. STK_E_CORRUPT names `what`. */
 stk_status stki_hdf5_place(const stki_file *file, int64_t base, uint64_t address, int64_t bytes, const char *what,
                            int64_t *place, stk_error *err);
-/* Copies them. */
+/* The same, and copies the bytes. */
 stk_status stki_hdf5_copy(const stki_hdf5_super *super, uint64_t address, void *to, int64_t bytes, const char *what,
                           stk_error *err);
 stk_status stki_hdf5_corrupt(const stki_hdf5_super *super, uint64_t address, const char *what, stk_error *err);
 stk_status stki_hdf5_unsupported(const stki_hdf5_super *super, uint64_t address, const char *what, stk_error *err);
 /* The checksum of metadata: Jenkins' lookup3, starting at 0. */
 uint32_t stki_hdf5_sum(const void *bytes, int64_t count);
-/* Are the last 4 of these bytes the checksum of those before? */
+/* Whether the last 4 bytes are the checksum of the preceding ones. */
 bool stki_hdf5_sum_fits(const stki_hdf5_super *super, const unsigned char *bytes, int64_t count);
 
 /* ---- object headers (IV.A) ---- */
@@ -106,26 +105,26 @@ enum {
 
 typedef struct stki_hdf5_message {
     int type;
-    bool shared;   /* it only says where the message is */
+    bool shared;   /* contains only a reference to the message */
     int64_t place; /* in the file */
     stki_hdf5_cursor data;
 } stki_hdf5_message;
 
 typedef struct stki_hdf5_header {
-    struct stki_hdf5_block *blocks; /* what the messages' bytes lie in */
+    struct stki_hdf5_block *blocks; /* memory of the messages */
     stki_hdf5_message *messages;
     int64_t count, capacity;
 } stki_hdf5_header;
 
-/* `address`: relative to the base. On failure there is nothing to free. */
+/* `address` is relative to the base. On failure there is nothing to free. */
 stk_status stki_hdf5_header_read(const stki_hdf5_super *super, uint64_t address, stki_hdf5_header *out, stk_error *err);
 void stki_hdf5_header_fini(stki_hdf5_header *header);
-/* The only message of a type; NULL: there is none, or several (*several). */
+/* The only message of a type; NULL: none, or several (*several). */
 const stki_hdf5_message *stki_hdf5_header_find(const stki_hdf5_header *header, int type, bool *several);
 
 enum stki_hdf5_kind { STKI_HDF5_IS_DATASET, STKI_HDF5_IS_GROUP, STKI_HDF5_IS_OTHER };
 
-/* STK_E_UNSUPPORTED: it cannot be told. */
+/* STK_E_UNSUPPORTED: cannot be determined. */
 stk_status stki_hdf5_header_kind(const stki_hdf5_super *super, const stki_hdf5_header *header, enum stki_hdf5_kind *out,
                                  stk_error *err);
 
@@ -133,14 +132,19 @@ stk_status stki_hdf5_header_kind(const stki_hdf5_super *super, const stki_hdf5_h
 
 typedef struct stki_hdf5_link {
     const char *name;
-    enum { STKI_HDF5_HARD, STKI_HDF5_SOFT, STKI_HDF5_EXTERN, STKI_HDF5_BY_NAME } kind; /* BY_NAME: ask the library */
-    uint64_t header;                                                                   /* hard: of the object */
+    enum {
+        STKI_HDF5_HARD,
+        STKI_HDF5_SOFT,
+        STKI_HDF5_EXTERN,
+        STKI_HDF5_BY_NAME
+    } kind;             /* BY_NAME: resolve with the library */
+    uint64_t header;    /* hard: object header */
     const char *target; /* soft: a path; extern: a file */
     const char *path;   /* extern: in that file */
 } stki_hdf5_link;
 
-/* Calls `visit` with the links of a group, by name; or with the one called `only`, if there is such a one. What `visit`
- * gets it copies. It stops at a status that is not STK_OK, and gives it back. */
+/* Calls `visit` with the links of a group, sorted by name, or only with the one called `only`. `visit` must copy what
+ * it keeps. Stops at a status other than STK_OK and returns it. */
 stk_status stki_hdf5_links_visit(const stki_hdf5_super *super, uint64_t group, const char *only,
                                  stk_status (*visit)(void *context, const stki_hdf5_link *link, stk_error *err),
                                  void *context, stk_error *err);
@@ -152,8 +156,8 @@ enum { STKI_HDF5_LINKS_BY_NAME = 5, STKI_HDF5_ATTRIBUTES_BY_NAME = 8 };
 /* `object` is valid during the call. */
 typedef stk_status stki_hdf5_object_visit(void *context, stki_hdf5_cursor object, stk_error *err);
 
-/* Calls `visit` with the objects of a heap that the tree of this type names; with a name: with those whose checksum
- * fits. It stops at a status that is not STK_OK, and gives it back. */
+/* Calls `visit` with the objects of a heap that are referred to by the tree of this type; with a name, only those with
+ * its hash. Stops at a status other than STK_OK and returns it. */
 stk_status stki_hdf5_dense_visit(const stki_hdf5_super *super, uint64_t heap, uint64_t tree, int type, const char *name,
                                  stki_hdf5_object_visit *visit, void *context, stk_error *err);
 
@@ -161,25 +165,25 @@ stk_status stki_hdf5_dense_visit(const stki_hdf5_super *super, uint64_t heap, ui
 
 typedef struct stki_hdf5_space {
     int rank;
-    int64_t shape[STK_MAX_DIMS], largest[STK_MAX_DIMS]; /* largest: -1: without end */
+    int64_t shape[STK_MAX_DIMS], largest[STK_MAX_DIMS]; /* largest: -1: unlimited */
 } stki_hdf5_space;
 
-/* Messages, decoded. False: they are not understood, or their values have no dtype. */
+/* Decode messages. False: not supported, or no dtype for the values. */
 bool stki_hdf5_space_parse(stki_hdf5_cursor data, stki_hdf5_space *out);
 bool stki_hdf5_type_parse(stki_hdf5_cursor data, struct stki_hdf5_type *out);
 
-/* An attribute of one element. */
+/* A scalar attribute. */
 typedef struct stki_hdf5_attribute {
     enum { STKI_HDF5_ABSENT, STKI_HDF5_NUMBER, STKI_HDF5_TEXT } kind;
     double number;
-    char text[16]; /* ends with NUL */
+    char text[16]; /* NUL-terminated */
 } stki_hdf5_attribute;
 
-/* STK_E_UNSUPPORTED: it is there, and something else. */
+/* STK_E_UNSUPPORTED: it exists but is of another kind. */
 stk_status stki_hdf5_attribute_find(const stki_hdf5_super *super, uint64_t header, const char *name,
                                     stki_hdf5_attribute *out, stk_error *err);
 
-/* Fills type, shape, layout, grid, pipeline, fill and the stored bytes of a compact one. On failure it is as it was. */
+/* Sets type, shape, layout, grid, pipeline, fill and the data of a compact data set. On failure nothing is changed. */
 stk_status stki_hdf5_describe(const stki_hdf5_super *super, uint64_t header, struct stki_hdf5_dataset *out,
                               stk_error *err);
 

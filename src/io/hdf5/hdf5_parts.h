@@ -1,8 +1,6 @@
-/* hdf5_parts.h: data sets without bytes of their own: virtual ones, whose elements are those of data sets in other
- * files, and such with external raw data. Both are put together here and not by the library, which delivers fill values
- * and zeros for what is missing, locks the files, and looks for them where the environment says. Inside stki_hdf5_enter
- * and leave.
- */
+/* hdf5_parts.h: virtual data sets, whose elements are in data sets of other files, and data sets with external raw
+ * data. Both are assembled here and not by the library, which returns fill values and zeros for missing sources, locks
+ * the files, and searches folders given by the environment. Called between stki_hdf5_enter and leave. */
 #ifndef STKI_HDF5_PARTS_H
 #define STKI_HDF5_PARTS_H
 
@@ -10,12 +8,12 @@
 
 typedef struct stki_hdf5_parts stki_hdf5_parts;
 
-/* Before anything that makes the library look at the sources. STK_E_UNSUPPORTED: patterns of names, and selections
- * without a limit, whose extent depends on which files are there. Other layouts: fine. */
+/* Must be called before the library accesses the sources. STK_E_UNSUPPORTED: printf-style source names and unlimited
+ * selections, whose extent depends on which files exist. STK_OK for other layouts. */
 stk_status stki_hdf5_parts_check(const stki_hdf5_dataset *dataset, hid_t plist, stk_error *err);
-/* Elements as of stki_hdf5_dataset_read; of a data set that has parts. */
+/* Like stki_hdf5_dataset_read, for a data set with parts. */
 stk_status stki_hdf5_parts_read(const stki_hdf5_dataset *dataset, const int64_t *start, const int64_t *length, void *to,
                                 int64_t bytes, stk_error *err);
-void stki_hdf5_parts_destroy(stki_hdf5_parts *parts); /* without the lock; NULL is fine */
+void stki_hdf5_parts_destroy(stki_hdf5_parts *parts); /* called without the lock; accepts NULL */
 
 #endif

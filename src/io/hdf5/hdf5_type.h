@@ -1,14 +1,14 @@
-/* hdf5_type.h: datatypes of HDF5 and dtypes. Inside stki_hdf5_enter and leave. */
+/* hdf5_type.h: conversion between HDF5 datatypes and dtypes. Called between stki_hdf5_enter and leave. */
 #ifndef STKI_HDF5_TYPE_H
 #define STKI_HDF5_TYPE_H
 
 #include "hdf5_library.h"
 #include <stoker/tensor.h>
 
-/* Elements of different lengths. */
+/* Elements of varying length. */
 enum stki_hdf5_varying {
     STKI_HDF5_SAME,
-    STKI_HDF5_FIXED,  /* strings in the same room: bytes */
+    STKI_HDF5_FIXED,  /* fixed-size strings: bytes */
     STKI_HDF5_STRING, /* char * */
     STKI_HDF5_VLEN    /* hvl_t */
 };
@@ -17,29 +17,29 @@ enum stki_hdf5_padding { STKI_HDF5_TERMINATED, STKI_HDF5_NULLS, STKI_HDF5_SPACES
 typedef struct stki_hdf5_type {
     stk_dtype dtype;
     bool swapped;
-    bool raw;                       /* the file's bytes are the elements; else the library has to convert them */
-    enum stki_hdf5_varying varying; /* `dtype` is of their items: u8 of strings */
+    bool raw;                       /* the file's bytes are the elements; false: the library has to convert them */
+    enum stki_hdf5_varying varying; /* `dtype` is that of the items: u8 for strings */
     enum stki_hdf5_padding padding; /* of FIXED */
     int inner_ndim;                 /* an array type: its axes follow those of the data set */
     int64_t inner[STK_MAX_DIMS];
-    int64_t bytes; /* of one element of the data set, the inner axes included */
+    int64_t bytes; /* of one element of the data set, including the inner axes */
 } stki_hdf5_type;
 
-/* Of a float type without gaps: bits from the lowest one. STK_DTYPE_NONE: no such dtype. */
+/* Description of a float type without padding: bit positions from the lowest bit. STK_DTYPE_NONE: no such dtype. */
 typedef struct stki_hdf5_float {
     int64_t size, sign, exponent_at, exponent_bits, mantissa_bits, bias;
 } stki_hdf5_float;
 stk_dtype stki_hdf5_float_dtype(const stki_hdf5_float *about);
 stk_dtype stki_hdf5_whole_dtype(int64_t size, bool is_signed);
 
-/* STK_E_UNSUPPORTED names the class of what has no dtype. */
+/* STK_E_UNSUPPORTED names the class of a type without dtype. */
 stk_status stki_hdf5_type_read(hid_t type, const char *path, const char *name, stki_hdf5_type *out, stk_error *err);
-/* What the library is to be asked for: the file's own type where that is raw, so that it converts nothing. An id to
- * close; negative: it failed. */
+/* The memory type for H5Dread: the file's type if that is raw, so that nothing is converted. Returns an id to close;
+ * negative: failed. */
 hid_t stki_hdf5_type_in_memory(hid_t type, const stki_hdf5_type *about);
 /* The same for a field of a compound type, which is always asked for in this machine's byte order. */
 hid_t stki_hdf5_type_of_field(hid_t type, const stki_hdf5_type *about);
-/* The type a dtype is written as: little-endian, bool as h5py's enum, complex numbers as {r, i}. An id to close. */
+/* The file type for a dtype: little-endian, bool as h5py's enum, complex numbers as {r, i}. Returns an id to close. */
 hid_t stki_hdf5_type_make(stk_dtype dtype);
 
 #endif

@@ -1,4 +1,4 @@
-/* image_kind.h: what a file is, by its first bytes, whatever its name says. Pure; any thread. */
+/* image_kind.h: recognizes files by their first bytes, whatever their name. Pure functions; thread-safe. */
 #ifndef STKI_IMAGE_KIND_H
 #define STKI_IMAGE_KIND_H
 
@@ -6,8 +6,8 @@
 
 enum stki_image_kind { STKI_KIND_JPEG, STKI_KIND_PNG, STKI_KIND_OTHER };
 
-/* `what`: "a PNG image", "a gzip file", "an empty file", "an unknown kind of file"; static text. A beginning that is
- * cut inside the magic of a JPEG or PNG image is one. */
+/* `what`: "a PNG image", "a gzip file", "an empty file", "an unknown kind of file"; static. A prefix of the magic of a
+ * JPEG or PNG image is recognized as one. */
 enum stki_image_kind stki_image_kind_of(const void *bytes, int64_t count, const char **what);
 
 #endif

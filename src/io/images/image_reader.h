@@ -1,5 +1,4 @@
-/* image_reader.h: the images of a set as samples: u8, height x width x 3 (1 with decode->gray), each of its own size.
- */
+/* image_reader.h: the images of a set as samples: u8, height x width x 3 (1 with decode->gray), of varying size. */
 #ifndef STKI_IMAGE_READER_H
 #define STKI_IMAGE_READER_H
 
@@ -7,14 +6,14 @@
 #include "decode.h"
 #include "image_set.h"
 
-/* The set lives in the container, which the reader keeps. With decode->none the bytes of the files instead, u8 of
- * varying length, whatever they hold. */
+/* The set belongs to the container, which the reader retains. With decode->none, samples are the bytes of the files, u8
+ * of varying length, whatever their content. */
 stk_status stki_image_reader_open(const stki_container *container, const stki_image_set *set,
                                   const stki_decode_opts *decode, stki_reader **out, stk_error *err);
-/* Looks at all images: those that can be read have one shape, which becomes the reader's, or shapes of their own. Fails
- * with the error of the first image if none can be read. Before the reader is used. */
+/* Checks all images: if the readable ones have a common shape, it becomes the reader's. Fails with the error of the
+ * first image if none can be read. Call before the reader is used. */
 stk_status stki_image_reader_settle(stki_reader *reader, stk_error *err);
-/* The paths relative to the set's root, u8, as samples of their own lengths. */
+/* The paths relative to the set's root as samples, u8 of varying length. */
 stk_status stki_image_path_reader_open(const stki_container *container, const stki_image_set *set, stki_reader **out,
                                        stk_error *err);
 

@@ -1,5 +1,4 @@
-/* jpeg_library.h: libjpeg-turbo, and what those who call it have in common: what its errors mean, and files that it
- * writes into memory. */
+/* jpeg_library.h: libjpeg-turbo, and helpers shared by its callers: statuses of its errors, and output to memory. */
 #ifndef STKI_JPEG_LIBRARY_H
 #define STKI_JPEG_LIBRARY_H
 
@@ -13,10 +12,10 @@
 
 enum {
     STKI_JPEG_MOST_SCANS =
-        500 /* of a progressive image, which has about ten; each can cost as much as the whole image */
+        500 /* limit for progressive images, which have about ten; each scan can cost as much as the whole image */
 };
 
-/* Of a file that is read. */
+/* The status of an error while reading. */
 static inline stk_status stki_jpeg_class_of(int code)
 {
     switch (code) {
@@ -40,21 +39,21 @@ static inline stk_status stki_jpeg_class_of(int code)
     }
 }
 
-/* STK_E_LIMIT, for the progress monitor of a decompressor to fail with. */
+/* The STK_E_LIMIT error of a decompressor's progress monitor. */
 static inline stk_status stki_jpeg_fail_scans(stk_error *err)
 {
     return stki_fail(err, STK_E_LIMIT, "scans: found more than %d, expected the ten or so of a progressive image",
                      STKI_JPEG_MOST_SCANS);
 }
 
-/* Where a compressor writes: `room`, which grows. Must live as long as the compressor. */
+/* Output of a compressor to `room`, which grows. Must live as long as the compressor. */
 typedef struct stki_jpeg_target {
     struct jpeg_destination_mgr to; /* first member */
     stki_jpeg_room *room;
-    int64_t bytes; /* of the finished file */
+    int64_t bytes; /* size of the finished file */
 } stki_jpeg_target;
 
-/* jpeg_encode.c. No memory is JERR_OUT_OF_MEMORY. */
+/* jpeg_encode.c. Fails with JERR_OUT_OF_MEMORY if out of memory. */
 void stki_jpeg_write_to(j_compress_ptr c, stki_jpeg_target *target, stki_jpeg_room *room);
 
 #endif

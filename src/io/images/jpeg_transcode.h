@@ -1,16 +1,16 @@
-/* jpeg_transcode.h: a JPEG image stored in another way, without a loss: baseline, with restart markers. Any thread,
- * each with its own room. */
+/* jpeg_transcode.h: losslessly rewrites a JPEG image as baseline with restart markers. Thread-safe with one room per
+ * thread. */
 #ifndef STKI_JPEG_TRANSCODE_H
 #define STKI_JPEG_TRANSCODE_H
 
 #include "jpeg_encode.h"
 
-/* Writes an image of the same coefficients, quantisation and sampling into `room`: one scan of Huffman codes of the
- * image's own, with an interval of stki_jpeg_interval(…, restart). All application segments and comments are kept, byte
- * for byte and in order; what follows the end of the image is not. *height, *width and *components are of the image.
- * Where *stays is not NULL on return, nothing was written, since the image is of a kind that stays as it is, and *stays
- * says which: "arithmetic coding", "12 bits per sample". Otherwise the file is *made bytes at room->data, until the
- * room is used again. Errors are those of stki_jpeg_decode: whatever libjpeg warns of is one. */
+/* Writes an image with the same coefficients, quantization and sampling to `room`: a single scan with optimized Huffman
+ * tables and an interval of stki_jpeg_interval(…, restart). All application segments and comments are kept byte for
+ * byte and in order; data after the end of the image is dropped. If *stays is not NULL on return, nothing was written,
+ * because images of this kind are kept unchanged; it has the reason: "arithmetic coding", "12 bits per sample".
+ * Otherwise the file is out->bytes bytes at room->data, valid until the room is used again. Errors are those of
+ * stki_jpeg_decode; all warnings of libjpeg are errors. */
 typedef struct stki_jpeg_transcoded {
     int64_t height, width;
     int components;

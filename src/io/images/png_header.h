@@ -1,4 +1,4 @@
-/* png_header.h: what a PNG image says before its pixels. Pure; any thread. */
+/* png_header.h: the header of a PNG image before its pixels. Pure functions; thread-safe. */
 #ifndef STKI_PNG_HEADER_H
 #define STKI_PNG_HEADER_H
 
@@ -8,16 +8,16 @@
 
 typedef struct stki_png_header {
     int64_t height, width; /* 1 to 2^31 - 1 */
-    int bits;              /* of one channel */
+    int bits;              /* bits per channel */
     int channels;          /* stored: 1 (gray, palette), 2 (gray and alpha), 3, 4 */
     bool palette, interlaced;
     int orientation; /* 1 to 8; from an eXIf chunk before the pixels */
 } stki_png_header;
 
-/* STK_E_TRUNCATED: the bytes end before the pixels. Errors name the offset in the image, but no file. */
+/* STK_E_TRUNCATED: the bytes end before the pixels. Errors have the offset in the image, but no file. */
 stk_status stki_png_read_header(const void *bytes, int64_t count, stki_png_header *out, stk_error *err);
 
-/* Bytes that the compressed pixels have at least, however well they are compressed. */
+/* Minimum number of bytes of the compressed pixels. */
 int64_t stki_png_least_bytes(const stki_png_header *header);
 
 #endif
