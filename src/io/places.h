@@ -1,11 +1,11 @@
-/* places.h: where the samples of a file begin: a long list of numbers that do not fall, held in two and a half bytes
- * each where they lie close together. A number is found by one look at one place, as in an array.
+/* places.h: the offsets of a file's samples: a long non-decreasing list of numbers that takes two and a half bytes per
+ * number if they are close together. Lookup takes constant time, as in an array.
  *
- *     blocks    │ start of 16 numbers, i64 │ 15 distances from it, u16 │ 0 │ …   40 bytes each
- *               │ where in `wide`, i64     │                           │ 1 │     where the last one is 64 KiB or more
- * away wide      16 numbers, i64, of each such block
+ *     blocks    │ first of 16 numbers, i64 │ 15 distances from it, u16 │ 0 │ …   40 bytes each
+ *               │ index into `wide`, i64   │                           │ 1 │     if the last one is 64 KiB or more away
+ *     wide      16 numbers, i64, of each such block
  *
- * Memory for the samples of a file is a share of the file, thus: below 3 % for lines of 100 bytes, 0.3 % for long ones.
+ * The memory is thus a small fraction of the file: below 3 % for lines of 100 bytes, 0.3 % for long ones.
  */
 #ifndef STKI_PLACES_H
 #define STKI_PLACES_H
@@ -19,21 +19,21 @@ typedef struct stki_places_near {
     uint16_t distance[STKI_PLACES_BLOCK - 1], far;
 } stki_places_near;
 
-/* Begins zeroed. Any thread may ask once stki_places_end is done. */
+/* Initialize with zeros. Thread-safe after stki_places_end. */
 typedef struct stki_places {
     int64_t count;
     stki_places_near *blocks;
     int64_t *wide;
     int64_t block_room, wide_count, wide_room; /* wide: in numbers */
-    int64_t last[STKI_PLACES_BLOCK];           /* while numbers are added: those that are in no block yet */
+    int64_t last[STKI_PLACES_BLOCK];           /* while adding: numbers that are not yet in a block */
 } stki_places;
 
-/* Not below the one before. */
+/* Adds a number, which must not be less than the previous one. */
 stk_status stki_places_add(stki_places *places, int64_t number, stk_error *err);
-/* No more come. Gives back what was reserved too much. */
+/* Ends adding and releases unused capacity. */
 stk_status stki_places_end(stki_places *places, stk_error *err);
 void stki_places_fini(stki_places *places);
-/* Memory that is held. */
+/* Memory used. */
 int64_t stki_places_bytes(const stki_places *places);
 
 /* 0 <= index < count. */
@@ -47,7 +47,7 @@ static inline int64_t stki_places_at(const stki_places *places, int64_t index)
     return within > 0 ? block->start + block->distance[within - 1] : block->start;
 }
 
-/* The number of `index` and the one behind it, which must be there. */
+/* The number at `index` and the next one, which must exist. */
 static inline void stki_places_pair(const stki_places *places, int64_t index, int64_t *from, int64_t *to)
 {
     *from = stki_places_at(places, index);

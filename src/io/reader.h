@@ -1,9 +1,7 @@
-/* reader.h: one field's file, or one source of samples, as tensor views. Every format implements this table; the
- * datasets above it know nothing else. A reader has one owner; all other calls are safe from any number of threads at
- * once.
+/* reader.h: a file of a field, or another source of samples, as tensor views. Every format implements this table; data
+ * sets only use the table. A reader has one owner; all other functions are thread-safe.
  *
- * Errors belong to the record they name: a failed read leaves the reader usable for every other record.
- */
+ * Errors belong to a record: after a failed read the reader can be used for all other records. */
 #ifndef STKI_READER_H
 #define STKI_READER_H
 
@@ -13,43 +11,43 @@
 
 typedef struct stki_reader stki_reader;
 
-/* Which part of a sample came, where a reader gave less than the whole of it. */
+/* The part of a sample that was read, if not the whole. */
 typedef struct stki_given {
-    int64_t scale;     /* 0: the whole sample; else 1, 2, 4 or 8: of the sample scaled by 1 / scale … */
-    int64_t top, left; /* … the given part begins at this pixel; its size is the tensor's own */
-    int64_t whole_height, whole_width; /* of the whole sample so scaled */
+    int64_t scale;     /* 0: the whole sample; otherwise 1, 2, 4 or 8: a part of the sample scaled by 1 / scale */
+    int64_t top, left; /* first pixel of the part; its size is that of the tensor */
+    int64_t whole_height, whole_width; /* of the whole scaled sample */
 } stki_given;
 
-/* What the plan can use of a sample, so that a reader may do less: the box of the sample it looks at, and the smallest
- * height and width that are enough (a JPEG may be decoded at half size). A reader is free to give more: a larger box,
- * or the whole sample. NULL: everything. */
+/* The part of a sample that is needed, so that a reader can do less work: the box that is used, and the smallest
+ * sufficient height and width (a JPEG may be decoded at half size). A reader may return more: a larger box, or the
+ * whole sample. NULL: everything. */
 typedef struct stki_want {
     int ndim;
     int64_t start[STK_MAX_DIMS], length[STK_MAX_DIMS];
-    int64_t enough_height, enough_width; /* of the box after scaling; 0: no scaling wanted */
-    stki_given *given;                   /* the caller sets it to zeros; a reader that heeds this fills it */
+    int64_t enough_height, enough_width; /* of the box after scaling; 0: no scaling */
+    stki_given *given;                   /* zeroed by the caller; set by a reader that returns a part */
 } stki_want;
 
-/* A worker's private memory. Grows by stki_scratch_reserve and is kept from sample to sample, so that nothing is
- * allocated once it is warm. */
+/* A worker's private memory. It grows with stki_scratch_reserve and is reused for all samples, so that nothing is
+ * allocated after warm-up. */
 typedef struct stki_scratch {
     void *data;
     int64_t capacity;
-    struct stki_decoder *decoder; /* of images; made at first use (stki_scratch_decoder in decode.h) */
+    struct stki_decoder *decoder; /* for images; created at first use (stki_scratch_decoder in decode.h) */
     void (*destroy_decoder)(struct stki_decoder *decoder);
-    struct stki_scratch *second; /* for readers over readers; made at first use */
-    uint64_t draw;         /* drawn for the sample that is read next; readers that run code of the user hand it on */
-    stki_counter warnings; /* samples that were decoded in spite of warnings; any thread may look */
+    struct stki_scratch *second; /* for readers that wrap readers; created at first use */
+    uint64_t draw;               /* random draw for the next sample, passed to user code by readers that run it */
+    stki_counter warnings;       /* samples decoded despite warnings; any thread may read it */
 } stki_scratch;
 
 void stki_scratch_init(stki_scratch *scratch);
 void stki_scratch_fini(stki_scratch *scratch);
-/* At least `bytes`, 64-byte aligned; the content is lost. */
+/* Makes `data` at least `bytes` long, aligned to 64; the content is lost. */
 stk_status stki_scratch_reserve(stki_scratch *scratch, int64_t bytes, stk_error *err);
-/* Another scratch, which lives as long. */
+/* A second scratch with the same lifetime. */
 stk_status stki_scratch_second(stki_scratch *scratch, stki_scratch **out, stk_error *err);
 
-/* Bytes of a file. */
+/* A range of bytes in a file. */
 typedef struct stki_range {
     int64_t offset, bytes;
 } stki_range;
@@ -57,29 +55,30 @@ enum { STKI_PLACES = 32 };
 
 typedef struct stki_reader_ops {
     const char *format; /* "npy" */
-    /* Point `out` at sample `index` (axes of the sample alone, no sample axis). `out` is read-only and valid until
-     * `done`; it is a view of the mapping, of `scratch` (one sample at a time), or of a counted block (out->storage
-     * holds the reference). STK_E_RANGE: index outside [0, count). */
+    /* Sets `out` to sample `index` (without a sample axis). `out` is read-only and valid until `done`; it is a view of
+     * the mapping, of `scratch` (one sample at a time), or of a reference-counted block (out->storage has the
+     * reference). STK_E_RANGE: index outside [0, count). */
     stk_status (*read)(const stki_reader *reader, int64_t index, const stki_want *want, stki_scratch *scratch,
                        stk_tensor *out, stk_error *err);
-    /* Where a sample lies, with the reader's strides, in a block that several samples share and that *kept (NULL: not
-     * needed) keeps alive until it is released. Several may be held at once. STK_AGAIN: not this one, it has to be
-     * read. NULL: no sample lies so. */
+    /* Returns the address of a sample, with the reader's strides, in a block shared by several samples, which *kept
+     * (NULL: not needed) keeps alive until it is released. Several may be held at once. STK_AGAIN: this sample has to
+     * be read. NULL: not supported. */
     stk_status (*pin)(const stki_reader *reader, int64_t index, stki_scratch *scratch, const char **address,
                       stk_storage **kept, stk_error *err);
-    /* NULL: stk_tensor_release(out) is enough. */
+    /* NULL: stk_tensor_release(out) is sufficient. */
     void (*done)(const stki_reader *reader, stk_tensor *out);
-    /* Variable shapes only: the shape of a sample without reading it. NULL: every sample has the reader's own shape. */
+    /* Variable shapes only: the shape of a sample without reading it. NULL: every sample has the reader's shape. */
     stk_status (*shape)(const stki_reader *reader, int64_t index, int64_t *shape, stk_error *err);
-    /* Samples that are files of their own: the path of one, for messages, in `buffer`. False: longer than that. NULL:
-     * they are all of the reader's path. */
+    /* For samples that are separate files: the path of one, for messages, in `buffer`. False: too long. NULL: all have
+     * the reader's path. */
     bool (*path)(const stki_reader *reader, int64_t index, char *buffer, int64_t size);
-    /* Where a sample stands in a text file, for messages: "line 7, column 2 (class)". NULL: its number says enough. */
+    /* The location of a sample in a text file, for messages: "line 7, column 2 (class)". NULL: the number is
+     * sufficient. */
     void (*where)(const stki_reader *reader, int64_t index, char *buffer, int size);
-    /* These samples will be read soon, in this order. Never blocks for long, never fails. NULL: no use for it. */
+    /* Announces samples that will be read soon, in this order. Never blocks for long, never fails. NULL: not used. */
     void (*will_need)(const stki_reader *reader, const int64_t *indices, int64_t count);
-    /* Samples from `index` up to the returned one (not included) have nothing in the file, as they were never written:
-     * they are fill values. `index` itself: this one has. NULL: all have. */
+    /* Samples [index, result) were never written to the file and are fill values. Returns `index` if this one was
+     * written. NULL: all were written. */
     int64_t (*filled_until)(const stki_reader *reader, int64_t index);
     void (*destroy)(stki_reader *reader);
 } stki_reader_ops;
@@ -90,51 +89,51 @@ struct stki_reader {
     int64_t count; /* samples */
     stk_dtype dtype;
     int ndim;                    /* axes of one sample */
-    int64_t shape[STK_MAX_DIMS]; /* of one sample; where shapes vary: the largest in each axis */
-    bool image;         /* samples are images that the format knows as such: height, width, channels of u8, or of u16 */
-    bool indices;       /* of these images: numbers of classes, or of colors in a palette, between which nothing lies */
-    const char *ending; /* samples are the bytes of documents: "txt", "json", "bin" is what a file of one is called;
-                         * NULL: of arrays */
-    bool untyped;       /* it has no samples, and its file does not state what they would be */
-    bool lists;         /* of one length here; in other shards they may have another one */
-    const char *remedy; /* what to do if another shard has another dtype; NULL: nothing in particular */
-    bool variable;      /* shapes differ in axis 0 or more: ops->shape is there */
-    bool swapped;       /* samples come in the other byte order (STK_TENSOR_SWAPPED) */
-    bool draws;         /* read looks at the scratch's draw */
-    bool windows;       /* samples are windows along opts->axis, as opts->window_length asks */
-    int64_t longest_group; /* windows: samples of the longest run that they do not leave; 0: not known */
-    bool copies;           /* read works: decodes or copies into scratch; a sample is then not cut into parts */
-    const char *access;    /* "mmap", "pread", "memory", "none": what is really used */
-    const char *note;      /* why it is not what was asked for (a failed mapping), or NULL */
+    int64_t shape[STK_MAX_DIMS]; /* of one sample; variable: the largest size of each axis */
+    bool image;                  /* samples are known to be images: */
+    bool indices;                /* of these images: class or palette numbers, which cannot be interpolated */
+    const char
+        *ending;  /* samples are the bytes of documents with this file extension: "txt", "json", "bin"; NULL: arrays */
+    bool untyped; /* there are no samples, and the file does not state their type */
+    bool lists;   /* samples are lists, of one length here but possibly of another in other shards */
+    const char *remedy;    /* advice if another shard has another dtype; NULL: none */
+    bool variable;         /* shapes differ in axis 0 or more; ops->shape is set */
+    bool swapped;          /* samples have the other byte order (STK_TENSOR_SWAPPED) */
+    bool draws;            /* read uses the scratch's draw */
+    bool windows;          /* samples are windows along opts->axis (opts->window_length) */
+    int64_t longest_group; /* windows: samples of the longest group; 0: unknown */
+    bool copies;           /* read decodes or copies to scratch, so samples are not divided into parts */
+    const char *access;    /* access in effect: "mmap", "pread", "memory", "none" */
+    const char *note;      /* why it differs from the requested one (a failed mapping), or NULL */
     int64_t max_bytes;     /* of one sample */
-    /* The fast path: where base is not NULL, every sample i is base + i * sample_stride with the strides below,
+    /* The fast path: if base is not NULL, every sample i is at base + i * sample_stride with the strides below,
      * readable at any time. */
     const void *base;
-    /* The same by units of unit_length samples: sample i is unit_base[i / unit_length] + i % unit_length *
-     * sample_stride. NULL, or base is NULL. */
+    /* The same by units of unit_length samples: sample i is at unit_base[i / unit_length] + i % unit_length *
+     * sample_stride. NULL if base is not NULL, or not available. */
     const void *const *unit_base;
     int64_t sample_stride;
-    int64_t strides[STK_MAX_DIMS];   /* of every sample, also without base, where shapes do not vary */
-    int64_t held_bytes;              /* of memory, that grow with the number of samples; counted in the byte budget */
+    int64_t strides[STK_MAX_DIMS];   /* of every sample unless shapes vary, even without base */
+    int64_t held_bytes;              /* memory that grows with the number of samples; counted in the byte budget */
     int64_t file_bytes, data_offset; /* of the file; -1: not from one file */
-    /* The file behind the samples: where it is mapped, it is asked after they were used whether it still is what was
-     * opened (stki_file_intact). NULL: none, or a sample's storage knows it (stki_array_file). */
+    /* The file of the samples: checked for changes after samples were used (stki_file_intact). NULL: none, or known by
+     * the storage of a sample (stki_array_file). */
     const struct stki_file *file;
-    /* Of which bytes of `file` a sample is made, at most STKI_PLACES ranges, asked of `placer`; 0: not known. A reader
-     * over another one that keeps its numbers keeps these too. NULL: never known. */
+    /* The ranges of `file` from which a sample is made, at most STKI_PLACES; called with `placer`; 0: unknown. A
+     * wrapping reader that keeps sample numbers copies these two members. NULL: always unknown. */
     int (*place)(const stki_reader *placer, int64_t index, stki_range *out);
     const stki_reader *placer;
-    /* What is best read together (chunks, pages), for `order: block`. unit_first holds unit_count + 1 sample numbers,
-     * or is NULL: every unit has unit_length samples, the last one perhaps fewer. unit_length 0: no units. */
+    /* Units that are best read together (chunks, pages), for `order: block`. unit_first has unit_count + 1 sample
+     * numbers; NULL: every unit has unit_length samples except possibly the last. unit_length 0: no units. */
     const int64_t *unit_first;
     int64_t unit_count, unit_length;
-    /* Runs of samples that windows do not leave (files of one sample each, HDF5 groups): group_count + 1 sample
-     * numbers. NULL: all samples are one, or ops->path tells their folders. */
+    /* Groups of samples that windows do not cross (files of one sample each, HDF5 groups): group_count + 1 sample
+     * numbers. NULL: all samples form one group, or the folders of ops->path are the groups. */
     const int64_t *group_first;
     int64_t group_count;
 };
 
-/* Where a sample lies, by the fast path; NULL: there is none. */
+/* The address of a sample by the fast path; NULL: not available. */
 static inline const char *stki_reader_address(const stki_reader *reader, int64_t index)
 {
     if (reader->base)
@@ -163,27 +162,27 @@ static inline stk_status stki_reader_shape(const stki_reader *reader, int64_t in
     return STK_OK;
 }
 
-enum { STKI_RECORD_PATH = 4096 }; /* enough for the path of a sample */
+enum { STKI_RECORD_PATH = 4096 }; /* sufficient for the path of a sample */
 
-/* The file that a sample is of, for messages; perhaps in `buffer`. */
+/* The file of a sample, for messages; possibly in `buffer`. */
 static inline const char *stki_reader_path(const stki_reader *reader, int64_t index, char buffer[STKI_RECORD_PATH])
 {
     return reader->ops->path && reader->ops->path(reader, index, buffer, STKI_RECORD_PATH) ? buffer : reader->path;
 }
 
 enum { STKI_READER_WHERE = 160 };
-/* Where a sample stands in its file, with a colon behind it, or ""; in `buffer`, which is returned. */
+/* The location of a sample in its file, followed by a colon, or ""; in `buffer`, which is returned. */
 const char *stki_reader_where(const stki_reader *reader, int64_t index, char buffer[STKI_READER_WHERE]);
 
-/* STK_E_RANGE: no sample has that number; what every read and shape begins with. */
+/* STK_E_RANGE: no such sample. Called first by every read and shape. */
 stk_status stki_reader_check_index(const stki_reader *reader, int64_t index, stk_error *err);
-/* Arrays of one shape: STK_E_LIMIT if they are larger than `max_bytes`, where that is not 0. Where shapes vary, each is
+/* For samples of one shape: STK_E_LIMIT if they are larger than `max_bytes` (0: unlimited). If shapes vary, each is
  * checked when it is read. */
 stk_status stki_reader_check_size(const stki_reader *reader, int64_t max_bytes, stk_error *err);
 void stki_reader_destroy(stki_reader *reader); /* NULL is fine */
 
-/* The files are watched: what has changed since it was opened is refused. UNGUARDED: as AUTO, not watched, and a mapped
- * file that is cut ends the process (see guard.h). UNWATCHED: as PREAD, not watched. */
+/* By default files are watched: reading from a changed file is an error. UNGUARDED: as AUTO, but not watched, and
+ * truncation of a mapped file kills the process (see guard.h). UNWATCHED: as PREAD, but not watched. */
 enum stki_access {
     STKI_ACCESS_AUTO,
     STKI_ACCESS_MMAP,
@@ -197,53 +196,53 @@ static inline bool stki_access_watches(enum stki_access access)
 }
 enum stki_pattern { STKI_PATTERN_SEQUENTIAL, STKI_PATTERN_RANDOM };
 
-/* What a sample of a text file is. */
+/* The unit of samples in a text file. */
 enum stki_text_unit { STKI_TEXT_LINES, STKI_TEXT_PARAGRAPHS, STKI_TEXT_WHOLE, STKI_TEXT_DOCUMENTS };
 
-/* How images are decoded. */
+/* Options for decoding images. */
 typedef struct stki_decode_opts {
-    bool none;    /* not at all: samples are the bytes as they stand in the file, u8 of varying length */
-    bool gray;    /* one channel instead of RGB */
-    bool index;   /* with gray: that channel is the palette's index, or the sample of a gray PNG, as it is stored */
-    bool deep;    /* samples of 16 bits as they are stored, u16 */
-    bool upright; /* apply the EXIF orientation */
-    bool fast;    /* DCT scaling, fast upsampling and fast DCT: other bits than an exact decode */
+    bool none;            /* do not decode: samples are the bytes of the file, u8 of varying length */
+    bool gray;            /* one channel instead of RGB */
+    bool index;           /* with gray: the channel is the stored palette index or gray sample of a PNG */
+    bool deep;            /* stored samples of 16 bits, u16 */
+    bool upright;         /* apply the EXIF orientation */
+    bool fast;            /* DCT scaling, fast upsampling and fast DCT: results differ from an exact decode */
     bool accept_warnings; /* on_warning: accept */
-    int64_t max_bytes;    /* of one decoded image; 0: 1 GiB */
+    int64_t max_bytes;    /* limit of a decoded image; 0: 1 GiB */
 } stki_decode_opts;
 
-/* How a file is opened. Zero is the default of everything; what only some formats take lies in `source`. */
-/* For `remedy` of formats whose numbers have no dtype of their own. */
+/* Options for opening a file. Zero is the default everywhere; options of only some formats are in `source`. */
+/* `remedy` of formats without dtypes. */
 #define STKI_NUMBERS_REMEDY "; source.dtype: float64 reads whole numbers as real ones too"
 
 typedef struct stki_reader_opts {
     enum stki_access access;
-    enum stki_pattern pattern; /* the advice given to the system */
-    bool by_units;             /* samples are read unit by unit (order: block) */
-    bool numbers;              /* the field converts its samples: text that the user may not know of is refused */
-    const struct stki_source *source; /* what the config says in `source` (source.h); NULL: nothing */
-    bool lenient; /* options in `source` are for another file: those that this one does not take are left alone */
-    const struct stki_source_group *withheld; /* files that a table names: the options that were for the table; NULL */
+    enum stki_pattern pattern;        /* the advice given to the kernel */
+    bool by_units;                    /* samples are read unit by unit (order: block) */
+    bool numbers;                     /* the field converts its samples: text, which may be unintended, is rejected */
+    const struct stki_source *source; /* the config's `source` (source.h); NULL: none */
+    bool lenient; /* options in `source` may be for other files: those that do not apply are ignored */
+    const struct stki_source_group *withheld; /* for files named by a table: the options of the table; or NULL */
     const char *format;                       /* "npz", "hdf5", …; NULL: by content and name */
-    const char *name;      /* the member, dataset or field; NULL: `prefer` if there is one, else the only one */
+    const char *name;      /* the member, data set or field; NULL: `prefer` if it exists, otherwise the only one */
     const char *prefer;    /* the name of the field of the data set */
-    stk_dtype alias_dtype; /* source.dtype: names the type that the file can't (bfloat16 as V2, raw data, tokens);
-                              NONE: as the file says */
-    int axis;              /* of an array, that the samples lie along */
-    /* length > 0: windows along `axis` are the samples, which keep the axis; `stride` elements from one to the next (0:
-     * length), `dilation` from one element of a window to the next (0: 1). */
+    stk_dtype alias_dtype; /* source.dtype: the type of data whose file cannot name it (bfloat16 as V2, raw data,
+                              tokens); NONE: as in the file */
+    int axis;              /* axis of an array along which the samples are */
+    /* length > 0: samples are windows along `axis`, and keep the axis; `stride`: elements from one window to the next
+     * (0: length); `dilation`: distance of the elements of a window (0: 1). */
     int64_t window_length, window_stride, window_dilation;
-    int64_t max_bytes;   /* of one sample of varying size; 0: the largest in the file */
+    int64_t max_bytes;   /* limit of samples of varying size; 0: the largest in the file */
     int64_t cache_bytes; /* decoded chunks kept for all threads; 0: 64 MiB */
-    bool verify;         /* check the sums that the file carries, also where data is mapped */
+    bool verify;         /* check the file's own checksums, even if data is mapped */
     bool sums;           /* check every record against FILE.sums (sums.h) */
 } stki_reader_opts;
 
-/* Synthetic samples, a pure function of (seed, index), in every form that a real reader can take. */
+/* Synthetic samples, a pure function of (seed, index), in every form that readers can have. */
 enum stki_synthetic_form {
-    STKI_SYNTHETIC_MEMORY,  /* views of one block made at open: what a mapping looks like, with base set */
-    STKI_SYNTHETIC_SCRATCH, /* written into the worker's scratch at each read */
-    STKI_SYNTHETIC_BLOCK    /* a counted block a read */
+    STKI_SYNTHETIC_MEMORY,  /* views of one block created at open, like a mapping, with base set */
+    STKI_SYNTHETIC_SCRATCH, /* written to the worker's scratch at each read */
+    STKI_SYNTHETIC_BLOCK    /* a new block per read */
 };
 
 typedef struct stki_synthetic_opts {
@@ -253,9 +252,9 @@ typedef struct stki_synthetic_opts {
     int64_t shape[STK_MAX_DIMS];
     enum stki_synthetic_form form;
     int64_t min_length; /* >= 0: axis 0 varies from min_length to shape[0]; -1: fixed */
-    int64_t distinct;   /* MEMORY: samples really held (sample i is block i mod distinct); 0: at most 64 MiB. base is
-                           set where they are all samples, or one */
-    int64_t read_ns;    /* sleep this long in every read: a slow disk */
+    int64_t distinct; /* MEMORY: number of distinct samples (sample i is block i mod distinct); 0: up to 64 MiB. base is
+                         set if they are all samples, or one */
+    int64_t read_ns;  /* duration of a sleep in every read, to simulate a slow disk */
 } stki_synthetic_opts;
 
 #define STKI_SYNTHETIC_OPTS_INIT \
@@ -264,10 +263,10 @@ typedef struct stki_synthetic_opts {
     }
 
 stk_status stki_synthetic_open(const stki_synthetic_opts *opts, stki_reader **out, stk_error *err);
-/* The value every test can recompute: the bytes of sample `index`, of `length` on axis 0, into `out`. (MEMORY: sample i
- * of the reader is index i mod distinct.) */
+/* Computes the bytes of sample `index`, of `length` on axis 0, so that tests can compare them. (MEMORY: sample i of the
+ * reader is index i mod distinct.) */
 void stki_synthetic_fill(const stki_synthetic_opts *opts, int64_t index, int64_t length, void *out);
-/* The size of axis 0 of sample `index`: shape[0], or of min_length to shape[0]. 1 for samples without axes. */
+/* The size of axis 0 of sample `index`: shape[0], or between min_length and shape[0]. 1 for samples without axes. */
 int64_t stki_synthetic_length(const stki_synthetic_opts *opts, int64_t index);
 
 #endif

@@ -1,18 +1,18 @@
-/* segments.h: a reader over another whose samples differ in length: its samples are windows along their first axis, or
- * single rows of it. A window never extends beyond its sample. */
+/* segments.h: wraps a reader with samples of varying length: the new samples are windows along their first axis, or
+ * single rows. A window does not extend beyond its sample. */
 #ifndef STKI_SEGMENTS_H
 #define STKI_SEGMENTS_H
 
 #include "reader.h"
 
 typedef struct stki_segments_opts {
-    int64_t length;   /* rows of a window; 0: samples are single rows, without the axis */
-    int64_t dilation; /* from one row of a window to the next */
+    int64_t length;   /* rows per window; 0: samples are single rows, without the axis */
+    int64_t dilation; /* distance between the rows of a window */
     int64_t step;     /* rows from one window to the next */
-    int64_t missing;  /* how many samples, all failing, replace one whose shape is not known; at least 1 */
+    int64_t missing;  /* number of failing samples that replace one of unknown shape; at least 1 */
 } stki_segments_opts;
 
-/* Takes over `inner` (also when this fails), whose samples must be row-major. A sample whose axes after the first
+/* Takes ownership of `inner` (also on failure), whose samples must be row-major. A sample whose axes after the first
  * differ from those of the largest one fails. */
 stk_status stki_segments_open(stki_reader *inner, const stki_segments_opts *opts, stki_reader **out, stk_error *err);
 

@@ -1,4 +1,4 @@
-/* source_common.h: options in `source` that several formats take. */
+/* source_common.h: options in `source` shared by several formats. */
 #ifndef STKI_SOURCE_COMMON_H
 #define STKI_SOURCE_COMMON_H
 

@@ -1,7 +1,5 @@
-/* writer.h: files of named arrays, written one array after the other. Every such format implements the table; the
- * functions below it check what all formats check, and call the table. The public face is dataset.h. A writer belongs
- * to one thread at a time.
- */
+/* writer.h: writes files of named arrays, one array after the other. Every such format implements the table; the
+ * functions below make the common checks and call the table. dataset.h has the public functions. Not thread-safe. */
 #ifndef STKI_WRITER_H
 #define STKI_WRITER_H
 
@@ -12,20 +10,20 @@ typedef struct stki_writer stki_writer;
 
 typedef struct stki_writer_opts {
     int level;             /* deflate 1 to 9; 0: none */
-    int64_t chunk_rows;    /* HDF5: samples a chunk; 0: contiguous without compression, else chosen */
-    int threads;           /* that compress; 0: as many as there are processors */
+    int64_t chunk_rows;    /* HDF5: samples per chunk; 0: contiguous without compression, otherwise automatic */
+    int threads;           /* compression threads; 0: number of processors */
     bool alias;            /* dtypes that the format cannot name are written as raw bytes (npy, npz) */
-    const char *temporary; /* the file's name while it is made, which it keeps (stki_output_hold); NULL: a name beside
+    const char *temporary; /* temporary name, which the file keeps (stki_output_hold); NULL: a temporary name beside
                               `path`, and it is renamed. Not for npy and raw */
 } stki_writer_opts;
 
 typedef struct stki_writer_ops {
     const char *format;
-    /* Begins array `name` of rows of this dtype and shape. rows: how many will come; -1: as many as are appended
-     * (refused where the format must know). row_ndim -1: one number, shape (). */
+    /* Begins array `name` with rows of this dtype and shape. rows: their number; -1: unknown (rejected by formats that
+     * need it). row_ndim -1: a scalar, shape (). */
     stk_status (*begin)(stki_writer *writer, const char *name, stk_dtype dtype, int row_ndim, const int64_t *row_shape,
                         int64_t rows, stk_error *err);
-    /* Whole rows, C order, little-endian. */
+    /* Appends whole rows in C order, little-endian. */
     stk_status (*append)(stki_writer *writer, const void *rows, int64_t count, stk_error *err);
     stk_status (*end)(stki_writer *writer, stk_error *err);    /* of the array */
     stk_status (*commit)(stki_writer *writer, stk_error *err); /* frees */
@@ -34,25 +32,25 @@ typedef struct stki_writer_ops {
 
 struct stki_writer {
     const stki_writer_ops *ops;
-    /* What writer.c keeps; formats zero it. */
-    bool writing;      /* an array is begun */
-    stk_status failed; /* nothing more is written, commit fails too */
+    /* State of writer.c; zeroed by formats. */
+    bool writing;      /* between begin and end of an array */
+    stk_status failed; /* after a failure nothing more is written and commit fails */
     int64_t row_bytes, rows, rows_wanted;
-    int64_t chunk_rows; /* HDF5: of arrays that are begun from now on; opts.chunk_rows at first */
-    char **names;       /* of the arrays so far: a hash table of `name_room` places */
+    int64_t chunk_rows; /* HDF5: for arrays begun from now on; initially opts.chunk_rows */
+    char **names;       /* names of the arrays so far: a hash table with `name_room` slots */
     int64_t name_count, name_room;
 };
 
-/* STK_E_BAD_ARG: out of turn; a name that is no UTF-8, or that is there already. */
+/* STK_E_BAD_ARG: wrong order of calls, or a name that is not UTF-8 or already exists. */
 stk_status stki_writer_begin(stki_writer *writer, const char *name, stk_dtype dtype, int row_ndim,
                              const int64_t *row_shape, int64_t rows, stk_error *err);
 stk_status stki_writer_append(stki_writer *writer, const void *rows, int64_t count, stk_error *err);
-/* STK_E_BAD_SHAPE: fewer rows came than were announced. */
+/* STK_E_BAD_SHAPE: fewer rows than announced. */
 stk_status stki_writer_end(stki_writer *writer, stk_error *err);
-/* One whole tensor of any strides, through begin, append and end. */
+/* Writes a whole tensor of any strides with begin, append and end. */
 stk_status stki_writer_add(stki_writer *writer, const char *name, const stk_tensor *tensor, stk_error *err);
-/* Both free the writer. After a failure of any call, refused arguments included, commit fails too, and leaves nothing:
- * an array would be missing. */
+/* Both free the writer. After a failure of any call, including rejected arguments, commit fails too and leaves no file,
+ * because an array would be missing. */
 stk_status stki_writer_commit(stki_writer *writer, stk_error *err);
 void stki_writer_abort(stki_writer *writer); /* NULL is fine */
 

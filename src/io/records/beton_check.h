@@ -1,4 +1,4 @@
-/* beton_check.h: which fields and values a .beton can hold: what the writer asks before it takes any. */
+/* beton_check.h: checks which fields and values can be stored in a .beton, for the writer. */
 #ifndef STKI_BETON_CHECK_H
 #define STKI_BETON_CHECK_H
 
@@ -6,10 +6,10 @@
 #include <stoker/dataset.h>
 
 bool stki_beton_has_region(enum stki_beton_kind kind);
-/* The index-th field, in the reader's terms; names may not repeat. STK_E_LIMIT: arrays larger than a page. */
+/* Converts field `index` to the reader's form; names must be unique. STK_E_LIMIT: arrays larger than a page. */
 stk_status stki_beton_check_field(const char *path, const stk_beton_field *fields, int index, int64_t page_bytes,
                                   stki_beton_field *out, stk_error *err);
-/* STKI_BETON_FIELD bytes. */
+/* Writes STKI_BETON_FIELD bytes. */
 void stki_beton_write_descriptor(const stki_beton_field *field, char *out);
 
 typedef struct stki_beton_place {
@@ -17,7 +17,7 @@ typedef struct stki_beton_place {
     int64_t record, page_bytes;
 } stki_beton_place;
 
-/* Is it a value of a field that has a region? *out: bytes of the region; page_bytes + 1: more than fit. */
+/* Checks a value of a field with a region. *out: size of the region; page_bytes + 1: does not fit in a page. */
 stk_status stki_beton_check_value(const stki_beton_place *place, const stki_beton_field *field,
                                   const stk_beton_value *value, int64_t *out, stk_error *err);
 

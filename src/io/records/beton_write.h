@@ -1,6 +1,5 @@
-/* beton_write.h: a .beton in the making: what its writer consists of, and writing it in several goes. dataset.h has the
- * public face. One thread at a time, but for stki_beton_sync.
- */
+/* beton_write.h: the writer of .beton files, and resumable writing. dataset.h has the public functions. Not thread-safe
+ * except stki_beton_sync. */
 #ifndef STKI_BETON_WRITE_H
 #define STKI_BETON_WRITE_H
 
@@ -9,59 +8,59 @@
 #include "page_writer.h"
 #include "spill.h"
 
-/* Where the next region goes. */
+/* The position of the next region. */
 typedef struct stki_beton_cursor {
-    int64_t page; /* -1: none begun */
-    int64_t used; /* bytes of it */
+    int64_t page; /* -1: none started */
+    int64_t used; /* used bytes of the page */
 } stki_beton_cursor;
 
 struct stk_beton_writer {
     stki_output *output;
-    stki_page_writer *pages; /* NULL: regions are appended to the output, by the caller's thread */
+    stki_page_writer *pages; /* NULL: the caller's thread appends regions to the output */
     stki_beton_layout layout;
     stki_beton_field *fields;
-    int regions; /* fields that have one */
+    int regions; /* number of fields with a region */
     int64_t done;
     stki_beton_cursor cursor;
-    char *page; /* of `pages`, being filled, or NULL */
+    char *page; /* page of `pages` being filled, or NULL */
     char *rows;
     int64_t row_room, rows_held;
-    uint32_t *sizes;   /* of the regions of one sample */
-    stki_spill *spill; /* of every sample */
+    uint32_t *sizes;   /* sizes of the regions of one sample */
+    stki_spill *spill; /* sizes of all regions */
     stk_status failed;
 };
 
-/* What a writer needs to go on from here. */
+/* The state needed to resume writing. */
 typedef struct stki_beton_mark {
     int64_t samples;
     stki_beton_cursor cursor;
 } stki_beton_mark;
 
 typedef struct stki_beton_making {
-    const char *temporary;       /* the file's name while it is made (stki_output_hold) */
-    const char *sizes;           /* of a second file, needed until the end and then of no use */
-    const stki_beton_mark *mark; /* NULL: from the beginning */
+    const char *temporary;       /* temporary name of the file (stki_output_hold) */
+    const char *sizes;           /* name of a second file, which is only needed until the end */
+    const stki_beton_mark *mark; /* NULL: start from the beginning */
 } stki_beton_making;
 
-/* As stk_beton_create with opts->threads 1, for the same bytes, of at most `most` samples. */
+/* Like stk_beton_create with opts->threads 1, with the same bytes, for at most `most` samples. */
 stk_status stki_beton_hold(const char *path, const stki_beton_making *making, const stk_beton_field *fields,
                            int field_count, int64_t most, int64_t page_bytes, stk_beton_writer **out, stk_error *err);
-/* All that was appended is in the system's hands. */
+/* Passes everything appended to the operating system and returns a mark. */
 stk_status stki_beton_mark_here(stk_beton_writer *writer, stki_beton_mark *out, stk_error *err);
-/* Everything up to the last mark is on the disk; any thread. */
+/* Waits until everything up to the last mark is on disk. Any thread. */
 stk_status stki_beton_sync(stk_beton_writer *writer, stk_error *err);
-/* As commit, but the number of samples is that of those that came (1 or more), and the file keeps its temporary name.
- * The room of rows that did not come stays empty. *bytes: of the file. */
+/* Like commit, but the number of samples is that of those appended (at least 1), and the file keeps its temporary name.
+ * The space for missing rows stays empty. *bytes: size of the file. */
 stk_status stki_beton_finish(stk_beton_writer *writer, int64_t *bytes, stk_error *err);
 
 /* ---- beton_rows.c ---- */
 
-/* Moves the cursor to where a sample with regions of these sizes begins. False: it does not fit a page. */
+/* Moves the cursor to the start of a sample with regions of these sizes. False: they do not fit in a page. */
 bool stki_beton_place_sample(stki_beton_cursor *cursor, int64_t page_bytes, const uint32_t *sizes, int regions,
                              int64_t *total);
-/* The region's place in the file. */
+/* Returns the region's offset in the file. */
 int64_t stki_beton_place_region(stki_beton_cursor *cursor, const stki_beton_layout *layout, uint32_t size);
-/* The rest of the page is zeros. */
+/* Fills the rest of the page with zeros. */
 stk_status stki_beton_end_page(stk_beton_writer *writer, const stki_beton_cursor *end, stk_error *err);
 stk_status stki_beton_flush_rows(stk_beton_writer *writer, stk_error *err);
 stk_status stki_beton_append_one(stk_beton_writer *writer, const stk_beton_value *values, stk_error *err);

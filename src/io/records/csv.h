@@ -1,11 +1,10 @@
-/* csv.h: tables of text, RFC 4180: a header line names the columns, every other record has one cell of each. A member
- * is a column: whole numbers (i64), numbers (f64), or texts (u8 of varying length); or, said by the reader's options,
- * paths of files that are the samples.
+/* csv.h: text tables (RFC 4180): a header line names the columns, and every other record has one cell per column. A
+ * member is a column: integers (i64), numbers (f64), or strings (u8 of varying length); or, depending on options, paths
+ * of files that are the samples.
  *
- * One pass when the file is opened checks every record and finds what the columns are. Where each begins is held, in
- * two and a half bytes a record (places.h). Numbers are held too by readers of their column, 8 bytes each; texts
- * are read from the file.
- */
+ * One pass at open checks every record and determines the types of the columns. The offsets of records are kept in
+ * memory, two and a half bytes each (places.h). Readers of numeric columns keep their numbers, 8 bytes each; strings
+ * are read from the file. */
 #ifndef STKI_CSV_H
 #define STKI_CSV_H
 
@@ -13,73 +12,73 @@
 #include "file.h"
 #include "places.h"
 
-enum { STKI_CSV_COLUMNS = 4096, STKI_CSV_RECORD = 64 << 20 /* most bytes of one record */ };
+enum { STKI_CSV_COLUMNS = 4096, STKI_CSV_RECORD = 64 << 20 /* limit of one record */ };
 
-/* ---- csv_record.c: one record in memory; pure ---- */
+/* ---- csv_record.c: one record in memory; pure functions ---- */
 
 /* A cell, without its quotes. */
 typedef struct stki_csv_cell {
     const char *at;
-    int64_t length; /* as it stands */
-    int64_t quotes; /* pairs of quotes inside, which mean one each */
+    int64_t length; /* as stored */
+    int64_t quotes; /* number of escaped quotes */
 } stki_csv_cell;
 
 typedef struct stki_csv_problem {
-    int64_t at;                   /* byte of the record */
-    int column;                   /* from 0 on */
+    int64_t at;                   /* offset in the record */
+    int column;                   /* from 0 */
     const char *found, *expected; /* static texts */
 } stki_csv_problem;
 
 enum stki_csv_result {
     STKI_CSV_RECORD_READ,
-    STKI_CSV_MORE,    /* the bytes end inside the record, and are not the last ones */
-    STKI_CSV_BROKEN,  /* *problem says where and why */
+    STKI_CSV_MORE,    /* the bytes end inside the record, but more follow */
+    STKI_CSV_BROKEN,  /* see *problem */
     STKI_CSV_TOO_MANY /* cells */
 };
 
 typedef struct stki_csv_want {
     stki_csv_cell *cells;
-    int most; /* cells that a record may have */
-    int only; /* this column alone goes to cells[0]; -1: all of them */
+    int most; /* maximum number of cells */
+    int only; /* only this column, in cells[0]; -1: all */
 } stki_csv_want;
 
-/* The record at the beginning of the bytes. `last`: the file ends with them. *used: bytes with the end of the line. The
- * cells are of `bytes`; an empty line is a record of one empty cell. */
+/* Parses the record at the beginning of the bytes. `last`: the file ends with them. *used: size including the line
+ * terminator. Cells point into `bytes`; an empty line is a record with one empty cell. */
 enum stki_csv_result stki_csv_read(const char *bytes, int64_t count, bool last, char delimiter,
                                    const stki_csv_want *want, int *cell_count, int64_t *used,
                                    stki_csv_problem *problem);
-static inline int64_t stki_csv_bytes(const stki_csv_cell *cell) /* of the text that a cell means */
+static inline int64_t stki_csv_bytes(const stki_csv_cell *cell) /* size of the unescaped text */
 {
     return cell->length - cell->quotes;
 }
-void stki_csv_text(const stki_csv_cell *cell, char *to); /* writes that many */
-/* Blanks around a number are fine. False: it is none, or (whole) does not fit. */
+void stki_csv_text(const stki_csv_cell *cell, char *to); /* writes stki_csv_bytes bytes */
+/* Blanks around a number are allowed. False: not a number, or (whole) out of range. */
 bool stki_csv_whole(const stki_csv_cell *cell, int64_t *out);
-bool stki_csv_number(const stki_csv_cell *cell, double *out); /* nan and inf in any case too */
-/* strtod as in the C locale. */
+bool stki_csv_number(const stki_csv_cell *cell, double *out); /* also nan and inf in any case */
+/* strtod in the C locale. */
 double stki_decimal(const char *text);
 
 /* ---- csv_table.c ---- */
 
 enum stki_csv_kind { STKI_CSV_WHOLE, STKI_CSV_REAL, STKI_CSV_TEXT };
 
-/* Which cells have no value, and what they become. */
+/* Which cells count as missing, and their replacement. */
 typedef struct stki_csv_missing {
     const stki_node *words; /* NULL: those of pandas */
-    bool given, whole;      /* a value is; it is a whole number */
+    bool given, whole;      /* a replacement is given; it is an integer */
     int64_t value;          /* if it is */
     double real;
 } stki_csv_missing;
 
-/* A cell that is one of the words, as it stands. Nothing else is compared but the words, so "0" may be one. */
+/* Whether the cell is one of the words, compared as stored, so "0" may be one. */
 bool stki_csv_is_missing(const stki_csv_missing *missing, const stki_csv_cell *cell);
 
 typedef struct stki_csv_column {
-    char *name;              /* of the header; owned */
-    enum stki_csv_kind kind; /* what all its cells are that have a value */
-    int64_t missing;         /* cells without */
-    int64_t longest;         /* bytes of a cell's text */
-    int64_t first_text;      /* the record whose cell made the column TEXT */
+    char *name;              /* from the header; owned */
+    enum stki_csv_kind kind; /* the common type of all cells that are not missing */
+    int64_t missing;         /* number of missing cells */
+    int64_t longest;         /* size of the longest cell */
+    int64_t first_text;      /* the first record with a cell that is not a number */
 } stki_csv_column;
 
 typedef struct stki_csv {
@@ -87,15 +86,15 @@ typedef struct stki_csv {
     stki_file *file;
     char delimiter;
     bool header; /* the first record has the names */
-    bool picked; /* the columns of `columns` are the one member */
+    bool picked; /* the columns of the option `columns` are the only member */
     stki_csv_missing missing;
     int column_count;
     stki_csv_column *columns;
     int64_t count;
-    stki_places start; /* count + 1: the last one is where the file ends */
+    stki_places start; /* count + 1 entries; the last one is the end of the file */
 } stki_csv;
 
-/* What the files are that a column names. */
+/* The kind of files named by a column. */
 enum stki_listed {
     STKI_LISTED_NOTHING /* the cells are the samples */,
     STKI_LISTED_IMAGES,
@@ -106,20 +105,20 @@ enum stki_listed {
 extern const stki_source_group stki_csv_source;
 enum stki_listed stki_csv_listed(const stki_reader_opts *opts);
 void stki_csv_set_options(stki_csv *csv, const stki_reader_opts *opts);
-/* The columns of `columns` in their order, each once; `picked` has column_count entries. *count 0: the option was not
- * given. STK_E_NOT_FOUND: a name or a pattern that fits none. */
+/* Resolves the option `columns` in its order, without duplicates; `picked` has column_count entries. *count 0: not
+ * given. STK_E_NOT_FOUND: a name or pattern that matches nothing. */
 stk_status stki_csv_pick(const stki_csv *csv, const stki_reader_opts *opts, int *picked, int *count, stk_error *err);
 
-/* The header and where each record begins; `begins`: where the header does. */
+/* Reads the header and finds all records; `begins`: offset of the header. */
 stk_status stki_csv_read_all(stki_csv *csv, int64_t begins, stk_error *err);
-/* The line of the file that a record begins in, from 1 on; 0: not to be had. Looks at the file from its beginning. */
+/* The line number of a record, from 1; 0: unknown. Scans the file from the beginning. */
 int64_t stki_csv_line(const stki_csv *csv, int64_t record);
-/* One cell of a record whose bytes are in memory. */
+/* Finds a cell of a record in memory. */
 stk_status stki_csv_cell_of(const stki_csv *csv, int column, int64_t record, const char *bytes, stki_csv_cell *out,
                             stk_error *err);
 
-/* One cell of every record, in order: `take` gets the record's number. Stops at its first failure. Column -1: all
- * cells, of which `cell` is the first. */
+/* Passes one cell of every record, in order, to `take` with the record's number. Stops at its first failure. Column -1:
+ * all cells, with `cell` the first of them. */
 typedef struct stki_csv_walk {
     const stki_csv *csv;
     int column;
@@ -127,27 +126,27 @@ typedef struct stki_csv_walk {
     stk_status (*take)(void *context, int64_t record, const stki_csv_cell *cell, stk_error *err);
 } stki_csv_walk;
 stk_status stki_csv_walk_run(const stki_csv_walk *walk, stk_error *err);
-/* A cell is not what it must be: names file, record, line and column. */
+/* Reports an invalid cell with file, record, line and column. */
 stk_status stki_csv_fail(const stki_csv *csv, int column, int64_t record, stk_status status, const stki_csv_cell *found,
                          const char *expected, stk_error *err);
 
 /* ---- csv_reader.c, csv_files.c ---- */
 
-/* A column of numbers, or those of `columns`, as one array. */
+/* A numeric column, or those of `columns`, as one array. */
 stk_status stki_csv_array(const stki_container *base, int64_t member, const stki_reader_opts *opts, stki_array *out,
                           stk_error *err);
 
-/* A column's samples as the options say: numbers, texts, files. */
+/* A column's samples, depending on the options: numbers, strings, files. */
 stk_status stki_csv_reader(const stki_csv *csv, int column, const stki_reader_opts *opts, stki_reader **out,
                            stk_error *err);
-/* The samples are the files that a column names. */
+/* Samples are the files named by a column. */
 stk_status stki_csv_files(const stki_csv *csv, int column, const stki_reader_opts *opts, stki_reader **out,
                           stk_error *err);
 
 /* ---- csv.c ---- */
 
 stk_status stki_csv_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
-/* Takes the file over, also when it fails. */
+/* Takes ownership of the file, also on failure. */
 stk_status stki_csv_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* json_text.h: one value out of one line of JSON, without making anything of the rest. The whole line is checked: RFC
- * 8259 to the letter, in UTF-8, nested no deeper than STKI_JSON_DEPTH; but NaN, Infinity and -Infinity are numbers,
- * which Python writes. Pure; any thread. */
+/* json_text.h: extracts one value from a line of JSON without building a tree. The whole line is validated strictly
+ * (RFC 8259, UTF-8, nesting up to STKI_JSON_DEPTH), except that NaN, Infinity and -Infinity are accepted, because
+ * Python writes them. Pure functions; thread-safe. */
 #ifndef STKI_JSON_TEXT_H
 #define STKI_JSON_TEXT_H
 
@@ -9,46 +9,45 @@
 
 enum { STKI_JSON_DEPTH = 128 };
 
-/* A string between its quotes, or a number or list as it stands. */
+/* A string without its quotes, or a number or list. */
 typedef struct stki_json_span {
     const char *at;
     int64_t length; /* as it stands */
-    int64_t bytes;  /* of the text that it means; of others 0 */
+    int64_t bytes;  /* of the unescaped string; 0 for others */
 } stki_json_span;
 
 typedef struct stki_json_problem {
-    int64_t at;       /* byte of the line; its length: the line ends too early */
-    const char *what; /* static text: what was expected there, or what is wrong with it */
+    int64_t at;       /* offset in the line; its length: the line ends too early */
+    const char *what; /* static text: what was expected, or what is wrong */
 } stki_json_problem;
 
 enum stki_json_found {
-    STKI_JSON_TEXT, /* *out is the value; of the next two as well */
+    STKI_JSON_TEXT, /* *out is the value, as for the next two */
     STKI_JSON_NUMBER,
     STKI_JSON_LIST,
-    STKI_JSON_BROKEN,  /* no JSON; *problem says where and why */
-    STKI_JSON_MISSING, /* an object without this key, or no object */
-    STKI_JSON_OTHER    /* the key's value is something else; problem->what says what it is */
+    STKI_JSON_BROKEN,  /* invalid JSON; see *problem */
+    STKI_JSON_MISSING, /* an object without this key, or not an object */
+    STKI_JSON_OTHER    /* another type of value, named by problem->what */
 };
 
-/* The value of `key` in the object that the line is; of several the last one's. "a.b" is also the key b of the object
- * that a is. */
+/* Finds the value of `key` in the line's object; the last one wins. "a.b" also matches key b in the object at key a. */
 enum stki_json_found stki_json_find(const char *line, int64_t length, const char *key, stki_json_span *out,
                                     stki_json_problem *problem);
-/* Writes span->bytes bytes. The span is one that stki_json_find gave. */
+/* Writes span->bytes bytes. The span must come from stki_json_find. */
 void stki_json_unescape(const stki_json_span *span, char *to);
 
-/* A number, or one inside a list. */
+/* A number, or an element of a list. */
 typedef struct stki_json_number {
-    bool whole;     /* a whole number of 64 bits: `value` is it */
-    bool too_large; /* a whole number that does not fit */
+    bool whole;     /* an integer of 64 bits, in `value` */
+    bool too_large; /* an integer beyond 64 bits */
     int64_t value;
-    double real; /* always */
+    double real; /* always set */
 } stki_json_number;
 
-/* The number that begins at *at, of a span that stki_json_find gave; *at moves behind it and what separates it from the
- * next one of a list. False: something else stands there (*at stays), or the list ends. Begin with stki_json_list. */
+/* Parses the number at *at in a span from stki_json_find, and advances *at past it and its separator. False: not a
+ * number (*at is unchanged), or the end of the list. Start with stki_json_list. */
 bool stki_json_next(const char **at, const char *end, stki_json_number *out);
-/* The first item of a list, *end: its end. */
+/* The first item of a list; *end: its end. */
 const char *stki_json_list(const stki_json_span *list, const char **end);
 
 #endif
