@@ -88,11 +88,10 @@ struct stki_container {
     int64_t member_count;
     stki_member *members; /* owned */
     json_t *details;      /* of the file, for inspect; owned, or NULL */
-    int64_t
-        named;    /* number of samples if they are files with their own names (same for all members); 0: they are not */
-    bool listed;  /* ordered by a list; false: sorted by name */
-    bool partial; /* has only the member requested by opts->name; the file may have others */
-    char **warnings; /* harmless oddities, such as duplicate names; owned */
+    int64_t named;        /* samples that are files with their own names (same for all members); 0: none */
+    bool listed;          /* ordered by a list; false: sorted by name */
+    bool partial;         /* has only the member requested by opts->name; the file may have others */
+    char **warnings;      /* harmless oddities, such as duplicate names; owned */
     int warning_count;
 };
 

@@ -12,10 +12,9 @@ typedef struct stki_field {
     char *name;
     int shard_count;
     stki_reader **shards;
-    int64_t *first; /* shard_count + 1 prefix sums of the counts, less `ahead` */
-    int64_t ahead;  /* number i refers to sample i + ahead: windows deliver a later sample than their first */
-    stk_dtype
-        dtype; /* of all shards, as are ndim and shape (variable: the largest); byte order may differ between shards */
+    int64_t *first;  /* shard_count + 1 prefix sums of the counts, less `ahead` */
+    int64_t ahead;   /* number i refers to sample i + ahead: windows deliver a later sample than their first */
+    stk_dtype dtype; /* of all shards, like ndim and shape (the largest if variable); byte order may differ */
     int ndim;
     int64_t shape[STK_MAX_DIMS];
     bool variable;

@@ -92,20 +92,19 @@ struct stki_reader {
     int64_t shape[STK_MAX_DIMS]; /* of one sample; variable: the largest size of each axis */
     bool image;                  /* samples are known to be images: */
     bool indices;                /* of these images: class or palette numbers, which cannot be interpolated */
-    const char
-        *ending;  /* samples are the bytes of documents with this file extension: "txt", "json", "bin"; NULL: arrays */
-    bool untyped; /* there are no samples, and the file does not state their type */
-    bool lists;   /* samples are lists, of one length here but possibly of another in other shards */
-    const char *remedy;    /* advice if another shard has another dtype; NULL: none */
-    bool variable;         /* shapes differ in axis 0 or more; ops->shape is set */
-    bool swapped;          /* samples have the other byte order (STK_TENSOR_SWAPPED) */
-    bool draws;            /* read uses the scratch's draw */
-    bool windows;          /* samples are windows along opts->axis (opts->window_length) */
-    int64_t longest_group; /* windows: samples of the longest group; 0: unknown */
-    bool copies;           /* read decodes or copies to scratch, so samples are not divided into parts */
-    const char *access;    /* access in effect: "mmap", "pread", "memory", "none" */
-    const char *note;      /* why it differs from the requested one (a failed mapping), or NULL */
-    int64_t max_bytes;     /* of one sample */
+    const char *ending;          /* samples are documents with this extension: "txt", "json", "bin"; NULL: arrays */
+    bool untyped;                /* there are no samples, and the file does not state their type */
+    bool lists;                  /* samples are lists, of one length here but possibly of another in other shards */
+    const char *remedy;          /* advice if another shard has another dtype; NULL: none */
+    bool variable;               /* shapes differ in axis 0 or more; ops->shape is set */
+    bool swapped;                /* samples have the other byte order (STK_TENSOR_SWAPPED) */
+    bool draws;                  /* read uses the scratch's draw */
+    bool windows;                /* samples are windows along opts->axis (opts->window_length) */
+    int64_t longest_group;       /* windows: samples of the longest group; 0: unknown */
+    bool copies;                 /* read decodes or copies to scratch, so samples are not divided into parts */
+    const char *access;          /* access in effect: "mmap", "pread", "memory", "none" */
+    const char *note;            /* why it differs from the requested one (a failed mapping), or NULL */
+    int64_t max_bytes;           /* of one sample */
     /* The fast path: if base is not NULL, every sample i is at base + i * sample_stride with the strides below,
      * readable at any time. */
     const void *base;
