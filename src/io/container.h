@@ -17,7 +17,7 @@ typedef struct stki_container stki_container;
 enum stki_member_kind {
     STKI_MEMBER_ARRAY,   /* one array; samples are along one of its axes */
     STKI_MEMBER_RECORDS, /* samples of varying size: images, texts */
-    STKI_MEMBER_OTHER    /* only listed by inspect: */
+    STKI_MEMBER_OTHER    /* only listed by inspect: a number in a .pt, a text member of a zip */
 };
 
 typedef struct stki_member {

@@ -90,7 +90,7 @@ struct stki_reader {
     stk_dtype dtype;
     int ndim;                    /* axes of one sample */
     int64_t shape[STK_MAX_DIMS]; /* of one sample; variable: the largest size of each axis */
-    bool image;                  /* samples are known to be images: */
+    bool image;                  /* samples are known to be images: height, width, channels of u8 or u16 */
     bool indices;                /* of these images: class or palette numbers, which cannot be interpolated */
     const char *ending;          /* samples are documents with this extension: "txt", "json", "bin"; NULL: arrays */
     bool untyped;                /* there are no samples, and the file does not state their type */

@@ -1,18 +1,18 @@
-/* count_job.h: which steps of a job's transforms wait for a pass over the data, and what they become: the job is read
- * again with the parameters that were found, as if they had been written there. */
+/* count_job.h: finds the steps of a job's transforms that need a pass over the data, and resolves them: the job is read
+ * again with the resulting parameters, as if they had been written there. */
 #ifndef STKI_COUNT_JOB_H
 #define STKI_COUNT_JOB_H
 
 #include "count_pass.h"
 
-/* Is there such a step? */
+/* Whether there is such a step. */
 bool stki_count_needed(const stki_job *job);
-/* Passes until no step waits; job->counted then has what was found. */
+/* Makes passes until all steps are resolved; job->counted has the results. */
 stk_status stki_count_job(stki_job *job, stki_prep_run *run, stk_error *err);
-/* For looking at a job without a pass: the steps get parameters that change no size. */
+/* For inspecting a job without a pass: sets placeholder parameters, which do not affect sizes. */
 stk_status stki_count_pretend(stki_job *job, stk_error *err);
 
-/* A job without output: counts what `stats` says and writes job->path. *rows: that were counted. */
+/* A job without output: counts as requested in `stats` and writes job->path. *rows: number of rows counted. */
 stk_status stki_count_alone(stki_job *job, stki_prep_run *run, int64_t *rows, stk_error *err);
 /* Are the inputs, as the file `stats` lists them, those that are there now (stki_prep_inputs_same)? The job must not
  * wait. */

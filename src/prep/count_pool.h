@@ -1,34 +1,34 @@
-/* count_pool.h: threads that count the rows of batches: each batch is one thread's, which has tallies of its own. Rows
- * that lie in a mapped file as they are to be counted need no batch: they are counted where they lie, and the file is
- * asked afterwards whether it still is what was opened. All calls from one thread. */
+/* count_pool.h: threads that count the rows of batches, one batch per thread, each with its own tallies. Rows that are
+ * stored in a mapped file in their final form need no batch: they are counted in place, and the file is checked for
+ * changes afterwards. Not thread-safe. */
 #ifndef STKI_COUNT_POOL_H
 #define STKI_COUNT_POOL_H
 
 #include "slot.h"
 #include "stats_options.h"
 
-/* A field that is counted. */
+/* A field to count. */
 typedef struct stki_count_field {
     const char *name;
     stki_stats_opts opts;
-    const stki_node *node; /* where they stand */
+    const stki_node *node; /* node of the options */
     const stki_field_plan *plan;
     stki_tally_form form;
 } stki_count_field;
 
 typedef struct stki_count_pool stki_count_pool;
 
-/* threads 0: the caller's; depth: batches that wait beside those that are counted. The fields are borrowed. */
+/* threads 0: the caller's thread; depth: batches queued besides those being counted. The fields are borrowed. */
 stk_status stki_count_pool_create(const stki_count_field *fields, int field_count, int threads, int depth,
                                   stki_count_pool **out, stk_error *err);
-void stki_count_pool_destroy(stki_count_pool *pool); /* NULL is fine; batches on their way are released */
-/* Takes the batch over; it is released when it has been counted. Waits for room. */
+void stki_count_pool_destroy(stki_count_pool *pool); /* accepts NULL; pending batches are released */
+/* Takes ownership of the batch, which is released when it has been counted. Blocks while the queue is full. */
 stk_status stki_count_pool_push(stki_count_pool *pool, stk_batch *batch, stk_error *err);
-/* May rows of the field be counted where they lie? Then sample i is what the loader would make of it. */
+/* Whether rows of the field can be counted in place, because the loader would not change them. */
 bool stki_count_pool_may_map(const stki_count_field *field);
-/* Samples [first, first + rows) of fields that all may be mapped, as if they were a batch. */
+/* Counts samples [first, first + rows) in place, like a batch. All fields must allow it. */
 stk_status stki_count_pool_push_rows(stki_count_pool *pool, int64_t first, int64_t rows, stk_error *err);
-/* Waits for all batches; then adds what was counted to `total`, one tally per field, and starts over. */
+/* Waits for all batches, adds their tallies to `total`, one per field, and resets. */
 stk_status stki_count_pool_take(stki_count_pool *pool, stki_tally *const *total, stk_error *err);
 
 #endif

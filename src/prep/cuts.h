@@ -1,5 +1,5 @@
-/* cuts.h: how the positions of a job are cut into pieces, which are what is made, remembered and, if need be, made
- * again as a whole; and into shards, which are whole numbers of pieces. A function of the job and its data alone. */
+/* cuts.h: divides the positions of a job into pieces, which are made, recorded and, if necessary, repeated as a whole;
+ * and into shards of whole pieces. Depends only on the job and its data. */
 #ifndef STKI_CUTS_H
 #define STKI_CUTS_H
 
@@ -7,8 +7,8 @@
 
 typedef struct stki_cuts {
     int64_t positions, piece_rows;
-    int64_t shard_rows;                   /* of all shards but the last; `positions` where there is one */
-    int64_t shards, pieces, shard_pieces; /* shard_pieces: of all shards but the last */
+    int64_t shard_rows;                   /* of all shards except the last; `positions` if there is one */
+    int64_t shards, pieces, shard_pieces; /* shard_pieces: of all shards except the last */
 } stki_cuts;
 
 static inline int64_t stki_ceil_div(int64_t a, int64_t b)
@@ -16,7 +16,7 @@ static inline int64_t stki_ceil_div(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
-/* positions >= 0; piece_rows >= 1; shard_rows 0: one. */
+/* positions >= 0; piece_rows >= 1; shard_rows 0: one shard. */
 static inline stki_cuts stki_cuts_of(int64_t positions, int64_t piece_rows, int64_t shard_rows)
 {
     stki_cuts c = {.positions = positions, .piece_rows = piece_rows, .shard_rows = shard_rows};

@@ -1,7 +1,7 @@
-/* journal.h: what has been done, a line each, in a file that only grows: the XXH3-64 of the line's JSON as 16
- * hexadecimal digits, a space, the JSON, and a newline. A line that was being written when the process or the machine
- * died is torn; it is the last one, and is cut off when the journal is opened. Who has a journal open for writing holds
- * its lock, which goes with the process. */
+/* journal.h: an append-only log of completed work. Each line is the XXH3-64 of its JSON as 16 hexadecimal digits, a
+ * space, the JSON, and a newline. If the process or machine dies while writing, the last line is torn; it is removed
+ * when the journal is opened. A process that has a journal open for writing holds its lock, which ends with the
+ * process. */
 #ifndef STKI_JOURNAL_H
 #define STKI_JOURNAL_H
 
@@ -12,18 +12,18 @@
 
 typedef struct stki_journal stki_journal;
 
-/* Opens (and makes) it, takes its lock, cuts a torn line off. *lines: a new array of the JSON of each, without "seen",
- * the statistics of a piece: those of all pieces can be larger than the memory. STK_E_BUSY: another process holds the
+/* Opens or creates it, takes its lock, removes a torn line. *lines: a new array with the JSON of each, without "seen",
+ * the statistics of a piece, which for all pieces together can exceed memory. STK_E_BUSY: another process holds the
  * lock. STK_E_CORRUPT: damaged elsewhere than at its end. */
 stk_status stki_journal_open(const char *path, stki_journal **out, json_t **lines, stk_error *err);
-/* The same for looking only: no lock, nothing is changed. No journal is one without lines. */
+/* The same, read-only and without lock. A missing journal has no lines. */
 stk_status stki_journal_read(const char *path, json_t **lines, stk_error *err);
-/* One line after the other, with all that is in it; it is the journal's. */
+/* Receives each line with its complete content; borrowed. */
 typedef stk_status (*stki_journal_take)(void *context, json_t *line, stk_error *err);
 stk_status stki_journal_each(const char *path, stki_journal_take take, void *context, stk_error *err);
-/* Appends a line and waits until it is on the disk. One thread at a time. */
+/* Appends a line and waits until it is on disk. Not thread-safe. */
 stk_status stki_journal_append(stki_journal *journal, const json_t *line, stk_error *err);
-/* Nothing is done any more: all lines go, under the lock that is held on. */
+/* Removes all lines, and keeps the lock. */
 stk_status stki_journal_clear(stki_journal *journal, stk_error *err);
 void stki_journal_close(stki_journal *journal); /* NULL is fine */
 

@@ -1,6 +1,5 @@
-/* prep_inputs.h: the files that a job reads, as they were when it was begun. If one of them changes before the job is
- * complete, its rows would be mixed from both versions. Files are compared by size and modification time; not by inode,
- * because some file systems number a file anew when its inode was dropped from memory. */
+/* prep_inputs.h: the state of a job's input files at its start. If one of them changes before the job is complete, its
+ * rows would come from both versions. */
 #ifndef STKI_PREP_INPUTS_H
 #define STKI_PREP_INPUTS_H
 

@@ -1,4 +1,4 @@
-/* prep_phase.h: names of the phases of a job (enum stk_prep_phase), as users see them. */
+/* prep_phase.h: user-visible names of the phases of a job (enum stk_prep_phase). */
 #ifndef STKI_PREP_PHASE_H
 #define STKI_PREP_PHASE_H
 

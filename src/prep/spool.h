@@ -1,12 +1,13 @@
-/* spool.h: the rows of one piece in a file of their own, for formats that are written in one go and for jobs of several
+/* spool.h: the rows of one piece in a separate file, for formats that are written at once and for jobs with several
  * tasks. Little-endian:
  *
  *     "STKROWS1"
- *     for each row, for each field:  8 size, 8 length, 4 height, 4 width, 4 channels, 4 encoding, the bytes, zeros up
- * to a multiple of 8 JSON: what is known of the piece 8 where the JSON begins, 8 rows, 8 XXH3-64 of everything before,
- * "STKROWSE"
+ *     for each row, for each field:  8 size, 8 length, 4 height, 4 width, 4 channels, 4 encoding, the bytes, zeros
+ *         up to a multiple of 8
+ *     JSON: metadata of the piece
+ *     8 offset of the JSON, 8 rows, 8 XXH3-64 of everything before, "STKROWSE"
  *
- * It appears under its name when it is complete and synced.
+ * It gets its name when it is complete and synced.
  */
 #ifndef STKI_SPOOL_H
 #define STKI_SPOOL_H
@@ -15,22 +16,22 @@
 
 typedef struct stki_spool_writer stki_spool_writer;
 
-/* What a value of `size` bytes takes in a piece. */
+/* The size of a value of `size` bytes in a piece. */
 int64_t stki_spool_value_bytes(int64_t size);
 
 stk_status stki_spool_create(const char *path, int field_count, stki_spool_writer **out, stk_error *err);
 stk_status stki_spool_append(stki_spool_writer *spool, const stki_sink_value *values, int64_t rows, stk_error *err);
-/* Bytes so far. */
+/* Bytes written so far. */
 int64_t stki_spool_written(const stki_spool_writer *spool);
-/* `known` says what is known of the piece. Frees. Any thread. */
+/* `known`: metadata of the piece. Frees the writer. Any thread. */
 stk_status stki_spool_commit(stki_spool_writer *spool, const json_t *known, stk_error *err);
 void stki_spool_abort(stki_spool_writer *spool); /* NULL is fine */
 
 typedef struct stki_spool stki_spool;
 
-/* What is known of the piece: new JSON. STK_E_NOT_FOUND: it is not made yet. STK_E_TRUNCATED, STK_E_CORRUPT. */
+/* The metadata of the piece: new JSON. STK_E_NOT_FOUND: not made yet. STK_E_TRUNCATED, STK_E_CORRUPT. */
 stk_status stki_spool_known(const char *path, json_t **out, stk_error *err);
-/* Rows are checked against the sum as a whole, at open. */
+/* The checksum of the whole file is checked at open. */
 stk_status stki_spool_open(const char *path, int field_count, stki_spool **out, stk_error *err);
 int64_t stki_spool_rows(const stki_spool *spool);
 /* The next `rows` rows; borrowed from the mapped file until close. */

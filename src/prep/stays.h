@@ -1,18 +1,17 @@
-/* stays.h: how many rows of a job were not made into what it makes of the others, but stayed what they were: JSON
- * {field: {why: count}}, kept with each piece, so that it is complete after interruptions and for any number of tasks.
- */
+/* stays.h: counts rows of a job that were kept unchanged instead of encoded: JSON {field: {reason: count}}, stored with
+ * each piece, so that it is complete after interruptions and for any number of tasks. */
 #ifndef STKI_STAYS_H
 #define STKI_STAYS_H
 
 #include "sink.h"
 #include <jansson.h>
 
-/* Adds the rows of `values`, [rows][field_count], that stayed. */
+/* Adds the unchanged rows of `values`, [rows][field_count]. */
 stk_status stki_stays_count(json_t *stays, const stki_sink_field *fields, int field_count,
                             const stki_sink_value *values, int64_t rows, stk_error *err);
-/* Adds all of `more` (NULL: nothing). */
+/* Adds all of `more` (may be NULL). */
 stk_status stki_stays_merge(json_t *stays, const json_t *more, stk_error *err);
-/* "3 arithmetic coding, 1 PNG": of a field; for notes. Returns the buffer. *count: of all. */
+/* "3 arithmetic coding, 1 PNG": the reasons of a field, for notes. Returns the buffer. *count: total. */
 const char *stki_stays_text(const json_t *of_field, int64_t *count, char *text, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
-/* token_steps.h: what happens to a text before byte-pair encoding, as a list of steps: a tokenizer.json's normalizer
- * and pre-tokenizer. A step changes a piece of text, or cuts it into pieces, and the next step sees each piece alone.
- * Immutable once compiled; any thread, each with its own scratch. */
+/* token_steps.h: the processing of a text before byte-pair encoding as a list of steps: a tokenizer.json's normalizer
+ * and pre-tokenizer. A step changes a piece of text or splits it, and the next step gets each piece separately.
+ * Immutable once compiled; thread-safe with one scratch per thread. */
 #ifndef STKI_TOKEN_STEPS_H
 #define STKI_TOKEN_STEPS_H
 
@@ -11,9 +11,9 @@
 enum { STKI_TOKEN_MOST_STEPS = 16 };
 
 enum stki_token_step_kind {
-    STKI_TOKEN_NORMALIZE, /* to a normalization form of Unicode */
-    STKI_TOKEN_REPLACE,   /* each `from` becomes `text` */
-    STKI_TOKEN_PREFIX,    /* `text` goes in front of a piece that is not empty */
+    STKI_TOKEN_NORMALIZE, /* to a Unicode normalization form */
+    STKI_TOKEN_REPLACE,   /* replaces each `from` by `text` */
+    STKI_TOKEN_PREFIX,    /* prepends `text` to a non-empty piece */
     STKI_TOKEN_SPLIT      /* at the matches of the regular expression `text` */
 };
 
@@ -21,17 +21,17 @@ enum stki_token_form { STKI_TOKEN_NFC, STKI_TOKEN_NFD, STKI_TOKEN_NFKC, STKI_TOK
 
 enum stki_token_prefix {
     STKI_PREFIX_ALWAYS,
-    STKI_PREFIX_UNLESS_THERE,         /* not if the piece begins with it */
-    STKI_PREFIX_UNLESS_THERE_AT_START /* the same, and only in front of the piece that begins the document */
+    STKI_PREFIX_UNLESS_THERE,         /* unless the piece starts with it */
+    STKI_PREFIX_UNLESS_THERE_AT_START /* the same, and only for the first piece of the document */
 };
 
-/* What becomes of the matches of a SPLIT and of the text between them. */
+/* The treatment of the matches of a SPLIT and of the text between them. */
 enum stki_token_behavior {
     STKI_SPLIT_ISOLATED,   /* each is a piece */
     STKI_SPLIT_REMOVED,    /* matches are dropped */
-    STKI_SPLIT_CONTIGUOUS, /* matches that touch are one piece */
+    STKI_SPLIT_CONTIGUOUS, /* adjacent matches form one piece */
     STKI_SPLIT_WITH_PREVIOUS,
-    STKI_SPLIT_WITH_NEXT /* a match goes to the text before or after it */
+    STKI_SPLIT_WITH_NEXT /* a match is merged with the text before or after it */
 };
 
 typedef struct stki_token_step {
@@ -39,38 +39,38 @@ typedef struct stki_token_step {
     enum stki_token_form form;
     enum stki_token_prefix prefix;
     enum stki_token_behavior behavior;
-    bool inverted;           /* SPLIT: the text between matches counts as matches, and they as the text */
-    bool multiline;          /* SPLIT: ^ and $ are the ends of lines, as in Ruby */
+    bool inverted;           /* SPLIT: swaps matches and the text between them */
+    bool multiline;          /* SPLIT: ^ and $ match at line ends, as in Ruby */
     const char *text, *from; /* copied by stki_token_steps_add */
 } stki_token_step;
 
 typedef struct stki_token_steps {
     int count;
     stki_token_step step[STKI_TOKEN_MOST_STEPS];
-} stki_token_steps; /* starts as {0} */
+} stki_token_steps; /* initialize with {0} */
 
 /* Copies `text` and `from`. STK_E_UNSUPPORTED: more than STKI_TOKEN_MOST_STEPS. STK_E_LIMIT: a REPLACE
  * or PREFIX of more than 1024 bytes. */
 stk_status stki_token_steps_add(stki_token_steps *steps, const stki_token_step *step, stk_error *err);
 void stki_token_steps_fini(stki_token_steps *steps);
-/* The expression that matches this text alone; stki_free(). NULL: no memory. */
+/* A regular expression that matches exactly this text; to be freed with stki_free. NULL: out of memory. */
 char *stki_token_literal(const char *text);
-/* How many bytes may come of one, apart from those of prefixes; at most 1 << 24, which stands for more. */
+/* Maximum number of output bytes per input byte, without prefixes; at most 1 << 24, which means more. */
 int64_t stki_token_steps_growth(const stki_token_steps *steps);
 
 typedef struct stki_token_program stki_token_program;
 typedef struct stki_token_run stki_token_run; /* one thread's memory */
 
-/* `steps` must outlive it. STK_E_CONFIG: a pattern is no regular expression. */
+/* `steps` must outlive it. STK_E_CONFIG: a pattern is not a regular expression. */
 stk_status stki_token_program_create(const stki_token_steps *steps, stki_token_program **out, stk_error *err);
 void stki_token_program_destroy(stki_token_program *program); /* NULL is fine */
 stk_status stki_token_run_create(const stki_token_program *program, stki_token_run **out, stk_error *err);
 void stki_token_run_destroy(stki_token_run *run); /* NULL is fine */
 
-/* Gets one piece, which is not empty; `starts`: the document begins with it. */
+/* Receives a non-empty piece; `starts`: the first of the document. */
 typedef stk_status stki_token_piece_fn(void *context, const uint8_t *piece, int64_t length, bool starts,
                                        stk_error *err);
-/* Calls `each` for the pieces that come of a text, valid UTF-8, in their order. */
+/* Calls `each` for the resulting pieces of a text (valid UTF-8), in order. */
 stk_status stki_token_program_run(const stki_token_program *program, stki_token_run *run, const uint8_t *text,
                                   int64_t length, bool starts, stki_token_piece_fn *each, void *context,
                                   stk_error *err);

@@ -1,5 +1,5 @@
-/* tokenize.h: texts become the ids of their tokens: a byte each, or byte-pair encoding with a given vocabulary. A
- * tokenizer is immutable; any number of threads use it, each with a scratch of its own. */
+/* tokenize.h: converts texts to token ids: one per byte, or byte-pair encoding with a vocabulary. A tokenizer is
+ * immutable and thread-safe with one scratch per thread. */
 #ifndef STKI_TOKENIZE_H
 #define STKI_TOKENIZE_H
 
@@ -9,28 +9,28 @@ typedef struct stki_tokenizer stki_tokenizer;
 typedef struct stki_token_scratch stki_token_scratch;
 
 typedef struct stki_tokenizer_opts {
-    const char *vocabulary; /* a file; NULL: bytes are the tokens */
-    const char *merges;     /* the list that belongs to a vocab.json; NULL: none */
-    /* How text is cut before it is encoded: a name of token_split.h, "none"; NULL: as the file says, which for
-     * vocab.json is gpt2 (a .tiktoken file says nothing: STK_E_CONFIG). Replaces all of a pre-tokenizer. */
+    const char *vocabulary; /* a file; NULL: tokens are bytes */
+    const char *merges;     /* the list of merges for a vocab.json; NULL: none */
+    /* How text is split before encoding: a name of token_split.h, or "none"; NULL: as in the file, which for vocab.json
+     * is gpt2 (a .tiktoken file does not say: STK_E_CONFIG). Replaces a pre-tokenizer completely. */
     const char *split;
-    const char *pattern; /* instead: a regular expression */
-    bool special;        /* the names of special tokens in a text are these tokens, not text */
+    const char *pattern; /* alternatively, a regular expression */
+    bool special;        /* names of special tokens in a text are encoded as these tokens instead of text */
 } stki_tokenizer_opts;
 
 stk_status stki_tokenizer_open(const stki_tokenizer_opts *opts, stki_tokenizer **out, stk_error *err);
 void stki_tokenizer_destroy(stki_tokenizer *tokenizer); /* NULL is fine */
 const stki_vocabulary *stki_tokenizer_vocabulary(const stki_tokenizer *tokenizer);
-/* What happens to a text before joining, behind its normalization and added tokens. */
+/* The steps between normalization (with added tokens) and joining. */
 const stki_token_steps *stki_tokenizer_steps(const stki_tokenizer *tokenizer);
 
-/* About the memory that a scratch takes for a text of `length` bytes, beyond a few kilobytes. */
+/* Approximate size of a scratch for a text of `length` bytes, beyond a few kilobytes. */
 int64_t stki_token_scratch_bytes(const stki_tokenizer *tokenizer, int64_t length);
 stk_status stki_token_scratch_create(const stki_tokenizer *tokenizer, stki_token_scratch **out, stk_error *err);
 void stki_token_scratch_destroy(stki_token_scratch *scratch); /* NULL is fine */
 
-/* *ids: good until the scratch is used again. STK_E_CORRUPT: not UTF-8, where anything happens to a text before
- * joining; the message names the byte. */
+/* *ids: valid until the scratch is used again. STK_E_CORRUPT: not UTF-8, if the text is processed before joining; the
+ * message has the offset. */
 stk_status stki_tokenize(const stki_tokenizer *tokenizer, stki_token_scratch *scratch, const void *text, int64_t length,
                          const uint32_t **ids, int64_t *count, stk_error *err);
 

@@ -1,11 +1,11 @@
-/* vocabulary.h: the tokens of a byte-pair encoding: which bytes each id stands for, which neighbours are joined first,
- * and what happens to a text before that. Read from a file once, then immutable; any thread.
+/* vocabulary.h: the vocabulary of a byte-pair encoding: the bytes of each token, the order in which adjacent parts are
+ * joined, and the processing of a text before that. Immutable after reading; thread-safe.
  *
- * Two kinds of files say the second in two ways:
+ * There are two kinds of rules for joining:
  *
- *     by bytes   (.tiktoken) two neighbours are joined where their bytes together are a token; the lowest id first
- *     by pairs   (merges.txt, tokenizer.json) two neighbours are joined where this pair of tokens is listed; the first
- * in the list first
+ *     by bytes   (.tiktoken) two adjacent parts are joined if their bytes form a token; the lowest id first
+ *     by pairs   (merges.txt, tokenizer.json) two adjacent tokens are joined if their pair is listed; in the order of
+ *                the list
  */
 #ifndef STKI_VOCABULARY_H
 #define STKI_VOCABULARY_H
@@ -23,99 +23,100 @@ enum {
 typedef struct stki_token {
     uint32_t at, length; /* of its bytes in `bytes` */
     uint32_t id;
-    bool alone; /* a piece of text that is these bytes becomes this one token */
+    bool alone; /* a piece of text with exactly these bytes becomes this token */
 } stki_token;
 
-/* Neighbours (left, right) that are joined. */
+/* A pair of adjacent tokens that are joined. */
 typedef struct stki_token_pair {
-    uint64_t key; /* left << 32 | right; UINT64_MAX: a free place */
+    uint64_t key; /* left << 32 | right; UINT64_MAX: free slot */
     uint32_t rank, id;
 } stki_token_pair;
 
 typedef struct stki_vocabulary {
     char *path;
-    uint8_t *bytes; /* of all tokens, one after the other */
+    uint8_t *bytes; /* of all tokens, concatenated */
     int64_t byte_count, byte_room;
     stki_token *tokens;
     int64_t count, room;
-    uint32_t longest, largest; /* bytes of a token; id, special ones included */
-    /* Tokens by their bytes: a hash table, linear probing. */
+    uint32_t longest, largest; /* longest token in bytes; largest id, including special tokens */
+    /* Tokens by their bytes: hash table with linear probing. */
     struct stki_token_place {
-        uint32_t tag, token; /* token: its place in `tokens` + 1; 0: free */
+        uint32_t tag, token; /* token: index in `tokens` + 1; 0: free */
     } * table;
     uint32_t mask;
-    /* Joining begins with the characters of a text, as in vocabularies of SentencePiece, not with its bytes. A
-     * character that is no token becomes its bytes. */
+    /* Joining starts with the characters of a text instead of its bytes, as in vocabularies of SentencePiece. A
+     * character without token is replaced by its bytes. */
     bool by_characters;
-    bool utf8_only;        /* bytes that no text in UTF-8 has (0xc0, 0xc1, 0xf5 to 0xff) may be no token */
+    bool utf8_only;        /* bytes that do not occur in UTF-8 (0xc0, 0xc1, 0xf5 to 0xff) need no token */
     uint32_t of_byte[256]; /* id of each single byte */
-    uint32_t *two_bytes;   /* 65536: the rank of joining bytes a and b, by a << 8 | b; STKI_NO_TOKEN: never */
-    /* By pairs alone. */
+    uint32_t *two_bytes;   /* 65536 entries: rank of joining bytes a and b, at a << 8 | b; STKI_NO_TOKEN: never */
+    /* Only for joining by pairs. */
     bool by_pairs;
-    stki_token_pair *pairs; /* a hash table, linear probing */
+    stki_token_pair *pairs; /* hash table with linear probing */
     uint64_t pair_mask;
-    uint32_t *joined; /* by rank: the token that comes of it */
+    uint32_t *joined; /* per rank: the resulting token */
     int64_t pair_count;
     int added_count;
     stki_added_token *added;
-    /* What the file says of texts before joining; `first` happens before added tokens are looked for in its result. */
+    /* The processing of texts before joining; `first` runs before added tokens are found in its result. */
     stki_token_steps first, then;
-    uint64_t digest; /* XXH3-64 of the file, or files */
+    uint64_t digest; /* XXH3-64 of the file or files */
 } stki_vocabulary;
 
-/* By the file's name and content: lines of base64 and a rank (.tiktoken), a tokenizer.json, or a vocab.json with the
- * list of its merges beside it in `merges`. STK_E_CORRUPT, STK_E_UNSUPPORTED, STK_E_LIMIT name file and line or key. */
+/* Recognizes the format from the file's name and content: lines of base64 and a rank (.tiktoken), a tokenizer.json, or
+ * a vocab.json with its list of merges in `merges`. STK_E_CORRUPT, STK_E_UNSUPPORTED, STK_E_LIMIT have file and line or
+ * key. */
 stk_status stki_vocabulary_open(const char *path, const char *merges, stki_vocabulary **out, stk_error *err);
-/* The same of texts in memory; `path` is for messages, `merges` NULL where there is none. */
+/* The same for texts in memory; `path` is for messages; `merges` may be NULL. */
 stk_status stki_vocabulary_read(const char *path, const char *text, int64_t length, const char *merges,
                                 int64_t merges_length, stki_vocabulary **out, stk_error *err);
-/* The 256 bytes as tokens 0 to 255, which nothing joins. */
+/* The vocabulary of 256 bytes, tokens 0 to 255, without joining. */
 stk_status stki_vocabulary_bytes(stki_vocabulary **out, stk_error *err);
 void stki_vocabulary_destroy(stki_vocabulary *vocabulary); /* NULL is fine */
 
-/* NULL: these bytes are no token. */
+/* NULL: these bytes are not a token. */
 const stki_token *stki_vocabulary_find(const stki_vocabulary *vocabulary, const uint8_t *bytes, uint32_t length);
-/* The rank of joining two neighbours, of whose bytes `length` begin at `bytes`; STKI_NO_TOKEN: they stay apart. */
+/* The rank of joining two adjacent parts, which together are `length` bytes at `bytes`; STKI_NO_TOKEN: not joined. */
 uint32_t stki_vocabulary_rank(const stki_vocabulary *vocabulary, const uint8_t *bytes, uint32_t length, uint32_t left,
                               uint32_t right);
-/* What is joined at that rank becomes this token. */
+/* The token that results from joining at this rank. */
 static inline uint32_t stki_vocabulary_joined(const stki_vocabulary *vocabulary, uint32_t rank)
 {
     return vocabulary->by_pairs ? vocabulary->joined[rank] : rank;
 }
-/* The id of an added token of that name, or of the token that is this text; -1: there is none. */
+/* The id of the added token of that name, or of the token with this text; -1: none. */
 int64_t stki_vocabulary_named(const stki_vocabulary *vocabulary, const char *name);
 
-/* ---- for those who make one: vocabulary_open.c, vocabulary_tiktoken.c, vocabulary_json.c ---- */
+/* ---- building a vocabulary: vocabulary_open.c, vocabulary_tiktoken.c, vocabulary_json.c ---- */
 
 stk_status stki_vocabulary_create(const char *path, stki_vocabulary **out, stk_error *err);
-/* Further tokens; their order is that in which they are added. STK_E_CORRUPT: the bytes or the id are there already
- * (checked at the end by stki_vocabulary_finish). */
+/* Adds a token; tokens keep the order of adding. STK_E_CORRUPT: duplicate bytes or id (checked by
+ * stki_vocabulary_finish). */
 stk_status stki_vocabulary_add(stki_vocabulary *vocabulary, const uint8_t *bytes, int64_t length, int64_t id,
                                stk_error *err);
-/* An id that no text comes to. */
+/* Reserves an id that no text results in. */
 stk_status stki_vocabulary_reserve_id(stki_vocabulary *vocabulary, int64_t id, stk_error *err);
-/* The token of a byte that is of no other one; by characters alone. */
+/* Adds the token of a byte; only with by_characters. */
 stk_status stki_vocabulary_add_byte(stki_vocabulary *vocabulary, uint8_t byte, int64_t id, stk_error *err);
 /* Copies the name. */
 stk_status stki_vocabulary_add_added(stki_vocabulary *vocabulary, const stki_added_token *token, stk_error *err);
-/* Makes the tables for tokens, once all are added. STK_E_UNSUPPORTED: one of the 256 bytes is no token; STK_E_CORRUPT:
- * twice the same. */
+/* Builds the tables after all tokens have been added. STK_E_UNSUPPORTED: one of the 256 bytes is not a token.
+ * STK_E_CORRUPT: duplicates. */
 stk_status stki_vocabulary_finish(stki_vocabulary *vocabulary, stk_error *err);
-/* Then, by pairs: room for the list, each pair, and the end of it. */
+/* After that, for joining by pairs: allocates the list, then adds each pair. */
 stk_status stki_vocabulary_pairs(stki_vocabulary *vocabulary, int64_t count, stk_error *err);
 stk_status stki_vocabulary_add_pair(stki_vocabulary *vocabulary, const uint8_t *left, int64_t left_bytes,
                                     const uint8_t *right, int64_t right_bytes, int64_t line, stk_error *err);
-/* The table two_bytes; then, in token_join.c, which tokens stand alone: all of them, or those that joining their bytes
- * comes to. */
+/* Builds the table two_bytes; then (token_join.c) sets `alone`: for all tokens, or only for those that result from
+ * joining their bytes. */
 stk_status stki_vocabulary_two_bytes(stki_vocabulary *vocabulary, stk_error *err);
 stk_status stki_vocabulary_settle(stki_vocabulary *vocabulary, bool all_alone, stk_error *err);
 
 stk_status stki_vocabulary_tiktoken(const char *text, int64_t length, stki_vocabulary *vocabulary, stk_error *err);
 stk_status stki_vocabulary_json(const char *text, int64_t length, const char *merges, int64_t merges_length,
                                 stki_vocabulary *vocabulary, stk_error *err);
-/* In vocabulary_steps.c: `first` and `then` of a tokenizer.json's normalizer and pre_tokenizer. `bytes`: a step turns
- * bytes into the characters that stand for them. */
+/* vocabulary_steps.c: converts a tokenizer.json's normalizer and pre_tokenizer to `first` and `then`. `bytes`: a step
+ * maps bytes to characters. */
 stk_status stki_vocabulary_steps(const json_t *root, stki_vocabulary *vocabulary, bool *bytes, stk_error *err);
 
 #endif

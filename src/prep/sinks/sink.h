@@ -1,13 +1,13 @@
-/* sink.h: the contract between a preparation job and the formats it writes. A sink takes rows in order and makes one
- * data set of them: one file, or one a field. Each format implements the table; sinks.c lists them.
+/* sink.h: the interface between a preparation job and the formats it writes. A sink takes rows in order and makes one
+ * data set from them: one file, or one per field. Each format implements the table; sinks.c lists them.
  *
  *     open ─→ append … append ─→ mark ─→ append … ─→ mark ─→ finish ─→ files ─→ destroy       one thread
- *                                  └──→ sync … sync …                                          another one, beside it
+ *                                  └──→ sync … sync …                                          another one,
+ * concurrently
  *
- * A sink writes files under temporary names in `folder` and never renames them: the job does, when everything of it is
- * there. A job that was killed opens the sink again with its last mark. Bytes depend on the rows, the fields, the
- * options and most_rows, never on how the rows were cut into calls of append, on the marks, or on the number of
- * threads.
+ * A sink writes files under temporary names in `folder` and never renames them; the job does this when it is complete.
+ * A killed job opens the sink again with its last mark. The bytes depend on the rows, the fields, the options and
+ * most_rows, but not on how the rows were divided into calls of append, on the marks, or on the number of threads.
  */
 #ifndef STKI_SINK_H
 #define STKI_SINK_H
@@ -19,66 +19,66 @@ typedef struct stki_sink stki_sink;
 
 enum stki_sink_kind {
     STKI_SINK_ARRAY,  /* all rows have the dtype and shape of the field */
-    STKI_SINK_RAGGED, /* of the field's dtype and shape but for axis 0, whose length is each row's own */
-    STKI_SINK_IMAGE,  /* u8, height x width x channels, each row its own; as pixels or as an image file */
-    STKI_SINK_BYTES   /* of any length: files, texts, JSON */
+    STKI_SINK_RAGGED, /* the field's dtype and shape, except that the length of axis 0 varies */
+    STKI_SINK_IMAGE,  /* u8, height x width x channels of varying size; as pixels or as an image file */
+    STKI_SINK_BYTES   /* bytes of varying length: files, texts, JSON */
 };
 
 enum stki_encoding { STKI_PLAIN, STKI_JPEG, STKI_PNG };
 
-/* What all rows of a field have in common. */
+/* The description of a field's rows. */
 typedef struct stki_sink_field {
     const char *name;
     enum stki_sink_kind kind;
     stk_dtype dtype;             /* ARRAY, RAGGED; u8 otherwise */
-    int ndim;                    /* of a row: ARRAY 0 and more; RAGGED 1 and more; IMAGE 3; BYTES 1 */
-    int64_t shape[STK_MAX_DIMS]; /* of a row; the largest one's, where rows differ; 0: not known */
+    int ndim;                    /* of a row: ARRAY 0 or more; RAGGED 1 or more; IMAGE 3; BYTES 1 */
+    int64_t shape[STK_MAX_DIMS]; /* of a row; of the largest row if rows vary; 0: unknown */
     bool image;                  /* ARRAY of u8 height x width x channels that the loader knows as an image */
-    int64_t largest_bytes;       /* of a row; 0: not known */
-    int channel_axis;            /* ARRAY, IMAGE: the axis of a row that is its channels, plus 1; 0: none is known */
-    const char *extension;       /* of files in archives: "jpg", "cls", without the dot; NULL: the sink's choice */
+    int64_t largest_bytes;       /* of a row; 0: unknown */
+    int channel_axis;            /* ARRAY, IMAGE: channel axis of a row plus 1; 0: unknown */
+    const char *extension;       /* of files in archives: "jpg", "cls", without the dot; NULL: default of the sink */
     const char *ending;          /* RAGGED of u8, BYTES: rows are documents ("txt", "json", "bin"); NULL: arrays */
-    const char *encode; /* what the job says of the field's encoding: "jpeg", "tokens", "json"; NULL: nothing */
-    unsigned encodings; /* IMAGE: what its rows may be, a bit 1 << STKI_JPEG each; 0: each row's own affair */
-    bool alias;         /* dtypes that a format cannot name are written as raw bytes; else they are refused */
+    const char *encode;          /* the job's encoding of the field: "jpeg", "tokens", "json"; NULL: none */
+    unsigned encodings;          /* IMAGE: possible encodings, as bits 1 << STKI_JPEG; 0: any, per row */
+    bool alias;                  /* write dtypes that a format cannot name as raw bytes; false: reject them */
 } stki_sink_field;
 
-/* Some rows are pixels and others image files. */
+/* Whether some rows are pixels and others image files. */
 static inline bool stki_sink_is_mixed(const stki_sink_field *field)
 {
     return (field->encodings & 1U << STKI_PLAIN) && field->encodings != 1U << STKI_PLAIN;
 }
 
-/* One row of one field; borrowed for the call of append. ARRAY, RAGGED and pixels: C order, little-endian. */
+/* One row of one field; borrowed during append. ARRAY, RAGGED and pixels: C order, little-endian. */
 typedef struct stki_sink_value {
     const void *bytes;
     int64_t size;
-    int64_t length;                  /* RAGGED: along axis 0 */
-    int64_t height, width, channels; /* IMAGE, also of an encoded one */
+    int64_t length;                  /* RAGGED: length of axis 0 */
+    int64_t height, width, channels; /* IMAGE, also if encoded */
     enum stki_encoding encoding;     /* IMAGE */
-    const char *stays;               /* it is not what the job makes of such rows, but what it was: why; static */
+    const char *stays;               /* reason why the row was kept unchanged instead of encoded; static */
 } stki_sink_value;
 
 typedef struct stki_sink_opts {
-    const char *path;              /* the final name: for messages, and what the names of several files derive from */
-    const char *folder;            /* where the files in the making lie; exists */
-    const stki_sink_field *fields; /* these and their texts live as long as the sink */
+    const char *path;              /* the final name: for messages, and for deriving the names of several files */
+    const char *folder;            /* existing folder of the unfinished files */
+    const stki_sink_field *fields; /* must outlive the sink, including their strings */
     int field_count;
-    int64_t most_rows;   /* no more will come; fewer may, where samples may be skipped (may_skip) */
-    bool may_skip;       /* false: exactly most_rows will come */
-    int64_t first_row;   /* position in the job's order of the first one: for keys of records */
-    const void *options; /* the format's own, as its table reads them; NULL: it has none */
-    int threads;         /* that the sink may use beside the caller's; 0: none */
+    int64_t most_rows;   /* maximum number of rows; fewer if samples are skipped (may_skip) */
+    bool may_skip;       /* false: there are exactly most_rows */
+    int64_t first_row;   /* position of the first row in the job's order, for keys of records */
+    const void *options; /* the format's options, as parsed by its table; NULL: none */
+    int threads;         /* number of additional threads that the sink may use */
 } stki_sink_opts;
 
-/* What some rows take in the files of a data set. Zeroed: no rows. Both numbers may be scaled to those of more rows. */
+/* The size of some rows in the files of a data set. Zeroed: no rows. Both numbers may be scaled to more rows. */
 typedef struct stki_sink_size {
-    int64_t rows, bytes; /* bytes: the rows alone, without what every file has */
-    int64_t fixed;       /* of the fields alone, which `measure` computes once; 0: not yet */
+    int64_t rows, bytes; /* bytes: only the rows, without the fixed part of a file */
+    int64_t fixed; /* fixed part, which depends only on the fields and is computed once by `measure`; 0: not yet */
 } stki_sink_size;
 
-/* A file that a sink has made. Both texts live as long as the sink. Further files in the folder, which marks need until
- * the sink is finished, have names of their own (NAME.sizes, NAME.lengths) and go with the folder. */
+/* A file made by a sink. Both strings live as long as the sink. Additional files in the folder, which are needed by
+ * marks until the sink is finished, have other names (NAME.sizes, NAME.lengths) and are removed with the folder. */
 typedef struct stki_sink_file {
     const char *temporary, *final;
     int64_t rows, bytes; /* known after finish */
@@ -86,59 +86,60 @@ typedef struct stki_sink_file {
 
 typedef struct stki_sink_ops {
     const char *format;         /* "npy" */
-    const char *const *endings; /* ".npy", …, NULL at the end */
-    /* It can go on at a mark. Others are written in one go, from rows that the job keeps until then. */
+    const char *const *endings; /* ".npy", …; NULL-terminated */
+    /* Can resume at a mark. Other formats are written at once, from rows that the job has stored. */
     bool resumes;
-    /* Of output.fields.NAME.extension, what means something: "any", or the one word; NULL: nothing. */
+    /* Supported values of output.fields.NAME.extension: "any", or a single word; NULL: none. */
     const char *extensions;
-    bool aliases; /* output.fields.NAME.alias means something */
-    bool mixes;   /* readers of the format see of each row whether it is pixels or an image file */
-    /* The format's own keys of `output`, and the struct they are read into; NULL, 0: none. */
+    bool aliases; /* output.fields.NAME.alias is supported */
+    bool mixes;   /* the format records for each row whether it is pixels or an image file */
+    /* The format's keys in `output`, and the size of the struct for their values; NULL, 0: none. */
     const stki_option_table *table;
     int64_t options_bytes;
-    /* Can it hold these fields? Without touching a file. What is accepted here is refused by no row but for the row's
-     * own value or size. STK_E_UNSUPPORTED names the field and what would do. NULL: any. `count`, and most_rows of
-     * `opts`, are known; folder is not. */
+    /* Checks that the format supports these fields, without accessing files. If accepted here, rows are only rejected
+     * for their own value or size. STK_E_UNSUPPORTED names the field and what would be accepted. NULL: any fields.
+     * `count`, and most_rows of `opts`, are set; folder is not. */
     stk_status (*check)(const stki_sink_opts *opts, stk_error *err);
-    /* Adds `count` rows of the sizes of the one row in `values` (0: none; texts and pixels may be NULL) and returns the
-     * bytes of the finished files that hold all rows added so far, most_rows being those that were announced to them.
-     * Exact for formats that resume; for the others at most that much, before compression. Saturates. Touches no file;
-     * `opts` as for check. */
+    /* Adds `count` rows with the sizes of the one row in `values` (0: none; texts and pixels may be NULL), and returns
+     * the size of the finished files with all rows added so far, where most_rows is the announced number. Exact for
+     * formats that resume; an upper bound before compression for others. Saturates. Accesses no file; `opts` as in
+     * check. */
     int64_t (*measure)(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count, stki_sink_size *size);
-    /* The bytes that `size` bytes of a field's values take in the file once they are compressed, about; -1: they are
-     * not compressed. NULL: never. */
+    /* The approximate compressed size of `size` bytes of a field's values; -1: not compressed. NULL: never compressed.
+     */
     int64_t (*packed)(const stki_sink_opts *opts, int field, const void *bytes, int64_t size);
-    /* mark NULL: from the beginning, over whatever files of the same temporary names are there. Else: cut them back to
-     * what they were at this mark, and go on. STK_E_CORRUPT, STK_E_TRUNCATED: the files are not what they were. */
+    /* mark NULL: starts from the beginning and overwrites existing files with these temporary names. Otherwise
+     * truncates them to their state at this mark and resumes. STK_E_CORRUPT, STK_E_TRUNCATED: the files have changed.
+     */
     stk_status (*open)(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err);
     /* `values`: [rows][field_count]. */
     stk_status (*append)(stki_sink *sink, const stki_sink_value *values, int64_t rows, stk_error *err);
-    /* Everything appended so far is handed to the system. *out: new JSON, small, which open takes. NULL: not resumes.
-     */
+    /* Passes everything appended to the operating system. *out: new JSON, small, an argument of open. NULL: cannot
+     * resume. */
     stk_status (*mark)(stki_sink *sink, json_t **out, stk_error *err);
-    /* Everything up to the last mark is on the disk when it returns. One thread at a time, any, beside append and mark.
-     * NULL: not resumes. */
+    /* Waits until everything up to the last mark is on disk. Called by any one thread, concurrently with append and
+     * mark. NULL: cannot resume. */
     stk_status (*sync)(stki_sink *sink, stk_error *err);
-    /* Writes what ends the files, and syncs and closes them. They keep their temporary names. */
+    /* Writes the ends of the files, syncs and closes them. They keep their temporary names. */
     stk_status (*finish)(stki_sink *sink, stk_error *err);
-    /* The files of the sink, at most `room` of them; returns how many there are. Names are known after open. */
+    /* Returns the number of the sink's files and lists at most `room` of them. Names are known after open. */
     int (*files)(const stki_sink *sink, stki_sink_file *out, int room);
-    /* True: bytes that are in the files stay as they are, to the end; more come only behind them. NULL: false. */
+    /* True: the files are append-only. NULL: false. */
     bool (*settled)(const stki_sink *sink);
-    /* In any state. The files stay where they are. */
+    /* In any state. Keeps the files. */
     void (*destroy)(stki_sink *sink);
 } stki_sink_ops;
 
 struct stki_sink {
-    const stki_sink_ops *ops; /* the first member of every format's own struct */
+    const stki_sink_ops *ops; /* must be first in every format's struct */
 };
 
-/* sinks.c: the format of this name, or (NULL) by the ending of `path`. STK_E_UNSUPPORTED names those there are, or says
- * that the path's ending (NULL: there is no path) is another format's. */
+/* sinks.c: the format of this name or, with NULL, for the extension of `path`. STK_E_UNSUPPORTED lists the formats, or
+ * says that the extension (path NULL: none) belongs to another format. */
 stk_status stki_sink_find(const char *format, const char *path, const stki_sink_ops **out, stk_error *err);
-/* All of them, ended by NULL: for the tables of options. */
+/* All formats, NULL-terminated, for the tables of options. */
 extern const stki_sink_ops *const stki_sinks[];
-/* The tables of the keys that formats add to `output`; NULL behind the last one. */
+/* The tables of the keys that formats add to `output`; NULL: index too large. */
 const stki_option_table *stki_sink_table(int index);
 
 #endif

@@ -1,5 +1,5 @@
-/* sink_arrays.h: files of several named arrays, written one array after the other (writer.h): npz, HDF5, pt,
- * safetensors. A field becomes the arrays that field_arrays.h says. They are written in one go.
+/* sink_arrays.h: files with several named arrays that are written one after the other (writer.h): npz, HDF5, pt,
+ * safetensors. Fields become arrays as described in field_arrays.h. These formats are written at once, without marks.
  */
 #ifndef STKI_SINK_ARRAYS_H
 #define STKI_SINK_ARRAYS_H
@@ -7,16 +7,17 @@
 #include "sink.h"
 
 typedef struct stki_arrays_opts {
-    int level;          /* of compression, 0: none */
-    int64_t chunk_rows; /* HDF5, of the arrays that have a row a sample; 0: chosen */
+    int level;          /* of compression; 0: none */
+    int64_t chunk_rows; /* HDF5, of arrays with one row per sample; 0: automatic */
 } stki_arrays_opts;
 
-/* Can .npy members (`npy`), or arrays of 32 axes and any dtype but `except`, hold these fields? */
+/* Checks that the fields can be stored as .npy members (`npy`), or as arrays with up to 32 axes and any dtype except
+ * `except`. */
 stk_status stki_arrays_check(const stki_sink_opts *opts, bool npy, stk_dtype except, stk_error *err);
-/* `each`: bytes that an array's header and name take at most, but for the name twice. */
+/* `each`: maximum size of an array's headers, without its name, which is counted twice. */
 int64_t stki_arrays_measure(const stki_sink_opts *opts, int64_t each, const stki_sink_value *values, int64_t count,
                             stki_sink_size *size);
-/* As packed of sink.h. `shuffled`: bytes of equal significance are put together first. */
+/* Like packed of sink.h. `shuffled`: bytes of equal significance are grouped first. */
 int64_t stki_arrays_packed(int level, bool shuffled, const stki_sink_field *field, const void *bytes, int64_t size);
 stk_status stki_arrays_open(const stki_sink_ops *ops, const stki_sink_opts *opts, const stki_arrays_opts *own,
                             stki_sink **out, stk_error *err);

@@ -1,12 +1,11 @@
-/* sink_columns.h: a file an array: .npy and raw files. A data set of one array is the file of the job's path, of
- * several NAME.PART.ENDING each.
- */
+/* sink_columns.h: one file per array: .npy and raw files. A data set with one array is the file at the job's path; with
+ * several, the files are NAME.PART.EXTENSION. */
 #ifndef STKI_SINK_COLUMNS_H
 #define STKI_SINK_COLUMNS_H
 
 #include "sink.h"
 
-/* `header`: each file has the header of an .npy. The rest is what the tables of sink_npy.c and sink_raw.c name. */
+/* `header`: each file has an .npy header. The other functions are used by the tables of sink_npy.c and sink_raw.c. */
 stk_status stki_columns_check(const stki_sink_opts *opts, bool header, stk_error *err);
 int64_t stki_columns_measure(const stki_sink_opts *opts, bool header, const stki_sink_value *values, int64_t count,
                              stki_sink_size *size);

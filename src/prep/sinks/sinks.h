@@ -1,4 +1,4 @@
-/* sinks.h: the formats that a preparation job can write, a file each. */
+/* sinks.h: the formats that a preparation job can write, one source file each. */
 #ifndef STKI_SINKS_H
 #define STKI_SINKS_H
 

@@ -1,14 +1,15 @@
-/* calibrate.h: ranges for quantisation from how often values occur. docs/reference/statistics.md defines them; the
- * ideas are
+/* calibrate.h: ranges for quantization from histograms of values. docs/reference/statistics.md defines them. The
+ * methods are
  *
- *   minmax       smallest and largest element, as torch.ao.quantization.MinMaxObserver
- *   percentile   what holds a given share of the elements, as onnxruntime.quantization.calibrate.PercentileCalibrater:
- *                asymmetric ranges leave half of the rest out on either side, symmetric ones take it off the magnitudes
- *   mse          the range whose quantised elements are nearest to the elements, by mean squared error over a
- * histogram: Sung, Shin and Hwang, Resiliency of deep neural networks under quantization, arXiv:1511.06488, as in
- *                torch.ao.quantization.HistogramObserver and the "mse" of TensorRT's pytorch-quantization
+ *     minmax       smallest and largest element, as torch.ao.quantization.MinMaxObserver
+ *     percentile   the range with a given share of the elements, as
+ *                  onnxruntime.quantization.calibrate.PercentileCalibrater: asymmetric ranges exclude half of the
+ *                  rest on either side, symmetric ones the largest magnitudes
+ *     mse          the range with the smallest mean squared error of the quantized elements, over a histogram:
+ *                  Sung, Shin and Hwang, Resiliency of deep neural networks under quantization, arXiv:1511.06488,
+ *                  as in torch.ao.quantization.HistogramObserver and the "mse" of TensorRT's pytorch-quantization
  *
- * A range becomes scale and zero point as <stoker/quant.h> says.
+ * Ranges are converted to scale and zero point as in <stoker/quant.h>.
  */
 #ifndef STKI_CALIBRATE_H
 #define STKI_CALIBRATE_H
@@ -17,17 +18,17 @@
 #include "stats_counts.h"
 
 enum stki_calibration { STKI_CALIBRATE_MINMAX, STKI_CALIBRATE_PERCENTILE, STKI_CALIBRATE_MSE, STKI_CALIBRATIONS };
-extern const char *const stki_calibration_words[]; /* ended by NULL */
+extern const char *const stki_calibration_words[]; /* NULL-terminated */
 
 typedef struct stki_calibrate_opts {
     int method; /* enum stki_calibration */
     stk_qdtype qdtype;
     stk_qscheme scheme;
-    double percent; /* of the elements that are inside */
+    double percent; /* percentage of elements inside the range */
 } stki_calibrate_opts;
 
-/* `bins` of finite values, not empty; min and max are the smallest and the largest of them. *error: the mean squared
- * error of the bins' middles, for every method. */
+/* `bins`: of finite values, not empty; min and max: the smallest and largest of them. *error: the mean squared error of
+ * the bin centers, for every method. */
 stk_status stki_calibrate(const stki_calibrate_opts *opts, const stki_bins *bins, double min, double max,
                           stki_qrange *out, double *error, stk_error *err);
 

@@ -1,41 +1,41 @@
-/* observe.h: what is counted while rows go by: statistics of a field. An observer sees a field's rows as the loader
- * made them, before they are finished. Rows come in blocks that are cut by position alone (a block is a piece's run of
- * `block` positions), each is looked at by one thread from its first row to its last, and what blocks come to is merged
- * in the order of positions. So the same bits come out for any number of threads, tasks and interruptions.
- */
+/* observe.h: observers of rows, which compute statistics of a field. An observer gets a field's rows as made by the
+ * loader, before encoding. Rows come in blocks that depend only on positions (a block is a piece's run of `block`
+ * positions). Each block is processed by one thread from its first row to its last, and the results of blocks are
+ * merged in the order of positions. The result is therefore bit-identical for any number of threads, tasks and
+ * interruptions. */
 #ifndef STKI_OBSERVE_H
 #define STKI_OBSERVE_H
 
 #include "finish.h"
 
 typedef struct stki_observer stki_observer;
-typedef struct stki_seen stki_seen; /* what some rows come to; the observer's own struct */
+typedef struct stki_seen stki_seen; /* the result for some rows; the observer's struct */
 
 typedef struct stki_observer_ops {
     const char *name; /* "stats" */
-    /* Nothing seen yet. */
+    /* Creates an empty result. */
     stk_status (*begin)(const stki_observer *observer, stki_seen **out, stk_error *err);
-    /* Adds rows that follow those it has seen. Any number of threads at once, each with another `seen`. */
+    /* Adds rows that follow the previous ones. Thread-safe with one `seen` per thread. */
     stk_status (*see)(const stki_observer *observer, stki_seen *seen, const stki_row *rows, int64_t count,
                       stk_error *err);
-    /* Adds what `next` saw, which came behind. */
+    /* Adds the result of `next`, which follows. */
     stk_status (*merge)(const stki_observer *observer, stki_seen *into, const stki_seen *next, stk_error *err);
-    /* As JSON and back, without a loss: lines of the journal hold it. */
+    /* Lossless conversion to JSON and back, for lines of the journal. */
     json_t *(*save)(const stki_observer *observer, const stki_seen *seen);
     stk_status (*load)(const stki_observer *observer, const json_t *saved, stki_seen **out, stk_error *err);
     void (*drop)(const stki_observer *observer, stki_seen *seen); /* NULL is fine */
-    /* What NAME.stats.json says of the field: new JSON. */
+    /* The field's part of NAME.stats.json: new JSON. */
     stk_status (*report)(const stki_observer *observer, const stki_seen *seen, json_t **out, stk_error *err);
     void (*destroy)(stki_observer *observer);
 } stki_observer_ops;
 
 struct stki_observer {
-    const stki_observer_ops *ops; /* the first member of every observer's own struct */
-    int field;                    /* whose rows it sees, among the fields of the job */
+    const stki_observer_ops *ops; /* must be first in every observer's struct */
+    int field;                    /* index of the observed field in the job */
 };
 
-/* stats*.c: the observers that `stats` of a job asks for, of these fields. *out: `*count` of them, each destroyed by
- * its table, the list by stki_free. */
+/* stats*.c: creates the observers requested in the job's `stats` for these fields. *out: `*count` observers, each
+ * destroyed through its table; the list is freed with stki_free. */
 stk_status stki_observers_create(const stki_node *stats, const stki_sink_field *fields, int field_count,
                                  stki_observer ***out, int *count, stk_error *err);
 

@@ -1,9 +1,8 @@
-/* stats_loops.h: the innermost loops of statistics: what a run of adjacent elements of one channel comes to. Sums of
- * floats are taken in a fixed way (element i goes to lane i mod 16, lanes are added in pairs), so that every
- * instruction set gives the same bits; stats_loops_ref.c is the definition.
+/* stats_loops.h: the innermost loops of statistics, for a run of contiguous elements of one channel. Sums of floats
+ * have a fixed order (element i is added to lane i mod 16, lanes are added in pairs), so that every instruction set
+ * gives the same bits; stats_loops_ref.c is the definition.
  *
- * A run has at most STKI_RUN elements.
- */
+ * A run has at most STKI_RUN elements. */
 #ifndef STKI_STATS_LOOPS_H
 #define STKI_STATS_LOOPS_H
 
@@ -13,15 +12,16 @@
 
 enum { STKI_RUN = 4096, STKI_COUNT_RUN = 16384 };
 
-/* Of floats. d is an element (of f64: times a scale) less the pivot. */
+/* Results for floats. d is an element (f64: times a scale) minus the pivot. */
 typedef struct stki_run_look {
-    double min, max;    /* of the elements themselves; 0 for -0 */
+    double min, max;    /* of the elements; 0 for -0 */
     double sum, square; /* of d, and of d * d */
     int64_t zeros;
-    bool strange; /* the sum is infinite or NaN: an element is, or (f64) it ran over; the rest means nothing then */
+    bool strange; /* the sum is infinite or NaN because an element is, or (f64) by overflow; the other members are then
+                     invalid */
 } stki_run_look;
 
-/* Of whole numbers, exact. Their squares are square_high * 2^32 + square_low. */
+/* Exact results for integers. The sum of squares is square_high * 2^32 + square_low. */
 typedef struct stki_run_whole {
     int64_t min, max, sum, zeros;
     uint64_t square_low, square_high;
@@ -34,7 +34,7 @@ typedef struct stki_stats_loops {
     void (*whole_u32)(const void *x, int64_t n, stki_run_whole *out);
     /* counts[x[i]]++; at most STKI_COUNT_RUN elements. */
     void (*count_u8)(const void *x, int64_t n, uint64_t *counts);
-    /* Every `step`-th element of 1, 2, 4 or 8 bytes, to lie side by side. */
+    /* Copies every `step`-th element of 1, 2, 4 or 8 bytes to contiguous memory. */
     void (*gather)(void *dst, const void *src, int64_t n, int64_t step, int64_t bytes);
 } stki_stats_loops;
 

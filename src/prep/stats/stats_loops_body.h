@@ -1,4 +1,4 @@
-/* stats_loops_body.h: the loops of stats_loops.h as text, compiled once for each instruction set. */
+/* stats_loops_body.h: the loops of stats_loops.h, compiled once for each instruction set. */
 #include "ops_unaligned.h"
 #include "stats_loops.h"
 #include <math.h>
@@ -6,7 +6,7 @@
 
 enum { LANES = 16 };
 
-/* The lanes in pairs: 0 with 8, 1 with 9, …; then 0 with 4, and so on. */
+/* Adds the lanes in pairs: 0 and 8, 1 and 9, …; then 0 and 4, and so on. */
 static double add_lanes(double *lane)
 {
     for (int width = LANES / 2; width; width /= 2)
@@ -16,7 +16,7 @@ static double add_lanes(double *lane)
 }
 
 #ifndef STKI_VECTORS
-/* A sum is infinite or NaN if an element was, so that the comparisons need not care. Adding 0 makes 0 of -0. */
+/* If an element is infinite or NaN, so is the sum, so the comparisons need not handle it. Adding 0 turns -0 into 0. */
 #define LOOK(name, type, arguments, VALUE)                                                                           \
     static void look_##name(const void *x, int64_t n, arguments double pivot, stki_run_look *out)                    \
     {                                                                                                                \
@@ -42,7 +42,7 @@ static double add_lanes(double *lane)
 LOOK(f32, float, NOTHING, AS_IT_IS)
 LOOK(f64, double, SCALE, SCALED)
 #else
-/* The same by vectors: `vf` and `vi` hold VF floats and as many counters, `vd` VD doubles. */
+/* The same with vectors: `vf` and `vi` have VF floats and as many counters, `vd` has VD doubles. */
 enum { VF = WIDTH, VD = WIDTH / 2, F = LANES / VF, D = LANES / VD };
 
 static void look_f32(const void *x, int64_t n, double pivot, stki_run_look *out)
@@ -174,7 +174,7 @@ static void look_f64(const void *x, int64_t n, double scale, double pivot, stki_
 WHOLE(i32, int32_t, int64_t)
 WHOLE(u32, uint32_t, uint64_t)
 
-/* Neighbours are often equal; four tables keep an element from waiting for its neighbour's count. */
+/* Adjacent elements are often equal; four tables avoid the store-to-load dependency on the previous element's count. */
 static void count_u8(const void *x, int64_t n, uint64_t *counts)
 {
     const uint8_t *at = x;
@@ -203,8 +203,8 @@ static void count_u8(const void *x, int64_t n, uint64_t *counts)
             to[i] = from[i * step];     \
     } while (0)
 
-/* At the start of a cache line: the loop for bytes is a few instructions, and took almost twice as long where it
- * straddled two lines. */
+/* Aligned to a cache line: the loop for bytes has few instructions and was almost half as fast when it straddled two
+ * lines. */
 __attribute__((aligned(64))) static void gather(void *dst, const void *src, int64_t n, int64_t step, int64_t bytes)
 {
     if (bytes == 1)

@@ -1,4 +1,4 @@
-/* stats_options.h: the section `stats` of a job: which statistics of which fields. */
+/* stats_options.h: the section `stats` of a job. */
 #ifndef STKI_STATS_OPTIONS_H
 #define STKI_STATS_OPTIONS_H
 
@@ -9,15 +9,15 @@
 
 enum stki_stats_per { STKI_PER_AUTO, STKI_PER_TENSOR, STKI_PER_CHANNEL };
 
-/* `stats.fields.NAME`, and the keys of `quantize: {calibrate: …}` that mean the same. */
+/* `stats.fields.NAME`, and the corresponding keys of `quantize: {calibrate: …}`. */
 typedef struct stki_stats_opts {
     int per;
-    int64_t histogram; /* bins; 0: none, -1: as the dtype has it */
+    int64_t histogram; /* bins; 0: none, -1: default of the dtype */
     bool classes;
     const stki_node *calibrate;
     double percentile;
     int dtype, symmetric;
-    unsigned methods; /* bit m: enum stki_calibration m is wanted */
+    unsigned methods; /* bit m: enum stki_calibration m is requested */
 } stki_stats_opts;
 
 /* `stats` */
@@ -31,21 +31,21 @@ extern const stki_option_table stki_stats_table, stki_stats_field_table;
 /* NULL: the defaults. */
 stk_status stki_stats_opts_read(const stki_node *map, stki_stats_opts *out, stk_error *err);
 stk_status stki_stats_section_read(const stki_node *stats, stki_stats_section *out, stk_error *err);
-/* What is to be counted of such a field. `map`: where its options stand, for messages; NULL is fine. */
+/* Determines what is counted for such a field. `map`: node of its options, for messages; may be NULL. */
 stk_status stki_stats_form(const stki_stats_opts *opts, const stki_sink_field *field, const stki_node *map,
                            stki_tally_form *out, stk_error *err);
-/* One calibration, no more and no less? */
+/* Whether exactly one calibration is requested. */
 bool stki_stats_only_method(const stki_stats_opts *opts);
-/* Has each channel a calibration of its own, where there are channels? With a zero point that need not be the middle,
- * only if it was asked for: loaders take one zero point. */
+/* Whether channels, if any, are calibrated separately. For asymmetric schemes only on request, because loaders accept a
+ * single zero point. */
 bool stki_stats_calibrates_channels(const stki_stats_opts *opts);
 stk_qdtype stki_stats_qdtype(const stki_stats_opts *opts);
 stk_qscheme stki_stats_scheme(const stki_stats_opts *opts);
 
-/* stats_report.c: what NAME.stats.json says of the field: new JSON. */
+/* stats_report.c: the field's part of NAME.stats.json: new JSON. */
 stk_status stki_stats_report(const stki_tally *tally, const stki_tally_form *form, const stki_stats_opts *opts,
                              json_t **out, stk_error *err);
-/* The whole of NAME.stats.json, around the reports by field (taken over): new JSON. */
+/* The content of NAME.stats.json with the reports by field (takes ownership): new JSON. */
 json_t *stki_stats_document(int64_t rows, json_t *fields);
 
 #endif
