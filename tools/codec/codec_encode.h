@@ -1,4 +1,4 @@
-/* codec_encode.h: JPEG images of pixels, for data that are made. */
+/* codec_encode.h: encodes JPEG images for generated data. */
 #ifndef CODEC_ENCODE_H
 #define CODEC_ENCODE_H
 
@@ -7,10 +7,10 @@
 
 struct codec_encoder;
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 struct codec_encoder *codec_encoder_create(void);
 void codec_encoder_destroy(struct codec_encoder *encoder); /* NULL is fine */
-/* u8, row by row, 1 or 3 channels; 4:2:0. The file is at *out until the encoder is used again. */
+/* Encodes u8 rows of 1 or 3 channels with 4:2:0 subsampling. *out is valid until the encoder is used again. */
 stk_status codec_encode(struct codec_encoder *encoder, const uint8_t *pixels, int64_t height, int64_t width,
                         int channels, int quality, const void **out, int64_t *bytes, stk_error *err);
 

@@ -1,4 +1,4 @@
-/* codec_run.h: items that lie in memory are unpacked again and again by several threads for a time. */
+/* codec_run.h: several threads repeatedly unpack items in memory for a given time. */
 #ifndef CODEC_RUN_H
 #define CODEC_RUN_H
 
@@ -8,31 +8,32 @@
 struct codec_item {
     void *bytes; /* owned */
     int64_t count;
-    int64_t unpacked; /* bytes of it */
+    int64_t unpacked; /* unpacked size */
 };
 
 struct codec_items {
     struct codec_item items[CODEC_ITEMS];
     int count;
-    int64_t packed_bytes, largest; /* unpacked bytes of the largest */
+    int64_t packed_bytes, largest; /* largest unpacked size */
 };
 
-/* One thread's work: false where an item cannot be unpacked. `state` is what `begin` made for this thread. */
+/* The work of a thread. unpack returns false if an item cannot be unpacked. `state`: created by `begin` for this
+ * thread. */
 struct codec_kind {
-    void *(*begin)(void); /* NULL: no memory */
+    void *(*begin)(void); /* NULL: out of memory */
     bool (*unpack)(void *state, const struct codec_item *item, void *to);
     void (*end)(void *state);
 };
 
-/* Items and unpacked bytes a second, the middle of three; fills out->items and packed_bytes too. All 0 where it was
- * asked to end. */
+/* Returns items and unpacked bytes per second (median of three), and sets out->items and packed_bytes. All 0 if it was
+ * stopped. */
 stk_status codec_time(const struct codec_items *items, const struct codec_kind *kind, const struct codec_ask *ask,
                       double *items_per_s, struct codec_limit *out, stk_error *err);
-/* Of all items together. */
+/* The memory limit for all items. */
 int64_t codec_most_bytes(const struct codec_ask *ask);
-/* Was it asked to end? Then out->missing says so. */
+/* Whether it was stopped; sets out->missing. */
 bool codec_stopped(const struct codec_ask *ask, struct codec_limit *out);
-/* A copy of the bytes. */
+/* Adds a copy of the bytes. */
 stk_status codec_items_add(struct codec_items *items, const void *bytes, int64_t count, int64_t unpacked,
                            stk_error *err);
 void codec_items_fini(struct codec_items *items);

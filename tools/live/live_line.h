@@ -1,31 +1,30 @@
-/* live_line.h: the last line of a terminal, on which a program shows how it is getting on, and what may be written to a
- * stream that may be a terminal. One thread at a time. */
+/* live_line.h: a progress line at the bottom of a terminal, and properties of output streams. Not thread-safe. */
 #ifndef LIVE_LINE_H
 #define LIVE_LINE_H
 
 #include <stdbool.h>
 
-/* A terminal that can go back to the start of a line: TERM is set, and not to "dumb". */
+/* Whether this is a terminal that supports carriage return: TERM is set, and not to "dumb". */
 bool live_is_terminal(int descriptor);
-/* Such a terminal, and NO_COLOR is not set. */
+/* Whether this is such a terminal and NO_COLOR is not set. */
 bool live_takes_colour(int descriptor);
-/* How wide stderr is now; asked for at every drawing, so that a resized terminal is no matter. 80: nobody knows. */
+/* The current width of stderr; read at each redraw, because the terminal may be resized. 80: unknown. */
 int live_columns(void);
 
-/* In place of the line that stands on stderr, cut off at `columns`. ASCII. */
+/* Replaces the line on stderr, truncated to `columns`. ASCII. */
 void live_line_draw(const char *text, int columns, bool colour);
-/* Takes it away. */
+/* Removes the line. */
 void live_line_clear(void);
 
 /* A number with a decimal prefix: "9.83k", "1.46G", "3". */
 const char *live_short_number(char *buffer, int size, double value);
 #define LIVE_SHORT(value) live_short_number((char[32]){0}, 32, value)
-/* A time as people say it: "8s", "4m10s", "2h05m", "3d04h"; "?" if it is not known (< 0). */
+/* A duration: "8s", "4m10s", "2h05m", "3d04h"; "?" if unknown (< 0). */
 const char *live_time(char *buffer, int size, double seconds);
 #define LIVE_TIME(seconds) live_time((char[32]){0}, 32, seconds)
 
-/* Appends to the text of `used` characters in `out`; what has no room is left out. Returns how long it is (more than
- * `size`: cut). */
+/* Appends to the text of `used` characters in `out`, truncating it. Returns the full length (larger than `size`:
+ * truncated). */
 int live_part(char *out, int size, int used, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -25,8 +25,8 @@ struct lb_source;
 struct lb_args {
     int action;               /* an lb_action */
     const char *file;         /* the config, or the specification of --make; NULL where the action needs none */
-    struct lb_source *source; /* what is measured instead of the loader of a config; NULL: none. Set by the caller */
-    const char **sets;        /* assignments in the order given; freed by lb_args_fini, the texts are argv's */
+    struct lb_source *source; /* measured instead of a config's loader; NULL: none. Set by the caller */
+    const char **sets;        /* assignments in order; freed by lb_args_fini, the strings belong to argv */
     int set_count;
     const char *debug;     /* topics, or NULL */
     const char *device;    /* of --transfer */
@@ -35,14 +35,14 @@ struct lb_args {
     int accelerators;      /* of --accelerators */
     bool json, force, digest;
     bool cache; /* --cache was given, which is one of the sets */
-    /* What is made of results (loadbench_study.h); the texts are argv's, the lists are freed by lb_args_fini. */
+    /* Use of results (loadbench_study.h); the strings belong to argv, the lists are freed by lb_args_fini. */
     bool check_prediction, tune;
     const char **sweeps, **required;
     int sweep_count, require_count;
     const char *budget, *compare, *report; /* or NULL */
 };
 
-/* STK_E_CONFIG says what is wrong with the command. */
+/* STK_E_CONFIG: a usage error. */
 stk_status lb_args_read(int argc, char **argv, struct lb_args *out, stk_error *err);
 void lb_args_fini(struct lb_args *args);
 void lb_args_help(FILE *to);

@@ -1,4 +1,4 @@
-/* loadbench_copy.h: the ways of copying bytes that the limit of a machine is measured with. */
+/* loadbench_copy.h: the methods of copying bytes with which the machine's limit is measured. */
 #ifndef LOADBENCH_COPY_H
 #define LOADBENCH_COPY_H
 
@@ -7,13 +7,13 @@
 typedef void (*lb_copy)(void *restrict to, const void *restrict from, int64_t bytes);
 
 void lb_copy_plain(void *restrict to, const void *restrict from, int64_t bytes);
-/* With stores that go past the caches. NULL: this machine has none that we use. Call lb_copy_fence when done. */
+/* With non-temporal stores. NULL: not supported on this machine. Call lb_copy_fence when done. */
 lb_copy lb_copy_streaming(void);
 void lb_copy_fence(void);
-/* The same without reading: `from` is left alone. */
+/* The same without reading: `from` is ignored. */
 void lb_write_plain(void *restrict to, const void *restrict from, int64_t bytes);
 lb_copy lb_write_streaming(void);
-/* Asks for a row that will be copied soon. */
+/* Prefetches a row that will be copied soon. */
 void lb_prefetch(const void *row, int64_t bytes);
 
 #endif

@@ -1,7 +1,7 @@
-/* loadbench_limit.h: what this machine's memory gives a plain copy, with as many threads as the loader has workers.
- * Three measures: memcpy, a large block after another; gather, rows of the loader's own sample size into a target as
- * large as the loader's slots; and write, a large block that is only written. The first two count the bytes read and
- * the bytes written, so a copied byte counts twice. */
+/* loadbench_limit.h: measures the memory bandwidth of plain copies, with as many threads as the loader has workers.
+ * There are three measures: memcpy, consecutive large blocks; gather, rows of the loader's sample size to a target as
+ * large as the loader's slots; and write, a large block that is only written. The first two count bytes read and
+ * written, so a copied byte counts twice. */
 #ifndef LOADBENCH_LIMIT_H
 #define LOADBENCH_LIMIT_H
 
@@ -11,19 +11,18 @@
 
 struct lb_limit_ask {
     int threads;
-    int64_t row_bytes;  /* of a sample in its file */
-    int64_t row_count;  /* samples there are */
-    int64_t slot_bytes; /* of all slots together */
-    bool random;        /* rows at random places; else one after the other */
-    const char *path;   /* the rows' file: they come from its mapping if half of it is in memory; NULL: none */
-    int64_t time_ns;    /* of one measurement; there are up to eight */
-    int64_t
-        block_bytes; /* of memory for memcpy, and for rows that don't come from a file; 0: four times the last cache */
+    int64_t row_bytes;   /* size of a sample in its file */
+    int64_t row_count;   /* number of samples */
+    int64_t slot_bytes;  /* total size of all slots */
+    bool random;         /* rows at random positions; false: sequential */
+    const char *path;    /* the rows' file, whose mapping is used if half of it is resident; NULL: none */
+    int64_t time_ns;     /* duration of one measurement; there are up to eight */
+    int64_t block_bytes; /* for memcpy, and for rows not from a file; 0: four times the last-level cache */
 };
 
 struct lb_limit_rate {
     double bytes_per_s; /* read + written; of `write` written */
-    const char *way;    /* the best one: "plain", "streaming", "plain, prefetched", … Static */
+    const char *way;    /* the best method: "plain", "streaming", "plain, prefetched", … Static */
 };
 
 struct lb_limit {
@@ -33,7 +32,7 @@ struct lb_limit {
     bool random, from_file;
 };
 
-/* STK_E_MEMORY: no room for the blocks. STK_END: a signal asked to stop (loadbench_stop.h). */
+/* STK_E_MEMORY: not enough memory for the blocks. STK_END: interrupted (loadbench_stop.h). */
 stk_status lb_limit_measure(const struct lb_limit_ask *ask, struct lb_limit *out, stk_error *err);
 
 #endif

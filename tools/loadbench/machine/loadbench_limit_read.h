@@ -1,5 +1,5 @@
-/* loadbench_limit_read.h: what plain reads of the same files give, with as many threads as the loader has workers: out
- * of the page cache, and from the device. */
+/* loadbench_limit_read.h: measures plain reads of the same files, with as many threads as the loader has workers: from
+ * the page cache and from the device. */
 #ifndef LOADBENCH_LIMIT_READ_H
 #define LOADBENCH_LIMIT_READ_H
 
@@ -7,14 +7,14 @@
 
 struct lb_read_limit {
     double cached_bytes_per_s, cold_bytes_per_s; /* 0: not measured */
-    int64_t cold_bytes;                          /* that were read for it */
+    int64_t cold_bytes;                          /* bytes read for it */
     int threads;
-    char cached_missing[256], cold_missing[320]; /* why not */
+    char cached_missing[256], cold_missing[320]; /* reasons if not measured */
 };
 
-/* The page cache for time_ns, the device for five times that. Blocks of LB_READ_BLOCK, in the order of the files; a
- * smaller file is opened and read whole, as a loader of many files has to. Neither changes what is in the page cache.
- */
+/* Measures the page cache for time_ns and the device for five times that, in blocks of LB_READ_BLOCK in the order of
+ * the files; smaller files are opened and read as a whole, as by a loader of many files. Neither changes the page
+ * cache. */
 enum { LB_READ_BLOCK = 1 << 20 };
 stk_status lb_read_limit_measure(const struct lb_files *files, int threads, int64_t time_ns, struct lb_read_limit *out,
                                  stk_error *err);

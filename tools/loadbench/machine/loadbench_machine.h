@@ -8,7 +8,7 @@
 
 struct lb_machine {
     char cpu[96], kernel[128], architecture[32];
-    char huge_pages[16]; /* transparent ones: "always", "madvise", "never" or "unknown" */
+    char huge_pages[16]; /* transparent huge pages: "always", "madvise", "never" or "unknown" */
     int64_t cores_allowed, cores_online;
     double cpu_quota;     /* processors that the control group allows; 0: no limit */
     int64_t memory_limit; /* bytes that the control group allows; -1: no limit, or unknown */
@@ -18,30 +18,29 @@ struct lb_machine {
 
 void lb_machine_read(struct lb_machine *out);
 
-/* What a reading of the clock costs, and the smallest step between two that differ. */
+/* The cost of reading the clock, and its resolution. */
 struct lb_timer {
     double overhead_ns;
     int64_t resolution_ns;
 };
 struct lb_timer lb_timer_measure(void);
 
-/* What the process has used so far. */
+/* Resources used by the process so far. */
 struct lb_usage {
     int64_t user_ns, system_ns;
-    int64_t voluntary_switches, involuntary_switches; /* of threads: waited; were put aside for others */
+    int64_t voluntary_switches, involuntary_switches; /* of threads: blocked; preempted */
     int64_t minor_faults, major_faults;               /* pages: found in memory; read from a device */
     int64_t disk_bytes;                               /* read from devices on behalf of this process; -1: unknown */
-    int64_t allocations;                              /* of the library and this program, until now */
+    int64_t allocations;                              /* of the library and this program so far */
 };
 
-/* Adds the processor time of this process's descendants, those that have ended included, to what lb_usage_read and
- * lb_load_read count as used by this process: for sources whose work is done by worker processes. Off by default; of
- * the whole process. */
+/* Adds the CPU time of this process's descendants, including ended ones, to the process's usage in lb_usage_read and
+ * lb_load_read: for sources with worker processes. Off by default; global. */
 void lb_count_children(bool on);
 int64_t lb_children_ns(void); /* 0 if off */
 void lb_usage_read(struct lb_usage *out);
 int64_t lb_timeval_ns(struct timeval value);
-/* What was used since `before`. */
+/* The usage since `before`. */
 struct lb_usage lb_usage_since(const struct lb_usage *now, const struct lb_usage *before);
 
 struct lb_memory {
@@ -50,12 +49,12 @@ struct lb_memory {
     int64_t file_bytes;      /* resident pages of mapped files, shared with the page cache; -1: unknown */
 };
 
-/* Starts the peak anew, where the kernel allows it. */
+/* Resets the peak, if the kernel allows it. */
 void lb_memory_reset_peak(void);
 void lb_memory_read(struct lb_memory *out);
-/* Of the last level of caches; 0: unknown. */
+/* Size of the last-level cache; 0: unknown. */
 int64_t lb_cache_bytes(void);
-/* What could be allocated now without swapping, and within the limits of the control groups. */
+/* Memory that can be allocated now without swapping, within the limits of the control groups. */
 int64_t lb_memory_available(void);
 
 #endif

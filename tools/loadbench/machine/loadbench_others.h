@@ -1,7 +1,7 @@
-/* loadbench_others.h: how much of the processors others used while a repeat was measured: what the system says they
- * were busy, without what this process used itself. Of the processors that this process may run on, so that what goes
- * on elsewhere on a large machine does not count. Rates, verdict and predictions of a machine that does other things
- * are worth less, and cannot be told from others by looking at them. */
+/* loadbench_others.h: measures the CPU usage of other programs during a repeat: the busy time reported by the system
+ * minus that of this process. Only counts processors on which this process may run, so that activity elsewhere on a
+ * large machine is ignored. On a busy machine, rates, verdict and predictions are less reliable, which cannot be seen
+ * from the figures themselves. */
 #ifndef LOADBENCH_OTHERS_H
 #define LOADBENCH_OTHERS_H
 
@@ -10,21 +10,22 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Clocks of the system, since it was started, added up over the processors that this process may use. */
+/* Clocks of the system since boot, summed over the processors that this process may use. */
 struct lb_load {
     bool known;
     char why[128];              /* known is false */
-    int processors;             /* they are of so many */
-    int64_t busy_ns;            /* of anybody, interrupts too, and the host of a virtual machine */
-    int64_t idle_ns;            /* nobody, or all waited for a disk */
-    int64_t step_ns;            /* the clocks go by such steps */
+    int processors;             /* number of processors */
+    int64_t busy_ns;            /* all programs, including interrupts and time stolen by the hypervisor */
+    int64_t idle_ns;            /* idle or waiting for a disk */
+    int64_t step_ns;            /* resolution of the clocks */
     int64_t own_ns;             /* processor time of this process */
-    int64_t queued_ns;          /* its threads: ready to run, and no processor was free, all together; -1: unknown */
-    int64_t at_ns;              /* when they were read */
-    int64_t periods, throttled; /* of the control group's quota: those that it ran in, those that it was stopped in */
+    int64_t queued_ns;          /* total time that its threads were runnable without a processor; -1: unknown */
+    int64_t at_ns;              /* time of the reading */
+    int64_t periods, throttled; /* periods of the control group's quota: all; throttled */
 };
 
-/* `stat`: /proc/stat; `set`: the processors that this process may use. Fills all but own_ns, queued_ns and at_ns. */
+/* `stat`: /proc/stat; `set`: the processors that this process may use. Sets all members except own_ns, queued_ns and
+ * at_ns. */
 void lb_load_parse(FILE *stat, const cpu_set_t *set, int64_t step_ns, struct lb_load *out);
 void lb_load_read(struct lb_load *out);
 
@@ -33,7 +34,7 @@ struct lb_others {
     char why[128];  /* known is false */
     int processors; /* that this process may use */
     double used;    /* of them by others, on average; without what was left over anyway where a quota allows less */
-    double queued;  /* threads of this process that were ready and had no processor, on average; < 0: unknown */
+    double queued;  /* average number of runnable threads of this process without a processor; < 0: unknown */
     int64_t span_ns;
     double throttled; /* share of the quota's periods in which the control group had used it up, and was stopped */
 };
@@ -41,16 +42,16 @@ struct lb_others {
 /* `quota`: processors that the control group allows; 0: no limit. */
 void lb_others_between(const struct lb_load *from, const struct lb_load *to, double quota, struct lb_others *out);
 
-#define LB_QUIET 0.15 /* processors that others may use of a run that still counts as quiet */
+#define LB_QUIET 0.15 /* limit of processors used by others for a run to count as quiet */
 
 /* Several repeats together. */
 struct lb_quiet {
-    bool known;        /* of all of them */
+    bool known;        /* of all repeats */
     char why[128];     /* known is false */
-    int repeats, loud; /* repeats; of them above LB_QUIET */
+    int repeats, loud; /* number of repeats; of those above LB_QUIET */
     int processors;    /* that this process may use */
     double used;       /* the mean over the time */
-    double most;       /* of the repeat that had the most */
+    double most;       /* of the repeat with the highest value */
 };
 void lb_quiet_of(const struct lb_others *each, int count, struct lb_quiet *out);
 

@@ -1,13 +1,12 @@
-/* loadbench_output.h: files that are written beside the result. What speaks against one is said before the time is
- * spent. */
+/* loadbench_output.h: output files besides the result. Problems are reported before measuring. */
 #ifndef LOADBENCH_OUTPUT_H
 #define LOADBENCH_OUTPUT_H
 
 #include "loadbench_cache.h"
 
-/* Can `path` be written, by way of a file beside it? Nothing is left of the trial. `what`: "writing the report". */
+/* Checks that `path` can be written, by creating and removing a file next to it. `what`: "writing the report". */
 stk_status lb_output_try(const char *path, const char *what, stk_error *err);
-/* `option`: "--report". STK_E_CONFIG: the file is one of the data, which it would write over. */
+/* `option`: "--report". STK_E_CONFIG: the file would overwrite a data file. */
 stk_status lb_output_check(const char *option, const char *path, const struct lb_files *data, stk_error *err);
 
 #endif

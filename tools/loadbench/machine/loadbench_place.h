@@ -1,5 +1,4 @@
-/* loadbench_place.h: where the data lie, and where they go: the file system, the GPU and its link. What cannot be found
- * out is "" or -1. */
+/* loadbench_place.h: storage and GPU: the file system of the data, the GPU and its link. Unknown facts are "" or -1. */
 #ifndef LOADBENCH_PLACE_H
 #define LOADBENCH_PLACE_H
 
@@ -14,7 +13,7 @@ void lb_place_read(const char *path, const char *mountinfo, struct lb_place *out
 
 struct lb_gpu {
     char model[128], bus[32];
-    char link_speed[48]; /* "16.0 GT/s PCIe", as it is now; a GPU at rest may have slowed it down */
+    char link_speed[48]; /* "16.0 GT/s PCIe", the current speed; an idle GPU may have reduced it */
     int link_width;      /* lanes; -1: unknown */
     int64_t memory_bytes;
     int driver_version, runtime_version; /* 13000 is 13.0; 0: none */

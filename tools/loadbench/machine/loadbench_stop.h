@@ -2,9 +2,9 @@
 #ifndef LOADBENCH_STOP_H
 #define LOADBENCH_STOP_H
 
-/* The signal that asked to stop, or 0. Whatever takes longer than a fraction of a second looks at it. */
+/* The stop signal, or 0. Anything that takes longer than a fraction of a second checks it. */
 extern _Atomic int lb_stop_asked;
 
-#define LB_STOPPED "a signal ended the run before" /* why something is not there */
+#define LB_STOPPED "a signal ended the run before" /* reason for missing figures */
 
 #endif

@@ -1,4 +1,4 @@
-/* loadbench_spec.h: the specification of --make: which files, of which format, with which fields of which values. */
+/* loadbench_spec.h: the specification of --make: files, their formats, fields and values. */
 #ifndef LOADBENCH_SPEC_H
 #define LOADBENCH_SPEC_H
 
@@ -8,11 +8,11 @@
 
 /* The sections of a specification: `make`, each item of `make.files`, and each of its `fields`. */
 extern const stki_option_table lb_make_table, lb_make_file_table, lb_make_field_table;
-/* The sections that loadbench reads itself, `bench` and `make`, ended by NULL. */
+/* The sections that loadbench reads itself, `bench` and `make`, NULL-terminated. */
 extern const stki_option_table *const lb_sections[];
 
 enum lb_format {
-    LB_FORMAT_AUTO, /* by the ending */
+    LB_FORMAT_AUTO, /* by the extension */
     LB_FORMAT_NPY,
     LB_FORMAT_NPZ,
     LB_FORMAT_HDF5,
@@ -25,7 +25,7 @@ enum lb_format {
 };
 extern const char *const lb_format_words[];
 
-/* One field: what a row of it is. */
+/* The rows of a field. */
 struct lb_made_field {
     const char *name; /* "" in a file of one array without names */
     /* as written */
@@ -34,9 +34,9 @@ struct lb_made_field {
     const stki_node *shape;
     int values, draw, encode;
     double low, high, mean, std, value, compressibility, spread, detail;
-    /* worked out */
+    /* derived */
     int ndim;
-    int64_t lengths[STK_MAX_DIMS]; /* of a row; with `spread` those that it is spread about */
+    int64_t lengths[STK_MAX_DIMS]; /* of a row; the mean if there is a `spread` */
     int64_t row_elements, row_bytes, largest_bytes;
     struct lb_values_ask ask;
 };
@@ -44,26 +44,26 @@ struct lb_made_field {
 enum { LB_MADE_FIELDS = 32 };
 
 struct lb_made_file {
-    struct lb_made_field alone; /* the field of a file that has no `fields`; its rows share the table of files */
+    struct lb_made_field alone; /* the field of a file without `fields`; its option rows are in the table of files */
     const char *path;
     int64_t count, level, chunk_rows;
     int format;
     const stki_node *fields;
-    /* worked out */
-    char *full_path, *place; /* where it will be, and the same absolute, for comparing */
+    /* derived */
+    char *full_path, *place; /* its path, and the absolute path for comparisons */
     bool is_there;
     int field_count;
     struct lb_made_field made[LB_MADE_FIELDS];
-    int64_t bytes; /* of all rows, unpacked; where rows differ in length about that */
+    int64_t bytes; /* of all rows, uncompressed; approximate if lengths vary */
 };
 
-/* Reads the document into `files` (room for LB_MADE_FILES, zeroed). Whatever is wrong is said
- * with its place. lb_spec_fini also after a failure. */
+/* Parses the document into `files` (room for LB_MADE_FILES, zeroed). Errors have their location. Call lb_spec_fini even
+ * after a failure. */
 enum { LB_MADE_FILES = 64 };
 stk_status lb_spec_read(stki_document *document, struct lb_made_file *files, int *count, stk_error *err);
 void lb_spec_fini(struct lb_made_file *files, int count);
 
-/* The lengths of row `row`: the field's own, or drawn about them. */
+/* The lengths of row `row`: those of the field, or drawn around them. */
 void lb_made_lengths(const struct lb_made_field *field, int64_t row, int64_t *lengths);
 /* The file as --make prints it: "2000 rows of u8 [224, 224, 3]; i64 []". */
 void lb_made_describe(const struct lb_made_file *file, char *out, int size);

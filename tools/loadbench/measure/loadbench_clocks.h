@@ -17,10 +17,9 @@
     ROW(wait_slot_ns, "wait_for_slot_ns") \
     ROW(wait_work_ns, "wait_for_work_ns")
 
-/* Counters become what was added since `before`. */
+/* Converts counters to differences since `before`. */
 void lb_stats_since(stk_loader_stats *stats, const stk_loader_stats *before);
-/* The times of a span of elapsed_ns are cut to what fits: together the workers' time, the consumer's wait to its own.
- */
+/* Limits the times of a span of elapsed_ns: together to the workers' time, and the consumer's wait to its time. */
 void lb_stats_fit(stk_loader_stats *stats, int64_t elapsed_ns);
 
 #endif

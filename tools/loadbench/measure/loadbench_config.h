@@ -5,17 +5,17 @@
 #include "document.h"
 #include "option.h"
 
-enum { LB_REPEATS = 1000, LB_MORE_SETS = 8 /* room behind those of --set */ };
+enum { LB_REPEATS = 1000, LB_MORE_SETS = 8 /* additional room after those of --set */ };
 
 /* The section `bench`. Times in ns; 0 of run_time, epochs, batches: not limited by that. */
 struct lb_bench {
     int consumer;                                                                   /* index into lb_consumers */
     int preset;                                                                     /* index into lb_presets */
     int cache;                                                                      /* an lb_cache */
-    int64_t step_time, ramp, run_time, epochs, batches, samples, repeats, interval; /* interval -1: chosen */
+    int64_t step_time, ramp, run_time, epochs, batches, samples, repeats, interval; /* interval -1: automatic */
     bool limit;
     int64_t limit_time;
-    double au_required; /* the least accelerator utilisation that passes */
+    double au_required; /* required accelerator utilization */
 };
 
 extern const stki_option_table lb_bench_table;
@@ -24,32 +24,32 @@ struct lb_source;
 
 struct lb_config {
     const char *path;         /* the caller's */
-    struct lb_source *source; /* what is measured instead of the loader of a config, the caller's; NULL: that loader */
-    char *name;               /* of the file, without folder and ending */
-    stki_document *document;  /* with everything of --set */
-    const char **loader_sets; /* the assignments for the loader: those of --set, and what a measurement needs */
+    struct lb_source *source; /* measured instead of the config's loader; borrowed; NULL: none */
+    char *name;               /* of the file, without folder and extension */
+    stki_document *document;  /* including --set */
+    const char **loader_sets; /* assignments for the loader: those of --set, and those needed for measuring */
     int loader_set_count, given_set_count; /* those of --set come first */
     bool endless;                          /* loader.num_epochs was not given, so the data does not end the run */
     bool limit_time_unused;                /* it was asked for, and limits are not measured */
-    bool ramp_left_out;                    /* it was asked for, and makes no sense with cache: cold */
+    bool ramp_left_out;                    /* a ramp was given, but is ignored with cache: cold */
     char batch_set[64];    /* the preset's batch size as an assignment; "": the config has one, or there is no preset */
-    const char *intervals; /* the file that interval records go to; NULL: none. Set by the caller */
+    const char *intervals; /* file for interval records; NULL: none. Set by the caller */
     struct lb_bench bench;
 };
 
-/* Reads and checks the whole config, without opening any data. `digest`: the run ends with whole epochs or a number of
- * batches, not by time: one epoch where the config names none. */
+/* Reads and checks the whole config without opening data. `digest`: the run ends after whole epochs or a number of
+ * batches, not by time; by default after one epoch. */
 stk_status lb_config_open(const char *path, const char *const *sets, int set_count, bool digest, struct lb_config *out,
                           stk_error *err);
-/* The config of a source that is not a loader: the section `bench` alone, with the assignments. `name` is the caller's
- * and takes the place of the path. */
+/* The config of a source that is not a loader: only the section `bench`, with the assignments. `name` is borrowed and
+ * replaces the path. */
 stk_status lb_config_open_source(struct lb_source *source, const char *name, const char *const *sets, int set_count,
                                  struct lb_config *out, stk_error *err);
 void lb_config_close(struct lb_config *config);
-/* The config as it is in effect, as a config: the sections as written, `bench` complete. */
+/* Prints the config in effect as a config: sections as written, `bench` complete. */
 stk_status lb_config_show(const struct lb_config *config, FILE *to, stk_error *err);
 
-/* Absolute and without ".", ".." and doubled slashes, as written: no link is followed. NULL: no memory. */
+/* The absolute path without ".", ".." and double slashes, without resolving links. NULL: out of memory. */
 char *lb_path_place(const char *path);
 
 #endif

@@ -1,6 +1,4 @@
-/* loadbench_effective.h: what a loader says of the options in effect, read once: a result, its figures and its texts
- * ask here.
- */
+/* loadbench_effective.h: a loader's options in effect, parsed once for a result, its figures and its texts. */
 #ifndef LOADBENCH_EFFECTIVE_H
 #define LOADBENCH_EFFECTIVE_H
 
@@ -10,21 +8,21 @@
 #include <stoker/loader.h>
 
 struct lb_effective {
-    json_t *all;        /* what results carry as `effective`; NULL: not read yet */
+    json_t *all;        /* `effective` in results; NULL: not read yet */
     char device[32];    /* "": batches in ordinary memory */
-    char convert[48];   /* the assignment that makes another loader convert where this one does; "" without a device */
+    char convert[48];   /* the assignment with which another loader converts in the same place; "" without a device */
     int64_t timeout_ns; /* below 0: none */
     int64_t batch_size;
     bool random; /* the order */
 };
 
-/* lb_effective_fini in every case. */
+/* Call lb_effective_fini in any case. */
 stk_status lb_effective_read(const stk_loader *loader, struct lb_effective *out, stk_error *err);
 void lb_effective_fini(struct lb_effective *effective);
 
-/* Of a field: its format, and the files it was opened from (a list of texts). NULL: none. */
+/* A field's facts: its format, and the list of its files. NULL: none. */
 const json_t *lb_effective_field(const struct lb_effective *effective, const char *name);
-/* Of the order and what it depends on; NULL: nothing is said of it. */
+/* A fact of the plan; NULL: none. */
 const json_t *lb_effective_plan(const struct lb_effective *effective, const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* loadbench_live.h: the line that shows how a run is going, on terminals only. */
+/* loadbench_live.h: the progress line of a run, on terminals only. */
 #ifndef LOADBENCH_LIVE_H
 #define LOADBENCH_LIVE_H
 
@@ -10,25 +10,25 @@ struct lb_live {
     bool on, colour, shown;
     const char *name; /* of the config */
     int repeat, repeats;
-    int64_t due_ns; /* the next drawing; INT64_MAX where the line is off */
+    int64_t due_ns; /* time of the next update; INT64_MAX if off */
     int64_t last_ns, last_samples, last_bytes, last_wait_ns;
 };
 
-/* Off unless stderr is a terminal that can go back to the start of a line. NO_COLOR takes the colour away. */
+/* Off unless stderr is a terminal that supports carriage return. NO_COLOR turns colors off. */
 void lb_live_init(struct lb_live *live, const char *name, int repeats);
-/* The next repeat begins. */
+/* Starts the next repeat. */
 void lb_live_repeat(struct lb_live *live, int repeat, int64_t now_ns);
 
 struct lb_progress {
     int64_t now_ns, samples;
-    double done;     /* 0 to 1 of the whole repeat; < 0: nobody knows */
-    int64_t left_ns; /* of all repeats; < 0: nobody knows */
+    double done;     /* fraction of the whole repeat; < 0: unknown */
+    int64_t left_ns; /* for all repeats; < 0: unknown */
     bool ramp;
 };
 
-/* Call when due_ns has come. The rates are those since the last drawing. */
+/* Call when due_ns has passed. Rates are those since the last update. */
 void lb_live_draw(struct lb_live *live, const struct lb_progress *progress, const stk_loader_stats *stats);
-/* Takes the line away before something else is printed. */
+/* Removes the line before other output. */
 void lb_live_clear(struct lb_live *live);
 
 /* The text of the line, `size` bytes at most: for tests. */

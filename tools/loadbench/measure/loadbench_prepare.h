@@ -1,19 +1,19 @@
-/* loadbench_prepare.h: what comes before a repeat. */
+/* loadbench_prepare.h: preparation of a repeat. */
 #ifndef LOADBENCH_PREPARE_H
 #define LOADBENCH_PREPARE_H
 
 #include "loadbench_run.h"
 
-/* All facts, as a loader has them that is opened without workers: it reads no sample. Where the config does not allow
- * that, from one as the config has it. `out` is all zero; also after a failure lb_facts_fini. */
+/* Gets all facts from a loader opened without workers, which reads no sample; if the config does not allow that, from a
+ * loader opened with the config. `out` must be zeroed; call lb_facts_fini even after a failure. */
 stk_status lb_prepare_facts(const struct lb_config *config, struct lb_facts *out, stk_error *err);
-/* Fills facts->data: which files there are, in the same way. STK_E_CONFIG: the config and the data do not go together.
- */
+/* Sets facts->data, the list of files, in the same way. STK_E_CONFIG: config and data do not match. */
 stk_status lb_prepare_files(const struct lb_config *config, struct lb_facts *facts, stk_error *err);
-/* As bench.cache says, before the loader is opened: what it has mapped would stay. Then what lies in memory. */
+/* Sets up the page cache for bench.cache before the loader is opened, because mapped pages cannot be evicted. Then
+ * measures residency. */
 stk_status lb_prepare_cache(const struct lb_config *config, const struct lb_facts *facts, struct lb_residency *before,
                             stk_error *err);
-/* The first one fills the rest of `facts`, later ones must agree with it (STK_E_MISMATCH). */
+/* Opens the loader. The first one sets the rest of `facts`, which later ones must match (STK_E_MISMATCH). */
 stk_status lb_prepare_loader(const struct lb_config *config, struct lb_facts *facts, stk_loader **out, stk_error *err);
 
 #endif
