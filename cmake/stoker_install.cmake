@@ -1,5 +1,5 @@
-# What `cmake --install` puts where: headers, both libraries, stoker.pc, the CMake package, programs and their man pages. The
-# installed tree finds itself from where it lies, so it may be moved or installed with --prefix.
+# Installs headers, both libraries, stoker.pc, the CMake package, the programs with their man pages, and the documentation
+# with examples and configs. All paths are relative, so the tree can be moved or installed with --prefix.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/stoker)
@@ -42,6 +42,13 @@ foreach(program loadbench stoker)
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endforeach()
+
+# Documentation, examples and configs have the same relative places as in the source tree, so that links between the documents
+# and the paths in configs (to the digits in tests/data) stay valid.
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN man EXCLUDE)
+install(DIRECTORY examples configs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES tests/data/digits_images.npy tests/data/digits_labels.npy DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/data)
 
 # Man pages are written in scdoc, docs/man/NAME.SECTION.scd; without scdoc there are none.
 find_program(SCDOC scdoc)

@@ -10,7 +10,7 @@ import sys
 
 root = sys.argv[1]
 listed = subprocess.run(['git', '-C', root, 'ls-files'], capture_output=True, text=True)
-files = listed.stdout.split('\n')[:-1] if listed.returncode == 0 else [
+files = listed.stdout.split('\n')[:-1] if listed.stdout else [
     os.path.relpath(os.path.join(folder, name), root) for folder, _, names in os.walk(root) for name in names]
 failures = []
 

@@ -1,20 +1,36 @@
 #!/bin/bash
-# Installs into a prefix of the build folder, builds examples/ against that copy with find_package, with find_package and the
-# static library, and with pkg-config, and runs them: the same numbers for 1, 2 and 8 workers and inline, and about 96 % of
-# the held-out digits right; the same on a device, with a small network.
+# Installs into a prefix of the build folder, and uses only what was installed: checks the links of the documentation and every
+# config, builds the examples with find_package, with find_package and the static library, and with pkg-config, and runs them:
+# the same numbers for 1, 2 and 8 workers and inline, and about 96 % of the held-out digits right; the same on a device, with a
+# small network.
 #     install_examples.sh BUILD_DIR CC SANITIZE
 set -eu
 build=$(realpath "$1") cc=$2 sanitize=${3:-}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$build/tests/packaging
-prefix=$work/prefix
+prefix=$work/prefix doc=$work/prefix/share/doc/stoker
 flags=(-DCMAKE_C_COMPILER="$cc" -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS=-Wall -Wextra -Wconversion -Werror ${sanitize:+-fsanitize=$sanitize}")
-digits=("$root/tests/data/digits_images.npy" "$root/tests/data/digits_labels.npy")
+digits=("$doc/tests/data/digits_images.npy" "$doc/tests/data/digits_labels.npy")
 
 rm -rf "$work"
 mkdir -p "$work"
 cmake --install "$build" --prefix "$prefix" >"$work/install.log"
-"$prefix/bin/loadbench" --parse-only "$root/configs/digits.yaml"
+cmp "$root/LICENSE" "$doc/LICENSE"
+python3 "$root/tests/packaging/docs_links.py" "$doc"
+"$prefix/bin/loadbench" "$doc/configs/digits.yaml" --set bench.run_time=100ms >"$work/digits.txt"
+grep -q '1797 samples' "$work/digits.txt"
+"$prefix/bin/loadbench" "$doc/configs/synthetic.yaml" --set bench.run_time=100ms >"$work/synthetic.txt"
+sed 's/count: [0-9]*/count: 2/' "$doc/configs/images-data.yaml" >"$doc/configs/few-data.yaml"
+"$prefix/bin/loadbench" --make "$doc/configs/few-data.yaml" >"$work/make.txt"
+"$prefix/bin/loadbench" "$doc/configs/images.yaml" --set bench.run_time=100ms --set loader.batch_size=2 >"$work/images.txt"
+grep -q '2 samples' "$work/images.txt"
+for config in "$doc"/configs/*.yaml; do
+    case $config in *-data.yaml) continue ;; esac
+    STOKER_BENCH_DATA=/nowhere "$prefix/bin/loadbench" "$config" --parse-only
+done
+for job in "$doc"/configs/prep/*.yaml; do
+    IN=/in OUT=/out VOCABULARY=/vocabulary "$prefix/bin/stoker" prep "$job" --show-config >"$work/job.txt"
+done
 if command -v scdoc >/dev/null; then
     grep -q '^\.TH "loadbench" "1"' "$prefix/share/man/man1/loadbench.1"
 fi
@@ -29,7 +45,7 @@ try() { # NAME OPTION...
     shift
     echo "== $name"
     env PKG_CONFIG_PATH="$(find "$prefix" -type d -name pkgconfig)" \
-        cmake -S "$root/examples" -B "$dir" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" "${flags[@]}" "$@" >"$dir.log" 2>&1 &&
+        cmake -S "$doc/examples" -B "$dir" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" "${flags[@]}" "$@" >"$dir.log" 2>&1 &&
         cmake --build "$dir" >>"$dir.log" 2>&1 || { cat "$dir.log"; exit 1; }
     "$dir/first_batch" "$work/digits.yaml"
     "$dir/tokens" "$root/tests/oracle/tokens/llmc_gpt2.bin" "$root/tests/oracle/tokens/llmc_gpt2.bin" | tee "$dir/tokens.txt"
