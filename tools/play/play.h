@@ -1,4 +1,4 @@
-/* play.h: what the files of `stoker play` share: the figures of a step in words, and its printed form. */
+/* play.h: shared by the files of `stoker play`: text of a step's figures, and the printed form of a step. */
 #ifndef STOKER_PLAY_H
 #define STOKER_PLAY_H
 
@@ -12,10 +12,10 @@ const char *pl_how_text(char *buffer, int size, const struct pl_step *step);
 const char *pl_shared_text(char *buffer, int size, const struct pl_session *session, int index);
 const char *pl_contiguity_text(const stk_tensor *tensor);
 
-/* Sentences, in lines of at most `columns` characters. */
+/* Prints text wrapped to `columns` characters. */
 void pl_print_folded(const char *text, int columns, int indent, FILE *to);
 
-/* The step `index` in words and a drawing of its storage, `columns` characters wide. */
+/* Prints the step `index` as text with a drawing of its storage, `columns` characters wide. */
 stk_status pl_text_step(const struct pl_session *session, int index, int columns, FILE *to, stk_error *err);
 
 #endif

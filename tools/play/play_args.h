@@ -5,16 +5,16 @@
 #include <stdio.h>
 #include <stoker/tensor.h>
 
-enum pl_action { PL_READ, PL_CHAIN, PL_MEMORY, PL_PRECISION, PL_HELP }; /* PL_READ: commands come on stdin */
+enum pl_action { PL_READ, PL_CHAIN, PL_MEMORY, PL_PRECISION, PL_HELP }; /* PL_READ: reads commands from stdin */
 
 struct pl_args {
     int action;       /* a pl_action */
     char *chain;      /* PL_CHAIN */
     const char *html; /* NULL: no page */
-    const char *what; /* PL_MEMORY: a number of parameters, or a shape */
+    const char *what; /* PL_MEMORY: number of parameters, or a shape */
     double amplitude; /* PL_PRECISION */
     double range;     /* of the fixed int8 */
-    int64_t fits;     /* bytes that are there; 0: not said */
+    int64_t fits;     /* available bytes; 0: not given */
     stk_dtype dtype;  /* of the sparse table */
 };
 

@@ -7,7 +7,7 @@
 
 void pl_html_begin(FILE *to, const char *chain);
 stk_status pl_html_step(const struct pl_session *session, int index, FILE *to, stk_error *err);
-/* The command that failed, and why. */
+/* Writes the failed command and the reason. */
 void pl_html_trouble(const struct pl_trouble *trouble, const char *command, const char *figure, FILE *to);
 
 #endif

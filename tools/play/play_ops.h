@@ -8,13 +8,13 @@
 struct pl_call {
     const struct pl_session *session;
     struct pl_command *command;
-    const stk_tensor *in; /* NULL for operations that need none */
+    const stk_tensor *in; /* NULL for operations without input */
     stk_tensor out;       /* set if `has_out` */
     bool has_out;
     bool in_place;
-    char remark[2048]; /* what the figures do not tell; "" if nothing */
-    char *text;        /* the output of an operation without tensor; these two are freed with stki_free */
-    char *figure;      /* SVG in its place on a page, also of a failure */
+    char remark[2048]; /* text beyond the figures, or "" */
+    char *text;        /* output of an operation without a tensor; free this and `figure` with stki_free */
+    char *figure;      /* SVG that replaces the text on a page; also of a failure */
 };
 
 struct pl_op {
@@ -24,22 +24,22 @@ struct pl_op {
 };
 
 extern const struct pl_op pl_create_ops[], pl_view_ops[], pl_compute_ops[],
-    pl_say_ops[]; /* a row without name ends each */
+    pl_say_ops[]; /* each ends with a row without a name */
 
-/* NULL: there is none. "t" and the torch names are found alike. */
+/* NULL: unknown. Also finds "t" and the torch names. */
 const struct pl_op *pl_op_find(const char *name);
-/* The nearest name if one is near, else NULL. */
+/* The most similar name, or NULL if none is similar. */
 const char *pl_op_nearest(const char *name);
-/* The number-th name that begins so, over all operations; NULL: no more. */
+/* The n-th name with that prefix over all operations; NULL: no more. */
 const char *pl_op_with_prefix(const char *prefix, int number);
 void pl_ops_help(FILE *to);
 
-/* STK_E_LIMIT if a tensor of that shape is more than the playground draws. */
+/* STK_E_LIMIT if a tensor of that shape is too large to draw. */
 stk_status pl_afford(const char *what, stk_dtype dtype, int ndim, const int64_t *shape, stk_error *err);
 
 /* slice, with the syntax of Python: `:`, `1:`, `::2`, `-1`, `...`, `None`. */
 stk_status pl_op_slice(struct pl_call *call, stk_error *err);
-/* "(2, 3)" in a buffer of the enclosing block. */
+/* "(2, 3)" in a buffer with the lifetime of the enclosing block. */
 #define PL_SHAPE(ndim, shape) pl_shape_text((char[200]){0}, 200, ndim, shape)
 const char *pl_shape_text(char *buffer, int size, int ndim, const int64_t *shape);
 

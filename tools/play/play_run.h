@@ -1,4 +1,4 @@
-/* play_run.h: a session from its commands to its outputs. */
+/* play_run.h: runs a session and prints its steps. */
 #ifndef STOKER_PLAY_RUN_H
 #define STOKER_PLAY_RUN_H
 
@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stoker/status.h>
 
-/* Runs a chain, or what comes on stdin (NULL): at a terminal with a prompt, where a failure only ends its line. Steps
- * go to stdout and `page` (NULL: none), failures to stderr. STK_E_CONFIG: not of the language. The message is printed
- * already. */
+/* Runs a chain, or commands from stdin if NULL: on a terminal with a prompt, where an error only ends its line. Steps
+ * are printed to stdout and `page` (NULL: none), errors to stderr. STK_E_CONFIG: syntax error; the message has been
+ * printed. */
 stk_status pl_run(const char *chain, FILE *page);
 
 #endif

@@ -1,32 +1,31 @@
-/* play_session.h: a session of the playground: the steps so far, each with its tensor, and how the next one is
- * done. Steps keep their tensors for as long as the session lives, so that each can be asked whose memory it shares.
- */
+/* play_session.h: a session of the playground: its steps, each with its tensor and how it was made. Tensors live as
+ * long as the session, so that shared storage can be shown for every step. */
 #ifndef STOKER_PLAY_SESSION_H
 #define STOKER_PLAY_SESSION_H
 
 #include "play_parse.h"
 
-/* Of one tensor. What larger ones need can be asked with --memory; nothing is learned by drawing them. */
+/* Limit of one tensor; drawings of larger ones would show nothing more, and --memory computes their size. */
 #define PL_MOST_BYTES ((int64_t)256 << 20)
 
 enum pl_how {
-    PL_NEW,      /* fresh memory with values from nowhere else */
-    PL_VIEW,     /* the memory of the step before, seen in another way */
-    PL_SAME,     /* the very tensor: nothing had to be done */
-    PL_COPY,     /* the elements in fresh memory */
-    PL_COMPUTED, /* fresh memory with results in it */
-    PL_IN_PLACE, /* results in the memory of the step before */
-    PL_TEXT      /* no tensor: the command only said something */
+    PL_NEW,      /* new memory, new values */
+    PL_VIEW,     /* a view of the input's memory */
+    PL_SAME,     /* the input itself: nothing to do */
+    PL_COPY,     /* a copy in new memory */
+    PL_COMPUTED, /* results in new memory */
+    PL_IN_PLACE, /* results in the input's memory */
+    PL_TEXT      /* no tensor, only text */
 };
 
 struct pl_step {
     char *text;               /* the command */
-    char name[PL_NAME_BYTES]; /* "" if none was given */
+    char name[PL_NAME_BYTES]; /* "" if unnamed */
     stk_tensor tensor;        /* owned */
-    int from;                 /* index of the step that it worked on, -1: none */
+    int from;                 /* index of the input's step, -1: none */
     enum pl_how how;
-    char *said;   /* a remark, or the text of a command that has no tensor; NULL: none */
-    char *figure; /* what a page shows in its place; NULL: the same */
+    char *said;   /* a remark, or the text of a command without a tensor; NULL: none */
+    char *figure; /* SVG shown instead on a page; NULL: the text */
 };
 
 struct pl_session {
@@ -36,27 +35,27 @@ struct pl_session {
     int64_t seed;
 };
 
-/* Why a command did not work. `why` holds sentences that explain the rule, or "". */
+/* Error of a command. `why` explains the rule in sentences, or is "". */
 struct pl_trouble {
     stk_error err;
     char why[1600];
-    char *figure, *drawing; /* SVG, and the same as text, or NULL; free them with stki_free */
+    char *figure, *drawing; /* SVG, and the same as text, or NULL; freed with stki_free */
 };
 
 void pl_session_init(struct pl_session *session);
 void pl_session_fini(struct pl_session *session);
 
-/* Called after each step; the step is the session's last. */
+/* Called after each step, which is the last one of the session. */
 typedef stk_status (*pl_sink)(void *context, const struct pl_session *session, stk_error *err);
 
-/* Runs commands separated by `;` or newlines; `#` begins a comment. Stops at the first that fails: STK_E_CONFIG if it
- * is not of the language. `at` (may be NULL) gets the command that failed; free it with stki_free. */
+/* Runs commands separated by `;` or newlines; `#` starts a comment. Stops at the first error; STK_E_CONFIG: syntax
+ * error. `at` (may be NULL) receives the failed command; free it with stki_free. */
 stk_status pl_session_run(struct pl_session *session, const char *chain, pl_sink sink, void *context, char **at,
                           struct pl_trouble *trouble);
 
-/* The latest step of that name, or the step of that number for "_3"; -1: none. */
+/* Index of the latest step with that name, or of step n for "_n"; -1: none. */
 int pl_session_find(const struct pl_session *session, const char *name);
-/* The number of the step's storage among all, from 0; 0 for a step without tensor. */
+/* Number of the step's storage among the distinct ones, from 0; 0 for a step without a tensor. */
 int pl_session_storage(const struct pl_session *session, int index);
 /* "A", "B", …, "Z", "A1", … */
 const char *pl_storage_name(char *buffer, int size, int storage);

@@ -1,13 +1,13 @@
-/* play_sparse.h: dense against sparse forms, over the share of elements that are 0. */
+/* play_sparse.h: size of dense and sparse formats by the share of zeros. */
 #ifndef STOKER_PLAY_SPARSE_H
 #define STOKER_PLAY_SPARSE_H
 
 #include <stdio.h>
 #include <stoker/tensor.h>
 
-/* Is there anything to compare: elements, and few enough that every form's bytes can be counted? */
+/* Whether a comparison is possible: not empty, and small enough that the sizes of all formats can be computed. */
 bool pl_sparse_sensible(int ndim, const int64_t *shape);
-/* To stdout, and into `page` if it is not NULL. */
+/* Prints to stdout, and to `page` if not NULL. */
 stk_status pl_sparse_table(int ndim, const int64_t *shape, stk_dtype dtype, FILE *page, stk_error *err);
 
 #endif

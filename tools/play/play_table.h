@@ -1,6 +1,4 @@
-/* play_table.h: a table that is printed as text or into a page. The first column is aligned left, the others
- * right.
- */
+/* play_table.h: a table printed as text or HTML. The first column is left-aligned, the others right-aligned. */
 #ifndef STOKER_PLAY_TABLE_H
 #define STOKER_PLAY_TABLE_H
 
@@ -10,11 +8,11 @@
 enum { PL_TABLE_COLUMNS = 8, PL_TABLE_ROWS = 24, PL_TABLE_TEXT = 48 };
 
 struct pl_table {
-    int columns, rows, cells; /* rows: finished ones; cells: of the row that is being filled */
+    int columns, rows, cells; /* rows: completed ones; cells: of the current row */
     char text[PL_TABLE_ROWS][PL_TABLE_COLUMNS][PL_TABLE_TEXT];
 };
 
-/* The first row is the heading. What does not fit is left out. */
+/* The first row is the header. Excess cells and rows are dropped. */
 void pl_table_put(struct pl_table *table, const char *format, ...) STK_PRINTF(2, 3);
 void pl_table_end_row(struct pl_table *table);
 void pl_table_text(const struct pl_table *table, FILE *to);

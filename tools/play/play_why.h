@@ -1,16 +1,15 @@
-/* play_why.h: sentences that explain the rule behind a refusal, or what a copy was needed for. Each writes into
- * a buffer of `size` bytes, which it may leave empty.
- */
+/* play_why.h: sentences that explain the rule behind an error, or why a copy was needed. Each writes into a buffer of
+ * `size` bytes, which may be left empty. */
 #ifndef STOKER_PLAY_WHY_H
 #define STOKER_PLAY_WHY_H
 
 #include <stoker/tensor.h>
 
-/* view was refused: which two axes do not follow on from each other, and what a copy would cost. */
+/* view failed: which two axes are not contiguous with each other, and the cost of a copy. */
 void pl_why_view(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_status status, char *out, int size);
-/* reshape or flatten had to copy. */
+/* Why reshape or flatten copied. */
 void pl_why_copied(const stk_tensor *from, const stk_tensor *to, char *out, int size);
-/* A shape of the wrong number of elements. */
+/* A shape with the wrong number of elements. */
 void pl_why_count(const stk_tensor *tensor, int ndim, const int64_t *shape, char *out, int size);
 void pl_why_expand(const stk_tensor *tensor, int ndim, const int64_t *shape, char *out, int size);
 void pl_why_broadcast(int a_ndim, const int64_t *a, int b_ndim, const int64_t *b, char *out, int size);

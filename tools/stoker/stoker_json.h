@@ -1,4 +1,4 @@
-/* stoker_json.h: what the subcommands have in common when they answer in JSON. */
+/* stoker_json.h: JSON output of the subcommands. */
 #ifndef STOKER_JSON_H
 #define STOKER_JSON_H
 
@@ -7,7 +7,7 @@
 
 /* {"class": "truncated", "message": …} */
 json_t *st_error_json(stk_status status, const char *message);
-/* Prints it to stdout and lets it go. */
+/* Prints to stdout and drops the reference. */
 void st_json_print(json_t *json);
 
 #endif

@@ -1,5 +1,5 @@
-/* stoker_manifest.h: what a preparation job's manifest says, held against the files: `stoker verify
- * NAME.manifest.json`, and shown: `stoker inspect NAME.manifest.json`. */
+/* stoker_manifest.h: checks files against the manifest of a preparation job (`stoker verify NAME.manifest.json`) and
+ * prints manifests (`stoker inspect NAME.manifest.json`). */
 #ifndef STOKER_MANIFEST_H
 #define STOKER_MANIFEST_H
 
@@ -7,33 +7,33 @@
 #include "manifest.h"
 #include <stdbool.h>
 
-/* By its name. */
+/* Judged by the name. */
 bool st_is_manifest(const char *path);
 
-/* A file that is to be as the manifest says. */
+/* A file listed in the manifest. */
 struct st_listed {
     char *path;
-    int64_t bytes, rows; /* rows -1: an input, which has none */
+    int64_t bytes, rows; /* rows -1: an input */
     uint64_t xxh3;
     bool has_sum;
-    const char *names, *contents; /* of a folder: sums of its files' names and sizes, and of what is in them; or NULL */
-    char *fault;                  /* NULL: it is */
+    const char *names, *contents; /* of a folder: hashes of file names and sizes, and of contents; or NULL */
+    char *fault;                  /* NULL: matches the manifest */
 };
 
 struct st_manifest_check {
     const stki_manifest *list;
-    struct st_listed *files; /* the parts, then the inputs */
+    struct st_listed *files; /* parts, then inputs */
     int64_t file_count, bytes;
-    int64_t unsummed;            /* inputs of which the manifest knows no sum */
+    int64_t unsummed;            /* inputs without a checksum in the manifest */
     char *fault;                 /* of the manifest itself */
     stki_counter checked, ended; /* bytes; files */
     stki_counter faults, unchecked;
-    void (*progress)(const struct st_manifest_check *check); /* a few times a second; or NULL */
+    void (*progress)(const struct st_manifest_check *check); /* called a few times a second; may be NULL */
 };
 
-/* `stoker inspect`: the exit status. */
+/* `stoker inspect`; returns the exit status. */
 int st_manifest_inspect(const char *path, bool json);
-/* `stoker verify`: the exit status. */
+/* `stoker verify`; returns the exit status. */
 int st_manifest_verify(const char *path, bool inputs, int threads, bool json);
 
 #endif

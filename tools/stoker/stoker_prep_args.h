@@ -7,18 +7,18 @@
 #include <stoker/status.h>
 
 struct st_prep_args {
-    const char *file; /* the job */
+    const char *file; /* path of the job */
     const char **sets;
     int set_count;
     bool dry_run, show_config, force, restart, merge, no_space_check, json_progress, quiet, help, help_options;
-    const char *task; /* "i/N" as it was written; NULL: not said */
-    long long tasks;  /* 0: not said */
+    const char *task; /* "i/N" as written; NULL: not given */
+    long long tasks;  /* 0: not given */
     bool ignore_launcher;
 
-    char *workers_set; /* an assignment made of --workers; among the sets */
+    char *workers_set; /* assignment made from --workers; one of `sets` */
 };
 
-/* Fills *out; st_prep_args_fini whatever came of it. */
+/* Fills *out. Call st_prep_args_fini also after a failure. */
 stk_status st_prep_args_read(int argc, char **argv, struct st_prep_args *out, stk_error *err);
 void st_prep_args_fini(struct st_prep_args *args);
 void st_prep_args_help(void);

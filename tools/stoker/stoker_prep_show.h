@@ -1,4 +1,4 @@
-/* stoker_prep_show.h: a job's progress while it runs: a line on a terminal, a line every few seconds in a log, or JSON
+/* stoker_prep_show.h: progress of a running job: a line on a terminal, a line every few seconds in a log, or JSON
  * Lines. */
 #ifndef STOKER_PREP_SHOW_H
 #define STOKER_PREP_SHOW_H
@@ -13,26 +13,26 @@ enum st_prep_stage { ST_PREP_READ, ST_PREP_FINISH, ST_PREP_WRITE, ST_PREP_SYNC, 
 struct st_prep_figures {
     const char *phase; /* "rows", "statistics", "joining", … */
     int64_t task, tasks;
-    int64_t rows, rows_total;    /* of this phase and task; total < 0: not known */
+    int64_t rows, rows_total;    /* of this phase and task; total < 0: unknown */
     int64_t bytes_in, bytes_out; /* of this run */
-    int64_t failed;              /* samples left out */
-    double seconds;              /* since the run began */
+    int64_t failed;              /* samples that failed */
+    double seconds;              /* since the start of the run */
     double rows_per_s, in_per_s, out_per_s;
-    double left_s; /* < 0: not known */
-    int binds;     /* which stage the others wait for; < 0: none stands out */
+    double left_s; /* < 0: unknown */
+    int binds;     /* the limiting stage; < 0: none is clear */
 };
 
-/* "[rows 42%][eta 3m10s][1.2k rows/s][in 12.0GB 120MB/s][out 1.41GB 14.1MB/s][2 bad][read binds]": what matters most
- * stands first, since terminals cut the end off. */
+/* "[rows 42%][eta 3m10s][1.2k rows/s][in 12.0GB 120MB/s][out 1.41GB 14.1MB/s][2 bad][read binds]": in order of
+ * importance, since terminals cut off the end. */
 void st_prep_live_text(const struct st_prep_figures *f, char *out, int size);
 /* "rows: 42 % (420 of 1000 rows), 1.2k rows/s, …" */
 void st_prep_log_text(const struct st_prep_figures *f, char *out, int size);
-/* New; {"event": "progress", …}. */
+/* {"event": "progress", …}; a new reference. */
 json_t *st_prep_progress_json(const struct st_prep_figures *f);
 
 enum { ST_PREP_SAMPLES = 32 };
 
-/* What the rates are taken from: the last seconds' figures, one every PERIOD. */
+/* Rates are computed from a window of samples, one every PERIOD. */
 struct st_prep_sample {
     int64_t ns, rows, bytes_in, bytes_out, stage_ns[ST_PREP_STAGES];
 };
@@ -42,19 +42,19 @@ struct st_prep_show {
     const stki_task *task;
     int64_t began_ns, due_ns;
     int32_t phase;
-    struct st_prep_sample samples[ST_PREP_SAMPLES]; /* of this phase, a ring */
+    struct st_prep_sample samples[ST_PREP_SAMPLES]; /* ring buffer, of this phase */
     int count;
 };
 
 void st_prep_show_init(struct st_prep_show *show, const stki_task *task, bool json, bool quiet);
-/* Right before stk_prep_run. */
+/* Call right before stk_prep_run. */
 void st_prep_show_begin(struct st_prep_show *show);
-/* opts.progress; its context is the struct. */
+/* For opts.progress, with the struct as context. */
 void st_prep_show_progress(void *context, const stk_prep_progress *now);
-/* Takes the live line away. */
+/* Erases the live line. */
 void st_prep_show_end(struct st_prep_show *show);
 
-/* What the figures of a moment are, `now_ns` being its time: for tests. */
+/* For tests: the figures at time `now_ns`. */
 void st_prep_show_figures(struct st_prep_show *show, const stk_prep_progress *now, int64_t now_ns,
                           struct st_prep_figures *out);
 

@@ -1,8 +1,8 @@
-/* stoker_shown.h: names out of files and folders as they may be printed: what a terminal would obey becomes ?. */
+/* stoker_shown.h: names from files and folders made safe to print: terminal control characters become ?. */
 #ifndef STOKER_SHOWN_H
 #define STOKER_SHOWN_H
 
-/* One of eight buffers in turn; long texts lose their beginning. One thread. */
+/* Returns one of eight static buffers in rotation; truncates long text at its start. Not thread-safe. */
 const char *st_shown(const char *text);
 
 #endif

@@ -1,5 +1,5 @@
-/* loadbench_source.h: where the batches of a repeat come from: the loader of a config, or something else that delivers
- * batches one after the other. A Python iterable is one (python/core/bench.c). */
+/* loadbench_source.h: the source of a repeat's batches: the loader of a config, or anything else that delivers batches
+ * in sequence, such as a Python iterable (python/core/bench.c). */
 #ifndef LOADBENCH_SOURCE_H
 #define LOADBENCH_SOURCE_H
 
@@ -13,19 +13,20 @@ struct lb_taken {
 };
 
 struct lb_source {
-    /* Of a repeat. NULL where nothing is to be done. */
+    /* Called at the start and end of a repeat; may be NULL. */
     stk_status (*open)(struct lb_source *source, stk_error *err);
     stk_status (*close)(struct lb_source *source, stk_error *err);
-    /* The next batch. STK_E_TIMEOUT: none within timeout_ns, which a source may ignore; STK_END: there are no more. The
-     * batch is valid until release. */
+    /* The next batch, valid until release. STK_E_TIMEOUT: none within timeout_ns (a source may ignore the timeout);
+     * STK_END: no more batches. */
     stk_status (*next)(struct lb_source *source, stk_stream *stream, int64_t timeout_ns, struct lb_taken *out,
                        stk_error *err);
     void (*release)(struct lb_source *source, const struct lb_taken *taken, stk_stream *stream);
-    /* Counters since open. A source that is not a loader sets batch_bytes, and leaves the rest. */
+    /* Counters since open. A source that is not a loader sets only batch_bytes. */
     void (*stats)(const struct lb_source *source, stk_loader_stats *out);
-    /* Around each step of the consumer `step`, in which other threads of the source must be able to work; or NULL. */
+    /* May be NULL. Called before and after each step of the consumer `step`, during which other threads of the source
+     * must be able to run (the GIL in Python). */
     void (*step)(struct lb_source *source, bool begins);
-    stk_loader *loader; /* NULL: not a loader, so there are no workers, no digest and no limits */
+    stk_loader *loader; /* NULL: not a loader; no workers, digest or limits */
 };
 
 #endif

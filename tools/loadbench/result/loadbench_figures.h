@@ -1,11 +1,11 @@
-/* loadbench_figures.h: every figure of a result. A new one is a row of loadbench_figures.c: JSON, and with it
- * --require, sweeps and the example of a result, have it from there. */
+/* loadbench_figures.h: every figure of a result. To add one, add a row to loadbench_figures.c: JSON, --require, sweeps
+ * and the example result are generated from the table. */
 #ifndef LOADBENCH_FIGURES_H
 #define LOADBENCH_FIGURES_H
 
 #include "loadbench_figure.h"
 
-/* The struct that the rows are of, and where they are in the JSON. */
+/* For each group, the struct of its rows and its place in the JSON. */
 enum lb_figure_group {
     /* Of a repeat, `runs` */
     LB_OF_REPEAT,     /* struct lb_run; `result` has the median. The labelled ones are in the table of the text and of
@@ -14,8 +14,8 @@ enum lb_figure_group {
     LB_OF_PROCESS,    /* struct lb_run */
     LB_OF_RUN_STEPS,  /* struct lb_run; with the step consumer */
     LB_OF_RUN_CACHE,  /* struct lb_run */
-    LB_OF_RUN_DIGEST, /* struct lb_run; where one was asked for */
-    LB_OF_RUN_LIMIT,  /* struct lb_limit, measured beside it */
+    LB_OF_RUN_DIGEST, /* struct lb_run; if a digest was requested */
+    LB_OF_RUN_LIMIT,  /* struct lb_limit, measured after the repeat */
     LB_OF_MOVED,      /* struct lb_run; `result` has the median */
     LB_OF_USAGE,      /* struct lb_usage, `usage` */
     LB_OF_OTHERS,     /* struct lb_others, `others` */

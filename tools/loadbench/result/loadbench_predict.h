@@ -1,4 +1,5 @@
-/* loadbench_predict.h: what another number of workers or more slots are expected to give; and what they then give. */
+/* loadbench_predict.h: predicted rates with other numbers of workers or more slots, and the check of the predictions by
+ * running them. */
 #ifndef LOADBENCH_PREDICT_H
 #define LOADBENCH_PREDICT_H
 
@@ -15,26 +16,26 @@ enum { LB_PREDICTIONS = 4 };
 
 struct lb_predictions {
     int count;
-    enum lb_confidence confidence; /* of the verdict: both rest on the same clocks */
+    enum lb_confidence confidence; /* that of the verdict, which uses the same times */
     char doubt[200];               /* why it is not higher; "" */
-    char missing[128];             /* why there are none although the run was judged; "" */
+    char missing[128];             /* why there are no predictions although the run was judged; "" */
     struct lb_prediction {
         char set[64];     /* "loader.num_workers=3" */
-        double rate;      /* samples/s; 0: */
-        char missing[96]; /* … why there is no number; "" */
-        double now;       /* of the run it is predicted from: the median of its repeats */
-        bool checked;     /* it was run, in turns with the config as it is: */
-        double beside;    /* samples/s of the config as it is */
+        double rate;      /* samples/s; 0: unknown */
+        char missing[96]; /* why the rate is unknown; "" */
+        double now;       /* rate of the run predicted from: median of its repeats */
+        bool checked;     /* measured, alternating with the unchanged config */
+        double beside;    /* samples/s of the unchanged config */
         double measured;  /* samples/s: `beside` times the median gain; 0: it failed */
-        double spread;    /* of the measured gains: from the lowest to the highest, as a part of the median */
+        double spread;    /* range of the measured gains, relative to the median */
         char failure[256];
     } each[LB_PREDICTIONS];
 };
 
-/* From a result that is complete. None where the run cannot be judged, or where its repeats differ too much. */
+/* Predictions from a complete result; none if the run cannot be judged or its repeats differ too much. */
 void lb_predict(const struct lb_result *result, struct lb_predictions *out);
-/* Runs the config as it is and with each change, one after the other, `rounds` times, so that a machine that drifts
- * does not count. Stops where a signal asks for it. A change that fails is noted, not an error. */
+/* Runs the unchanged config and each change in turn, `rounds` times, so that drift of the machine cancels out. Stops on
+ * a signal. A change that fails is recorded; it is not an error. */
 void lb_predict_check(const char *path, const char *const *sets, int set_count, int rounds,
                       struct lb_predictions *predictions);
 void lb_predict_print(const struct lb_predictions *predictions, FILE *to);

@@ -1,13 +1,12 @@
-/* loadbench_verdict.h: which stage binds, in one sentence, and how sure that is. */
+/* loadbench_verdict.h: the stage that limits the rate, in one sentence, and the confidence in that. */
 #ifndef LOADBENCH_VERDICT_H
 #define LOADBENCH_VERDICT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The stages of the workers' work, in the order in which they are listed everywhere, as STAGE(of enum lb_binding,
- * member of struct lb_shares and name, name in the report, whether it is listed when it took no time, what workers do
- * in it). */
+/* Stages of the workers in the order of all lists: STAGE(of enum lb_binding, member of struct lb_shares and name, name
+ * in the report, listed even with zero time, what workers do in it). */
 #define LB_STAGES(STAGE)                                                      \
     STAGE(ORDER, order, "order", true, "working out which samples come next") \
     STAGE(STORAGE, storage, "storage", true, "reading files")                 \
@@ -19,50 +18,50 @@
 #define LB_STAGE_SHARE(binding, member, ...) double member;
 #define LB_STAGE_BINDING(binding, ...) LB_BINDS_##binding,
 
-/* Where the time went, as shares from 0 to 1: of the workers' time (elapsed times workers; inline: elapsed), of the
- * copying thread's and of the consumer's (elapsed). */
+/* Shares of time, 0 to 1: of the workers' time (elapsed times workers; inline: elapsed), of the copy thread's and of
+ * the consumer's (elapsed). */
 struct lb_shares {
     int64_t workers; /* 0: inline */
     LB_STAGES(LB_STAGE_SHARE)
     double wait_slot, wait_work;
-    double page;      /* of storage: off the processor until pages of mapped files had come */
-    double hand_over; /* the rest of the workers' time: claiming work, falling asleep, waking up */
-    double copy;      /* of a device: copies and conversions in its streams; 0 without one */
-    double copy_wait; /* of the copying thread: for a batch */
+    double page;      /* of storage: blocked on page faults of mapped files */
+    double hand_over; /* the rest of the workers' time: claiming work, sleeping, waking up */
+    double copy;      /* of a device: copies and conversions in its streams */
+    double copy_wait; /* of the copy thread, for a batch */
     double wait_next;
-    double take;     /* of the consumer: taking batches that are ready and giving them back, waits left out */
-    double ready;    /* of the slots: ready when the consumer asked for one, on average; < 0: not looked at */
-    double unpacked; /* how often each packed chunk was unpacked in a pass over the data; 0: nothing is packed */
-    bool random;     /* the order takes samples from anywhere: chunks are come back to */
+    double take;     /* of the consumer: taking and releasing batches, without waiting */
+    double ready;    /* mean share of slots ready at each call of next; < 0: not sampled */
+    double unpacked; /* mean decompressions per compressed chunk in an epoch; 0: nothing is compressed */
+    bool random;     /* the order is random: chunks are revisited */
     double elapsed_s, worker_s;
-    int repeats; /* which elapsed, batches and samples are of */
+    int repeats; /* number of repeats that elapsed, batches and samples cover */
     int64_t batches, samples, slots, tiles;
-    double limit; /* share of the memory's limit that was reached; 0: not measured */
-    double disk;  /* the same of the disk; 0: not measured, or the data came from memory */
+    double limit; /* share of the memory limit that was reached; 0: not measured */
+    double disk;  /* share of the disk limit; 0: not measured, or data came from memory */
     double cpu_s; /* processor time of all threads */
-    double cores; /* that were there for this process: what it may use without what others used of it; 0: unknown */
+    double cores; /* available to this process: its limit minus the use of others; 0: unknown */
     int64_t device_slots;
-    double throttled; /* share of the periods in which the control group had used up its quota of processor time */
+    double throttled; /* share of periods in which the cgroup was throttled */
 };
 
 enum lb_binding {
     LB_BINDS_CONSUMER,
-    LB_STAGES(LB_STAGE_BINDING) LB_BINDS_MEMORY, /* converting, at the limit of the machine's memory */
-    LB_BINDS_RING, /* nobody is busy: slots are too few, or handing over costs more than the work */
+    LB_STAGES(LB_STAGE_BINDING) LB_BINDS_MEMORY, /* conversion at the machine's memory bandwidth */
+    LB_BINDS_RING, /* no stage is busy: too few slots, or hand-over costs more than the work */
     LB_BINDS_COPY,
-    LB_BINDS_PROCESSORS, /* a quota of the control group stops the process */
-    LB_BINDS_UNKNOWN     /* the text says why it cannot be judged */
+    LB_BINDS_PROCESSORS, /* the CPU quota of the cgroup throttles the process */
+    LB_BINDS_UNKNOWN     /* cannot be judged; the text says why */
 };
 
 enum lb_confidence { LB_CONFIDENCE_LOW, LB_CONFIDENCE_MEDIUM, LB_CONFIDENCE_HIGH };
 
 struct lb_verdict {
     enum lb_binding binds;
-    enum lb_confidence confidence; /* low where it is unknown */
-    double busy;                   /* how much of its time the binding stage is busy, 0 to 1 */
-    bool by_handing_over;          /* the ring binds, and not for want of slots */
+    enum lb_confidence confidence; /* low if the kind is unknown */
+    double busy;                   /* busy share of the binding stage, 0 to 1 */
+    bool by_handing_over;          /* the ring binds by hand-over cost, not by too few slots */
     char text[640];
-    char doubt[200]; /* why the confidence is lower than the clocks alone make it; "" */
+    char doubt[200]; /* why the confidence was lowered; "" */
 };
 
 struct lb_quiet;
@@ -70,16 +69,16 @@ struct lb_quiet;
 extern const char *const lb_binding_words[];
 extern const char *const lb_confidence_words[]; /* "low", "medium", "high" */
 void lb_verdict(const struct lb_shares *shares, struct lb_verdict *out);
-/* Several repeats judged one by one: where they do not agree, the confidence of `out` is low. */
+/* Judges each repeat on its own; if they disagree, the confidence of `out` becomes low. */
 void lb_verdict_agree(const struct lb_shares *each, int count, struct lb_verdict *out);
-/* Clocks on the wall count the time that other programs had the processors for as our own work: the confidence of `out`
- * falls with what they used. */
+/* Stage times are wall-clock times and include time in which other programs ran: lowers the confidence of `out`
+ * according to what they used. */
 void lb_verdict_quiet(const struct lb_quiet *quiet, struct lb_verdict *out);
-/* "other programs used 1.3 of 2 processors", of a run that was not quiet. */
+/* "other programs used 1.3 of 2 processors", for a run that was not quiet. */
 void lb_quiet_text(const struct lb_quiet *quiet, char *out, int size);
-/* More than once a pass: chunks were come back to that the cache had let go. */
+/* Chunks were decompressed more than once per epoch: revisited after the cache evicted them. */
 #define LB_UNPACKED_AGAIN 1.25
-/* Work of the workers, all stages together. */
+/* Share of the workers' time in all stages together. */
 double lb_busy(const struct lb_shares *shares);
 
 #endif

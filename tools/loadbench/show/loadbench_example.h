@@ -1,14 +1,13 @@
-/* loadbench_example.h: a made-up result of a config, for the names of its numbers: what a result will hold is known
- * before anything runs. */
+/* loadbench_example.h: an example result of a config with placeholder values, from which the names of a result's
+ * numbers are known before a run. */
 #ifndef LOADBENCH_EXAMPLE_H
 #define LOADBENCH_EXAMPLE_H
 
 #include "loadbench_run.h"
 #include <jansson.h>
 
-/* The caller's. `facts`: as lb_prepare_facts gives them. It holds every number that such a run can have; the figures
- * themselves mean nothing. `all`: also those that another consumer, a device or the limits would bring. NULL: no
- * memory. */
+/* Owned by the caller; NULL: no memory. `facts` comes from lb_prepare_facts. Holds every number that such a run can
+ * have, with meaningless values. `all`: also those that depend on another consumer, a device or the limits. */
 json_t *lb_example_tree(const struct lb_config *config, const struct lb_facts *facts, bool all, stk_error *err);
 
 #endif

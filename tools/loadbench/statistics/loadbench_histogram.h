@@ -1,4 +1,4 @@
-/* loadbench_histogram.h: waiting times in bins that a plot can show. */
+/* loadbench_histogram.h: wait times binned for plots. */
 #ifndef LOADBENCH_HISTOGRAM_H
 #define LOADBENCH_HISTOGRAM_H
 
@@ -7,8 +7,8 @@
 
 enum { LB_BINS_PER_DECADE = 10 };
 
-/* {"up_to_us": [...], "call_count": [...]}: how many values lie above the end before and not above this one. Ten bins
- * in every power of ten, from the first that holds a value to the last. NULL: no memory. */
+/* {"up_to_us": [...], "call_count": [...]}: number of values in (previous end, this end]. Ten bins per decade, from the
+ * first nonempty to the last. NULL: no memory. */
 json_t *lb_histogram_json(const stki_histogram *histogram);
 
 #endif

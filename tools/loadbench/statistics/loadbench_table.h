@@ -1,5 +1,4 @@
-/* loadbench_table.h: tables for people, in plain characters. Columns are set flush right, but for the first and those
- * in `left`. */
+/* loadbench_table.h: plain-text tables. Columns are right-aligned, except for the first and those in `left`. */
 #ifndef LOADBENCH_TABLE_H
 #define LOADBENCH_TABLE_H
 
@@ -18,17 +17,17 @@ struct lb_table {
 };
 
 void lb_table_init(struct lb_table *table, int columns);
-/* A new row, empty but for the texts given: `count` of them. */
+/* Adds a row with `count` texts; other cells are empty. */
 void lb_table_row(struct lb_table *table, const char *const *texts, int count);
-/* The text of a cell in the last row. */
+/* Sets a cell of the last row. */
 void lb_table_cell(struct lb_table *table, int column, const char *format, ...) STK_PRINTF(3, 4);
 void lb_table_print(const struct lb_table *table, FILE *to);
 
-/* A number as people read it: four significant digits, all digits of whole numbers from 1000 on, two of what is below a
- * thousandth; never with an exponent. */
+/* A number without exponent: four significant digits, all digits of integers from 1000 on, two digits below a
+ * thousandth. */
 const char *lb_number(char *buffer, int size, double value);
 #define LB_NUMBER(value) lb_number((char[32]){0}, 32, value)
-/* A share of a hundred, with its sign: "104 %", "12 %", "1.3 %", "0.04 %", "< 0.01 %", "0 %". */
+/* "104 %", "12 %", "1.3 %", "0.04 %", "< 0.01 %", "0 %". */
 const char *lb_percent(char *buffer, int size, double percent);
 #define LB_PERCENT(percent) lb_percent((char[32]){0}, 32, percent)
 /* With a decimal prefix: "9.83k", "1.46G". */

@@ -1,5 +1,5 @@
-/* loadbench_accelerators.h: how many accelerators can this machine feed? N emulated ones run side by side, each with a
- * loader of its own that is rank r of N, and the largest N whose mean utilisation passes is searched for. */
+/* loadbench_accelerators.h: the number of accelerators that this machine can feed: N emulated ones run at once, each
+ * with its own loader as rank r of N, and the largest N whose mean utilization passes is found. */
 #ifndef LOADBENCH_ACCELERATORS_H
 #define LOADBENCH_ACCELERATORS_H
 
@@ -9,36 +9,36 @@
 
 enum { LB_ACCELERATORS_MOST = 1024, LB_ACCELERATORS_SEARCH = 0 };
 
-/* One number of accelerators, measured. */
+/* Measurement with one number of accelerators. */
 struct lb_feed {
     int accelerators;
-    double mean, least; /* utilisation over the accelerators, 0 to 1 */
+    double mean, least; /* mean and minimum utilization over the accelerators, 0 to 1 */
     double samples_per_s;
     int64_t workers;         /* of one loader; 0: inline */
-    int64_t steps;           /* of all accelerators together */
-    double rows, batch_size; /* rows of a batch, on average; as asked for, 0: unknown */
+    int64_t steps;           /* sum over the accelerators */
+    double rows, batch_size; /* mean rows per batch; configured batch size, 0: unknown */
     bool passed;
-    bool cut; /* a signal ended it before its time was over; it counts what there is */
+    bool cut; /* ended early by a signal; partial figures */
 };
 
-/* What is asked for a number of accelerators by the search, which leaves out one that was cut. STK_E_EMPTY: the data
- * give each of so many no batch. */
+/* Measures one number of accelerators for the search, which ignores a cut measurement. STK_E_EMPTY: the data have no
+ * batch for each of that many. */
 typedef stk_status (*lb_feed_try)(void *context, int accelerators, struct lb_feed *out, stk_error *err);
 
 struct lb_feed_search {
-    struct lb_feed tries[64]; /* in the order they were made */
+    struct lb_feed tries[64]; /* in order of execution */
     int count;
-    int passed, failed; /* the largest that passed, 0: none; the smallest that did not, 0: none did */
-    bool searches;      /* for the largest; false: a number was given */
-    bool data_end;      /* the data allow no more than were tried */
+    int passed, failed; /* largest that passed and smallest that failed; 0: none */
+    bool searches;      /* false: a fixed number was requested */
+    bool data_end;      /* the data are too small for more */
 };
 
-/* Doubles until one does not pass, then halves the distance; it takes for granted that more accelerators are never
- * easier to feed. `most`: no more than that. */
+/* Doubles until a number fails, then bisects; assumes that utilization does not rise with more accelerators. `most` is
+ * the upper limit. */
 stk_status lb_feed_search(lb_feed_try try_one, void *context, int most, struct lb_feed_search *out, stk_error *err);
 
-/* `count` accelerators, or LB_ACCELERATORS_SEARCH. *passed: that number (of a search: one at least) passes, and all
- * that is required holds. STK_E_CONFIG: no step is given, or the result will not have what is required. */
+/* `count` accelerators, or LB_ACCELERATORS_SEARCH. *passed: that number passes (search: at least one does), and all
+ * requirements hold. STK_E_CONFIG: no step time is set, or the result will not have a required figure. */
 stk_status lb_accelerators(const struct lb_config *config, int count, const struct lb_require *each, int require_count,
                            bool json, FILE *to, bool *passed, stk_error *err);
 

@@ -1,11 +1,11 @@
-/* loadbench_range.h: "KEY=VALUES", the values of a key that a sweep goes through: a list, ranges, or both.
+/* loadbench_range.h: "KEY=VALUES", the values of a key in a sweep: a list, ranges, or both.
  *
  *     loader.num_workers=0,1,2,4           each of them
- *     loader.batch_size=64..1024*2         64, 128, … while not above 1024
+ *     loader.batch_size=64..1024*2         64, 128, … up to 1024
  *     loader.prefetch=2..8+2               2, 4, 6, 8
  *     loader.prefetch=2..4                 2, 3, 4
- *     loader.tile_bytes=64KiB..1MiB*4      the unit of the first is that of all
- *     loader.access=mmap,pread             any text; commas inside of brackets and quotes part nothing
+ *     loader.tile_bytes=64KiB..1MiB*4      the unit of the first value applies to all
+ *     loader.access=mmap,pread             any text; commas in brackets and quotes do not separate
  */
 #ifndef LOADBENCH_RANGE_H
 #define LOADBENCH_RANGE_H

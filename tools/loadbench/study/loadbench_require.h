@@ -1,4 +1,4 @@
-/* loadbench_require.h: --require, what a result must reach: "samples_per_s>=10000", "wait.p99<=5ms", "au>=0.9". */
+/* loadbench_require.h: --require, conditions on a result: "samples_per_s>=10000", "wait.p99<=5ms", "au>=0.9". */
 #ifndef LOADBENCH_REQUIRE_H
 #define LOADBENCH_REQUIRE_H
 
@@ -9,24 +9,25 @@
 enum lb_relation { LB_AT_LEAST, LB_AT_MOST, LB_ABOVE, LB_BELOW, LB_EQUAL };
 
 struct lb_require {
-    const char *text; /* as given; the caller's */
+    const char *text; /* as given; not owned */
     char name[LB_SCALAR_NAME];
     enum lb_relation relation;
     double value; /* in the unit given, times its factor */
-    char kind;    /* of that unit: 't' seconds, 'b' bytes, 'p' of 1, ' ' none: in the unit of the number itself */
+    char kind;    /* kind of unit: 't' seconds, 'b' bytes, 'p' fraction, ' ' none: the unit of the figure */
 };
 
 /* STK_E_CONFIG: what is wrong with the text. */
 stk_status lb_require_read(const char *text, struct lb_require *out, stk_error *err);
-/* The same of several. *out: as many; stki_free() it, also after an error. */
+/* Parses several. *out: array of `count`; free with stki_free(), also after an error. */
 stk_status lb_require_read_all(const char *const *texts, int count, struct lb_require **out, stk_error *err);
-/* STK_E_CONFIG: the result has no such number, or one of another unit. */
+/* STK_E_CONFIG: the result has no such figure, or the units differ. */
 stk_status lb_require_check(const struct lb_require *require, const json_t *tree, struct lb_scalar *found, bool *holds,
                             stk_error *err);
-/* Before the time is spent: will a result of this config have these numbers, in such a unit? STK_E_CONFIG: it will not;
+/* Checks before the run that a result of this config will have these figures in these units. STK_E_CONFIG: it will not;
  * other failures are those of opening the data. */
 stk_status lb_require_foresee(const struct lb_require *each, int count, const struct lb_config *config, stk_error *err);
-/* All of them, a line each; into `tree` as its member "required". *failed: how many do not hold. */
+/* Checks all, prints one line each, and adds them to `tree` as member "required". *failed: number of conditions that do
+ * not hold. */
 stk_status lb_require_all(const struct lb_require *each, int count, json_t *tree, FILE *to, int *failed,
                           stk_error *err);
 

@@ -1,4 +1,4 @@
-/* loadbench_sweep.h: --sweep, a run for every combination of the values of some keys. */
+/* loadbench_sweep.h: --sweep, a run for every combination of the values of several keys. */
 #ifndef LOADBENCH_SWEEP_H
 #define LOADBENCH_SWEEP_H
 
@@ -8,7 +8,7 @@
 
 enum { LB_SWEEP_KEYS = 6, LB_SWEEP_POINTS = 10000, LB_SWEEP_COLUMNS = 8 };
 
-/* A column of the table behind the keys: a number at this path of the point's JSON; NULL: what binds. */
+/* A table column after those of the keys: a number at this path of the point's JSON; NULL: the binding stage. */
 struct lb_sweep_column {
     const char *head, *path;
 };
@@ -18,24 +18,24 @@ struct lb_sweep {
     struct lb_range ranges[LB_SWEEP_KEYS];
     int count;
     int64_t points; /* combinations */
-    json_t *tree;   /* what has been measured */
+    json_t *tree;   /* points measured so far */
     json_t *facts;  /* machine, versions, data and config of the first point that ran */
 };
 
-/* `texts` are those of the options, "KEY=VALUES". STK_E_CONFIG: wrong, or too many combinations. */
+/* `texts` are the option values, "KEY=VALUES". STK_E_CONFIG: invalid, or too many combinations. */
 stk_status lb_sweep_init(const char *const *texts, int count, struct lb_sweep *out, stk_error *err);
 void lb_sweep_fini(struct lb_sweep *sweep);
 
-/* Runs them all, the last key fastest; a line on `progress` (may be NULL) after each. A point that fails is a row that
- * says why. STK_E_CONFIG: none of them is a config that can be run, `err` is that of the first. Any other error: all of
- * them failed. Ended by a signal: the tree holds what there is. */
+/* Runs all combinations, the last key varying fastest, with a line on `progress` (may be NULL) after each. A point that
+ * fails becomes a row with its message. STK_E_CONFIG: no combination is a valid config, `err` is that of the first. Any
+ * other error: all failed. Ended by a signal: the tree holds the points so far. */
 stk_status lb_sweep_run(struct lb_sweep *sweep, const char *path, const char *const *sets, int set_count,
                         FILE *progress, stk_error *err);
 
-/* What follows from {"keys", "points"}: the point with the most samples/s and those that the noise does not tell from
- * it, or that no point differs; "": none ran. free() it. NULL: no memory. *within_noise: how many those are. */
+/* Conclusion from {"keys", "points"}: the point with the most samples/s and those within its noise, or that no point
+ * differs; "": none ran. free() it. NULL: no memory. *within_noise: number of points within the noise. */
 char *lb_sweep_conclusion(const json_t *sweep, int *within_noise);
-/* A table, and the conclusion. */
+/* Prints the table and the conclusion. */
 void lb_sweep_print(const struct lb_sweep *sweep, const char *conclusion, FILE *to);
 
 #endif
