@@ -401,11 +401,11 @@ static PyObject *refuse_copies(PyObject *object, PyObject *args)
     (void)object, (void)args;
     return PyErr_Format(PyExc_TypeError,
                         "a stoker.Batch cannot be pickled or copied: its tensors are memory of the loader; use "
-                        "batch.clone() for a copy in memory of its own, or dict(batch) and copies of its tensors");
+                        "batch.clone() for a copy in its own memory, or dict(batch) and copies of its tensors");
 }
 
 static PyMethodDef methods[] = {
-    {"clone", clone, METH_NOARGS, "clone()\n--\n\nA copy in memory of its own, which keeps no slot of the loader."},
+    {"clone", clone, METH_NOARGS, "clone()\n--\n\nA copy in its own memory, which keeps no slot of the loader."},
     {"release", release, METH_NOARGS,
      "release()\n--\n\nReleases the slot before the batch is deleted. Tensors that were made of it stay valid and "
      "hold the slot."},
@@ -428,7 +428,7 @@ static PyMemberDef members[] = {
     NUMBER(step, "The step in its epoch, from 0."),
     NUMBER(failed, "Samples that failed and were skipped or replaced."),
     NUMBER(global_step, "The step over all epochs, from 0."),
-    NUMBER(device_slot, "Which of the device_prefetch places on the device it lies in; -1: in ordinary memory."),
+    NUMBER(device_slot, "Index among the device_prefetch slots on the device; -1: in host memory."),
     {"last_of_epoch", T_BOOL, (Py_ssize_t)offsetof(core_batch, last_of_epoch), READONLY,
      "Whether the epoch ends with it."},
     {NULL, 0, 0, 0, NULL},

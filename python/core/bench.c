@@ -163,7 +163,7 @@ static stk_status open_iterable(struct lb_source *source, stk_error *err)
     if (!(self->of = PyObject_CallNoArgs(self->make)) || !(self->at = PyObject_GetIter(self->of)))
         return fail(self, "it was opened", err);
     self->length = PyObject_Size(self->of);
-    return self->length >= 0 || forgive() ? STK_OK : fail(self, "it was asked for its length", err);
+    return self->length >= 0 || forgive() ? STK_OK : fail(self, "its length was requested", err);
 }
 
 /* The end of an epoch: another one, unless the iterable is its own iterator and so has ended for good. */

@@ -205,7 +205,7 @@ static PyGetSetDef member_getters[] = {
     {"name", member_name, NULL, "Its name in the file; \"\" in a file of one array.", NULL},
     {"shape", member_shape, NULL, "Samples first; None for an axis that varies.", NULL},
     {"dtype", member_dtype, NULL, "The name of its dtype.", NULL},
-    {"layout", member_layout, NULL, "How it lies in the file: \"contiguous\", \"chunked\", \"records\", …", NULL},
+    {"layout", member_layout, NULL, "Layout in the file: \"contiguous\", \"chunked\", \"records\", …", NULL},
     {"refused", member_refused, NULL, "Why it cannot be read, or None.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

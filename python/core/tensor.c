@@ -232,7 +232,7 @@ static int get_buffer(PyObject *object, Py_buffer *view, int flags)
     if (((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS && !row_major) ||
         ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !is_fortran(tensor)) ||
         ((flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS && !row_major && !is_fortran(tensor)))
-        return refuse(view, "the tensor is not contiguous as the consumer asks");
+        return refuse(view, "the tensor is not contiguous, as the consumer requires");
     *view = (Py_buffer){
         .buf = tensor->data,
         .obj = Py_NewRef(object),
@@ -323,7 +323,7 @@ static PyObject *as_array(PyObject *object, PyObject *args, PyObject *kwargs)
                                   copy == Py_True ? Py_True : Py_False);
     if (out && out != array && copy == Py_False) {
         Py_CLEAR(out);
-        PyErr_SetString(PyExc_ValueError, "__array__: another dtype needs a copy, and copy=False was asked for");
+        PyErr_SetString(PyExc_ValueError, "__array__: another dtype needs a copy, but copy=False was given");
     }
     Py_DECREF(array);
     return out;
@@ -381,7 +381,7 @@ static PyMethodDef methods[] = {
      "numpy()\n--\n\nA NumPy array over the same memory; bfloat16 and float8 have the dtypes of ml_dtypes."},
     {"torch", as_torch, METH_NOARGS, "torch()\n--\n\nA torch tensor over the same memory."},
     {"jax", as_jax, METH_NOARGS, "jax()\n--\n\nA JAX array; over the same memory where JAX allows it."},
-    {"clone", clone, METH_NOARGS, "clone()\n--\n\nA copy in memory of its own."},
+    {"clone", clone, METH_NOARGS, "clone()\n--\n\nA copy in its own memory."},
     {"_bits", bits, METH_NOARGS, "The same memory as unsigned integers, of a dtype that buffers cannot name."},
     {"_capsule", capsule, METH_VARARGS, "A capsule for torch's current streams; versioned or not."},
     {NULL, NULL, 0, NULL},

@@ -263,7 +263,7 @@ stk_status stki_documents_open(const stki_array *array, const char *format, cons
                             "source.documents: no stream of tokens");
     if (opts->window_length > 0)
         return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, NULL, NULL},
-                            "found source.window beside documents, expected one of them");
+                            "source.window and documents cannot be combined");
     if (!encode(array->dtype, array->swapped, token, &s.token))
         return stki_fail_at(err, STK_E_CONFIG,
                             (stki_place){path, -1, -1, STKI_TEXT("%" PRId64, token),

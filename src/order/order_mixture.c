@@ -82,7 +82,7 @@ static stk_status whole_weights(const stki_order_source *sources, int count, int
         double scaled = rint(sources[d].weight * power);
 
         if (sources[d].weight > 0 && scaled < 1)
-            return stki_fail(err, STK_E_RANGE, "data set %s: weight: found %g, too small beside the largest, %g",
+            return stki_fail(err, STK_E_RANGE, "data set %s: weight: found %g, too small relative to the largest, %g",
                              sources[d].name, sources[d].weight, largest);
         out[d] = (int64_t)scaled;
     }

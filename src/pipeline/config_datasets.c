@@ -167,7 +167,7 @@ stk_status stki_config_datasets(stki_loader_config *config, const stki_node *lis
         return stki_fail_node(err, list, "found %d data sets, expected at most %d", list->count, STKI_MAX_SOURCES);
     if (config->indices)
         return stki_fail_key(err, config->indices,
-                             "found indices beside datasets: each data set has its own (datasets.0.indices)");
+                             "indices and datasets cannot be combined: each data set has its own (datasets.0.indices)");
     config->datasets = stki_zalloc_array(list->count, sizeof *config->datasets);
     if (!config->datasets)
         return stki_fail_memory(err, list->count * (int64_t)sizeof *config->datasets, "data sets");

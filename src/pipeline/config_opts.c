@@ -200,7 +200,7 @@ static stk_status check_lists(const stk_loader_opts *o, stk_error *err)
     if (o->weights && o->weights_from)
         return stki_fail(err, STK_E_CONFIG, "options: found both weights and weights_from, expected one of them");
     if (o->dataset_count > 0 && (o->field_count > 0 || o->indices))
-        return stki_fail(err, STK_E_CONFIG, "options: found datasets beside %s: each data set has its own",
+        return stki_fail(err, STK_E_CONFIG, "options: datasets and %s cannot be combined: each data set has its own",
                          o->indices ? "indices" : "fields");
     return STK_OK;
 }

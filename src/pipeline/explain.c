@@ -93,12 +93,12 @@ static void explain_geometry(const stki_field_plan *plan, FILE *to)
         return;
     fprintf(to, ": %s%s", g->random ? "drawn for each sample; " : "",
             g->resizes             ? "one resize of one part of the image"
-            : plan->image.resample ? "pixels are brought together in the worker's memory"
+            : plan->image.resample ? "pixels are gathered into the worker's memory"
                                    : "a view of the sample, nothing is copied");
     if (ways > 1 && !plan->rows->has_shapes)
-        fprintf(to, "; %d ways up, each with a conversion of its own", ways);
+        fprintf(to, "; %d orientations, each with its own conversion", ways);
     if (g->pads && !plan->image.resample)
-        fputs("; windows over the edge go by way of strips in the cache", to);
+        fputs("; crops over the edge are padded in strips in the cache", to);
     fputc('\n', to);
 }
 
@@ -135,7 +135,7 @@ static void explain_passes(const stki_field_plan *plan, FILE *to)
                                                             : "resized; ",
               to);
     if (plan->image.colors)
-        fputs("colours change in f32 planes in the cache; ", to);
+        fputs("colors are changed in f32 planes in the cache; ", to);
     if (plan->maker->pass) {
         fputs(plan->maker->pass, to);
         passes++;
@@ -170,7 +170,7 @@ static void explain_field(const stki_core *core, int number, FILE *to)
         fprintf(to, LEFT "%s\n", "on device", plan->device.kernel);
     explain_passes(sample, to);
     if (plan->rows->has_shapes) {
-        fprintf(to, LEFT "%s of %s, each in a shape of its own, at most %s a row\n", "to", stk_dtype_name(form.dtype),
+        fprintf(to, LEFT "%s of %s, each with its own shape, at most %s a row\n", "to", stk_dtype_name(form.dtype),
                 stki_layout_name(form.layout), SIZE(form.row_bytes));
         return;
     }

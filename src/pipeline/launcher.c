@@ -73,7 +73,7 @@ stk_status stki_launch_find(stki_launcher_ranks *out, stk_error *err)
         if (out->rank >= out->world_size)
             return stki_fail(err, STK_E_CONFIG,
                              "%s and %s in the environment: found rank %lld of %lld, expected 0 to %lld; "
-                             "loader.launcher: none leaves the environment alone",
+                             "loader.launcher: none ignores the environment",
                              launcher->rank, size, (long long)out->rank, (long long)out->world_size,
                              (long long)out->world_size - 1);
         if (variable(launcher->local_size) && read_number(launcher->local_size, 1, &out->local_size, NULL) != STK_OK)

@@ -2,7 +2,7 @@
  * call of a kernel converts many of them; nothing is read before that where the file is mapped. Three makers:
  *
  *     plain    all rows show the same part of their samples: one address a row, one conversion for all
- *     placed   each row has a placing of its own (random crops and flips): an address and a conversion a row
+ *     placed   each row has its own placing (random crops and flips): an address and a conversion a row
  *     erased   part of each row is erased, while it is in the cache: one row at a time
  *
  * The loops of plain and placed are one text, compiled for both (`random` is a constant).

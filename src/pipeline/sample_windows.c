@@ -219,7 +219,7 @@ static void note_short_groups(stki_core *core, const stki_windows *windows)
     if (windows->short_groups > 0)
         stki_config_note(core->config,
                          "source.window: %" PRId64 " of %" PRId64 " groups are shorter than a window (%" PRId64
-                         " samples from first to last): their %" PRId64 " samples do not come",
+                         " samples from first to last): their %" PRId64 " samples are not delivered",
                          windows->short_groups, windows->short_groups + windows->group_count,
                          stki_window_span(windows->length, windows->dilation), windows->short_samples);
 }

@@ -299,7 +299,7 @@ static stk_status wrong_count(const char *file, int64_t found, int64_t expected,
 {
     return stki_fail_at(
         err, STK_E_MISMATCH,
-        (stki_place){file, -1, -1, STKI_TEXT("%" PRId64, found), STKI_TEXT("%" PRId64 ", one a sample", expected)},
+        (stki_place){file, -1, -1, STKI_TEXT("%" PRId64, found), STKI_TEXT("%" PRId64 ", one per sample", expected)},
         "loader.weights: numbers");
 }
 

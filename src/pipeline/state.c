@@ -250,7 +250,7 @@ static const stki_option rows[] = {
     STKI_STRING(text_state, order_fingerprint, NULL, "Version 1: of what else the order depends on"),
     STKI_STRING(text_state, transforms, NULL, "Version 1: of the transforms"),
     STKI_INT(text_state, rank, 0, 0, UINT32_MAX, "", "Rank that the rest belongs to"),
-    STKI_INT(text_state, world_size, 1, 1, UINT32_MAX, "", "Of so many"),
+    STKI_INT(text_state, world_size, 1, 1, UINT32_MAX, "", "Number of ranks"),
     STKI_NODE(text_state, digest_kind, "loader.digest"),
     STKI_STRING(text_state, digest, NULL, "Digest of the stream"),
     STKI_INT(text_state, digest_from, 0, 0, MOST, "", "Step over all epochs that the digest begins with"),
@@ -457,7 +457,7 @@ static stk_status check_sum(const stki_node *root, const char *text, const stki_
     if (strcmp(sum, text) == 0)
         return STK_OK;
     (void)stki_fail_value(err, stki_node_get(root, "checksum"),
-                          "%s for what stands there; if it was edited by hand, remove checksum", sum);
+                          "%s for these contents; if it was edited by hand, remove checksum", sum);
     if (err)
         err->status = STK_E_CORRUPT;
     return STK_E_CORRUPT;

@@ -147,7 +147,7 @@ static stk_status take_fill(stki_geometry *geometry, const stki_node *node, stk_
 
     geometry->fill_count = node ? list ? node->count : 1 : 0;
     if (node && (node->kind == STKI_NODE_MAP || geometry->fill_count < 1 || geometry->fill_count > STKI_FILL_CHANNELS))
-        return stki_fail_value(err, node, "a number, or a list of at most %d, one a channel", STKI_FILL_CHANNELS);
+        return stki_fail_value(err, node, "a number, or a list of at most %d, one per channel", STKI_FILL_CHANNELS);
     for (int i = 0; i < geometry->fill_count && status == STK_OK; i++)
         status = stki_node_double(list ? node->items[i] : node, &geometry->fill[i], err);
     return status;
@@ -247,7 +247,7 @@ static stk_status take_max_size(const reading *r, stk_error *err)
         return status;
     if (r->step->width)
         return stki_fail_node(err, most,
-                              "found it beside size: [height, width], expected one number: the shorter side");
+                              "cannot be combined with size: [height, width], expected one number: the shorter side");
     if (r->step->longest <= r->step->height)
         return stki_fail_value(err, most, "more than %d, the size of the shorter side", (int)r->step->height);
     return STK_OK;

@@ -43,7 +43,7 @@ static stk_status resolve(stki_field_plan *plan, stk_error *err)
         return stki_fail_node(err, erase->node, "found samples of %lld channels, expected at most %d",
                               (long long)channels, STKI_LATE_CHANNELS);
     if (erase->value_count > 1 && erase->value_count != channels)
-        return stki_fail_node(err, erase->node, "found %d values, expected 1 or %lld, one a channel",
+        return stki_fail_node(err, erase->node, "found %d values, expected 1 or %lld, one per channel",
                               erase->value_count, (long long)channels);
     if (erase->random && !stki_is_real(plan->dtype))
         return stki_fail_node(err, erase->node, "found value: random for rows of %s, expected f16, bf16, f32 or f64",

@@ -56,7 +56,7 @@ static stk_status take_value(const stki_node *node, stki_erase *erase, stk_error
         return STK_OK;
     }
     if (node->kind == STKI_NODE_MAP || erase->value_count < 1 || erase->value_count > STKI_LATE_CHANNELS)
-        return stki_fail_value(err, node, "a number, a list of at most %d (one a channel), or random",
+        return stki_fail_value(err, node, "a number, a list of at most %d (one per channel), or random",
                                STKI_LATE_CHANNELS);
     for (int i = 0; i < erase->value_count && status == STK_OK; i++)
         status = stki_node_double(list ? node->items[i] : node, &erase->value[i], err);

@@ -291,7 +291,7 @@ stk_status stki_plan_image_fill(stki_field_plan *plan, stk_error *err)
         return STK_OK;
     if (geometry->fill_count > 1 && geometry->fill_count != channels)
         return stki_fail_field(err, plan->config, STK_E_CONFIG,
-                               "fill: found %d values, expected 1 or %lld, one a channel", geometry->fill_count,
+                               "fill: found %d values, expected 1 or %lld, one per channel", geometry->fill_count,
                                (long long)channels);
     plan->image.fill = stki_zalloc_array(channels, size);
     if (!plan->image.fill)

@@ -310,8 +310,8 @@ stk_status stki_resample_view(const stki_field_plan *plan, stki_resampler *resam
     window_of(plan, sample, resampler->placing.top + part.top - given->top,
               resampler->placing.left + part.left - given->left, part.height, part.width, view);
     if (!view->data)
-        return place(plan, shard, within, stki_fail(err, STK_E_CORRUPT, "the reader gave less than the part asked for"),
-                     err);
+        return place(plan, shard, within,
+                     stki_fail(err, STK_E_CORRUPT, "the reader returned less than the requested part"), err);
     return plan->image.geometry->resizes ? resize(resampler, out, err) : STK_OK;
 }
 

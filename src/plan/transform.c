@@ -74,7 +74,7 @@ static stk_status widen(state *s, int64_t channels, const stki_node *node, stk_e
                               "nhwc} or {layout: nchw}",
                               (long long)channels);
     if (channels != s->sample_channels)
-        return stki_fail_node(err, node, "found %lld values, expected 1 or %lld, one a channel", (long long)channels,
+        return stki_fail_node(err, node, "found %lld values, expected 1 or %lld, one per channel", (long long)channels,
                               (long long)s->sample_channels);
     a = stki_zalloc_array(channels, sizeof *a);
     b = stki_zalloc_array(channels, sizeof *b);

@@ -512,8 +512,7 @@ stk_status stki_filter_apply(const stki_node *node, stki_core *core, const _Atom
         return status;
     config->leaves_out = true;
     if (config->dataset_count > 0)
-        return stki_fail_key(err, node,
-                             "found it with several data sets, expected one: filter each by a job of its own");
+        return stki_fail_key(err, node, "found it with several data sets, expected one: filter each in its own job");
     stki_scratch_init(&f.scratch);
     out->before = config->index_list ? config->index_count : core->dataset->count;
     status = open_steps(&f, core, err);

@@ -42,7 +42,7 @@ static const stki_option prep_rows[] = {
               "What the manifest records of each input: its size, or its XXH3 checksum as well, which reads all inputs "
               "once more",
               .need = &needs_output),
-    STKI_STRING(stki_prep_section, temporary, NULL, "The work folder; by default OUTPUT.prep beside the output",
+    STKI_STRING(stki_prep_section, temporary, NULL, "The work folder; by default OUTPUT.prep next to the output",
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
 };
 
@@ -334,9 +334,9 @@ static stk_status read_what(stki_job *job, const stki_node *root, stk_error *err
     if (!output && job->stats)
         return without_output(job, job->stats, err);
     if (stki_node_get(job->stats, "path"))
-        return stki_fail_key(
-            err, stki_node_get(job->stats, "path"),
-            "found it together with output, which writes the statistics to NAME.stats.json beside the data: remove it");
+        return stki_fail_key(err, stki_node_get(job->stats, "path"),
+                             "found it together with output, which writes the statistics to NAME.stats.json next to "
+                             "the data: remove it");
     status = find_format(job, output, err);
     return status == STK_OK ? read_output(job, output, err) : status;
 }

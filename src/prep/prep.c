@@ -109,7 +109,7 @@ static stk_status check_opts(stk_prep *prep, const stk_prep_opts *opts, stk_erro
                          "what the others have just made: remove the old output before starting them",
                          (long long)o->tasks);
     if (o->merge && o->no_merge)
-        return stki_fail(err, STK_E_BAD_ARG, "opts.merge: found it beside no_merge: keep one of them");
+        return stki_fail(err, STK_E_BAD_ARG, "opts.merge: cannot be combined with no_merge");
     if (o->progress_interval_ns <= 0)
         o->progress_interval_ns = TICK_NS;
     return STK_OK;

@@ -38,12 +38,12 @@ static stk_status read_variable(const char *name, int64_t least, int64_t *out, s
     const char *text = variable(name), *end = "";
 
     if (!text)
-        return stki_fail(err, STK_E_CONFIG,
-                         "%s is not in the environment; --launcher=none leaves the environment alone", name);
+        return stki_fail(err, STK_E_CONFIG, "%s is not in the environment; --launcher=none ignores the environment",
+                         name);
     if (!read_whole(text, &end, out) || *end || *out < least || *out > MOST_TASKS)
         return stki_fail(err, STK_E_CONFIG,
                          "%s in the environment: found \"%s\", expected a number from %" PRId64
-                         "; --launcher=none leaves the environment alone",
+                         "; --launcher=none ignores the environment",
                          name, text, least);
     return STK_OK;
 }
@@ -88,7 +88,7 @@ static stk_status read_slurm_array(stki_task *out, stk_error *err)
     if (id < first || id > last || (id - first) % step != 0)
         return stki_fail(err, STK_E_CONFIG,
                          "SLURM_ARRAY_TASK_ID in the environment: found %" PRId64 ", expected one of %" PRId64
-                         " to %" PRId64 " in steps of %" PRId64 "; --launcher=none leaves the environment alone",
+                         " to %" PRId64 " in steps of %" PRId64 "; --launcher=none ignores the environment",
                          id, first, last, step);
     out->task = (id - first) / step;
     out->tasks = count;

@@ -188,7 +188,7 @@ static void list_storage(void *context, const stki_record *record)
     stki_put_size(text, record->storage->bytes);
     stki_putf(text, " on %s", record->storage->device->name);
     if (record->outside)
-        stki_put(text, " of somebody else");
+        stki_put(text, " of another owner");
     put_origin(text, record->operation, record->tag);
     stki_putf(text, ", %" PRId64 " references\n", stk_storage_refs(record->storage));
     for (const stki_holder *holder = record->holders; holder; holder = holder->next) {

@@ -178,12 +178,12 @@ static void test_summary(void **unused)
     assert_ok(pool->ops->summary(pool, &text, &err));
     assert_string_equal(text,
                         "fake, device memory         now         peak\n"
-                        "allocated              3.00 MiB     8.00 MiB  asked for and in use\n"
+                        "allocated              3.00 MiB     8.00 MiB  requested and in use\n"
                         "active                 3.00 MiB     8.00 MiB  their blocks, and freed ones that wait for "
                         "streams\n"
                         "reserved              22.00 MiB    22.00 MiB  taken from the driver\n"
                         "free in the cache     19.00 MiB               10.5 % of it outside the largest block\n"
-                        "split                 19.00 MiB               free beside blocks in use: cannot be given "
+                        "split                 19.00 MiB               free next to blocks in use: cannot be given "
                         "back\n"
                         "2 blocks in 2 segments; of 3 allocations 2 went to the driver, which got 0 back; 0 "
                         "retries, 0 failures\n"

@@ -185,7 +185,7 @@ static void test_left_out(void **state) /* P17 */
     assert_true(warns("odd", "left out: 4 hidden"));
     assert_true(warns("odd", "left out: 1 files that are not .jpg"));
     assert_true(warns("odd", "left out: 2 links to nothing, pipes and the like"));
-    assert_true(warns("odd", "left out: 1 images beside the class folders"));
+    assert_true(warns("odd", "left out: 1 images next to the class folders"));
     assert_true(warns("odd", "1 class folders hold no image"));
 }
 

@@ -270,10 +270,10 @@ static void weights_refused(void **state)
                 "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted, weights: "
                 "[1, 2, 3]}}");
     /* counted before there is room for them */
-    refuse_text(STK_E_MISMATCH, "found 1, expected 1000000000000, one a sample",
+    refuse_text(STK_E_MISMATCH, "found 1, expected 1000000000000, one per sample",
                 "{dataset: {fields: {x: {synthetic: {count: 1000000000000, shape: [1], dtype: u8}}}}, loader: {order: "
                 "weighted, weights: [1]}}");
-    refuse_text(STK_E_MISMATCH, "found 5, expected 1000000000000, one a sample",
+    refuse_text(STK_E_MISMATCH, "found 5, expected 1000000000000, one per sample",
                 "{dataset: {fields: {x: {synthetic: {count: 1000000000000, shape: [1], dtype: u8}}}}, loader: {order: "
                 "weighted, weights: five.npy}}");
     refuse_text(STK_E_MISMATCH, "five.npy",

@@ -531,7 +531,7 @@ static void refusals(void **state)
         {"[{cutout: 4}, {horizontal_flip: {}}]", "[]", "pixels are moved first"},
         {"[{cast: f16}, {cutout: 4}]", "[]", "expected it before"},
         {"[{random_erasing: {value: random}}]", "[]", "expected f16, bf16, f32 or f64"},
-        {"[{random_erasing: {value: [1, 2]}}]", "[]", "one a channel"},
+        {"[{random_erasing: {value: [1, 2]}}]", "[]", "one per channel"},
         {"[{cutout: 21}]", "[]", "a box of 21 x 21 (height x width) for images of 20 x 30"},
         {"[{cutout: [20, 31]}]", "[]", "a box of 20 x 31 (height x width) for images of 20 x 30"},
         {"[{center_crop: [8, 9]}, {cutout: [8, 10]}, {cast: f32}]", "[]", "for images of 8 x 9"},

@@ -84,7 +84,7 @@ static void normal_numbers(void **state)
     stk_tensor_release(&a);
 }
 
-/* ---- memory of somebody else ---- */
+/* ---- memory of another owner ---- */
 
 static void wrapping(void **state)
 {

@@ -164,7 +164,7 @@ static void what_cannot_be_believed_is_unknown(void **state)
     lb_others_between(&from, &to, 0, &others);
     assert_false(others.known);
     assert_non_null(strstr(others.why, "the clocks of /proc/stat went on by 0 s"));
-    to = later(&start, 0.1, 1.2); /* the machine of somebody else */
+    to = later(&start, 0.1, 1.2); /* the machine of another owner */
     lb_others_between(&from, &to, 0, &others);
     assert_false(others.known);
     assert_non_null(strstr(others.why, "does not count this process, which used 1.2 s, but 0.1 s"));

@@ -75,7 +75,7 @@ static void explain_limit(const struct explained *about, FILE *to)
     }
     fprintf(to,
             "limit\n  %-10s %.1f GB/s read and written by plain copies, %d thread%s: at most %.0f samples/s of %" PRId64
-            " bytes read and %" PRId64 " written; decoding, resizing and colours come on top\n",
+            " bytes read and %" PRId64 " written; decoding, resizing and color steps not included\n",
             "memory", limit.memcpy.bytes_per_s / 1e9, limit.threads, limit.threads == 1 ? "" : "s",
             read + written > 0 ? limit.memcpy.bytes_per_s / (double)(read + written) : 0, read, written);
 }

@@ -22,7 +22,7 @@ static stk_status refuse_of_field(const stki_node *map, const stki_field_config 
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         if (options[i].given)
             return stki_fail_key(err, stki_node_get(map, options[i].key),
-                                 "belongs to a field of a config: this looks at one file as it is");
+                                 "belongs to a field of a config: this command reads one file as stored");
     return STK_OK;
 }
 

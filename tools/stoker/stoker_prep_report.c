@@ -191,7 +191,6 @@ void st_prep_report_stopped(const stk_prep *job, int signal_number)
     const char *folder = stk_prep_get_result(job, &result, NULL) == STK_OK ? result.work_folder : NULL;
     const char *name = signal_number == SIGINT ? "Ctrl-C" : signal_number == SIGTERM ? "SIGTERM" : "a signal";
 
-    fprintf(stderr,
-            "stoker prep: stopped by %s; the same command goes on from what is in %s, --restart throws it away\n", name,
+    fprintf(stderr, "stoker prep: stopped by %s; the same command resumes from %s, --restart discards it\n", name,
             folder ? st_shown(folder) : "the work folder");
 }

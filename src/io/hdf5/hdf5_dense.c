@@ -186,7 +186,7 @@ static stk_status find_block(struct dense *d, uint64_t address, int64_t bytes, c
     if (status != STK_OK)
         return status;
     if (d->blocks[low].bytes != bytes || memcmp(d->blocks[low].data, mark, 4) != 0)
-        return corrupt(d, address, "two blocks of a fractal heap lie in one place", err);
+        return corrupt(d, address, "two blocks of a fractal heap overlap", err);
     *out = d->blocks[low].data;
     return STK_OK;
 }

@@ -325,8 +325,8 @@ stk_status stki_hdf5_may_open(const stki_hdf5_file *from, const char *target, ch
     outside = from->folder && (there ? !inside(from->folder, real)
                                      : strstr(target, "..") || (target[0] == '/' && !inside(from->folder, target)));
     if (outside)
-        return refuse(from->path, target, STK_E_UNSAFE,
-                      "it lies outside the folder, and external files are not allowed", err);
+        return refuse(from->path, target, STK_E_UNSAFE, "it is outside the folder, and external files are not allowed",
+                      err);
     if (!there)
         return refuse(from->path, target, STK_E_NOT_FOUND, "it is not there", err);
     if (stat(real, &stat_of) || !S_ISREG(stat_of.st_mode))

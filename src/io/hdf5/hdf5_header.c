@@ -426,7 +426,7 @@ stk_status stki_hdf5_layout_read(const stki_file *file, uint64_t header, stki_hd
     out->base = super.base;
     message = stki_hdf5_header_find(&h, STKI_HDF5_LAYOUT, &several);
     if (!message || message->shared) {
-        status = stki_hdf5_unsupported(&super, header, "an object header without a layout of its own", err);
+        status = stki_hdf5_unsupported(&super, header, "an object header without its own layout", err);
     } else {
         out->length = (int)(message->data.left < STKI_HDF5_LAYOUT_ROOM ? message->data.left : STKI_HDF5_LAYOUT_ROOM);
         out->place = message->place;

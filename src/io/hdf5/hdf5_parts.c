@@ -97,7 +97,7 @@ stk_status stki_hdf5_parts_check(const stki_hdf5_dataset *d, hid_t plist, stk_er
             return fail_library(d, "its sources cannot be read", err);
         if (is_unlimited(space))
             status = fail(d, STK_E_UNSUPPORTED, "a selection without a limit",
-                          "a virtual data set whose extent depends on the files that are there", err);
+                          "a virtual data set whose extent depends on which files exist", err);
         (void)H5Sclose(space);
     }
     return status;

@@ -146,7 +146,7 @@ static void warn(struct folder *folder)
                             "left out: %" PRId64 " links to nothing, pipes and the like, without the name of an image",
                             set->broken);
     if (set->outside)
-        stki_container_warn(&folder->base, "left out: %" PRId64 " images beside the class folders", set->outside);
+        stki_container_warn(&folder->base, "left out: %" PRId64 " images next to the class folders", set->outside);
     if (set->loops)
         stki_container_warn(
             &folder->base, "left out: %" PRId64 " folders inside themselves (links), or more than 64 deep", set->loops);

@@ -118,7 +118,7 @@ static void cut(struct job *job)
     jpeg_crop_scanline(d, &left, &width);
     if (left != (JDIMENSION)how->left || width != (JDIMENSION)how->width) {
         job->status = stki_fail(job->err, STK_E_UNSUPPORTED,
-                                "libjpeg cuts columns %u to %u where %" PRId64 " to %" PRId64 " were asked for", left,
+                                "libjpeg cuts columns %u to %u where %" PRId64 " to %" PRId64 " were requested", left,
                                 left + width, how->left, how->left + how->width);
         longjmp(job->out, 1);
     }

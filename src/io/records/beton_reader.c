@@ -438,7 +438,7 @@ static stk_status check_options(const struct records *r, const struct survey *s,
     if (r->decode.gray && s->raw && r->field->kind == STKI_BETON_IMAGE)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){r->base.path, -1, -1, "raw RGB images", "JPEG images alone"},
-                            "field '%s': decoding to grey", r->field->name);
+                            "field '%s': decoding to gray", r->field->name);
     if (r->field->bytes > l->page_bytes && l->sample_count > 0)
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){r->base.path, -1, -1, STKI_TEXT("%" PRId64 " bytes", r->field->bytes),

@@ -42,7 +42,7 @@ static const char *const cache_words[] = {"none", NULL};
 static const stki_option tar_rows[] = {
     STKI_STRING(
         tar_options, index_cache, NULL,
-        "Folder for the index of an archive, or none; by default beside the archive, if it has at least 10,000 files",
+        "Folder for the index of an archive, or none; by default next to the archive, if it has at least 10,000 files",
         .effect = STKI_ON_NOTHING, .flags = STKI_PATH, .words = cache_words,
         .examples = STKI_EXAMPLES("none", "cache")),
 };

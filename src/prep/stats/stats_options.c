@@ -35,7 +35,7 @@ const stki_option_table stki_stats_field_table = STKI_OPTION_TABLE("stats.fields
 
 static const stki_option rows[] = {
     STKI_STRING(stki_stats_section, path, NULL,
-                "The file, in a job without output; with output, it is NAME.stats.json beside the data",
+                "The file, in a job without output; with output, it is NAME.stats.json next to the data",
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
     STKI_NODE(stki_stats_section, fields, "Fields and their statistics: {NAME: {…}}; by default all fields",
               .flags = STKI_NAMED | STKI_GIVEN, .inner = &stki_stats_field_table),

@@ -77,7 +77,7 @@ static stk_status fail_ended(int how, stk_error *err)
     return stki_fail(err, STK_E_RESOURCE, "the process that measures was killed by signal %d (%s)%s", number,
                      strsignal(number),
                      number == SIGKILL  ? ": probably no memory was left"
-                     : number == SIGBUS ? ": a data file was truncated meanwhile"
+                     : number == SIGBUS ? ": a data file was truncated during the run"
                                         : "");
 }
 

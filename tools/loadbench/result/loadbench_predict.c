@@ -51,7 +51,7 @@ static void doubt_cache(const struct lb_result *result, struct lb_prediction *on
     if (bytes > cache || 2 * bytes <= cache || one->rate > 1.05 * one->now)
         return;
     one->rate = 0;
-    snprintf(one->missing, sizeof one->missing, "cannot be told: the slots would no longer fit the cache of %sB",
+    snprintf(one->missing, sizeof one->missing, "cannot be predicted: the slots would no longer fit the cache of %sB",
              LB_SHORT((double)cache));
 }
 
@@ -80,7 +80,7 @@ void lb_predict(const struct lb_result *result, struct lb_predictions *out)
         return;
     if (typical_deviation(result) > MOST_DEVIATION) {
         snprintf(out->missing, sizeof out->missing,
-                 "half of the repeats are %.0f %% or more off their median: what a change would do cannot be told",
+                 "half of the repeats are %.0f %% or more off their median: the effect of a change cannot be predicted",
                  100 * typical_deviation(result));
         return;
     }

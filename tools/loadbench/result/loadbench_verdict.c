@@ -198,7 +198,7 @@ static void judge_handing_over(const struct lb_shares *shares, double most, stru
         "The ring binds: handing batches over costs more than making them. The consumer waits %.0f %% of its time, and "
         "the workers work only %.0f %% of theirs%s; %s.",
         100 * shares->wait_next, 100 * lb_busy(shares),
-        slots ? " (more slots are predicted to give nothing: until somebody wakes up takes the time)" : "", advice);
+        slots ? " (more slots are predicted to give nothing: wake-ups take the time)" : "", advice);
 }
 
 static void judge_ring(const struct lb_shares *shares, double most, double deeper, struct lb_verdict *out)

@@ -305,7 +305,7 @@ static void print_cache(const struct lb_result *result, FILE *to)
     fprintf(to, "%" PRId64 " file%s, %sB; ", files->count, files->count == 1 ? "" : "s",
             LB_SHORT((double)files->bytes));
     if (!first->before.known)
-        fprintf(to, "how much of them lies in memory is unknown (%s)", first->before.why);
+        fprintf(to, "how much of them is in memory is unknown (%s)", first->before.why);
     else if (!last->after.known)
         fprintf(to, "%.1f %% of them in memory before, unknown afterwards (%s)",
                 100 * lb_residency_share(&first->before), last->after.why);
@@ -367,10 +367,10 @@ static void print_utilisation(const struct lb_result *result, FILE *to)
     if (bench->consumer != LB_CONSUMER_STEP)
         return;
     if (au.median < 0) {
-        fputs("AU         unknown: no step beside the first, which does not count\n", to);
+        fputs("AU         unknown: no step after the first, which does not count\n", to);
         return;
     }
-    fprintf(to, "AU         %.1f %% accelerator utilisation, %.1f %% needed: %s; steps of %s ms", 100 * au.median,
+    fprintf(to, "AU         %.1f %% accelerator utilization, %.1f %% needed: %s; steps of %s ms", 100 * au.median,
             100 * bench->au_required, au.median >= bench->au_required ? "passes" : "does not pass",
             LB_NUMBER((double)bench->step_time / 1e6));
     if (bench->preset > 0)

@@ -142,7 +142,7 @@ static void print_cache(const struct lb_config *config, const struct residencies
 {
     fprintf(to, "cache      %s: ", lb_cache_words[config->bench.cache]);
     if (!cache->before.known || !cache->after.known)
-        fprintf(to, "how much of the data lies in memory is unknown (%s)\n",
+        fprintf(to, "how much of the data is in memory is unknown (%s)\n",
                 cache->before.known ? cache->after.why : cache->before.why);
     else
         fprintf(to, "%.1f %% of the data in memory before, %.1f %% after\n", 100 * lb_residency_share(&cache->before),
@@ -160,10 +160,10 @@ static void print_text(const struct lb_config *config, const struct lb_feed_sear
     if (bench->preset > 0)
         fprintf(to, " (MLPerf Storage %s)", lb_presets[bench->preset].name);
     fprintf(to,
-            ", %.1f %% accelerator utilisation needed; each measured for %s s after its first step and %s s of ramp\n",
+            ", %.1f %% accelerator utilization needed; each measured for %s s after its first step and %s s of ramp\n",
             100 * bench->au_required, LB_NUMBER((double)bench->run_time / 1e9), LB_NUMBER((double)bench->ramp / 1e9));
     fprintf(to,
-            "           one process; each accelerator has a loader of its own, a rank of the same data, with %" PRId64
+            "           one process; each accelerator has its own loader, a rank of the same data, with %" PRId64
             " worker%s at first\n",
             first->workers, first->workers == 1 ? "" : "s");
     print_cache(config, cache, to);

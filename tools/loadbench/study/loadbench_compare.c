@@ -212,7 +212,7 @@ static void note_others(const json_t *before, const json_t *now, FILE *to)
         double loud = 0, used = 0;
         if (lb_scalar_at(trees[i], "others.loud_repeat_count", &loud) && loud > 0 &&
             lb_scalar_at(trees[i], "others.used_processor_count", &used))
-            fprintf(to, "note       %s was not quiet: other programs used %.2f processors meanwhile\n",
+            fprintf(to, "note       %s was not quiet: other programs used %.2f processors\n",
                     i == 0 ? "the earlier run" : "this run", used);
     }
 }

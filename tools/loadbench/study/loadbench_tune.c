@@ -341,9 +341,9 @@ static void conclude(struct tuning *tuning, const struct setting *start, json_t 
         fputs(lb_stop_asked ? "\nThe search was ended by a signal: what it had tried until then is no better than the "
                               "config as it is.\n"
               : tuning->over
-                  ? "\nThe config as it is goes beyond the budget, and so does all that was tried: allow more "
+                  ? "\nThe unchanged config exceeds the budget, and so does everything that was tried: allow more "
                     "with --budget, or make batches smaller.\n"
-                  : "\nNothing that was tried is better than the config as it is.\n",
+                  : "\nNothing that was tried is better than the unchanged config.\n",
               tuning->to);
         return;
     }
@@ -421,7 +421,7 @@ stk_status lb_tune(const char *path, const char *const *sets, int set_count, con
                 LB_SHORT((double)tuning.budget.memory_bytes));
         print_start(effective->all, &start, to);
         if (over)
-            fprintf(to, "note       the config as it is takes %s\n", over);
+            fprintf(to, "note       the unchanged config takes %s\n", over);
         fflush(to);
         search(&tuning);
         *tree =
