@@ -291,7 +291,7 @@ static int run_apart(const char *path, const char *library)
     if (!error)
         error = start("/proc/self/exe", apart.argv, &fd, 1, false, &pid);
     if (error) {
-        (void)stki_fail_errno(&err, error, path, "a process to read it in cannot be started");
+        (void)stki_fail_errno(&err, error, path, "the process that reads it cannot be started");
         return apart.report(apart.context, &err);
     }
     while (waitpid(pid, &state, 0) < 0 && errno == EINTR)

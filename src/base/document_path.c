@@ -74,7 +74,7 @@ static stk_status make_absolute(stki_document *document, stki_node *node, const 
             return status;
         node->quoted = true;
         return is_utf8(node->text) ? STK_OK
-                                   : stki_fail_node(err, node, "%s is not UTF-8, which a config has to be", node->text);
+                                   : stki_fail_node(err, node, "%s is not UTF-8, as configs must be", node->text);
     }
     for (int i = 0; i < node->count && status == STK_OK; i++)
         status = make_absolute(document, node->items[i], folder, err);
@@ -88,7 +88,7 @@ stk_status stki_document_write_absolute(const stki_document *document, FILE *to,
     stk_status status = STK_OK;
 
     if (!folder)
-        return stki_fail(err, STK_E_IO, "the working directory has no path");
+        return stki_fail(err, STK_E_IO, "the path of the working directory cannot be determined");
     if ((status = stki_document_parse("", 0, "", STKI_NO_INCLUDE, &copy, err)) == STK_OK &&
         (status = stki_node_copy(copy, document->root, &(stki_location){.file = "", .depth = 1}, &copy->root, err)) ==
             STK_OK &&

@@ -149,7 +149,7 @@ static stk_status set(stki_document *document, const char *path_text, int64_t pa
     if (status != STK_OK)
         return status;
     if (strcmp(path.parts[0], "include") == 0)
-        return stki_fail_location(err, STK_E_CONFIG, &location, "include works in files only");
+        return stki_fail_location(err, STK_E_CONFIG, &location, "include is only allowed in files");
     below = location;
     below.depth = path.count + 1;
     status = make(document, value, as, &below, &node, err);

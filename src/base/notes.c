@@ -54,7 +54,7 @@ static const char *more_text(stki_notes *notes)
         return newest->text;
     now = stki_zalloc(sizeof *now);
     if (!now)
-        return "more notes, and no memory to count them in";
+        return "more notes were dropped for lack of memory";
     now->more = more;
     snprintf(now->text, sizeof now->text, "%" PRId64 " more note%s", more, more == 1 ? "" : "s");
     now->older = newest;

@@ -114,9 +114,9 @@ static stk_status find_variable(const stki_location *location, const char *at, i
     if (!*value)
         return stki_fail_location(err, STK_E_CONFIG, location, "the environment variable %s is not set", name);
     if (stki_text_check(*value, (int64_t)strlen(*value), STKI_TEXT_VALUE, what) >= 0)
-        return stki_fail_location(err, STK_E_CONFIG, location,
-                                  "the environment variable %s contains what is not allowed in a config: %s", name,
-                                  what);
+        return stki_fail_location(
+            err, STK_E_CONFIG, location,
+            "the environment variable %s contains characters that are not allowed in a config: %s", name, what);
     return STK_OK;
 }
 

@@ -137,7 +137,7 @@ static stk_status read_scalar(struct reader *reader, yaml_event_t *event, const 
         return status;
     if (stki_text_check(text, length, STKI_TEXT_VALUE, what) >= 0)
         return stki_fail_location(reader->err, STK_E_CONFIG, location,
-                                  "the text contains what is not allowed in a config: %s", what);
+                                  "the text contains characters that are not allowed in a config: %s", what);
     if (memchr(text, '$', (size_t)length))
         status = stki_variables_expand(reader->document, location, &text, &length, reader->err);
     if (status == STK_OK)

@@ -81,7 +81,7 @@ static bool is_busy(stki_caching_pool *pool, const void *owner)
         if (owner == queue)
             return true;
     status = stk_stream_query((stk_stream *)(uintptr_t)owner, &err);
-    stki_pool_note_error(pool, "a stream whose memory is given back", status, &err);
+    stki_pool_note_error(pool, "a stream whose memory is returned", status, &err);
     return status == STK_AGAIN;
 }
 
@@ -169,7 +169,7 @@ static stk_status pool_alloc(stki_pool *base, int64_t bytes, stk_stream *stream,
 
     if (!stki_pool_request_init(pool, bytes, stream, &request))
         return bytes < 0 ? stki_fail(err, STK_E_BAD_ARG, "a block of %" PRId64 " bytes", bytes)
-                         : stki_pool_fail_memory(pool, &request, "no device has that much", err);
+                         : stki_pool_fail_memory(pool, &request, "no device has this much memory", err);
     stki_lock(&pool->lock);
     (void)stki_pool_process(pool);
     block = stki_pool_take(pool, &request, stki_pool_use_add);

@@ -220,7 +220,7 @@ stk_status stki_pool_summary(stki_pool *base, char **out, stk_error *err)
               stats.blocks, stats.segments, stats.allocations, stats.driver_allocations, stats.driver_frees,
               stats.retries, stats.out_of_memory);
     if (pool->errors > 0)
-        stki_putf(&text, "%" PRId64 " errors while giving memory back, the last one: %s\n", pool->errors,
+        stki_putf(&text, "%" PRId64 " errors while returning memory, the last one: %s\n", pool->errors,
                   pool->last_error);
     put_parts(&text, pool, &sums);
     stki_unlock(&pool->lock);

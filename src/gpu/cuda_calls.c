@@ -32,7 +32,7 @@ static stk_status load_driver(stk_error *err)
         return STK_OK;
     driver.library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!driver.library)
-        return stki_fail(err, STK_E_DEVICE, "cuda: the driver's library does not load: %s", dlerror());
+        return stki_fail(err, STK_E_DEVICE, "cuda: the driver's library cannot be loaded: %s", dlerror());
     if (!look_up(&driver.init, "cuInit") || !look_up(&driver.device_get, "cuDeviceGet") ||
         !look_up(&driver.retain, "cuDevicePrimaryCtxRetain") || !look_up(&driver.state, "cuDevicePrimaryCtxGetState") ||
         !look_up(&driver.push, "cuCtxPushCurrent_v2") || !look_up(&driver.pop, "cuCtxPopCurrent_v2") ||

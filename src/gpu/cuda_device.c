@@ -257,9 +257,8 @@ static stk_status cuda_alloc_pinned(stk_device *device, int64_t bytes, void **ou
     stki_numa_restore(&policy);
     if (error == cudaErrorMemoryAllocation) {
         (void)stki_cuda->GetLastError();
-        status =
-            stki_fail(err, STK_E_MEMORY, "%s: out of memory: %s: the system does not lock another %" PRId64 " bytes",
-                      cuda->name, doing, bytes);
+        status = stki_fail(err, STK_E_MEMORY, "%s: out of memory: %s: the system cannot lock another %" PRId64 " bytes",
+                           cuda->name, doing, bytes);
     } else {
         status = stki_cuda_check(cuda, error, doing, bytes, err);
     }
@@ -451,7 +450,7 @@ static stk_status cuda_stream_query(stk_device *device, stk_stream *stream, stk_
 static stk_status cuda_stream_wait(stk_device *device, stk_stream *stream, stk_event *event, stk_error *err)
 {
     stki_cuda_device *cuda = cuda_of(device);
-    static const char doing[] = "letting a stream wait for an event";
+    static const char doing[] = "making a stream wait for an event";
     stk_status status;
 
     /* The driver cannot wait for events of other kinds of devices. */

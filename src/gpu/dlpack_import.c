@@ -26,7 +26,7 @@ static stk_status find_device(const stk_dlpack_tensor *given, stk_device **out, 
     case kDLCUDA:
         snprintf(name, sizeof name, "cuda:%d", (int)given->device_id);
         if (stk_device_find(name, out, NULL) != STK_OK)
-            return stki_fail(err, STK_E_BAD_DEVICE, "DLPack: the tensor is on %s, which is not here", name);
+            return stki_fail(err, STK_E_BAD_DEVICE, "DLPack: the tensor is on %s, which does not exist here", name);
         return STK_OK;
     default:
         return stki_fail(err, STK_E_UNSUPPORTED, "DLPack: a tensor on a device of kind %d", (int)given->device_type);

@@ -468,7 +468,7 @@ static int64_t left_until(int64_t deadline)
     return left > 0 ? left : 0;
 }
 
-/* Whether all streams have finished with the slot before the deadline. If not, its memory must be leaked. */
+/* Whether all streams have finished with the slot before the deadline. If not, its memory must not be freed. */
 static bool has_passed(stki_prefetch *prefetch, stki_prefetch_slot *slot, int64_t deadline)
 {
     bool passed = stki_guards_wait(&slot->guards, left_until(deadline), NULL) != STK_E_TIMEOUT;
@@ -478,7 +478,7 @@ static bool has_passed(stki_prefetch *prefetch, stki_prefetch_slot *slot, int64_
                  stk_event_synchronize(slot->flights[k].ready, left_until(deadline), NULL) != STK_E_TIMEOUT;
     if (passed)
         return true;
-    stki_log(STKI_LOG_memory, "%s: %lld bytes are leaked: a stream that uses them has not finished",
+    stki_log(STKI_LOG_memory, "%s: %lld bytes are still in use by a stream that has not finished",
              prefetch->device->name, (long long)prefetch->slot_bytes);
     return false;
 }
@@ -614,8 +614,7 @@ static stk_status timed_out(stki_prefetch *prefetch, stk_error *err)
         return stki_fail(err, STK_E_TIMEOUT,
                          "%d copies to %s of delivered batches are not done: its streams are late, or hang", copying,
                          name);
-    return stki_fail(err, STK_E_TIMEOUT, "nothing has come to be copied to %s (%lld slots held)", name,
-                     (long long)now.held);
+    return stki_fail(err, STK_E_TIMEOUT, "no batch has arrived for %s (%lld slots held)", name, (long long)now.held);
 }
 
 /* Waits for the first slot in the queue, without removing it. One thread at a time. */

@@ -149,7 +149,7 @@ static stk_status take_text(const stki_reader *reader, int64_t index, const stk_
     if (count == 0 || count > STKI_CLASS_NAME)
         return fail_text(reader, index, text->data, count, "a name of 1 to 4096 bytes", err);
     if (memchr(text->data, '\0', (size_t)count))
-        return fail_text(reader, index, text->data, count, "a name without a byte of zero", err);
+        return fail_text(reader, index, text->data, count, "a name without NUL bytes", err);
     memcpy(name, text->data, (size_t)count);
     name[count] = '\0';
     return stki_classes_add(out, name, number, err);
@@ -194,7 +194,7 @@ static stk_status take_lines(const char *path, char *at, char *end, stki_classes
 
         stop = stop ? stop : end;
         if (memchr(at, '\0', (size_t)(stop - at)))
-            return fail_line(path, line, "a byte of zero", "text: one name of a class a line", err);
+            return fail_line(path, line, "a byte of zero", "text: one class name per line", err);
         if (stop > at && stop[-1] == '\r')
             stop--;
         *stop = '\0';
@@ -243,7 +243,7 @@ stk_status stki_classes_read_lines(const char *path, stki_classes *out, stk_erro
                  : take_file(file, out, err);
     stki_file_close(file);
     if (status == STK_OK && out->count == 0)
-        status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, "no line", "one name of a class a line"},
+        status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, "no line", "one class name per line"},
                               "names of classes");
     return status;
 }

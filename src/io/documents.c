@@ -294,7 +294,7 @@ stk_status stki_documents_open(const stki_array *array, const char *format, cons
     }
     describe(d, format, array->shape[0]);
     if (!s.found && d->base.count > 0 && !d->base.note)
-        d->base.note = "one document: the token that source.documents names is nowhere in it";
+        d->base.note = "one document: the token of source.documents does not occur";
     *out = &d->base;
     return STK_OK;
 }

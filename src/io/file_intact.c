@@ -54,7 +54,7 @@ stk_status stki_file_intact_in(const stki_file *file, const stki_range *ranges, 
     return stki_fail_at(err, STK_E_IO,
                         (stki_place){file->path, record, count > 0 ? ranges[0].offset : -1, "a bus error (SIGBUS)",
                                      STKI_TEXT("%" PRId64 " bytes that can be read", file->size)},
-                        "a page of the mapped file is not there");
+                        "a page of the mapped file is missing");
 }
 
 stk_status stki_file_intact(const stki_file *file, int64_t record, stk_error *err)

@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_POINTER_LOCK_FREE == 2 && ATOMIC_BOOL_LOCK_FREE == 2,
-               "a handler of signals may use nothing else");
+               "only async-signal-safe types");
 
 enum { SLOTS = 1000 };
 

@@ -212,7 +212,7 @@ typedef struct stki_decode_opts {
 
 /* Options for opening a file. Zero is the default everywhere; options of only some formats are in `source`. */
 /* `remedy` of formats without dtypes. */
-#define STKI_NUMBERS_REMEDY "; source.dtype: float64 reads whole numbers as real ones too"
+#define STKI_NUMBERS_REMEDY "; source.dtype: float64 also reads integers as floats"
 
 typedef struct stki_reader_opts {
     enum stki_access access;

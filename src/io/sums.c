@@ -217,7 +217,7 @@ static stk_status check_data(const stki_sums *sums, const char *data_path, stk_e
     return stki_fail_at(err, STK_E_MISMATCH,
                         (stki_place){sums->file->path, -1, 16, STKI_TEXT("sums of %" PRId64 " bytes", expected),
                                      STKI_TEXT("of %" PRId64, found)},
-                        "these are the sums of another file than %s", data_path);
+                        "these are the checksums of another file than %s", data_path);
 }
 
 static stk_status load(stki_sums *sums, stk_error *err)

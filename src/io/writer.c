@@ -95,7 +95,7 @@ static stk_status check_turn(stki_writer *w, bool writing, stk_error *err)
         return stki_fail(err, w->failed, "an earlier call failed, so that the file can't be finished");
     if (w->writing == writing)
         return STK_OK;
-    return stki_fail(err, STK_E_BAD_ARG, writing ? "no array is begun" : "an array is begun and not ended");
+    return stki_fail(err, STK_E_BAD_ARG, writing ? "no array is begun" : "an array is not complete");
 }
 
 /* The sizes of a row are checked by stki_row_major. */

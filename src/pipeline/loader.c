@@ -373,7 +373,7 @@ static void deliver(stk_loader *loader, stk_batch *batch, const stki_totals *aft
     stki_count(&loader->rows, batch->rows);
     for (int i = 0; i < core->plan_count; i++)
         stki_count(&loader->batch_bytes, stki_plan_bytes(batch, &core->plans[i]));
-    stki_log(STKI_LOG_ring, "epoch %lld step %lld is handed out", (long long)batch->epoch, (long long)batch->step);
+    stki_log(STKI_LOG_ring, "epoch %lld step %lld is delivered", (long long)batch->epoch, (long long)batch->step);
 }
 
 /* Computes the totals up to and including this batch. Fails if too many of its samples have failed. */

@@ -23,7 +23,7 @@ static stk_status resolve(const char *manifest, stki_manifest_file *file, stk_er
 
     if (!*file->name || *file->name == '/' || strcmp(file->name, "..") == 0 || strncmp(file->name, "../", 3) == 0 ||
         strstr(file->name, "/../"))
-        return corrupt(manifest, "a part's path leads out of its folder", err);
+        return corrupt(manifest, "a part's path is outside its folder", err);
     file->path =
         slash ? stki_format("%.*s/%s", (int)(slash - manifest), manifest, file->name) : stki_strdup(file->name);
     return file->path ? STK_OK : stki_fail_memory(err, (int64_t)strlen(file->name), "a path");

@@ -487,7 +487,7 @@ static char *note_of(const stki_pair_config *how, const stki_names *first, const
         return NULL;
     return stki_format(
         "fields %s and %s pair by position, since a list states its order, but %" PRId64 " of %" PRId64
-        " names differ, the first: %s beside %s (dataset.pair: name pairs by name, position omits this note)",
+        " names differ, the first: %s and %s (dataset.pair: name pairs by name, position omits this note)",
         first->field, names->field, differ, names->count, name_of(first, at, buffers[0]),
         name_of(names, at, buffers[1]));
 }
@@ -513,7 +513,7 @@ char *stki_pair_unused(const stki_pair_config *how)
                            how->by == STKI_PAIR_BY_NAME ? "name" : "strip");
     for (int k = 0; k < how->strip_count; k++)
         if (!(how->stripped >> k & 1))
-            return stki_format("pair: strip has no effect: no name of a file ends with %s, before its ending",
+            return stki_format("pair: strip has no effect: no file name ends with %s before its extension",
                                how->strip[k]);
     return NULL;
 }

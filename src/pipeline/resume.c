@@ -133,7 +133,7 @@ static stk_status differs(const stk_loader *loader, const char *what, const char
                           stk_error *err)
 {
     if (loader->core->config->resume == STK_RESUME_FORCE) {
-        stki_config_note(loader->core->config, "went on from a saved state with another %s: %s instead of %s", what,
+        stki_config_note(loader->core->config, "resumed from a saved state with another %s: %s instead of %s", what,
                          found, expected);
         return STK_OK;
     }
@@ -249,7 +249,7 @@ static stk_status compare_version(const stk_loader *loader, const stki_state *st
         return STK_OK;
     if (loader->core->config->resume == STK_RESUME_FORCE) {
         stki_config_note(loader->core->config,
-                         "went on from a state that an older version saved: data set and options were not compared");
+                         "resumed from a state that an older version saved: data set and options were not compared");
         return STK_OK;
     }
     return stki_fail_at(err, STK_E_MISMATCH,

@@ -152,7 +152,7 @@ static stk_status check(const stki_state *state, stk_error *err)
     if (state->epoch_failed < 0 || state->epoch_failed > state->failed || state->failed > MOST_FAILED)
         return damaged(err, "failed samples, and those of this epoch",
                        STKI_TEXT("%" PRId64 ", %" PRId64, state->failed, state->epoch_failed),
-                       "the second to be no more than the first");
+                       "the second at most equal to the first");
     if (state->epoch_left_out < 0 ||
         state->epoch_left_out >
             MOST_FAILED) /* not limited by the failed samples, because mixed rows are lost with their partners */
@@ -235,8 +235,8 @@ typedef struct text_state {
 
 static const stki_option rows[] = {
     STKI_INT(text_state, stoker_state, 0, 0, MOST, "", "Version of this form"),
-    STKI_INT(text_state, epoch, 0, 0, MOST, "", "Epoch to go on in"),
-    STKI_INT(text_state, step, 0, 0, MOST, "", "First step of it that is not over"),
+    STKI_INT(text_state, epoch, 0, 0, MOST, "", "Epoch to resume in"),
+    STKI_INT(text_state, step, 0, 0, MOST, "", "First step of it that is not complete"),
     STKI_INT(text_state, seed, 0, 0, MOST, "", "loader.seed"),
     STKI_NODE(text_state, order, "loader.order"),
     STKI_INT(text_state, order_version, 0, 0, INT32_MAX, "", "Version of the orders"),
@@ -244,8 +244,8 @@ static const stki_option rows[] = {
     STKI_INT(text_state, global_batch_size, 0, 0, MOST, "rows", "Rows of a step over all ranks"),
     STKI_NODE(text_state, last_batch, "loader.last_batch"),
     STKI_NODE(text_state, sections, "Hashes of the lines of sections, by name"),
-    STKI_NODE(text_state, options, "Lines PATH=VALUE of what decides the samples"),
-    STKI_NODE(text_state, failure_options, "Lines of what decides which samples fail"),
+    STKI_NODE(text_state, options, "Lines PATH=VALUE of the options that determine the samples"),
+    STKI_NODE(text_state, failure_options, "Lines of the options that determine which samples fail"),
     STKI_STRING(text_state, dataset, NULL, "Version 1: fingerprint of the data set"),
     STKI_STRING(text_state, order_fingerprint, NULL, "Version 1: of what else the order depends on"),
     STKI_STRING(text_state, transforms, NULL, "Version 1: of the transforms"),

@@ -74,7 +74,7 @@ int stki_workers_stop(stki_core *core, int64_t timeout_ns)
 
         core->workers[i].thread = NULL;
         if (thread && !stki_thread_join(thread, deadline)) {
-            stki_log(STKI_LOG_worker, "worker %d is stuck and left behind", i);
+            stki_log(STKI_LOG_worker, "worker %d is stuck and was abandoned", i);
             stki_thread_abandon(thread);
             stuck++;
         }

@@ -113,7 +113,7 @@ static stk_status take_filter(const reading *r, stk_error *err)
         interpolation = stki_node_get(r->node, "interpolation");
     }
     if (filter && interpolation)
-        return stki_fail_node(err, interpolation, "found filter too, expected one of them: they mean the same");
+        return stki_fail_node(err, interpolation, "found filter too, expected one of them: they are equivalent");
     filter = filter ? filter : interpolation;
     if (filter)
         status = stki_node_word(filter, stki_filter_words, &word, err);
@@ -232,7 +232,7 @@ static stk_status read_box(const stki_node *node, double *box, stk_error *err)
 static stk_status take_longer(const reading *r, const stki_node *longer, stk_error *err)
 {
     if (stki_node_get(r->node, "size") || stki_node_get(r->node, "max_size"))
-        return stki_fail_node(err, longer, "found %s too, expected longer alone",
+        return stki_fail_node(err, longer, "found %s too, expected only longer",
                               stki_node_get(r->node, "size") ? "size" : "max_size");
     return pixels(longer, 1, &r->step->longest, err);
 }

@@ -37,7 +37,7 @@ static stk_status resolve(stki_field_plan *plan, stk_error *err)
         return STK_OK;
     if (plan->source_layout == STKI_LAYOUT_NONE)
         return stki_fail_node(err, erase->node,
-                              "which axes are height and width? Say how the file holds the samples: source: {layout: "
+                              "which axes are height and width? State the layout of the samples: source: {layout: "
                               "nhwc} or {layout: nchw}");
     if (channels > STKI_LATE_CHANNELS)
         return stki_fail_node(err, erase->node, "found samples of %lld channels, expected at most %d",

@@ -44,7 +44,7 @@ static stk_status resolve(stki_field_plan *plan, stk_error *err)
         return status;
     if (mix->cutmix > 0 && plan->source_layout == STKI_LAYOUT_NONE)
         return stki_fail_node(err, mix->node,
-                              "which axes are height and width? Say how the file holds the samples: source: {layout: "
+                              "which axes are height and width? State the layout of the samples: source: {layout: "
                               "nhwc} or {layout: nchw}");
     plan->mix.step = mix;
     return STK_OK;

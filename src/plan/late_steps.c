@@ -144,10 +144,9 @@ stk_status stki_mix_read(stki_mix *mix, const char *operation, const stki_node *
     if (status != STK_OK || (alpha && (status = number(alpha, 1e-3, 1e4, out, err)) != STK_OK))
         return status;
     if (second && map && (stki_node_get(node, "p") || stki_node_get(node, "draw") || labels || unit))
-        return stki_fail_node(
-            err, node,
-            "found keys besides alpha, expected them at the step that mixes before: one of the two is "
-            "drawn each time");
+        return stki_fail_node(err, node,
+                              "found keys besides alpha, expected them at the earlier mixing step: one of the two is "
+                              "drawn each time");
     if (second)
         return STK_OK;
     mix->node = node;

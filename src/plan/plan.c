@@ -66,7 +66,7 @@ static stk_status resolve_axes(const stki_field_config *config, const stki_field
         if (plan->layout != STKI_LAYOUT_NONE)
             return stki_fail_field(
                 err, config, STK_E_CONFIG,
-                "layout: %s needs to know how the file holds the samples: add source: {layout: nhwc} or {layout: nchw}",
+                "layout: %s needs the layout of the stored samples: add source: {layout: nhwc} or {layout: nchw}",
                 config->layout);
         *channels = field->ndim == 1 && !field->variable ? field->shape[0] : 0;
         return STK_OK;
@@ -151,10 +151,10 @@ static stk_status resolve_varying(stki_field_plan *plan, stk_error *err)
 
     if (plan->fold->arithmetic)
         return stki_fail_field(err, plan->config, STK_E_UNSUPPORTED,
-                               "samples of different shapes allow no scale, normalize or quantize");
+                               "scale, normalize and quantize need samples of one shape");
     plan->rows = &stki_ragged_rows;
     plan->varies = true;
-    plan->too_long = "source.max_bytes of the field makes room for longer ones";
+    plan->too_long = "source.max_bytes of the field allows longer ones";
     if (max_bytes > 0)
         plan->shape[0] = longest_of(plan->field, max_bytes);
     return STK_OK;

@@ -34,7 +34,7 @@ static stk_status check_colors_allowed(const stki_field_plan *plan, const char *
     if (!step || field->shard_count == 0 || !field->shards[0]->indices)
         return STK_OK;
     return stki_fail_field(err, plan->config, STK_E_CONFIG,
-                           "%s: found images of source.color: index, whose values are numbers of classes: expected no "
+                           "%s: found images of source.color: index, whose values are class numbers: expected no "
                            "step that mixes or changes them%s",
                            step, unless);
 }
@@ -196,7 +196,7 @@ stk_status stki_plan_image_resolve(stki_field_plan *plan, int64_t *image, stk_er
                    ? stki_fail_node(err,
                                     plan->image.geometry ? plan->image.geometry->steps[0].node
                                                          : plan->image.colors->steps[0].node,
-                                    "which axes are height, width and channels? Say how the file holds the samples: "
+                                    "which axes are height, width and channels? State the layout of the samples: "
                                     "source: {layout: nhwc} or {layout: nchw}")
                    : STK_OK;
     plan->image.height_axis = planar ? 1 : 0;

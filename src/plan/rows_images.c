@@ -63,13 +63,14 @@ static stk_status check_samples(const stki_field_plan *plan, stk_error *err)
     const stki_field *field = plan->field;
 
     if (field->ndim != STKI_IMAGE_AXES)
-        return refuse(plan, err,
-                      "found samples of %d ax%s, expected images; what varies in length comes as values and offsets "
-                      "without it",
-                      field->ndim, field->ndim == 1 ? "is" : "es");
+        return refuse(
+            plan, err,
+            "found samples of %d ax%s, expected images; other fields of varying length are values and offsets "
+            "without it",
+            field->ndim, field->ndim == 1 ? "is" : "es");
     if (plan->source_layout == STKI_LAYOUT_NONE)
         return refuse(plan, err,
-                      "which axes are height, width and channels? Say how the file holds the samples: source: "
+                      "which axes are height, width and channels? State the layout of the samples: source: "
                       "{layout: nhwc} or {layout: nchw}");
     if (field->dtype != STK_U8)
         return refuse(plan, err, "found samples of %s, expected uint8", stk_dtype_long_name(field->dtype));
@@ -85,7 +86,7 @@ static stk_status check_steps(const stki_field_plan *plan, stk_error *err)
 
         if (!stki_geometry_knows(name) && !stki_first_steps_know(name))
             return refuse(plan, err,
-                          "found %s in its transforms, expected steps that move pixels alone: images in shapes of "
+                          "found %s in its transforms, expected only steps that move pixels: images in shapes of "
                           "their own keep their bytes",
                           name);
     }
@@ -100,7 +101,7 @@ stk_status stki_image_rows_check(const stki_field_plan *plan, stk_error *err)
     if (status != STK_OK || (status = check_steps(plan, err)) != STK_OK)
         return status;
     if (plan->dtype != STK_U8)
-        return refuse(plan, err, "found dtype: %s, expected none: images in shapes of their own keep their bytes",
+        return refuse(plan, err, "found dtype: %s, expected none: images of different shapes keep their bytes",
                       stk_dtype_name(plan->dtype));
     if (plan->layout != plan->source_layout)
         return refuse(plan, err, "found layout: %s, expected the samples' own, %s", config->layout,
@@ -110,7 +111,7 @@ stk_status stki_image_rows_check(const stki_field_plan *plan, stk_error *err)
                       "found pad too, which is for samples of varying length; the step pad of its "
                       "transforms puts pixels around images");
     if (config->views)
-        return refuse(plan, err, "found views too: its rows have shapes of their own");
+        return refuse(plan, err, "found views too: its rows have different shapes");
     return STK_OK;
 }
 
@@ -201,7 +202,7 @@ static stk_status find_largest(const stki_field_plan *plan, int64_t *out, stk_er
         *out = config->source.max_bytes;
     if (*out == 0 && plan->image.geometry && plan->image.geometry->box_field)
         return refuse(plan, err,
-                      "how large are the rows? Each sample's box says: say the most by ragged: {max_bytes: "
+                      "how large are the rows? Each sample's box decides: set ragged: {max_bytes: "
                       "…}, or add a resize: [height, width]");
     if (*out == 0 && (status = scan_all(plan, out, err)) != STK_OK)
         return status;

@@ -188,7 +188,7 @@ static stk_status normalize_by(state *s, const stki_node *node, const double *me
 
         if (!(d > 0))
             status = stki_fail_node(err, node, "std: found %g, expected a number above 0%s", d,
-                                    d == 0 ? " (0: all values are equal, and nothing can be divided by it)" : "");
+                                    d == 0 ? " (0: all values are equal, and division by it is impossible)" : "");
         multiply[c] = 1 / d;
         add[c] = -m / d;
     }
@@ -355,10 +355,9 @@ static stk_status quantize_by_file(state *s, const stki_node *node, const stki_n
 static stk_status quantize_later(state *s, const stki_node *node, stk_error *err)
 {
     if (s->source != STK_DTYPE_NONE)
-        return stki_fail_key(
-            err, stki_node_get(node, "calibrate"),
-            "found it in the config of a loader; a preparation job works parameters out (stoker prep), "
-            "and its file is read here: quantize: {stats: NAME.stats.json}");
+        return stki_fail_key(err, stki_node_get(node, "calibrate"),
+                             "found it in the config of a loader; a preparation job computes parameters (stoker prep), "
+                             "and its file is read here: quantize: {stats: NAME.stats.json}");
     s->quantize = node;
     s->fold->dtype = STK_DTYPE_NONE;
     return STK_OK;
@@ -589,7 +588,7 @@ static stk_status unknown(const stki_node *node, stk_error *err)
 static stk_status step(state *s, const stki_node *node, stk_error *err)
 {
     if (node->kind == STKI_NODE_SCALAR && is_operation(node->text))
-        return stki_fail_value(err, node, "its parameters too: {%s: …}, or {%s: {}} where it needs none", node->text,
+        return stki_fail_value(err, node, "its parameters too: {%s: …}, or {%s: {}} if it needs none", node->text,
                                node->text);
     if (node->kind != STKI_NODE_MAP || node->count != 1)
         return stki_fail_value(err, node, "one operation with its parameters, such as normalize: imagenet");

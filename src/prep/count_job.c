@@ -78,7 +78,7 @@ static stk_status check_datasets(const stki_node *root, stk_error *err)
                 return stki_fail_node(
                     err, found.node,
                     "statistics of several data sets: found it in datasets, expected it in dataset; count "
-                    "them by a job of their own, and give its file: stats: FILE");
+                    "them in a separate job, and give its file: stats: FILE");
     }
     return STK_OK;
 }
@@ -118,7 +118,7 @@ static stk_status read_step(const waiting *step, stki_stats_opts *out, stk_error
                              "has no effect with calibrate: minmax, which needs no bins: remove it");
     if (out->per == STKI_PER_CHANNEL && stki_stats_scheme(out) != STK_QUANT_SYMMETRIC)
         return stki_fail_value(
-            err, per, "tensor, or symmetric: true beside it: rows are quantized with one zero point for all channels");
+            err, per, "tensor, or symmetric: true as well: rows are quantized with one zero point for all channels");
     return STK_OK;
 }
 

@@ -112,7 +112,7 @@ static stk_status read_label(stki_filter_step *step, stk_error *err)
 static stk_status check_range(const stki_node *node, const char *what, int64_t low, int64_t high, stk_error *err)
 {
     if (low >= 0 && high >= 0 && low > high)
-        return stki_fail_node(err, node, "min_%s is above max_%s: nothing could stay", what, what);
+        return stki_fail_node(err, node, "min_%s is above max_%s: no sample can remain", what, what);
     return STK_OK;
 }
 
@@ -224,7 +224,7 @@ static stk_status open_label(stki_filter_step *step, const stki_core *core, stk_
         return STK_OK;
     if (elements != 1 || field->variable || field->dtype == STK_C64 || field->dtype == STK_C128)
         return stki_fail_node(err, step->node,
-                              "field %s has samples of %s %s, expected one number or a text: name a field of labels",
+                              "field %s has samples of %s %s, expected one number or a string: name a field of labels",
                               field->name, stk_dtype_name(field->dtype), STKI_SHAPE(field->ndim, field->shape));
     rule->numbers = stki_zalloc_array(list->count, sizeof *rule->numbers);
     if (!rule->numbers)
@@ -467,7 +467,7 @@ static stk_status nothing_stays(const filter *f, stk_error *err)
         used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i ? "; " : "",
                                  stki_filter_text(&f->counts->rules[i], f->counts->before, one, sizeof one));
     }
-    return stki_fail(err, STK_E_EMPTY, "prep.filter: no sample stays: %s", all);
+    return stki_fail(err, STK_E_EMPTY, "prep.filter: no sample remains: %s", all);
 }
 
 static stk_status narrow(stki_loader_config *config, const uint8_t *stays, const stki_filter_counts *counts,
@@ -533,7 +533,7 @@ const char *stki_filter_text(const stki_filter_rule *rule, int64_t before, char 
 {
     if (rule->not_known > 0)
         snprintf(buffer, (size_t)size,
-                 "%s: left out %" PRId64 " of %" PRId64 " samples (and let %" PRId64 " stay that it could not read)",
+                 "%s: left out %" PRId64 " of %" PRId64 " samples (and kept %" PRId64 " that could not be read)",
                  rule->name, rule->dropped, before, rule->not_known);
     else
         snprintf(buffer, (size_t)size, "%s: left out %" PRId64 " of %" PRId64 " samples", rule->name, rule->dropped,

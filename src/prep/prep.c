@@ -106,7 +106,7 @@ static stk_status check_opts(stk_prep *prep, const stk_prep_opts *opts, stk_erro
     if (o->force && o->tasks > 1)
         return stki_fail(err, STK_E_BAD_ARG,
                          "opts.force: found it with %lld tasks: one that starts late cannot tell the old output from "
-                         "what the others have just made: remove the old output before starting them",
+                         "the new output of the others: remove the old output before starting them",
                          (long long)o->tasks);
     if (o->merge && o->no_merge)
         return stki_fail(err, STK_E_BAD_ARG, "opts.merge: cannot be combined with no_merge");
@@ -322,7 +322,7 @@ static void set_result(stk_prep *prep, const stki_prep_totals *totals)
 static void note_complete(stk_prep *prep)
 {
     stki_notes_add(&prep->notes,
-                   "the output of this job is complete already: nothing was made (--force makes it again)");
+                   "the output of this job is already complete: nothing was done (--force makes it again)");
     prep->result.complete = true;
 }
 

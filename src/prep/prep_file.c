@@ -155,8 +155,8 @@ static stk_status fail_lock(const char *path, int error, stk_error *err)
 {
     if (error == EAGAIN || error == EACCES)
         return stki_fail_at(err, STK_E_BUSY, (stki_place){path, -1, -1, NULL, NULL},
-                            "another process works on this part of the job; let it end first");
-    return stki_fail_errno(err, error, path, "cannot lock it (the file system must know locks)");
+                            "another process works on this part of the job; wait until it ends");
+    return stki_fail_errno(err, error, path, "cannot lock it (the file system must support locks)");
 }
 
 static stk_status take_lock(const char *path, int kind, int *out, stk_error *err)
@@ -227,7 +227,7 @@ stk_status stki_prep_remove_folder(const char *path, const char *last, stk_error
     struct dirent *entry;
 
     if (!folder)
-        return errno == ENOENT ? STK_OK : stki_fail_errno(err, errno, path, "cannot look into the folder");
+        return errno == ENOENT ? STK_OK : stki_fail_errno(err, errno, path, "cannot read the folder");
     while (status == STK_OK && (entry = readdir(folder)) != NULL) {
         char *inner;
         struct stat st;

@@ -81,8 +81,8 @@ static stk_status fail_busy(const char *path, const json_t *owner, stk_error *er
     return stki_fail_at(
         err, STK_E_BUSY,
         (stki_place){path, -1, -1, STKI_TEXT("process %lld of %.40s", process, host ? host : "another host"), NULL},
-        "another job makes %s%s%s now, an output of the same name with files of the same names next to "
-        "it: let it end, or give this output another name",
+        "another job is making %s%s%s now, an output of the same name with files of the same names next to "
+        "it: wait until it ends, or give this output another name",
         output ? output : "an output", work ? " in the work folder " : "", work ? work : "");
 }
 

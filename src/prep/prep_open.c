@@ -341,7 +341,7 @@ static stk_status check_said(const stki_prep_run *run, stk_error *err)
         if (!stki_node_is_null(extension) && strcmp(means, "any") != 0 && strcmp(extension->text, means) != 0)
             return stki_fail_key(err, extension,
                                  "has no effect in %s, which contains no files%s%s: remove it, or write a .tar",
-                                 format->format, *means ? "; the one word that it knows is " : "", means);
+                                 format->format, *means ? "; the only word that it accepts is " : "", means);
         if (run->sink_fields[i].alias && !format->aliases)
             return stki_fail_key(err, stki_node_get(node, "alias"),
                                  "has no effect in %s, which names its types itself: remove it", format->format);

@@ -92,7 +92,7 @@ static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
     if (json_integer_value(json_object_get(found, "version")) != STKI_PREP_IDENTITY) {
         json_decref(found);
         return stki_fail_at(err, STK_E_MISMATCH, (stki_place){run->work, -1, -1, NULL, NULL},
-                            "the work folder was begun by another version of stoker; --restart begins again");
+                            "the work folder was begun by another version of stoker; --restart starts again");
     }
     adopt_mode(run, found);
     adopt_policy(run, found);
@@ -290,7 +290,7 @@ static stk_status check_own(const char *folder, stk_error *err)
                          "the work folder: resume that job (prep.temporary: %s), or start again with --restart", work);
     else
         status = stki_fail_at(err, STK_E_CONFIG,
-                              (stki_place){folder, -1, -1, "files that are of no job", "a separate folder"},
+                              (stki_place){folder, -1, -1, "files that belong to no job", "a separate folder"},
                               "the work folder, which is removed at the end with all its contents: set prep.temporary "
                               "to an empty or new folder");
     stki_free(work);
@@ -324,12 +324,12 @@ static stk_status claim_making(const stki_prep_run *run, stk_error *err)
     if (!path || !mark)
         status = stki_fail_memory(err, 256, "a path");
     else if (other ? strcmp(work, other) != 0 : has_mark(run->making))
-        status =
-            stki_fail_at(err, STK_E_MISMATCH,
-                         (stki_place){run->making, -1, -1,
-                                      STKI_TEXT("what a job left whose work folder is %s", other ? other : run->making),
-                                      STKI_TEXT("files of one whose work folder is %s", work)},
-                         "an unfinished job of this output: resume that one, or start again with --restart");
+        status = stki_fail_at(
+            err, STK_E_MISMATCH,
+            (stki_place){run->making, -1, -1,
+                         STKI_TEXT("remains of a job whose work folder is %s", other ? other : run->making),
+                         STKI_TEXT("files of one whose work folder is %s", work)},
+            "an unfinished job of this output: resume that one, or start again with --restart");
     else if (!other && (status = check_own(run->making, err)) == STK_OK &&
              (status = stki_prep_make_folder(run->making, err)) == STK_OK)
         status = stki_prep_write_json(path, mark, err);

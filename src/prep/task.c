@@ -82,7 +82,7 @@ static stk_status read_slurm_array(stki_task *out, stk_error *err)
     if (last < first || (last - first) % step != 0 || (last - first) / step + 1 != count)
         return stki_fail(err, STK_E_CONFIG,
                          "the Slurm array has %" PRId64 " elements from %" PRId64 " to %" PRId64 " in steps of %" PRId64
-                         " (SLURM_ARRAY_TASK_*), a list in which the place of this one is not known: submit "
+                         " (SLURM_ARRAY_TASK_*), a list in which the position of this task is unknown: submit "
                          "--array=0-%" PRId64 ", or give --task i/N and --launcher=none",
                          count, first, last, step, count - 1);
     if (id < first || id > last || (id - first) % step != 0)
@@ -170,7 +170,7 @@ static stk_status ask_environment(int64_t tasks, stki_task *out, stk_error *err)
     } else if (variable("JOB_COMPLETION_INDEX")) {
         return stki_fail(err, STK_E_CONFIG,
                          "both %s (%s=%" PRId64 ", %s=%" PRId64
-                         ") and Kubernetes (JOB_COMPLETION_INDEX=%s) say which task this is: use --task i/N and "
+                         ") and Kubernetes (JOB_COMPLETION_INDEX=%s) state the task: use --task i/N and "
                          "--launcher=none, such as --task $%s/$%s",
                          launch.name, launch.rank_variable, launch.rank, launch.size_variable, launch.world_size,
                          variable("JOB_COMPLETION_INDEX"), launch.rank_variable, launch.size_variable);

@@ -88,7 +88,8 @@ static stk_status check_axes(const stki_convert_desc *desc, int64_t *out_numel, 
         if (n < 0)
             return stki_fail(err, STK_E_BAD_SHAPE, "convert: axis %d has size %" PRId64, k, n);
         if (ds == 0 && n > 1)
-            return stki_fail(err, STK_E_BAD_OVERLAP, "convert: axis %d writes %" PRId64 " elements to one place", k, n);
+            return stki_fail(err, STK_E_BAD_OVERLAP, "convert: axis %d writes %" PRId64 " elements to one address", k,
+                             n);
         if (n <= 1) {
             numel *= n;
             continue;

@@ -220,7 +220,7 @@ stk_status stk_tensor_wrap(void *data, stk_dtype dtype, int ndim, const int64_t 
     if (status != STK_OK)
         return status;
     if (low < 0)
-        return stki_fail(err, STK_E_BAD_STRIDE, "wrap: the strides lead %" PRId64 " bytes below the address", -low);
+        return stki_fail(err, STK_E_BAD_STRIDE, "wrap: the strides reach %" PRId64 " bytes below the address", -low);
     status = stk_storage_wrap(NULL, data, high, free_fn ? free_fn : nothing, context, &storage, err);
     if (status != STK_OK)
         return status;

@@ -25,7 +25,7 @@ _Static_assert(sizeof(stk_dlpack_tensor) == sizeof(DLTensor) &&
                    offsetof(stk_dlpack_tensor, shape) == offsetof(DLTensor, shape) &&
                    offsetof(stk_dlpack_tensor, strides) == offsetof(DLTensor, strides) &&
                    offsetof(stk_dlpack_tensor, byte_offset) == offsetof(DLTensor, byte_offset),
-               "DLPack's tensor is laid out differently");
+               "DLPack's tensor has a different layout");
 
 /* ---- export ---- */
 
@@ -46,15 +46,14 @@ static stk_status check_exportable(const stk_tensor *tensor, int major, stki_dlp
         return stki_fail(err, STK_E_UNSUPPORTED, "DLPack knows no device like %s: copy the tensor to the cpu first",
                          device->name);
     if (!tensor->storage)
-        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack: a borrowed tensor cannot be handed out: clone it first");
+        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack: a borrowed tensor cannot be exported: clone it first");
     if (tensor->storage->mapping)
-        return stki_fail(
-            err, STK_E_UNSUPPORTED,
-            "DLPack: a mapping of a file cannot be handed out, as it may end with the file: clone it first");
+        return stki_fail(err, STK_E_UNSUPPORTED,
+                         "DLPack: a mapping of a file cannot be exported, as it may end with the file: clone it first");
     if (tensor->flags & STK_TENSOR_SWAPPED)
         return stki_fail(err, STK_E_UNSUPPORTED, "DLPack: the tensor is in the other byte order: clone it first");
     if (major == 0 && (tensor->flags & STK_TENSOR_READONLY))
-        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack 0.6 cannot say that a tensor is read-only: version 1 can");
+        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack 0.6 cannot mark a tensor as read-only: version 1 can");
     if (!stki_dlpack_type_of(tensor->dtype, major, type))
         return stki_fail(err, STK_E_UNSUPPORTED, "DLPack %s has no dtype %s", major ? "1.1" : "0.6",
                          stk_dtype_name(tensor->dtype));

@@ -331,7 +331,7 @@ static stk_status begin_clamp(struct call *call, const stk_tensor *tensor, const
     stk_status status;
 
     if (!low && !high)
-        return stki_fail(err, STK_E_BAD_ARG, "clamp: neither a low nor a high bound");
+        return stki_fail(err, STK_E_BAD_ARG, "clamp: neither a lower nor an upper bound");
     for (int i = 0; i < 2; i++)
         if (bounds[i])
             all[count++] = stk_operand_scalar(*bounds[i]);

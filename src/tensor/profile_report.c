@@ -209,7 +209,7 @@ stk_status stk_memory_leaks(char **out, int64_t *out_count, stk_error *err)
     stk_status status;
 
     if (lost > 0)
-        stki_putf(&text, "%" PRId64 " more found no memory to be recorded in\n", lost);
+        stki_putf(&text, "%" PRId64 " more could not be recorded for lack of memory\n", lost);
     status = stki_text_finish(&text, "a report", out, err);
     if (status == STK_OK)
         *out_count = listing.count + lost;

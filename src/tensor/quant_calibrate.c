@@ -451,8 +451,8 @@ static stk_status from_percents(const stk_tensor *tensor, stk_qdtype qdtype, stk
     if (status != STK_OK)
         return status;
     if (!(percents[0] >= 0 && percents[0] <= percents[1] && percents[1] <= 100))
-        return stki_fail(err, STK_E_BAD_ARG, "percentiles %g and %g: must be rising and inside 0 to 100", percents[0],
-                         percents[1]);
+        return stki_fail(err, STK_E_BAD_ARG, "percentiles %g and %g: must be ascending and inside 0 to 100",
+                         percents[0], percents[1]);
     status = begin_samples(&samples, tensor, STK_QUANT_PER_TENSOR, err);
     if (status != STK_OK)
         return status;

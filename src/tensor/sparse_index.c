@@ -25,7 +25,7 @@ static stk_status check_host(const stk_tensor *tensor, stk_error *err)
 
     if (device->host_memory)
         return STK_OK;
-    return stki_fail(err, STK_E_UNSUPPORTED, "sparse tensors live in ordinary memory, not on %s", device->name);
+    return stki_fail(err, STK_E_UNSUPPORTED, "sparse tensors must be in CPU memory, not on %s", device->name);
 }
 
 stk_status stki_sparse_check_values(const stk_tensor *values, stk_error *err)

@@ -103,7 +103,7 @@ stk_status stki_guards_wait_in(stki_stream_guards *guards, stk_stream *stream, s
         status = guards->guards[i].held ? await(&guards->guards[i], stki_counted(&stki_stream_patience_ns), err)
                                         : stk_stream_wait(stream, guards->guards[i].event, err);
     if (status == STK_OK && guards->stuck)
-        return stki_fail(err, STK_E_TIMEOUT, "work in another stream has not ended: its memory cannot be used again");
+        return stki_fail(err, STK_E_TIMEOUT, "work in another stream has not ended: its memory cannot be reused");
     return status;
 }
 

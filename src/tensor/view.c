@@ -43,7 +43,7 @@ stk_status stk_tensor_slice(const stk_tensor *tensor, int dim, int64_t start, in
     if (status != STK_OK)
         return status;
     if (step < 1)
-        return stki_fail(err, STK_E_BAD_STEP, "slice: step %" PRId64 ": must be at least 1 (flip turns an axis round)",
+        return stki_fail(err, STK_E_BAD_STEP, "slice: step %" PRId64 ": must be at least 1 (flip reverses an axis)",
                          step);
     size = tensor->shape[dim];
     start = start < 0 ? start + size : start;

@@ -177,8 +177,9 @@ static void wrong_assignments(void **state)
     assert_set_fails(document, "a.b=1", STK_E_CONFIG, "--set a.b=1: a is 1, so it has no b");
     assert_set_fails(document, "a\x1b.b=1", STK_E_CONFIG, "--set a?.b=1: invalid key: control character U+001B");
     assert_set_fails(document, "a\xff=1", STK_E_CONFIG, "--set a?=1: invalid key: byte 0xff is not valid UTF-8");
-    assert_set_fails(document, "include=x.yaml", STK_E_CONFIG, "--set include=x.yaml: include works in files only");
-    assert_set_fails(document, "include.0=x", STK_E_CONFIG, "--set include.0=x: include works in files only");
+    assert_set_fails(document, "include=x.yaml", STK_E_CONFIG,
+                     "--set include=x.yaml: include is only allowed in files");
+    assert_set_fails(document, "include.0=x", STK_E_CONFIG, "--set include.0=x: include is only allowed in files");
     for (i = 1; i < 64; i++)
         strcat(deep, ".d");
     strcat(deep, "=1");

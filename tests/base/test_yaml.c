@@ -134,13 +134,15 @@ static void variables(void **state)
     assert_parse_fails("a: \"${9A}\"\n", STK_E_CONFIG, "t.yaml:1: a: \"${9A}\" is not a variable name");
     assert_parse_fails("${A}: 1\nb: 2\n${A}: 3\n", STK_E_CONFIG, "t.yaml:3: ${A}: duplicate key, first in line 1");
     setenv("STKT_BAD", "a\x1b[31m", 1);
-    assert_parse_fails("a: ${STKT_BAD}\n", STK_E_CONFIG,
-                       "t.yaml:1: a: the environment variable STKT_BAD contains what is not allowed in a config: "
-                       "control character U+001B");
+    assert_parse_fails(
+        "a: ${STKT_BAD}\n", STK_E_CONFIG,
+        "t.yaml:1: a: the environment variable STKT_BAD contains characters that are not allowed in a config: "
+        "control character U+001B");
     setenv("STKT_BAD", "a\xff", 1);
-    assert_parse_fails("a: ${STKT_BAD}\n", STK_E_CONFIG,
-                       "t.yaml:1: a: the environment variable STKT_BAD contains what is not allowed in a config: byte "
-                       "0xff is not valid UTF-8");
+    assert_parse_fails(
+        "a: ${STKT_BAD}\n", STK_E_CONFIG,
+        "t.yaml:1: a: the environment variable STKT_BAD contains characters that are not allowed in a config: byte "
+        "0xff is not valid UTF-8");
 }
 
 static void wrong_texts(void **state)
@@ -229,9 +231,10 @@ static void what_is_no_text(void **state)
                       6, STK_E_CONFIG, "t.yaml:1: not text: byte 0xff is not valid UTF-8");
     assert_bytes_fail("a: \xe2\x80\xa8", 6, STK_E_CONFIG, "t.yaml:1: not text: character U+2028");
     assert_parse_fails("a: \"x\\0y\"\n", STK_E_CONFIG,
-                       "t.yaml:1: a: the text contains what is not allowed in a config: a NUL byte");
-    assert_parse_fails("a: \"x\\ey\"\n", STK_E_CONFIG,
-                       "t.yaml:1: a: the text contains what is not allowed in a config: control character U+001B");
+                       "t.yaml:1: a: the text contains characters that are not allowed in a config: a NUL byte");
+    assert_parse_fails(
+        "a: \"x\\ey\"\n", STK_E_CONFIG,
+        "t.yaml:1: a: the text contains characters that are not allowed in a config: control character U+001B");
     assert_parse_fails("\"a\\tb\": 1\n", STK_E_CONFIG, "t.yaml:1: invalid key: control character U+0009");
 }
 

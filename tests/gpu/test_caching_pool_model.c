@@ -1,5 +1,5 @@
 /* test_caching_pool_model.c (stki-threads): the caching pool under long random sequences of calls, against a model that
- * keeps a plain list of what is handed out and of who may still work on what was; and under many threads.
+ * keeps a plain list of what is delivered and of who may still work on what was; and under many threads.
  *
  * The model knows nothing of segments or trees: no two live blocks overlap; a block lies in memory of the driver;
  * nobody gets, and the driver never takes back, memory that a stream other than the new user has queued work on which

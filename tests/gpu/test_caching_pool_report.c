@@ -83,7 +83,7 @@ static void test_message(void **unused)
     assert_status(pool->ops->alloc_exact(pool, 30, &out, &err), STK_E_MEMORY);
     assert_says("asked 30 B exactly");
     assert_status(pool->ops->alloc(pool, INT64_MAX - 3, NULL, &out, &err), STK_E_MEMORY);
-    assert_says("no device has that much");
+    assert_says("no device has this much memory");
     assert_status(pinned->ops->alloc(pinned, 5, NULL, &out, &err), STK_E_MEMORY);
     assert_says("fake: out of pinned memory: asked 5 B");
     stki_count_set(&fake.broken, 1);

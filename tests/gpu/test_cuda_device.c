@@ -105,7 +105,7 @@ static void a_device_that_cannot_be_made_leaves_nothing(void **state)
     fake.fail = "retain_context";
     fake.driver_error = CUDA_ERROR_OUT_OF_MEMORY;
     assert_status(stk_device_find("cuda:1", &found, &err), STK_E_DEVICE);
-    assert_says("cuda:1: the driver makes no context on it: CUDA_ERROR_OUT_OF_MEMORY");
+    assert_says("cuda:1: the driver cannot create a context on it: CUDA_ERROR_OUT_OF_MEMORY");
     fake.fail = "push_context";
     assert_status(stk_device_find("cuda:1", &found, &err), STK_E_DEVICE);
     assert_says("context cannot be used");

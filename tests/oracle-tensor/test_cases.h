@@ -96,7 +96,7 @@ int64_t tc_hex(tc *m, const char *text, unsigned char **out); /* bytes; free(*ou
 
 /* ---- comparing ---- */
 
-/* The elements in row-major order, in fresh memory: free() it. NULL after tc_say. */
+/* The elements in row-major order, in new memory: free() it. NULL after tc_say. */
 unsigned char *tc_elements(tc *m, const stk_tensor *tensor, int64_t *bytes);
 /* The elements as doubles. */
 double *tc_doubles(tc *m, const stk_tensor *tensor, int64_t *count);

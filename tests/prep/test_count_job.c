@@ -499,7 +499,7 @@ static void test_refusals(void **state)
             "a std of 0");
     refused(stkt_text("datasets: [{fields: {x: {path: %sx.npy, transforms: [{normalize: {stats: job}}]}}}]\n%s", inputs,
                       out),
-            "a job of their own");
+            "in a separate job");
 }
 
 /* In the config of a loader the words mean nothing. */

@@ -297,7 +297,7 @@ static void test_work_folder_of_others(void **state)
         assert_status(
             stkt_prep_run(&ways[i], NULL, &err, job(stkt_path("kept.npy"), stkt_text("temporary: %s", mine), "")),
             STK_E_CONFIG);
-        assert_says("files that are of no job");
+        assert_says("files that belong to no job");
         assert_true(stkt_is_there(file));
         assert_status(stkt_prep_run(&ways[i], NULL, &err,
                                     stkt_text("dataset: {fields: {x: {path: %s.npy}}}\nprep: {temporary: %s}\n"

@@ -119,7 +119,7 @@ static void test_refusals(void **state)
         {"RANK=1 WORLD_SIZE=4", "0/4", 0, "--task: found 0/4, but torchrun says 1/4 (RANK=1, WORLD_SIZE=4)"},
         {"RANK=1 WORLD_SIZE=4", NULL, 5, "--tasks: found 5, but torchrun says 4"},
         {"RANK=one WORLD_SIZE=4", NULL, 0, "RANK in the environment"},
-        {ARRAY(4, 1, 9, 1, 3), NULL, 0, "a list in which the place of this one is not known: submit --array=0-2"},
+        {ARRAY(4, 1, 9, 1, 3), NULL, 0, "a list in which the position of this task is unknown: submit --array=0-2"},
         {ARRAY(2, 1, 9, 4, 3), NULL, 0, "SLURM_ARRAY_TASK_ID in the environment: found 2, expected one of 1 to 9"},
         {ARRAY(x, 1, 9, 4, 3), NULL, 0, "SLURM_ARRAY_TASK_ID in the environment: found \"x\""},
         {ARRAY(1, 1, 9, 0, 3), NULL, 0, "SLURM_ARRAY_TASK_STEP in the environment: found \"0\""},

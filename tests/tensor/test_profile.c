@@ -449,7 +449,7 @@ static void test_failing_allocations(void **unused)
         stki_memory_fail_at(0);
         assert_int_equal(status, n <= 2 ? STK_E_MEMORY : STK_OK);
         assert_ok(stk_memory_leaks(&text, &leaks, &err));
-        assert_int_equal(strstr(text, "found no memory") != NULL, n >= 3 && n <= 5);
+        assert_int_equal(strstr(text, "for lack of memory") != NULL, n >= 3 && n <= 5);
         stk_text_free(text);
         stk_tensor_release(&view);
         stk_tensor_release(&tensor);

@@ -461,8 +461,8 @@ static void unpacking_again_is_named(void **state)
 
     (void)state;
     assert_int_equal(judge(&shares)->binds, LB_BINDS_INFLATE);
-    assert_non_null(strstr(judge(&shares)->text, "Each chunk is unpacked 57.3 times on average"));
-    assert_non_null(strstr(judge(&shares)->text, "order: block or a larger loader.cache_bytes unpacks it once."));
+    assert_non_null(strstr(judge(&shares)->text, "Each chunk is decompressed 57.3 times on average"));
+    assert_non_null(strstr(judge(&shares)->text, "order: block or a larger loader.cache_bytes decompresses it once."));
     shares.random = false;
     assert_null(strstr(judge(&shares)->text, "order: block"));
     assert_non_null(strstr(judge(&shares)->text, "A larger loader.cache_bytes"));

@@ -73,7 +73,7 @@ static void options_of(struct pl_args *a, struct arg_option *options)
         {"--html", "FILE", "write a page with the same steps, drawn", .text = &a->html},
         {"--memory", "N|SHAPE", "memory of a model of N parameters (7B, 125M), or of a batch (32x3x224x224)",
          .text = &a->what, .action = &a->action, .as = PL_MEMORY},
-        {"--fits", "SIZE", "with --memory: what fits into so much (24GiB)", .take = take_fits},
+        {"--fits", "SIZE", "with --memory: what fits into this size (24GiB)", .take = take_fits},
         {"--dtype", "DTYPE", "with --memory SHAPE: of the values in the table of sparse forms (f32)",
          .take = take_dtype},
         {"--precision", "A", "a sine of amplitude A in each dtype and in int8", .take = take_precision,

@@ -166,7 +166,7 @@ static stk_status op_reduce(struct pl_call *call, stk_error *err)
         status = stk_tensor_amax(call->in, count, which, keep, &call->out, err);
     if (status == STK_E_BAD_DTYPE)
         snprintf(call->remark, sizeof call->remark,
-                 "a mean of whole numbers is seldom whole: convert first (to f32) or name a dtype (mean dtype=f32)");
+                 "a mean of integers is rarely an integer: convert first (to f32) or name a dtype (mean dtype=f32)");
     return status;
 }
 

@@ -61,7 +61,7 @@ static stk_status create_full(struct pl_call *call, stk_error *err)
         if (!command->items[i].used && command->items[i].kind == PL_NUMBER)
             last = &command->items[i];
     if (!last)
-        return stki_fail(err, STK_E_CONFIG, "full: no value given: full 2 3 VALUE");
+        return stki_fail(err, STK_E_CONFIG, "full: missing value: full 2 3 VALUE");
     last->used = true;
     dtype = dtype ? dtype : dtype_of(last->number);
     status = take_shape(call, dtype, &ndim, shape, err);
@@ -81,7 +81,7 @@ static stk_status create_arange(struct pl_call *call, stk_error *err)
     while (count < 3 && pl_take_number(call->command, &bounds[count]))
         count++;
     if (count == 0)
-        return stki_fail(err, STK_E_CONFIG, "arange: no end given: arange [START] END [STEP]");
+        return stki_fail(err, STK_E_CONFIG, "arange: missing end: arange [START] END [STEP]");
     status = pl_take_end(call->command, err);
     if (status != STK_OK)
         return status;

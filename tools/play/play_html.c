@@ -13,9 +13,9 @@ void pl_html_begin(FILE *to, const char *chain)
     pl_page_begin(
         to, "What tensor operations do to memory",
         "Each step shows the tensor at its indices and, below, the storage as a row of cells: above a cell its "
-        "number, in it the value, below it the number of the element that reads it. The colour <span "
+        "number, in it the value, below it the number of the element that reads it. The color <span "
         "class=\"key\"></span> grows in reading order, last index fastest; cells with a dashed edge are not read. "
-        "Steps of one colour share one storage.");
+        "Steps of one color share one storage.");
     if (*chain) {
         fputs("<p><code>", to);
         html_text(to, chain);

@@ -135,9 +135,10 @@ static void show_model(int64_t count, int64_t fits, struct pl_table *table, FILE
         put_model_row(table, model_dtypes[i], count, fits);
     snprintf(title, sizeof title, "A model of %" PRId64 " parameters", count);
     show(title, table,
-         "Activations and buffers come on top. Training: weights and gradients in the dtype, Adam's two moments, and "
+         "Activations and buffers are not included. Training: weights and gradients in the dtype, Adam's two moments, "
+         "and "
          "for 16 "
-         "bits a master copy of the weights, in float32. int4: two in a byte; a float16 scale for each 32 of them "
+         "bits a master copy of the weights, in float32. int4: two per byte; a float16 scale for each 32 of them "
          "would add "
          "12.5 %.",
          page);
@@ -175,7 +176,7 @@ static stk_status show_batch(int ndim, const int64_t *shape, int64_t fits, struc
         pl_table_end_row(table);
     }
     snprintf(title, sizeof title, "A batch of shape %s: %" PRId64 " elements", PL_SHAPE(ndim, shape), count);
-    show(title, table, "One batch, in one place. A loader holds as many as its prefetch says.", page);
+    show(title, table, "One batch. A loader holds as many as its prefetch says.", page);
     return STK_OK;
 }
 

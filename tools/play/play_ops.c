@@ -12,7 +12,7 @@ static const struct {
 } groups[] = {
     {"Making tensors", pl_create_ops},
     {"Views: no element moves", pl_view_ops},
-    {"Copies and results: fresh memory, or in place with a _ at the end", pl_compute_ops},
+    {"Copies and results: new memory, or in place with a _ at the end", pl_compute_ops},
     {"Asking", pl_say_ops},
 };
 
@@ -94,6 +94,6 @@ stk_status pl_afford(const char *what, stk_dtype dtype, int ndim, const int64_t 
         return STK_OK;
     return stki_fail(err, STK_E_LIMIT,
                      "%s: a tensor %s of %s takes more than the %" PRId64
-                     " MiB of the playground (--memory tells what large ones need)",
+                     " MiB of the playground (--memory computes the size of larger ones)",
                      what, PL_SHAPE(ndim, shape), stk_dtype_name(dtype), PL_MOST_BYTES >> 20);
 }

@@ -150,13 +150,13 @@ static stk_status split_items(struct pl_command *command, stk_error *err)
             group = ++command->group_count;
         } else if (*at == ')' || *at == ']') {
             if (!group)
-                return stki_fail(err, STK_E_CONFIG, "a bracket is closed that was not opened: %s", command->rest);
+                return stki_fail(err, STK_E_CONFIG, "unmatched closing bracket: %s", command->rest);
             group = 0;
         }
         at++;
     }
     if (group)
-        return stki_fail(err, STK_E_CONFIG, "a bracket is not closed: %s", command->rest);
+        return stki_fail(err, STK_E_CONFIG, "unclosed bracket: %s", command->rest);
     return STK_OK;
 }
 
@@ -196,7 +196,7 @@ stk_status pl_parse(const char *text, int length, bool (*is_name)(const void *co
         behind = read_name(at, word);
     }
     if (strstr(at, ").") || strstr(at, "]."))
-        return stki_fail(err, STK_E_CONFIG, "one operation a step: %s: write ; between them", at);
+        return stki_fail(err, STK_E_CONFIG, "one operation per step: %s: separate them by ;", at);
     if (*at == '[') {
         memcpy(out->op, "slice", sizeof "slice");
         copy_rest(out, at);

@@ -197,9 +197,9 @@ static void begin_page(FILE *page, const char *title)
 {
     fputs("<section class=\"step\"><h2>", page);
     html_text(page, title);
-    fputs("</h2>\n<p class=\"lead\">Grey: the sine in float32. Blue: what the form keeps of it. Below: the error, each "
+    fputs("</h2>\n<p class=\"lead\">Gray: the sine in float32. Blue: its stored form. Below: the error, each "
           "at its "
-          "own scale. A red ground: infinite or not a number.</p>\n<div class=\"planes\">\n",
+          "own scale. Red background: infinite or not a number.</p>\n<div class=\"planes\">\n",
           page);
 }
 
@@ -258,12 +258,12 @@ stk_status pl_precision(const struct pl_args *args, FILE *page, stk_error *err)
     if (status == STK_OK) {
         printf("%s\n\n", title);
         pl_table_text(table, stdout);
-        printf("\nlevels: different values left; clipped: samples beyond the largest number; lost: infinite or NaN\n");
+        printf("\nlevels: distinct values; clipped: samples beyond the largest number; lost: infinite or NaN\n");
     }
     if (page && status == STK_OK) {
         fputs("</div>\n", page);
         pl_table_html(table, page);
-        fputs("<p class=\"how\">levels: different values left; clipped: samples beyond the largest number; lost: "
+        fputs("<p class=\"how\">levels: distinct values; clipped: samples beyond the largest number; lost: "
               "infinite or "
               "not a number.</p></section>\n",
               page);

@@ -218,7 +218,7 @@ static stk_status op_broadcast(struct pl_call *call, stk_error *err)
 const struct pl_op pl_say_ops[] = {
     {"print", "", "the elements, as NumPy prints them", true, op_print},
     {"broadcast", "A B", "two shapes or names, aligned: broadcast 8x1x6 7x1", false, op_broadcast},
-    {"names", "", "all tensors so far, and who shares", false, op_names},
+    {"names", "", "all tensors so far, and which share storage", false, op_names},
     {"help", "[OPERATION]", "this list", false, op_help},
     {NULL, NULL, NULL, false, NULL},
 };

@@ -176,7 +176,7 @@ static stk_status run_op(struct pl_call *call, struct pl_trouble *trouble)
         return stki_fail(&trouble->err, STK_E_CONFIG,
                          "%s: no tensor yet; start with arange 12 or another operation of help", op->name);
     if (!op->needs_tensor && *call->command->subject)
-        return stki_fail(&trouble->err, STK_E_CONFIG, "%s works on no tensor: leave %s out", op->name,
+        return stki_fail(&trouble->err, STK_E_CONFIG, "%s takes no tensor: leave %s out", op->name,
                          call->command->subject);
     call->in = op->needs_tensor ? call->in : NULL;
     status = op->run(call, &trouble->err);
@@ -210,7 +210,7 @@ static stk_status run_command(struct pl_session *session, struct pl_command *com
         recall(&call);
     if (status == STK_OK && *command->target && !call.has_out)
         status =
-            stki_fail(&trouble->err, STK_E_CONFIG, "%s gives no tensor to be named %s", command->op, command->target);
+            stki_fail(&trouble->err, STK_E_CONFIG, "%s produces no tensor to name %s", command->op, command->target);
     if (status == STK_OK)
         status = keep_step(session, &call, call.in ? from : -1, text, length, &trouble->err);
     if (status != STK_OK)

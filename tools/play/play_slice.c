@@ -69,7 +69,7 @@ static stk_status read_parts(const char *rest, struct part *parts, int *count, s
     length = strlen(rest);
     if (length && (*rest == '[' || *rest == '(')) {
         if (rest[length - 1] != (*rest == '[' ? ']' : ')'))
-            return stki_fail(err, STK_E_CONFIG, "slice: a bracket is not closed: %s", rest);
+            return stki_fail(err, STK_E_CONFIG, "slice: unclosed bracket: %s", rest);
         rest++;
         length -= 2;
     }
@@ -89,7 +89,7 @@ static stk_status read_parts(const char *rest, struct part *parts, int *count, s
             return status;
         ++*count;
     }
-    return *count ? STK_OK : stki_fail(err, STK_E_CONFIG, "slice: no index given: slice :, ::2");
+    return *count ? STK_OK : stki_fail(err, STK_E_CONFIG, "slice: missing index: slice :, ::2");
 }
 
 static stk_status apply(const stk_tensor *tensor, const struct part *part, int *axis, stk_tensor *out, stk_error *err)
@@ -120,7 +120,7 @@ stk_status pl_op_slice(struct pl_call *call, stk_error *err)
         dots += parts[i].kind == PART_DOTS;
     }
     if (dots > 1)
-        return stki_fail(err, STK_E_CONFIG, "slice: ... can stand once only");
+        return stki_fail(err, STK_E_CONFIG, "slice: ... can be used only once");
     if (axes > call->in->ndim)
         return stki_fail(err, STK_E_BAD_DIM, "slice: %d indices for a tensor with %d axes", axes, call->in->ndim);
     stk_tensor_retain(&view);

@@ -185,8 +185,8 @@ stk_status pl_sparse_table(int ndim, const int64_t *shape, stk_dtype dtype, FILE
         html_text(page, title);
         fputs("</h2>\n", page);
         pl_table_html(table, page);
-        fputs("<p class=\"how\">* smaller than dense. The dot in the chart is where the form begins to be worth "
-              "it.</p>\n",
+        fputs("<p class=\"how\">* smaller than dense. The dot in the chart is where the format becomes smaller "
+              "than dense.</p>\n",
               page);
         draw_chart(&matrix, page);
         for (int f = 0; f < FORMS; f++)

@@ -111,8 +111,8 @@ static void draw_bar(const struct pl_cells *cells, int hue, FILE *to)
                     (double)i * width, (double)(end - i) * width, 0.08 + 0.0067 * share);
     }
     fprintf(to,
-            "</svg>\n<figcaption>cells 0 to %" PRId64 "; a stripe is %" PRId64 " of them, the darker the more are "
-            "read</figcaption>\n",
+            "</svg>\n<figcaption>cells 0 to %" PRId64 "; a stripe is %" PRId64 " of them; darker means more "
+            "reads</figcaption>\n",
             cells->cell_count - 1, cells->cells_per_entry);
 }
 

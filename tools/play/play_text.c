@@ -28,11 +28,11 @@ const char *pl_bytes_text(char *buffer, int size, int64_t bytes)
 const char *pl_how_text(char *buffer, int size, const struct pl_step *step)
 {
     static const char *const texts[] = {
-        [PL_NEW] = "fresh memory",
+        [PL_NEW] = "new memory",
         [PL_VIEW] = "a view: no element moved",
-        [PL_SAME] = "the very tensor: nothing to do",
-        [PL_COPY] = "a copy in fresh memory",
-        [PL_COMPUTED] = "results in fresh memory",
+        [PL_SAME] = "the same tensor: nothing to do",
+        [PL_COPY] = "a copy in new memory",
+        [PL_COMPUTED] = "results in new memory",
         [PL_IN_PLACE] = "written in place",
         [PL_TEXT] = "",
     };

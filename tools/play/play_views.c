@@ -73,8 +73,8 @@ static stk_status op_transpose(struct pl_call *call, stk_error *err)
     if (count == 2)
         return stk_tensor_transpose(call->in, dims[0], dims[1], &call->out, err);
     if (count != 0 || call->in->ndim > 2)
-        return stki_fail(err, count ? STK_E_CONFIG : STK_E_BAD_DIM,
-                         "%s: of %d axes two must be named: transpose DIM DIM", call->command->op, call->in->ndim);
+        return stki_fail(err, count ? STK_E_CONFIG : STK_E_BAD_DIM, "%s: name two of %d axes: transpose DIM DIM",
+                         call->command->op, call->in->ndim);
     return call->in->ndim == 2 ? stk_tensor_transpose(call->in, 0, 1, &call->out, err)
                                : stk_tensor_transpose(call->in, 0, 0, &call->out, err);
 }
@@ -157,7 +157,7 @@ static stk_status op_squeeze(struct pl_call *call, stk_error *err)
     if (status == STK_OK && call->out.ndim == call->in->ndim && call->in->ndim > 0) {
         int dim = dims[0] < 0 ? dims[0] + call->in->ndim : dims[0];
         snprintf(call->remark, sizeof call->remark,
-                 "axis %d has size %" PRId64 ": only axes of size 1 can go, so nothing changed", dims[0],
+                 "axis %d has size %" PRId64 ": only axes of size 1 can be removed, so nothing changed", dims[0],
                  call->in->shape[dim]);
     }
     return status;
@@ -263,13 +263,13 @@ const struct pl_op pl_view_ops[] = {
     {"reshape", "SHAPE", "view where possible, else a copy", true, op_reshape},
     {"flatten", "[FIRST [LAST]]", "these axes become one; a copy where reshape needs one", true, op_flatten},
     {"transpose", "DIM DIM", "two axes change places", true, op_transpose},
-    {"t", "", "rows and columns change places", true, op_transpose},
+    {"t", "", "swaps rows and columns", true, op_transpose},
     {"permute", "DIM…", "axes in another order", true, op_permute},
     {"slice", "INDEX, …", "Python's: slice :, ::2; also [:, ::2]; 1, ... and None work", true, pl_op_slice},
-    {"select", "DIM INDEX", "one index of an axis; the axis goes", true, op_select},
+    {"select", "DIM INDEX", "one index of an axis; removes the axis", true, op_select},
     {"narrow", "DIM START LENGTH", "part of an axis", true, op_narrow},
-    {"squeeze", "[DIM]", "an axis of size 1 goes, or all of them", true, op_squeeze},
-    {"unsqueeze", "DIM", "an axis of size 1 comes", true, op_unsqueeze},
+    {"squeeze", "[DIM]", "removes an axis of size 1, or all of them", true, op_squeeze},
+    {"unsqueeze", "DIM", "adds an axis of size 1", true, op_unsqueeze},
     {"expand", "SHAPE", "axes of size 1 repeat without memory; -1 keeps a size", true, op_expand},
     {"as_strided", "(SHAPE) (STRIDES) [OFFSET]", "any view of the storage, in elements", true, op_as_strided},
     {"diagonal", "[OFFSET [DIM DIM]]", "", true, op_diagonal},

@@ -31,10 +31,10 @@ static int tell_break(const stk_tensor *tensor, char *out, int size)
     int right = 0, left = find_break(tensor, &right);
 
     if (left < 0)
-        return snprintf(out, (size_t)size, "The axes of the new shape would have to be cut across axes of this one.");
+        return snprintf(out, (size_t)size, "The new axes would cut across axes of this shape.");
     return snprintf(
         out, (size_t)size,
-        "A view moves no element, so axes can only be joined where they follow on from each other in memory: "
+        "A view moves no element, so axes can only be merged if they are contiguous with each other in memory: "
         "stride[i] = shape[j] × stride[j] for the next axis j to the right. Here stride[%d] is %" PRId64
         ", and shape[%d] × stride[%d] = %" PRId64 " × %" PRId64 " = %" PRId64 ".",
         left, element_stride(tensor, left), right, right, tensor->shape[right], element_stride(tensor, right),
@@ -55,7 +55,7 @@ void pl_why_view(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_s
     if (used < size)
         snprintf(out + used, (size_t)(size - used),
                  " reshape would do it at the cost of a copy: %" PRId64 " bytes read and %" PRId64
-                 " bytes of fresh memory written.",
+                 " bytes of new memory written.",
                  stk_tensor_nbytes(tensor), stk_tensor_nbytes(tensor));
 }
 
@@ -82,7 +82,7 @@ void pl_why_count(const stk_tensor *tensor, int ndim, const int64_t *shape, char
     if (open >= 0 && known > 0)
         snprintf(out, (size_t)size,
                  "The sizes must multiply to the number of elements: %s has %" PRId64
-                 ", and -1 would have to be %" PRId64 " / %" PRId64 ", which is no whole number.",
+                 ", and -1 would have to be %" PRId64 " / %" PRId64 ", which is not an integer.",
                  PL_SHAPE(tensor->ndim, tensor->shape), count, count, known);
     else
         snprintf(out, (size_t)size,
@@ -109,8 +109,7 @@ void pl_why_expand(const stk_tensor *tensor, int ndim, const int64_t *shape, cha
         return;
     }
     if (lead > 0 && shape[0] == -1)
-        snprintf(out, (size_t)size,
-                 "-1 keeps the size of an axis that is there; a new one on the left needs a number.");
+        snprintf(out, (size_t)size, "-1 keeps the size of an existing axis; a new one on the left needs a number.");
 }
 
 void pl_why_broadcast(int a_ndim, const int64_t *a, int b_ndim, const int64_t *b, char *out, int size)
@@ -140,8 +139,7 @@ void pl_why_as_strided(const stk_tensor *tensor, int ndim, const int64_t *shape,
     for (int i = 0; i < ndim; i++) {
         int64_t reach;
         if (strides[i] < 0) {
-            snprintf(out, (size_t)size,
-                     "as_strided follows torch and takes no negative strides; flip makes them where they are meant.");
+            snprintf(out, (size_t)size, "as_strided follows torch and takes no negative strides; flip creates them.");
             return;
         }
         if (shape[i] <= 0 || __builtin_mul_overflow(shape[i] - 1, strides[i], &reach) ||
@@ -160,18 +158,20 @@ void pl_why_as_strided(const stk_tensor *tensor, int ndim, const int64_t *shape,
 void pl_why_step(int64_t step, int64_t length, int dim, char *out, int size)
 {
     if (step == 0)
-        snprintf(out, (size_t)size, "A step of 0 would read one place for ever; expand repeats without memory.");
+        snprintf(out, (size_t)size, "A step of 0 would read one element forever; expand repeats without memory.");
     else if (length < 2 || step == -1)
-        snprintf(out, (size_t)size,
-                 "torch refuses negative steps as well. Here flip %d turns the axis round without a copy (a negative "
-                 "stride, as in NumPy); start and end then count from the other end.",
-                 dim);
+        snprintf(
+            out, (size_t)size,
+            "torch does not allow negative steps either. Here flip %d reverses the axis without a copy (a negative "
+            "stride, as in NumPy); start and end then count from the other end.",
+            dim);
     else
-        snprintf(out, (size_t)size,
-                 "torch refuses negative steps as well. Here flip %d turns the axis round without a copy (a negative "
-                 "stride, as in NumPy), and ::%" PRIu64 " after it takes the steps; start and end then count from the "
-                 "other end.",
-                 dim, (uint64_t)0 - (uint64_t)step);
+        snprintf(
+            out, (size_t)size,
+            "torch does not allow negative steps either. Here flip %d reverses the axis without a copy (a negative "
+            "stride, as in NumPy), and ::%" PRIu64 " after it applies the step; start and end then count from the "
+            "other end.",
+            dim, (uint64_t)0 - (uint64_t)step);
 }
 
 void pl_why_dim(const stk_tensor *tensor, char *out, int size)
@@ -199,13 +199,12 @@ void pl_why_index(int64_t length, char *out, int size)
 void pl_why_in_place(const stk_tensor *tensor, stk_status status, char *out, int size)
 {
     if (status == STK_E_BAD_OVERLAP)
-        snprintf(
-            out, (size_t)size,
-            "In place writes each element once; where two indices are one cell (stride 0), or the other operand is "
-            "another view of the same cells, the result would depend on the order. clone first.");
+        snprintf(out, (size_t)size,
+                 "In place writes each element once; if two indices are one cell (stride 0), or the other operand is "
+                 "another view of the same cells, the result would depend on the order. clone first.");
     else if (status == STK_E_BAD_DTYPE)
         snprintf(out, (size_t)size,
-                 "The result would be of a higher kind than %s (bool < whole < real), and in place it must fit: "
+                 "The result would be of a higher category than %s (bool < integer < real), and in place it must fit: "
                  "convert first, or leave the _ off.",
                  stk_dtype_name(tensor->dtype));
     else if (status == STK_E_BAD_BROADCAST)

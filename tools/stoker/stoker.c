@@ -78,7 +78,7 @@ int main(int argc, char **argv)
 
     main_argv = argv;
     if (argc < 2) {
-        stki_fail(&err, STK_E_CONFIG, "no command named; see --help");
+        stki_fail(&err, STK_E_CONFIG, "missing command; see --help");
         return stoker_complain("", &err, STOKER_USE);
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)

@@ -124,7 +124,7 @@ stk_status st_digest_member(const stki_container *c, int64_t member, const stki_
     else
         status = by_sample ? add_samples(&d, c, member, opts, err) : add_array(&d, c, member, opts, err);
     if (status == STK_OK && (d.failed || EVP_DigestFinal_ex(d.context, bytes, &count) != 1))
-        status = stki_fail(err, STK_E_IO, "%s: %s: the digest could not be worked out", c->path, m->name);
+        status = stki_fail(err, STK_E_IO, "%s: %s: the digest could not be computed", c->path, m->name);
     if (status == STK_OK)
         write_hex(bytes, count, text);
     EVP_MD_CTX_free(d.context);

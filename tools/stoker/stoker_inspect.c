@@ -324,7 +324,7 @@ int stoker_inspect(int argc, char **argv)
     if (status == STK_OK && in.help)
         return help();
     if (status == STK_OK && in.word_count == 0)
-        status = stki_fail(&err, STK_E_CONFIG, "no file named; see --help");
+        status = stki_fail(&err, STK_E_CONFIG, "missing file; see --help");
     if (status == STK_OK)
         status = st_args_source(in.source, &document, &in.opts, &err);
     if (status != STK_OK) {

@@ -70,7 +70,7 @@ static int print_text(char *text, int fallback)
 static int help_options(void)
 {
     fputs("Keys of a job. Sizes: 64MiB, 1.5GB (k M G T = 1000^n, Ki Mi Gi Ti = 1024^n). Those of `dataset` are a "
-          "loader's\nand stand in `loadbench --help-options`.\n\n",
+          "loader's\nand are listed in `loadbench --help-options`.\n\n",
           stdout);
     return print_text(stk_prep_options_help(), STOKER_FINE);
 }

@@ -377,7 +377,7 @@ int stoker_verify(int argc, char **argv)
     if (status == STK_OK && v.help)
         return help();
     if (status == STK_OK && v.word_count == 0)
-        status = stki_fail(&err, STK_E_CONFIG, "no file named; see --help");
+        status = stki_fail(&err, STK_E_CONFIG, "missing file; see --help");
     if (status == STK_OK)
         status = read_threads(v.threads, &threads, &err);
     if (status == STK_OK)

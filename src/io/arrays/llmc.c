@@ -39,7 +39,7 @@ static stk_status find_shard(const char *head, const char *path, const struct sh
     if (magic == EVALUATION)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){path, -1, 0, STKI_TEXT("magic %d: an evaluation set", magic), "a token shard"},
-                            "questions with several answers are not read");
+                            "multiple-choice evaluation files are not supported");
     for (int i = 0; i < SHARDS; i++) {
         if (magic != shards[i].magic)
             continue;
@@ -105,7 +105,7 @@ stk_status stki_llmc_open(const char *path, const stki_reader_opts *opts, stki_c
         status = stki_fail_at(err, STK_E_MISMATCH,
                               (stki_place){path, -1, -1, stk_dtype_long_name(array.dtype),
                                            STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(opts->alias_dtype))},
-                              "the file says that its tokens have another type");
+                              "the file states another token type");
     if (status == STK_OK)
         status = stki_array_row_major(&array, &bytes, path, err);
     if (status == STK_OK)

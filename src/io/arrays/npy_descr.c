@@ -127,7 +127,7 @@ static stk_status read_raw(const struct descr *d, stk_dtype alias, stki_place pl
 {
     if (alias == STK_DTYPE_NONE) {
         place.expected = "source.dtype in the configuration (bfloat16 for V2, a float8 for V1 and f1)";
-        return stki_fail_at(err, STK_E_UNSUPPORTED, place, "the file does not say what type its raw bytes have");
+        return stki_fail_at(err, STK_E_UNSUPPORTED, place, "the file does not state the type of its raw bytes");
     }
     if (d->size != stk_dtype_size(alias)) {
         place.expected =

@@ -327,7 +327,7 @@ static stk_status add_value(struct pt *pt, const stki_pt_pickle *pickle, const s
     (void)stki_fail_at(&why, STK_E_UNSUPPORTED, (stki_place){pt->base.path, -1, -1, NULL, NULL},
                        "%.100s: %s.%s is not read", leaf->path,
                        value->global ? value->global->module : "a bare storage",
-                       value->global ? value->global->name : "or a number of more than 64 bits");
+                       value->global ? value->global->name : "or an integer of more than 64 bits");
     stki_member_refuse(member, &why);
     return STK_OK;
 }

@@ -100,7 +100,7 @@ static stk_status check_kind(const stki_file *file, const raw_options *raw, cons
         err, STK_E_UNSUPPORTED,
         (stki_place){file->path, -1, -1, kind->what,
                      kind->certainty == STKI_KIND_SURE ? "raw data" : "raw data; source.format: raw reads it anyway"},
-        "the file is something else than it is read as (%s)", kind->advice);
+        "the file has another format than the one it is read as (%s)", kind->advice);
 }
 
 stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
@@ -114,7 +114,7 @@ stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_co
 
     if (opts->alias_dtype == STK_DTYPE_NONE)
         return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, "no type", "source.dtype"},
-                            "raw data does not say what it holds");
+                            "raw data does not state its type");
     stki_source_values(opts, &stki_raw_source, &values);
     status = stki_file_open(path, opts->access, opts->pattern, &array.file, err);
     if (status != STK_OK)

@@ -207,7 +207,7 @@ static stk_status check_cover(const struct tensors *t, struct span *spans, size_
                                 (stki_place){t->base.path, -1, t->data + at,
                                              STKI_TEXT("offset %" PRId64, spans[i].begin), STKI_TEXT("%" PRId64, at)},
                                 "tensor %.100s: %s", spans[i].name,
-                                spans[i].begin > at ? "bytes before it belong to no tensor"
+                                spans[i].begin > at ? "the bytes before it do not belong to a tensor"
                                                     : "it shares bytes with another tensor");
         at = spans[i].end;
     }
@@ -229,7 +229,7 @@ static stk_status check_metadata(const struct tensors *t, json_t *metadata, stk_
     json_object_foreach(metadata, key, value)
     {
         if (!json_is_string(value))
-            return fail(t, STK_E_CORRUPT, 8, "__metadata__ holds something else than texts", key, "a text", err);
+            return fail(t, STK_E_CORRUPT, 8, "__metadata__ has values that are not strings", key, "a text", err);
     }
     return STK_OK;
 }

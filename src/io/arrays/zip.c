@@ -65,7 +65,7 @@ static stk_status fail_no_end(const stki_file *file, int64_t other_end, stk_erro
 
     if (other_end >= 0)
         return fail(file, STK_E_CORRUPT, other_end, "the comment of the zip archive's end record",
-                    "another length than it says", "one that ends with the file", err);
+                    "another length than it states", "one that ends at the end of the file", err);
     if (begins || file->size == 0)
         return fail(file, STK_E_TRUNCATED, -1, "the zip archive has no end record",
                     STKI_TEXT("%" PRId64 " bytes", file->size), "a whole archive", err);
@@ -425,7 +425,7 @@ static stk_status check_entry(const stki_zip *zip, const stki_zip_entry *entry, 
         return stki_zip_fail(zip, entry, STK_E_UNSUPPORTED, entry->header, "unknown compression method",
                              name ? name : STKI_TEXT("%d", entry->method), "0 (stored) or 8 (deflate)", err);
     if (entry->method == STKI_ZIP_STORED && entry->size != entry->compressed)
-        return stki_zip_fail(zip, entry, STK_E_CORRUPT, entry->header, "stored, yet its two sizes differ",
+        return stki_zip_fail(zip, entry, STK_E_CORRUPT, entry->header, "stored, but its two sizes differ",
                              STKI_TEXT("%" PRId64, entry->compressed), STKI_TEXT("%" PRId64, entry->size), err);
     return STK_OK;
 }

@@ -69,5 +69,5 @@ stk_status stki_writer_create(const char *path, const char *format, const stki_w
             return status != STK_OK ? status : writers[i].create(path, opts, out, err);
         }
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, format, KNOWN},
-                        format ? "no such format to write" : "its extension names no output format");
+                        format ? "no such format to write" : "its extension is not that of an output format");
 }

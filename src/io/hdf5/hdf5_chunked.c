@@ -393,7 +393,7 @@ static stk_status describe(struct chunked *r, const stki_hdf5_dataset *d, const 
 
     base->access = c->dataset ? "library" : c->file->access;
     base->note =
-        c->dataset ? "stored chunks come from libhdf5: their index is of a kind it has to read" : c->file->note;
+        c->dataset ? "stored chunks come from libhdf5: their index type is only supported by libhdf5" : c->file->note;
     base->file = c->dataset ? NULL : c->file;
     base->file_bytes = c->file->size;
     base->file = c->file;

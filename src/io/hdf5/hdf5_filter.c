@@ -56,9 +56,9 @@ static const char *inflate_stream(const void *from, int64_t bytes, void *to, int
     case LIBDEFLATE_SUCCESS:
         return used == (size_t)bytes ? NULL : "the stream ends before the chunk";
     case LIBDEFLATE_SHORT_OUTPUT:
-        return "the stream gives fewer bytes than the chunk has";
+        return "the stream decompresses to fewer bytes than the chunk has";
     case LIBDEFLATE_INSUFFICIENT_SPACE:
-        return "the stream gives more bytes than the chunk has";
+        return "the stream decompresses to more bytes than the chunk has";
     default:
         return "the stream is broken";
     }
@@ -219,7 +219,7 @@ static stk_status unpack(struct decoding *d, int k, stk_error *err)
 
     if (d->pipeline->filters[k].id == STKI_HDF5_LZF) {
         if (!stki_hdf5_lzf(d->bytes, d->count, to, room))
-            return fail(d, d->count, room, "lzf", "the stream is broken or does not give the bytes of the chunk", err);
+            return fail(d, d->count, room, "lzf", "the stream is damaged or has the wrong decompressed size", err);
     } else {
         what = inflate_stream(d->bytes, d->count, to, room);
         if (what)
@@ -309,8 +309,7 @@ static stk_status decode(const stki_hdf5_pipeline *pipeline, uint32_t mask, cons
     if (status != STK_OK)
         return status;
     if (d.count != pipeline->chunk_bytes)
-        return fail(&d, d.count, pipeline->chunk_bytes, "filters", "the bytes that come out are not those of the chunk",
-                    err);
+        return fail(&d, d.count, pipeline->chunk_bytes, "filters", "the output has the wrong size", err);
     if (d.bytes != to)
         memcpy(to, d.bytes, (size_t)d.count);
     return STK_OK;

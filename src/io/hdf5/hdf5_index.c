@@ -190,7 +190,7 @@ static stk_status sort(struct walk *w, stk_error *err)
     qsort(table->chunks, (size_t)table->count, sizeof *table->chunks, by_number);
     for (int64_t i = 1; i < table->count; i++)
         if (table->chunks[i - 1].number == table->chunks[i].number)
-            return corrupt(w, -1, "one chunk is there twice", err);
+            return corrupt(w, -1, "a chunk is listed twice", err);
     return STK_OK;
 }
 

@@ -416,7 +416,8 @@ static stk_status library_key(stki_hdf5_object *object, const char *asked, enum 
 #endif
     type = info.type;
     if (!fine)
-        return stki_hdf5_fail(err, STK_E_CORRUPT, object->file->path, asked, "what it is cannot be told");
+        return stki_hdf5_fail(err, STK_E_CORRUPT, object->file->path, asked,
+                              "the type of the object cannot be determined");
     *kind = type == H5O_TYPE_DATASET ? STKI_HDF5_IS_DATASET
             : type == H5O_TYPE_GROUP ? STKI_HDF5_IS_GROUP
                                      : STKI_HDF5_IS_OTHER;

@@ -121,7 +121,7 @@ static const char *library_note(const stki_hdf5_dataset *d)
            : d->layout == STKI_HDF5_VIRTUAL  ? "read through libhdf5, under its lock: a virtual data set"
            : d->layout == STKI_HDF5_EXTERNAL ? "read through libhdf5, under its lock: external raw data"
            : d->odd_edges ? "read through libhdf5, under its lock: chunks at the edge are stored without filters"
-                          : "read through libhdf5, under its lock: a filter that is not undone here";
+                          : "read through libhdf5, under its lock: a filter that is only supported by libhdf5";
 }
 
 stk_status stki_hdf5_library_reader(stki_hdf5_dataset *d, const stki_reader_opts *opts, stki_reader **out,

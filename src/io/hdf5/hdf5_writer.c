@@ -80,7 +80,7 @@ static stk_status check_usable(const struct hdf5_writer *w, bool in_array, stk_e
     if (w->failed != STK_OK)
         return stki_fail_at(err, w->failed, (stki_place){path_of(w), -1, -1, NULL, NULL}, "an earlier write failed");
     if (in_array != (w->dataset >= 0))
-        return misuse(w, in_array ? "no array is begun" : "an array is not ended yet", err);
+        return misuse(w, in_array ? "no array is begun" : "an array is not complete", err);
     return STK_OK;
 }
 
@@ -191,7 +191,7 @@ static stk_status create_dataset(struct hdf5_writer *w, stk_dtype dtype, stk_err
     else if (!w->chunked && w->row_bytes > 0 && w->expected != 0) {
         offset = H5Dget_offset(w->dataset);
         if (offset == HADDR_UNDEF || offset > INT64_MAX)
-            status = stki_hdf5_fail(err, STK_E_IO, path_of(w), w->name, "has no place in the file");
+            status = stki_hdf5_fail(err, STK_E_IO, path_of(w), w->name, "has no storage in the file");
     }
     w->offset = (int64_t)offset;
     stki_hdf5_leave(&guard);

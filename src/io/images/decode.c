@@ -185,7 +185,7 @@ static stk_status check_deep(const void *bytes, int64_t count, enum stki_image_k
                               "source.depth: 16 with color: gray")
                : stki_fail_at(err, STK_E_UNSUPPORTED,
                               (stki_place){NULL, -1, -1, STKI_TEXT("an image of %d bits", header.bits),
-                                           "PNG images of 16 bits per sample alone"},
+                                           "only PNG images of 16 bits per sample"},
                               "source.depth: 16");
 }
 

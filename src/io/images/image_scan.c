@@ -51,7 +51,7 @@ static stk_status add_folder(struct scan *scan, int64_t parent, const char *name
     if (scan->count == MOST_FOLDERS)
         return stki_fail_at(scan->err, STK_E_LIMIT,
                             (stki_place){scan->set->root, -1, -1, STKI_TEXT("more than %d", MOST_FOLDERS), "fewer"},
-                            "number of folders (do links make a tangle?)");
+                            "number of folders (do links form cycles?)");
     status = stki_grow(&scan->folders, &scan->room, scan->count + 1, sizeof *folder, "the names of folders", scan->err);
     if (status != STK_OK)
         return status;
@@ -155,7 +155,7 @@ static stk_status open_folder(struct scan *scan, int64_t number, DIR **out)
     if (fd < 0)
         return fail_folder(scan, number, errno, "cannot open the folder");
     if (fstat(fd, &stat)) {
-        stk_status status = fail_folder(scan, number, errno, "cannot look at the folder");
+        stk_status status = fail_folder(scan, number, errno, "cannot read the folder");
         close(fd);
         return status;
     }

@@ -121,8 +121,8 @@ static stk_status add_member(stki_beton *beton, int index, stk_status refused, c
     if (status != STK_OK)
         return status;
     if (name == buffer)
-        stki_container_warn(&beton->base, "field %d has the name '%s' of an earlier one: it is called '%s' here", index,
-                            field->name, name);
+        stki_container_warn(&beton->base, "field %d has the name '%s' of an earlier one: it is renamed to '%s' here",
+                            index, field->name, name);
     member->kind = is_number(field) ? STKI_MEMBER_ARRAY : STKI_MEMBER_RECORDS;
     member->groups = groups_of(field);
     member->dtype = field->dtype;

@@ -215,9 +215,9 @@ stk_status stki_beton_read_field(const void *descriptor, int index, const char *
         return status != STK_OK ? status
                                 : read_shape((const char *)d + ARGUMENTS_AT, path, at + ARGUMENTS_AT, out, err);
     case STKI_BETON_CUSTOM:
-        return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, at, "type 255", NULL},
-                            "field '%s' has a custom type, whose place in a row is not in the file: no row can be read",
-                            out->name);
+        return stki_fail_at(
+            err, STK_E_UNSUPPORTED, (stki_place){path, -1, at, "type 255", NULL},
+            "field '%s' has a custom type, whose position in a row is not in the file: no row can be read", out->name);
     default:
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){path, -1, at, STKI_TEXT("type %d", d[0]), "0 to 6, or 255"}, "field '%s'",

@@ -37,12 +37,12 @@ static stk_status take_number(const numbers *n, int column, int64_t record, cons
             return STK_OK;
         }
         return stki_csv_fail(n->csv, column, record, STK_E_CORRUPT, cell,
-                             "a whole number (source.missing says one for missing cells)", err);
+                             "an integer (source.missing sets one for missing cells)", err);
     }
     if (n->whole ? stki_csv_whole(cell, &n->whole[at]) : stki_csv_number(cell, &n->real[at]))
         return STK_OK;
     return stki_csv_fail(n->csv, column, record, STK_E_CORRUPT, cell,
-                         n->whole ? "a whole number of 64 bits (source.dtype)" : "a number (source.dtype)", err);
+                         n->whole ? "a 64-bit integer (source.dtype)" : "a number (source.dtype)", err);
 }
 
 static stk_status take_one(void *context, int64_t record, const stki_csv_cell *cell, stk_error *err)

@@ -93,14 +93,14 @@ stk_status stki_jsonl_numbers(const stki_text_file *text, stk_dtype dtype, int64
                        : fail_value(text, index, at, *next == '[' ? "a list in it" : "something else in it", "numbers",
                                     err);
         if (to && (*count >= (text->kind == STKI_JSONL_LIST ? text->most : 1) || (dtype == STK_I64 && !number.whole)))
-            return fail_value(text, index, at, "another one", "the one that was there when the file was opened", err);
+            return fail_value(text, index, at, "another one", "the one at the time of opening", err);
         if (to && dtype == STK_I64)
             ((int64_t *)to)[*count] = number.value;
         else if (to)
             ((double *)to)[*count] = number.real;
     }
     if (to && text->width >= 0 && *count != (text->kind == STKI_JSONL_LIST ? text->width : 1))
-        return fail_value(text, index, at, "another one", "the one that was there when the file was opened", err);
+        return fail_value(text, index, at, "another one", "the one at the time of opening", err);
     return STK_OK;
 }
 

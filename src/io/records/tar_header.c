@@ -166,8 +166,8 @@ static stk_status read_type(unsigned char type, bool gnu, const char *name, int6
                          type > ' ' && type < 127 ? STKI_TEXT("type '%c'", type) : STKI_TEXT("type 0x%02x", type),
                          "a file, a folder, a link, a device, or a long name"},
             "member %s: %s", stki_npy_printable(shown, sizeof shown, name, (int64_t)strlen(name)),
-            type == 'S' ? "a sparse file as star writes it (write the archive without -sparse)"
-                        : "a kind of member that is not read");
+            type == 'S' ? "a sparse file in the format of star (write the archive without -sparse)"
+                        : "a kind of member that is not supported");
     }
 }
 

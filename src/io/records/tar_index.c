@@ -574,7 +574,7 @@ static const char *shown_key(const stki_tar_index *index, int64_t sample, char *
 static stk_status fail_kept(const stki_file *file, int64_t sample, stk_error *err)
 {
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){file->path, sample, -1, NULL, NULL},
-                        "its kept index does not belong to it: remove the index");
+                        "its saved index does not match it: remove the index");
 }
 
 stk_status stki_tar_index_find(const stki_tar_index *index, const stki_file *file, int64_t sample, int extension,

@@ -316,7 +316,7 @@ stk_status stki_tar_runs_read(const stki_tar_run *runs, int64_t run_count, const
         if (!stki_inside(runs[i].at, runs[i].bytes, entry->size) ||
             !stki_inside(runs[i].offset, runs[i].bytes, file->size))
             return stki_fail_at(err, STK_E_CORRUPT, (stki_place){file->path, -1, runs[i].offset, NULL, NULL},
-                                "its kept index does not belong to it: remove the index");
+                                "its saved index does not match it: remove the index");
         end = runs[i].at + runs[i].bytes;
         end = end < at + count ? end : at + count;
         if (from < end)

@@ -88,7 +88,7 @@ stk_status stki_finish_takes_files(const stki_node *options, const stki_sink_fie
     if (in->dtype == STK_U8 && in->ndim == 1 && (in->kind == STKI_SINK_RAGGED || in->kind == STKI_SINK_BYTES))
         return STK_OK;
     return stki_finish_refuse(err, options, in,
-                              "encode: %s needs the bytes of the images as they are: give dataset.fields.%s.source "
+                              "encode: %s needs the unmodified bytes of the images: give dataset.fields.%s.source "
                               "{decode: none}, and no transforms",
                               encode, in->name);
 }

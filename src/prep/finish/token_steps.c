@@ -46,7 +46,7 @@ stk_status stki_token_steps_add(stki_token_steps *steps, const stki_token_step *
                          "found more than %d steps before the model, expected at most that many",
                          STKI_TOKEN_MOST_STEPS);
     if ((step->kind == STKI_TOKEN_REPLACE || step->kind == STKI_TOKEN_PREFIX) && strlen(step->text) > MOST_TEXT)
-        return stki_fail(err, STK_E_LIMIT, "a step that puts %zu bytes into a text, expected at most %d",
+        return stki_fail(err, STK_E_LIMIT, "a step that inserts %zu bytes into a text, expected at most %d",
                          strlen(step->text), MOST_TEXT);
     *added = *step;
     added->from = NULL;

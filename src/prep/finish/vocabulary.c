@@ -177,7 +177,7 @@ static stk_status make_table(stki_vocabulary *v, stk_error *err)
             return stki_fail_at(
                 err, STK_E_CORRUPT,
                 (stki_place){v->path, -1, -1, STKI_TEXT("ids %" PRIu32 " and %" PRIu32, same->id, token->id), "one id"},
-                "the same bytes are two tokens");
+                "two tokens have the same bytes");
         while (v->table[at].token)
             at = (at + 1) & v->mask;
         v->table[at] = (struct stki_token_place){(uint32_t)(hash >> 32), (uint32_t)i + 1};

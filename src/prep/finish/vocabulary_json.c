@@ -199,8 +199,8 @@ static stk_status check_added_id(const reading *r, const char *name, const json_
     if (json_integer_value(id) != expected)
         return stki_fail_at(r->err, STK_E_CORRUPT,
                             (stki_place){r->v->path, -1, -1, STKI_TEXT("id %" PRId64, (int64_t)json_integer_value(id)),
-                                         STKI_TEXT("%" PRId64 ", which is what the tokenizers library takes it for "
-                                                   "whatever the file says",
+                                         STKI_TEXT("%" PRId64 ", which the tokenizers library uses regardless of the "
+                                                   "file",
                                                    expected)},
                             "added_tokens: \"%.60s\"", name);
     if (expected >= *next)

@@ -81,7 +81,7 @@ static stk_status read_replace(reading *r, const json_t *step)
     const char *from = text_of(json_object_get(step, "pattern"), "String"), *text = text_of(step, "content");
 
     if (!from || !*from || !text)
-        return refuse(r, "normalizer", "a Replace of something else than a String", "a String and what replaces it");
+        return refuse(r, "normalizer", "a Replace of something other than a String", "a String and what replaces it");
     return add(r, &r->v->first, (stki_token_step){.kind = STKI_TOKEN_REPLACE, .from = from, .text = text});
 }
 

@@ -44,7 +44,7 @@ static stk_status check_names(const stki_sink_opts *opts, const stki_field_array
     for (int i = 0; i < arrays->count && arrays->count > 1; i++)
         if (strchr(arrays->items[i].name, '/'))
             return stki_sink_refuse(opts, &opts->fields[arrays->items[i].field], "a slash in its name",
-                                    "a name that can stand in the name of a file", err);
+                                    "a name that is valid in a file name", err);
     return STK_OK;
 }
 

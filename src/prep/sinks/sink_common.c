@@ -156,7 +156,7 @@ static const char *kind_text(const stki_sink_field *field, char *buffer, int siz
     case STKI_SINK_RAGGED:
         return stki_text(buffer, size, "rows of %s of varying length", dtype);
     case STKI_SINK_IMAGE:
-        return stki_text(buffer, size, "images of sizes of their own");
+        return stki_text(buffer, size, "images of different sizes");
     default:
         return stki_text(buffer, size, "bytes of varying length");
     }

@@ -70,6 +70,7 @@ stk_status stki_sink_find(const char *format, const char *path, const stki_sink_
         }
     if (format)
         return stki_fail(err, STK_E_UNSUPPORTED, "found %s, expected one of %s", format, names(all, sizeof all));
-    return stki_fail(err, STK_E_UNSUPPORTED, "the ending of %s names no format; give output.format, one of %s", path,
+    return stki_fail(err, STK_E_UNSUPPORTED,
+                     "the extension of %s is not that of a format; give output.format, one of %s", path,
                      names(all, sizeof all));
 }

@@ -138,7 +138,7 @@ stk_status lb_residency_of(int descriptor, const char *path, int64_t offset, int
         return STK_OK;
     if (!may_know(&about, path)) {
         out->known = false;
-        snprintf(out->why, sizeof out->why, "%.200s: not ours and not writable: the system does not say", path);
+        snprintf(out->why, sizeof out->why, "%.200s: not owned and not writable: the system does not report it", path);
         return STK_OK;
     }
     pages = stki_zalloc((most + page - 1) / page);
@@ -221,7 +221,7 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
     if (files->others)
         return stki_fail(err, STK_E_UNSUPPORTED,
                          "--cache=cold: the data are in files that the config does not name itself (a list of images, "
-                         "a name without its ending), which cannot be evicted");
+                         "a name without its extension), which cannot be evicted");
     if (files->count == 0)
         return stki_fail(err, STK_E_UNSUPPORTED, "--cache=cold: the data are in no file: nothing can be cold");
     for (int64_t i = 0; i < files->count; i++) {

@@ -213,7 +213,8 @@ static stk_status measure_cold(const struct lb_files *files, int threads, int64_
     stk_status status = list_blocks(&work, MOST_COLD, err);
 
     if (status == STK_OK && work.bytes < LEAST_COLD)
-        snprintf(out->cold_missing, sizeof out->cold_missing, "%lld bytes are too few to tell", (long long)work.bytes);
+        snprintf(out->cold_missing, sizeof out->cold_missing, "%lld bytes are too few for a measurement",
+                 (long long)work.bytes);
     else if (status == STK_OK && lives_in_memory(files))
         snprintf(out->cold_missing, sizeof out->cold_missing, "their file system is in memory");
     else if (status == STK_OK)
@@ -223,7 +224,7 @@ static stk_status measure_cold(const struct lb_files *files, int threads, int64_
         out->cold_bytes = 0;
         snprintf(out->cold_missing, sizeof out->cold_missing, "%s",
                  failed == EINVAL || failed == EOPNOTSUPP
-                     ? "their file system does not read past the page cache (O_DIRECT)"
+                     ? "their file system does not bypass the page cache (O_DIRECT)"
                      : strerror(failed));
     }
     stki_free(work.blocks);

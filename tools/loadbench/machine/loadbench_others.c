@@ -109,7 +109,7 @@ void lb_load_read(struct lb_load *out)
     if (!stat || steps < 1) {
         *out = (struct lb_load){.why = "/proc/stat cannot be read"};
     } else if (sched_getaffinity(0, sizeof set, &set) != 0) {
-        *out = (struct lb_load){.why = "which processors this process may use is not to be found out"};
+        *out = (struct lb_load){.why = "the processors that this process may use cannot be determined"};
     } else {
         lb_load_parse(stat, &set, STKI_SECOND / steps, out);
         out->own_ns = own_ns();
@@ -143,12 +143,12 @@ void lb_others_between(const struct lb_load *from, const struct lb_load *to, dou
     }
     /* each processor's clock has an error of at most one step */
     if (span <= 0 || sqrt((double)to->processors) * (double)to->step_ns > LEAST_SHARE_OF_STEPS * span) {
-        UNKNOWN(out, "%.3g s are too short for clocks that go by steps of %.3g ms", span / 1e9,
+        UNKNOWN(out, "%.3g s are too short for clocks with a resolution of %.3g ms", span / 1e9,
                 (double)to->step_ns / 1e6);
         return;
     }
     if (fabs(clocks - all) > 0.2 * all + 2 * steps) {
-        UNKNOWN(out, "the clocks of /proc/stat went on by %.3g s for each of %d processors in %.3g s",
+        UNKNOWN(out, "the clocks of /proc/stat advanced by %.3g s for each of %d processors in %.3g s",
                 clocks / 1e9 / to->processors, to->processors, span / 1e9);
         return;
     }

@@ -266,7 +266,7 @@ static stk_status check_format(const stki_node *node, const struct lb_made_file 
     if (file->format == LB_FORMAT_AUTO)
         return stki_fail_node(
             err, stki_node_get(node, "path"),
-            "its ending names no format that is written: give format (npy, npz, hdf5, pt, safetensors, "
+            "its extension is not that of a format that is written: give format (npy, npz, hdf5, pt, safetensors, "
             "raw, beton, tar, images)");
     if (file->fields && (file->format == LB_FORMAT_NPY || file->format == LB_FORMAT_RAW))
         return stki_fail_node(err, stki_node_get(node, "fields"), "a file of %s holds one array without a name", word);

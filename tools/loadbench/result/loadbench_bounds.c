@@ -233,7 +233,7 @@ static void add_memory(const struct lb_result *result, const struct sums *sums, 
 }
 
 /* A chunk that is unpacked again for every batch costs its time again, so the limit of this run is that of its
- * unpackings. The limit if each chunk were unpacked once is reported separately. A cache with chunks of an earlier
+ * unpackings. The limit if each chunk were decompressed once is reported separately. A cache with chunks of an earlier
  * epoch leaves less to unpack, or nothing; then this is not a limit. */
 static void add_inflate(const struct codec_limit *alone, const struct sums *sums, struct lb_bound *out, int *count)
 {
@@ -259,7 +259,7 @@ static void add_inflate(const struct codec_limit *alone, const struct sums *sums
         out[before].applies = sums->unpacked >= 0.01 * sums->packed;
     if (again)
         add(out, count, LB_BOUND_INFLATE_ONCE, alone->samples_per_s,
-            "the same if each chunk were unpacked once: order: block, or a larger loader.cache_bytes");
+            "the same if each chunk were decompressed once: order: block, or a larger loader.cache_bytes");
     if (*count > before + 1)
         out[before + 1].applies = false;
 }
@@ -326,12 +326,12 @@ const char *lb_bound_excess(const struct lb_bound *binding, bool quiet)
         return quiet
                    ? "more than the limit: the loader leaves out work that the limit counts (it decodes a part of each "
                      "image, or writes less than it reads)"
-                   : "more than the limit: it was measured while other programs had the processors, or the loader "
+                   : "more than the limit: other programs used the processors while it was measured, or the loader "
                      "leaves "
                      "out work that the limit counts (it decodes a part of each image, or writes less than it reads)";
     return quiet ? "more than the limit: something on this machine changed between the run and the measurement of the "
                    "limit"
-                 : "more than the limit: it was measured while other programs had the processors";
+                 : "more than the limit: other programs used the processors while it was measured";
 }
 
 const struct lb_bound *lb_bound_binding(const struct lb_bound *bounds, int count)

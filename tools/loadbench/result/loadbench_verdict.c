@@ -104,9 +104,7 @@ static bool is_too_short(const struct lb_shares *shares, struct lb_verdict *out)
     if (shares->samples == 0)
         SAY(out, "Nothing to judge: no sample was delivered.");
     else if (batches < LEAST_BATCHES || elapsed_s < LEAST_SECONDS)
-        SAY(out,
-            "Too short to judge: %.4g batches in %.3g s a repeat; who waits for whom takes at least %d batches and "
-            "%g s.",
+        SAY(out, "Too short to judge: %.4g batches in %.3g s per repeat; at least %d batches and %g s are needed.",
             batches, elapsed_s, LEAST_BATCHES, LEAST_SECONDS);
     else
         return false;
@@ -125,7 +123,8 @@ static void judge_inline(const struct lb_shares *shares, struct lb_verdict *out)
         out->busy = own;
         out->confidence = ahead(own, share);
         SAY(out,
-            "The consumer binds: its thread, which does the loader's work too, spends %.0f %% of its time on its own.",
+            "The consumer binds: its thread, which does the loader's work too, spends %.0f %% of its time on its own "
+            "work.",
             100 * own);
         return;
     }
@@ -221,8 +220,8 @@ static void say_unpacked(const struct lb_shares *shares, struct lb_verdict *out)
     if (out->binds == LB_BINDS_INFLATE && shares->unpacked >= LB_UNPACKED_AGAIN)
         snprintf(
             out->text + used, sizeof out->text - used,
-            " Each chunk is unpacked %s times on average, since the cache has let it go when the order comes back to "
-            "it: that is the loss, not the decoder. %s larger loader.cache_bytes unpacks it once.",
+            " Each chunk is decompressed %s times on average, because the cache evicts it before it is used again: "
+            "that is the loss, not the decoder. %s larger loader.cache_bytes decompresses it once.",
             LB_SHORT(shares->unpacked), shares->random ? "order: block or a" : "A");
 }
 
@@ -245,7 +244,7 @@ static void judge_workers(const struct lb_shares *shares, double others, struct 
         lb_binding_words[stage][0] - 'a' + 'A', lb_binding_words[stage] + 1, 100 * shares->wait_next, 100 * share,
         doing[stage],
         memory                                                  ? ", at the limit of the machine's memory"
-        : stage == LB_BINDS_STORAGE && shares->page > share / 2 ? ", most of it until pages of mapped files had come"
+        : stage == LB_BINDS_STORAGE && shares->page > share / 2 ? ", most of it waiting for pages of mapped files"
                                                                 : "");
 }
 
@@ -261,7 +260,7 @@ static void judge_consumer(const struct lb_shares *shares, double consumer, doub
         out->by_handing_over = true;
         out->confidence = ahead(shares->take, larger(others, consumer - shares->take));
         SAY(out,
-            "The ring binds: taking batches and giving them back, which wakes the workers, costs the consumer's thread "
+            "The ring binds: taking and releasing batches, which wakes the workers, costs the consumer's thread "
             "%.0f %% of its time, its own work %.0f %%; %s.",
             100 * shares->take, 100 * (consumer - shares->take), advice);
         return;
@@ -270,8 +269,7 @@ static void judge_consumer(const struct lb_shares *shares, double consumer, doub
     out->confidence = ahead(consumer, others);
     SAY(out,
         "The consumer binds: it waits only %.1f %% of its time for a batch, and the workers wait %.0f %% of theirs for "
-        "it "
-        "to give a slot back.",
+        "it to release a slot.",
         100 * shares->wait_next, 100 * shares->wait_slot);
 }
 
@@ -317,8 +315,7 @@ static void judge_quota(const struct lb_shares *shares, struct lb_verdict *out)
     out->busy = shares->throttled;
     out->by_handing_over = false;
     out->confidence = shares->throttled >= 0.3 ? LB_CONFIDENCE_HIGH : LB_CONFIDENCE_MEDIUM;
-    SAY(out,
-        "Processors bind: the control group's quota throttled the process in %.0f %% of its periods. Within it: %.400s",
+    SAY(out, "Processors bind: the cgroup's quota throttled the process in %.0f %% of its periods. Within it: %.400s",
         100 * shares->throttled, stage);
 }
 

@@ -24,9 +24,9 @@ static void print_machine(const struct lb_result *result, FILE *to)
     fprintf(to, "machine    %s, %" PRId64 " of %" PRId64 " cores allowed, %.1f GiB of memory, %s\n", machine->cpu,
             machine->cores_allowed, machine->cores_online, (double)machine->memory_bytes / (1 << 30), machine->kernel);
     if (machine->cpu_quota > 0)
-        fprintf(to, "           its control group allows %s of the cores\n", LB_NUMBER(machine->cpu_quota));
+        fprintf(to, "           its cgroup allows %s of the cores\n", LB_NUMBER(machine->cpu_quota));
     if (machine->memory_limit > 0)
-        fprintf(to, "           its control group allows %sB of memory\n", LB_SHORT((double)machine->memory_limit));
+        fprintf(to, "           its cgroup allows %sB of memory\n", LB_SHORT((double)machine->memory_limit));
     print_place(&result->place, to);
     if (result->gpu.bus[0])
         fprintf(to, "gpu        %s, %.1f GiB, %s%s%s\n", result->gpu.model,
@@ -93,7 +93,7 @@ static void print_method(const struct lb_result *result, FILE *to)
         fprintf(to, " after %s s of ramp", LB_NUMBER((double)last->ramp_ns / 1e9));
     fprintf(to, "; consumer %s; ", lb_consumers[bench->consumer].name);
     if (result->config->source)
-        fputs("its workers are its own", to);
+        fputs("it has its own workers", to);
     else if (workers > 0)
         fprintf(to, "%" PRIu32 " worker%s, %" PRId64 " slot%s", workers, workers == 1 ? "" : "s", last->stats.slots,
                 last->stats.slots == 1 ? "" : "s");
@@ -234,11 +234,11 @@ static void print_unpacked(const struct lb_bound *bounds, int count, FILE *to)
         once = bounds[i].kind == LB_BOUND_INFLATE_ONCE ? &bounds[i] : once;
     }
     if (again && once)
-        fprintf(
-            to,
-            "note       each chunk was unpacked %s times on average, which is what the limit of inflate counts: with "
-            "each unpacked once it were %s samples/s instead of %s (order: block, or a larger loader.cache_bytes)\n",
-            LB_SHORT(again->unpacked), LB_SHORT(once->samples_per_s), LB_SHORT(again->samples_per_s));
+        fprintf(to,
+                "note       each chunk was decompressed %s times on average, which the limit of inflate includes: if "
+                "each were decompressed once, it would be %s samples/s instead of %s (order: block, or a larger "
+                "loader.cache_bytes)\n",
+                LB_SHORT(again->unpacked), LB_SHORT(once->samples_per_s), LB_SHORT(again->samples_per_s));
 }
 
 /* Prints all limits in samples/s and the fraction reached; the lowest applicable one is the headline. */
@@ -257,7 +257,7 @@ static void print_bounds(const struct lb_result *result, FILE *to)
                 LB_PERCENT(bounds[i].share_percent), bounds[i].basis);
     for (int i = 0; i < count; i++)
         if (bounds[i].kind == LB_BOUND_DISK && bounds[i].share_percent > 100)
-            fprintf(to, "note       the rate is above what the disk gives (%s samples/s): %s\n",
+            fprintf(to, "note       the rate is above that of the disk (%s samples/s): %s\n",
                     LB_SHORT(bounds[i].samples_per_s),
                     bounds[i].applies ? "part of the data came from memory" : "the data came from memory");
     if (binding)
@@ -340,14 +340,14 @@ static void print_steady(const struct lb_result *result, FILE *to)
         worst = badness[one->kind] > badness[worst->kind] ? one : worst;
     }
     if (worst->kind == LB_STEADY_UNKNOWN) {
-        fprintf(to, "steady     unknown: %d interval%s, it takes %d to tell\n", worst->intervals,
+        fprintf(to, "steady     unknown: %d interval%s, at least %d are needed\n", worst->intervals,
                 worst->intervals == 1 ? "" : "s", LB_STEADY_LEAST);
         return;
     }
     fprintf(to, "steady     %d of %d repeat%s settled; ", settled, result->run_count,
             result->run_count == 1 ? "" : "s");
     if (worst->kind != LB_STEADY_SETTLED)
-        fprintf(to, worst->kind == LB_STEADY_DRIFTS ? "one drifts: " : "one is too noisy to tell: ");
+        fprintf(to, worst->kind == LB_STEADY_DRIFTS ? "one drifts: " : "one is too noisy to decide: ");
     lb_steady_text(worst, text, sizeof text);
     fputs(text, to);
     if (worst->kind == LB_STEADY_DRIFTS && worst->settled_after_s >= 0)
@@ -379,9 +379,8 @@ static void print_utilisation(const struct lb_result *result, FILE *to)
     const double taken = lb_ratio((double)last->consume_ns, (double)last->batches);
     if (taken > 1.05 * (double)bench->step_time)
         fprintf(to,
-                "note       steps took %s ms instead of %s: their thread was woken late, other programs or the workers "
-                "had the "
-                "processors; what is more counts as waiting\n",
+                "note       steps took %s ms instead of %s: their thread woke late because other programs or the "
+                "workers used the processors; the excess counts as waiting\n",
                 LB_NUMBER(taken / 1e6), LB_NUMBER((double)bench->step_time / 1e6));
     if (bench->preset == 0 || last->batches == 0)
         return;
@@ -403,7 +402,7 @@ static void print_others(const struct lb_result *result, FILE *to)
 
     lb_result_quiet(result, &quiet);
     if (!quiet.known && quiet.loud == 0) {
-        fprintf(to, "others     unknown what other programs used of the processors: %s\n", quiet.why);
+        fprintf(to, "others     processor use of other programs is unknown: %s\n", quiet.why);
         return;
     }
     lb_quiet_text(&quiet, text, sizeof text);
@@ -411,10 +410,9 @@ static void print_others(const struct lb_result *result, FILE *to)
     if (quiet.loud == 0)
         fputs(": the run was quiet\n", to);
     else if (quiet.repeats == 1)
-        fputs(": not a quiet run, so its rates are low and what follows from them is less sure\n", to);
+        fputs(": not a quiet run, so its rates are low and conclusions are less certain\n", to);
     else
-        fprintf(to,
-                ": %d of %d repeats were not quiet, so their rates are low and what follows from them is less sure\n",
+        fprintf(to, ": %d of %d repeats were not quiet, so their rates are low and conclusions are less certain\n",
                 quiet.loud, quiet.repeats);
 }
 
@@ -427,7 +425,7 @@ static void print_timer(const struct lb_result *result, FILE *to)
         elapsed_ns += result->runs[i].elapsed_ns;
     }
     fprintf(to,
-            "clock      a reading takes %s ns, its least step is %" PRId64
+            "clock      a reading takes %s ns, its resolution is %" PRId64
             " ns; recording the intervals took %.2f %% of the time\n",
             LB_NUMBER(result->timer.overhead_ns), result->timer.resolution_ns,
             100 * lb_ratio((double)record_ns, (double)elapsed_ns));

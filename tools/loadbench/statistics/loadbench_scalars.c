@@ -224,7 +224,7 @@ stk_status lb_scalar_find(const json_t *tree, const char *name, struct lb_scalar
     if (index < 0)
         return fail_unknown(&names, name, err);
     if (rival >= 0)
-        return stki_fail(err, STK_E_CONFIG, "%s: several numbers of the result are called so: %s, %s", name,
+        return stki_fail(err, STK_E_CONFIG, "%s: several numbers of the result have this name: %s, %s", name,
                          names.path[index], names.path[rival]);
     memcpy(out->path, names.path[index], sizeof out->path);
     out->value = names.value[index];

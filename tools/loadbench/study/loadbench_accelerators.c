@@ -107,7 +107,7 @@ static void print_result(const struct lb_feed_search *search, bool searched, FIL
     if (search->failed > 0 && search->passed > 0)
         fprintf(to, ", not at %d", search->failed);
     else if (search->data_end)
-        fputs("; for more there are too few data: a batch each", to);
+        fputs("; the data are too small for more: each needs a batch", to);
     else if (search->failed == 0)
         fputs("; more were not tried", to);
     if (lb_stop_asked)
@@ -128,7 +128,7 @@ static void print_rows(const struct lb_feed_search *search, FILE *to)
     }
     if (least)
         fprintf(to,
-                "note       batches of %.3g rows instead of %.0f at %d accelerator%s: too few data a rank for full "
+                "note       batches of %.3g rows instead of %.0f at %d accelerator%s: too few data per rank for full "
                 "ones; measure with more data, or remove short batches by loader.last_batch=drop\n",
                 least->rows, least->batch_size, least->accelerators, least->accelerators == 1 ? "" : "s");
 }
@@ -260,8 +260,9 @@ static stk_status check(const struct lb_config *config, stk_error *err)
     if (bench->run_time == 0)
         return stki_fail(err, STK_E_CONFIG, "--accelerators measures for a time: give bench.run_time");
     if (bench->epochs > 0 || bench->batches > 0 || bench->samples > 0)
-        return stki_fail(err, STK_E_CONFIG,
-                         "--accelerators measures for bench.run_time: bench.epochs, batches and samples have no use");
+        return stki_fail(
+            err, STK_E_CONFIG,
+            "--accelerators measures for bench.run_time: bench.epochs, batches and samples have no effect");
     return STK_OK;
 }
 

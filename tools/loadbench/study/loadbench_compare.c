@@ -30,8 +30,8 @@ static stk_status fail_json(const char *path, const json_error_t *wrong, stk_err
         return stki_fail(err, STK_E_CONFIG, "%s: is empty: expected " KEPT, path);
     if (json_error_code(wrong) == json_error_premature_end_of_input)
         return stki_fail(err, STK_E_CONFIG,
-                         "%s: ends in the middle of its JSON, at line %d: it was not written whole; measure it again",
-                         path, wrong->line);
+                         "%s: ends in the middle of its JSON, at line %d: it is incomplete; measure it again", path,
+                         wrong->line);
     return stki_fail(err, STK_E_CONFIG, "%s: is not JSON at line %d, column %d: expected " KEPT, path, wrong->line,
                      wrong->column);
 }
@@ -61,7 +61,7 @@ stk_status lb_result_check(const char *path, const json_t *tree, stk_error *err)
     if (!has_runs(tree))
         return stki_fail(err, STK_E_CONFIG,
                          "%s: a result of loadbench without its repeats (\"runs\", each with a number "
-                         "\"samples_per_s\"): something took them out; measure it again",
+                         "\"samples_per_s\"): they were removed; measure it again",
                          path);
     return STK_OK;
 }

@@ -77,7 +77,7 @@ static stk_status read_steps(const char *option, const char *item, size_t length
     while (by < end && *by != '+' && *by != '*')
         by++;
     if (!read_number(item, dots, &out->from) || !read_number(second, by, &out->to))
-        return fail_range(option, item, length, "expected numbers before and after the two points", err);
+        return fail_range(option, item, length, "expected numbers before and after the two dots", err);
     out->times = by < end && *by == '*';
     out->by = out->from;
     out->by.value = 1;
@@ -92,7 +92,7 @@ static stk_status read_steps(const char *option, const char *item, size_t length
         return fail_range(option, item, length, out->times ? "a factor is larger than 1" : "a step is larger than 0",
                           err);
     if (out->times && out->from.value <= 0)
-        return fail_range(option, item, length, "a range by factors begins above 0", err);
+        return fail_range(option, item, length, "a range with factors must begin above 0", err);
     return STK_OK;
 }
 
@@ -137,7 +137,7 @@ static stk_status keep_item(struct lb_range *out, const char *option, const char
     const char *dots = points_of(item, length);
 
     if (length == 0)
-        return stki_fail(err, STK_E_CONFIG, "%s: %s: a value is missing between two commas, or at an end", option,
+        return stki_fail(err, STK_E_CONFIG, "%s: %s: a value is missing between two commas, or at either end", option,
                          out->key);
     return dots ? keep_range(out, option, item, length, dots, err) : keep(out, item, length, option, err);
 }

@@ -109,10 +109,10 @@ static const struct {
 } needs[] = {
     {"utilisation.", STEP},
     {"au", STEP},
-    {"device.", "is of a loader that delivers on a device: give loader.device (cuda:0)"},
-    {"gpu.", "is of a loader that delivers on a device: give loader.device (cuda:0)"},
-    {"stages.copy_", "is of a loader that delivers on a device: give loader.device (cuda:0)"},
-    {"stages.chunk_", "is of data in packed chunks (HDF5)"},
+    {"device.", "is for a loader that delivers on a device: give loader.device (cuda:0)"},
+    {"gpu.", "is for a loader that delivers on a device: give loader.device (cuda:0)"},
+    {"stages.copy_", "is for a loader that delivers on a device: give loader.device (cuda:0)"},
+    {"stages.chunk_", "is for data in compressed chunks (HDF5)"},
     {"limit.", "is not measured with bench.limit: false"},
     {"limits.", "is not measured with bench.limit: false"},
 };

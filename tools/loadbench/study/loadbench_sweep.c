@@ -394,6 +394,6 @@ void lb_sweep_print(const struct lb_sweep *sweep, const char *conclusion, FILE *
     if (*conclusion)
         fprintf(to, "\n%s\n", conclusion);
     if (json_is_true(json_object_get(sweep->tree, "stopped")))
-        fprintf(to, "note       ended by a signal: %zu of %lld points were run, the last one for a part of its time\n",
+        fprintf(to, "note       ended by a signal: %zu of %lld points were run, the last one incompletely\n",
                 json_array_size(points), (long long)sweep->points);
 }

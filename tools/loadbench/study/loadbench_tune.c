@@ -338,8 +338,8 @@ static void conclude(struct tuning *tuning, const struct setting *start, json_t 
 
     json_object_set_new(tree, "stopped", json_boolean(lb_stop_asked));
     if (memcmp(start, &tuning->best, sizeof *start) == 0) {
-        fputs(lb_stop_asked ? "\nThe search was ended by a signal: what it had tried until then is no better than the "
-                              "config as it is.\n"
+        fputs(lb_stop_asked ? "\nThe search was ended by a signal: nothing tried so far is better than the unchanged "
+                              "config.\n"
               : tuning->over
                   ? "\nThe unchanged config exceeds the budget, and so does everything that was tried: allow more "
                     "with --budget, or make batches smaller.\n"
@@ -359,7 +359,7 @@ static void conclude(struct tuning *tuning, const struct setting *start, json_t 
         json_object_set_new(tree, "ratio", json_real(lb_ratio(own->median, old->median)));
     }
     if (lb_stop_asked)
-        fputs("The search was ended by a signal; this is the best it had found. ", tuning->to);
+        fputs("The search was ended by a signal; this is the best so far. ", tuning->to);
     fputs("Put this into the config:\n\n", tuning->to);
     print_lines(tuning, tuning->to);
 }
