@@ -14,8 +14,8 @@ stk_status stki_count_pretend(stki_job *job, stk_error *err);
 
 /* A job without output: counts as requested in `stats` and writes job->path. *rows: number of rows counted. */
 stk_status stki_count_alone(stki_job *job, stki_prep_run *run, int64_t *rows, stk_error *err);
-/* Are the inputs, as the file `stats` lists them, those that are there now (stki_prep_inputs_same)? The job must not
- * wait. */
+/* Checks that the inputs listed in the file `stats` are the current ones (stki_prep_inputs_same). The job must have no
+ * unresolved steps. */
 stk_status stki_count_same(const stki_job *job, stki_prep_run *run, const json_t *stats, stk_error *err);
 
 #endif

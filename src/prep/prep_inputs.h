@@ -18,16 +18,15 @@ struct stki_inputs_seen {
 void stki_inputs_seen_fini(stki_inputs_seen *seen);
 
 /* Adds the files of the open loader to run->seen. STK_E_MISMATCH names one that was seen before and has changed.
- * `print` (NULL: not wanted) gets size and modification time of all. `opened`: as the loader opened them, where that is
- * known; else as they are now. */
+ * `print` (may be NULL) receives size and modification time of all files. `opened`: use the state at which the loader
+ * opened them, where known; otherwise the current one. */
 stk_status stki_prep_inputs_see(const stki_prep_run *run, bool opened, stki_u128 *print, stk_error *err);
 /* Writes size and modification time of all files to the work folder. */
 stk_status stki_prep_inputs_write(const stki_prep_run *run, stk_error *err);
 /* STK_E_MISMATCH names the first file whose size or modification time differs. Succeeds if nothing was written. */
 stk_status stki_prep_inputs_check(const stki_prep_run *run, stk_error *err);
-/* Are the inputs of the complete `output`, as its manifest or the file of its statistics lists them, those that are
- * there now? Where only times differ and there are sums, the contents are compared. STK_E_MISMATCH names the first that
- * is another one. */
+/* Checks that the inputs of a complete output, as listed in its manifest or statistics file, are the current ones. If
+ * only times differ and there are checksums, compares the contents. STK_E_MISMATCH names the first difference. */
 stk_status stki_prep_inputs_same(const stki_prep_run *run, const json_t *manifest, const char *output, stk_error *err);
 
 #endif

@@ -89,7 +89,7 @@ typedef struct stki_prep_run {
     stki_flusher *flusher;
     stki_finish_pool *pool;
     stk_prep_progress progress;
-    int64_t began_ns, ticked_ns; /* the phase, the last report */
+    int64_t began_ns, ticked_ns; /* start of the phase, last report */
     int64_t loader_bytes;        /* bytes read by the loader so far */
 } stki_prep_run;
 
@@ -204,9 +204,9 @@ stk_status stki_prep_finish_commit(const stki_job *job, const stki_name_lock *na
                                    stki_prep_totals *out, stk_error *err);
 
 /* prep_manifest.c */
-/* What a manifest says of the job's inputs, new JSON: {"inputs": an object each, with the XXH3 of the contents if
- * `digests`, "modified": when each was modified, in ns, or of several files the checksum of their times}. Needs the
- * loader alone. */
+/* The manifest's entries for the job's inputs, new JSON: {"inputs": one object each, with the XXH3 of the contents if
+ * `digests`, "modified": modification time in ns, or for several files the checksum of their times}. Needs only the
+ * loader. */
 stk_status stki_prep_describe_inputs(const stki_prep_run *run, bool digests, json_t **out, stk_error *err);
 /* The manifest; new JSON. */
 stk_status stki_prep_manifest(const stki_prep_run *run, const json_t *files, const stki_prep_totals *totals,

@@ -68,8 +68,8 @@ stk_status stki_hdf5_dataset_need(const stki_hdf5_dataset *dataset, stk_error *e
  * not fill (fill time "never") become zeros. */
 stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *dataset, const int64_t *start, const int64_t *length,
                                   void *to, int64_t bytes, stk_error *err);
-/* Has the file room for all elements of a contiguous one? To be called before it is read through the library, which
- * gives zeros for what is missing. STK_E_TRUNCATED. */
+/* Checks that the file is large enough for all elements of a contiguous data set. Must be called before it is read
+ * through the library, which returns zeros for missing bytes. STK_E_TRUNCATED. */
 stk_status stki_hdf5_dataset_check_room(const stki_hdf5_dataset *dataset, stk_error *err);
 /* Was no element of it ever written? Then each is the fill value, however many there are. */
 bool stki_hdf5_dataset_unwritten(const stki_hdf5_dataset *dataset);

@@ -37,7 +37,7 @@ stk_status stki_hdf5_type_read(hid_t type, const char *path, const char *name, s
 /* The memory type for H5Dread: the file's type if that is raw, so that nothing is converted. Returns an id to close;
  * negative: failed. */
 hid_t stki_hdf5_type_in_memory(hid_t type, const stki_hdf5_type *about);
-/* The same for a field of a compound type, which is always asked for in this machine's byte order. */
+/* The same for a field of a compound type, which is always read in native byte order. */
 hid_t stki_hdf5_type_of_field(hid_t type, const stki_hdf5_type *about);
 /* The file type for a dtype: little-endian, bool as h5py's enum, complex numbers as {r, i}. Returns an id to close. */
 hid_t stki_hdf5_type_make(stk_dtype dtype);
