@@ -66,7 +66,7 @@ static void test_message(void **unused)
     assert_status(pool->ops->alloc(pool, 25 * MIB, NULL, &out, &err), STK_E_MEMORY);
     assert_string_equal(err.message,
                         "fake: out of device memory: asked 25.00 MiB; allocated 186.00 MiB, reserved 206.00 "
-                        "MiB, free in the cache 20.00 MiB (largest block 18.00 MiB), 20.00 MiB of it beside "
+                        "MiB, free in the cache 20.00 MiB (largest block 18.00 MiB), 20.00 MiB of it next to "
                         "blocks in use; the driver: fakeMalloc: no more; held: 120.00 MiB by net.c:10, 64.00 "
                         "MiB by opt.c:7, 2.00 MiB by (no tag)");
     assert_int_equal(stats_of(pool).out_of_memory, 1);

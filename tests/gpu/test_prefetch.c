@@ -445,7 +445,7 @@ static void timeouts_say_what_is_waited_for_and_pass(void **state)
     prefetch = fake_start(&f, 2);
     take(prefetch, &f, 0);
     assert_status(stki_prefetch_next(prefetch, NULL, 20000000, &slot, &err), STK_E_TIMEOUT);
-    assert_says("nothing has come");
+    assert_says("no batch has arrived");
     assert_status(stki_prefetch_next(prefetch, NULL, 0, &slot, &err), STK_E_TIMEOUT);
     fake_wake(&f);
     take(prefetch, &f, 1);

@@ -133,10 +133,10 @@ static void test_refusals(void **state)
          STK_E_CORRUPT, "fingerprint is not that of its parts"},
         {"{\"parts\": [{\"path\": \"../a\", \"rows\": 1, \"bytes\": 1, \"xxh3\": \"0123456789abcdef\"}], "
          "\"fingerprint\": \"00000000000000000000000000000000\"}",
-         STK_E_CORRUPT, "leads out of its folder"},
+         STK_E_CORRUPT, "is outside its folder"},
         {"{\"parts\": [{\"path\": \"/a\", \"rows\": 1, \"bytes\": 1, \"xxh3\": \"0123456789abcdef\"}], "
          "\"fingerprint\": \"00000000000000000000000000000000\"}",
-         STK_E_CORRUPT, "leads out of its folder"},
+         STK_E_CORRUPT, "is outside its folder"},
     };
     stki_manifest list;
     stk_error err;

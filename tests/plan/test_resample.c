@@ -884,7 +884,7 @@ static void test_samples_that_are_refused(void **unused)
         {STKT_WHOLE, "{center_crop: 50}", "nothing is padded", STK_E_BAD_SHAPE},
         {STKT_WHOLE, "{crop: {top: 20, left: 20, height: 20, width: 20}}", "expected at least 40 x 40",
          STK_E_BAD_SHAPE},
-        {STKT_TOO_FEW, "{resize: [9, 9]}", "less than the part", STK_E_CORRUPT},
+        {STKT_TOO_FEW, "{resize: [9, 9]}", "less than the requested part", STK_E_CORRUPT},
         {STKT_OTHER, "{resize: [9, 9]}", "shape of the sample", STK_E_CORRUPT},
     };
 

@@ -98,7 +98,7 @@ static void try_field(const stki_sink_field *field, const void *options)
         refused++;
         if (status != STK_E_UNSUPPORTED && status != STK_E_LIMIT && status != STK_E_BAD_ARG)
             fail_msg("%s: refused with %s: %s", ops->format, stk_status_name(status), err.message);
-        if (!strstr(err.message, "expected") && !strstr(err.message, "reader must be told"))
+        if (!strstr(err.message, "expected") && !strstr(err.message, "the reader must state"))
             fail_msg("%s: says not what would do: %s", ops->format, err.message);
         return;
     }

@@ -390,11 +390,11 @@ static void more_than_a_limit_is_explained(void **state)
     assert_string_equal(lb_bound_excess(NULL, true), "");
     assert_string_equal(lb_bound_excess(&bound, false), "");
     bound.share_percent = 243;
-    assert_non_null(strstr(lb_bound_excess(&bound, false), "other programs had the processors"));
+    assert_non_null(strstr(lb_bound_excess(&bound, false), "other programs used the processors"));
     assert_null(strstr(lb_bound_excess(&bound, true), "other programs"));
     bound.kind = LB_BOUND_DECODE;
     assert_non_null(strstr(lb_bound_excess(&bound, true), "a part of each image"));
-    assert_non_null(strstr(lb_bound_excess(&bound, false), "other programs had the processors"));
+    assert_non_null(strstr(lb_bound_excess(&bound, false), "other programs used the processors"));
 }
 
 static void units_that_suit(void **state)

@@ -84,7 +84,7 @@ static void what_is_wrong_is_said(void **state)
         {"a.b=1..4+0", "a step is larger than 0"},
         {"a.b=1..4+-1", "a step is larger than 0"},
         {"a.b=1..4*1", "a factor is larger than 1"},
-        {"a.b=0..4*2", "begins above 0"},
+        {"a.b=0..4*2", "must begin above 0"},
         {"a.b=1ms..4MiB*2", "different units"},
         {"a.b=1..4ms", "different units"},
         {"a.b=1ms..4ms+1MiB", "different units"},

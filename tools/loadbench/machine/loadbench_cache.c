@@ -138,7 +138,7 @@ stk_status lb_residency_of(int descriptor, const char *path, int64_t offset, int
         return STK_OK;
     if (!may_know(&about, path)) {
         out->known = false;
-        snprintf(out->why, sizeof out->why, "%.200s: not owned and not writable: the system does not report it", path);
+        snprintf(out->why, sizeof out->why, "%.200s: neither owned nor writable: not reported", path);
         return STK_OK;
     }
     pages = stki_zalloc((most + page - 1) / page);
