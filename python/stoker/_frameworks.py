@@ -12,7 +12,7 @@ NAMES = {None: 0, "torch": 1, "numpy": 2, "jax": 3}
 
 _prepared: set[str] = set()
 
-# : Dtypes that buffers cannot name; NumPy has them from ml_dtypes.
+#: Dtypes that buffers cannot name; NumPy has them from ml_dtypes.
 _BITS = frozenset(("bfloat16", "float8_e4m3fn", "float8_e5m2"))
 
 
@@ -49,7 +49,9 @@ def to_numpy(tensor: Any) -> Any:
     import numpy
     if tensor.dtype not in _BITS:
         return numpy.asarray(memoryview(tensor))
-try : import ml_dtypes except ImportError as error:
+    try:
+        import ml_dtypes
+    except ImportError as error:
         raise ImportError(f"NumPy has no {tensor.dtype} of its own: pip install ml_dtypes") from error
     return numpy.asarray(memoryview(tensor._bits())).view(numpy.dtype(getattr(ml_dtypes, tensor.dtype)))
 
