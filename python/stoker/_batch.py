@@ -27,7 +27,8 @@ class Batch(_core.Batch, Mapping[str, Any]):
 
     __slots__ = ()
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
     def __eq__(self, other: object) -> bool:
         return self is other

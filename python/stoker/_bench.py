@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from . import _core
 
@@ -63,12 +63,13 @@ def _make(found: Any, name: str) -> Callable[[], Iterable[Any]]:
         return lambda: found
     if not callable(found):
         raise _UsageError(f"{name}: is neither iterable nor a function: {type(found).__name__}")
+    function: Callable[[], Any] = found
 
     def make() -> Iterable[Any]:
-        made: Iterable[Any] = found()
+        made = function()
         if not isinstance(made, Iterable) and not hasattr(made, "__getitem__"):
             raise _UsageError(f"{name}: the function returned {type(made).__name__}, expected an iterable of batches")
-        return made
+        return cast(Iterable[Any], made)
 
     return make
 
@@ -87,14 +88,16 @@ def _counter(path: str) -> Callable[[Any], int]:
         found = _load(path)
         if not callable(found):
             raise _UsageError(f"--samples={path}: is not a function")
-        return lambda batch: int(found(batch))
+        function: Callable[[Any], Any] = found
+        return lambda batch: int(function(batch))
 
     def count(batch: Any) -> int:
         value = batch
         try:
             for part in path.split("."):
-                value = value[int(part)] if not isinstance(value, Mapping) and part.lstrip("-").isdigit() else value[part]
-            return int(value.shape[0]) if hasattr(value, "shape") else len(value)
+                is_index = not isinstance(value, Mapping) and part.lstrip("-").isdigit()
+                value = cast(Any, value)[int(part) if is_index else part]
+            return int(value.shape[0]) if hasattr(value, "shape") else len(cast(Any, value))
         except (LookupError, TypeError):
             raise _UsageError(f"--samples={path}: is no tensor of the batch, which {_describe(batch)}") from None
 

@@ -142,7 +142,7 @@ class Loader(_core.Loader):
                 error.file, error.record, error.offset = "", -1, -1
             raise
         self._options: dict[str, Any] | None = None
-        self._arguments = {"config": os.fsdecode(path) if path else text.decode("utf-8", "surrogateescape"),  # type: ignore[union-attr]
+        self._arguments = {"config": os.fsdecode(path) if path else (text or b"").decode("utf-8", "surrogateescape"),
                            "sets": every[len(defaults):], "base_dir": None if base_dir is None else os.fsdecode(base_dir), "to": to,
                            "copy": copy, "restart": restart,
                            **{name: list(values) for name, values in lists.items() if values is not None}}
@@ -219,9 +219,10 @@ class Loader(_core.Loader):
     @property
     def options(self) -> dict[str, Any]:
         """All effective options and what was made of them, as `loadbench --format=json` shows them."""
-        if self._options is None:
-            self._options = json.loads(self._options_json())
-        return self._options
+        options = self._options
+        if options is None:
+            options = self._options = json.loads(self._options_json())
+        return options
 
     def option(self, name: str) -> Any:
         """One effective option: option("prefetch") of the section `loader`, or a full name, option("plan.slots"); sizes in bytes,
