@@ -195,7 +195,7 @@ static void bus_error_without_a_change(void)
     check(!truncate(path, 0));
     check(byte(file->map, 0) == 0);
     check(!unlink(path));
-    is_changed(file, STK_E_IO, "found a bus error (SIGBUS)", "is not there");
+    is_changed(file, STK_E_IO, "found a bus error (SIGBUS)", "page of the mapped file is missing");
     stki_file_close(file);
 }
 

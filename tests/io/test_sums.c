@@ -229,7 +229,7 @@ static void sums_of_something_else(void **state)
     refused((stki_reader_opts){.window_length = 3, .window_stride = 2}, STK_E_MISMATCH,
             "expected uint8 [3, 33]; windows of 3 every 2");
     stkt_append_file(stkt_path("x.npy"), "x", 1);
-    refused((stki_reader_opts){0}, STK_E_MISMATCH, "the sums of another file than");
+    refused((stki_reader_opts){0}, STK_E_MISMATCH, "the checksums of another file than");
     assert_says("found sums of 1778 bytes, expected of 1779");
     data_file();
     assert_ok(

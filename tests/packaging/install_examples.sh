@@ -29,7 +29,8 @@ for config in "$doc"/configs/*.yaml; do
     STOKER_BENCH_DATA=/nowhere "$prefix/bin/loadbench" "$config" --parse-only
 done
 for job in "$doc"/configs/prep/*.yaml; do
-    IN=/in OUT=/out VOCABULARY=/vocabulary "$prefix/bin/stoker" prep "$job" --show-config >"$work/job.txt"
+    out=$(sed -n 's/^#.* OUT=\([^ ]*\) .*/\1/p' "$job" | head -1) # of its example
+    IN=/in OUT=${out:-/out.tar} VOCABULARY=/vocabulary "$prefix/bin/stoker" prep "$job" --show-config >"$work/job.txt"
 done
 if command -v scdoc >/dev/null; then
     grep -q '^\.TH "loadbench" "1"' "$prefix/share/man/man1/loadbench.1"

@@ -304,7 +304,7 @@ static void filters_that_are_refused(void **unused)
         {"{filter: {label: {keep: [\"1\"]}}}", "3 classes", STK_E_CONFIG},
         {"{filter: {label: {field: kind, keep: [ant]}}}", "no names of classes", STK_E_CONFIG},
         {"{filter: {label: {field: lable, keep: [1]}}}", "image, label, kind", STK_E_CONFIG},
-        {"{filter: {label: {field: image, keep: [1]}}}", "one number or a text", STK_E_CONFIG},
+        {"{filter: {label: {field: image, keep: [1]}}}", "one number or a string", STK_E_CONFIG},
         {"{filter: {size: {field: image}}}", "expected a limit", STK_E_CONFIG},
         {"{filter: {size: {min_height: 3, max_height: 2}}}", "no sample can remain", STK_E_CONFIG},
         {"{filter: {size: {min_hight: 3}}}", "min_height", STK_E_CONFIG},
