@@ -153,7 +153,7 @@ static const stki_option loader_rows[] = {
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, cache_bytes), .flags = STKI_IN_JOB),
     STKI_ENUM(stki_loader_config, stores, auto, stores_words,
               "Whether batches are written with non-temporal (streaming) stores; auto: if the slots are larger than "
-              "the last-level cache",
+              "the last-level cache, and rows are not bytes that ordinary stores write faster",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, stores)),
     STKI_SIZE_WORDS(stki_loader_config, tile_bytes, auto, 1024, 1 << 30, auto_words, 0,
                     "Bytes of output that a worker makes at a time; auto: 512KiB", .effect = STKI_ON_NOTHING,
