@@ -33,7 +33,7 @@ STK_API stk_status stk_npy_create(const char *path, stk_dtype dtype, int row_ndi
 /* Appends `count` rows, row-major and little-endian. After a failure only commit, which then fails too, and abort may
  * be called. */
 STK_API stk_status stk_npy_append(stk_npy_writer *writer, const void *rows, int64_t count, stk_error *err);
-/* Finishes the file and frees the writer, also on failure, which keeps an older file of that name. */
+/* Finishes the file and frees the writer, even on failure, which keeps an older file of that name. */
 STK_API stk_status stk_npy_commit(stk_npy_writer *writer, stk_error *err);
 /* Removes what was written and frees the writer. NULL is allowed. */
 STK_API void stk_npy_abort(stk_npy_writer *writer);
@@ -81,7 +81,7 @@ STK_API stk_status stk_writer_append(stk_writer *writer, const void *rows, int64
 STK_API stk_status stk_writer_end(stk_writer *writer, stk_error *err);
 /* Writes a CPU tensor with any strides as an array. */
 STK_API stk_status stk_writer_add(stk_writer *writer, const char *name, const stk_tensor *tensor, stk_error *err);
-/* Finishes the file and frees the writer, also on failure, which keeps an older file of that name. */
+/* Finishes the file and frees the writer, even on failure, which keeps an older file of that name. */
 STK_API stk_status stk_writer_commit(stk_writer *writer, stk_error *err);
 /* Removes what was written and frees the writer. NULL is allowed. */
 STK_API void stk_writer_abort(stk_writer *writer);
@@ -147,7 +147,7 @@ STK_API stk_status stk_beton_create(const char *path, const stk_beton_field *fie
  * a failure only commit, which then fails too, and abort may be called. */
 STK_API stk_status stk_beton_append(stk_beton_writer *writer, const stk_beton_value *values, int64_t count,
                                     stk_error *err);
-/* Finishes the file and frees the writer, also on failure. STK_E_MISMATCH: not the announced number of samples.
+/* Finishes the file and frees the writer, even on failure. STK_E_MISMATCH: not the announced number of samples.
  * On failure an older file of that name is still there. */
 STK_API stk_status stk_beton_commit(stk_beton_writer *writer, stk_error *err);
 /* Removes what was written and frees the writer. NULL is allowed. */
@@ -173,7 +173,7 @@ STK_API stk_status stk_tar_create(const char *path, stk_tar_writer **out, stk_er
  */
 STK_API stk_status stk_tar_append(stk_tar_writer *writer, const char *key, const stk_tar_file *files, int file_count,
                                   stk_error *err);
-/* Finishes the file and frees the writer, also on failure, which keeps an older file of that name. */
+/* Finishes the file and frees the writer, even on failure, which keeps an older file of that name. */
 STK_API stk_status stk_tar_commit(stk_tar_writer *writer, stk_error *err);
 /* Removes what was written and frees the writer. NULL is allowed. */
 STK_API void stk_tar_abort(stk_tar_writer *writer);
@@ -196,7 +196,7 @@ STK_API stk_status stk_tokens_create(const char *path, stk_tokens_format format,
 /* Appends a document of `count` tokens; may be 0. After a failure only commit, which then fails too, and abort may be
  * called. STK_E_LIMIT: more tokens than the format can count. */
 STK_API stk_status stk_tokens_append(stk_tokens_writer *writer, const void *tokens, int64_t count, stk_error *err);
-/* Finishes the file and frees the writer, also on failure. On failure an older file of that name is kept, except
+/* Finishes the file and frees the writer, even on failure. On failure an older file of that name is kept, except
  * for Megatron's .bin, which is renamed before the .idx. */
 STK_API stk_status stk_tokens_commit(stk_tokens_writer *writer, stk_error *err);
 /* Removes what was written and frees the writer. NULL is allowed. */

@@ -285,11 +285,11 @@ STK_API stk_status stk_loader_next_on(stk_loader *loader, stk_stream *stream, in
  * any device, has executed it. With a NULL stream, and in stk_batch_release, no queued work may use the batch. */
 STK_API void stk_batch_release_on(stk_batch *batch, stk_stream *stream);
 /* Releases the batch; its tensors must not be used any more. Several batches may be held at once and released in any
- * order, also after close. NULL is allowed. */
+ * order, even after close. NULL is allowed. */
 STK_API void stk_batch_release(stk_batch *batch);
 /* Counts the batch as used for stk_loader_save, as its release would. Its tensors stay valid. NULL is allowed. */
 STK_API void stk_batch_mark_used(stk_batch *batch);
-/* Holds the batch once more: its tensors stay valid until it has been released once more, by stk_batch_release or
+/* Retains the batch: its tensors stay valid until it has been released one more time, by stk_batch_release or
  * stk_batch_release_on. On a device, work queued later in `stream` runs after the copy (NULL: no work is queued). Any
  * thread. */
 STK_API stk_status stk_batch_retain(stk_batch *batch, stk_stream *stream, stk_error *err);

@@ -96,7 +96,7 @@ typedef struct stk_qtensor {
 } stk_qtensor;
 
 /* Combines an integer tensor, such as a view of `integers`, with parameters; retains both. STK_E_BAD_DTYPE: not the
- * integer dtype of the parameters. STK_E_BAD_DIM: no such axis. STK_E_BAD_SHAPE: another number of channels. */
+ * integer dtype of the parameters. STK_E_BAD_DIM: no such axis. STK_E_BAD_SHAPE: wrong number of channels. */
 STK_API stk_status stk_qtensor_of(const stk_tensor *integers, stk_quant *quant, stk_qtensor *out, stk_error *err);
 STK_API void stk_qtensor_release(stk_qtensor *qtensor); /* NULL and repeated calls are allowed */
 

@@ -390,7 +390,7 @@ static stk_status run_trial(const stki_apart_trial *t, const char *path, const c
             error = start(program, argv, fds, 2, true, &pid);
         }
         if (error)
-            status = stki_fail_errno(err, error, program, "the program that reads HDF5 files first cannot be started");
+            status = stki_fail_errno(err, error, program, "cannot start the program that test-reads HDF5 files");
         else if (!wait_for(t, pid, &state))
             status = stki_fail(err, STK_E_CANCELLED, "the job was stopped");
         else if (WIFSIGNALED(state))

@@ -69,7 +69,7 @@ char *stki_text_of_json(const json_t *json)
         const bool marks = strncmp(bytes + at, mark, MARK) == 0;
         const int high = marks ? digit_of(bytes[at + MARK]) : -1, low = high >= 0 ? digit_of(bytes[at + MARK + 1]) : -1;
 
-        bytes[used] = low >= 0 ? (char)(high << 4 | low) : bytes[at];
+        bytes[used] = low >= 0 ? (char)(unsigned char)(high * 16 + low) : bytes[at];
         at += low >= 0 ? ESCAPED : 1;
     }
     if (bytes)

@@ -11,7 +11,7 @@
  * not to be resident.
  *
  * Descriptors are scarce (descriptor.h) and mappings are limited (map_room.h). A file beyond these limits is opened
- * anew for each read. */
+ * again for each read. */
 #include "file.h"
 #include "allocate.h"
 #include "checked.h"
@@ -364,7 +364,7 @@ static uint64_t scatter(int64_t x)
     return ((uint64_t)x * UINT64_C(0x9E3779B97F4A7C15)) >> 33;
 }
 
-/* A check takes microseconds, as long as gathering a few dozen small rows, so a positive result is reused for this
+/* A check takes microseconds, about as long as gathering a few dozen small rows, so a positive result is reused for
  * long. */
 #define WARM_FOR_NS INT64_C(2000000)
 

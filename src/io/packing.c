@@ -249,8 +249,8 @@ stk_status stki_packing_plan(const stki_packing_opts *opts, stki_packing *out, s
     *out = (stki_packing){0};
     if (opts->length < 1 || opts->length > MOST_LENGTH || opts->overlap < 0 || opts->overlap >= opts->length)
         return stki_fail(err, STK_E_CONFIG,
-                         "packing: found windows of %" PRId64 " elements that overlap by %" PRId64
-                         ", expected 1 to %" PRId64 " and less than that",
+                         "packing: found a length of %" PRId64 " and an overlap of %" PRId64
+                         ", expected a length of 1 to %" PRId64 " and a smaller overlap",
                          opts->length, opts->overlap, (int64_t)MOST_LENGTH);
     status = plan(&p, out, err);
     stki_free(p.lengths);

@@ -294,7 +294,7 @@ stk_status stki_sums_find(const stki_sums *sums, const char *member, const char 
         return fail(
             path, STK_E_MISMATCH, -1, STKI_TEXT("%.*s", (int)(found.how_bytes < 90 ? found.how_bytes : 90), found.how),
             how,
-            "the sums are of records that were read another way: write them again with stoker verify --write-sums and "
+            "the sums are of records that were read differently: rewrite them with stoker verify --write-sums and "
             "these options",
             err);
     if (found.count != count)

@@ -312,7 +312,7 @@ static stk_status arrange_container(stki_core *core, const stki_reader_opts *opt
         if (own[i] < 0 || own[i] >= part->count)
             status =
                 stki_fail(err, STK_E_UNSUPPORTED,
-                          "field %s: its folders divide the files in another way than those that they pair with by "
+                          "field %s: its folders divide the files differently from those they pair with by "
                           "name: list as many folders, with the same names in each",
                           names->field);
     }

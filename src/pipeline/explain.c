@@ -131,7 +131,7 @@ static void explain_passes(const stki_field_plan *plan, FILE *to)
         passes++;
     }
     if (plan->image.geometry && plan->image.geometry->resizes)
-        fputs(plan->image.strip_rows && !plan->image.colors ? "resized some lines at a time in the cache; "
+        fputs(plan->image.strip_rows && !plan->image.colors ? "resized a few lines at a time in the cache; "
                                                             : "resized; ",
               to);
     if (plan->image.colors)
@@ -158,7 +158,7 @@ static void explain_field(const stki_core *core, int number, FILE *to)
         fputs(": decide what a sample is\n", to);
     explain_geometry(sample, to);
     if (names_of(plan, stki_colors_know, to))
-        fputs(": in f32, 0 to 255, some lines at a time\n", to);
+        fputs(": in f32, 0 to 255, a few lines at a time\n", to);
     explain_arithmetic(sample, to);
     if (names_of(plan, is_late, to))
         fputs(": of the finished row\n", to);

@@ -507,7 +507,7 @@ static stk_status check_all_plain(const settling *s, const bool *plain, stk_erro
     return status;
 }
 
-/* Uses the manifests' names for numbers that are not changed. If the field has a table too, they must agree. */
+/* Uses the manifests' names for labels that are not renumbered. If the field also has a table, the two must agree. */
 static stk_status use_manifests(settling *s, stk_error *err)
 {
     stki_field_classes *classes = s->classes;

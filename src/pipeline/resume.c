@@ -133,12 +133,12 @@ static stk_status differs(const stk_loader *loader, const char *what, const char
                           stk_error *err)
 {
     if (loader->core->config->resume == STK_RESUME_FORCE) {
-        stki_config_note(loader->core->config, "resumed from a saved state with another %s: %s instead of %s", what,
+        stki_config_note(loader->core->config, "resumed from a saved state with a different %s: %s instead of %s", what,
                          found, expected);
         return STK_OK;
     }
     return stki_fail_at(err, STK_E_MISMATCH, (stki_place){NULL, -1, -1, found, expected},
-                        "the saved state has another %s; loader.resume: force resumes at its step", what);
+                        "the saved state has a different %s; loader.resume: force resumes at its step", what);
 }
 
 static stk_status compare_numbers(const stk_loader *loader, const stki_state *state, const stki_state *mine,

@@ -31,7 +31,7 @@ static stk_status check_format(const stki_node *root, stk_error *err)
         return STK_OK;
     status = stki_node_int(node, &format, err);
     if (status == STK_OK && format != STATS_FORMAT)
-        status = stki_fail_value(err, node, "format %d: it is of another version of stoker", STATS_FORMAT);
+        status = stki_fail_value(err, node, "format %d: the file is from a different version of stoker", STATS_FORMAT);
     return status;
 }
 

@@ -28,8 +28,8 @@ typedef struct stki_plan_image {
     int64_t sample_shape[STK_MAX_DIMS];               /* of the first sample; all samples have the same channels */
     bool uniform;                                     /* all samples must have the first one's shape */
     bool resample;                                    /* rows are made in a block of the worker's scratch memory */
-    bool random;                                      /* every row has its own placing */
-    stki_placing placing;                             /* the placing of samples of one shape; unused if random */
+    bool random;                                      /* every row has its own placement */
+    stki_placing placing;                             /* the placement of samples of one shape; unused if random */
     unsigned orientations;                            /* bit n: orientation n is possible (geometry.h) */
     uint8_t *fill;                                    /* padded windows: the elements of a fill pixel */
     bool fill_is_bytes;                               /* all its bytes are equal: memset can be used */

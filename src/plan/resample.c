@@ -42,8 +42,8 @@ static stk_status other_shape(const stki_field_plan *plan, const stki_reader *sh
         err, STK_E_MISMATCH,
         (stki_place){stki_reader_path(shard, within, path), within, -1, STKI_SHAPE(ndim, shape),
                      STKI_SHAPE(ndim, plan->image.sample_shape)},
-        "%s: the sample's shape differs from that of record 0 of %s; a resize or crop in its transforms "
-        "would make them alike",
+        "%s: the sample's shape differs from that of record 0 of %s; add a resize or crop to "
+        "its transforms",
         plan->name, stki_reader_path(plan->field->shards[0], 0, first));
 }
 

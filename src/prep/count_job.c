@@ -442,7 +442,7 @@ stk_status stki_count_alone(stki_job *job, stki_prep_run *run, int64_t *rows, st
         return status;
     all = fields_of(stki_document_root(job->document));
     if (!all)
-        return stki_fail(err, STK_E_UNSUPPORTED, "a job of statistics alone needs dataset: {fields: …}, one data set");
+        return stki_fail(err, STK_E_UNSUPPORTED, "a statistics-only job needs dataset: {fields: …}, one data set");
     fields = stki_zalloc_array(all->count + 1, sizeof *fields);
     if (!fields)
         status = stki_fail_memory(err, all->count, "statistics");

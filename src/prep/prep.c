@@ -277,7 +277,7 @@ static stk_status merge(stk_prep *prep, stki_prep_run *run, stki_prep_totals *to
     if (status == STK_OK && missing.count > 0 && prep->opts.merge)
         status =
             stki_fail(err, STK_E_NOT_FOUND,
-                      "%s: %lld of %lld %ss are not made yet (%s): run their tasks first, or the job without --merge",
+                      "%s: %lld of %lld %ss are still missing (%s): run their tasks first, or the job without --merge",
                       run->work, (long long)missing.count, (long long)run->units, unit_name(run), missing.text);
     if (status != STK_OK || missing.count > 0 || prep->opts.no_merge) {
         stki_free(path);
@@ -405,7 +405,7 @@ static stk_status check_merge(stk_prep *prep, const stki_prep_run *run, stk_erro
         return STK_OK;
     prep->result.missing_pieces = run->units;
     return stki_fail(err, STK_E_NOT_FOUND,
-                     "%s: no such work folder: none of the %lld %ss is made yet: run the tasks first", prep->job.work,
+                     "%s: no such work folder: none of the %lld %ss exists yet: run the tasks first", prep->job.work,
                      (long long)run->units, unit_name(run));
 }
 

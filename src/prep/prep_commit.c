@@ -429,7 +429,7 @@ static stk_status check_old(const stki_job *job, const stki_name_lock *name, boo
     if (force)
         return json_object_set(commit, "old", name->old) == 0 ? STK_OK : stki_fail_memory(err, 256, "a manifest");
     return stki_fail_at(err, STK_E_IO, (stki_place){job->stem, -1, -1, "the manifest of another one", NULL},
-                        "an output of this name was completed after this job, which is made too, had been stopped; "
+                        "another job has completed an output of this name since this finished job was interrupted; "
                         "--force replaces it");
 }
 
@@ -518,7 +518,7 @@ stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error
                               (stki_place){run->job->path, -1, -1, STKI_TEXT("%" PRId64, out->skipped),
                                            STKI_TEXT("at most %" PRId64, stki_prep_allowed(run))},
                               "failed samples of all tasks together (prep.max_errors, prep.max_error_fraction); raise "
-                              "them, and run it again: the others are made");
+                              "them and run it again: the other samples are done");
     out->files = (int64_t)json_array_size(files);
     for (size_t i = 0; i < json_array_size(files); i++)
         out->bytes += json_integer_value(json_object_get(json_array_get(files, i), "bytes"));

@@ -268,7 +268,7 @@ static const char *value_text(const json_t *input, const char *key, char *buffer
     const json_t *value = json_object_get(input, key);
 
     if (strcmp(key, "names") == 0)
-        return "files of other names or sizes";
+        return "files with different names or sizes";
     if (json_is_integer(value))
         return stki_text(buffer, size, "%" JSON_INTEGER_FORMAT " %s", json_integer_value(value), key);
     return json_is_string(value) ? json_string_value(value) : "no such input";
@@ -286,7 +286,7 @@ static stk_status compare_input(const json_t *now, const json_t *made, const cha
         (stki_place){json_string_value(json_object_get(now ? now : made, "path")), -1, -1,
                      value_text(now, key, found, sizeof found),
                      strcmp(key, "names") == 0 ? NULL : value_text(made, key, expected, sizeof expected)},
-        "the input has changed since %s was made of it: --force makes it again", output);
+        "the input has changed since %s was made from it: --force rebuilds it", output);
 }
 
 /* STK_END: the contents are not known. */
@@ -303,7 +303,7 @@ static stk_status compare_contents(const json_t *now, const json_t *made, const 
                        : stki_fail_at(err, STK_E_MISMATCH,
                                       (stki_place){json_string_value(json_object_get(made, "path")), -1, -1,
                                                    json_string_value(found), json_string_value(expected)},
-                                      "%s: the contents have changed since %s was made of them: --force makes it again",
+                                      "%s: the contents have changed since %s was made from them: --force rebuilds it",
                                       keys[i], output);
     }
     return STK_END;
@@ -325,7 +325,7 @@ static stk_status fail_modified(const stki_prep_run *run, const json_t *input, c
         (stki_place){file ? file : json_string_value(json_object_get(input, "path")), -1, -1,
                      one ? stki_stamp_text(found, sizeof found, bytes, json_integer_value(now)) : NULL,
                      one ? stki_stamp_text(expected, sizeof expected, bytes, json_integer_value(made)) : NULL},
-        "the input has changed since %s was made of it: --force makes it again%s", output,
+        "the input has changed since %s was made from it: --force rebuilds it%s", output,
         run->job->format ? "; with prep.inputs: digests, a file of the same contents is accepted" : "");
 }
 

@@ -551,7 +551,7 @@ stk_status stki_prep_unit_pieces(const stki_prep_run *run, int64_t unit, json_t 
     if (run->mode == STKI_PREP_SPOOLED) {
         status = known_piece(run, unit, &lines, err);
         if (status == STK_OK && (!lines || json_array_append_new(pieces, lines) != 0))
-            status = stki_fail(err, STK_E_NOT_FOUND, "piece %" PRId64 " is not made yet", unit);
+            status = stki_fail(err, STK_E_NOT_FOUND, "piece %" PRId64 " has not been written yet", unit);
         return status;
     }
     status = read_journal(run, unit, &lines, err);

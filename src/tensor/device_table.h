@@ -90,8 +90,8 @@ typedef struct stki_device_ops {
 } stki_device_ops;
 
 /* The allocator of tensors: a cache over ops->alloc or ops->alloc_pinned (src/gpu/caching_pool.h). `stream` is the
- * stream that uses the block. A freed block may be reused by the same stream at once, and by another one only after
- * that stream, and all recorded ones, have passed. */
+ * stream that uses the block. A freed block may be reused immediately by the same stream, and by another stream only
+ * after that stream and all recorded streams have passed this point. */
 typedef struct stki_pool stki_pool;
 typedef struct stki_pool_ops {
     stk_status (*alloc)(stki_pool *pool, int64_t bytes, stk_stream *stream, void **out, stk_error *err);

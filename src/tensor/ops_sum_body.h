@@ -1,5 +1,5 @@
 /* ops_sum_body.h: the loops of ops_sum_loops.h, included once per instruction set. Written with vector types, because
- * compilers vectorize the widening from f32 to f64 badly. */
+ * compilers vectorize the widening from f32 to f64 poorly. */
 #include "ops_sum_loops.h"
 #include "ops_unaligned.h"
 #include <string.h>

@@ -1,6 +1,6 @@
 /* random.c: uniform and normal random numbers. Element n is computed from Philox block n / k (k elements per block), so
  * that it depends only on seed, n and dtype. The computation uses only additions, multiplications, divisions and square
- * roots, whose results IEEE 754 defines exactly; that is why there is a logarithm here.
+ * roots, whose results IEEE 754 defines exactly; the logarithm is therefore implemented here.
  *
  *   f64               two words: 53 bits      counter (stream, n / 2)
  *   all other floats  one word: 32 bits       counter (stream, n / 4)

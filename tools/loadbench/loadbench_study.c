@@ -140,7 +140,7 @@ stk_status lb_study_open(const struct lb_args *args, struct lb_study *study, stk
         return stki_fail(err, STK_E_CONFIG, "--tune and --sweep are mutually exclusive");
     if (args->tune && (repeats = set_of(args, "bench.repeats")) != NULL)
         return stki_fail(err, STK_E_CONFIG,
-                         "--tune measures each setting by single runs in turns: remove --set %s, and set "
+                         "--tune measures settings in alternating single runs: remove --set %s, and set "
                          "bench.run_time for longer runs",
                          repeats);
     if (search && (args->compare || args->require_count > 0 || args->check_prediction || args->digest))

@@ -101,7 +101,7 @@ stk_status st_prep_report_plan(stk_prep *job, const char *name, const stki_task 
         cause.status = stk_prep_get_estimate(job, 0, &estimate, &cause);
         print_making(&plan, &estimate, task);
     } else {
-        printf("output    statistics alone%s\n",
+        printf("output    statistics only%s\n",
                plan.output_exists ? "; they exist already: --force replaces them" : "");
     }
     print_notes(job, &cause, &estimate);
@@ -113,7 +113,7 @@ stk_status st_prep_report_plan(stk_prep *job, const char *name, const stki_task 
 static void print_incomplete(const stk_prep_result *result)
 {
     if (result->missing_pieces == 0) {
-        puts("this task's share is made; another task is putting all together");
+        puts("this task's share is done; another task is joining the pieces");
         return;
     }
     printf("this task's share is made; %" PRId64

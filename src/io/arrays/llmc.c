@@ -49,7 +49,7 @@ static stk_status find_shard(const char *head, const char *path, const struct sh
         return stki_fail_at(
             err, STK_E_UNSUPPORTED,
             (stki_place){path, -1, 4, STKI_TEXT("version %d", version), STKI_TEXT("version %d", shards[i].version)},
-            "another version of llm.c's token files");
+            "unsupported version of llm.c's token files");
     }
     return stki_fail_at(err, STK_E_CORRUPT,
                         (stki_place){path, -1, 0, STKI_TEXT("magic %d", magic), "20240520 or 20240801"},

@@ -65,7 +65,7 @@ static stk_status check_start(const char *h, int64_t file_bytes, const char *pat
     if (load(h + 9, 8) != 1)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){path, -1, 9, STKI_TEXT("version %" PRIu64, load(h + 9, 8)), "version 1"},
-                            "another version of Megatron's index");
+                            "unsupported version of Megatron's index");
     return STK_OK;
 }
 

@@ -132,7 +132,7 @@ static stk_status read_raw(const struct descr *d, stk_dtype alias, stki_place pl
     if (d->size != stk_dtype_size(alias)) {
         place.expected =
             STKI_TEXT("%s of %d bytes (source.dtype)", stk_dtype_long_name(alias), (int)stk_dtype_size(alias));
-        return stki_fail_at(err, STK_E_MISMATCH, place, "the type named for the file has another size");
+        return stki_fail_at(err, STK_E_MISMATCH, place, "the configured type has a different size");
     }
     if (d->order == '>' && d->size > 1)
         return stki_fail_at(err, STK_E_UNSUPPORTED, place, "big-endian raw bytes are not read");
@@ -171,7 +171,7 @@ stk_status stki_npy_read_descr(const char *descr, stk_dtype alias, const char *p
         return STK_OK;
     if (!bits_of(*dtype, alias)) {
         place.expected = STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(alias));
-        return stki_fail_at(err, STK_E_MISMATCH, place, "the file names another type than the configuration");
+        return stki_fail_at(err, STK_E_MISMATCH, place, "the type in the file differs from the configured one");
     }
     *dtype = alias;
     return STK_OK;

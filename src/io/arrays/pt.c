@@ -219,7 +219,7 @@ static stk_status place(const struct pt *pt, const stki_pt_tensor *t, const char
     status = locate(pt, *entry, offset, err);
     if (status != STK_OK || (*entry)->size == t->storage_bytes)
         return status;
-    return stki_zip_fail(&pt->zip, *entry, STK_E_CORRUPT, *offset, "the storage has another size",
+    return stki_zip_fail(&pt->zip, *entry, STK_E_CORRUPT, *offset, "the storage has the wrong size",
                          STKI_TEXT("%" PRId64 " bytes", (*entry)->size), STKI_TEXT("%" PRId64, t->storage_bytes), err);
 }
 

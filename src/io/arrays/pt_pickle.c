@@ -394,7 +394,7 @@ static stk_status push_global(struct machine *m, const char *module, int64_t mod
 
     if (global)
         return push_new(m, (stki_pt_value){.kind = STKI_PT_GLOBAL, .global = global});
-    return fail(m, STK_E_UNSAFE, "refused for security: the file wants to use something that could run code",
+    return fail(m, STK_E_UNSAFE, "refused for security: the file refers to an object that could run code",
                 STKI_TEXT("%s.%s", stki_npy_printable(shown, sizeof shown, module, module_bytes),
                           stki_npy_printable(shown_name, sizeof shown_name, name, name_bytes)),
                 "the names that tensors are saved with");

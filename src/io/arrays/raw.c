@@ -100,7 +100,7 @@ static stk_status check_kind(const stki_file *file, const raw_options *raw, cons
         err, STK_E_UNSUPPORTED,
         (stki_place){file->path, -1, -1, kind->what,
                      kind->certainty == STKI_KIND_SURE ? "raw data" : "raw data; source.format: raw reads it anyway"},
-        "the file has another format than the one it is read as (%s)", kind->advice);
+        "the file is not in the format it is read as (%s)", kind->advice);
 }
 
 stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)

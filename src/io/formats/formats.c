@@ -110,7 +110,7 @@ static stk_status check_kind(const char *path, const char *head, int64_t length,
     if (!kind || (is_zip(format) && length > 1 && memcmp(head, "PK", 2) == 0))
         return STK_OK;
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, kind->what, format->name}, "%s%s",
-                        "the file has another format than the one it is read as",
+                        "the file is not in the format it is read as",
                         kind->advice[0] ? STKI_TEXT(" (%s)", kind->advice) : "");
 }
 

@@ -178,7 +178,7 @@ stk_status stki_hdf5_super_read(const stki_file *file, stki_hdf5_super *out, stk
     if (status != STK_OK)
         return status;
     if (block[8] > 3)
-        return stki_hdf5_unsupported(out, (uint64_t)at + 8, "a superblock of another version than 0 to 3", err);
+        return stki_hdf5_unsupported(out, (uint64_t)at + 8, "a superblock version other than 0 to 3", err);
     sizes = block[8] < 2 ? 13 : 9;
     place = block[8] == 0 ? 24 : block[8] == 1 ? 28 : 12;
     if (block[sizes] != 8 || block[sizes + 1] != 8)
@@ -303,7 +303,7 @@ static stk_status begin_second(struct reading *r, uint64_t address, const unsign
     stk_status status;
 
     if (head[4] != 2 || (flags & 0xC0))
-        return stki_hdf5_unsupported(r->super, address, "an object header of another version than 1 and 2", err);
+        return stki_hdf5_unsupported(r->super, address, "an object header version other than 1 or 2", err);
     if (bytes > MAX_BYTES)
         return stki_hdf5_unsupported(r->super, address, "an object header of more than 16 MiB", err);
     status = copy_block(r, address, bytes + (uint64_t)first + 4, &block, err);

@@ -139,7 +139,7 @@ static stk_status read_frame(struct walk *walk, int marker, const uint8_t *data,
                     "6 bytes and 3 a component", "number of components");
     if (out->components != 1 && out->components != 3 && out->components != 4)
         return fail(walk, STK_E_UNSUPPORTED, at + 5, STKI_TEXT("%d", out->components),
-                    "1 (gray), 3 (colour) or 4 (CMYK)", "number of components");
+                    "1 (gray), 3 (color) or 4 (CMYK)", "number of components");
     walk->framed = true;
     return read_components(walk, data);
 }

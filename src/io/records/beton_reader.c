@@ -428,7 +428,7 @@ static stk_status check_options(const struct records *r, const struct survey *s,
 
     if (r->encoded && s->raw)
         return stki_fail_at(
-            err, STK_E_UNSUPPORTED, (stki_place){r->base.path, -1, -1, "raw RGB images", "JPEG images alone"},
+            err, STK_E_UNSUPPORTED, (stki_place){r->base.path, -1, -1, "raw RGB images", "JPEG images only"},
             "field '%s': source.decode: none returns the bytes of encoded images; remove it", r->field->name);
     if (r->decode.deep && r->field->kind == STKI_BETON_IMAGE)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
@@ -437,7 +437,7 @@ static stk_status check_options(const struct records *r, const struct survey *s,
                             "field '%s': source.depth: 16", r->field->name);
     if (r->decode.gray && s->raw && r->field->kind == STKI_BETON_IMAGE)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){r->base.path, -1, -1, "raw RGB images", "JPEG images alone"},
+                            (stki_place){r->base.path, -1, -1, "raw RGB images", "JPEG images only"},
                             "field '%s': decoding to gray", r->field->name);
     if (r->field->bytes > l->page_bytes && l->sample_count > 0)
         return stki_fail_at(err, STK_E_CORRUPT,

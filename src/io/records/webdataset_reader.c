@@ -283,7 +283,7 @@ static stk_status read_npy(const struct files *f, int64_t index, const stki_tar_
     if (!same_order(f, &h))
         return stki_fail_at(err, STK_E_MISMATCH,
                             (stki_place){f->base.path, index, -1, "another order", "that of the first sample"},
-                            "its .%s has another byte order or element order", name_of(f));
+                            "its .%s has a different byte order or element order", name_of(f));
     set_tensor(f, (const char *)bytes + h.data_offset, out);
     out->flags |= h.swapped ? STK_TENSOR_SWAPPED : 0;
     memcpy(out->shape, h.shape, sizeof h.shape);

@@ -139,7 +139,7 @@ stk_status stki_tokenizer_open(const stki_tokenizer_opts *opts, stki_tokenizer *
     stk_status status;
 
     if (!opts->vocabulary && (opts->merges || opts->split || opts->pattern))
-        return stki_fail(err, STK_E_CONFIG, "%s: used with a vocabulary alone; without one every byte is a token",
+        return stki_fail(err, STK_E_CONFIG, "%s: only used with a vocabulary; without one, every byte is a token",
                          opts->merges  ? "merges"
                          : opts->split ? "split"
                                        : "pattern");
@@ -367,7 +367,7 @@ static stk_status by_pieces(const stki_tokenizer *t, stki_token_scratch *scratch
     if (wrong >= 0)
         return stki_fail(err, STK_E_CORRUPT,
                          "the text is not UTF-8: found 0x%02x at byte %" PRId64
-                         "; convert the text, or use no vocabulary, which takes any bytes",
+                         "; convert the text, or remove the vocabulary: byte tokens accept any bytes",
                          text[wrong], wrong);
     return between_added(&e, t->raw, text, length, true, normalize, err);
 }

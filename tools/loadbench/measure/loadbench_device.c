@@ -49,7 +49,7 @@ void lb_device_end(struct lb_consumer_state *state)
 enum { MOST_BLOCKS = 16, MOST_ROUNDS = 256 };
 #define MOST_BYTES (INT64_C(256) << 20) /* limit of all blocks of one side */
 
-/* May be zeroed. */
+/* All zero: no blocks. */
 struct blocks {
     stk_tensor pinned[MOST_BLOCKS], pageable[MOST_BLOCKS], there[MOST_BLOCKS];
     int count;

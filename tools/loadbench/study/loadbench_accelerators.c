@@ -255,7 +255,7 @@ static stk_status check(const struct lb_config *config, stk_error *err)
     if (bench->cache == LB_CACHE_COLD)
         return stki_fail(
             err, STK_E_CONFIG,
-            "--accelerators: cold files are cold once, and accelerators read them again and again: use data "
+            "--accelerators: cold files are cold only on the first read, and accelerators read them repeatedly: use data "
             "larger than the memory, or --cache=warm");
     if (bench->run_time == 0)
         return stki_fail(err, STK_E_CONFIG, "--accelerators measures for a time: give bench.run_time");
