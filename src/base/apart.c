@@ -40,6 +40,7 @@ static const char variable[] = "STOKER_APART";
 struct notes {
     bool trial;        /* the child is one of stki_apart_try */
     atomic_int inside; /* threads of the child that are in the library */
+    atomic_bool done;  /* a trial's child has done all that it was started for */
     int64_t seconds;   /* the limit for the last call, or for all calls if that is lower */
     char path[1024], name[1024], doing[64];
 };
@@ -271,11 +272,28 @@ static int report_signal(const struct notes *notes, const char *path, const char
     return apart.report(apart.context, &err);
 }
 
+/* A memory file whose descriptor is not one of the three that the child gets anew, even if this process has closed
+ * them. Returns 0 or an errno value. */
+static int make_memory_file(const char *name, int *fd)
+{
+    const int low = memfd_create(name, MFD_CLOEXEC);
+    int error;
+
+    *fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, 3);
+    error = *fd < 0 ? errno : 0;
+    if (low >= 0)
+        (void)close(low);
+    return error;
+}
+
 /* Shared with the child through *fd. Returns 0 or an errno value. */
 static int make_notes(struct notes **notes, int *fd)
 {
-    *fd = memfd_create("stoker", MFD_CLOEXEC);
-    if (*fd < 0 || ftruncate(*fd, sizeof **notes))
+    const int error = make_memory_file("stoker", fd);
+
+    if (error)
+        return error;
+    if (ftruncate(*fd, sizeof **notes))
         return errno;
     *notes = mmap(NULL, sizeof **notes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
     return *notes == MAP_FAILED ? errno : 0;
@@ -310,15 +328,19 @@ void stki_apart_try(stki_apart_trial *one)
 
 void stki_apart_end_trial(void)
 {
-    if (apart.is_trial)
+    if (apart.is_trial) {
+        atomic_store(&apart.notes->done, true);
         _exit(0);
+    }
 }
 
-static bool is_this_program(const char *path)
+/* A program other than this one. */
+static bool is_other_program(const char *path)
 {
     struct stat a, b;
 
-    return !stat(path, &a) && !stat("/proc/self/exe", &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    return !stat(path, &a) && S_ISREG(a.st_mode) && !access(path, X_OK) &&
+           (stat("/proc/self/exe", &b) != 0 || a.st_dev != b.st_dev || a.st_ino != b.st_ino);
 }
 
 /* The program that came with the library: beside it (in a build folder), or as the package of Python and the usual
@@ -336,8 +358,7 @@ static bool find_program(char *out, size_t size)
         return false;
     *(strrchr(library, '/') + 1) = '\0';
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
-        if ((size_t)snprintf(out, size, "%s%s", library, places[i]) < size && !access(out, X_OK) &&
-            !is_this_program(out))
+        if ((size_t)snprintf(out, size, "%s%s", library, places[i]) < size && is_other_program(out))
             return true;
     return false;
 }
@@ -354,7 +375,7 @@ static bool wait_for(const stki_apart_trial *t, pid_t pid, int *state)
         if (t->wait)
             t->wait(t->context);
         if (!cancelled && t->cancelled && t->cancelled(t->context))
-            cancelled = kill(pid, SIGTERM) == 0;
+            cancelled = kill(pid, SIGKILL) == 0;    /* it writes nothing, and may block SIGTERM */
         (void)poll(&ends, 1, handle < 0 ? 5 : 100); /* without pidfd_open (before Linux 5.3) more often */
     }
     if (handle >= 0)
@@ -375,11 +396,12 @@ static stk_status run_trial(const stki_apart_trial *t, const char *path, const c
                           NULL};
     const size_t length = strlen(t->job);
     struct notes *notes = MAP_FAILED;
-    int fds[2] = {-1, memfd_create("job", MFD_CLOEXEC)}, state = 0, error = fds[1] < 0 ? errno : 0;
+    int fds[2] = {-1, -1}, state = 0, error = 0;
     pid_t pid = -1;
     stk_status status = STK_OK;
 
     if (find_program(program, sizeof program)) {
+        error = make_memory_file("job", &fds[1]);
         if (!error)
             error = make_notes(&notes, &fds[0]);
         if (!error && write(fds[1], t->job, length) != (ssize_t)length)
@@ -395,6 +417,10 @@ static stk_status run_trial(const stki_apart_trial *t, const char *path, const c
             status = stki_fail(err, STK_E_CANCELLED, "the job was stopped");
         else if (WIFSIGNALED(state))
             status = describe_end(notes, path, library, WTERMSIG(state), err);
+        else if (!atomic_load(&notes->done))
+            status = stki_fail_at(err, STK_E_IO,
+                                  (stki_place){program, -1, -1, STKI_TEXT("exit status %d", WEXITSTATUS(state)), NULL},
+                                  "the program that test-reads HDF5 files ended before it had read %s", path);
     }
     if (notes != MAP_FAILED)
         (void)munmap(notes, sizeof *notes);
@@ -409,10 +435,10 @@ stk_status stki_apart_need(const char *path, const char *library, stk_error *err
     int code;
 
     if (!apart.argv) {
-        if (!trial || !trial->job || trial->made || apart.notes)
+        if (!trial || trial->made || apart.notes)
             return STK_OK;
         trial->made = true;
-        return run_trial(trial, path, library, err);
+        return trial->job ? run_trial(trial, path, library, err) : STK_OK;
     }
     stki_lock(&apart.lock); /* never released: other threads block until the process exits */
     code = run_apart(path, library);

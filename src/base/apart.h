@@ -8,8 +8,8 @@
  *
  * A program that uses the library is not re-executed. Where it only looks at data (the plan of a job), it makes a
  * trial: before the library is about to open a file, the program `stoker` does the same as a child process, and if that
- * is killed by a signal, stki_apart_need fails. The program is the one that STOKER_HELPER names, or the one installed
- * with the library; without one there is no trial.
+ * is killed by a signal or ends early, stki_apart_need fails. The program is the one that STOKER_HELPER names, or the
+ * one installed with the library; without one there is no trial.
  *
  * Otherwise these functions do nothing. Any thread. */
 #ifndef STKI_APART_H
@@ -30,7 +30,7 @@ typedef struct stki_apart_trial {
     void (*wait)(void *context);      /* called a few times per second while the child runs; may be NULL */
     bool (*cancelled)(void *context); /* ends the child: STK_E_CANCELLED */
     void *context;
-    bool made;
+    bool made; /* set at the first stki_apart_need, even without a job */
 } stki_apart_trial;
 
 /* Until it is called with NULL. The trial is made once, at the first stki_apart_need. */

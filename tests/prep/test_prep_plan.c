@@ -2,9 +2,14 @@
  * names, makes it first where HDF5 files are read. What libhdf5 may do there is what tests/cli/bad_hdf5.c does. */
 #include "io_files.h"
 #include "stk_test.h"
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <stoker/loader.h>
 #include <stoker/prep.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define HELPER STKT_BUILD_DIR "/stoker"
 
@@ -106,13 +111,89 @@ static void test_missing(void **state)
     assert_non_null(strstr(err.message, "/nowhere/stoker"));
 }
 
+/* A helper that ends without the plan has tested nothing. */
+static void test_broken_helper(void **state)
+{
+    stk_prep_plan plan;
+
+    (void)state;
+    helper("/bin/false", NULL);
+    assert_status(plan_values(&plan), STK_E_IO);
+    assert_non_null(strstr(err.message, "/bin/false"));
+    assert_non_null(strstr(err.message, "exit status 1"));
+    helper("/bin/true", NULL);
+    assert_status(plan_values(&plan), STK_E_IO);
+    assert_non_null(strstr(err.message, "/bin/true"));
+}
+
+/* The folder that the installed program would be in may have a folder of its name. */
+static void test_folder_beside(void **state)
+{
+    char beside[PATH_MAX] = "";
+    stk_prep_plan plan;
+
+    (void)state;
+    helper(NULL, NULL);
+    assert_true(readlink("/proc/self/exe", beside, sizeof beside - 16) > 0);
+    memcpy(strrchr(beside, '/') + 1, "stoker", 7);
+    assert_int_equal(mkdir(beside, 0755), 0);
+    const stk_status status = plan_values(&plan);
+
+    assert_int_equal(rmdir(beside), 0);
+    assert_ok(status);
+}
+
+static void test_closed_streams(void **state)
+{
+    int kept[3];
+    stk_prep_plan plan;
+    stk_status status;
+
+    (void)state;
+    helper(HELPER, NULL);
+    for (int i = 0; i < 3; i++)
+        kept[i] = fcntl(i, F_DUPFD_CLOEXEC, 10);
+    for (int i = 0; i < 3; i++)
+        (void)close(i);
+    status = plan_values(&plan);
+    for (int i = 0; i < 3; i++) {
+        (void)dup2(kept[i], i);
+        (void)close(kept[i]);
+    }
+    assert_ok(status);
+    assert_int_equal(plan.samples, 50);
+}
+
+/* Such a job cannot be given to the program. */
+static void test_folder_not_utf8(void **state)
+{
+    stk_prep_opts opts = STK_PREP_OPTS_INIT;
+    stk_prep_plan plan = {.struct_size = sizeof plan};
+    bool noted = false;
+    char folder[512];
+
+    (void)state;
+    helper(HELPER, NULL);
+    (void)snprintf(folder, sizeof folder, "%s", stkt_path("\xff"));
+    assert_int_equal(mkdir(folder, 0755), 0);
+    assert_int_equal(symlink(STKT_TESTS_DIR "/data/hdf5/values.h5", stkt_path("\xff/values.h5")), 0);
+    assert_ok(stk_prep_open_text("dataset: {fields: {x: {path: values.h5, source: {name: /ragged}}}}\n"
+                                 "output: {path: plan.npy}\n",
+                                 folder, NULL, 0, &opts, &job, &err));
+    assert_ok(stk_prep_get_plan(job, &plan, &err));
+    for (int i = 0; i < stk_prep_note_count(job); i++)
+        noted = noted || strstr(stk_prep_note(job, i), "were not test-read");
+    assert_true(noted);
+    stk_prep_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_healthy),
-        cmocka_unit_test(test_crash),
-        cmocka_unit_test(test_cancelled),
-        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_healthy),        cmocka_unit_test(test_crash),
+        cmocka_unit_test(test_cancelled),      cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_broken_helper),  cmocka_unit_test(test_folder_beside),
+        cmocka_unit_test(test_closed_streams), cmocka_unit_test(test_folder_not_utf8),
     };
     const char *asan = getenv("ASAN_OPTIONS");
     char options[512];
