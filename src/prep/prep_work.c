@@ -227,7 +227,8 @@ static char *work_of_making(const char *folder)
  * mark while it is written. */
 static bool is_early(const char *folder, const char *name)
 {
-    static const char count[] = "count-", times[] = STKI_JOB_CLOCK_FILES;
+    static const char count[] = "count-", times[] = STKI_JOB_CLOCK_FILES,
+                      letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"; /* of mkostemp */
     bool empty;
     char *pieces;
 
@@ -236,7 +237,7 @@ static bool is_early(const char *folder, const char *name)
     if (strncmp(name, count, sizeof count - 1) == 0)
         return strspn(name + sizeof count - 1, "0123456789abcdef") == 16;
     if (strncmp(name, times, sizeof times - 1) == 0)
-        return true;
+        return strlen(name) == sizeof times - 1 + 6 && strspn(name + sizeof times - 1, letters) == 6;
     if (strcmp(name, "pieces") != 0)
         return false;
     pieces = stki_format("%s/pieces", folder);

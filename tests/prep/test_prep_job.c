@@ -313,6 +313,11 @@ static void test_work_folder_of_others(void **state)
         assert_true(stkt_is_there(file));
     }
     assert_false(stkt_is_there(stkt_path("mine/job.json")));
+    /* A name that only begins like one of a job's own. */
+    assert_int_equal(rename(file, stkt_path("mine/seconds-2024.csv")), 0);
+    assert_status(stkt_prep_run(&ways[0], NULL, &err, job(stkt_path("kept.npy"), stkt_text("temporary: %s", mine), "")),
+                  STK_E_CONFIG);
+    assert_says("files that belong to no job");
     /* An empty one is fine, also with what a process leaves that was killed early, and goes. */
     assert_int_equal(mkdir(own, 0755), 0);
     assert_int_equal(mkdir(stkt_path("own/pieces"), 0755), 0);
