@@ -16,6 +16,8 @@
 
 enum { TEXT = 32 };
 
+static const int64_t century_ns = 36525 * (int64_t)86400 * STKI_SECOND;
+
 static void record(stki_job_clock *clock)
 {
     const int64_t now = stki_now_ns();
@@ -35,6 +37,16 @@ static bool stands(const stki_job_clock *clock)
     return clock->fd >= 0 && fstat(clock->fd, &st) == 0 && st.st_nlink > 0;
 }
 
+/* Whoever may read the work folder: tasks of other users sum all times. mkostemp ignores the umask, and makes files
+ * that only their owner can read. */
+static void let_others_read(int fd, const char *work)
+{
+    struct stat st;
+
+    if (stat(work, &st) == 0)
+        (void)fchmod(fd, S_IRUSR | S_IWUSR | (st.st_mode & (S_IRGRP | S_IROTH)));
+}
+
 stk_status stki_job_clock_open(stki_job_clock *clock, const char *work, stk_error *err)
 {
     char *path;
@@ -49,8 +61,10 @@ stk_status stki_job_clock_open(stki_job_clock *clock, const char *work, stk_erro
     clock->fd = mkostemp(path, O_CLOEXEC);
     if (clock->fd < 0)
         status = stki_fail_errno(err, errno, path, "cannot be made");
-    else
+    else {
+        let_others_read(clock->fd, work);
         record(clock);
+    }
     stki_free(path);
     return status;
 }
@@ -61,34 +75,36 @@ void stki_job_clock_tick(stki_job_clock *clock)
         record(clock);
 }
 
-/* 0: it has gone, or a crash of the machine left no number in it. */
+/* 0: it has gone, or a crash of the machine left no number in it, or none that can be a time. */
 static int64_t time_in(int folder, const char *name)
 {
     char text[TEXT] = "";
     const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
+    int64_t ns;
 
     if (fd < 0)
         return 0;
     if (read(fd, text, sizeof text - 1) < 0)
         text[0] = '\0';
     (void)close(fd);
-    return strtoll(text, NULL, 10);
+    ns = strtoll(text, NULL, 10);
+    return ns < 0 || ns > century_ns ? 0 : ns;
 }
 
 stk_status stki_job_clock_sum(stki_job_clock *clock, const char *work, double *seconds, stk_error *err)
 {
     DIR *folder = opendir(work);
     const struct dirent *entry;
-    int64_t ns = 0;
+    double ns = 0; /* cannot overflow */
 
     if (!folder)
-        return stki_fail_errno(err, errno, work, "cannot look into the folder");
+        return stki_fail_errno(err, errno, work, "cannot read the folder");
     record(clock);
     while ((entry = readdir(folder)) != NULL)
         if (strncmp(entry->d_name, STKI_JOB_CLOCK_FILES, sizeof STKI_JOB_CLOCK_FILES - 1) == 0)
-            ns += time_in(dirfd(folder), entry->d_name);
+            ns += (double)time_in(dirfd(folder), entry->d_name);
     (void)closedir(folder);
-    *seconds = (double)ns * 1e-9;
+    *seconds = ns * 1e-9;
     return STK_OK;
 }
 

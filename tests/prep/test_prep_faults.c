@@ -597,6 +597,7 @@ static void test_seconds(void **unused)
             .struct_size = sizeof opts, .progress = meddle, .progress_context = &m, .progress_interval_ns = 1};
         const int64_t began = stki_now_ns();
         const struct dirent *entry;
+        struct stat about;
         int files = 0;
         json_t *manifest;
         stk_error err;
@@ -614,14 +615,23 @@ static void test_seconds(void **unused)
         }
         folder = opendir(work);
         assert_non_null(folder);
+        assert_int_equal(stat(work, &about), 0);
+        const mode_t may_read = about.st_mode & 0444;
+
         while ((entry = readdir(folder)) != NULL)
             if (strncmp(entry->d_name, "seconds-", 8) == 0) {
                 snprintf(name, sizeof name, "%s/%s", work, entry->d_name);
+                assert_int_equal(stat(name, &about), 0);
+                assert_int_equal(about.st_mode & 0444, may_read); /* tasks of other users sum them */
                 stkt_write_file(name, "1000000000000", 13);
                 files++;
             }
         closedir(folder);
         assert_int_equal(files, 2);
+        /* What can be no time counts as none. */
+        stkt_write_file(stkt_text("%s/seconds-aaaaaa", work), "9223372036854775807", 19);
+        stkt_write_file(stkt_text("%s/seconds-bbbbbb", work), "9223372036854775807", 19);
+        stkt_write_file(stkt_text("%s/seconds-cccccc", work), "-1000000000000", 14);
         assert_ok(stkt_prep_run(NULL, NULL, &err, text));
         assert_ok(stki_prep_read_json(stkt_path("long.manifest.json"), &manifest, &err));
         const double seconds = json_real_value(json_object_get(json_object_get(manifest, "run"), "seconds"));
