@@ -318,8 +318,6 @@ static stk_status fail_modified(const stki_prep_run *run, const json_t *input, c
     const char *file = one ? NULL : newer_file(run, output, &at);
     char found[96], expected[96];
 
-    if (!made && !file) /* made by a version that kept no times, and nothing is newer */
-        return STK_OK;
     return stki_fail_at(
         err, STK_E_MISMATCH,
         (stki_place){file ? file : json_string_value(json_object_get(input, "path")), -1, -1,
@@ -335,6 +333,9 @@ static stk_status compare_times(const stki_prep_run *run, const json_t *now, con
 {
     const json_t *made = json_object_get(manifest, "inputs"),
                  *times = json_object_get(json_object_get(manifest, "run"), "inputs_modified");
+    struct files at = {0};
+    /* Made by a version that kept no times. */
+    const bool unchanged = json_array_size(times) < json_array_size(made) && !newer_file(run, output, &at);
     json_t *summed = NULL;
     stk_status status = STK_OK;
 
@@ -349,7 +350,7 @@ static stk_status compare_times(const stki_prep_run *run, const json_t *now, con
             status = compare_contents(json_array_get(json_object_get(summed, "inputs"), i), json_array_get(made, i),
                                       output, err);
         if (status == STK_END)
-            status = fail_modified(run, json_array_get(made, i), a, b, output, err);
+            status = !b && unchanged ? STK_OK : fail_modified(run, json_array_get(made, i), a, b, output, err);
     }
     json_decref(summed);
     return status;
