@@ -37,4 +37,11 @@ static inline int64_t stki_deadline_ns(int64_t timeout_ns)
     return timeout_ns < 0 || timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns;
 }
 
+/* The reverse: 0 after the deadline; -1 means no limit. */
+static inline int64_t stki_left_ns(int64_t deadline_ns)
+{
+    int64_t left = deadline_ns == INT64_MAX ? -1 : deadline_ns - stki_now_ns();
+    return left < 0 && deadline_ns != INT64_MAX ? 0 : left;
+}
+
 #endif

@@ -14,8 +14,7 @@
 #include "trace.h"
 #include <string.h>
 
-#define CLOSE_NS STKI_SECOND            /* timeout of destroy for closing */
-#define LAST_WAIT_NS (10 * STKI_SECOND) /* timeout for all streams before memory that they may use is freed */
+#define CLOSE_NS STKI_SECOND /* timeout of destroy for closing */
 enum {
     IDLE_POLL_NS = 20000000, /* the longest wait for the upstream before `stopping` and errors are checked */
     GAP_BYTES = 512          /* maximum gap between two parts that are copied together */
@@ -313,7 +312,8 @@ static stk_status prefetch_batch(stki_prefetch *prefetch, int number, stk_error 
         .flight[(prefetch->in_flight.first + prefetch->in_flight.count++) % (2 * STKI_PREFETCH_MAX_DEPTH)] = flight;
     flight->was_reached = false;
     slot->state = STKI_PREFETCH_QUEUED;
-    push(&prefetch->queued, number);
+    if (prefetch->outcome == STK_OK) /* otherwise dropped: an earlier one may have been lost meanwhile */
+        push(&prefetch->queued, number);
     stki_unlock(&prefetch->lock);
     stki_wake_all(&prefetch->flight_cond);
     stki_wake_all(&prefetch->ready_cond);
@@ -461,40 +461,32 @@ stk_status stki_prefetch_create(const stki_prefetch_opts *opts, stki_prefetch **
     return status;
 }
 
-static int64_t left_until(int64_t deadline)
-{
-    int64_t left = deadline - stki_now_ns();
-
-    return left > 0 ? left : 0;
-}
-
 /* Whether all streams have finished with the slot before the deadline. If not, its memory must not be freed. */
-static bool has_passed(stki_prefetch *prefetch, stki_prefetch_slot *slot, int64_t deadline)
+static bool has_passed(stki_prefetch_slot *slot, int64_t deadline)
 {
-    bool passed = stki_guards_wait(&slot->guards, left_until(deadline), NULL) != STK_E_TIMEOUT;
+    bool passed = stki_guards_wait(&slot->guards, stki_left_ns(deadline), NULL) != STK_E_TIMEOUT;
 
     for (int k = 0; k < 2 && passed; k++)
         passed = !slot->flights[k].ready ||
-                 stk_event_synchronize(slot->flights[k].ready, left_until(deadline), NULL) != STK_E_TIMEOUT;
-    if (passed)
-        return true;
-    stki_log(STKI_LOG_memory, "%s: %lld bytes are still in use by a stream that has not finished",
-             prefetch->device->name, (long long)prefetch->slot_bytes);
-    return false;
+                 stk_event_synchronize(slot->flights[k].ready, stki_left_ns(deadline), NULL) != STK_E_TIMEOUT;
+    return passed;
 }
 
 bool stki_prefetch_has_passed(stki_prefetch *prefetch, int64_t deadline_ns)
 {
     bool passed = true;
 
-    for (int i = 0; i < prefetch->depth && passed; i++)
-        passed = has_passed(prefetch, &prefetch->slots[i], deadline_ns);
+    for (int i = 0; i < prefetch->depth; i++)
+        passed = has_passed(&prefetch->slots[i], deadline_ns) && passed;
     return passed;
 }
 
-static void free_slot(stki_prefetch *prefetch, stki_prefetch_slot *slot, int64_t deadline)
+static void free_slot(stki_prefetch *prefetch, stki_prefetch_slot *slot)
 {
-    if (has_passed(prefetch, slot, deadline) && slot->block)
+    if (!has_passed(slot, 0))
+        stki_log(STKI_LOG_memory, "%s: %lld bytes are leaked: a stream that uses them has not finished",
+                 prefetch->device->name, (long long)prefetch->slot_bytes);
+    else if (slot->block)
         stki_device_free(prefetch->device, STK_MEMORY_DEVICE, slot->block, prefetch->slot_bytes);
     for (int k = 0; k < 2; k++) {
         stki_prefetch_flight *flight = &slot->flights[k];
@@ -509,13 +501,10 @@ static void free_slot(stki_prefetch *prefetch, stki_prefetch_slot *slot, int64_t
 
 static void unref(stki_prefetch *prefetch)
 {
-    int64_t deadline;
-
     if (!stki_unref(&prefetch->refs))
         return;
-    deadline = stki_deadline_ns(LAST_WAIT_NS);
     for (int i = 0; prefetch->slots && i < prefetch->depth; i++)
-        free_slot(prefetch, &prefetch->slots[i], deadline);
+        free_slot(prefetch, &prefetch->slots[i]);
     for (int i = 0; prefetch->spares && i <= 2 * prefetch->depth; i++)
         stk_event_destroy(prefetch->spares[i]);
     stk_stream_destroy(prefetch->convert_stream);
@@ -553,9 +542,10 @@ stk_status stki_prefetch_close(stki_prefetch *prefetch, int64_t timeout_ns, stk_
     stki_unlock(&prefetch->lock);
     if (copying > 0)
         return stki_fail(err, STK_E_TIMEOUT,
-                         "%d copies to %s are not done and were abandoned: the device, or a stream that used their "
-                         "slots before, hangs",
-                         copying, prefetch->device->name);
+                         "%d cop%s to %s %s not done and %s abandoned: the device, or a stream that used %s before, "
+                         "hangs",
+                         copying, copying == 1 ? "y" : "ies", prefetch->device->name, copying == 1 ? "is" : "are",
+                         copying == 1 ? "was" : "were", copying == 1 ? "its slot" : "their slots");
     return stki_fail(err, STK_E_TIMEOUT, "the thread that copies to %s did not stop in time and was abandoned",
                      prefetch->device->name);
 }
@@ -612,8 +602,8 @@ static stk_status timed_out(stki_prefetch *prefetch, stk_error *err)
                          prefetch->depth, name);
     if (copying > 0)
         return stki_fail(err, STK_E_TIMEOUT,
-                         "%d copies to %s of delivered batches are not done: its streams are late, or hang", copying,
-                         name);
+                         "%d cop%s to %s of delivered batches %s not done: its streams are late, or hang", copying,
+                         copying == 1 ? "y" : "ies", name, copying == 1 ? "is" : "are");
     return stki_fail(err, STK_E_TIMEOUT, "no batch has arrived for %s (%lld slots held)", name, (long long)now.held);
 }
 

@@ -649,8 +649,8 @@ static bool has_passed(const stki_core *core, int64_t deadline_ns)
 {
     bool passed = !core->feed || core->feed_has_passed(core->feed, deadline_ns);
 
-    for (int i = 0; i < core->slot_count && passed; i++)
-        passed = stki_slot_has_passed(core->slots[i], deadline_ns);
+    for (int i = 0; i < core->slot_count; i++)
+        passed = stki_slot_has_passed(core->slots[i], deadline_ns) && passed;
     return passed;
 }
 
@@ -677,8 +677,7 @@ void stki_core_release_by(stki_core *core, int64_t deadline_ns)
 
 void stki_core_release(stki_core *core)
 {
-    if (core)
-        stki_core_release_by(core, stki_deadline_ns(core->config->close_timeout));
+    stki_core_release_by(core, 0);
 }
 
 stk_status stki_core_create(stki_loader_config *config, stki_core **out, stk_error *err)

@@ -147,7 +147,7 @@ stk_status stki_core_create(stki_loader_config *config, stki_core **out, stk_err
 void stki_core_retain(stki_core *core);
 /* If streams still use its memory by the deadline, a thread frees it when they have passed. NULL is allowed. */
 void stki_core_release_by(stki_core *core, int64_t deadline_ns);
-void stki_core_release(stki_core *core); /* by loader.close_timeout from now */
+void stki_core_release(stki_core *core); /* never waits for streams */
 
 /* core_order.c: sets `order`, `batching`, `steps` and `max_rows` for an open data set. */
 stk_status stki_core_make_order(stki_core *core, stk_error *err);

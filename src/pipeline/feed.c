@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NOTHING_TO_DO_NS 100000 /* how long the copying thread, which is the worker too, sleeps until it looks again */
+
 struct stki_feed {
     stki_core *core;
     stki_prefetch *prefetch;
@@ -118,6 +120,8 @@ static stk_status next_from_ring(void *context, int slot, int64_t deadline_ns, s
     if (core->worker_count == 0)
         stki_core_work(core, deadline_ns);
     status = stki_ring_next(core->ring, core->worker_count ? deadline_ns : 0, &leased, &waited);
+    if (status == STK_E_TIMEOUT && core->worker_count == 0 && stki_now_ns() < deadline_ns)
+        stki_sleep_ns(NOTHING_TO_DO_NS); /* no slot is free, or the run has ended with an error */
     if (status == STK_E_CLOSED)
         return stki_fail(err, STK_E_CLOSED, "the loader is closed");
     if (status == STK_END) { /* not an error: the consumer detects the end itself, and may restart */

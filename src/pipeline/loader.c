@@ -222,18 +222,15 @@ stk_status stki_loader_open_lists(const char *path, const char *text, const char
 
 /* Closes the feed after the workers, in the remaining time, but at least long enough for a thread that is about to end.
  * Without workers the copying thread also reads and converts, so it may be stuck in that. */
-static void close_feed(stk_loader *loader, int64_t deadline)
+static void close_feed(stk_loader *loader)
 {
-    const int64_t least = STKI_SECOND / 20, left = deadline - stki_now_ns();
+    const int64_t least = STKI_SECOND / 20, left = stki_left_ns(loader->close_deadline_ns);
     stki_core *core = loader->core;
     char report[320];
     stk_error cause;
 
-    loader->feed_status = stki_feed_close(core->feed,
-                                          deadline == INT64_MAX ? STK_TIMEOUT_INFINITE
-                                          : left > least        ? left
-                                                                : least,
-                                          &cause);
+    loader->feed_status =
+        stki_feed_close(core->feed, left == STK_TIMEOUT_INFINITE || left > least ? left : least, &cause);
     if (loader->feed_status == STK_OK)
         return;
     loader->feed_error = cause;
@@ -243,15 +240,16 @@ static void close_feed(stk_loader *loader, int64_t deadline)
     (void)stki_fail(&loader->feed_error, loader->feed_status, "%s: %s", cause.message, report);
 }
 
-static stk_status close_by(stk_loader *loader, int64_t deadline, stk_error *err)
+static stk_status close_once(stk_loader *loader, stk_error *err)
 {
     char report[512];
 
     if (!loader->closed) {
         loader->closed = true;
+        loader->close_deadline_ns = stki_deadline_ns(loader->core->config->close_timeout);
         loader->stuck = stki_workers_stop(loader->core, loader->core->config->close_timeout);
         if (loader->core->feed)
-            close_feed(loader, deadline);
+            close_feed(loader);
     }
     if (loader->stuck == 0 && err && loader->feed_status != STK_OK)
         *err = loader->feed_error;
@@ -271,7 +269,7 @@ stk_status stk_loader_close(stk_loader *loader, stk_error *err)
         return status;
     if (stki_loader_is_forked(loader))
         return stki_loader_fail_forked(err);
-    return close_by(loader, stki_deadline_ns(loader->core->config->close_timeout), err);
+    return close_once(loader, err);
 }
 
 void stk_loader_cancel(stk_loader *loader)
@@ -286,10 +284,8 @@ void stk_loader_destroy(stk_loader *loader)
         return;
     if (!stki_loader_is_forked(loader) &&
         loader->core) { /* a child must not use locks that a thread of the parent may have held */
-        const int64_t deadline = stki_deadline_ns(loader->core->config->close_timeout);
-
-        (void)close_by(loader, deadline, NULL);
-        stki_core_release_by(loader->core, deadline);
+        (void)close_once(loader, NULL);
+        stki_core_release_by(loader->core, loader->close_deadline_ns);
     }
     stki_free(loader->options_json);
     stki_free(loader);

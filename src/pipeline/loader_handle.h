@@ -12,6 +12,7 @@ struct stk_loader {
     int64_t fork_generation;
     char *options_json;
     bool closed;
+    int64_t close_deadline_ns; /* of close and destroy together; set by the first of them */
     int stuck;              /* workers that close abandoned */
     stk_status feed_status; /* result of closing the feed to a device */
     stk_error feed_error;

@@ -120,9 +120,7 @@ stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk
 
 bool stki_slot_has_passed(stk_batch *slot, int64_t deadline_ns)
 {
-    int64_t left = deadline_ns - stki_now_ns();
-
-    return stki_guards_wait(&slot->guards, left > 0 ? left : 0, NULL) != STK_E_TIMEOUT;
+    return stki_guards_wait(&slot->guards, stki_left_ns(deadline_ns), NULL) != STK_E_TIMEOUT;
 }
 
 void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout)

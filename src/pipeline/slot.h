@@ -80,8 +80,9 @@ stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk
                             stk_error *err);
 /* Sets the pointers into the memory. */
 void stki_slot_point(stk_batch *slot, const stki_slot_layout *layout);
-/* Memory still in use by streams at the deadline is leaked. */
+/* Does not wait: memory that streams still use is leaked. */
 void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout);
+/* Waits until the streams that use its memory have passed, or the deadline (INT64_MAX: none). False: they have not. */
 bool stki_slot_has_passed(stk_batch *slot, int64_t deadline_ns);
 /* Call before the slot is refilled: waits for copies from it that its previous users queued in streams. False: the ring
  * was stopped meanwhile. */

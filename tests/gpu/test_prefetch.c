@@ -34,6 +34,27 @@ static void wait_until_copying(stki_prefetch *prefetch)
     while (!strstr(err.message, "not done"));
 }
 
+/* An upstream that, while it fills batch 1, finds that the copies of an earlier one have failed. */
+typedef struct losing {
+    fake f; /* must be first */
+    stki_prefetch *_Atomic prefetch;
+} losing;
+
+static stk_status losing_next(void *context, int slot, int64_t deadline_ns, stki_prefetch_load *loads, void **held,
+                              stk_error *err)
+{
+    losing *l = context;
+    stk_status status = fake_next(&l->f, slot, deadline_ns, loads, held, err);
+
+    if (status == STK_OK && l->f.next == 2) {
+        stki_lock(&l->prefetch->lock);
+        l->prefetch->outcome = STK_E_DEVICE;
+        (void)stki_fail(&l->prefetch->error, STK_E_DEVICE, "a copy failed");
+        stki_unlock(&l->prefetch->lock);
+    }
+    return status;
+}
+
 /* Takes the next batch without a stream and checks it. */
 static void take(stki_prefetch *prefetch, const fake *f, int64_t batch)
 {
@@ -347,6 +368,34 @@ static void p04_a_failed_copy_is_an_error(void **state)
                 finish(prefetch, &f);
                 stk_stream_destroy(stream);
             }
+}
+
+/* The failure is noticed while a later batch is being queued: that one is not delivered. */
+static void no_batch_follows_one_that_was_lost(void **state)
+{
+    const stki_prefetch_part parts[] = {{.copy_bytes = 257}, {.copy_offset = 512, .copy_bytes = FAKE_SMALL}};
+    losing l = {.prefetch = NULL};
+    const stki_prefetch_opts opts = {.device = host_device(),
+                                     .depth = 3,
+                                     .slot_bytes = 1024,
+                                     .parts = parts,
+                                     .part_count = 2,
+                                     .upstream = {&l, losing_next, fake_release, fake_ended}};
+    stki_prefetch *prefetch;
+    stk_error err;
+    int slot;
+
+    (void)state;
+    fake_init(&l.f, 5, 3, 257);
+    l.f.stall_at = 0;
+    assert_ok(stki_prefetch_create(&opts, &prefetch, &err));
+    l.prefetch = prefetch;
+    fake_wake(&l.f);
+    fake_wait_ended(&l.f);
+    take(prefetch, &l.f, 0);
+    assert_status(stki_prefetch_next(prefetch, NULL, 60 * STKI_SECOND, &slot, &err), STK_E_DEVICE);
+    finish(prefetch, &l.f);
+    assert_int_equal(l.f.next, 2);
 }
 
 /* The last copy fails while nothing else is asked for: the end does not come first. */
@@ -787,6 +836,7 @@ int main(void)
         cmocka_unit_test(g07_a_short_batch_copies_its_rows_alone),
         cmocka_unit_test(an_error_upstream_comes_in_its_place),
         cmocka_unit_test(p04_a_failed_copy_is_an_error),
+        cmocka_unit_test(no_batch_follows_one_that_was_lost),
         cmocka_unit_test(the_end_waits_for_the_last_copy),
         cmocka_unit_test(settling_waits_for_the_copies),
         cmocka_unit_test(a_stream_of_another_device_is_refused),
