@@ -185,7 +185,8 @@ typedef struct stk_loader_opts {
     int64_t memory_budget;    /* bytes of all slots together and of the indexes of text and tables; 0: half of the free
                                  memory */
     int64_t timeout_ns;       /* of stk_loader_next; 0: 60 s; STK_TIMEOUT_INFINITE */
-    int64_t close_timeout_ns; /* how long close waits for a stuck worker; 0: 1 s; STK_TIMEOUT_INFINITE */
+    int64_t close_timeout_ns; /* how long close and destroy together wait for workers stuck in system calls, copies and
+                                 streams; 0: 1 s; STK_TIMEOUT_INFINITE */
     int64_t rank;             /* in [0, world_size) */
     int64_t world_size;       /* 0: rank and world_size are read from the launcher, else rank 0 of 1 */
     stk_access access;
@@ -226,7 +227,8 @@ typedef struct stk_loader_opts {
     stk_convert_by convert;  /* whether the workers or the device convert the rows */
     /* Optional memory of the caller for the rows of a field on the device, one buffer for each of the device_prefetch
      * slots. Called while the loader opens, for every field and slot; `bytes` is the size of a full batch. The memory
-     * must stay valid as long as the loader and the batches held. Return NULL for all slots of a field to use the
+     * must stay valid as long as the loader and the batches held, and until the device is idle if close abandoned
+     * copies (STK_E_TIMEOUT), which may still write to it. Return NULL for all slots of a field to use the
      * loader's own memory. Not called for fields whose rows differ in length. The loader still reserves the field's
      * place in its own device slots, but does not use it unless the device converts the field. */
     void *(*device_buffer)(void *context, const char *field, int slot, int64_t bytes);
@@ -258,11 +260,13 @@ STK_API stk_status stk_loader_check_file(const char *path, const char *const *se
  * applied, and paths are absolute. Sections of other programs are kept. Free *out with stk_text_free. */
 STK_API stk_status stk_loader_config_text(const char *path, const char *const *sets, int set_count, char **out,
                                           stk_error *err);
-/* Stops the workers and waits for them, for at most close_timeout after their running tiles. Batches still held stay
- * valid until they are released. May be called twice. STK_E_TIMEOUT: some workers (see the message) are stuck in a
- * system call; they keep the resources they use and end when the call returns. */
+/* Stops the workers and the copies to a device, and waits for them, for at most close_timeout after the running tiles.
+ * Batches still held stay valid until they are released. May be called twice. STK_E_TIMEOUT: some workers (see the
+ * message) are stuck in a system call, or copies do not end; they keep the resources they use until they do. */
 STK_API stk_status stk_loader_close(stk_loader *loader, stk_error *err);
-/* Closes the loader if it is open, and frees the handle. NULL is allowed. */
+/* Closes the loader if it is open, and frees the handle. Then waits, in what close has left of close_timeout, for
+ * streams that still use its memory; what they use longer is freed by a thread when they have passed, and what held
+ * batches use when they are released. NULL is allowed. */
 STK_API void stk_loader_destroy(stk_loader *loader);
 
 /* ---- batches ---- */

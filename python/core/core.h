@@ -65,7 +65,8 @@ typedef struct core_loader {
     bool is_unfinished;                       /* the last batch was not the last of its epoch; false after a seek */
     int64_t epoch;                            /* of the last batch */
     bool copy, closed, has_warned, on_device; /* on_device: also the host device, whose memory is ordinary */
-    int64_t generation;                       /* count of forks when it was made */
+    bool is_alone;      /* opened without ranks; whether there are some now is checked by the first next */
+    int64_t generation; /* count of forks when it was made */
 } core_loader;
 
 typedef struct core_batch {

@@ -116,7 +116,8 @@ static bool read_names(core_loader *self)
     return self->names != NULL;
 }
 
-/* (path or None, text or None, folder or None, sets: all bytes; indices, weights: buffers or None). */
+/* (path or None, text or None, folder or None, sets: all bytes; indices, weights: buffers or None; how many of the
+ * sets, from the first, are ranks of torch.distributed). */
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     core_loader *self = (core_loader *)object;
@@ -129,11 +130,13 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 
     if (self->loader)
         return PyErr_SetString(PyExc_RuntimeError, "the loader is open"), -1;
-    if ((kwargs && PyDict_Size(kwargs) > 0) ||
-        !PyArg_ParseTuple(args, "OOOO!OO", &path, &text, &base, &PyTuple_Type, &sets, &indices, &weights))
+    if ((kwargs && PyDict_Size(kwargs) > 0) || !PyArg_ParseTuple(args, "OOOO!OOi", &path, &text, &base, &PyTuple_Type,
+                                                                 &sets, &indices, &weights, &lists.rank_sets))
         return -1;
     if ((count = PyTuple_Size(sets)) > 256)
         return PyErr_SetString(PyExc_ValueError, "more than 256 options"), -1;
+    if (lists.rank_sets < 0 || lists.rank_sets > count)
+        return PyErr_Format(PyExc_ValueError, "ranks: found %d", lists.rank_sets), -1;
     for (Py_ssize_t i = 0; i < count; i++)
         if (!(texts[i] = PyBytes_AsString(PyTuple_GetItem(sets, i))))
             return -1;
@@ -151,19 +154,19 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 }
 
 /* What the options say: (timeout in ns, longest wait for a slot in ns, to, copy, restart, device or None, pinned,
- * ragged). On the host device, next waits for the copy, since its memory looks like ordinary memory to other libraries.
- */
+ * ragged, is_alone). On the host device, next waits for the copy, since its memory looks like ordinary memory to other
+ * libraries. */
 static PyObject *configure(PyObject *object, PyObject *args)
 {
     core_loader *self = (core_loader *)object;
     long long timeout, held_limit;
-    int to, copy, restart, pinned;
+    int to, copy, restart, pinned, is_alone;
     const char *device;
     PyObject *ragged;
     stk_error err;
 
-    if (!PyArg_ParseTuple(args, "LLippzpO!", &timeout, &held_limit, &to, &copy, &restart, &device, &pinned,
-                          &PyDict_Type, &ragged))
+    if (!PyArg_ParseTuple(args, "LLippzpO!p", &timeout, &held_limit, &to, &copy, &restart, &device, &pinned,
+                          &PyDict_Type, &ragged, &is_alone))
         return NULL;
     if (to < 0 || to >= CORE_TO_END)
         return PyErr_Format(PyExc_ValueError, "to: found %d", to);
@@ -172,6 +175,7 @@ static PyObject *configure(PyObject *object, PyObject *args)
     self->to = to;
     self->copy = copy != 0;
     self->restart = restart != 0;
+    self->is_alone = is_alone != 0;
     if (device && stk_device_find(device, &self->device, &err) != STK_OK)
         return core_raise(&err);
     self->on_device = device != NULL;
@@ -412,6 +416,14 @@ static PyObject *next(PyObject *object, PyObject *args, PyObject *kwargs)
         if (!(seconds >= 0))
             return core_refuse(STK_E_BAD_ARG, "timeout: found a negative number of seconds");
         limit = seconds < 9e9 ? (int64_t)(seconds * 1e9) : -1;
+    }
+    if (self->is_alone) {
+        PyObject *checked = PyObject_CallMethod(object, "_check_ranks", NULL);
+
+        if (!checked)
+            return NULL;
+        Py_DECREF(checked);
+        self->is_alone = false;
     }
     batch = take(self, limit);
     if (!batch && !PyErr_Occurred())

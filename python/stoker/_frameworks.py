@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +12,7 @@ from . import _core, _errors
 NAMES = {None: 0, "torch": 1, "numpy": 2, "jax": 3}
 
 _prepared: set[str] = set()
+_prepare_lock = threading.Lock()  # an import lets other threads run
 
 #: Dtypes that buffers cannot name; NumPy has them from ml_dtypes.
 _BITS = frozenset(("bfloat16", "float8_e4m3fn", "float8_e5m2"))
@@ -89,10 +91,12 @@ def prepare(to: str | None) -> int:
         _core.set_hook("to_torch", _torch_import())
     elif to is not None:
         __import__(to)
-        if to == "jax" and "jax" not in _prepared:
-            import jax.dlpack  # noqa: F401
-            _register_with_jax()
-            _prepared.add("jax")
+        if to == "jax":
+            with _prepare_lock:
+                if "jax" not in _prepared:
+                    import jax.dlpack  # noqa: F401
+                    _register_with_jax()
+                    _prepared.add("jax")
     return NAMES[to]
 
 

@@ -91,9 +91,9 @@ def _distributed() -> tuple[int, int] | None:
 
 
 def _ranks(options: Mapping[str, Any]) -> list[str]:
-    """The ranks of torch.distributed as defaults: not every launcher sets the variables that the library reads."""
+    """The ranks of torch.distributed as defaults for launcher: auto: not every launcher sets the variables that the library reads."""
     ranks = _distributed()
-    if ranks is None or any(options.get(name) is not None for name in ("rank", "world_size", "launcher")):
+    if ranks is None or any(options.get(name) is not None for name in ("rank", "world_size")):
         return []
     return [f"loader.rank?={ranks[0]}", f"loader.world_size?={ranks[1]}"]
 
@@ -128,11 +128,12 @@ class Loader(_core.Loader):
         lists, others = _config.lists_of(_device(options))
         path, text, assignments = source(config, others)
         _config.check_sets(sets)
-        defaults = ["loader.num_epochs?=0", *_ranks(others)]
+        ranks = _ranks(others)
+        defaults = [*ranks, "loader.num_epochs?=0"]
         every = [*defaults, *assignments, *sets]
         try:
             super().__init__(path, text, None if base_dir is None else os.fsencode(base_dir),
-                             tuple(one.encode("utf-8", "surrogateescape") for one in every), *lists.values())
+                             tuple(one.encode("utf-8", "surrogateescape") for one in every), *lists.values(), len(ranks))
         except (_errors.StokerValueError, _errors.StokerOSError) as error:
             if path and (name := _field_name(path)):
                 raise _errors.StokerValueError(f"{os.fsdecode(path)}: a config is YAML; to read this file use "
@@ -152,7 +153,7 @@ class Loader(_core.Loader):
         self._is_alone = plan["ranks"]["source"] == "alone" and known["loader"]["launcher"] != "none"
         timeout = known["loader"]["timeout_ns"]
         self._configure(-1 if timeout == "infinite" else timeout, int(HELD_LIMIT * 1e9), number, copy, restart, device,
-                        device is None and plan["pinned_slots"] > 0, self._hints())
+                        device is None and plan["pinned_slots"] > 0, self._hints(), self._is_alone)
         _open.add(self)
 
     def _hints(self) -> dict[str, str]:
@@ -170,12 +171,15 @@ class Loader(_core.Loader):
     if TYPE_CHECKING:
         def next(self, timeout: float | None = None) -> Batch | None: ...
 
-    def __iter__(self) -> Iterator[Batch]:
+    def _check_ranks(self) -> None:
         if self._is_alone and (ranks := _distributed()) is not None:
             raise _errors.StokerRuntimeError(f"torch.distributed has {ranks[1]} ranks, but this loader was opened before they were known and "
                                              "would read all samples on each: open it after init_process_group (in Lightning, in "
                                              "train_dataloader of the model or data module), or with launcher=\"none\" if each rank "
                                              "is to read all", "config")
+
+    def __iter__(self) -> Iterator[Batch]:
+        self._check_ranks()
         return super().__iter__()
 
     def __getitem__(self, index: Any) -> Any:

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NOTHING_TO_DO_NS 100000 /* how long the copying thread, which is the worker too, sleeps until it looks again */
+#define NOTHING_TO_DO_NS 100000 /* how long the copying thread sleeps if it is also the worker */
 
 struct stki_feed {
     stki_core *core;

@@ -202,13 +202,24 @@ static stk_status put_lists(stki_loader_config *config, const stki_open_lists *l
     return status;
 }
 
+static stk_status read_either(const char *path, const char *text, const char *base_dir, const char *const *sets,
+                              int set_count, stki_loader_config **out, stk_error *err)
+{
+    return path ? read_file(path, sets, set_count, out, err) : read_text(text, base_dir, sets, set_count, out, err);
+}
+
 stk_status stki_loader_open_lists(const char *path, const char *text, const char *base_dir, const char *const *sets,
                                   int set_count, const stki_open_lists *lists, stk_loader **out, stk_error *err)
 {
+    const int ranks = lists->rank_sets;
     stki_loader_config *config;
-    stk_status status = path ? read_file(path, sets, set_count, &config, err)
-                             : read_text(text, base_dir, sets, set_count, &config, err);
+    stk_status status = read_either(path, text, base_dir, sets + ranks, set_count - ranks, &config, err);
 
+    if (ranks > 0 && (status != STK_OK || config->launcher == STK_LAUNCHER_AUTO)) {
+        if (status == STK_OK)
+            stki_config_destroy(config);
+        status = read_either(path, text, base_dir, sets, set_count, &config, err);
+    }
     if (status != STK_OK)
         return status;
     status = put_lists(config, lists, err);

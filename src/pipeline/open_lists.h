@@ -1,4 +1,5 @@
-/* open_lists.h: opens a loader from a config plus lists of numbers that may be too long for a config. */
+/* open_lists.h: opens a loader from a config plus lists of numbers that may be too long for a config, and the ranks of
+ * the caller's framework. */
 #ifndef STKI_OPEN_LISTS_H
 #define STKI_OPEN_LISTS_H
 
@@ -11,6 +12,7 @@ typedef struct stki_open_lists {
     int64_t index_count;
     const double *weights;
     int64_t weight_count;
+    int rank_sets; /* the first of the sets, such as loader.rank?=1: they apply only with launcher: auto */
 } stki_open_lists;
 
 /* As stk_loader_open_file, or stk_loader_open_text if `path` is NULL. */

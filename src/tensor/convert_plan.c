@@ -195,7 +195,7 @@ static bool plan_pixels(stki_convert *convert, int64_t padded)
 
 static bool are_byte_planes(const stki_convert *convert)
 {
-    return convert->dst_size == 1 && find_planes(convert) != -2;
+    return convert->dst_size == 1 && find_planes(convert) != -2 && plane_kernel(convert);
 }
 
 /* Whether bytes are made in pieces so short that ordinary stores are faster, however large the slots are

@@ -116,11 +116,22 @@ class Ranks(Case):
                 self.assertEqual(next(iter(loader)).step, 0)
                 self.assertEqual(loader.config()["sets"], [f"loader.{name}={json.dumps(value)}" for name, value in options.items()])
 
+    def test_a_config_without_a_launcher_has_no_ranks_of_torch(self):
+        self.use_distributed(1, 3)
+        alone = config()
+        alone["loader"]["launcher"] = "none"
+        for loader in (stoker.Loader(alone), stoker.Loader(config(), sets=["loader.launcher=none"])):
+            with loader:
+                self.assertEqual((loader.option("rank"), loader.option("world_size")), (0, 1))
+                self.assertEqual(loader.next().step, 0)
+
     def test_a_loader_that_was_opened_before_the_ranks_is_refused(self):
         with open_digits() as loader, open_digits(launcher="none") as alone:
             self.use_distributed(0, 2)
-            self.assertIn("train_dataloader", str(self.fails(RuntimeError, "config", iter, loader)))
+            for take in (iter, stoker.Loader.next):
+                self.assertIn("train_dataloader", str(self.fails(RuntimeError, "config", take, loader)))
             self.assertEqual(next(iter(alone)).step, 0)
+            self.assertEqual(alone.next().step, 1)
 
 
 class Positions(Case):
