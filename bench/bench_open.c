@@ -69,7 +69,7 @@ static void make_beton(const char *path, int64_t count)
     free(values);
 }
 
-/* Two writers that take turns of 100 samples leave their entries in other places: neighbouring runs change places. */
+/* Two writers that take turns of 100 samples leave their entries in other places: neighboring runs change places. */
 static void take_turns(const char *path, int64_t count)
 {
     FILE *file = open_file(path, "r+b");

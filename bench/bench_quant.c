@@ -1,4 +1,4 @@
-/* bench_quant.c: quantising f32 to int8 and back, per tensor and per channel, beside a non-temporal copy in the same
+/* bench_quant.c: quantizing f32 to int8 and back, per tensor and per channel, beside a non-temporal copy in the same
  * run. Arrays of 150 MB, one thread, GB/s read and written together; then the share of the copy, and the
  * best round as a hint of what other programs cost.
  *     bench_quant [ROUNDS]

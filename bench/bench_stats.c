@@ -3,7 +3,7 @@
  *     bench_stats [--file FILE.npy] [--bytes 1024] [--threads 2] [--rounds 5]
  *
  * FILE (made if it is not there: f32, rows of 1024, MiB of it; in the page cache) is read by plain threads, by read(2)
- * into a buffer of a megabyte each and through a mapping; by jobs of statistics alone; and by jobs that quantise it to
+ * into a buffer of a megabyte each and through a mapping; by jobs of statistics alone; and by jobs that quantize it to
  * int8 after a pass of calibration, which are compared with two readings and a writing of a quarter. In turns; printed
  * are the median wall times, bytes a second, processor time, and the share of the limit.
  */
@@ -104,7 +104,7 @@ static void read_all(bool mapped)
         pthread_join(parts[i].thread, NULL);
 }
 
-/* What a quantised file is: a quarter of the bytes. */
+/* What a quantized file is: a quarter of the bytes. */
 static void write_quarter(void)
 {
     char *buffer = calloc(1, BLOCK), path[600];
@@ -146,7 +146,7 @@ static void statistics(const char *options)
     job("", rest);
 }
 
-static void quantised(const char *method)
+static void quantized(const char *method)
 {
     char rest[900], transforms[100];
 
@@ -177,7 +177,7 @@ static void run_way(int way)
         statistics("calibrate: mse");
         break;
     default:
-        quantised(way == MINMAX ? "minmax" : "mse");
+        quantized(way == MINMAX ? "minmax" : "mse");
     }
 }
 

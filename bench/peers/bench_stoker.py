@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""loadbench on the workloads of the peers, in the same run and printed the same way, so that summarise.py puts all of
+"""loadbench on the workloads of the peers, in the same run and printed the same way, so that summarize.py puts all of
 them into one table.
 
 usage: bench_stoker.py DATA [--secs 3] [--runs 3] [--only W2-f32,...] [--all] [--list] [--wait S] [--loadbench PROGRAM]

@@ -86,7 +86,7 @@ typedef struct stki_option {
                                  no path */
     int64_t words_base;
     const char *unit;     /* "rows", "bytes", "" */
-    const char *help;     /* one sentence without a full stop */
+    const char *help;     /* one sentence without a period */
     const char *alias_of; /* not NULL: this row is another way to write that one, and is read into its member: a value
                              of the same type, or a BOOL with `words`, of which false and true mean the first and the
                              second; the owner reads any other */

@@ -134,7 +134,7 @@ static void write_help(const stki_option_table *table, const stki_option_table *
         fprintf(to, "  %-*s  %s\n", widest, row->name, row->help);
         fprintf(to, "  %-*s  %s", widest, "", range_text(row, range, sizeof range));
         if (row->alias_of)
-            fprintf(to, "; another name of %s\n", row->alias_of);
+            fprintf(to, "; alias of %s\n", row->alias_of);
         else
             fprintf(to, "; default %s\n", default_text(row));
     }

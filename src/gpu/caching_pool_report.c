@@ -213,7 +213,7 @@ stk_status stki_pool_summary(stki_pool *base, char **out, stk_error *err)
     put_row(&text, "reserved", stats.reserved_bytes, stats.reserved_peak, "taken from the driver");
     snprintf(line, sizeof line, "%.1f %% of it outside the largest block", 100 * stats.fragmentation);
     put_row(&text, "free in the cache", stats.reserved_bytes - stats.active_bytes, -1, line);
-    put_row(&text, "split", stats.split_bytes, -1, "free next to blocks in use: cannot be given back");
+    put_row(&text, "split", stats.split_bytes, -1, "free next to blocks in use: cannot be returned");
     stki_putf(&text,
               "%" PRId64 " blocks in %" PRId64 " segments; of %" PRId64 " allocations %" PRId64
               " went to the driver, which got %" PRId64 " back; %" PRId64 " retries, %" PRId64 " failures\n",

@@ -194,7 +194,7 @@ static stk_status take_lines(const char *path, char *at, char *end, stki_classes
 
         stop = stop ? stop : end;
         if (memchr(at, '\0', (size_t)(stop - at)))
-            return fail_line(path, line, "a byte of zero", "text: one class name per line", err);
+            return fail_line(path, line, "a NUL byte", "text: one class name per line", err);
         if (stop > at && stop[-1] == '\r')
             stop--;
         *stop = '\0';

@@ -351,10 +351,10 @@ static stk_status choose_slots(stki_core *core, stk_error *err)
 
     config->memory_budget = budget;
     if (held > 0)
-        snprintf(more, sizeof more, " beside %lld to find samples by", (long long)held);
+        snprintf(more, sizeof more, " in addition to %lld of indexes of samples", (long long)held);
     if (config->aside_bytes > 0)
         snprintf(more + strlen(more), sizeof more - strlen(more), "%s %lld for rows that are encoded",
-                 held > 0 ? " and" : " beside", (long long)config->aside_bytes);
+                 held > 0 ? " and" : " in addition to", (long long)config->aside_bytes);
     if (slot_bytes > budget - aside && config->arrange) /* a preparation job, which divides its batches itself */
         return stki_fail(
             err, STK_E_LIMIT,

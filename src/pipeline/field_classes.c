@@ -498,7 +498,7 @@ static stk_status check_all_plain(const settling *s, const bool *plain, stk_erro
         }
     if (status == STK_OK && first)
         stki_config_note(s->core->config,
-                         "%s: the numbers of %s have no names and stay as they are, beside the names of other files: "
+                         "%s: the numbers of %s have no names and are kept, while other files have names: "
                          "are its classes numbered 0: %.40s%s%.40s (%s)?",
                          s->config->name, first, stki_classes_name(&s->classes->names, 0),
                          s->classes->names.count > 1 ? ", 1: " : "",

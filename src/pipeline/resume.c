@@ -128,7 +128,7 @@ static const char *word_of(const char *key, int word)
     return "unknown";
 }
 
-/* Reports a difference as "the saved state has another WHAT: found F, expected E"; with `force` only as a note. */
+/* Reports a difference as "the saved state has a different WHAT: found F, expected E"; with `force` only as a note. */
 static stk_status differs(const stk_loader *loader, const char *what, const char *found, const char *expected,
                           stk_error *err)
 {

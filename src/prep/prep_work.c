@@ -149,7 +149,7 @@ static stk_status check_length(const stki_job *job, const char *folder, const ch
     return stki_fail_at(err, STK_E_CONFIG,
                         (stki_place){job->path, -1, -1, STKI_TEXT("%" PRId64 " bytes with %s", bytes, longest),
                                      STKI_TEXT("at most %ld", most)},
-                        "%s: the name is too long for the files beside it", key);
+                        "%s: the name is too long for the files next to it", key);
 }
 
 stk_status stki_work_check_target(const stki_job *job, stk_error *err)

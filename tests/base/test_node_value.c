@@ -300,9 +300,8 @@ static void long_texts_are_shown_in_part(void **state)
 
     (void)state;
     assert_int_equal(stki_node_int(&node, &value, &err), STK_E_CONFIG);
-    assert_string_equal(err.message,
-                        "t:1: found \"0123456789012345678901234567890123456789...\", expected a decimal "
-                        "integer");
+    assert_string_equal(err.message, "t:1: found \"0123456789012345678901234567890123456789...\", expected a decimal "
+                                     "integer");
 }
 
 static void nearest_words(void **state)
@@ -348,7 +347,7 @@ static char lower(char c)
     return c == 'Z' ? 'z' : c == 'A' ? 'a' : c;
 }
 
-/* Changes, insertions, deletions and swaps of neighbours, by trying all of them. */
+/* Changes, insertions, deletions and swaps of neighbors, by trying all of them. */
 static int slow_distance(const char *a, const char *b)
 {
     int best, other;

@@ -135,7 +135,7 @@ static void wrong_keys(void **state)
     assert_read_fails("loader: [1]\n", NULL, "t.yaml:1: loader: found a list [1], expected a map of keys and values");
     assert_read_fails("loader: fast\n", NULL, "t.yaml:1: loader: found fast, expected a map of keys and values");
     assert_read_fails("loader:\n  shuffle: true\n  order: random\n", NULL,
-                      "t.yaml:2: loader.shuffle: another name of order, which is given in line 3");
+                      "t.yaml:2: loader.shuffle: alias of order, which is given in line 3");
 }
 
 static void wrong_values(void **state)
@@ -340,7 +340,7 @@ static void help_names_every_row(void **state)
     assert_non_null(strstr(text, "  batch_size   Rows of a batch\n               1 to 1073741824 rows; default 32\n"));
     assert_non_null(strstr(text, "auto or 0 to 1024 threads; default auto\n"));
     assert_non_null(strstr(text, "4KiB or more; default 64MiB\n"));
-    assert_non_null(strstr(text, "true or false; another name of order\n"));
+    assert_non_null(strstr(text, "true or false; alias of order\n"));
     assert_non_null(strstr(text, "a text; default none\n"));
     assert_non_null(strstr(text, "  fields       Fields by name\n               see its own keys; default none\n"));
     free(text);

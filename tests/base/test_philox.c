@@ -53,7 +53,7 @@ static void bounded_known_answers(void **state)
         assert_true(stki_philox_below(rows[i].key, rows[i].stream, rows[i].index, rows[i].bound) == rows[i].value);
 }
 
-/* Three quarters of 2^64: a plain remainder, or a multiplication without rejection, would favour some thirds. */
+/* Three quarters of 2^64: a plain remainder, or a multiplication without rejection, would favor some thirds. */
 static void bounded_is_even(void **state)
 {
     const uint64_t bound = UINT64_C(3) << 62;

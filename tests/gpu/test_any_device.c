@@ -617,7 +617,7 @@ static void the_core_computes_what_the_processor_does(void **state)
                 {"less than", run_less},
                 {"summed", run_sum},
                 {"filled in part", run_zeroed},
-                {"quantised", run_quantized}};
+                {"quantized", run_quantized}};
 
     (void)state;
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
@@ -742,16 +742,16 @@ static void one_plan(const plan_case *row, int64_t samples, int64_t shift, stk_s
 static void converted_samples_have_the_reference_s_bits(void **state)
 {
     static const plan_case rows[] = {
-        {"u8 pixels to f32 planes, normalised", STK_U8, STK_F32, true, false, true, false, 0},
-        {"u8 pixels to f16 planes, normalised", STK_U8, STK_F16, true, false, true, false, 0},
-        {"u8 pixels to bf16 planes, normalised", STK_U8, STK_BF16, true, false, true, false, 0},
+        {"u8 pixels to f32 planes, normalized", STK_U8, STK_F32, true, false, true, false, 0},
+        {"u8 pixels to f16 planes, normalized", STK_U8, STK_F16, true, false, true, false, 0},
+        {"u8 pixels to bf16 planes, normalized", STK_U8, STK_BF16, true, false, true, false, 0},
         {"the same, flipped and cropped", STK_U8, STK_BF16, true, true, true, false, 2},
         {"u8 pixels to f32 pixels, cropped", STK_U8, STK_F32, false, false, true, false, 1},
-        {"u8 pixels to i8 planes, quantised", STK_U8, STK_I8, true, false, true, true, 0},
+        {"u8 pixels to i8 planes, quantized", STK_U8, STK_I8, true, false, true, true, 0},
         {"f32 to u8 pixels, rounded", STK_F32, STK_U8, false, true, true, false, 0},
         {"i16 to i32 planes, rounded", STK_I16, STK_I32, true, false, true, false, 3},
-        {"f64 to f32, normalised", STK_F64, STK_F32, false, false, true, false, 0},
-        {"f16 to bf16 planes, normalised", STK_F16, STK_BF16, true, true, true, false, 1},
+        {"f64 to f32, normalized", STK_F64, STK_F32, false, false, true, false, 0},
+        {"f16 to bf16 planes, normalized", STK_F16, STK_BF16, true, true, true, false, 1},
         {"u8 pixels to u8 planes, copied", STK_U8, STK_U8, true, false, false, false, 0},
         {"u16 to i64, cast", STK_U16, STK_I64, false, false, false, false, 0},
         {"i64 to i32 planes, cast and flipped", STK_I64, STK_I32, true, true, false, false, 1},

@@ -1,4 +1,4 @@
-/* test_device_tables.c (stki-threads): tables that conversions and quantisers keep on devices: made once for each
+/* test_device_tables.c (stki-threads): tables that conversions and quantizers keep on devices: made once for each
  * device, by whichever thread comes first, right for kernels that read them, gone with their owner, and nothing is left
  * of one whose memory could not be had. */
 #include "allocate.h"
@@ -97,7 +97,7 @@ static void one_table_for_a_device(void **state)
     assert_int_equal(bytes_on_host(), before);
 }
 
-static void a_quantiser_has_one_each_way(void **state)
+static void a_quantizer_has_one_each_way(void **state)
 {
     const int64_t before = bytes_on_host(), shape[1] = {CHANNELS};
     double scales[CHANNELS];
@@ -190,7 +190,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_table_for_a_device),
-        cmocka_unit_test(a_quantiser_has_one_each_way),
+        cmocka_unit_test(a_quantizer_has_one_each_way),
         cmocka_unit_test(threads_share_it),
         cmocka_unit_test(without_memory_nothing_is_left),
     };

@@ -1,5 +1,5 @@
 /* test_kernel_twin_convert.c: conversions by the kernels' twin against the reference, over random dtypes, shapes,
- * strides, channels, quantisers and batches, and over images that are cropped and mirrored. Guard bytes lie around and
+ * strides, channels, quantizers and batches, and over images that are cropped and mirrored. Guard bytes lie around and
  * between all elements. The kernels that devices have are all met, and the general ones do what the fast ones do. Where
  * STOKER_TEST_DEVICE names a device, every case runs on that as well. */
 #include "allocate.h"

@@ -1,6 +1,6 @@
 /* test_kernel_twin_ops.c: the core's operations by the twins of a GPU's kernels, or on the device that
  * STOKER_TEST_DEVICE names by its own, against the same operations on the CPU: copies and casts, fills, element-wise
- * operations with broadcasting and numbers, sums, quantising; random dtypes, shapes and strides, with guard bytes
+ * operations with broadcasting and numbers, sums, quantizing; random dtypes, shapes and strides, with guard bytes
  * around and between all elements. */
 #include "device_memory.h"
 #include "kernel_check.h"
@@ -292,7 +292,7 @@ static void test_clamp_and_in_place(void **state)
     }
 }
 
-/* ---- quantising ---- */
+/* ---- quantizing ---- */
 
 static stk_quant *any_quant(stk_qdtype qdtype, int ndim, const int64_t *shape)
 {
@@ -312,7 +312,7 @@ static stk_quant *any_quant(stk_qdtype qdtype, int ndim, const int64_t *shape)
     return quant;
 }
 
-static void test_quantising(void **state)
+static void test_quantizing(void **state)
 {
     (void)state;
     check_state = 25;
@@ -591,7 +591,7 @@ static void test_refusals(void **state)
 
 /* ---- division ---- */
 
-/* The quotient by multiplication, for every divisor's neighbourhoods. */
+/* The quotient by multiplication, for every divisor's neighborhoods. */
 static void test_divisors(void **state)
 {
     (void)state;
@@ -663,7 +663,7 @@ int main(void)
         cmocka_unit_test(test_fills),
         cmocka_unit_test(test_binary),
         cmocka_unit_test(test_clamp_and_in_place),
-        cmocka_unit_test(test_quantising),
+        cmocka_unit_test(test_quantizing),
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_large_sums),
         cmocka_unit_test(test_cancelling_sums),

@@ -476,7 +476,7 @@ static void a_child_is_refused_its_parents_streams_and_has_its_own(void **state)
 
 /* ---- many at once ---- */
 
-/* Many threads share one stream and one event, make and destroy streams of their own, and synchronise the device. */
+/* Many threads share one stream and one event, make and destroy streams of their own, and synchronize the device. */
 struct crowd {
     stk_stream *shared;
     stk_event *event;

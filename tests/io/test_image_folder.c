@@ -61,11 +61,11 @@ static const char *listing(const char *name, const stki_reader_opts *opts)
     static char text[4096];
     stki_container *container = open_container(name, opts);
     stki_reader *paths = open_member(container, "path", (stki_reader_opts){0}), *labels = NULL;
-    bool labelled = container->member_count == 3;
+    bool labeled = container->member_count == 3;
     size_t used = 0;
     stk_error err;
 
-    if (labelled)
+    if (labeled)
         labels = open_member(container, "label", (stki_reader_opts){0});
     text[0] = '\0';
     for (int64_t i = 0; i < paths->count; i++) {
@@ -79,7 +79,7 @@ static const char *listing(const char *name, const stki_reader_opts *opts)
         assert_int_equal(shape, path.shape[0]);
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%.*s", i ? " " : "", (int)path.shape[0],
                                  (const char *)path.data);
-        if (labelled) {
+        if (labeled) {
             assert_int_equal(labels->count, paths->count);
             assert_ok(labels->ops->read(labels, i, NULL, &scratch, &label, &err));
             memcpy(&value, label.data, sizeof value);

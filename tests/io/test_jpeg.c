@@ -374,7 +374,7 @@ static int worst_distance(const stk_tensor *got, const uint8_t *expected)
     return worst;
 }
 
-/* Inks of smooth colours, stored inverted as Adobe's programs do; and the colour that they make on paper. */
+/* Inks of smooth colors, stored inverted as Adobe's programs do; and the color that they make on paper. */
 static void make_inks(uint8_t *inks, uint8_t *rgb, int height, int width)
 {
     for (int y = 0; y < height; y++)

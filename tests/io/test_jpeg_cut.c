@@ -76,7 +76,7 @@ static void check_pixels(const stk_tensor *got, const stki_given *given, const u
                 (int)got->shape[0], (int)top, (int)left, (int)given->scale);
 }
 
-/* Of four components, the colours are ours: then the whole is decoded without a box. */
+/* Of four components, the colors are ours: then the whole is decoded without a box. */
 static uint8_t *whole_of(stkt_bytes file, const stkt_jpeg *k, const stki_decode_opts *opts, int scale)
 {
     const int channels = opts->gray ? 1 : 3;
@@ -252,7 +252,7 @@ static void not_worth_it(void **unused)
     free(file.data);
 }
 
-/* EXIF data and profiles are not carried along, but what says how colours are stored is. */
+/* EXIF data and profiles are not carried along, but what says how colors are stored is. */
 static void segments(void **unused)
 {
     stkt_bytes plain =

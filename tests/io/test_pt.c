@@ -415,7 +415,7 @@ static void test_checks(void **state)
     assert_says("memory_limit");
     assert_status(read_one(MAKE_FILE(TENSOR("0", "\5", "\0", "K\5", "K\1") ".", false, 0), "", NULL, &t),
                   STK_E_CORRUPT);
-    assert_says("another size");
+    assert_says("the wrong size");
     assert_status(read_one(MAKE_FILE(TENSOR("3", "\6", "\0", "K\6", "K\1") ".", false, 0), "", NULL, &t),
                   STK_E_CORRUPT);
     assert_says("no storage data/3");

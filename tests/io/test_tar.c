@@ -534,7 +534,7 @@ static void test_arrays(void **state)
         assert_says("found f32 [3, 2], expected f32 [2, 3]");
         assert_status(reader->ops->read(reader, 3, NULL, &scratch, &sample, &err), STK_E_MISMATCH);
         assert_status(reader->ops->read(reader, 4, NULL, &scratch, &sample, &err), STK_E_MISMATCH);
-        assert_says("another byte order or element order");
+        assert_says("a different byte order or element order");
         assert_status(reader->ops->read(reader, 5, NULL, &scratch, &sample, &err), STK_E_CORRUPT);
         assert_says("arrays.tar: the .npy of sample 5");
         assert_int_equal(err.record, 5);

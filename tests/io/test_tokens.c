@@ -45,7 +45,7 @@ static void test_llmc_header(void **state)
     check_llmc(20240521, 1, 5, 1034, STK_E_CORRUPT, "magic 20240521");
 }
 
-/* Recognised by content, whatever the name; windows lie along the tokens. */
+/* Recognized by content, whatever the name; windows lie along the tokens. */
 static void test_llmc_windows(void **state)
 {
     const char *path = stkt_path("shard.dat");

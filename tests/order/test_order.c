@@ -194,7 +194,7 @@ static void epochs_differ_and_repeat(void **state)
     }
 }
 
-/* Row R09 (NVIDIA/DALI#6288): seed + epoch does not collide; W14: neither do neighbours. */
+/* Row R09 (NVIDIA/DALI#6288): seed + epoch does not collide; W14: neither do neighbors. */
 static void seed_and_epoch_do_not_add_up(void **state)
 {
     (void)state;

@@ -132,8 +132,8 @@ static void positions_are_a_pure_function(void **state)
     stki_order_destroy(other);
 }
 
-/* Neighbouring positions share a block of random bits; their samples are independent all the same. */
-static void neighbours_are_independent(void **state)
+/* Neighboring positions share a block of random bits; their samples are independent all the same. */
+static void neighbors_are_independent(void **state)
 {
     enum { N = 8, LENGTH = 100000 };
     static const double weights[N] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -236,7 +236,7 @@ int main(void)
         cmocka_unit_test(each_comes_as_often_as_its_weight_says),
         cmocka_unit_test(no_weight_is_never_drawn),
         cmocka_unit_test(positions_are_a_pure_function),
-        cmocka_unit_test(neighbours_are_independent),
+        cmocka_unit_test(neighbors_are_independent),
         cmocka_unit_test(subset_takes_its_samples_weights),
         cmocka_unit_test(refusals),
         cmocka_unit_test(allocations),

@@ -162,7 +162,7 @@ static void options_and_launcher_must_agree(void **state)
     clear_environment();
 }
 
-/* Which ranks read the same data, written down by hand: tensor parallel groups are neighbours, pipeline stages are
+/* Which ranks read the same data, written down by hand: tensor parallel groups are neighbors, pipeline stages are
  * blocks. */
 static void replication(void **state)
 {

@@ -274,7 +274,7 @@ static void nothing_touches_the_devices_memory(void **state)
 }
 
 /* Rows that the workers make of two samples, with the partner's label and share beside them; and rows of changed
- * colours, and erased boxes. `auto` leaves all of them to the workers. */
+ * colors, and erased boxes. `auto` leaves all of them to the workers. */
 static void mixed_and_made_rows_are_the_same_there(void **state)
 {
     (void)state;

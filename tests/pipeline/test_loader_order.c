@@ -429,7 +429,7 @@ static void wrong_keys(void **state)
     refuse_text(STK_E_CONFIG, "max_error_fraction: has no effect without",
                 FOUR("on_error: fail, max_error_fraction: 1"));
     refuse_text(STK_E_CONFIG, "error_list: has no effect without", FOUR("error_list: x"));
-    refuse_text(STK_E_CONFIG, "shuffle: another name", FOUR("shuffle: true, order: random"));
+    refuse_text(STK_E_CONFIG, "shuffle: alias of order", FOUR("shuffle: true, order: random"));
     refuse_text(STK_E_CONFIG, "found both batch_size", FOUR("batch_size: 1, global_batch_size: 2"));
     refuse_text(STK_E_CONFIG, "epoch_length", FOUR("order: block, epoch_length: 10"));
     refuse_text(STK_E_CONFIG, "found group, expected index, path or the name of a field (x)",

@@ -355,13 +355,14 @@ static void another_run_is_refused(void **state)
         {"x", 100, "[4]", 0, "[{scale: 2.0}]", "f32", 5, "random", 1, "partial", ", prefetch: 2, num_workers: 3", NULL},
         {"x", 100, "[4]", 0, "[{scale: 4}, {scale: 0.5}]", "f32", 5, "random", 1, "partial", "", NULL},
         {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 2, "partial", "",
-         "another seed (loader.seed); loader.resume: force resumes at its step: found 1, expected 2"},
-        {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "sequential", 1, "partial", "", "another order (loader.order)"},
+         "a different seed (loader.seed); loader.resume: force resumes at its step: found 1, expected 2"},
+        {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "sequential", 1, "partial", "",
+         "a different order (loader.order)"},
         {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 10, "random", 1, "partial", "",
-         "another global batch (loader.global_batch_size)"},
-        {"x", 101, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "", "another number of samples"},
+         "a different global batch (loader.global_batch_size)"},
+        {"x", 101, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "", "a different number of samples"},
         {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "drop", "",
-         "another rule for the last batch (loader.last_batch)"},
+         "a different rule for the last batch (loader.last_batch)"},
         {"x", 100, "[5]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "", "section files"},
         {"x", 100, "[4]", 1, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "", "section synthetic"},
         {"y", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "", "section"},
@@ -369,7 +370,7 @@ static void another_run_is_refused(void **state)
         {"x", 100, "[4]", 0, "[{scale: 2}]", "f16", 5, "random", 1, "partial", "", "section fields"},
         {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial",
          ", indices: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22]",
-         "another number of samples"},
+         "a different number of samples"},
     };
     stk_loader *loader = open_other("x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "");
     stk_batch *batch;
@@ -581,7 +582,7 @@ static void by_way_of_a_file(void **state)
     fclose(file);
     assert_status(stk_loader_restore_file(loader, path, &err), STK_E_MISMATCH);
     assert_says(path);
-    assert_says("another seed");
+    assert_says("a different seed");
     assert_status(
         stk_loader_open_text("{dataset: {fields: {x: {synthetic: {count: 1}}}}, loader: {resume_from: /no/such}}", NULL,
                              NULL, 0, &other, &err),

@@ -687,7 +687,7 @@ static void make_tables(void)
     fclose(headless), fclose(columns);
 }
 
-/* Upright or not, in colours, as PNG and JPEG; of `damaged` some PNGs have too few pixels and some files are cut. */
+/* Upright or not, in colors, as PNG and JPEG; of `damaged` some PNGs have too few pixels and some files are cut. */
 static void make_pictures(const char *name, bool damaged)
 {
     char path[700];

@@ -316,8 +316,8 @@ static void test_broken_tables(void **state)
         {"x,y\n1,\"a\nb\nc\n", 13, STK_E_CORRUPT, "line 2, column 2 (y): found a quote that nothing closes"},
         {"x,y\n1,a\rb\n", 10, STK_E_CORRUPT, "a carriage return with no line feed"},
         {"x,y\n1,2\r", 8, STK_E_CORRUPT, "a carriage return with no line feed"},
-        {"x,y\n1,\0\n", 8, STK_E_CORRUPT, "a byte of zero"},
-        {"x,y\n1,\"\0\"\n", 10, STK_E_CORRUPT, "a byte of zero"},
+        {"x,y\n1,\0\n", 8, STK_E_CORRUPT, "a NUL byte"},
+        {"x,y\n1,\"\0\"\n", 10, STK_E_CORRUPT, "a NUL byte"},
         {"\x1f\x8b\x08", 3, STK_E_UNSUPPORTED, "gunzip"},
         {"\xff\xfex\0", 4, STK_E_UNSUPPORTED, "UTF-8"},
     };

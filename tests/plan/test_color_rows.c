@@ -1,4 +1,4 @@
-/* stki-threads: colours in a loader: fixed steps give what the loops give by hand, in any layout, turned or resized or
+/* stki-threads: colors in a loader: fixed steps give what the loops give by hand, in any layout, turned or resized or
  * not; random ones have torchvision's distributions and the same bits for any number of workers; refusals name what is
  * wrong.
  */
@@ -53,7 +53,7 @@ static void fixed_steps(void **state)
     for (int l = 0; l < 3; l++)
         for (int kind = 0; kind < 6; kind++) {
             const bool mirrored = kind & 1;
-            const int to = kind / 2; /* f32, normalised; u8; i8 quantised */
+            const int to = kind / 2; /* f32, normalized; u8; i8 quantized */
             const char *ends[] = {"{normalize: {mean: [0.5, 0.25, 0.125], std: 0.25, scale: unit}}", "{cast: u8}",
                                   "{quantize: {scale: 2, zero_point: -10}}"};
             stk_loader *loader;

@@ -257,8 +257,8 @@ static double correlation(const double *x, const double *y)
     return sum / MANY * 12 * sqrt(MANY);
 }
 
-/* Neighbouring positions, epochs, seeds and names draw independently. */
-static void neighbours(void **state)
+/* Neighboring positions, epochs, seeds and names draw independently. */
+static void neighbors(void **state)
 {
     double *x = malloc(MANY * sizeof *x), *y = malloc(MANY * sizeof *y);
 
@@ -283,7 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(known_values),  cmocka_unit_test(keys),
                                        cmocka_unit_test(exp_and_log),   cmocka_unit_test(distributions),
                                        cmocka_unit_test(whole_numbers), cmocka_unit_test(extreme_beta),
-                                       cmocka_unit_test(neighbours)};
+                                       cmocka_unit_test(neighbors)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

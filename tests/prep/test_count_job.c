@@ -198,12 +198,12 @@ static void test_shards(void **state)
 
 /* ---- steps that wait ---- */
 
-static int8_t quantised(float value, float scale)
+static int8_t quantized(float value, float scale)
 {
     return (int8_t)fminf(fmaxf(rintf(value * (1.0f / scale)), -128), 127);
 }
 
-static void check_quantised(const char *path)
+static void check_quantized(const char *path)
 {
     int8_t *found = (int8_t *)elements(path, ROWS * EACH);
 
@@ -215,7 +215,7 @@ static void check_quantised(const char *path)
                 most = fmaxf(most, fabsf(x[r][c][p]));
         for (int r = 0; r < ROWS; r++)
             for (int p = 0; p < PIXELS; p++)
-                assert_int_equal(found[(r * CHANNELS + c) * PIXELS + p], quantised(x[r][c][p], most / 127.5f));
+                assert_int_equal(found[(r * CHANNELS + c) * PIXELS + p], quantized(x[r][c][p], most / 127.5f));
     }
     free(found);
 }
@@ -245,7 +245,7 @@ static void test_quantize(void **state)
     for (int w = 0; w < 3; w++)
         run(stkt_text("%sprep: {num_workers: %d}\noutput: {path: %s}\n", dataset("{quantize: {calibrate: minmax}}"),
                       w * w, stkt_path(stkt_text("q%d/q.npy", w))));
-    check_quantised(stkt_path("q0/q.x.npy"));
+    check_quantized(stkt_path("q0/q.x.npy"));
     for (int w = 1; w < 3; w++) {
         stkt_same_file(stkt_path("q0/q.x.npy"), stkt_path(stkt_text("q%d/q.x.npy", w)));
         stkt_same_file(stkt_path("q0/q.stats.json"), stkt_path(stkt_text("q%d/q.stats.json", w)));
@@ -261,7 +261,7 @@ static void test_dtype(void **state)
     run(stkt_text("dataset: {fields: {x: {path: %sx.npy, dtype: int8, source: {layout: nchw}, transforms: [{quantize: "
                   "{calibrate: minmax}}]}}}\noutput: {path: %s}\n",
                   inputs, stkt_path("dtype.npy")));
-    check_quantised(stkt_path("dtype.npy"));
+    check_quantized(stkt_path("dtype.npy"));
 }
 
 /* One step waits for the other. */
@@ -279,7 +279,7 @@ static void test_chain(void **state)
     assert_string_equal(json_string_value(json_object_get(json, "dtype")), "uint8");
     assert_string_equal(json_string_value(json_object_get(json_object_get(json, "before"), "dtype")), "float32");
     assert_non_null(json_object_get(json_object_get(json, "quantize"), "mse"));
-    /* normalised by channel */
+    /* normalized by channel */
     for (size_t c = 0; c < CHANNELS; c++)
         assert_true(fabs(json_real_value(json_array_get(json_object_get(json_object_get(json, "before"), "mean"), c))) <
                     1e-6);
@@ -326,7 +326,7 @@ static void test_tasks(void **state)
         assert_ok(stkt_prep_run(&opts, &result, &err, text));
     }
     assert_true(result.complete);
-    check_quantised(stkt_path("tasks/q.x.npy"));
+    check_quantized(stkt_path("tasks/q.x.npy"));
 }
 
 typedef struct stopper {
@@ -366,7 +366,7 @@ static void test_interruptions(void **state)
             assert_ok(status);
     }
     assert_true(rounds > 2);
-    check_quantised(stkt_path("stopped/q.x.npy"));
+    check_quantized(stkt_path("stopped/q.x.npy"));
 }
 
 /* cmocka has a handler of its own for each test, which passes nothing on. */
@@ -436,7 +436,7 @@ static void test_damaged_unit(void **state)
                                       stkt_path("damaged/q.npy.prep"))),
                      0);
     run(text);
-    check_quantised(stkt_path("damaged/q.x.npy"));
+    check_quantized(stkt_path("damaged/q.x.npy"));
 }
 
 /* A look at the job leaves it as it is. */
@@ -457,7 +457,7 @@ static void test_plan(void **state)
     }
     assert_ok(stk_prep_run(job, &err));
     stk_prep_destroy(job);
-    check_quantised(stkt_path("look/q.x.npy"));
+    check_quantized(stkt_path("look/q.x.npy"));
     text = stkt_text("%sstats: {path: %s}\n", dataset(""), stkt_path("look.stats.json"));
     assert_ok(stk_prep_open_text(text, NULL, NULL, 0, NULL, &job, &err));
     assert_ok(stk_prep_get_plan(job, &plan, &err));

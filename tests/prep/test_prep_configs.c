@@ -471,7 +471,7 @@ static void hdf5_cut_anew(void **state)
 }
 
 /* By the scale that the job found, each value comes back within half a step of what it was, or is cut at the end of the
- * range; and loaders that quantise the floats by the job's statistics get the same integers. */
+ * range; and loaders that quantize the floats by the job's statistics get the same integers. */
 static void npy_to_int8(void **state)
 {
     enum { ROWS = 300, WIDTH = 64 };

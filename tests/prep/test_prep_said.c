@@ -249,7 +249,7 @@ static void test_budget_of_tables(void **state)
     snprintf(text, sizeof text, "dataset: {fields: {x: {path: %s}}}\nprep: {memory_budget: 1MiB}\noutput: {path: %s}\n",
              stkt_path("table.csv"), stkt_path("out.npy"));
     assert_status(plan(text, &err), STK_E_LIMIT); /* 200,000 numbers and places take twice that */
-    assert_says("to find samples by, prep.memory_budget is 1048576");
+    assert_says("of indexes of samples, prep.memory_budget is 1048576");
 }
 
 /* A long text that is one piece: what that takes is said before anything is made. */

@@ -1,4 +1,4 @@
-/* test_stats_file.c: what is written as NAME.stats.json is what loaders normalise and quantise by: values are compared
+/* test_stats_file.c: what is written as NAME.stats.json is what loaders normalize and quantize by: values are compared
  * with those worked out from the data; what a file has not is said with the file's name. */
 #include "io_files.h"
 #include "prep_file.h"
@@ -144,7 +144,7 @@ static void test_normalize(void **unused)
     }
 }
 
-static int8_t quantised(float x, float scale, int zero)
+static int8_t quantized(float x, float scale, int zero)
 {
     const float level = rintf(x * (1.0f / scale)) + (float)zero;
 
@@ -172,7 +172,7 @@ static void test_quantize(void **unused)
         for (int row = 0; row < ROWS; row++)
             for (int p = 0; p < PIXELS; p++)
                 assert_int_equal(((const int8_t *)t.data)[row * EACH + c * PIXELS + p],
-                                 quantised(reals[row][c][p], most / 127.5f, 0));
+                                 quantized(reals[row][c][p], most / 127.5f, 0));
     }
     stk_batch_release(batch);
     stk_loader_destroy(loader);
@@ -201,7 +201,7 @@ static void test_affine(void **unused)
         t = batch_of(loader, "x", &batch);
         for (int i = 0; i < ROWS * EACH; i++)
             assert_int_equal(((const int8_t *)t.data)[i],
-                             quantised(((const float *)reals)[i], scale, -128 - (int)rintf(low / scale)));
+                             quantized(((const float *)reals)[i], scale, -128 - (int)rintf(low / scale)));
         stk_batch_release(batch);
         stk_loader_destroy(loader);
     }
@@ -243,7 +243,7 @@ static void test_refusals(void **unused)
     refused("x", "{normalize: {stats: data.stats.json, per: row}}", "tensor or channel");
     refused("x", "{normalize: {stats: plain.json, per: tensor}}", "is not a statistics file");
     refused("x", "{normalize: {mean: 0, std: 1, per: tensor}}", "without stats: FILE");
-    refused("x", "{normalize: {stats: newer.json}}", "another version");
+    refused("x", "{normalize: {stats: newer.json}}", "a different version");
     refused("x", "{normalize: {stats: constant.json}}", "all values are equal");
     refused("x", "{normalize: {stats: empty.json}}", "fields.x.mean");
     refused("x", "{normalize: {stats: nowhere.json}}", "nowhere.json");

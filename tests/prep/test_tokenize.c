@@ -125,7 +125,7 @@ static void as_published_models(void **unused)
 
 /* ---- joining by its definition ---- */
 
-/* Joins the leftmost of the neighbours with the lowest rank, looked at all anew each time. */
+/* Joins the leftmost of the neighbors with the lowest rank, looked at all anew each time. */
 static int64_t join_plainly(const stki_vocabulary *v, const uint8_t *bytes, int length, uint32_t *ids)
 {
     int start[512], count = length;

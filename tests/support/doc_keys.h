@@ -78,7 +78,7 @@ static inline void stkt_options_markdown(const stki_option_table *table, FILE *t
         fprintf(to, " | %s | ", stkt_default_text(row));
         stkt_write_cell(row->help, to);
         if (row->alias_of)
-            fprintf(to, " (another name of `%s`)", row->alias_of);
+            fprintf(to, " (alias of `%s`)", row->alias_of);
         fprintf(to, " |\n");
     }
 }

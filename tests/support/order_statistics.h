@@ -141,37 +141,37 @@ static inline void stkt_check_differences(const uint64_t *images, int64_t n, int
     stkt_expect_score("differences", n, stkt_chi_square_score(stkt_chi_square(counts, expected, CELLS), CELLS - 1), 5);
 }
 
-/* Samples that stay where they are (k of them: 1 / (e k!)), and pairs of neighbours that stay neighbours
+/* Samples that stay where they are (k of them: 1 / (e k!)), and pairs of neighbors that stay neighbors
  * (C(n - 1, k) (D(n - k) + D(n - k - 1)) / n! with the derangements D, so (1 + (1 - k) / n) / (e k!)); from n = 15 on
  * to far below what can be seen. */
 static inline void stkt_check_fixed_points(stkt_order *order, int64_t n, int64_t seeds)
 {
     static const double poisson[4] = {0.36787944, 0.36787944, 0.18393972, 0.06131324};
-    int64_t fixed_counts[5] = {0}, neighbour_counts[5] = {0};
-    double fixed_expected[5], neighbour_expected[5];
+    int64_t fixed_counts[5] = {0}, neighbor_counts[5] = {0};
+    double fixed_expected[5], neighbor_expected[5];
     uint64_t *images = calloc((size_t)n, sizeof *images);
 
     for (int64_t seed = 0; seed < seeds; seed++) {
-        int fixed = 0, neighbours = 0;
+        int fixed = 0, neighbors = 0;
 
         order((uint64_t)seed, 1, n, images);
         for (int64_t i = 0; i < n; i++) {
             fixed += images[i] == (uint64_t)i;
-            neighbours += i > 0 && images[i] == images[i - 1] + 1;
+            neighbors += i > 0 && images[i] == images[i - 1] + 1;
         }
         fixed_counts[fixed < 4 ? fixed : 4]++;
-        neighbour_counts[neighbours < 4 ? neighbours : 4]++;
+        neighbor_counts[neighbors < 4 ? neighbors : 4]++;
     }
-    fixed_expected[4] = neighbour_expected[4] = (double)seeds;
+    fixed_expected[4] = neighbor_expected[4] = (double)seeds;
     for (int k = 0; k < 4; k++) {
         fixed_expected[k] = poisson[k] * (double)seeds;
-        neighbour_expected[k] = fixed_expected[k] * (1 + (1.0 - k) / (double)n);
+        neighbor_expected[k] = fixed_expected[k] * (1 + (1.0 - k) / (double)n);
         fixed_expected[4] -= fixed_expected[k];
-        neighbour_expected[4] -= neighbour_expected[k];
+        neighbor_expected[4] -= neighbor_expected[k];
     }
     stkt_expect_score("fixed points", n, stkt_chi_square_score(stkt_chi_square(fixed_counts, fixed_expected, 5), 4), 4);
-    stkt_expect_score("kept neighbours", n,
-                      stkt_chi_square_score(stkt_chi_square(neighbour_counts, neighbour_expected, 5), 4), 4);
+    stkt_expect_score("kept neighbors", n,
+                      stkt_chi_square_score(stkt_chi_square(neighbor_counts, neighbor_expected, 5), 4), 4);
     free(images);
 }
 
@@ -184,7 +184,7 @@ static inline double stkt_correlation(const uint64_t *a, const uint64_t *b, int6
     return sum / norm;
 }
 
-/* Two orders of neighbouring seeds or epochs have nothing to do with each other. */
+/* Two orders of neighboring seeds or epochs have nothing to do with each other. */
 static inline void stkt_check_correlations(stkt_order *order, int64_t n)
 {
     static const uint64_t pairs[][4] = {

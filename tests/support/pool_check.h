@@ -1,4 +1,4 @@
-/* pool_check.h: whether a caching pool is what it says: segments covered by their blocks, free neighbours merged, every
+/* pool_check.h: whether a caching pool is what it says: segments covered by their blocks, free neighbors merged, every
  * free block in its tree and every used one in the table, counts that are sums. One thread, nothing else going on.
  */
 #ifndef STKT_POOL_CHECK_H

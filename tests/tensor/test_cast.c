@@ -121,7 +121,7 @@ static void check_encode(uint32_t bits)
     assert_int_equal(stki_f8_e5m2_encode(signed_x), nearest_code(e5m2, x) | (int)(sign << 7));
 }
 
-/* Every value of every small format, the midpoints to its neighbours, one place beside them, and random bits. */
+/* Every value of every small format, the midpoints to its neighbors, one place beside them, and random bits. */
 static void encodes_to_nearest_even(void **state)
 {
     static const struct format formats[] = {{5, 10, true}, {8, 7, true}, {5, 2, true}, {4, 3, false}};

@@ -1,7 +1,7 @@
 /* stki-long: test_cast_exhaustive.c: f32 to f16 and to bf16 for all 2^32 inputs, on every variant this machine can run.
  *
  * The oracle knows no rounding: the values of the small format are written down in double, and each belongs to the f32
- * values between the midpoints to its neighbours (a midpoint belongs to the even code). As f32 bits grow, so do the
+ * values between the midpoints to its neighbors (a midpoint belongs to the even code). As f32 bits grow, so do the
  * values, so all inputs of one code are a run of consecutive bit patterns, and a block of outputs is compared at once.
  */
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* Colours: every variant gives the bits of the plain loops, and these what torchvision's formulas say, worked out here
+/* Colors: every variant gives the bits of the plain loops, and these what torchvision's formulas say, worked out here
  * in double from 0..1 images. */
 #include "color.h"
 #include "stk_test.h"

@@ -147,7 +147,7 @@ static void test_i32_limits(void **unused)
 
 /* The f32 reciprocal of the scale is multiplied, not the scale divided by: 0.273939937 at scale 0.00214854861 is 128.
  */
-static void test_a_lone_quantise_step(void **unused)
+static void test_a_lone_quantize_step(void **unused)
 {
     float x = 0.273939937f, a = 1.0f / 0.00214854861f;
     static const struct levels all = {0, 0, 255};
@@ -229,7 +229,7 @@ static void test_multiply_add_is_fused(void **unused)
     uint32_t bits = (uint32_t)convert_one(STK_F32, &x, a, b, STK_F32, NULL);
     memcpy(&y, &bits, sizeof y);
     assert_true(y == -0x1p-24f);
-    uint8_t pixel = 255; /* normalise as people do it: (255/255 - mean) / std, folded */
+    uint8_t pixel = 255; /* normalize as people do it: (255/255 - mean) / std, folded */
     bits = (uint32_t)convert_one(STK_U8, &pixel, 0.017124754f, -2.1179039f, STK_F32, NULL);
     memcpy(&y, &bits, sizeof y);
     assert_true(y == fmaf(255.0f, 0.017124754f, -2.1179039f));
@@ -269,7 +269,7 @@ int main(void)
         cmocka_unit_test(test_q02_what_no_integer_holds),
         cmocka_unit_test(test_q03_ties_and_limits),
         cmocka_unit_test(test_i32_limits),
-        cmocka_unit_test(test_a_lone_quantise_step),
+        cmocka_unit_test(test_a_lone_quantize_step),
         cmocka_unit_test(test_q06_bf16_rounds_to_nearest),
         cmocka_unit_test(test_q07_nan_stays_nan),
         cmocka_unit_test(test_q08_subnormals_are_kept),

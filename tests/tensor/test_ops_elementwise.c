@@ -305,7 +305,7 @@ static void test_long_rows(void **unused)
             }
 }
 
-/* Random elements of this shape, whose neighbours in memory are along the first axis if `turned`. */
+/* Random elements of this shape, whose neighbors in memory are along the first axis if `turned`. */
 static stk_tensor random_matrix(stk_dtype dtype, int64_t rows, int64_t columns, bool turned)
 {
     const int64_t shape[2] = {turned ? columns : rows, turned ? rows : columns};

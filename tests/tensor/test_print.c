@@ -166,7 +166,7 @@ static void assert_shortest(stk_dtype dtype, double x, double below, double abov
         snprintf(text, sizeof text, "%.*e", decimal.count - 2, x);
         point = strchr(text, 'e');
         assert_non_null(point);
-        /* the nearest one with a digit less is closer to, or at, a neighbour's half way */
+        /* the nearest one with a digit less is closer to, or at, a neighbor's half way */
         double fewer = strtod(text, NULL);
         assert_true(fewer <= (x + below) / 2 || fewer >= (x + above) / 2);
     }

@@ -1,4 +1,4 @@
-/* test_quant.c: quantised tensors: whole tensors of any strides against single elements, the public faults, refusals,
+/* test_quant.c: quantized tensors: whole tensors of any strides against single elements, the public faults, refusals,
  * layouts, other devices, failing allocations. */
 #include "allocate.h"
 #include "device_table.h"

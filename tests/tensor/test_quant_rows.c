@@ -1,4 +1,4 @@
-/* test_quant_rows.c: the vector rows of quantising against the plain ones: every length and phase around the vector
+/* test_quant_rows.c: the vector rows of quantizing against the plain ones: every length and phase around the vector
  * widths, no alignment, special numbers, guard bytes behind every output. */
 #include "leak_check.h"
 #include "quant_internal.h"

@@ -1,4 +1,4 @@
-/* test_live_line.c: what numbers and times look like on the live line, and who takes colours. */
+/* test_live_line.c: what numbers and times look like on the live line, and who takes colors. */
 #include "live_line.h"
 #include "stk_test.h"
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void test_environment(void **state)
     assert_false(live_is_terminal(2));
     unsetenv("TERM");
     assert_false(live_is_terminal(2));
-    assert_false(live_takes_colour(2));
+    assert_false(live_takes_color(2));
     assert_true(live_columns() >= 20);
 }
 

@@ -104,7 +104,7 @@ static void what_cannot_be_is_refused(void **state)
         {"limit: true", "others.used_processor_count<=0.5", NULL},
         {"limit: true", "chunk_unpacked_times_count<=1", "is for data in compressed chunks"},
         {"step: 1ms", "au>=90%", NULL},
-        {"preset: unet3d-h100", "utilisation.au>=0.9", NULL},
+        {"preset: unet3d-h100", "utilization.au>=0.9", NULL},
         {"limit: true", "au>=0.9", "needs a training step: give bench.step"},
         {"limit: false", "gather_bytes_per_s>=1GB", "not measured with bench.limit: false"},
         {"limit: true", "device.hidden_percent>=90", "give loader.device"},

@@ -39,7 +39,7 @@ static const char *const paths[] = {
     [LB_OF_DEVICE] = "device",
     [LB_OF_DEVICE_STEP] = "device",
     [LB_OF_PLAIN_COPY] = "device",
-    [LB_OF_UTILISATION] = "utilisation",
+    [LB_OF_UTILIZATION] = "utilization",
     [LB_OF_VERDICT] = "verdict",
     [LB_OF_MACHINE] = "machine",
     [LB_OF_STORAGE] = "storage",
@@ -145,7 +145,7 @@ static char *all_of(FILE *file)
     return text;
 }
 
-static void each_labelled_one_is_compared(void **state)
+static void each_labeled_one_is_compared(void **state)
 {
     json_t *tree = example("num_workers: 2", "step: 1ms"), *figures;
     FILE *to = tmpfile();
@@ -183,7 +183,7 @@ static void assert_has_labels(const char *text)
     }
 }
 
-static void each_labelled_one_is_shown(void **state)
+static void each_labeled_one_is_shown(void **state)
 {
     struct lb_result *result = stki_zalloc(sizeof *result);
     struct lb_config config;
@@ -226,8 +226,8 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_is_in_the_json), cmocka_unit_test(each_can_be_required),
-                                       cmocka_unit_test(each_labelled_one_is_compared),
-                                       cmocka_unit_test(each_labelled_one_is_shown)};
+                                       cmocka_unit_test(each_labeled_one_is_compared),
+                                       cmocka_unit_test(each_labeled_one_is_shown)};
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

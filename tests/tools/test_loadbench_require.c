@@ -19,7 +19,7 @@ static json_t *result(void)
                    " \"wait\": {\"p50_us\": 10.0, \"p99_us\": 40.0},"
                    " \"batch_interval\": {\"p50_us\": 70.0},"
                    " \"stages\": {\"consumer_wait_percent\": 25.0},"
-                   " \"utilisation\": {\"au\": {\"median\": 0.93}},"
+                   " \"utilization\": {\"au\": {\"median\": 0.93}},"
                    " \"runs\": [{\"samples_per_s\": 5}], \"text\": \"no number\"}",
                    0, NULL);
     assert_non_null(tree);
@@ -40,7 +40,7 @@ static void names_are_found(void **state)
         {"p99_wait", "wait.p99_us", 40},
         {"p99_us_wait", "wait.p99_us", 40},
         {"wait_p99", "result.wait_p99_us", 41},
-        {"au", "utilisation.au", 0.93},
+        {"au", "utilization.au", 0.93},
         {"slot_memory", "result.slot_memory_mb", 2.5},
         {"consumer_wait", "stages.consumer_wait_percent", 25},
         {"schema", "schema", 3},
@@ -179,7 +179,7 @@ static void all_of_them(void **state)
     fclose(to);
     assert_int_equal(failed, 1);
     assert_string_equal(
-        text, "holds      au>=0.9: utilisation.au is 0.930\nFAILED     wait.p99<=1us: wait.p99_us is 40.00\n");
+        text, "holds      au>=0.9: utilization.au is 0.930\nFAILED     wait.p99<=1us: wait.p99_us is 40.00\n");
     assert_int_equal(json_array_size(json_object_get(tree, "required")), 2);
     assert_true(json_is_false(json_object_get(json_array_get(json_object_get(tree, "required"), 1), "holds")));
     free(text);

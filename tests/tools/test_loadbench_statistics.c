@@ -13,17 +13,17 @@
 static void medians(void **state)
 {
     double odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2}, one[] = {7};
-    struct lb_summary summary = lb_summarise(odd, 3);
+    struct lb_summary summary = lb_summarize(odd, 3);
 
     (void)state;
     assert_float_equal(summary.median, 2, 0);
     assert_float_equal(summary.low, 1, 0);
     assert_float_equal(summary.high, 3, 0);
     assert_float_equal(summary.spread_percent, 100, 1e-9);
-    summary = lb_summarise(even, 4);
+    summary = lb_summarize(even, 4);
     assert_float_equal(summary.median, 2.5, 0);
     assert_float_equal(summary.spread_percent, 120, 1e-9);
-    summary = lb_summarise(one, 1);
+    summary = lb_summarize(one, 1);
     assert_float_equal(summary.median, 7, 0);
     assert_float_equal(summary.spread_percent, 0, 0);
 }
@@ -31,11 +31,11 @@ static void medians(void **state)
 static void nothing_is_zero(void **state)
 {
     double zeros[] = {0, 0};
-    struct lb_summary summary = lb_summarise(NULL, 0);
+    struct lb_summary summary = lb_summarize(NULL, 0);
 
     (void)state;
     assert_float_equal(summary.median, 0, 0);
-    assert_float_equal(lb_summarise(zeros, 2).spread_percent, 0, 0);
+    assert_float_equal(lb_summarize(zeros, 2).spread_percent, 0, 0);
     assert_float_equal(lb_ratio(1, 0), 0, 0);
     assert_float_equal(lb_ratio(1, 4), 0.25, 0);
 }

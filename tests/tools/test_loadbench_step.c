@@ -1,4 +1,4 @@
-/* Accelerator utilisation against hand calculations, percentiles against a sorted list. */
+/* Accelerator utilization against hand calculations, percentiles against a sorted list. */
 #include "loadbench_run.h"
 #include "loadbench_step.h"
 #include <math.h>
@@ -18,15 +18,15 @@ static void by_hand(void **state)
     const int64_t ms = 1000000, whole = 2000 * ms + 100 * ms + 9 * 125 * ms, first_end = 2100 * ms;
 
     (void)state;
-    assert_true(fabs(lb_utilisation(9, 100 * ms, whole - first_end) - 0.8) < 1e-12);
-    assert_true(fabs(lb_utilisation(10, 100 * ms, whole) - 10 * 100 / 3225.0) < 1e-12); /* with it: another figure */
-    assert_true(lb_utilisation(5, 100 * ms, 500 * ms) == 1);
-    assert_true(lb_utilisation(5, 100 * ms, 499 * ms) == 1); /* no accelerator computes more than always */
-    assert_true(lb_utilisation(0, 100 * ms, 500 * ms) < 0);
-    assert_true(lb_utilisation(-1, 100 * ms, 500 * ms) < 0);
-    assert_true(lb_utilisation(1, 100 * ms, 0) < 0);
-    assert_true(lb_utilisation(3, 0, 500 * ms) == 0);
-    assert_true(fabs(lb_utilisation(INT64_MAX / 2, 1000, INT64_MAX) - 1) < 1e-9); /* no product overflows */
+    assert_true(fabs(lb_utilization(9, 100 * ms, whole - first_end) - 0.8) < 1e-12);
+    assert_true(fabs(lb_utilization(10, 100 * ms, whole) - 10 * 100 / 3225.0) < 1e-12); /* with it: another figure */
+    assert_true(lb_utilization(5, 100 * ms, 500 * ms) == 1);
+    assert_true(lb_utilization(5, 100 * ms, 499 * ms) == 1); /* no accelerator computes more than always */
+    assert_true(lb_utilization(0, 100 * ms, 500 * ms) < 0);
+    assert_true(lb_utilization(-1, 100 * ms, 500 * ms) < 0);
+    assert_true(lb_utilization(1, 100 * ms, 0) < 0);
+    assert_true(lb_utilization(3, 0, 500 * ms) == 0);
+    assert_true(fabs(lb_utilization(INT64_MAX / 2, 1000, INT64_MAX) - 1) < 1e-9); /* no product overflows */
 }
 
 static void presets_have_names(void **state)

@@ -15,10 +15,10 @@ bool live_is_terminal(int descriptor)
     return isatty(descriptor) && term && term[0] && strcmp(term, "dumb") != 0;
 }
 
-bool live_takes_colour(int descriptor)
+bool live_takes_color(int descriptor)
 {
-    const char *no_colour = getenv("NO_COLOR");
-    return live_is_terminal(descriptor) && !(no_colour && no_colour[0]);
+    const char *no_color = getenv("NO_COLOR");
+    return live_is_terminal(descriptor) && !(no_color && no_color[0]);
 }
 
 int live_columns(void)
@@ -31,10 +31,10 @@ int live_columns(void)
 }
 
 /* Leaves the last column free, because some terminals start a new line when it is written. */
-void live_line_draw(const char *text, int columns, bool colour)
+void live_line_draw(const char *text, int columns, bool color)
 {
-    fprintf(stderr, "\r%s%.*s%s\033[K", colour ? "\033[36m" : "", columns > 1 ? columns - 1 : 0, text,
-            colour ? "\033[0m" : "");
+    fprintf(stderr, "\r%s%.*s%s\033[K", color ? "\033[36m" : "", columns > 1 ? columns - 1 : 0, text,
+            color ? "\033[0m" : "");
     fflush(stderr);
 }
 

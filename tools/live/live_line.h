@@ -7,12 +7,12 @@
 /* Whether this is a terminal that supports carriage return: TERM is set, and not to "dumb". */
 bool live_is_terminal(int descriptor);
 /* Whether this is such a terminal and NO_COLOR is not set. */
-bool live_takes_colour(int descriptor);
+bool live_takes_color(int descriptor);
 /* The current width of stderr; read at each redraw, because the terminal may be resized. 80: unknown. */
 int live_columns(void);
 
 /* Replaces the line on stderr, truncated to `columns`. ASCII. */
-void live_line_draw(const char *text, int columns, bool colour);
+void live_line_draw(const char *text, int columns, bool color);
 /* Removes the line. */
 void live_line_clear(void);
 

@@ -92,7 +92,7 @@ static stk_status cast(const stk_tensor *sine, stk_dtype dtype, struct outcome *
     return status;
 }
 
-static stk_status quantise(const stk_tensor *sine, double fixed, struct outcome *out, stk_error *err)
+static stk_status quantize(const stk_tensor *sine, double fixed, struct outcome *out, stk_error *err)
 {
     stk_quant *quant = NULL;
     stk_qtensor there;
@@ -221,7 +221,7 @@ static stk_status compare(const stk_tensor *tensor, const float *sine, double am
         const struct form *form = &forms[f];
         struct outcome outcome;
         status = form->dtype ? cast(tensor, form->dtype, &outcome, err)
-                             : quantise(tensor, form->fixed ? range : 0, &outcome, err);
+                             : quantize(tensor, form->fixed ? range : 0, &outcome, err);
         if (status != STK_OK)
             break;
         measure(sine, &outcome);

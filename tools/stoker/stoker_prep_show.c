@@ -96,7 +96,7 @@ void st_prep_show_init(struct st_prep_show *show, const stki_task *task, bool js
     show->json = json;
     show->live = !json && !quiet && live_is_terminal(STDERR_FILENO);
     show->log = !json && !quiet && !show->live;
-    show->colour = live_takes_colour(STDERR_FILENO);
+    show->color = live_takes_color(STDERR_FILENO);
     show->phase = -1;
 }
 
@@ -231,7 +231,7 @@ void st_prep_show_progress(void *context, const stk_prep_progress *now)
         print_json(st_prep_progress_json(&figures));
     } else if (show->live) {
         st_prep_live_text(&figures, line, sizeof line);
-        live_line_draw(line, live_columns(), show->colour);
+        live_line_draw(line, live_columns(), show->color);
         show->shown = true;
     } else if (show->log) {
         st_prep_log_text(&figures, line, sizeof line);

@@ -38,7 +38,7 @@ struct st_prep_sample {
 };
 
 struct st_prep_show {
-    bool json, live, log, colour, shown;
+    bool json, live, log, color, shown;
     const stki_task *task;
     int64_t began_ns, due_ns;
     int32_t phase;

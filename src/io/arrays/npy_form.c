@@ -62,11 +62,11 @@ static stk_status check_dtype(const char *path, stk_dtype dtype, bool alias, stk
         return stki_fail_at(err, STK_E_BAD_DTYPE,
                             (stki_place){path, -1, -1, STKI_TEXT("dtype number %d", (int)dtype), NULL}, "cannot write");
     if (is_alias(dtype) && !alias)
-        return stki_fail_at(
-            err, STK_E_UNSUPPORTED,
-            (stki_place){path, -1, -1, stk_dtype_long_name(dtype), "a type that npy files can name"},
-            "npy files cannot say that they hold this type; as raw bytes (%s) the reader must state the type",
-            descr_of(dtype));
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){path, -1, -1, stk_dtype_long_name(dtype), "a type that npy files can name"},
+                            "npy files cannot say that they hold this type; to read them as raw bytes (%s), the type "
+                            "must be given (source.dtype)",
+                            descr_of(dtype));
     return STK_OK;
 }
 

@@ -189,7 +189,7 @@ stk_status stki_image_bytes_finish(const stki_container *container, int64_t memb
         (decode.none || decode.fast || decode.gray || decode.deep || decode.upright || decode.accept_warnings))
         status = stki_fail_at(err, STK_E_CONFIG,
                               (stki_place){container->path, -1, -1, "options of images (color, decode, …)",
-                                           "source.images: true beside them"},
+                                           "source.images: true with them"},
                               "%s", container->members[member].name);
     else if (options.images && (inner->dtype != STK_U8 || inner->ndim != 1))
         status = stki_fail_at(

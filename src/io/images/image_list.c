@@ -65,21 +65,21 @@ static stk_status take_named(stki_image_set *set, char *line, int64_t number, co
     return status != STK_OK ? status : stki_image_set_add(set, "", line, label, err);
 }
 
-static stk_status take_line(stki_image_set *set, char *line, int64_t number, const char *path, bool *labelled,
+static stk_status take_line(stki_image_set *set, char *line, int64_t number, const char *path, bool *labeled,
                             stk_error *err)
 {
     int64_t label = 0;
     bool has_label;
 
     if (set->name_line > 0) {
-        *labelled = true;
+        *labeled = true;
         return take_named(set, line, number, path, err);
     }
     has_label = cut_label(line, &label);
     if (set->count == 0)
-        *labelled = has_label;
-    if (has_label != *labelled)
-        return fail_line(path, number, has_label ? "a label" : "no label", *labelled ? "one in every line" : "none",
+        *labeled = has_label;
+    if (has_label != *labeled)
+        return fail_line(path, number, has_label ? "a label" : "no label", *labeled ? "one in every line" : "none",
                          "labels", err);
     if (strlen(line) >= MOST_PATH)
         return fail_line(path, number, STKI_TEXT("%zu bytes", strlen(line)), "fewer than 4096", "path", err);
@@ -121,7 +121,7 @@ static stk_status find_names(stki_image_set *set, char *text, int64_t length, st
 
 static stk_status take_lines(stki_image_set *set, char *text, int64_t length, const char *path, stk_error *err)
 {
-    bool labelled = false;
+    bool labeled = false;
     int64_t number = 1;
     char *end = text + length, *next;
     stk_status status = find_names(set, text, length, err);
@@ -133,9 +133,9 @@ static stk_status take_lines(stki_image_set *set, char *text, int64_t length, co
             return fail_line(path, number, "a NUL", "text", "no list of images", err);
         line[bytes] = '\0';
         if (bytes > 0)
-            status = take_line(set, line, number, path, &labelled, err);
+            status = take_line(set, line, number, path, &labeled, err);
     }
-    if (status == STK_OK && !labelled) {
+    if (status == STK_OK && !labeled) {
         stki_free(set->labels);
         set->labels = NULL;
     }

@@ -65,7 +65,7 @@ static enum stki_csv_result read_quoted(reading *r, stki_csv_cell *cell)
         }
         cell->length = quote - cell->at;
         return memchr(cell->at, '\0', (size_t)cell->length)
-                   ? broken(r, memchr(cell->at, '\0', (size_t)cell->length), "a byte of zero", "text")
+                   ? broken(r, memchr(cell->at, '\0', (size_t)cell->length), "a NUL byte", "text")
                    : STKI_CSV_RECORD_READ;
     }
 }
@@ -79,7 +79,7 @@ static enum stki_csv_result read_plain(reading *r, stki_csv_cell *cell)
         if (*r->at == '"')
             return broken(r, r->at, "a quote inside a cell without quotes", "the cell in quotes, its own doubled");
         if (*r->at == '\0')
-            return broken(r, r->at, "a byte of zero", "text");
+            return broken(r, r->at, "a NUL byte", "text");
         r->at++;
     }
     cell->length = r->at - cell->at;

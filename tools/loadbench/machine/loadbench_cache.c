@@ -169,10 +169,10 @@ stk_status lb_residency_read(const struct lb_files *files, struct lb_residency *
     }
     if (files->others) {
         out->known = false;
-        snprintf(out->why, sizeof out->why, "the data are in files that the config does not name itself");
+        snprintf(out->why, sizeof out->why, "the data is in files that the config does not name itself");
     } else if (files->count == 0) {
         out->known = false;
-        snprintf(out->why, sizeof out->why, "the data are in no file");
+        snprintf(out->why, sizeof out->why, "the data is in no file");
     }
     return status;
 }
@@ -220,10 +220,10 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
 
     if (files->others)
         return stki_fail(err, STK_E_UNSUPPORTED,
-                         "--cache=cold: the data are in files that the config does not name itself (a list of images, "
+                         "--cache=cold: the data is in files that the config does not name itself (a list of images, "
                          "a name without its extension), which cannot be evicted");
     if (files->count == 0)
-        return stki_fail(err, STK_E_UNSUPPORTED, "--cache=cold: the data are in no file: nothing can be cold");
+        return stki_fail(err, STK_E_UNSUPPORTED, "--cache=cold: the data is in no file: nothing can be cold");
     for (int64_t i = 0; i < files->count; i++) {
         const int descriptor = open(files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (descriptor < 0)
@@ -238,11 +238,11 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
     if (status != STK_OK)
         return status;
     if (!left.known)
-        return stki_fail(err, STK_E_UNSUPPORTED, "--cache=cold: cannot determine whether the data were evicted: %s",
+        return stki_fail(err, STK_E_UNSUPPORTED, "--cache=cold: cannot determine whether the data was evicted: %s",
                          left.why);
     if (lb_residency_share(&left) > LB_COLD_SHARE)
         return stki_fail(err, STK_E_UNSUPPORTED,
-                         "--cache=cold: %.0f %% of the data are still in memory after eviction (the file system is in "
+                         "--cache=cold: %.0f %% of the data is still in memory after eviction (the file system is in "
                          "memory, or another process has them mapped): the run would not be cold; use --cache=as-is",
                          100 * lb_residency_share(&left));
     return STK_OK;

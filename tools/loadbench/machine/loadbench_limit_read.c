@@ -180,7 +180,7 @@ static stk_status measure_cached(const struct lb_files *files, int threads, int6
         return status;
     if (!there.known || lb_residency_share(&there) < 0.9) {
         if (there.known)
-            snprintf(out->cached_missing, sizeof out->cached_missing, "only %.0f %% of the data are in memory",
+            snprintf(out->cached_missing, sizeof out->cached_missing, "only %.0f %% of the data is in memory",
                      100 * lb_residency_share(&there));
         else
             snprintf(out->cached_missing, sizeof out->cached_missing, "%.250s", there.why);
@@ -240,8 +240,8 @@ stk_status lb_read_limit_measure(const struct lb_files *files, int threads, int6
     memset(out, 0, sizeof *out);
     out->threads = count;
     if (files->count == 0) {
-        snprintf(out->cached_missing, sizeof out->cached_missing, "the data are in no file");
-        snprintf(out->cold_missing, sizeof out->cold_missing, "the data are in no file");
+        snprintf(out->cached_missing, sizeof out->cached_missing, "the data is in no file");
+        snprintf(out->cold_missing, sizeof out->cold_missing, "the data is in no file");
         return STK_OK;
     }
     status = measure_cached(files, count, time_ns, out, err);

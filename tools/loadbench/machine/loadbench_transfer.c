@@ -154,7 +154,7 @@ static stk_status measure(struct transfer *t, stk_error *err)
                                : stki_fail(err, STK_E_CLOSED, "stopped by a signal before two sizes were measured");
             }
         for (int way = 0; way < WAYS; way++)
-            t->figures->ns[size][way] = lb_summarise(ns[way], ROUNDS).median;
+            t->figures->ns[size][way] = lb_summarize(ns[way], ROUNDS).median;
         t->figures->measured = size + 1;
     }
     return STK_OK;

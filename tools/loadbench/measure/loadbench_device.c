@@ -135,7 +135,7 @@ static stk_status rate_of(struct blocks *b, stk_status (*round)(struct blocks *,
         rates[count++] = lb_ratio((double)(bytes * b->count) * 1e9, (double)ns);
     }
     if (status == STK_OK)
-        *out = lb_summarise(rates, count).median;
+        *out = lb_summarize(rates, count).median;
     return status;
 }
 

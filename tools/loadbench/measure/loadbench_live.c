@@ -15,7 +15,7 @@ void lb_live_init(struct lb_live *live, const char *name, int repeats)
 {
     memset(live, 0, sizeof *live);
     live->on = live_is_terminal(STDERR_FILENO);
-    live->colour = live_takes_colour(STDERR_FILENO);
+    live->color = live_takes_color(STDERR_FILENO);
     live->name = name;
     live->repeats = repeats;
     live->due_ns = INT64_MAX;
@@ -69,7 +69,7 @@ void lb_live_draw(struct lb_live *live, const struct lb_progress *progress, cons
         .ramp = progress->ramp,
     };
     lb_live_text(&figures, line, sizeof line);
-    live_line_draw(line, live_columns(), live->colour);
+    live_line_draw(line, live_columns(), live->color);
     live->shown = true;
     live->last_ns = progress->now_ns;
     live->last_samples = progress->samples;

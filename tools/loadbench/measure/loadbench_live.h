@@ -7,7 +7,7 @@
 #include <stoker/loader.h>
 
 struct lb_live {
-    bool on, colour, shown;
+    bool on, color, shown;
     const char *name; /* of the config */
     int repeat, repeats;
     int64_t due_ns; /* time of the next update; INT64_MAX if off */

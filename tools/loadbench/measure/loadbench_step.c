@@ -53,7 +53,7 @@ void lb_step_end(struct lb_consumer_state *state)
         (void)prctl(PR_SET_TIMERSLACK, (unsigned long)state->timer_slack, 0UL, 0UL, 0UL);
 }
 
-double lb_utilisation(int64_t steps, int64_t step_ns, int64_t span_ns)
+double lb_utilization(int64_t steps, int64_t step_ns, int64_t span_ns)
 {
     if (steps < 1 || span_ns <= 0)
         return -1;

@@ -30,6 +30,6 @@ void lb_step_end(struct lb_consumer_state *state);
 /* Accelerator utilization, 0 to 1: steps * step_ns / span_ns. The first step and its read are excluded from both. A
  * step that took longer than step_ns counts as step_ns, since a real accelerator would have idled for the excess. -1:
  * no step. */
-double lb_utilisation(int64_t steps, int64_t step_ns, int64_t span_ns);
+double lb_utilization(int64_t steps, int64_t step_ns, int64_t span_ns);
 
 #endif

@@ -224,7 +224,7 @@ static void add_memory(const struct lb_result *result, const struct sums *sums, 
         return;
     for (; n < result->limit_count && n < LB_REPEATS; n++)
         writes[n] = result->limits[n].write.bytes_per_s;
-    const double write = lb_summarise(writes, n).median, moved = sums->read + sums->written;
+    const double write = lb_summarize(writes, n).median, moved = sums->read + sums->written;
     add(out, count, LB_BOUND_MEMORY, lb_ratio(limits.gather_bytes_per_s.median, moved),
         "gather: %s GB/s read and written, %sB a sample", LB_NUMBER(limits.gather_bytes_per_s.median / 1e9),
         LB_SHORT(moved));

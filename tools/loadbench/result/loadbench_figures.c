@@ -232,10 +232,10 @@ const struct lb_figure lb_figures[] = {
     {"plain_pinned_bytes_per_s", PLAIN_COPY(pinned_bytes_per_s)},
     {"plain_pageable_bytes_per_s", PLAIN_COPY(pageable_bytes_per_s)},
     {"share_of_pinned_percent", PLAIN_COPY(share_of_pinned_percent)},
-#define UTILISATION(member) .group = LB_OF_UTILISATION, LB_MEMBER(struct lb_bench, member)
-    {"step_ns", UTILISATION(step_time)},
-    {"preset", UTILISATION(preset), .words = lb_preset_words},
-    {"required_percent", UTILISATION(au_required), LB_PERCENT},
+#define UTILIZATION(member) .group = LB_OF_UTILIZATION, LB_MEMBER(struct lb_bench, member)
+    {"step_ns", UTILIZATION(step_time)},
+    {"preset", UTILIZATION(preset), .words = lb_preset_words},
+    {"required_percent", UTILIZATION(au_required), LB_PERCENT},
 #define VERDICT(member) .group = LB_OF_VERDICT, LB_MEMBER(struct lb_verdict, member)
     {"binds", VERDICT(binds), .words = lb_binding_words},
     {"confidence", VERDICT(confidence), .words = lb_confidence_words},

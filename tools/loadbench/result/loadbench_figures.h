@@ -8,7 +8,7 @@
 /* For each group, the struct of its rows and its place in the JSON. */
 enum lb_figure_group {
     /* Of a repeat, `runs` */
-    LB_OF_REPEAT,     /* struct lb_run; `result` has the median. The labelled ones are in the table of the text and of
+    LB_OF_REPEAT,     /* struct lb_run; `result` has the median. The labeled ones are in the table of the text and of
                          the report, and are what --compare compares */
     LB_OF_RUN,        /* struct lb_run */
     LB_OF_PROCESS,    /* struct lb_run */
@@ -35,7 +35,7 @@ enum lb_figure_group {
     LB_OF_DEVICE,      /* struct lb_device_summary, `device` */
     LB_OF_DEVICE_STEP, /* the same, with the device consumer */
     LB_OF_PLAIN_COPY,  /* the same, where plain copies were measured */
-    LB_OF_UTILISATION, /* struct lb_bench, `utilisation` */
+    LB_OF_UTILIZATION, /* struct lb_bench, `utilization` */
     LB_OF_VERDICT,     /* struct lb_verdict, `verdict` */
     /* What was measured, and on what */
     LB_OF_MACHINE, /* struct lb_machine, `machine` */

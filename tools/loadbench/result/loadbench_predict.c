@@ -64,7 +64,7 @@ static double typical_deviation(const struct lb_result *result)
 
     for (; count < result->run_count && count < LB_REPEATS; count++)
         values[count] = fabs(lb_ratio(lb_figure_value(&lb_figures[0], &result->runs[count]), middle) - 1);
-    return lb_summarise(values, count).median;
+    return lb_summarize(values, count).median;
 }
 
 void lb_predict(const struct lb_result *result, struct lb_predictions *out)
@@ -139,11 +139,11 @@ void lb_predict_check(const char *path, const char *const *sets, int set_count, 
         struct lb_prediction *one = &predictions->each[i];
         for (int k = 0; k < done; k++)
             gains[k] = lb_ratio(then[i][k], now[k]);
-        const struct lb_summary gain = lb_summarise(gains, done);
+        const struct lb_summary gain = lb_summarize(gains, done);
         if (failure[0] && !one->failure[0])
             memcpy(one->failure, failure, sizeof failure);
         one->checked = true;
-        one->beside = lb_summarise(now, done).median;
+        one->beside = lb_summarize(now, done).median;
         one->measured = one->failure[0] ? 0 : one->beside * gain.median;
         one->spread = lb_ratio(gain.high - gain.low, gain.median);
     }

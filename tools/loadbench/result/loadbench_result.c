@@ -34,7 +34,7 @@ struct lb_summary lb_result_figure(const struct lb_result *result, const struct 
 
     for (; count < result->run_count && count < LB_REPEATS; count++)
         values[count] = lb_figure_value(figure, &result->runs[count]);
-    return lb_summarise(values, count);
+    return lb_summarize(values, count);
 }
 
 double lb_result_samples_per_s(const struct lb_result *result)
@@ -55,10 +55,10 @@ struct lb_limit_summary lb_result_limits(const struct lb_result *result)
         of_plain[count] = 100 * lb_ratio(moved, plain[count]);
     }
     return (struct lb_limit_summary){
-        .gather_bytes_per_s = lb_summarise(gather, count),
-        .memcpy_bytes_per_s = lb_summarise(plain, count),
-        .share_of_gather_percent = lb_summarise(of_gather, count),
-        .share_of_memcpy_percent = lb_summarise(of_plain, count),
+        .gather_bytes_per_s = lb_summarize(gather, count),
+        .memcpy_bytes_per_s = lb_summarize(plain, count),
+        .share_of_gather_percent = lb_summarize(of_gather, count),
+        .share_of_memcpy_percent = lb_summarize(of_plain, count),
         .first = count > 0 ? result->limits[0] : (struct lb_limit){.threads = 0},
     };
 }
@@ -87,17 +87,17 @@ struct lb_device_summary lb_result_device(const struct lb_result *result)
         share[plain] = 100 * lb_ratio(copy[count], pinned[plain]);
         plain++;
     }
-    out.copy_bytes_per_s = lb_summarise(copy, count);
-    out.hidden_percent = lb_summarise(hidden, count);
-    out.convert_percent = lb_summarise(convert, count);
-    out.step_percent = lb_summarise(step, count);
-    out.pinned_bytes_per_s = lb_summarise(pinned, plain);
-    out.pageable_bytes_per_s = lb_summarise(pageable, plain);
-    out.share_of_pinned_percent = lb_summarise(share, plain);
+    out.copy_bytes_per_s = lb_summarize(copy, count);
+    out.hidden_percent = lb_summarize(hidden, count);
+    out.convert_percent = lb_summarize(convert, count);
+    out.step_percent = lb_summarize(step, count);
+    out.pinned_bytes_per_s = lb_summarize(pinned, plain);
+    out.pageable_bytes_per_s = lb_summarize(pageable, plain);
+    out.share_of_pinned_percent = lb_summarize(share, plain);
     return out;
 }
 
-struct lb_summary lb_result_utilisation(const struct lb_result *result)
+struct lb_summary lb_result_utilization(const struct lb_result *result)
 {
     const int64_t step_ns = result->config->bench.step_time;
     double values[LB_REPEATS];
@@ -106,11 +106,11 @@ struct lb_summary lb_result_utilisation(const struct lb_result *result)
     if (result->config->bench.consumer != LB_CONSUMER_STEP)
         return (struct lb_summary){.median = -1, .low = -1, .high = -1};
     for (int i = 0; i < result->run_count && i < LB_REPEATS; i++) {
-        const double au = lb_utilisation(result->runs[i].au_steps, step_ns, result->runs[i].au_span_ns);
+        const double au = lb_utilization(result->runs[i].au_steps, step_ns, result->runs[i].au_span_ns);
         if (au >= 0)
             values[count++] = au;
     }
-    return count > 0 ? lb_summarise(values, count) : (struct lb_summary){.median = -1, .low = -1, .high = -1};
+    return count > 0 ? lb_summarize(values, count) : (struct lb_summary){.median = -1, .low = -1, .high = -1};
 }
 
 /* Ratio of runnable threads without a processor to running ones from which on the process lacks processors. */

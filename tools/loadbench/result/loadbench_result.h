@@ -79,7 +79,7 @@ struct lb_device_summary {
 };
 struct lb_device_summary lb_result_device(const struct lb_result *result);
 /* Accelerator utilization of the step consumer, 0 to 1; all -1 with another consumer or without a complete step. */
-struct lb_summary lb_result_utilisation(const struct lb_result *result);
+struct lb_summary lb_result_utilization(const struct lb_result *result);
 /* Shares of time over all runs. */
 struct lb_shares lb_result_shares(const struct lb_result *result);
 void lb_result_verdict(const struct lb_result *result, struct lb_verdict *out);

@@ -159,11 +159,11 @@ static json_t *cache_json(const struct lb_result *result)
     return lb_json_group(json, LB_OF_CACHE, &result->facts.data);
 }
 
-static json_t *utilisation_json(const struct lb_result *result)
+static json_t *utilization_json(const struct lb_result *result)
 {
     const struct lb_bench *bench = &result->config->bench;
-    const struct lb_summary au = lb_result_utilisation(result);
-    json_t *json = lb_json_group(json_object(), LB_OF_UTILISATION, bench);
+    const struct lb_summary au = lb_result_utilization(result);
+    json_t *json = lb_json_group(json_object(), LB_OF_UTILIZATION, bench);
 
     if (au.median < 0)
         return json;
@@ -204,7 +204,7 @@ static json_t *steady_json(const struct lb_steady *steady)
 
 static void set_step(json_t *json, const struct lb_run *run, int64_t step_ns)
 {
-    const double au = lb_utilisation(run->au_steps, step_ns, run->au_span_ns);
+    const double au = lb_utilization(run->au_steps, step_ns, run->au_span_ns);
 
     lb_json_group(json, LB_OF_RUN_STEPS, run);
     lb_json_set(json, "au_percent", au < 0 ? json_null() : lb_json_number(100 * au));
@@ -421,7 +421,7 @@ json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
     if (result->runs[0].stats.device_slots > 0)
         lb_json_set(json, "device", device_json(result));
     if (result->config->bench.consumer == LB_CONSUMER_STEP)
-        lb_json_set(json, "utilisation", utilisation_json(result));
+        lb_json_set(json, "utilization", utilization_json(result));
     if (of_loader)
         lb_json_set(json, "verdict", verdict_json(result));
     for (int i = 0; i < result->run_count; i++)

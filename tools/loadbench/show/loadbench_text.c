@@ -299,7 +299,7 @@ static void print_cache(const struct lb_result *result, FILE *to)
 
     fprintf(to, "cache      %s: ", lb_cache_words[result->config->bench.cache]);
     if (files->count == 0) {
-        fputs("the data are in no file\n", to);
+        fputs("the data is in no file\n", to);
         return;
     }
     fprintf(to, "%" PRId64 " file%s, %sB; ", files->count, files->count == 1 ? "" : "s",
@@ -357,11 +357,11 @@ static void print_steady(const struct lb_result *result, FILE *to)
     fputc('\n', to);
 }
 
-static void print_utilisation(const struct lb_result *result, FILE *to)
+static void print_utilization(const struct lb_result *result, FILE *to)
 {
     const struct lb_bench *bench = &result->config->bench;
     const struct lb_preset *preset = &lb_presets[bench->preset];
-    const struct lb_summary au = lb_result_utilisation(result);
+    const struct lb_summary au = lb_result_utilization(result);
     const struct lb_run *last = &result->runs[result->run_count - 1];
 
     if (bench->consumer != LB_CONSUMER_STEP)
@@ -434,7 +434,7 @@ static void print_timer(const struct lb_result *result, FILE *to)
 void lb_print_text(const struct lb_result *result, FILE *to)
 {
     const struct lb_run *last = &result->runs[result->run_count - 1];
-    const bool colour = live_takes_colour(fileno(to));
+    const bool color = live_takes_color(fileno(to));
     struct lb_verdict verdict;
 
     print_machine(result, to);
@@ -445,7 +445,7 @@ void lb_print_text(const struct lb_result *result, FILE *to)
         print_timer(result, to);
         print_others(result, to);
         print_steady(result, to);
-        print_utilisation(result, to);
+        print_utilization(result, to);
         return;
     }
     print_fields(result, to);
@@ -465,12 +465,12 @@ void lb_print_text(const struct lb_result *result, FILE *to)
     print_cache(result, to);
     print_others(result, to);
     print_steady(result, to);
-    print_utilisation(result, to);
+    print_utilization(result, to);
     print_device(result, to);
     print_limit(result, to);
     print_bounds(result, to);
     lb_result_verdict(result, &verdict);
-    fprintf(to, "verdict    %s%s%s", colour ? "\033[1m" : "", verdict.text, colour ? "\033[0m" : "");
+    fprintf(to, "verdict    %s%s%s", color ? "\033[1m" : "", verdict.text, color ? "\033[0m" : "");
     if (verdict.binds != LB_BINDS_UNKNOWN)
         fprintf(to, " (confidence: %s%s%s)", lb_confidence_words[verdict.confidence], verdict.doubt[0] ? ": " : "",
                 verdict.doubt);

@@ -16,7 +16,7 @@ double lb_ratio(double part, double whole)
     return whole > 0 || whole < 0 ? part / whole : 0;
 }
 
-struct lb_summary lb_summarise(double *values, int count)
+struct lb_summary lb_summarize(double *values, int count)
 {
     struct lb_summary summary = {0};
 
@@ -48,13 +48,13 @@ static double drawn_median(const double *values, int count, double *room, uint64
 {
     for (int i = 0; i < count; i++)
         room[i] = values[next(state) % (uint64_t)count];
-    return lb_summarise(room, count).median;
+    return lb_summarize(room, count).median;
 }
 
 static double median(const double *values, int count, double *room)
 {
     memcpy(room, values, (size_t)count * sizeof *room);
-    return lb_summarise(room, count).median;
+    return lb_summarize(room, count).median;
 }
 
 struct lb_ratio_interval lb_bootstrap(const double *before, int before_count, const double *now, int now_count)

@@ -10,7 +10,7 @@ struct lb_summary {
 };
 
 /* Sorts the values. count 0: all zero. */
-struct lb_summary lb_summarise(double *values, int count);
+struct lb_summary lb_summarize(double *values, int count);
 /* part / whole, or 0 if whole is 0. */
 double lb_ratio(double part, double whole);
 

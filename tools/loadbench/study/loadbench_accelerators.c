@@ -19,7 +19,7 @@ static void show(const char *text)
     if (!live_is_terminal(STDERR_FILENO))
         return;
     if (text)
-        live_line_draw(text, live_columns(), live_takes_colour(STDERR_FILENO));
+        live_line_draw(text, live_columns(), live_takes_color(STDERR_FILENO));
     else
         live_line_clear();
 }
@@ -107,7 +107,7 @@ static void print_result(const struct lb_feed_search *search, bool searched, FIL
     if (search->failed > 0 && search->passed > 0)
         fprintf(to, ", not at %d", search->failed);
     else if (search->data_end)
-        fputs("; the data are too small for more: each needs a batch", to);
+        fputs("; the data is too small for more: each needs a batch", to);
     else if (search->failed == 0)
         fputs("; more were not tried", to);
     if (lb_stop_asked)
@@ -253,10 +253,10 @@ static stk_status check(const struct lb_config *config, stk_error *err)
         return stki_fail(err, STK_E_CONFIG,
                          "--accelerators needs a training step: give bench.step (12ms) or bench.preset (unet3d-h100)");
     if (bench->cache == LB_CACHE_COLD)
-        return stki_fail(
-            err, STK_E_CONFIG,
-            "--accelerators: cold files are cold only on the first read, and accelerators read them repeatedly: use data "
-            "larger than the memory, or --cache=warm");
+        return stki_fail(err, STK_E_CONFIG,
+                         "--accelerators: cold files are cold only on the first read, and accelerators read them "
+                         "repeatedly: use data "
+                         "larger than the memory, or --cache=warm");
     if (bench->run_time == 0)
         return stki_fail(err, STK_E_CONFIG, "--accelerators measures for a time: give bench.run_time");
     if (bench->epochs > 0 || bench->batches > 0 || bench->samples > 0)

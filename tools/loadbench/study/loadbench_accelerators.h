@@ -30,7 +30,7 @@ struct lb_feed_search {
     int count;
     int passed, failed; /* largest that passed and smallest that failed; 0: none */
     bool searches;      /* false: a fixed number was requested */
-    bool data_end;      /* the data are too small for more */
+    bool data_end;      /* the data is too small for more */
 };
 
 /* Doubles until a number fails, then bisects; assumes that utilization does not rise with more accelerators. `most` is

@@ -110,8 +110,8 @@ static void compare_figure(const json_t *before, const json_t *now, const struct
 
     if (old_count == 0 || own_count == 0)
         return;
-    old_median = lb_summarise(old, old_count).median;
-    own_median = lb_summarise(own, own_count).median;
+    old_median = lb_summarize(old, old_count).median;
+    own_median = lb_summarize(own, own_count).median;
     if (old_median < 0 || own_median < 0 || (old_median <= 0 && own_median <= 0)) /* unknown or zero */
         return;
     lb_table_row(table, &figure->label, 1);

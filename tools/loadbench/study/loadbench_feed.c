@@ -146,7 +146,7 @@ static void sum_up(const struct accelerator *all, const struct feed *feed, struc
     out->least = 1;
     for (int i = 0; i < feed->count; i++) {
         const int64_t span = all[i].begin_ns > 0 ? all[i].end_ns - all[i].begin_ns : 0;
-        double au = lb_utilisation(all[i].steps, feed->bench->step_time, span);
+        double au = lb_utilization(all[i].steps, feed->bench->step_time, span);
         au = au < 0 ? 0 : au; /* not a single step was completed */
         out->mean += au / feed->count;
         out->least = au < out->least ? au : out->least;

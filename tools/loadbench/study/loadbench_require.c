@@ -107,7 +107,7 @@ static bool compare(enum lb_relation relation, double found, double wanted)
 static const struct {
     const char *part, *need;
 } needs[] = {
-    {"utilisation.", STEP},
+    {"utilization.", STEP},
     {"au", STEP},
     {"device.", "is for a loader that delivers on a device: give loader.device (cuda:0)"},
     {"gpu.", "is for a loader that delivers on a device: give loader.device (cuda:0)"},

@@ -68,7 +68,7 @@ static json_t *set_json(const struct lb_sweep *sweep, int64_t point)
 static void keep(const json_t *tree, json_t *point)
 {
     static const char *const parts[] = {"result",       "wait",     "stages",     "verdict",
-                                        "repeat_count", "ended_by", "utilisation"};
+                                        "repeat_count", "ended_by", "utilization"};
 
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (json_object_get(tree, parts[i]))
@@ -293,7 +293,7 @@ static double noise_of(const json_t *points)
 
     json_array_foreach(points, i, point) if (rate_of(point) > 0 && count < LB_SWEEP_POINTS) spreads[count++] =
         spread_of(point) / 100;
-    return lb_summarise(spreads, count).median;
+    return lb_summarize(spreads, count).median;
 }
 
 /* Whether `point` may be as fast as the best: their repeats overlap, or their medians differ by no more than the noise.

@@ -200,8 +200,8 @@ static struct pair measure_pair(const struct tuning *tuning, const struct settin
         pair.ahead = pair.ahead && rates[1][pair.turns] > rates[0][pair.turns];
         pair.turns++;
     }
-    pair.old = lb_summarise(rates[0], pair.turns);
-    pair.own = lb_summarise(rates[1], pair.turns);
+    pair.old = lb_summarize(rates[0], pair.turns);
+    pair.own = lb_summarize(rates[1], pair.turns);
     return pair;
 }
 
