@@ -136,13 +136,19 @@ static dev_t device_of(const char *path)
     return stat(path, &st) == 0 ? st.st_dev : 0;
 }
 
-/* The longest name in the output's folder is that of the manifest while it is written. */
+/* The names in the output's folder that no field is part of: of the manifest while it is written, of the lock, and of
+ * the work folder. */
 static stk_status check_length(const stki_job *job, const char *folder, const char *key, stk_error *err)
 {
-    const char *of = job->format ? job->stem : job->path, *slash = strrchr(of, '/'),
-               *longest = job->format ? ".manifest.json.tmp" : ".prep.lock";
+    const char *slash = strrchr(job->path, '/'), *longest = job->format ? ".manifest.json.tmp" : ".prep.lock";
     const long most = pathconf(folder, _PC_NAME_MAX);
-    const int64_t bytes = (int64_t)(strlen(slash ? slash + 1 : of) + strlen(longest));
+    const int64_t whole = (int64_t)strlen(slash ? slash + 1 : job->path), stem = whole - (int64_t)strlen(job->ending);
+    int64_t bytes = stem + (int64_t)strlen(longest);
+
+    if (whole + (int64_t)strlen(".prep") > bytes) {
+        longest = ".prep";
+        bytes = whole + (int64_t)strlen(longest);
+    }
 
     if (most <= 0 || bytes <= most)
         return STK_OK;

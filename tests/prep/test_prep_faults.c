@@ -208,6 +208,14 @@ static void test_unwritable(void **unused)
                       length > 237 ? STK_E_CONFIG : STK_OK);
     }
     assert_says("too long");
+    for (int length = 245; length <= 246; length++) { /* with .prep.lock, and with .json.prep */
+        char text[1024];
+
+        snprintf(text, sizeof text, "dataset: {fields: {x: {path: %s.npy}}}\nstats: {path: %s/%.*s.json}\n", input,
+                 stkt_path("long"), length, (char[300]){[0 ... 298] = 'y'});
+        assert_status(stkt_prep_run(NULL, NULL, &err, text), length > 245 ? STK_E_CONFIG : STK_OK);
+    }
+    assert_says("too long");
     mkdir(stkt_path("taken.npy"), 0700);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("taken.npy"), "")), STK_E_IO);
     assert_says("a folder");
