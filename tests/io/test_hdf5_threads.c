@@ -213,6 +213,30 @@ static void test_fork(void **state)
         }
 }
 
+/* What only looks at a data set needs the library too. */
+static void test_fork_room(void **state)
+{
+    const char *path = stkt_path("room.h5");
+    const stki_reader_opts opts = {.access = STKI_ACCESS_MMAP};
+    stki_hdf5_dataset *dataset;
+    stki_hdf5_file *file;
+    int wait_status;
+    pid_t child;
+
+    (void)state;
+    make(path, CONTIGUOUS);
+    assert_int_equal(stki_hdf5_file_open(path, &opts, &file, &err), STK_OK);
+    assert_int_equal(stki_hdf5_dataset_open(file, "x", &dataset, &err), STK_OK);
+    child = fork();
+    if (child == 0)
+        _exit(stki_hdf5_dataset_check_room(dataset, &err) == STK_E_FORKED ? 0 : 1);
+    assert_int_equal(waitpid(child, &wait_status, 0), child);
+    assert_int_equal(wait_status, 0);
+    assert_int_equal(stki_hdf5_dataset_check_room(dataset, &err), STK_OK);
+    stki_hdf5_dataset_release(dataset);
+    stki_hdf5_file_release(file);
+}
+
 /* Who holds the lock may call stoker; a fork afterwards finds it free. */
 static void test_host_lock(void **state)
 {
@@ -247,9 +271,8 @@ static void test_host_lock(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many_threads),
-        cmocka_unit_test(test_once_for_all_threads),
-        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_many_threads), cmocka_unit_test(test_once_for_all_threads),
+        cmocka_unit_test(test_fork),         cmocka_unit_test(test_fork_room),
         cmocka_unit_test(test_host_lock),
     };
 

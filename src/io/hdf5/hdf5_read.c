@@ -118,6 +118,9 @@ stk_status stki_hdf5_dataset_check_room(const stki_hdf5_dataset *d, stk_error *e
 
     if (d->layout != STKI_HDF5_CONTIGUOUS || d->offset < 0 || d->live)
         return STK_OK;
+    status = stki_hdf5_check_fork(d->file->generation, d->path, err);
+    if (status != STK_OK)
+        return status;
     stki_hdf5_enter(&guard, d->file->plugins);
     stki_apart_note(d->path, d->name, "reading its size", 0);
     status = stki_hdf5_dataset_need(d, err);

@@ -195,10 +195,14 @@ static const stki_reader_ops unwritten_ops = {.format = "hdf5",
  */
 static stk_status find_longest(const stki_hdf5_dataset *d, int64_t elements, int64_t *longest, stk_error *err)
 {
-    hvl_t *some = stki_zalloc_array(AT_ONCE, sizeof *some);
     stki_hdf5_guard guard;
+    hvl_t *some;
+    stk_status status = stki_hdf5_check_fork(d->file->generation, d->path, err);
 
     *longest = 0;
+    if (status != STK_OK)
+        return status;
+    some = stki_zalloc_array(AT_ONCE, sizeof *some);
     if (!some)
         return stki_fail_memory(err, AT_ONCE * (int64_t)sizeof *some, d->name);
     for (int64_t at = 0; at < elements; at += AT_ONCE) {
