@@ -231,8 +231,9 @@ static void transfers_fit_the_memory(void **state)
 {
     static const struct {
         int64_t available;
-        const char *largest, *next;
-    } cases[] = {{INT64_C(8) << 20, "\n1 MiB", "\n4 MiB"}, {1000, "\n256 KiB", "\n1 MiB"}};
+        const char *largest, *next, *left_out; /* of 6 */
+    } cases[] = {{INT64_C(8) << 20, "\n1 MiB", "\n4 MiB", "\"left_out_for_memory\": 3"},
+                 {1000, "\n256 KiB", "\n1 MiB", "\"left_out_for_memory\": 4"}};
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -243,6 +244,9 @@ static void transfers_fit_the_memory(void **state)
         assert_non_null(strstr(text_of(to), cases[i].largest));
         assert_null(strstr(printed, cases[i].next));
         assert_non_null(strstr(printed, "too little memory is free"));
+        to = tmpfile();
+        assert_int_equal(lb_transfer("host", true, to, &err), STK_OK);
+        assert_non_null(strstr(text_of(to), cases[i].left_out));
     }
     memory_available = 0;
     looking_ends = SIGKILL;

@@ -291,11 +291,11 @@ static stk_status print_json(const struct figures *t, FILE *to, stk_error *err)
             steps, json_pack("{s:f, s:I, s:I}", "step_ms", steps_ms[i], "pinned_bytes",
                              (json_int_t)hidden_bytes(line_of(t, PINNED), steps_ms[i] * 1e6), "pageable_bytes",
                              (json_int_t)hidden_bytes(line_of(t, PAGEABLE), steps_ms[i] * 1e6)));
-    root = json_pack("{s:i, s:s, s:s, s:{s:s, s:s, s:s}, s:o, s:{s:o, s:o}, s:o, s:b}", "schema", 1, "program",
+    root = json_pack("{s:i, s:s, s:s, s:{s:s, s:s, s:s}, s:o, s:{s:o, s:o}, s:o, s:b, s:i}", "schema", 1, "program",
                      "loadbench --transfer", "version", stk_version(), "device", "name", t->name, "model",
                      t->properties.model, "bus", t->properties.bus, "copies", rows, "lines", "pinned",
                      line_json(line_of(t, PINNED)), "pageable", line_json(line_of(t, PAGEABLE)), "hidden_in_step",
-                     steps, "stopped", t->measured < t->fitting);
+                     steps, "stopped", t->measured < t->fitting, "left_out_for_memory", SIZES - t->fitting);
     if (!root || wrong || json_dumpf(root, to, JSON_INDENT(2)) != 0) {
         json_decref(root);
         return stki_fail_memory(err, 4096, "the result");
