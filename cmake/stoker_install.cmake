@@ -47,7 +47,9 @@ endforeach()
 # and the paths in configs (to the digits in tests/data) stay valid.
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN man EXCLUDE)
-install(DIRECTORY examples configs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+file(GLOB examples CONFIGURE_DEPENDS examples/*.c examples/*.py examples/*.md examples/CMakeLists.txt) # no build folders
+install(FILES ${examples} DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.yaml")
 install(FILES tests/data/digits_images.npy tests/data/digits_labels.npy DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/data)
 
 # Man pages are written in scdoc, docs/man/NAME.SECTION.scd; without scdoc there are none.
