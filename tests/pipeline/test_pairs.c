@@ -288,7 +288,6 @@ static void lists(void **state)
     pairs(paths("li"), "{path: three.npy}", "pair: name,", "a.jpg b.jpg c.jpg", "7 8 9");
 }
 
-/* Several folders go together one by one; where one field has fewer, their names say which. */
 static stk_loader *open_beside(const char *pattern, const char *first, const char *second)
 {
     stk_loader *loader;
@@ -318,6 +317,7 @@ static void lists_of_shards(void **state)
     stk_loader_destroy(loader);
 }
 
+/* Several folders go together one by one; where one field has fewer, their names say which. */
 static void several_folders(void **state)
 {
     (void)state;
