@@ -73,7 +73,7 @@ stk_status stki_prefetch_create(const stki_prefetch_opts *opts, stki_prefetch **
  * in the upstream or in a copy and was abandoned with the resources it uses. May be called again. */
 stk_status stki_prefetch_close(stki_prefetch *prefetch, int64_t timeout_ns, stk_error *err);
 /* Closes it (within a second) if necessary and releases the handle. NULL is allowed. The memory is freed when the last
- * slot has been released and the work of the streams that used it is complete. */
+ * slot has been released. Memory that a stream still uses then is leaked: wait for it with stki_prefetch_has_passed. */
 void stki_prefetch_destroy(stki_prefetch *prefetch);
 
 /* For a closed prefetcher: waits until the work of the streams that use its slots is complete. False: not by the
