@@ -6,7 +6,7 @@ static void test_generated(void **state)
     stkt_tally tally = {0};
 
     (void)state;
-    for (uint64_t seed = 1000; seed < 7000; seed++)
+    for (uint64_t seed = 1000; seed < 8500; seed++)
         stkt_differential(seed, &tally);
     printf("%d files, %d that libhdf5 failed at; readers: %d walked, %d by stored chunks of the library, %d others\n",
            tally.files, tally.refused, tally.walked, tally.library, tally.in_memory);
