@@ -2,6 +2,7 @@
 #include "loadbench_foresee.h"
 #include "loadbench_live.h"
 #include "loadbench_others.h"
+#include "loadbench_shares.h"
 #include "loadbench_verdict.h"
 #include <math.h>
 #include <setjmp.h>
@@ -22,6 +23,23 @@ static const struct lb_verdict *judge(const struct lb_shares *shares)
 
     lb_verdict(shares, &verdict);
     return &verdict;
+}
+
+/* Two workers and a consumer that helps, on two processors: one worker is parked all the time, two threads convert. */
+static void a_parked_worker_does_not_wait(void **state)
+{
+    const int64_t s = 1000000000;
+    const struct lb_run run = {
+        .elapsed_ns = s,
+        .batches = 1000,
+        .samples = 64000,
+        .stats = {.workers = 2, .slots = 4, .convert_ns = 2 * s, .helped_ns = s, .wait_slot_ns = s, .wait_next_ns = s}};
+    const struct lb_shares shares = lb_shares_of(&run, 1, false, 0);
+
+    (void)state;
+    assert_true(fabs(shares.convert - 1) < 1e-9);
+    assert_true(fabs(shares.wait_slot) < 1e-9);
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_CONVERT);
 }
 
 /* Stages of which one is slow, as in facebookresearch/spdl#353: whichever it is, it is named. */
@@ -538,6 +556,7 @@ static void live_line_fits_any_width(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_parked_worker_does_not_wait),
         cmocka_unit_test(slow_stage_is_named),
         cmocka_unit_test(slow_stage_is_named_inline),
         cmocka_unit_test(slow_consumer_is_named),

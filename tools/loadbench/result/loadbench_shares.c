@@ -34,6 +34,8 @@ static void add_read(const stk_loader_stats *stats, struct lb_shares *sum)
 static void add(const struct lb_run *run, bool step_of_device, int64_t step_ns, struct lb_shares *sum, double *unpacked)
 {
     const stk_loader_stats *stats = &run->stats;
+    /* While the consumer helps, a worker that has no processor left is parked: it does not wait for a slot. */
+    const int64_t parked = stats->helped_ns < stats->wait_slot_ns ? stats->helped_ns : stats->wait_slot_ns;
 
     sum->workers = stats->workers;
     sum->slots = stats->slots;
@@ -47,9 +49,9 @@ static void add(const struct lb_run *run, bool step_of_device, int64_t step_ns, 
     sum->order += seconds(stats->order_ns);
     add_read(stats, sum);
     sum->convert += seconds(stats->convert_ns);
-    sum->worker_s +=
-        seconds(run->elapsed_ns) * (double)(stats->workers > 0 ? stats->workers : 1) + seconds(stats->helped_ns);
-    sum->wait_slot += seconds(stats->wait_slot_ns);
+    sum->worker_s += seconds(run->elapsed_ns) * (double)(stats->workers > 0 ? stats->workers : 1) +
+                     seconds(stats->helped_ns - parked);
+    sum->wait_slot += seconds(stats->wait_slot_ns - parked);
     sum->wait_work += seconds(stats->wait_work_ns);
     sum->copy += seconds(stats->device_copy_ns + stats->device_convert_ns);
     sum->copy_wait += seconds(stats->device_wait_batch_ns);
