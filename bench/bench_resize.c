@@ -1,5 +1,5 @@
 /* bench_resize.c: images of noise over a ramp, RGB, resized on one thread by every variant: with the same box each
- * time, with a box of its own for each image (tables are then made anew), and followed by the conversion to normalized
+ * time, with a different box for each image (which rebuilds the tables), and followed by the conversion to normalized
  * f32 planes. Eight images in turn: they come from the outer caches, as those do that were just decoded.
  *
  *     bench_resize [ROUNDS] [HEIGHT WIDTH OUT_HEIGHT OUT_WIDTH]

@@ -272,8 +272,8 @@ static int report_signal(const struct notes *notes, const char *path, const char
     return apart.report(apart.context, &err);
 }
 
-/* A memory file whose descriptor is not one of the three that the child gets anew, even if this process has closed
- * them. Returns 0 or an errno value. */
+/* A memory file whose descriptor is not one of the three that are reopened in the child, even if this process has
+ * closed them. Returns 0 or an errno value. */
 static int make_memory_file(const char *name, int *fd)
 {
     const int low = memfd_create(name, MFD_CLOEXEC);
@@ -343,8 +343,8 @@ static bool is_other_program(const char *path)
            (stat("/proc/self/exe", &b) != 0 || a.st_dev != b.st_dev || a.st_ino != b.st_ino);
 }
 
-/* The program that came with the library: beside it (in a build folder), or as the package of Python and the usual
- * folders of an installation have it. */
+/* Finds the program that came with the library: in its folder (builds), below it (the Python package), or in the usual
+ * folders of an installation. */
 static bool find_program(char *out, size_t size)
 {
     static const char *const places[] = {"stoker", "bin/stoker", "../bin/stoker", "../../bin/stoker"};

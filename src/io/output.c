@@ -1,4 +1,4 @@
-/* output.c: see output.h. If the final path is a regular file or does not exist, a temporary file is written beside it
+/* output.c: see output.h. If the final path is a regular file or does not exist, a temporary file is written next to it
  * and renamed. A device is written in place, with all errors checked (writing to /dev/full fails).
  *
  * Appended bytes are collected in a list of parts, which one writev writes. Short runs are copied to the buffer, where

@@ -5,8 +5,8 @@
  * those of an earlier image, and errors would require a cleanup.
  *
  * Errors leave libjpeg by longjmp; all state that must survive is in struct job. A warning aborts decoding unless it is
- * accepted. Rows above the part are skipped, columns beside it are not transformed, and rows below it are not read, so
- * errors there are not detected. */
+ * accepted. Rows above the part are skipped, columns to its left and right are not transformed, and rows below it are
+ * not read, so errors there are not detected. */
 #include "jpeg_decode.h"
 #include "error.h"
 #include "jpeg_library.h"
