@@ -56,7 +56,6 @@ typedef struct core_loader {
     PyObject *names;         /* tuple of str */
     PyObject *ragged;        /* dict: name of a field without a tensor of that name -> what to ask for */
     int64_t timeout_ns;
-    int64_t held_limit_ns; /* longest wait for a slot while the caller holds all of them */
     int to;                /* enum core_to */
     enum core_place place;
     stk_device *device; /* where the batches are; NULL: in ordinary memory */

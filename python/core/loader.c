@@ -10,8 +10,7 @@
 
 #define SLICE_NS 100000000LL      /* the longest delay of Ctrl-C */
 #define FIRST_SLICE_NS 20000000LL /* before the first and the second check whether all slots are held */
-
-enum { WARN_FRACTION = 60 }; /* of the longest wait for a slot, after which a warning is issued */
+#define WARN_NS 1000000000LL      /* of waiting for a slot while all are held, before a warning is issued */
 
 stk_loader *core_loader_get(PyObject *self)
 {
@@ -153,25 +152,23 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     return opened && read_names(self) ? 0 : -1;
 }
 
-/* What the options say: (timeout in ns, longest wait for a slot in ns, to, copy, restart, device or None, pinned,
- * ragged, is_alone). On the host device, next waits for the copy, since its memory looks like ordinary memory to other
- * libraries. */
+/* What the options say: (timeout in ns, to, copy, restart, device or None, pinned, ragged, is_alone). On the host
+ * device, next waits for the copy, since its memory looks like ordinary memory to other libraries. */
 static PyObject *configure(PyObject *object, PyObject *args)
 {
     core_loader *self = (core_loader *)object;
-    long long timeout, held_limit;
+    long long timeout;
     int to, copy, restart, pinned, is_alone;
     const char *device;
     PyObject *ragged;
     stk_error err;
 
-    if (!PyArg_ParseTuple(args, "LLippzpO!p", &timeout, &held_limit, &to, &copy, &restart, &device, &pinned,
-                          &PyDict_Type, &ragged, &is_alone))
+    if (!PyArg_ParseTuple(args, "LippzpO!p", &timeout, &to, &copy, &restart, &device, &pinned, &PyDict_Type,
+                          &ragged, &is_alone))
         return NULL;
     if (to < 0 || to >= CORE_TO_END)
         return PyErr_Format(PyExc_ValueError, "to: found %d", to);
     self->timeout_ns = timeout;
-    self->held_limit_ns = held_limit;
     self->to = to;
     self->copy = copy != 0;
     self->restart = restart != 0;
@@ -283,19 +280,15 @@ static void raise_all_held(const core_loader *self, int64_t slots, stk_status st
 }
 
 /* All slots have been held for `ns`, as seen twice or more. False: an exception is set. Other threads may release a
- * slot, but many programs have threads that never do, such as those of a notebook or a progress bar. So the wait is
- * bounded, also with timeout: infinite. */
+ * slot, but many programs have threads that never do, such as those of a notebook or a progress bar, so a warning says
+ * what the wait is for. */
 static bool may_wait_for_slot(core_loader *self, int64_t slots, int64_t ns)
 {
     if (!has_other_threads()) {
         raise_all_held(self, slots, STK_E_BUSY);
         return false;
     }
-    if (ns >= self->held_limit_ns) {
-        raise_all_held(self, slots, STK_E_TIMEOUT);
-        return false;
-    }
-    if (self->has_warned || ns < self->held_limit_ns / WARN_FRACTION)
+    if (self->has_warned || ns < WARN_NS)
         return true;
     self->has_warned = true;
     return PyErr_WarnEx(PyExc_RuntimeWarning, all_held_error(self, slots, STK_E_TIMEOUT).message, 1) == 0;

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _core.set_hook("error", _errors.make)
 _core.set_hook("key_error", _errors.StokerKeyError)
 _core.set_hook("raised", _errors.keep)
-HELD_LIMIT = 60.0  # seconds that next waits for a slot while the caller holds all of them and other threads exist
 _open: weakref.WeakSet[Loader] = weakref.WeakSet()
 
 
@@ -152,7 +151,7 @@ class Loader(_core.Loader):
         device = plan.get("device")
         self._is_alone = plan["ranks"]["source"] == "alone" and known["loader"]["launcher"] != "none"
         timeout = known["loader"]["timeout_ns"]
-        self._configure(-1 if timeout == "infinite" else timeout, int(HELD_LIMIT * 1e9), number, copy, restart, device,
+        self._configure(-1 if timeout == "infinite" else timeout, number, copy, restart, device,
                         device is None and plan["pinned_slots"] > 0, self._hints(), self._is_alone)
         _open.add(self)
 

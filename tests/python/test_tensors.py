@@ -8,7 +8,6 @@ import tempfile
 import threading
 import time
 import unittest
-import unittest.mock
 import warnings
 from collections.abc import Mapping
 
@@ -214,17 +213,19 @@ class Exports(Case):
             thread.join()
 
     def test_held_slots_that_no_other_thread_releases(self):
-        """Such a thread belongs to a notebook or a progress bar. The wait is bounded even if the timeout is infinite."""
+        """Such a thread belongs to a notebook or a progress bar. The wait lasts as long as the timeout says."""
         go = threading.Event()
         thread = threading.Thread(target=go.wait)
         thread.start()
         try:
-            with unittest.mock.patch("stoker._loader.HELD_LIMIT", 0.1), open_digits(prefetch=3, timeout="infinite") as loader:
+            with open_digits(prefetch=3, timeout="1.5s") as loader:
                 kept = [loader.next() for _ in range(3)]
+                started = time.monotonic()
                 with self.assertWarnsRegex(RuntimeWarning, r"all 3 slots .*clone\(\)") as caught:
                     self.fails(TimeoutError, "timeout", loader.next)
+                self.assertGreaterEqual(time.monotonic() - started, 1.5)
                 self.assertEqual(len(caught.warnings), 1)
-                error = self.fails(TimeoutError, "timeout", loader.next)  # without a second warning
+                error = self.fails(TimeoutError, "timeout", loader.next, timeout=1.2)  # without a second warning
                 for word in ("copy=True", "clone()", "prefetch"):
                     self.assertIn(word, str(error))
                 self.assertEqual(loader.state_dict()["step"], 3)
@@ -233,6 +234,20 @@ class Exports(Case):
         finally:
             go.set()
             thread.join()
+
+    def test_held_slots_and_an_infinite_timeout(self):
+        """After the warning the wait continues."""
+        with open_digits(prefetch=3, timeout="infinite") as loader:
+            kept = [loader.next() for _ in range(3)]
+            warned = threading.Event()
+            thread = threading.Thread(target=lambda: (warned.wait(60), kept.pop()))
+            thread.start()
+            with warnings.catch_warnings():
+                warnings.simplefilter("always")
+                warnings.showwarning = lambda *_: warned.set()
+                self.assertEqual(loader.next().step, 3)
+            thread.join()
+            self.assertTrue(warned.is_set())
 
     def test_clone(self):
         with open_digits() as loader:
