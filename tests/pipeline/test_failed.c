@@ -15,6 +15,7 @@ typedef struct bad_records {
     int count;
     stk_status status;
     const char *field;
+    const stk_status *statuses; /* of each record instead of `status`, unless NULL */
 } bad_records;
 
 static stk_status wrap(void *context, const char *field, stki_reader **reader, stk_error *err)
@@ -29,7 +30,7 @@ static stk_status wrap(void *context, const char *field, stki_reader **reader, s
         stk_status status;
 
         opts.fail_at = bad->records[i];
-        opts.status = bad->status;
+        opts.status = bad->statuses ? bad->statuses[i] : bad->status;
         status = stki_faulty_open(*reader, &opts, &wrapped, err);
         if (status != STK_OK)
             return status;
@@ -121,7 +122,7 @@ static void skipped_rows(void **state)
     (void)state;
     for (int f = 0; f < 3; f++)
         for (int workers = 0; workers <= 4; workers += 2) {
-            bad_records none = {some, 0, STK_E_CORRUPT, NULL}, five = {some, 5, STK_E_CORRUPT, fields[f]};
+            bad_records none = {some, 0, STK_E_CORRUPT, NULL, NULL}, five = {some, 5, STK_E_CORRUPT, fields[f], NULL};
             stk_loader *whole = open_bad(&none, "num_workers: 1, num_epochs: 2"),
                        *loader = open_bad(
                            &five, "num_workers: %d, num_epochs: 2, on_error: skip, max_error_fraction: 1", workers);
@@ -163,7 +164,7 @@ static void skipped_rows(void **state)
 /* Under `pad` a batch keeps its size: the row stays, zeros with mask 0. */
 static void masked_rows(void **state)
 {
-    bad_records five = {some, 5, STK_E_TRUNCATED, NULL};
+    bad_records five = {some, 5, STK_E_TRUNCATED, NULL, NULL};
     stk_loader *loader =
         open_bad(&five, "num_workers: 3, last_batch: pad, on_error: skip, max_error_fraction: 1, num_epochs: 2");
     int64_t seen[2] = {0};
@@ -203,7 +204,7 @@ static void substitutes(void **state)
     (void)state;
     memset(instead, -1, sizeof instead);
     for (int workers = 0; workers <= 6; workers += 2) {
-        bad_records none = {some, 0, STK_E_CORRUPT, NULL}, five = {some, 5, STK_E_CORRUPT, NULL};
+        bad_records none = {some, 0, STK_E_CORRUPT, NULL, NULL}, five = {some, 5, STK_E_CORRUPT, NULL};
         stk_loader *whole = open_bad(&none, "num_workers: 1, num_epochs: 2"),
                    *loader = open_bad(&five,
                                       "num_workers: %d, num_epochs: 2, on_error: substitute, max_errors: 10, "
@@ -269,7 +270,7 @@ static void budgets(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int workers = 0; workers <= 3; workers += 3) {
-            bad_records five = {some, 5, STK_E_CORRUPT, NULL};
+            bad_records five = {some, 5, STK_E_CORRUPT, NULL, NULL};
             stk_loader *loader = open_bad(&five, "%s, num_workers: %d", cases[i].keys, workers);
             stk_status status;
             stk_batch *batch;
@@ -317,7 +318,7 @@ static void small_epochs(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         static const int64_t record = 17;
-        const bad_records one = {&record, 1, STK_E_CORRUPT, NULL};
+        const bad_records one = {&record, 1, STK_E_CORRUPT, NULL, NULL};
         stk_loader *loader;
         stk_status status;
         stk_batch *batch;
@@ -380,7 +381,7 @@ static void budgets_of_structs(void **state)
 /* The counts of a saved position go on after a restore. */
 static void budgets_over_a_restart(void **state)
 {
-    bad_records five = {some, 5, STK_E_CORRUPT, NULL};
+    bad_records five = {some, 5, STK_E_CORRUPT, NULL, NULL};
     stk_loader *loader = open_bad(&five, "on_error: skip, max_errors: 7, max_error_fraction: 1, num_epochs: 2"), *other;
     uint8_t bytes[STK_STATE_MAX];
     int64_t size;
@@ -414,7 +415,7 @@ static void everything_fails(void **state)
     for (int i = 0; i < COUNT; i++)
         all[i] = i;
     for (int p = 0; p < 3; p++) {
-        bad_records every = {all, COUNT, STK_E_CORRUPT, "x"};
+        bad_records every = {all, COUNT, STK_E_CORRUPT, "x", NULL};
         stk_loader *loader = open_bad(&every, "on_error: %s, max_error_fraction: 1", policies[p]);
         stk_status status;
         stk_batch *batch;
@@ -435,7 +436,7 @@ static void everything_fails(void **state)
 static void some_errors_end_the_run(void **state)
 {
     static const int64_t one[] = {50};
-    bad_records memory = {one, 1, STK_E_MEMORY, NULL};
+    bad_records memory = {one, 1, STK_E_MEMORY, NULL, NULL};
     stk_loader *loader = open_bad(&memory, "on_error: skip");
     stk_status status;
     stk_batch *batch;
@@ -448,6 +449,33 @@ static void some_errors_end_the_run(void **state)
     stk_loader_destroy(loader);
 }
 
+/* The error of a batch is that of the first row that ends the run, not of a row that was left out. */
+static void the_error_of_a_batch(void **state)
+{
+    static const int64_t records[] = {2, 3, 5, 6};
+    static const stk_status statuses[][4] = {{STK_E_CORRUPT, STK_E_CORRUPT, STK_E_MEMORY, STK_E_IO},
+                                             {STK_E_IO, STK_E_RESOURCE, STK_E_CORRUPT, STK_E_MEMORY}};
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        for (int workers = 0; workers < 4; workers += 3) {
+            const bad_records bad = {records, 4, STK_OK, NULL, statuses[i]};
+            char text[256];
+            stk_loader *loader;
+            stk_batch *batch;
+            stk_error err;
+
+            snprintf(text, sizeof text,
+                     "{dataset: {fields: {x: {synthetic: {count: 20, shape: [6]}}}}, loader: {batch_size: 10, "
+                     "on_error: skip, max_error_fraction: 1, num_workers: %d}}",
+                     workers);
+            assert_ok(open_text(&loader, &bad, text, &err));
+            assert_status(stk_loader_next(loader, &batch, &err), i ? STK_E_RESOURCE : STK_E_MEMORY);
+            assert_int_equal(err.record, i ? 3 : 5);
+            stk_loader_destroy(loader);
+        }
+}
+
 /* Data sets have policies of their own; substitutes come from the same one. */
 static void policies_of_data_sets(void **state)
 {
@@ -457,7 +485,7 @@ static void policies_of_data_sets(void **state)
         "weight: 3, fields: {x: {synthetic: {count: 60, shape: [2]}}}}], loader: {batch_size: 7, order: random, "
         "max_error_fraction: 1, epoch_length: 200, on_error: %s}}";
     static const int64_t one[] = {11}; /* of both: each is wrapped */
-    bad_records bad = {one, 1, STK_E_IO, NULL};
+    bad_records bad = {one, 1, STK_E_IO, NULL, NULL};
     stk_status status;
     stk_loader *loader;
     stk_batch *batch;
@@ -494,7 +522,7 @@ static void policies_of_data_sets(void **state)
 /* One line of JSON a failed sample, in the order of delivery. */
 static void the_list(void **state)
 {
-    bad_records five = {some, 5, STK_E_CORRUPT, "x"};
+    bad_records five = {some, 5, STK_E_CORRUPT, "x", NULL};
     char dir[512], path[600], line[2048];
     int64_t lines = 0, last = -1;
     stk_loader *loader;
@@ -543,7 +571,7 @@ static void the_list(void **state)
 /* Labels that come beside their partners': a row that is left out in its place has nothing of the batch before. */
 static void masked_rows_of_mixed_labels(void **state)
 {
-    bad_records five = {some, 5, STK_E_CORRUPT, "x"};
+    bad_records five = {some, 5, STK_E_CORRUPT, "x", NULL};
     stk_loader *loader;
     stk_batch *batch;
     stk_status status;
@@ -581,7 +609,7 @@ static void masked_rows_of_mixed_labels(void **state)
 /* A full disk ends the list, not the run, and is said. */
 static void a_list_that_cannot_be_written(void **state)
 {
-    bad_records five = {some, 5, STK_E_CORRUPT, "x"};
+    bad_records five = {some, 5, STK_E_CORRUPT, "x", NULL};
     stk_loader *loader =
         open_bad(&five, "on_error: skip, max_error_fraction: 1, num_workers: 2, error_list: /dev/full");
     const char *note = NULL;
@@ -605,7 +633,7 @@ static void a_list_that_cannot_be_written(void **state)
 /* Also where the batches go to a device, and where nothing may be allocated for what is remembered. */
 static void on_a_device(void **state)
 {
-    bad_records five = {some, 5, STK_E_CORRUPT, NULL};
+    bad_records five = {some, 5, STK_E_CORRUPT, NULL, NULL};
     stk_loader *loader = open_bad(&five, "on_error: skip, max_error_fraction: 1, device: host, num_workers: 2");
     int64_t rows = 0;
     stk_status status;
@@ -649,6 +677,7 @@ int main(void)
         cmocka_unit_test(budgets_over_a_restart),
         cmocka_unit_test(everything_fails),
         cmocka_unit_test(some_errors_end_the_run),
+        cmocka_unit_test(the_error_of_a_batch),
         cmocka_unit_test(policies_of_data_sets),
         cmocka_unit_test(the_list),
         cmocka_unit_test(masked_rows_of_mixed_labels),

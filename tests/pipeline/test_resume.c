@@ -490,6 +490,37 @@ static void another_order_is_named(void **state)
     stkt_remove_dir(dir);
 }
 
+/* All three compute 2x + 2, but a pixel that is erased becomes 0, 2 or 2. */
+static void the_place_of_erasing_is_compared(void **state)
+{
+#define PLUS(n) "{normalize: {mean: [-" #n ", -" #n ", -" #n "], std: [1, 1, 1], scale: 1}}"
+    static const char *const steps[] = {PLUS(1) ", {random_erasing: 1}, {scale: 2}",
+                                        "{scale: 2}, {random_erasing: 1}, " PLUS(2),
+                                        "{random_erasing: 1}, {scale: 2}, " PLUS(2)};
+#undef PLUS
+    stk_loader *loaders[3];
+    stk_error err;
+    saved now;
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(stkt_open(&loaders[i],
+                                   "{dataset: {fields: {x: {synthetic: {count: 20, shape: [8, 8, 3], dtype: u8}, "
+                                   "source: {layout: nhwc}, dtype: f32, transforms: [%s]}}}}",
+                                   steps[i]),
+                         STK_OK);
+    for (int i = 0; i < 3; i++) {
+        now = save(loaders[i]);
+        for (int k = 0; k < 3; k++) {
+            stk_status status = stk_loader_restore(loaders[k], now.bytes, now.size, &err);
+
+            assert_int_equal(status, k == i ? STK_OK : STK_E_MISMATCH);
+        }
+    }
+    for (int i = 0; i < 3; i++)
+        stk_loader_destroy(loaders[i]);
+}
+
 /* States of version 1 hold fingerprints that nobody can compare any more. */
 static void states_of_older_versions(void **state)
 {
@@ -1026,6 +1057,7 @@ int main(void)
         cmocka_unit_test(r07_another_world_size),
         cmocka_unit_test(another_run_is_refused),
         cmocka_unit_test(another_order_is_named),
+        cmocka_unit_test(the_place_of_erasing_is_compared),
         cmocka_unit_test(states_of_older_versions),
         cmocka_unit_test(fingerprints_are_told),
         cmocka_unit_test(impossible_positions),

@@ -82,6 +82,9 @@ static void slow_stage_is_named_inline(void **state)
     assert_int_equal(judge(&shares)->binds, LB_BINDS_CONSUMER); /* 0.7 are its own */
     shares.decode = 0.6;
     assert_int_equal(judge(&shares)->binds, LB_BINDS_DECODE);
+    assert_non_null(strstr(judge(&shares)->text, " 60 % "));
+    shares.convert = 0.5; /* with rounding, the stages can take more than all of the time: none is its own */
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_DECODE);
 }
 
 static void slow_consumer_is_named(void **state)
