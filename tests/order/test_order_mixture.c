@@ -131,6 +131,32 @@ static void is_its_definition(void **state)
     }
 }
 
+/* Weights in proportion to integers have the shares of those. */
+static void weights_that_are_fractions(void **state)
+{
+    static const struct {
+        double weights[3];
+        int64_t shares[3];
+    } cases[] = {{{1.5, 1, 0}, {30, 20, 0}},      {{1, 1.5, 0}, {20, 30, 0}},         {{0.25, 2, 3.125}, {2, 16, 25}},
+                 {{3.125, 2, 0.25}, {25, 16, 2}}, {{1e-3, 0.999, 4}, {1, 999, 4000}}, {{1e14, 3e14, 0}, {10, 30, 0}}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        stki_order_source sources[3] = {{"a", 9000, 0, NULL, 0}, {"b", 9000, 0, NULL, 0}, {"c", 9000, 0, NULL, 0}};
+        int64_t length = 0;
+        stki_mixture *m;
+
+        for (int d = 0; d < 3; d++) {
+            sources[d].weight = cases[i].weights[d];
+            length += cases[i].shares[d];
+        }
+        assert_int_equal(stki_mixture_create(sources, 3, STKI_STOP_FIRST, length, true, 1, &m, NULL), STK_OK);
+        for (int d = 0; d < 3; d++)
+            assert_int_equal(stki_mixture_share(m, d), cases[i].shares[d]);
+        stki_mixture_destroy(m);
+    }
+}
+
 static void many_sources_are_found(void **state)
 {
     stki_order_source sources[STKI_MAX_SOURCES];
@@ -408,6 +434,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(is_its_definition),
+        cmocka_unit_test(weights_that_are_fractions),
         cmocka_unit_test(many_sources_are_found),
         cmocka_unit_test(counts_are_exact_and_no_sample_comes_early),
         cmocka_unit_test(stop_rules),

@@ -13,8 +13,9 @@ add_test(NAME include_rules COMMAND ${packaging_dir}/include_rules.sh ${CMAKE_C_
 add_test(NAME row_rules COMMAND ${packaging_dir}/row_rules.py)
 add_test(NAME docs_links COMMAND ${packaging_dir}/docs_links.py ${PROJECT_SOURCE_DIR})
 add_test(NAME status_rules COMMAND ${packaging_dir}/status_rules.sh)
+add_test(NAME timeout_rules COMMAND ${packaging_dir}/timeout_rules.py ${PROJECT_BINARY_DIR} ${STOKER_TEST_TIMEOUT})
 set(packaging_tests exports headers_alone exports_declared install_examples include_rules row_rules docs_links
-    status_rules)
+    status_rules timeout_rules)
 if(NOT CMAKE_BUILD_TYPE MATCHES "Rel") # optimized objects do not show every reference
   add_test(NAME link_rules COMMAND ${packaging_dir}/link_rules.py ${PROJECT_BINARY_DIR})
   list(APPEND packaging_tests link_rules)

@@ -3,7 +3,8 @@ if(TARGET stoker_python)
   set(python_tests ${CMAKE_CURRENT_LIST_DIR})
   set(venv ${PROJECT_SOURCE_DIR}/build/python-venv)
   add_test(NAME python_venv COMMAND ${PROJECT_SOURCE_DIR}/scripts/python-venv)
-  set_tests_properties(python_venv PROPERTIES LABELS python FIXTURES_SETUP python_venv TIMEOUT 600)
+  set_tests_properties(python_venv PROPERTIES LABELS python FIXTURES_SETUP python_venv
+      TIMEOUT 600) # downloads packages
 
   # The package over the simulated CUDA, whose objects come before those of the archive; tests call the library in it.
   stoker_python_module(stoker_python_sim ${PROJECT_BINARY_DIR}/python-sim/stoker $<TARGET_OBJECTS:stoker_sim_cuda>)
