@@ -1,6 +1,6 @@
-/* device_copies.c: copies that hide behind the work on a device. Batches go to the device twice: one after the other
- * with its step, and while the step before is still running, by two streams, two slots and events.
- *     device_copies [DEVICE]         "host" runs everywhere; "cuda:0"
+/* device_copies.c: hides copies to a device behind training steps. The program copies the same batches twice: first
+ * each before its step, then each during the previous step, with two streams, two slots and events.
+ *     device_copies [DEVICE]         "host", which works on every machine (default), or "cuda:0"
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,24 +29,24 @@ static double now(void)
 }
 
 typedef struct slot {
-    stk_tensor pinned, there; /* in memory that the device fetches from, and on the device */
-    stk_event *copied, *used; /* behind the copy, and behind the step */
+    stk_tensor pinned, there; /* in page-locked host memory, and on the device */
+    stk_event *copied, *used; /* recorded after the copy, and after the step */
 } slot;
 
-/* A batch, all of whose numbers are the step's. */
+/* Fills the batch with the number of the step. */
 static void make_batch(stk_tensor *batch, int step)
 {
     check(stk_tensor_fill(batch, stk_real(step), &err));
 }
 
-/* What a model would do with it: look at the numbers, for a while. */
+/* Emulates a training step: takes some time and reads the batch. */
 static void train(const stk_tensor *batch, stk_tensor *seen, stk_stream *stream)
 {
     check(stk_stream_spin(stream, STEP_NS, &err));
     check(stk_tensor_copy_on(seen, batch, stream, true, &err));
 }
 
-static double one_after_the_other(slot *slots, stk_tensor *seen, stk_stream *stream)
+static double in_sequence(slot *slots, stk_tensor *seen, stk_stream *stream)
 {
     double start = now();
 
@@ -59,17 +59,17 @@ static double one_after_the_other(slot *slots, stk_tensor *seen, stk_stream *str
     return now() - start;
 }
 
-static double beside_each_other(slot *slots, stk_tensor *seen, stk_stream *copies, stk_stream *steps)
+static double overlapped(slot *slots, stk_tensor *seen, stk_stream *copies, stk_stream *steps)
 {
     double start = now();
 
     for (int step = 0; step < STEPS; step++) {
         slot *slot = &slots[step % SLOTS];
 
-        /* The copy before must have read the pinned memory before it is written again, … */
+        /* The slot's previous copy must have read the pinned memory before it is overwritten. */
         check(stk_event_synchronize(slot->copied, STK_WAIT_FOREVER, &err));
         make_batch(&slot->pinned, step);
-        /* … and the step before must be done with the device's: its stream is waited for by the other, not by us. */
+        /* The slot's previous step must be done with the device memory; only the copy stream waits for that. */
         check(stk_stream_wait(copies, slot->used, &err));
         check(stk_tensor_copy_on(&slot->there, &slot->pinned, copies, true, &err));
         check(stk_event_record(slot->copied, copies, &err));
@@ -104,10 +104,10 @@ int main(int argc, char **argv)
         check(stk_event_create(device, false, &slots[i].used, &err));
     }
 
-    plain = one_after_the_other(slots, &seen, steps);
-    hidden = beside_each_other(slots, &seen, copies, steps);
+    plain = in_sequence(slots, &seen, steps);
+    hidden = overlapped(slots, &seen, copies, steps);
     check(stk_tensor_get(&seen, 1, (int64_t[]){FLOATS - 1}, &last, &err));
-    printf("%s: %d steps of %d ms: %.0f ms with the copies between them, %.0f ms with the copies behind them\n", name,
+    printf("%s: %d steps of %d ms: %.0f ms with copies between the steps, %.0f ms with copies during the steps\n", name,
            STEPS, STEP_NS / 1000000, plain * 1e3, hidden * 1e3);
     if (last.as.f != STEPS - 1) {
         fprintf(stderr, "the last step saw batch %g\n", last.as.f);

@@ -1,9 +1,9 @@
-/* own_transform.c: a transform that stoker has not, as a C function: noise on made-up images, drawn anew for each
- * sample and epoch, the same for any number of workers. */
+/* own_transform.c: a transform written as a C function. It adds noise to generated images, which is different for each
+ * sample and epoch, and the same for any number of workers. */
 #include <stdio.h>
 #include <stoker/stoker.h>
 
-/* What comes out is f32, of the shape that goes in. */
+/* The result is f32 and has the shape of the input. */
 static stk_status noise_shape(void *context, const stk_tensor *in, stk_tensor *out, stk_error *err)
 {
     (void)context, (void)in, (void)err;
@@ -11,12 +11,12 @@ static stk_status noise_shape(void *context, const stk_tensor *in, stk_tensor *o
     return STK_OK;
 }
 
-/* Called by the workers, each for another sample: `random` is all that one sample's noise depends on. */
+/* Called by the workers at the same time, each with its own sample. The noise depends only on `random`. */
 static stk_status noise_run(void *context, const stk_transform_call *call, const stk_tensor *in, stk_tensor *out,
                             stk_error *err)
 {
     const float strength = *(const float *)context;
-    const unsigned char *from = in->data; /* the source's samples are u8 and lie in one piece */
+    const unsigned char *from = in->data; /* the source's samples are u8 and contiguous */
     float *to = out->data;
     uint64_t state = call->random;
 

@@ -1,7 +1,7 @@
-/* tokens.c: token shards of llm.c as batches for next-token prediction.
+/* tokens.c: reads token shards of llm.c as batches for next-token prediction.
  *     tokens SHARD.bin …
- * A row is T + 1 tokens, `inputs` and `targets` two views of it; windows never cross a shard's end, and begin at
- * another offset in each epoch. */
+ * A row has T + 1 tokens; `inputs` and `targets` are two views of it. Windows never cross the end of a shard, and begin
+ * at a different offset in each epoch. */
 #include <stdio.h>
 #include <stoker/stoker.h>
 

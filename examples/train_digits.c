@@ -1,9 +1,10 @@
-/* train_digits.c: a whole training loop: softmax regression by stochastic gradient descent on 1,797 handwritten digits.
+/* train_digits.c: a complete training loop: softmax regression by stochastic gradient descent on 1,797 handwritten
+ * digits.
  *     train_digits tests/data/digits_images.npy tests/data/digits_labels.npy [WORKERS]
  *
- * New here: options instead of a config file, two fields, a subset by `indices` (every fifth sample is held out), and
- * epochs that follow one another without an end in between. Batches depend on data, options and seed alone, so the
- * numbers printed are the same to the last bit for any number of workers.
+ * What is new: options in C structs instead of a config file, two fields, a subset by `indices` (every fifth sample is
+ * held out), and several epochs in one loop. Batches depend only on data, options and seed, so the printed numbers are
+ * bit-identical for any number of workers.
  */
 #include <math.h>
 #include <stdio.h>
@@ -77,7 +78,8 @@ static int64_t *of_every_five(int64_t samples, int64_t first, int64_t keep, int6
     return indices;
 }
 
-/* The tensors of a batch: f32 [rows, 8, 8] and i64 [rows], both row-major, valid until the batch is released. */
+/* Returns the number of rows and the tensors of a batch: f32 [rows, 8, 8] and i64 [rows], both row-major, valid until
+ * the batch is released. */
 static int64_t look_at(const stk_batch *batch, const float **images, const int64_t **labels)
 {
     stk_tensor image, label;
@@ -121,7 +123,7 @@ static int best_of(const float *scores)
     return best;
 }
 
-/* Turns scores into probabilities in place. */
+/* Converts scores to probabilities in place. */
 static void softmax(float *scores)
 {
     float top = scores[best_of(scores)], sum = 0;
@@ -132,7 +134,7 @@ static void softmax(float *scores)
         scores[c] /= sum;
 }
 
-/* One step of descent; returns the sum of the losses. */
+/* Does one step of gradient descent; returns the sum of the losses. */
 static double train_on(softmax_model *model, const float *images, const int64_t *labels, int64_t rows)
 {
     softmax_model gradient = {0};
@@ -162,7 +164,7 @@ static double train_on(softmax_model *model, const float *images, const int64_t 
 
 /* ---- the loop ---- */
 
-/* Share of right answers over one epoch of `loader`, which goes on for ever. */
+/* Returns the accuracy over one epoch of `loader`, which is endless. */
 static double accuracy(const softmax_model *model, stk_loader *loader)
 {
     int64_t right = 0, seen = 0;
@@ -208,7 +210,7 @@ static void train(softmax_model *model, stk_loader *training, stk_loader *held_o
     must(status, &err);
 }
 
-/* A sum over the bits of all weights, to compare runs by. */
+/* A hash of the bits of all weights, for comparing runs. */
 static uint64_t fingerprint(const softmax_model *model)
 {
     unsigned char bytes[sizeof *model];
@@ -232,7 +234,7 @@ int main(int argc, char **argv)
         return 2;
     }
     from = (files){argv[1], argv[2], argc > 3 ? atoll(argv[3]) : STK_WORKERS_AUTO};
-    all = open_loader(&from, NULL, 0, STK_ORDER_SEQUENTIAL, 1); /* only to learn how many samples there are */
+    all = open_loader(&from, NULL, 0, STK_ORDER_SEQUENTIAL, 1); /* only to get the number of samples */
     samples = stk_loader_samples(all);
     stk_loader_destroy(all);
 

@@ -1,4 +1,4 @@
-"""Trains a softmax classifier of the digits with NumPy, with the same weights to the bit in every run.
+"""Trains a softmax classifier of digits with NumPy. The weights are bit-identical in every run.
 
 python3 train_digits.py IMAGES.npy LABELS.npy [EPOCHS]
 """
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 
 def train(images: Path, labels: Path, epochs: int) -> tuple[str, float]:
-    """A digest of the weights, and the share of the held-out digits that are right."""
+    """Returns a digest of the weights, and the accuracy on the held-out digits."""
     fields = {"image": stoker.Field(images, transforms=[stoker.scale(1 / 16)]), "label": stoker.Field(labels)}
     weights = np.zeros((65, 10), np.float32)
     right = rows = 0

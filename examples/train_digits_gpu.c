@@ -1,13 +1,13 @@
-/* train_digits_gpu.c: the training of train_digits.c on a device: a network of one hidden layer, with batches that are
- * in the device's memory before the loop asks for them, and everything else there too. train_digits_gpu DEVICE
- * tests/data/digits_images.npy tests/data/digits_labels.npy
+/* train_digits_gpu.c: trains a network with one hidden layer on a device. Batches are copied to the device's memory
+ * ahead of time, and all other tensors are there too.
+ *     train_digits_gpu DEVICE tests/data/digits_images.npy tests/data/digits_labels.npy
  *
- * New here: a loader that delivers on a device ("cuda:0", or "host", which works anywhere), a stream in which the whole
- * step is queued without waiting (next_on, release_on), arithmetic on tensors into buffers that are made once, and what
- * the device's memory was used for.
+ * What is new: a loader that delivers on a device ("cuda:0", or "host", which works anywhere), a stream in which the
+ * complete step is queued without waiting (next_on, release_on), arithmetic on tensors into buffers that are allocated
+ * once, and memory statistics of the device.
  *
- * Built with cuBLAS (CMakeLists.txt looks for it), matrix products on a GPU are its; otherwise, and on the host device,
- * they are the library's. The loop waits for the device once an epoch, to print the loss.
+ * Matrix products on a GPU use cuBLAS if it was found (CMakeLists.txt); otherwise, and on the host device, they use the
+ * library's own kernels. The loop waits for the device once per epoch, to print the loss.
  */
 #include <math.h>
 #include <stdio.h>
@@ -46,7 +46,8 @@ static void must_cublas(cublasStatus_t status)
     }
 }
 
-/* Of a matrix or a transposed view of one: the distance of its rows, and whether it is turned, seen by columns. */
+/* For a matrix or a transposed view of one: the distance between its rows, and whether it is transposed as seen by
+ * cuBLAS. */
 static cublasOperation_t layout_of(const stk_tensor *matrix, int *distance)
 {
     const int axis = matrix->strides[1] == (int64_t)sizeof(float) ? 0 : 1;
@@ -55,7 +56,7 @@ static cublasOperation_t layout_of(const stk_tensor *matrix, int *distance)
     return axis == 0 ? CUBLAS_OP_N : CUBLAS_OP_T;
 }
 
-/* cuBLAS counts along columns: there our row-major out = a b reads out' = b' a'. */
+/* cuBLAS is column-major, so our row-major out = a b is out' = b' a' there. */
 static void cublas_product(const stk_tensor *a, const stk_tensor *b, stk_tensor *out)
 {
     const float one = 1, zero = 0;
@@ -98,12 +99,12 @@ static void product(const stk_tensor *a, const stk_tensor *b, stk_tensor *out)
 
 /* ---- the model ---- */
 
-/* A parameter, what a step found for it, and where it is heading. */
+/* A parameter of the model with its gradient, its velocity and the change of the current step. */
 typedef struct parameter {
     stk_tensor value, gradient, velocity, change;
 } parameter;
 
-/* Buffers of a step for a whole batch; a last one that is shorter uses their first rows. */
+/* Parameters, and buffers of a step for a full batch; a smaller last batch uses their first rows. */
 typedef struct network {
     parameter weights1, bias1, weights2, bias2;
     stk_tensor hidden, active, hidden_gradient, scores, right, squares; /* [BATCH, …] */
@@ -176,7 +177,7 @@ static void end_network(network *net)
                 8);
 }
 
-/* The buffers' first rows: views, which last as long as a step. */
+/* Views of the first rows of the buffers, for one step. */
 typedef struct step {
     int64_t rows;
     stk_tensor images, labels; /* f32 [rows, PIXELS], i64 [rows, 1] */
@@ -238,8 +239,8 @@ static void turned_product(const stk_tensor *a, const stk_tensor *b, stk_tensor 
     stk_tensor_release(&turned);
 }
 
-/* The loss of a sample is half the squared distance of its scores from 1 for the right class and 0 for the others, so
- * the distance itself is the gradient. */
+/* The loss of a sample is half the squared distance of its scores from 1 for the correct class and 0 for the others, so
+ * the difference itself is the gradient. */
 static void backward(network *net, step *s)
 {
     const int rows = 0;
@@ -250,7 +251,7 @@ static void backward(network *net, step *s)
     must(stk_tensor_mul_into(&s->scores, &s->scores, &s->squares, &err));
     must(stk_tensor_sum(&s->squares, 0, NULL, false, STK_DTYPE_NONE, &sum, &err));
     must(stk_tensor_add_into(&net->loss, &sum, &net->loss, &err));
-    stk_tensor_release(&sum); /* the add is queued behind it in the same stream: its memory may be given on */
+    stk_tensor_release(&sum); /* safe: its memory is reused only after the add, which is queued in the same stream */
 
     turned_product(&s->hidden, &s->scores, &net->weights2.gradient);
     must(stk_tensor_sum_into(&s->scores, 1, &rows, true, &net->bias2.gradient, &err));
@@ -297,7 +298,7 @@ static stk_loader *open_loader(const char *const paths[2], const int64_t *indice
     opts.indices = indices;
     opts.index_count = count;
     opts.device = device ? stk_device_name(device) : NULL;
-    opts.device_prefetch = device ? 3 : 0; /* one in use, one ready, one on its way */
+    opts.device_prefetch = device ? 3 : 0; /* one in use, one ready, one being copied */
     must(stk_loader_open(&opts, &loader, &err));
     return loader;
 }
@@ -327,7 +328,7 @@ static int64_t samples_of(const char *const paths[2])
 
 /* ---- the loop ---- */
 
-/* How many scores of the step are highest where the label says. */
+/* Returns for how many rows of the step the highest score is that of the label. */
 static int64_t count_right(const step *s)
 {
     stk_tensor best, hits, sum;
@@ -341,7 +342,7 @@ static int64_t count_right(const step *s)
     return count.as.i;
 }
 
-/* Share of right answers over one epoch of `loader`, which goes on for ever. */
+/* Returns the accuracy over one epoch of `loader`, which is endless. */
 static double accuracy(network *net, stk_loader *loader)
 {
     int64_t right = 0, seen = 0;
@@ -389,7 +390,7 @@ static void train(network *net, stk_loader *training, stk_loader *held_out)
         end_step(&s);
         if (stk_batch_last_of_epoch(batch))
             report(net, batch, training, held_out);
-        stk_batch_release_on(batch, stream); /* what is queued so far still finds it */
+        stk_batch_release_on(batch, stream); /* the slot is refilled after the work queued so far */
     }
     must(status);
 }
@@ -420,7 +421,7 @@ int main(int argc, char **argv)
     samples = samples_of(paths);
     must(stk_device_find(argv[1], &device, &err));
     must(stk_stream_create(device, &stream, &err));
-    stk_stream_set_current(device, stream); /* operations on tensors of the device go there */
+    stk_stream_set_current(device, stream); /* operations on tensors of the device are queued there */
     start_products();
     training_indices = of_every_five(samples, 0, 4, &training_count);
     held_out_indices = of_every_five(samples, 4, 1, &held_out_count);

@@ -1,9 +1,9 @@
-/* train_images.c: one epoch over images of whatever a config describes: softmax regression on the pixels of the field
- * "image" (f32) with the classes of the field "label".
+/* train_images.c: trains on the images of any config: softmax regression on the pixels of the field "image" (f32) with
+ * the classes of the field "label".
  *     train_images CONFIG.yaml CLASSES [EPOCHS]
  *
- * New here: everything about the data stands in the config (docs/guides/imagenet.md makes one); the program asks the
- * loader how many values a row has.
+ * What is new: everything about the data is in the config (docs/guides/imagenet.md creates one), and the program gets
+ * the number of values per row from the batch.
  */
 #include <math.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void model_free(softmax_model *model)
     free(model->scores);
 }
 
-/* Scores of one image as probabilities; which is the largest. */
+/* Computes the probabilities of the classes for one image, and returns the class with the highest one. */
 static int64_t predict(const softmax_model *model, const float *image)
 {
     const float *bias = model->weights + model->classes * model->pixels;
