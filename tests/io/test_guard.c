@@ -469,6 +469,31 @@ static void more_than_a_block_of_the_table_holds(void)
     }
 }
 
+static long pages_mapped(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    long pages = -1;
+
+    check(file && fscanf(file, "%ld", &pages) == 1);
+    (void)fclose(file);
+    return pages;
+}
+
+static void lists_of_bad_pages_are_freed(void)
+{
+    long before = 0;
+
+    for (int i = 0; i < 300; i++) {
+        stki_file *file = cut_file("again");
+
+        check(byte(file->map, PAGE) == 0 && stki_file_known_changed(file));
+        stki_file_close(file);
+        if (i == 9)
+            before = pages_mapped();
+    }
+    check(pages_mapped() < before + 100);
+}
+
 static void opens_and_closes(void *path)
 {
     for (int i = 0; i < 300; i++) {
@@ -590,6 +615,7 @@ static void many_at_once(void **state)
 {
     (void)state;
     assert_int_equal(ends(more_than_a_block_of_the_table_holds), 0);
+    assert_int_equal(ends(lists_of_bad_pages_are_freed), 0);
     assert_int_equal(ends(faults_while_others_open_and_close), 0);
     assert_int_equal(ends(in_a_child), 0);
     assert_int_equal(ends(in_children_of_a_busy_process), 0);

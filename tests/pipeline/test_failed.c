@@ -122,7 +122,7 @@ static void skipped_rows(void **state)
     (void)state;
     for (int f = 0; f < 3; f++)
         for (int workers = 0; workers <= 4; workers += 2) {
-            bad_records none = {some, 0, STK_E_CORRUPT, NULL, NULL}, five = {some, 5, STK_E_CORRUPT, fields[f], NULL};
+            bad_records none = {some, 0, STK_E_CORRUPT, NULL}, five = {some, 5, STK_E_CORRUPT, fields[f]};
             stk_loader *whole = open_bad(&none, "num_workers: 1, num_epochs: 2"),
                        *loader = open_bad(
                            &five, "num_workers: %d, num_epochs: 2, on_error: skip, max_error_fraction: 1", workers);
@@ -164,7 +164,7 @@ static void skipped_rows(void **state)
 /* Under `pad` a batch keeps its size: the row stays, zeros with mask 0. */
 static void masked_rows(void **state)
 {
-    bad_records five = {some, 5, STK_E_TRUNCATED, NULL, NULL};
+    bad_records five = {some, 5, STK_E_TRUNCATED, NULL};
     stk_loader *loader =
         open_bad(&five, "num_workers: 3, last_batch: pad, on_error: skip, max_error_fraction: 1, num_epochs: 2");
     int64_t seen[2] = {0};
@@ -204,7 +204,7 @@ static void substitutes(void **state)
     (void)state;
     memset(instead, -1, sizeof instead);
     for (int workers = 0; workers <= 6; workers += 2) {
-        bad_records none = {some, 0, STK_E_CORRUPT, NULL, NULL}, five = {some, 5, STK_E_CORRUPT, NULL};
+        bad_records none = {some, 0, STK_E_CORRUPT, NULL}, five = {some, 5, STK_E_CORRUPT, NULL};
         stk_loader *whole = open_bad(&none, "num_workers: 1, num_epochs: 2"),
                    *loader = open_bad(&five,
                                       "num_workers: %d, num_epochs: 2, on_error: substitute, max_errors: 10, "
@@ -250,6 +250,38 @@ static void substitutes(void **state)
     assert_true(instead[17] != instead[18]);
 }
 
+/* A sample without elements is as good a substitute as any: 51 samples of none or one element are replaced. */
+static void empty_substitutes(void **state)
+{
+    int64_t records[51], lengths[2] = {0};
+    const bad_records bad = {records, 51, STK_E_CORRUPT, NULL};
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_error err;
+
+    (void)state;
+    for (int i = 0; i < 51; i++)
+        records[i] = 2 * i;
+    assert_ok(
+        open_text(&loader, &bad,
+                  "{dataset: {fields: {v: {synthetic: {count: 103, shape: [1], dtype: u8, min_length: 0}}}}, loader: "
+                  "{batch_size: 10, on_error: substitute, max_error_fraction: 1}}",
+                  &err));
+    while (stk_loader_next(loader, &batch, &err) == STK_OK) {
+        stk_tensor offsets;
+
+        assert_ok(stk_batch_tensor(batch, "v.offsets", &offsets, &err));
+        for (int64_t r = 0; r < stk_batch_rows(batch); r++)
+            if (stk_batch_indices(batch)[r] !=
+                10 * stk_batch_global_step(batch) + r) /* in sequence but for substitutes */
+                lengths[((int64_t *)offsets.data)[r + 1] - ((int64_t *)offsets.data)[r]]++;
+        stk_batch_release(batch);
+    }
+    assert_int_equal(stk_loader_failed(loader, STK_E_CORRUPT), 51);
+    assert_true(lengths[0] > 0 && lengths[1] > 0);
+    stk_loader_destroy(loader);
+}
+
 /* Budgets count in the order of delivery; what is over them says how many, what the last one was, and stays. */
 static void budgets(void **state)
 {
@@ -270,7 +302,7 @@ static void budgets(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int workers = 0; workers <= 3; workers += 3) {
-            bad_records five = {some, 5, STK_E_CORRUPT, NULL, NULL};
+            bad_records five = {some, 5, STK_E_CORRUPT, NULL};
             stk_loader *loader = open_bad(&five, "%s, num_workers: %d", cases[i].keys, workers);
             stk_status status;
             stk_batch *batch;
@@ -318,7 +350,7 @@ static void small_epochs(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         static const int64_t record = 17;
-        const bad_records one = {&record, 1, STK_E_CORRUPT, NULL, NULL};
+        const bad_records one = {&record, 1, STK_E_CORRUPT, NULL};
         stk_loader *loader;
         stk_status status;
         stk_batch *batch;
@@ -381,7 +413,7 @@ static void budgets_of_structs(void **state)
 /* The counts of a saved position go on after a restore. */
 static void budgets_over_a_restart(void **state)
 {
-    bad_records five = {some, 5, STK_E_CORRUPT, NULL, NULL};
+    bad_records five = {some, 5, STK_E_CORRUPT, NULL};
     stk_loader *loader = open_bad(&five, "on_error: skip, max_errors: 7, max_error_fraction: 1, num_epochs: 2"), *other;
     uint8_t bytes[STK_STATE_MAX];
     int64_t size;
@@ -415,7 +447,7 @@ static void everything_fails(void **state)
     for (int i = 0; i < COUNT; i++)
         all[i] = i;
     for (int p = 0; p < 3; p++) {
-        bad_records every = {all, COUNT, STK_E_CORRUPT, "x", NULL};
+        bad_records every = {all, COUNT, STK_E_CORRUPT, "x"};
         stk_loader *loader = open_bad(&every, "on_error: %s, max_error_fraction: 1", policies[p]);
         stk_status status;
         stk_batch *batch;
@@ -436,7 +468,7 @@ static void everything_fails(void **state)
 static void some_errors_end_the_run(void **state)
 {
     static const int64_t one[] = {50};
-    bad_records memory = {one, 1, STK_E_MEMORY, NULL, NULL};
+    bad_records memory = {one, 1, STK_E_MEMORY, NULL};
     stk_loader *loader = open_bad(&memory, "on_error: skip");
     stk_status status;
     stk_batch *batch;
@@ -485,7 +517,7 @@ static void policies_of_data_sets(void **state)
         "weight: 3, fields: {x: {synthetic: {count: 60, shape: [2]}}}}], loader: {batch_size: 7, order: random, "
         "max_error_fraction: 1, epoch_length: 200, on_error: %s}}";
     static const int64_t one[] = {11}; /* of both: each is wrapped */
-    bad_records bad = {one, 1, STK_E_IO, NULL, NULL};
+    bad_records bad = {one, 1, STK_E_IO, NULL};
     stk_status status;
     stk_loader *loader;
     stk_batch *batch;
@@ -522,7 +554,7 @@ static void policies_of_data_sets(void **state)
 /* One line of JSON a failed sample, in the order of delivery. */
 static void the_list(void **state)
 {
-    bad_records five = {some, 5, STK_E_CORRUPT, "x", NULL};
+    bad_records five = {some, 5, STK_E_CORRUPT, "x"};
     char dir[512], path[600], line[2048];
     int64_t lines = 0, last = -1;
     stk_loader *loader;
@@ -571,7 +603,7 @@ static void the_list(void **state)
 /* Labels that come beside their partners': a row that is left out in its place has nothing of the batch before. */
 static void masked_rows_of_mixed_labels(void **state)
 {
-    bad_records five = {some, 5, STK_E_CORRUPT, "x", NULL};
+    bad_records five = {some, 5, STK_E_CORRUPT, "x"};
     stk_loader *loader;
     stk_batch *batch;
     stk_status status;
@@ -609,7 +641,7 @@ static void masked_rows_of_mixed_labels(void **state)
 /* A full disk ends the list, not the run, and is said. */
 static void a_list_that_cannot_be_written(void **state)
 {
-    bad_records five = {some, 5, STK_E_CORRUPT, "x", NULL};
+    bad_records five = {some, 5, STK_E_CORRUPT, "x"};
     stk_loader *loader =
         open_bad(&five, "on_error: skip, max_error_fraction: 1, num_workers: 2, error_list: /dev/full");
     const char *note = NULL;
@@ -633,7 +665,7 @@ static void a_list_that_cannot_be_written(void **state)
 /* Also where the batches go to a device, and where nothing may be allocated for what is remembered. */
 static void on_a_device(void **state)
 {
-    bad_records five = {some, 5, STK_E_CORRUPT, NULL, NULL};
+    bad_records five = {some, 5, STK_E_CORRUPT, NULL};
     stk_loader *loader = open_bad(&five, "on_error: skip, max_error_fraction: 1, device: host, num_workers: 2");
     int64_t rows = 0;
     stk_status status;
@@ -670,6 +702,7 @@ int main(void)
         cmocka_unit_test(skipped_rows),
         cmocka_unit_test(masked_rows),
         cmocka_unit_test(substitutes),
+        cmocka_unit_test(empty_substitutes),
         cmocka_unit_test(budgets),
         cmocka_unit_test(shares),
         cmocka_unit_test(small_epochs),

@@ -379,6 +379,7 @@ static void buckets_through_the_loader(void **state)
 /* Every window but the first is sorted ahead, whoever makes the batches. */
 /* The program is linked with --wrap=stki_order_eval. */
 static stki_counter evaluated_late;
+static int64_t fail_at = -1; /* evaluating this position fails, and leaves positions that no data set has */
 
 stk_status __real_stki_order_eval(const stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out,
                                   stk_error *error);
@@ -389,7 +390,36 @@ stk_status __wrap_stki_order_eval(const stki_order *order, int64_t epoch, int64_
 {
     if (!stki_order_is_ready(order, epoch, first) || !stki_order_is_ready(order, epoch, first + n - 1))
         stki_count(&evaluated_late, 1);
+    if (first == fail_at) {
+        memset(out, 0x7f, (size_t)n * sizeof *out);
+        return stki_fail_memory(error, 12345, "a table");
+    }
     return __real_stki_order_eval(order, epoch, first, n, out, error);
+}
+
+/* No sample of such a batch is read; the batches before it are delivered. */
+static void an_order_that_fails_is_the_error_of_its_batch(void **state)
+{
+    (void)state;
+    fail_at = 32;
+    for (int workers = 0; workers < 3; workers++) {
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err;
+
+        loader = open_text("{dataset: {fields: {x: {synthetic: {count: 80, shape: [3]}}}}, loader: {batch_size: 16, "
+                           "num_workers: %d, on_error: skip}}",
+                           workers);
+        for (int i = 0; i < 2; i++) {
+            assert_ok(stk_loader_next(loader, &batch, &err));
+            assert_int_equal(stk_batch_rows(batch), 16);
+            stk_batch_release(batch);
+        }
+        assert_status(stk_loader_next(loader, &batch, &err), STK_E_MEMORY);
+        assert_says("12345");
+        stk_loader_destroy(loader);
+    }
+    fail_at = -1;
 }
 
 static void no_batch_waits_for_a_sort(void **state)
@@ -648,6 +678,7 @@ int main(void)
         cmocka_unit_test(weights_refused),
         cmocka_unit_test(block_says_how_well_it_mixes),
         cmocka_unit_test(buckets_through_the_loader),
+        cmocka_unit_test(an_order_that_fails_is_the_error_of_its_batch),
         cmocka_unit_test(no_batch_waits_for_a_sort),
         cmocka_unit_test(wrong_keys),
         cmocka_unit_test(empty_subsets),
