@@ -159,12 +159,12 @@ static void what_is_no_file(void **state)
 
     (void)state;
     assert_int_equal(mkdir(path_of("folder"), 0777), 0);
-    assert_open_fails("folder", STK_E_IO, "@/folder: is a directory");
+    assert_open_fails("folder", STK_E_IO, "@/folder: …directory");
     snprintf(command, sizeof command, "mkfifo %s/pipe", root);
     assert_int_equal(system(command), 0);
-    assert_open_fails("pipe", STK_E_IO, "@/pipe: is not a regular file"); /* and does not hang */
+    assert_open_fails("pipe", STK_E_IO, "@/pipe: …regular file"); /* and does not hang */
     write_config("top.yaml", "\ninclude: pipe\n");
-    assert_open_fails("top.yaml", STK_E_IO, "@/top.yaml:2: include: @/pipe: is not a regular file");
+    assert_open_fails("top.yaml", STK_E_IO, "@/top.yaml:2: include: @/pipe: …regular file");
     write_config("big.yaml", "");
     assert_int_equal(truncate(path_of("big.yaml"), (16 << 20) + 1), 0);
     assert_open_fails("big.yaml", STK_E_LIMIT, "@/big.yaml: found 16777217 bytes, expected at most 16777216");
@@ -175,9 +175,9 @@ static void errors_in_included_files_name_them(void **state)
     (void)state;
     write_config("base.yaml", "a: 1\na: 2\n");
     write_config("top.yaml", "include: base.yaml\n");
-    assert_open_fails("top.yaml", STK_E_CONFIG, "@/base.yaml:2: a: duplicate key, first in line 1");
+    assert_open_fails("top.yaml", STK_E_CONFIG, "@/base.yaml:2: a: duplicate…line 1");
     write_config("base.yaml", "[1]\n");
-    assert_open_fails("top.yaml", STK_E_CONFIG, "@/base.yaml:1: found a list [1], expected a map of keys and values");
+    assert_open_fails("top.yaml", STK_E_CONFIG, "@/base.yaml:1: found a list [1], expected a map");
 }
 
 static void cycles_and_depth(void **state)
@@ -187,16 +187,16 @@ static void cycles_and_depth(void **state)
 
     (void)state;
     write_config("self.yaml", "include: self.yaml\n");
-    assert_open_fails("self.yaml", STK_E_CONFIG, "@/self.yaml:1: include: @/self.yaml includes itself");
+    assert_open_fails("self.yaml", STK_E_CONFIG, "@/self.yaml:1: include: @/self.yaml …itself");
     write_config("a.yaml", "include: b.yaml\n");
     write_config("b.yaml", "x: 1\ninclude: ./a.yaml\n");
-    assert_open_fails("a.yaml", STK_E_CONFIG, "@/b.yaml:2: include: @/./a.yaml includes itself");
+    assert_open_fails("a.yaml", STK_E_CONFIG, "@/b.yaml:2: include: @/./a.yaml …itself");
     for (i = 1; i <= 17; i++) {
         snprintf(name, sizeof name, "deep%d.yaml", i);
         snprintf(text, sizeof text, i < 17 ? "include: deep%d.yaml\nx%d: 1\n" : "x: %d\ny: %d\n", i + 1, i);
         write_config(name, text);
     }
-    assert_open_fails("deep1.yaml", STK_E_LIMIT, "@/deep16.yaml:1: include: files include files more than 16 deep");
+    assert_open_fails("deep1.yaml", STK_E_LIMIT, "@/deep16.yaml:1: include: …16 deep");
     stki_document_destroy(open_fine("deep2.yaml"));
     write_config("twice.yaml", "include: [deep17.yaml, deep17.yaml]\n"); /* no cycle */
     stki_document_destroy(open_fine("twice.yaml"));

@@ -121,78 +121,53 @@ static void variables(void **state)
     assert_int_equal(node_at(document, "a.c.1")->column, 43);
     assert_non_null(stki_node_get(node_at(document, "a"), "${STKT_DIR}"));
     stki_document_destroy(document);
-    assert_parse_fails("a:\n  - b: x${STKT_UNSET}\n", STK_E_CONFIG,
-                       "t.yaml:2: a.0.b: the environment variable STKT_UNSET is not set");
-    assert_parse_fails(
-        "a: ${STKT_DIR\n", STK_E_CONFIG,
-        "t.yaml:1: a: found \"${STKT_DIR\", expected ${NAME} with letters, digits and _ ($$ stands for a $)");
-    assert_parse_fails(
-        "a: \"${HOME:-x}\"\n", STK_E_CONFIG,
-        "t.yaml:1: a: found \"${HOME:-x}\", expected ${NAME} with letters, digits and _ ($$ stands for a $)");
-    assert_parse_fails("a: \"${}\"\n", STK_E_CONFIG, "t.yaml:1: a: \"${}\" is not a variable name");
-    assert_parse_fails("a: \"${1A}\"\n", STK_E_CONFIG, "t.yaml:1: a: \"${1A}\" is not a variable name");
-    assert_parse_fails("a: \"${9A}\"\n", STK_E_CONFIG, "t.yaml:1: a: \"${9A}\" is not a variable name");
-    assert_parse_fails("${A}: 1\nb: 2\n${A}: 3\n", STK_E_CONFIG, "t.yaml:3: ${A}: duplicate key, first in line 1");
+    assert_parse_fails("a:\n  - b: x${STKT_UNSET}\n", STK_E_CONFIG, "t.yaml:2: a.0.b: …STKT_UNSET");
+    assert_parse_fails("a: ${STKT_DIR\n", STK_E_CONFIG, "t.yaml:1: a: found \"${STKT_DIR\", expected ${NAME}");
+    assert_parse_fails("a: \"${HOME:-x}\"\n", STK_E_CONFIG, "t.yaml:1: a: found \"${HOME:-x}\", expected ${NAME}");
+    assert_parse_fails("a: \"${}\"\n", STK_E_CONFIG, "t.yaml:1: a: \"${}\"");
+    assert_parse_fails("a: \"${1A}\"\n", STK_E_CONFIG, "t.yaml:1: a: \"${1A}\"");
+    assert_parse_fails("a: \"${9A}\"\n", STK_E_CONFIG, "t.yaml:1: a: \"${9A}\"");
+    assert_parse_fails("${A}: 1\nb: 2\n${A}: 3\n", STK_E_CONFIG, "t.yaml:3: ${A}: duplicate…line 1");
     setenv("STKT_BAD", "a\x1b[31m", 1);
-    assert_parse_fails(
-        "a: ${STKT_BAD}\n", STK_E_CONFIG,
-        "t.yaml:1: a: the environment variable STKT_BAD contains characters that are not allowed in a config: "
-        "control character U+001B");
+    assert_parse_fails("a: ${STKT_BAD}\n", STK_E_CONFIG, "t.yaml:1: a: …STKT_BAD…U+001B");
     setenv("STKT_BAD", "a\xff", 1);
-    assert_parse_fails(
-        "a: ${STKT_BAD}\n", STK_E_CONFIG,
-        "t.yaml:1: a: the environment variable STKT_BAD contains characters that are not allowed in a config: byte "
-        "0xff is not valid UTF-8");
+    assert_parse_fails("a: ${STKT_BAD}\n", STK_E_CONFIG, "t.yaml:1: a: …STKT_BAD…0xff…UTF-8");
 }
 
 static void wrong_texts(void **state)
 {
     (void)state;
-    assert_parse_fails("a: 1\nb: 2\na: 3\n", STK_E_CONFIG, "t.yaml:3: a: duplicate key, first in line 1");
-    assert_parse_fails("x:\n  a: 1\n  \"a\": 3\n", STK_E_CONFIG, "t.yaml:3: x.a: duplicate key, first in line 2");
-    assert_parse_fails("- 1\n- 2\n", STK_E_CONFIG, "t.yaml:1: found a list [1, 2], expected a map of keys and values");
-    assert_parse_fails("\nhello\n", STK_E_CONFIG, "t.yaml:2: found hello, expected a map of keys and values");
-    assert_parse_fails("a: 1\n---\nb: 2\n", STK_E_CONFIG, "t.yaml:2: a second document begins, one is allowed");
+    assert_parse_fails("a: 1\nb: 2\na: 3\n", STK_E_CONFIG, "t.yaml:3: a: duplicate…line 1");
+    assert_parse_fails("x:\n  a: 1\n  \"a\": 3\n", STK_E_CONFIG, "t.yaml:3: x.a: duplicate…line 2");
+    assert_parse_fails("- 1\n- 2\n", STK_E_CONFIG, "t.yaml:1: found a list [1, 2], expected a map");
+    assert_parse_fails("\nhello\n", STK_E_CONFIG, "t.yaml:2: found hello, expected a map");
+    assert_parse_fails("a: 1\n---\nb: 2\n", STK_E_CONFIG, "t.yaml:2: a second document");
     assert_parse_fails("a: !!python/object:os.system x\n", STK_E_CONFIG,
-                       "t.yaml:1: a: found the tag tag:yaml.org,2002:python/object:os.system, tags are refused");
-    assert_parse_fails("a: !mine [1]\n", STK_E_CONFIG, "t.yaml:1: a: found the tag !mine, tags are refused");
-    assert_parse_fails("!!map {a: 1}\n", STK_E_CONFIG,
-                       "t.yaml:1: found the tag tag:yaml.org,2002:map, tags are refused");
-    assert_parse_fails("!!str a: 1\n", STK_E_CONFIG, "t.yaml:1: found the tag tag:yaml.org,2002:str, tags are refused");
-    assert_parse_fails("a: &x {b: 1}\nc:\n  <<: *x\n", STK_E_CONFIG,
-                       "t.yaml:3: c.<<: merge keys are refused, use include or repeat the keys");
-    assert_parse_fails("a: *x\n", STK_E_CONFIG, "t.yaml:1: a: no anchor &x before the alias *x");
-    assert_parse_fails("a: &x\n  b: *x\n", STK_E_CONFIG, "t.yaml:2: a.b: the alias *x is inside its own anchor");
-    assert_parse_fails("b:\n  ? [1, 2]\n  : 3\n", STK_E_CONFIG, "t.yaml:2: b: a key must be a plain text");
-    assert_parse_fails("a: &x b\n*x : 3\n", STK_E_CONFIG, "t.yaml:2: a key must be a plain text");
-    assert_parse_fails("&x b: 3\n", STK_E_CONFIG, "t.yaml:1: a key cannot be an anchor");
-    assert_parse_fails("b: {'': 3}\n", STK_E_CONFIG, "t.yaml:1: b: an empty key");
-    assert_parse_fails("include: x.yaml\n", STK_E_CONFIG, "t.yaml:1: include: includes are refused here");
-    assert_parse_fails("include: {a: 1}\n", STK_E_CONFIG,
-                       "t.yaml:1: include: found a map, expected a file or a list of files");
-    assert_parse_fails("include:\n", STK_E_CONFIG,
-                       "t.yaml:1: include: found nothing, expected a file or a list of files");
+                       "t.yaml:1: a: found the tag tag:yaml.org,2002:python/object:os.system");
+    assert_parse_fails("a: !mine [1]\n", STK_E_CONFIG, "t.yaml:1: a: found the tag !mine");
+    assert_parse_fails("!!map {a: 1}\n", STK_E_CONFIG, "t.yaml:1: found the tag tag:yaml.org,2002:map");
+    assert_parse_fails("!!str a: 1\n", STK_E_CONFIG, "t.yaml:1: found the tag tag:yaml.org,2002:str");
+    assert_parse_fails("a: &x {b: 1}\nc:\n  <<: *x\n", STK_E_CONFIG, "t.yaml:3: c.<<: merge keys");
+    assert_parse_fails("a: *x\n", STK_E_CONFIG, "t.yaml:1: a: …&x…*x");
+    assert_parse_fails("a: &x\n  b: *x\n", STK_E_CONFIG, "t.yaml:2: a.b: …*x…anchor");
+    assert_parse_fails("b:\n  ? [1, 2]\n  : 3\n", STK_E_CONFIG, "t.yaml:2: b: …key");
+    assert_parse_fails("a: &x b\n*x : 3\n", STK_E_CONFIG, "t.yaml:2: …key");
+    assert_parse_fails("&x b: 3\n", STK_E_CONFIG, "t.yaml:1: …anchor");
+    assert_parse_fails("b: {'': 3}\n", STK_E_CONFIG, "t.yaml:1: b: …empty key");
+    assert_parse_fails("include: x.yaml\n", STK_E_CONFIG, "t.yaml:1: include: …refused");
+    assert_parse_fails("include: {a: 1}\n", STK_E_CONFIG, "t.yaml:1: include: found a map, expected …file");
+    assert_parse_fails("include:\n", STK_E_CONFIG, "t.yaml:1: include: found nothing, expected …file");
 }
 
 static void what_is_no_yaml(void **state)
 {
     (void)state;
-    assert_parse_fails(
-        "a: [1, 2\nb: 3\n", STK_E_CONFIG,
-        "t.yaml:2: not YAML: did not find expected ',' or ']', while parsing a flow sequence that begins in line 1");
-    assert_parse_fails(
-        "a: 'x\n", STK_E_CONFIG,
-        "t.yaml:2: not YAML: found unexpected end of stream, while scanning a quoted scalar that begins in line 1");
-    assert_parse_fails(
-        "a:\n\t- b\n", STK_E_CONFIG,
-        "t.yaml:2: not YAML: found character that cannot start any token, while scanning for the next token");
-    assert_parse_fails(
-        "a: %x\n", STK_E_CONFIG,
-        "t.yaml:1: not YAML: found character that cannot start any token, while scanning for the next token");
-    assert_parse_fails("a: \"\\q\"\n", STK_E_CONFIG,
-                       "t.yaml:1: not YAML: found unknown escape character, while parsing a quoted scalar");
-    assert_parse_fails("a: 1\n  b: 2\n", STK_E_CONFIG,
-                       "t.yaml:2: not YAML: mapping values are not allowed in this context");
+    assert_parse_fails("a: [1, 2\nb: 3\n", STK_E_CONFIG, "t.yaml:2: not YAML: …',' or ']'…line 1");
+    assert_parse_fails("a: 'x\n", STK_E_CONFIG, "t.yaml:2: not YAML: …end of stream…line 1");
+    assert_parse_fails("a:\n\t- b\n", STK_E_CONFIG, "t.yaml:2: not YAML: …character…token");
+    assert_parse_fails("a: %x\n", STK_E_CONFIG, "t.yaml:1: not YAML: …character…token");
+    assert_parse_fails("a: \"\\q\"\n", STK_E_CONFIG, "t.yaml:1: not YAML: …escape character");
+    assert_parse_fails("a: 1\n  b: 2\n", STK_E_CONFIG, "t.yaml:2: not YAML: …mapping values");
 }
 
 static void assert_bytes_fail(const char *text, int64_t length, stk_status expected, const char *message)
@@ -230,12 +205,9 @@ static void what_is_no_text(void **state)
                       "a\0:\0",
                       6, STK_E_CONFIG, "t.yaml:1: not text: byte 0xff is not valid UTF-8");
     assert_bytes_fail("a: \xe2\x80\xa8", 6, STK_E_CONFIG, "t.yaml:1: not text: character U+2028");
-    assert_parse_fails("a: \"x\\0y\"\n", STK_E_CONFIG,
-                       "t.yaml:1: a: the text contains characters that are not allowed in a config: a NUL byte");
-    assert_parse_fails(
-        "a: \"x\\ey\"\n", STK_E_CONFIG,
-        "t.yaml:1: a: the text contains characters that are not allowed in a config: control character U+001B");
-    assert_parse_fails("\"a\\tb\": 1\n", STK_E_CONFIG, "t.yaml:1: invalid key: control character U+0009");
+    assert_parse_fails("a: \"x\\0y\"\n", STK_E_CONFIG, "t.yaml:1: a: …NUL");
+    assert_parse_fails("a: \"x\\ey\"\n", STK_E_CONFIG, "t.yaml:1: a: …U+001B");
+    assert_parse_fails("\"a\\tb\": 1\n", STK_E_CONFIG, "t.yaml:1: …key: …U+0009");
 }
 
 /* A name of 127 letters is looked for, a longer one is none. */
@@ -254,7 +226,7 @@ static void long_names_of_variables(void **state)
     stki_document_destroy(document);
     strcat(name, "N");
     snprintf(text, sizeof text, "a: ${%s}\n", name);
-    snprintf(message, sizeof message, "t.yaml:1: a: \"${%.40s}\" is not a variable name", name);
+    snprintf(message, sizeof message, "t.yaml:1: a: \"${%.40s}\"", name);
     assert_parse_fails(text, STK_E_CONFIG, message);
 }
 
