@@ -9,6 +9,7 @@
  */
 #include "clock.h"
 #include "late_rows.h"
+#include "pad_pixels.h"
 #include "row_maker.h"
 
 enum { MOST_PINNED = 32 };
@@ -155,18 +156,32 @@ static stk_status placing_of(const stki_field_plan *plan, const stki_occasion *o
     return plan->image.random ? draw_placing(plan, occasion, own, err) : STK_OK;
 }
 
-static void convert_part(const stki_field_plan *plan, const stki_placing *placing, const stki_reading *r, void *to,
-                         int64_t part, int64_t parts, stki_worker *worker)
+static stk_status convert_part(const stki_field_plan *plan, const stki_placing *placing, const stki_reading *r,
+                               void *to, int64_t part, int64_t parts, stki_worker *worker, stk_error *err)
 {
     const stki_convert *convert = stki_plan_convert(plan, r->shard_number, placing->orientation);
-    const char *from = (const char *)r->sample.data + stki_plan_view_offset(plan, placing, r->shard->strides);
-    int64_t units = stki_convert_units(convert);
+    const char *from = r->sample.data;
+    const int64_t *strides = r->shard->strides, units = stki_convert_units(convert);
 
-    stki_convert_run_part(convert, to, from, units * part / parts, units * (part + 1) / parts);
     if (part == 0) {
         stki_count(&worker->bytes_read, stki_convert_bytes_read(convert));
         stki_count(&worker->bytes_written, stki_convert_bytes_written(convert));
     }
+    if (placing->padded)
+        return stki_pad_pixels(plan, placing, convert, from, strides, to, &worker->resamplers[plan->number].block, err);
+    stki_convert_run_part(convert, to, from + stki_plan_view_offset(plan, placing, strides), units * part / parts,
+                          units * (part + 1) / parts);
+    return STK_OK;
+}
+
+/* Whether a padded row is made from a copy of its window. */
+static bool needs_copy(const stki_field_plan *plan, const stki_placing *placing, int64_t index)
+{
+    int64_t within;
+    const int shard = stki_field_shard(plan->field, index, &within);
+
+    return !stki_pads_pixels(plan, placing, stki_plan_convert(plan, shard, placing->orientation),
+                             plan->field->shards[shard]->strides);
 }
 
 static stk_status make_part(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, int64_t part,
@@ -179,16 +194,18 @@ static stk_status make_part(stki_worker *worker, const stki_field_plan *plan, co
 
     if (status != STK_OK)
         return status;
-    if (placing->padded)
-        return part == 0 ? stki_make_resampled.make(worker, plan, of, err) : STK_OK;
+    if (placing->padded && part > 0)
+        return STK_OK;
+    if (placing->padded && needs_copy(plan, placing, of->index))
+        return stki_make_resampled.make(worker, plan, of, err);
     stki_reading_begin(worker, plan, of, &r);
     if ((status = stki_reading_read(worker, &r, NULL, STK_OK, err)) != STK_OK)
         return status;
-    convert_part(plan, placing, &r, of->to, part, parts, worker);
+    status = convert_part(plan, placing, &r, of->to, part, parts, worker, err);
     stki_reading_end(worker, plan, of, &r);
-    if (plan->erase.step)
+    if (status == STK_OK && plan->erase.step)
         stki_erase_row(plan, &of->occasion, of->to);
-    return STK_OK;
+    return status;
 }
 
 static stk_status make(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stk_error *err)

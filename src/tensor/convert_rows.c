@@ -2,6 +2,7 @@
  * plane in pieces that stay in the L1 cache. Short rows with streaming stores are assembled to whole lines first. */
 #include "convert_assembly.h"
 #include "convert_internal.h"
+#include "float_control.h"
 #include <stdlib.h>
 
 enum { LINE = 64, PIECE_STREAMING = 2048 }; /* bytes of a plane */
@@ -142,6 +143,25 @@ void stki_convert_pixels_assembled(const stki_convert *convert, const stki_axis 
     }
     for (int c = 0; c < lane->channels; c++)
         stki_assembly_end(&planes[c]);
+}
+
+bool stki_convert_takes_rectangles(const stki_convert *convert)
+{
+    return convert->inner == stki_convert_pixels || convert->inner == stki_convert_pixels_assembled;
+}
+
+void stki_convert_run_rectangle(const stki_convert *convert, void *dst, int64_t dst_line, const void *src,
+                                int64_t src_line, int64_t lines, int64_t pixels)
+{
+    const stki_axis axes[] = {{.n = lines, .src_stride = src_line, .dst_stride = dst_line},
+                              {.n = pixels, .src_stride = convert->lane.pixel_step, .dst_stride = convert->dst_size}};
+    stki_float_control control;
+
+    if (lines <= 0 || pixels <= 0)
+        return;
+    control = stki_float_enter();
+    stki_convert_pixels(convert, axes, dst, src, 0);
+    stki_float_leave(control);
 }
 
 /* ---- planes to pixels ---- */

@@ -446,6 +446,117 @@ static void padded_crops_are_uniform(void **state)
     expect_uniform("padded random_crop", cells, 25);
 }
 
+/* ---- padded windows of wide images ---- */
+
+enum { WIDE_COUNT = 4, WIDE_HEIGHT = 12, WIDE_WIDTH = 576, ALL_AROUND = 40, ABOVE = 3 };
+
+static uint8_t wide[WIDE_COUNT][WIDE_HEIGHT][WIDE_WIDTH][3];
+
+/* A window of one of the images; `top` and `left` may be negative. */
+typedef struct wide_window {
+    int image, height, width, top, left;
+    bool vertical, horizontal;
+    const uint8_t *fill;
+} wide_window;
+
+static uint8_t wide_pixel(const wide_window *w, int y, int x, int c)
+{
+    const int v = w->top + (w->vertical ? w->height - 1 - y : y), u = w->left + (w->horizontal ? w->width - 1 - x : x);
+
+    return v < 0 || u < 0 || v >= WIDE_HEIGHT || u >= WIDE_WIDTH ? w->fill[c] : wide[w->image][v][u][c];
+}
+
+/* f32: twice the pixel less 2; bf16: the upper half of that, which is exact; u8: the pixel. */
+static bool is_made_of(const stk_tensor *t, int64_t row, int y, int x, int c, uint8_t pixel)
+{
+    const char *element =
+        (const char *)t->data + row * t->strides[0] + c * t->strides[1] + y * t->strides[2] + x * t->strides[3];
+    const float value = 2.0f * pixel - 2.0f;
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    if (t->dtype == STK_U8)
+        return *(const uint8_t *)element == pixel;
+    if (t->dtype == STK_BF16)
+        return *(const uint16_t *)(const void *)element == bits >> 16;
+    return *(const uint32_t *)(const void *)element == bits;
+}
+
+static bool shows(const stk_tensor *t, int64_t row, const wide_window *w)
+{
+    for (int c = 0; c < 3; c++)
+        for (int y = 0; y < w->height; y++)
+            for (int x = 0; x < w->width; x++)
+                if (!is_made_of(t, row, y, x, c, wide_pixel(w, y, x, c)))
+                    return false;
+    return true;
+}
+
+/* Whether a row shows any window that the crop can draw. */
+static bool shows_any(const stk_tensor *t, int64_t row, wide_window w)
+{
+    for (int k = 0; k < 4; k++)
+        for (w.top = -ABOVE; w.top <= WIDE_HEIGHT + ABOVE - w.height; w.top++)
+            for (w.left = -ALL_AROUND; w.left <= WIDE_WIDTH + ALL_AROUND - w.width; w.left++) {
+                w.vertical = k & 1;
+                w.horizontal = k & 2;
+                if (shows(t, row, &w))
+                    return true;
+            }
+    return false;
+}
+
+static void expect_wide_windows(int height, int width, const char *fill_text, const uint8_t *fill, const char *rest,
+                                const char *stores)
+{
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_tensor t;
+
+    assert_ok(stkt_open(&loader,
+                        "dataset: {fields: {image: {path: %s, source: {layout: nhwc}, layout: nchw, transforms: "
+                        "[{random_crop: {size: [%d, %d], padding: [%d, %d], fill: %s}}, {random_horizontal_flip: 0.5}, "
+                        "{random_vertical_flip: 0.5}%s}}}\n"
+                        "loader: {batch_size: 4, num_workers: 1, num_epochs: 6, seed: 5, stores: %s}",
+                        stkt_path("wide.npy"), height, width, ALL_AROUND, ABOVE, fill_text, rest, stores));
+    while (stk_loader_next(loader, &batch, &err) == STK_OK) {
+        assert_ok(stk_batch_tensor(batch, "image", &t, &err));
+        for (int64_t row = 0; row < WIDE_COUNT; row++) {
+            const wide_window w = {
+                .image = (int)stk_batch_indices(batch)[row], .height = height, .width = width, .fill = fill};
+
+            if (!shows_any(&t, row, w))
+                fail_msg("row %d of %d x %d, %s, stores: %s", (int)row, height, width, rest, stores);
+        }
+        stk_batch_release(batch);
+    }
+    stk_loader_destroy(loader);
+}
+
+/* Lines of many cache lines, padded on one side, on both or on none: with planes of each size, beside widths that are
+ * no multiple of a cache line. */
+static void padded_crops_of_wide_images(void **state)
+{
+    static const char *const rests[] = {"]", ", {normalize: {mean: 0.5, std: 0.25, scale: 0.5}}]",
+                                        ", {normalize: {mean: 0.5, std: 0.25, scale: 0.5}}], dtype: bf16"};
+    static const int widths[] = {576, 640, 560, 571};
+    static const uint8_t one[] = {50, 50, 50}, each[] = {9, 200, 31};
+    uint64_t random = 8;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wide; i++) /* small enough for bf16 */
+        (&wide[0][0][0][0])[i] = (uint8_t)(stkt_random(&random) % 120);
+    stkt_write_npy(stkt_path("wide.npy"), "|u1", "False", "(4, 12, 576, 3)", 64, wide, sizeof wide);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 3; k++) {
+            const int height = i % 2 ? 17 : 12;
+
+            expect_wide_windows(height, widths[i], "50", one, rests[k], "streaming");
+            expect_wide_windows(height, widths[i], "[9, 200, 31]", each, rests[k], "streaming");
+            expect_wide_windows(height, widths[i], "[9, 200, 31]", each, rests[k], "cached");
+        }
+}
+
 static void flips_and_turns(void **state)
 {
     seen *all = malloc(DRAWS * sizeof *all);
@@ -842,6 +953,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(any_list),
                                        cmocka_unit_test(crops_are_uniform),
                                        cmocka_unit_test(padded_crops_are_uniform),
+                                       cmocka_unit_test(padded_crops_of_wide_images),
                                        cmocka_unit_test(flips_and_turns),
                                        cmocka_unit_test(translations),
                                        cmocka_unit_test(resized_crops),

@@ -1,0 +1,17 @@
+/* pad_pixels.h: rows of planes that are padded windows of samples of interleaved bytes. Pixels are converted from where
+ * they are, and the padding around them from a line of fill pixels. */
+#ifndef STKI_PAD_PIXELS_H
+#define STKI_PAD_PIXELS_H
+
+#include "plan.h"
+
+/* Whether this suits the row, and is faster than converting a copy of the window. `strides`: along the sample's axes.
+ */
+bool stki_pads_pixels(const stki_field_plan *plan, const stki_placing *placing, const stki_convert *convert,
+                      const int64_t *strides);
+/* `convert`: of the sample's shard, in the placing's orientation. `sample`: its first element. */
+stk_status stki_pad_pixels(const stki_field_plan *plan, const stki_placing *placing, const stki_convert *convert,
+                           const char *sample, const int64_t *strides, void *row, stki_scratch *scratch,
+                           stk_error *err);
+
+#endif
