@@ -383,7 +383,7 @@ static bool one_is_resident(const stki_file *file, const stki_file_rows *rows, c
 void stki_file_will_need_rows(const stki_file *file, const stki_file_rows *rows, const int64_t *indices, int64_t count)
 {
     stki_counter *warm_until = (stki_counter *)(uintptr_t)&file->warm_until_ns;
-    int64_t start = 0, end = 0, now = stki_now_ns();
+    int64_t start = 0, end = 0, now = stki_coarse_ns();
 
     if ((file->map && file->pattern == STKI_PATTERN_SEQUENTIAL) || count <= 0 || rows->bytes <= 0 ||
         now < stki_counted(warm_until))
@@ -410,7 +410,7 @@ void stki_file_will_need_rows(const stki_file *file, const stki_file_rows *rows,
 bool stki_file_advice_due(const stki_file *file)
 {
     return !(file->map && file->pattern == STKI_PATTERN_SEQUENTIAL) &&
-           stki_now_ns() >= stki_counted(&file->warm_until_ns);
+           stki_coarse_ns() >= stki_counted(&file->warm_until_ns);
 }
 
 void stki_file_will_need_ranges(const stki_file *file, const stki_range *ranges, int64_t count)
@@ -421,7 +421,7 @@ void stki_file_will_need_ranges(const stki_file *file, const stki_range *ranges,
     if (count <= 0 || !stki_file_advice_due(file))
         return;
     if (stki_file_resident(file, ranges[scatter(ranges[0].offset) % (uint64_t)count].offset, 1)) {
-        stki_count_set(warm_until, stki_now_ns() + WARM_FOR_NS);
+        stki_count_set(warm_until, stki_coarse_ns() + WARM_FOR_NS);
         return;
     }
     stki_count_set(warm_until, 0);

@@ -401,7 +401,7 @@ static stk_status wait_for_slot(stk_loader *loader, int64_t deadline, stki_ring_
     const stki_core *core = loader->core;
 
     for (;;) {
-        int64_t slice = deadline == 0 ? 0 : stki_deadline_ns(SLICE_NS);
+        int64_t slice = deadline == 0 ? 0 : stki_coarse_ns() + SLICE_NS;
         stk_status status;
 
         if (atomic_load_explicit(&loader->cancelled, memory_order_relaxed)) {

@@ -72,6 +72,7 @@ static inline int64_t fill_mapped(stki_worker *worker, const stki_field_plan *pl
     const stk_batch *batch = worker->batch;
     const stki_field *field = plan->field;
     int64_t before, within, offset = 0, n = 0;
+    const stki_reader *used = NULL;
     stki_paging paging;
     int convert = 0;
 
@@ -81,12 +82,15 @@ static inline int64_t fill_mapped(stki_worker *worker, const stki_field_plan *pl
         const char *address = stki_reader_address(reader, within);
 
         if (!address ||
-            (n > 0 && (plan->convert.of_shard[shard] != convert || stki_watch_is_full(worker, plan, reader))))
+            (n > 0 && reader != used &&
+             (plan->convert.of_shard[shard] != convert || stki_watch_is_full(worker, plan, reader))))
             break;
         convert = plan->convert.of_shard[shard];
         if (!list_row(worker, plan, row + n, shard, address, n, random, &offset))
             break;
-        stki_watch_use(worker, plan, reader, batch->samples[row + n], NULL);
+        if (reader != used)
+            stki_watch_use(worker, plan, reader, batch->samples[row + n], NULL);
+        used = reader;
     }
     if (n == 0)
         return 0;

@@ -54,39 +54,39 @@ static void fail_rows(stki_worker *worker, const struct stki_use *use)
 }
 
 /* tile_end: the time at which the last byte had been read. A check made later than that, by any thread, covers this
- * tile too. */
-static bool is_intact(stki_worker *worker, stki_file *file, int64_t tile_end)
+ * tile too. now: the time, or a little earlier. */
+static bool is_intact(stki_worker *worker, stki_file *file, int64_t tile_end, int64_t *now)
 {
     stki_watch *watch = &worker->watch;
-    int64_t now;
+    const int64_t before = *now;
     bool intact;
 
     if (stki_file_known_changed(file))
         return false;
     if (stki_counted(&file->asked_ns) >= tile_end)
         return true;
-    now = stki_now_ns();
     if (watch->asked >= ALLOWED_TIMES && watch->spent_ns > ALLOWED_NS &&
-        watch->spent_ns > (now - worker->core->opened_ns) / 100)
+        watch->spent_ns > (before - worker->core->opened_ns) / 100)
         return true;
     watch->asked++;
     intact = stki_file_intact(file, -1, NULL) == STK_OK;
-    stki_count_set(&file->asked_ns, now);
-    now = stki_now_ns() - now;
-    watch->spent_ns += now;
-    stki_count(&worker->read_ns, now);
+    stki_count_set(&file->asked_ns, before);
+    *now = stki_now_ns();
+    watch->spent_ns += *now - before;
+    stki_count(&worker->read_ns, *now - before);
     return intact;
 }
 
 static void ask(stki_worker *worker)
 {
     stki_watch *watch = &worker->watch;
-    int64_t tile_end = watch->count > 0 ? stki_now_ns() : 0;
+    const int64_t tile_end = watch->count > 0 ? stki_now_ns() : 0;
+    int64_t now = tile_end;
 
     for (int i = 0; i < watch->count; i++) {
         const struct stki_use *use = &watch->used[i];
 
-        if (!is_intact(worker, use->file, tile_end))
+        if (!is_intact(worker, use->file, tile_end, &now))
             fail_rows(worker, use);
         if (!use->reader->file)
             stki_file_close(use->file);
