@@ -15,7 +15,14 @@
 
 void stki_mutex_init(stki_mutex *mutex)
 {
-    pthread_mutex_init(&mutex->native, NULL);
+    pthread_mutexattr_t kind;
+
+    pthread_mutexattr_init(&kind);
+#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP /* glibc: tries for about a microsecond before it sleeps */
+    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP);
+#endif
+    pthread_mutex_init(&mutex->native, &kind);
+    pthread_mutexattr_destroy(&kind);
 }
 
 void stki_mutex_fini(stki_mutex *mutex)

@@ -70,7 +70,6 @@ typedef struct stki_worker {
 } stki_worker;
 
 struct stki_core {
-    stki_counter refs;
     int64_t fork_generation;
     int64_t opened_ns;
 
@@ -138,8 +137,10 @@ struct stki_core {
     bool settles;                /* some failed samples are left out or replaced (failed.h) */
     FILE *error_list;            /* NULL: none */
     stki_counter failed_for[STKI_REASONS], skipped,
-        substituted; /* counts over delivered batches; [0]: other reasons; skipped includes rows lost because their
-                        partner failed */
+        substituted;   /* counts over delivered batches; [0]: other reasons; skipped includes rows lost because their
+                          partner failed */
+    char apart[128];   /* the members above are read for every tile */
+    stki_counter refs; /* written for every batch */
 };
 
 /* Takes ownership of the config, even on failure. */

@@ -6,7 +6,10 @@
 #include <signal.h>
 #include <string.h>
 
-enum { SHORT_TILE_NS = 200000 /* consumer_helps: auto; how much a batch may be delayed */ };
+enum {
+    SHORT_TILE_NS = 200000, /* consumer_helps: auto; how much a batch may be delayed */
+    CHECKED_NS = 2000000
+};
 
 #define ANY_TILE_NS (INT64_C(3600) * STKI_SECOND)
 
@@ -60,12 +63,22 @@ const char *stki_help_obstacle(const stki_core *core, char *buffer, int size)
     return shards > STKI_HELP_SHARDS ? "there are many files" : NULL;
 }
 
-/* With SIGBUS blocked in the caller's thread, an access to a missing page would kill the process. */
+/* With SIGBUS blocked in the caller's thread, an access to a missing page would kill the process. Reading the mask is a
+ * system call, so its result is used for 2 ms. */
 static bool survives_faults(void)
 {
+    static _Thread_local struct {
+        int64_t until_ns;
+        bool survives;
+    } last;
+    const int64_t now = stki_coarse_ns();
     sigset_t blocked;
 
-    return pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 && sigismember(&blocked, SIGBUS) == 0;
+    if (now >= last.until_ns) {
+        last.survives = pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 && sigismember(&blocked, SIGBUS) == 0;
+        last.until_ns = now + CHECKED_NS;
+    }
+    return last.survives;
 }
 
 /* All mapped files are unchanged and, with auto, were in memory at the last check. */

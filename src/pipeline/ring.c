@@ -17,20 +17,23 @@ struct stki_ring {
 
     stki_ring_help help; /* may == NULL: the consumer never helps */
 
+    /* Written rarely, under the lock; read without it between tiles. */
+    _Atomic int64_t generation; /* incremented by every restart */
+    _Atomic bool stopping;
+    stki_counter tile_ns; /* running mean of the time per tile; 0: unknown */
+
+    char apart[128]; /* the members above are read for every tile, those below are written for every step */
     stki_mutex lock; /* guards everything below */
     stki_cond work_cond, ready_cond, park_cond;
     stki_ring_slot **inflight; /* inflight[step % slot_count] for steps in [next_deliver, next_open) */
     stki_ring_slot *free_list; /* LIFO: the most recently used slot is likely still cached */
     int64_t next_open, next_deliver;
-    _Atomic int64_t generation;                    /* incremented by every restart; written under the lock */
     int working, sleeping_workers, parked_workers; /* numbers of workers; each is in exactly one of the three states */
     bool consumer_waits, finishing;
     bool is_blocked;       /* there are free slots for the next step, but none is clear */
     bool is_polled;        /* a worker is polling for a slot to become clear */
-    _Atomic bool stopping; /* written under the lock; workers read it without the lock between tiles */
 
     /* used if the consumer may help */
-    stki_counter tile_ns; /* running mean of the time per tile; 0: unknown */
     bool consumer_works;  /* it uses more than half a processor */
     bool consumer_inside; /* in stki_ring_next */
     int64_t away_since;   /* when it was first found to be outside; 0: not checked */
@@ -127,15 +130,12 @@ static void rest(stki_ring *ring, int *resting, stki_cond *cond, stki_counter *n
     stki_count(ns, stki_now_ns() - before);
 }
 
-/* Called when the consumer has come back: measures how much CPU it used meanwhile. */
-static void measure_consumer(stki_ring *ring)
+/* Called when the consumer has to wait: measures how much CPU it has used since the last time. */
+static void measure_consumer(stki_ring *ring, int64_t now)
 {
     struct consumer *c = &ring->consumer;
-    const int64_t now = stki_now_ns();
     const bool same = pthread_equal(c->thread, pthread_self());
 
-    ring->consumer_inside = true;
-    ring->away_since = 0;
     if (same && now - c->since_ns < MEASURE_NS)
         return;
     const int64_t cpu = stki_thread_cpu_ns();
@@ -205,23 +205,24 @@ static stki_cond *set_free(stki_ring *ring, stki_ring_slot *slot)
     return !ring->finishing && ring->next_open < ring->end ? whom_to_wake(ring) : NULL;
 }
 
-/* The slot is complete: makes it ready, or free if the ring was restarted after the slot was opened. */
+/* The slot is complete: makes it ready, or free if the ring was restarted after the slot was opened. Under the lock,
+ * which is released while a thread is woken. */
 static void publish(stki_ring *ring, stki_ring_slot *slot)
 {
-    bool wake_consumer = false;
-    stki_cond *worker = NULL;
+    stki_cond *whom = NULL;
 
-    stki_lock(&ring->lock);
     if (slot->generation == ring->generation) {
         slot->state = STKI_SLOT_READY;
-        wake_consumer = ring->consumer_waits && slot->step == ring->next_deliver;
+        if (ring->consumer_waits && slot->step == ring->next_deliver)
+            whom = &ring->ready_cond;
     } else {
-        worker = set_free(ring, slot);
+        whom = set_free(ring, slot);
     }
+    if (!whom)
+        return;
     stki_unlock(&ring->lock);
-    if (wake_consumer)
-        stki_wake_one(&ring->ready_cond);
-    wake(worker);
+    stki_wake_one(whom);
+    stki_lock(&ring->lock);
 }
 
 /* The same between two phases, to save the work of the next one. Only if none of the slot's tiles is left. */
@@ -238,23 +239,22 @@ static bool give_up(stki_ring *ring, stki_ring_slot *slot)
     return true;
 }
 
-/* All tiles of the current phase are done (or there were none): opens the next phase that has tiles, or publishes. */
-static void advance(stki_ring *ring, stki_ring_slot *slot, int worker)
+/* All tiles of the current phase are done (or there were none): opens the next phase that has tiles. True: there is
+ * none, so the caller publishes the slot. */
+static bool advance(stki_ring *ring, stki_ring_slot *slot, int worker)
 {
     for (;;) {
         int64_t tiles;
 
         if (give_up(ring, slot))
-            return;
+            return false;
         tiles = ring->work.phase_end(ring->work.context, slot, worker);
-        if (tiles < 0) {
-            publish(ring, slot);
-            return;
-        }
+        if (tiles < 0)
+            return true;
         slot->phase++;
         if (tiles > 0) {
             open_phase(ring, slot, tiles);
-            return;
+            return false;
         }
     }
 }
@@ -277,16 +277,19 @@ static bool is_timed(const stki_ring *ring, const stki_ring_clocks *clocks)
     return mean == 0 || mean > VERY_SHORT_NS || stki_counted(&clocks->tiles) % 8 == 0;
 }
 
-static void run_tile(stki_ring *ring, stki_ring_slot *slot, int64_t tile, int worker, stki_ring_clocks *clocks)
+/* True: the slot is complete, and the caller publishes it. */
+static bool run_tile(stki_ring *ring, stki_ring_slot *slot, int64_t tile, int worker, stki_ring_clocks *clocks)
 {
     const int64_t before = ring->help.may && is_timed(ring, clocks) ? stki_now_ns() : 0;
+    bool complete = false;
 
     ring->work.tile(ring->work.context, slot, tile, worker);
     stki_count(&clocks->tiles, 1);
     if (atomic_fetch_sub_explicit(&slot->tiles_pending, 1, memory_order_acq_rel) == 1)
-        advance(ring, slot, worker);
+        complete = advance(ring, slot, worker);
     if (before)
         note_tile(ring, stki_now_ns() - before);
+    return complete;
 }
 
 /* Under the lock: the oldest slot with an unclaimed tile. */
@@ -325,15 +328,15 @@ static stki_ring_slot *take_free(stki_ring *ring)
     return slot;
 }
 
-/* Outside the lock. */
-static void begin(stki_ring *ring, stki_ring_slot *slot, int worker)
+/* Outside the lock. True: the slot is complete, and the caller publishes it. */
+static bool begin(stki_ring *ring, stki_ring_slot *slot, int worker)
 {
-    int64_t tiles = ring->work.begin(ring->work.context, slot, worker);
+    const int64_t tiles = ring->work.begin(ring->work.context, slot, worker);
 
-    if (tiles > 0)
-        open_phase(ring, slot, tiles);
-    else
-        advance(ring, slot, worker);
+    if (tiles == 0)
+        return advance(ring, slot, worker);
+    open_phase(ring, slot, tiles);
+    return false;
 }
 
 /* Under the lock: finds a slot with unclaimed tiles, or a new one; waits if there is neither. False: the ring has been
@@ -370,26 +373,27 @@ void stki_ring_run(stki_ring *ring, int worker, stki_ring_clocks *clocks)
 {
     stki_ring_slot *slot = NULL;
     int64_t tile;
-    bool newcomer = true;
+    bool newcomer = true, complete = false;
 
     for (;;) {
         bool fresh = false;
 
-        if (slot && !atomic_load_explicit(&ring->stopping, memory_order_relaxed) && claim(slot, &tile)) {
-            run_tile(ring, slot, tile, worker, clocks);
+        if (slot && !complete && !atomic_load_explicit(&ring->stopping, memory_order_relaxed) && claim(slot, &tile)) {
+            complete = run_tile(ring, slot, tile, worker, clocks);
             continue;
         }
         stki_lock(&ring->lock);
         ring->working += newcomer;
         newcomer = false;
+        if (complete)
+            publish(ring, slot);
         if (!find_work(ring, &slot, &fresh, clocks)) {
             ring->working--;
             stki_unlock(&ring->lock);
             return;
         }
         stki_unlock(&ring->lock);
-        if (fresh)
-            begin(ring, slot, worker);
+        complete = fresh && begin(ring, slot, worker);
     }
 }
 
@@ -406,12 +410,17 @@ static bool is_stale(stki_ring *ring, const stki_ring_slot *slot)
 
 void stki_ring_run_inline(stki_ring *ring, int worker, stki_ring_clocks *clocks, int64_t deadline_ns)
 {
+    stki_ring_slot *complete = NULL;
+
     for (;;) {
         stki_ring_slot *slot = NULL;
         bool fresh = false, done, blocked = false;
         int64_t tile;
 
         stki_lock(&ring->lock);
+        if (complete)
+            publish(ring, complete);
+        complete = NULL;
         done = ring->stopping || ring->next_deliver >= ring->end;
         if (!done && ring->next_deliver < ring->next_open) {
             slot = ring->inflight[ring->next_deliver % ring->slot_count];
@@ -429,11 +438,12 @@ void stki_ring_run_inline(stki_ring *ring, int worker, stki_ring_clocks *clocks,
         }
         if (done)
             return;
-        if (fresh)
-            begin(ring, slot, worker);
-        while (claim(slot, &tile)) {
-            run_tile(ring, slot, tile, worker, clocks);
-            if (deadline_ns != INT64_MAX && stki_now_ns() >= deadline_ns && !is_stale(ring, slot))
+        if (fresh && begin(ring, slot, worker))
+            complete = slot;
+        while (!complete && claim(slot, &tile)) {
+            if (run_tile(ring, slot, tile, worker, clocks))
+                complete = slot;
+            else if (deadline_ns != INT64_MAX && stki_now_ns() >= deadline_ns && !is_stale(ring, slot))
                 return;
         }
     }
@@ -453,7 +463,7 @@ static bool left_behind(const stki_ring *ring, const stki_ring_slot *slot)
 static bool help(stki_ring *ring, stki_ring_slot **at)
 {
     stki_ring_slot *slot = left_behind(ring, *at) ? *at : slot_with_work(ring);
-    bool fresh = false;
+    bool fresh = false, complete;
     int64_t tile;
 
     if (!slot && (!ring->help.may_open || ring->help.may_open(ring->work.context, ring->next_open)))
@@ -461,11 +471,12 @@ static bool help(stki_ring *ring, stki_ring_slot **at)
     if (!slot)
         return false;
     stki_unlock(&ring->lock);
-    if (fresh)
-        begin(ring, slot, ring->help.worker);
-    if (claim(slot, &tile))
-        run_tile(ring, slot, tile, ring->help.worker, ring->help.clocks);
+    complete = fresh && begin(ring, slot, ring->help.worker);
+    if (!complete && claim(slot, &tile))
+        complete = run_tile(ring, slot, tile, ring->help.worker, ring->help.clocks);
     stki_lock(&ring->lock);
+    if (complete)
+        publish(ring, slot);
     *at = slot;
     return true;
 }
@@ -481,19 +492,6 @@ static bool tiles_are_short(const stki_ring *ring)
     const int64_t ns = stki_counted(&ring->tile_ns);
 
     return ns > 0 && ns < ring->help.longest_ns;
-}
-
-/* Under the lock, which is released meanwhile. */
-static bool may_help(stki_ring *ring)
-{
-    bool may;
-
-    if (!tiles_are_short(ring))
-        return false;
-    stki_unlock(&ring->lock);
-    may = ring->help.may(ring->work.context);
-    stki_lock(&ring->lock);
-    return may;
 }
 
 /* Under the lock: the consumer stops helping and wakes a thread that can continue its work. */
@@ -523,12 +521,13 @@ stk_status stki_ring_next(stki_ring *ring, int64_t deadline_ns, stki_ring_slot *
     stk_status status = STK_OK;
     stki_ring_slot *at = NULL;
     const bool may_wait = ring->help.may && deadline_ns > 0;
-    bool timed_out = false, helps = may_wait, asked = false;
+    const bool helps = may_wait && ring->help.may(ring->work.context);
+    bool timed_out = false, helped = false;
     int64_t before = 0;
 
     stki_lock(&ring->lock);
-    if (helps)
-        measure_consumer(ring);
+    ring->consumer_inside = true;
+    ring->away_since = 0;
     for (;;) {
         stki_ring_slot *slot = NULL;
 
@@ -544,31 +543,29 @@ stk_status stki_ring_next(stki_ring *ring, int64_t deadline_ns, stki_ring_slot *
             *out = slot;
             break;
         }
+        if (helped && deadline_ns != INT64_MAX)
+            timed_out |= stki_now_ns() >= deadline_ns;
         if (timed_out) { /* check again after the deadline: it may have become ready at the last moment */
             status = STK_E_TIMEOUT;
             break;
         }
-        if (!before)
+        if (!before) {
             before = stki_now_ns();
-        if (helps && !asked) {
-            asked = true;
-            helps = may_help(ring);
-        } else if (helps && is_told_to_leave(ring)) {
+            if (may_wait)
+                measure_consumer(ring, before);
+        }
+        if (helps && is_told_to_leave(ring)) {
             timed_out = true;
-        } else if ((left_behind(ring, at) || (helps && tiles_are_short(ring))) && help(ring, &at)) {
-            timed_out = deadline_ns != INT64_MAX && stki_now_ns() >= deadline_ns;
         } else {
-            timed_out = !sleep_until_ready(ring, deadline_ns);
+            helped = (left_behind(ring, at) || (helps && tiles_are_short(ring))) && help(ring, &at);
+            timed_out = !helped && !sleep_until_ready(ring, deadline_ns);
         }
     }
     while (!ring->stopping && left_behind(ring, at))
         (void)help(ring, &at);
     if (at)
         hand_over_work(ring);
-    if (may_wait) {
-        ring->consumer_inside = false;
-        ring->away_since = ring->parked_workers > 0 ? stki_now_ns() : 0;
-    }
+    ring->consumer_inside = false;
     stki_unlock(&ring->lock);
     if (before)
         *waited_ns += stki_now_ns() - before;

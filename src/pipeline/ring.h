@@ -76,7 +76,7 @@ typedef struct stki_ring_help {
     stki_ring_clocks *clocks;
     int processors;             /* number of threads that should run at once, including the consumer */
     int64_t longest_ns;         /* steps with longer tiles are left to the workers */
-    bool (*may)(void *context); /* called in each stki_ring_next that has to wait, with the work's context */
+    bool (*may)(void *context); /* called in each stki_ring_next, with the work's context */
     bool (*may_open)(void *context,
                      int64_t step); /* called under the ring's lock; false: a worker opens it; NULL: always */
     const _Atomic bool *leave;      /* true: stop helping; may be NULL */
