@@ -57,7 +57,7 @@ static void print_time(const stk_prep_plan *plan, const stki_task *task, const s
         printf("time      less than 1s");
     else
         printf("time      about %s", LIVE_TIME(seconds));
-    printf(", by %" PRId64 " rows that were made and thrown away; writing to the disk may take longer\n",
+    printf(", estimated from %" PRId64 " trial rows; writing to the disk may take longer\n",
            estimate->sampled_rows);
 }
 

@@ -216,7 +216,7 @@ static void print_limit(const struct lb_result *result, FILE *to)
     }
     fprintf(to, "limit      gather %s GB/s (rows of %" PRId64 " byte%s %s %s, %s), memcpy %s GB/s (%s)\n",
             LB_NUMBER(summary.gather_bytes_per_s.median / 1e9), limit->row_bytes, limit->row_bytes == 1 ? "" : "s",
-            limit->random ? "at random places of" : "in order from", limit->from_file ? "the file" : "memory",
+            limit->random ? "at random offsets in" : "in order from", limit->from_file ? "the file" : "memory",
             limit->gather.way, LB_NUMBER(summary.memcpy_bytes_per_s.median / 1e9), limit->memcpy.way);
     fprintf(to, "           read + written, %d thread%s, measured after each repeat\n", limit->threads,
             limit->threads == 1 ? "" : "s");
