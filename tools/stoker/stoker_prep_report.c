@@ -57,8 +57,7 @@ static void print_time(const stk_prep_plan *plan, const stki_task *task, const s
         printf("time      less than 1s");
     else
         printf("time      about %s", LIVE_TIME(seconds));
-    printf(", estimated from %" PRId64 " trial rows; writing to the disk may take longer\n",
-           estimate->sampled_rows);
+    printf(", estimated from %" PRId64 " trial rows; writing to the disk may take longer\n", estimate->sampled_rows);
 }
 
 static void print_notes(const stk_prep *job, const stk_error *cause, const stk_prep_estimate *estimate)
