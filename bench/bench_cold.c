@@ -1,7 +1,7 @@
 /* bench_cold.c: does advice ahead of use help when a file is not in the page cache, and what does it cost when it is?
  *
  *     bench_cold [--dir DIR] [--bytes 150528] [--samples 4000] [--read 0] [--batch 64] [--ahead 4] [--threads 2]
- * [--repeats 3]
+ * [--repeats 3] [--epochs 0]
  *
  * Makes a file of samples, and for each combination of access (mmap, pread), order (sequential, random), the pattern
  * the system is told (as the reader does by order; "normal": none) and look-ahead (off; on: will_need of the batch
@@ -10,20 +10,28 @@
  * MB that came from the disk, CPU seconds; the same with all pages resident; and the cost of one will_need call then.
  *
  * The disk's own cache, or that of a machine around a virtual one, is not dropped: the first run may be the only one
- * that is cold there. The order of runs is shuffled by repeat for that reason. */
+ * that is cold there. The order of runs is shuffled by repeat for that reason.
+ *
+ * With --epochs N, data larger than memory instead: a loader with `threads` workers reads N epochs in a memory cgroup
+ * of half the file's size, which is made below the process's own. Where none can be made, it says why and measures
+ * nothing. Prints by order and access, over eight intervals of each epoch after the first: the median MB/s, the lowest
+ * and the highest, bytes from the disk for each byte delivered, and CPU seconds for each GB delivered. */
 #include "clock.h"
 #include "format.h"
 #include "philox.h"
 #include "reader.h"
 #include "thread.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stoker/stoker.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum pattern { BY_ORDER, NORMAL };
@@ -234,11 +242,145 @@ static double advice_ns(const char *path, const struct setting *s, struct job *p
     return start;
 }
 
+/* ---- data larger than memory ---- */
+
+enum { PATH_ROOM = 4096, EPOCHS_MAX = 16, INTERVALS = 8 };
+
+typedef struct group {
+    char own[PATH_ROOM], made[PATH_ROOM + 32]; /* folders */
+} group;
+
+static bool write_number(const char *folder, const char *name, int64_t number)
+{
+    char path[PATH_ROOM + 64];
+    FILE *file;
+    bool written;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    file = fopen(path, "we");
+    written = file && fprintf(file, "%" PRId64 "\n", number) > 0;
+    return file && fclose(file) == 0 && written;
+}
+
+/* The folder of the process's own group, of version 1 if that has the controller; returns the name of its limit. */
+static const char *own_group(char *folder)
+{
+    static const char *const names[] = {"memory.max", "memory.limit_in_bytes"};
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    char line[PATH_ROOM - 64];
+    int first = -1;
+
+    while (file && first != 1 && fgets(line, sizeof line, file)) {
+        const char *path = strstr(line, ":memory:");
+
+        line[strcspn(line, "\n")] = '\0';
+        if (path)
+            snprintf(folder, PATH_ROOM, "/sys/fs/cgroup/memory%s", path + 8);
+        else if (strncmp(line, "0::", 3) == 0)
+            snprintf(folder, PATH_ROOM, "/sys/fs/cgroup%s", line + 3);
+        first = path ? 1 : strncmp(line, "0::", 3) == 0 ? 0 : first;
+    }
+    if (file)
+        fclose(file);
+    return first < 0 ? NULL : names[first];
+}
+
+static bool enter_group(group *g, int64_t bytes)
+{
+    const char *limit = own_group(g->own);
+
+    snprintf(g->made, sizeof g->made, "%s/bench_cold.%d", g->own, (int)getpid());
+    if (limit && mkdir(g->made, 0755) == 0) {
+        if (write_number(g->made, limit, bytes) && write_number(g->made, "cgroup.procs", getpid()))
+            return true;
+        limit = strerror(errno);
+        rmdir(g->made);
+    } else {
+        limit = limit ? strerror(errno) : "there are no cgroups";
+    }
+    printf("no memory cgroup could be made (%s): nothing measured\n", limit);
+    return false;
+}
+
+static void leave_group(const group *g)
+{
+    if (!write_number(g->own, "cgroup.procs", getpid()) || rmdir(g->made))
+        fprintf(stderr, "bench_cold: can't remove %s\n", g->made);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Reads all epochs; the last one ends with STK_END. */
+static void read_epochs(const char *path, const char *order, const char *access, const int64_t *values)
+{
+    const int64_t epochs = values[7], per_epoch = (values[1] + values[2] - 1) / values[2];
+    const int64_t each = per_epoch / INTERVALS > 0 ? per_epoch / INTERVALS : 1;
+    double rates[EPOCHS_MAX * INTERVALS + 1], cpu = 0;
+    int64_t batches = 0, start = 0, disk = 0;
+    char text[PATH_ROOM + 512];
+    int count = 0;
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_error err;
+
+    drop(path);
+    snprintf(text, sizeof text,
+             "{dataset: {fields: {x: {path: '%s'}}}, loader: {access: %s, order: %s, seed: 1, batch_size: "
+             "%" PRId64 ", num_workers: %" PRId64 ", num_epochs: %" PRId64 "}}",
+             path, access, order, values[2], values[4], epochs);
+    if (stk_loader_open_text(text, NULL, NULL, 0, &loader, &err) != STK_OK)
+        die(err.message);
+    while (stk_loader_next(loader, &batch, &err) == STK_OK) {
+        stk_batch_release(batch);
+        if (++batches == per_epoch) {
+            disk = disk_bytes();
+            cpu = cpu_seconds();
+            start = stki_now_ns();
+        }
+        if (batches <= per_epoch || (batches - per_epoch) % each != 0 || count >= (epochs - 1) * INTERVALS)
+            continue;
+        const int64_t now = stki_now_ns();
+        rates[count++] = (double)(each * values[2] * values[0]) * 1e3 / (double)(now - start);
+        start = now;
+    }
+    const double bytes = (double)((epochs - 1) * values[1] * values[0]);
+    disk = disk_bytes() - disk;
+    cpu = cpu_seconds() - cpu;
+    stk_loader_destroy(loader);
+    qsort(rates, (size_t)count, sizeof rates[0], by_number);
+    printf("%-8s %-6s %9.0f %9.0f %9.0f %9.2f %9.2f\n", order, access, rates[count / 2], rates[0], rates[count - 1],
+           (double)disk / bytes, cpu / bytes * 1e9);
+    fflush(stdout);
+}
+
+static void measure_larger(const char *path, const int64_t *values)
+{
+    static const char *const orders[] = {"random", "block"}, *const accesses[] = {"mmap", "pread"};
+    const int64_t half = values[0] * values[1] / 2;
+    group g;
+
+    if (!enter_group(&g, half))
+        return;
+    printf("%" PRId64 " samples of %" PRId64 " bytes, batches of %" PRId64 ", %" PRId64 " workers, %" PRId64
+           " MB of memory, %" PRId64 " epochs\n%-8s %-6s %9s %9s %9s %9s %9s\n",
+           values[1], values[0], values[2], values[4], half / 1000000, values[7], "order", "access", "MB/s", "lowest",
+           "highest", "disk", "CPU s/GB");
+    for (int o = 0; o < 2; o++)
+        for (int a = 0; a < 2; a++)
+            read_epochs(path, orders[o], accesses[a], values);
+    leave_group(&g);
+}
+
 int main(int argc, char **argv)
 {
-    const char *dir = ".",
-               *names[] = {"--bytes", "--samples", "--batch", "--ahead", "--threads", "--repeats", "--read"};
-    int64_t values[] = {150528, 4000, 64, 4, 2, 3, 0};
+    const char *dir = ".", *names[] = {"--bytes",   "--samples", "--batch", "--ahead",
+                                       "--threads", "--repeats", "--read",  "--epochs"};
+    int64_t values[] = {150528, 4000, 64, 4, 2, 3, 0, 0};
     struct setting settings[24];
     struct result results[24][16];
     int count = 0, repeats;
@@ -248,18 +390,24 @@ int main(int argc, char **argv)
 
     for (int i = 1; i < argc; i++) {
         int known = 0;
-        for (int k = 0; k < 7 && i + 1 < argc; k++)
+        for (int k = 0; k < 8 && i + 1 < argc; k++)
             if (!strcmp(argv[i], names[k]))
                 values[k] = strtoll(argv[++i], NULL, 10), known = 1;
         if (!known && !strcmp(argv[i], "--dir") && i + 1 < argc)
             dir = argv[++i], known = 1;
-        if (!known || values[0] < 1 || values[1] < 1 || values[2] < 1 || values[4] < 1 || values[4] > 64)
+        if (!known || values[0] < 1 || values[1] < 1 || values[2] < 1 || values[4] < 1 || values[4] > 64 ||
+            values[7] == 1 || values[7] > EPOCHS_MAX)
             die("wrong arguments; the source's first lines say which there are");
     }
     repeats = values[5] < 1 ? 1 : values[5] > 16 ? 16 : (int)values[5];
     job.samples = values[1], job.batch = values[2], job.ahead = values[3];
     snprintf(path, sizeof path, "%s/bench_cold.npy", dir);
     make_file(path, job.samples, values[0]);
+    if (values[7] > 0) {
+        measure_larger(path, values);
+        unlink(path);
+        return 0;
+    }
     for (int r = 0; r < 2; r++) {
         orders[r] = malloc(sizeof **orders * (size_t)job.samples);
         for (int64_t i = 0; i < job.samples; i++)

@@ -364,9 +364,10 @@ static uint64_t scatter(int64_t x)
     return ((uint64_t)x * UINT64_C(0x9E3779B97F4A7C15)) >> 33;
 }
 
-/* A check takes microseconds, about as long as gathering a few dozen small rows, so a positive result is reused for
- * long. */
-#define WARM_FOR_NS INT64_C(2000000)
+static stki_residency *residency_of(const stki_file *file)
+{
+    return (stki_residency *)(uintptr_t)&file->residency;
+}
 
 /* Checks a few pages of one sample. Any will do, so both are chosen by a hash of the first index. */
 static bool one_is_resident(const stki_file *file, const stki_file_rows *rows, const int64_t *indices, int64_t count)
@@ -382,17 +383,13 @@ static bool one_is_resident(const stki_file *file, const stki_file_rows *rows, c
 
 void stki_file_will_need_rows(const stki_file *file, const stki_file_rows *rows, const int64_t *indices, int64_t count)
 {
-    stki_counter *warm_until = (stki_counter *)(uintptr_t)&file->warm_until_ns;
-    int64_t start = 0, end = 0, now = stki_coarse_ns();
+    const int64_t now = stki_coarse_ns();
+    int64_t start = 0, end = 0;
 
     if ((file->map && file->pattern == STKI_PATTERN_SEQUENTIAL) || count <= 0 || rows->bytes <= 0 ||
-        now < stki_counted(warm_until))
+        !stki_residency_due(&file->residency, now) ||
+        !stki_residency_found(residency_of(file), one_is_resident(file, rows, indices, count), now))
         return;
-    if (one_is_resident(file, rows, indices, count)) {
-        stki_count_set(warm_until, now + WARM_FOR_NS);
-        return;
-    }
-    stki_count_set(warm_until, 0);
     for (int64_t i = 0; i < count; i++) {
         int64_t at = rows->offset + indices[i] * rows->stride;
 
@@ -410,21 +407,19 @@ void stki_file_will_need_rows(const stki_file *file, const stki_file_rows *rows,
 bool stki_file_advice_due(const stki_file *file)
 {
     return !(file->map && file->pattern == STKI_PATTERN_SEQUENTIAL) &&
-           stki_coarse_ns() >= stki_counted(&file->warm_until_ns);
+           stki_residency_due(&file->residency, stki_coarse_ns());
 }
 
 void stki_file_will_need_ranges(const stki_file *file, const stki_range *ranges, int64_t count)
 {
-    stki_counter *warm_until = (stki_counter *)(uintptr_t)&file->warm_until_ns;
     int64_t start = 0, end = 0;
+    bool resident;
 
     if (count <= 0 || !stki_file_advice_due(file))
         return;
-    if (stki_file_resident(file, ranges[scatter(ranges[0].offset) % (uint64_t)count].offset, 1)) {
-        stki_count_set(warm_until, stki_coarse_ns() + WARM_FOR_NS);
+    resident = stki_file_resident(file, ranges[scatter(ranges[0].offset) % (uint64_t)count].offset, 1);
+    if (!stki_residency_found(residency_of(file), resident, stki_coarse_ns()))
         return;
-    }
-    stki_count_set(warm_until, 0);
     for (int64_t i = 0; i < count; i++) {
         int64_t at = ranges[i].offset, behind = at + ranges[i].bytes;
 

@@ -8,6 +8,7 @@
 #include "counter.h"
 #include "guard.h"
 #include "reader.h"
+#include "residency.h"
 
 typedef struct stki_file {
     stki_counter refs;
@@ -30,8 +31,8 @@ typedef struct stki_file {
     const char *note;     /* static text: why a requested mmap is not used; or NULL */
     /* Members below are written during use; on their own cache lines, because those above are read for every row. */
     char apart[128];
-    stki_counter asked_ns;      /* time of the last check that found it unchanged */
-    stki_counter warm_until_ns; /* read-ahead found resident pages and checks again after this time; 0: it did not */
+    stki_counter asked_ns; /* time of the last check that found it unchanged */
+    stki_residency residency;
 } stki_file;
 
 /* STK_E_NOT_FOUND: no such file. STK_E_UNSUPPORTED: not a regular file. STK_E_RESOURCE: no free descriptor, even after
@@ -64,7 +65,7 @@ bool stki_file_resident(const stki_file *file, int64_t offset, int64_t bytes);
 /* Whether the last read-ahead found resident pages. False if there was none. */
 static inline bool stki_file_was_resident(const stki_file *file)
 {
-    return stki_counted(&file->warm_until_ns) > 0;
+    return stki_counted(&file->residency.warm_until_ns) > 0;
 }
 /* Whether the file is on a local disk or in memory, judged by the type of its file system. */
 bool stki_file_is_local(const stki_file *file);
@@ -78,9 +79,9 @@ typedef struct stki_file_rows {
     int64_t offset, stride, bytes;
 } stki_file_rows;
 
-/* The same for samples in their order of use. Checks the residency of a part of one sample; if it is resident, most
- * are, and nothing is done. Otherwise all are advised, with adjacent ranges merged. Does nothing for a mapped file
- * opened with STKI_PATTERN_SEQUENTIAL. Indexes must be valid. */
+/* The same for samples in their order of use. Checks the residency of a part of one sample; if it is resident, as those
+ * of the last second were, nothing is done. Otherwise all are advised, with adjacent ranges merged. Does nothing for a
+ * mapped file opened with STKI_PATTERN_SEQUENTIAL. Indexes must be valid. */
 void stki_file_will_need_rows(const stki_file *file, const stki_file_rows *rows, const int64_t *indices, int64_t count);
 
 /* The same for samples at arbitrary locations. Locating them takes time, so first check whether advice is due. */

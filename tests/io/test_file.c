@@ -1,5 +1,6 @@
 /* test_file.c: files opened for reading: mapped, read, refused, failing. */
 #include "allocate.h"
+#include "clock.h"
 #include "descriptor.h"
 #include "faults.h"
 #include "file.h"
@@ -445,6 +446,61 @@ static void test_advice_fetches_dropped_pages(void **state)
         }
 }
 
+/* One missing sample outweighs those that are found, for a second. */
+static void test_residency_over_time(void **state)
+{
+    const int64_t ms = 1000000;
+    stki_residency residency = {0};
+
+    (void)state;
+    assert_true(stki_residency_due(&residency, ms));
+    assert_false(stki_residency_found(&residency, true, ms));
+    assert_false(stki_residency_due(&residency, 3 * ms - 1));
+    assert_true(stki_residency_due(&residency, 3 * ms));
+    assert_true(stki_residency_found(&residency, false, 3 * ms));
+    for (int64_t now = 4 * ms; now < 1003 * ms; now += ms) {
+        assert_true(stki_residency_due(&residency, now));
+        assert_true(stki_residency_found(&residency, true, now));
+    }
+    assert_false(stki_residency_found(&residency, true, 1003 * ms));
+    assert_false(stki_residency_due(&residency, 1004 * ms));
+}
+
+/* Of data larger than memory, a part is always resident: the rest is fetched too. */
+static void test_advice_fetches_what_is_missing(void **state)
+{
+    enum { ROW = 65536, ROWS = 64 };
+    static char zeros[ROW];
+    static const int64_t missing[] = {60}, batches[][4] = {{9, 10, 11, 50}, {10, 52, 11, 9}, {11, 9, 54, 10}};
+    const char *path = stkt_path("half");
+    const stki_file_rows rows = {0, ROW, ROW};
+    stki_file *file;
+    stk_error err;
+    int64_t start;
+
+    (void)state;
+    stkt_write_file(path, zeros, 0);
+    for (int i = 0; i < ROWS; i++)
+        stkt_append_file(path, zeros, ROW);
+    if (!drop_pages(path))
+        skip();
+    assert_int_equal(stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, &err), STK_OK);
+    if (stki_file_resident(file, 60 * ROW, ROW)) { /* a file system in memory */
+        stki_file_close(file);
+        skip();
+    }
+    for (int64_t row = 9; row < 12; row++)
+        assert_int_equal(stki_file_read(file, row * ROW, zeros, ROW, &err), STK_OK);
+    start = stki_now_ns();
+    stki_file_will_need_rows(file, &rows, missing, 1);
+    for (int i = 0; i < 3; i++)
+        stki_file_will_need_rows(file, &rows, batches[i], 4);
+    if (stki_now_ns() - start < STKI_COLD_FOR_NS)
+        for (int64_t row = 50; row < 56; row += 2)
+            assert_true(becomes_resident(file, row * ROW, ROW));
+    stki_file_close(file);
+}
+
 static void test_every_allocation_failing(void **state)
 {
     const char *path = make_file("memory", 100);
@@ -487,6 +543,8 @@ int main(void)
         cmocka_unit_test(test_full_of_mappings),
         cmocka_unit_test(test_residency_and_advice),
         cmocka_unit_test(test_advice_fetches_dropped_pages),
+        cmocka_unit_test(test_residency_over_time),
+        cmocka_unit_test(test_advice_fetches_what_is_missing),
         cmocka_unit_test(test_every_allocation_failing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,6 @@
 #include <string.h>
 
 enum { ALIGNMENT = 64, MOST_PINNED = 1 << 20 /* largest chunk of which several are pinned at a time */ };
-#define WARM_FOR_NS INT64_C(2000000)
 
 struct chunked {
     stki_reader base; /* first member */
@@ -200,13 +199,11 @@ static void chunked_will_need(const stki_reader *base, const int64_t *indices, i
     int64_t now = stki_now_ns(), band, last = -1;
     const stki_hdf5_chunk *chunk;
 
-    if (count <= 0 || r->chunks->dataset || now < stki_counted(&file->warm_until_ns))
+    if (count <= 0 || r->chunks->dataset || !stki_residency_due(&file->residency, now))
         return;
     chunk = band_of(r, indices[now % count], &band);
-    if (!chunk || stki_file_resident(file, chunk->address, chunk->bytes)) {
-        stki_count_set(&file->warm_until_ns, now + WARM_FOR_NS);
+    if (!stki_residency_found(&file->residency, !chunk || stki_file_resident(file, chunk->address, chunk->bytes), now))
         return;
-    }
     for (int64_t i = 0; i < count; i++) {
         chunk = band_of(r, indices[i], &band);
         if (chunk && band != last)

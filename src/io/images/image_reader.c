@@ -5,12 +5,11 @@
 #include "clock.h"
 #include "error.h"
 #include "image_load.h"
+#include "residency.h"
 #include <inttypes.h>
 #include <string.h>
 
 enum { MOST_PATH = 4096, MOST_SIDE = 65535, PROBES = 4 };
-
-#define WARM_FOR_NS INT64_C(2000000) /* how long a positive residency check is reused */
 
 struct images {
     stki_reader base; /* first member */
@@ -18,7 +17,7 @@ struct images {
     const stki_image_set *set;
     stki_decode_opts decode;
     stki_counter *sizes; /* height << 32 | width; not decoded: bytes + 1; 0: not known yet */
-    stki_counter warm_until_ns;
+    stki_residency residency;
 };
 
 static const struct images *images_of(const stki_reader *base)
@@ -167,21 +166,20 @@ static bool images_path(const stki_reader *base, int64_t index, char *buffer, in
     return index >= 0 && index < base->count && stki_image_set_path(images_of(base)->set, index, buffer, size);
 }
 
-/* Checks one image; if it is in memory, most are. */
 static void images_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
 {
     const struct images *images = images_of(base);
-    stki_counter *warm_until = (stki_counter *)(uintptr_t)&images->warm_until_ns;
+    const int64_t now = stki_now_ns();
     char path[MOST_PATH];
-    int64_t now = stki_now_ns(), any;
+    int64_t any;
+    bool resident;
 
-    if (count <= 0 || now < stki_counted(warm_until))
+    if (count <= 0 || !stki_residency_due(&images->residency, now))
         return;
     any = (int64_t)((uint64_t)indices[0] * UINT64_C(0x9E3779B97F4A7C15) >> 33) % count;
-    if (stki_image_set_path(images->set, indices[any], path, sizeof path) && stki_image_load_ahead(path)) {
-        stki_count_set(warm_until, now + WARM_FOR_NS);
+    resident = stki_image_set_path(images->set, indices[any], path, sizeof path) && stki_image_load_ahead(path);
+    if (!stki_residency_found((stki_residency *)(uintptr_t)&images->residency, resident, now))
         return;
-    }
     for (int64_t i = 0; i < count; i++)
         if (stki_image_set_path(images->set, indices[i], path, sizeof path))
             (void)stki_image_load_ahead(path);
