@@ -56,5 +56,7 @@ stk_status stki_config_ranks(stki_loader_config *config, const stki_node *sectio
                               (long long)config->world_size, (long long)config->world_size - 1);
     config->ranks.rank = config->rank;
     config->ranks.world_size = config->world_size;
+    if (config->launcher == STK_LAUNCHER_AUTO && (status = stki_ranks_complete(&config->ranks, err)) != STK_OK)
+        return status;
     return stki_ranks_replicate(&config->ranks, config->replication, config->replication_blocks, err);
 }

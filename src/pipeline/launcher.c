@@ -90,6 +90,27 @@ stk_status stki_launch_find(stki_launcher_ranks *out, stk_error *err)
     return STK_OK;
 }
 
+/* "127.0.0.1", "localhost", "::1". */
+static bool is_loopback(const char *address)
+{
+    return address && (strncmp(address, "127.", 4) == 0 || strcmp(address, "localhost") == 0 ||
+                       strcmp(address, "::1") == 0);
+}
+
+stk_status stki_ranks_complete(stki_ranks *ranks, stk_error *err)
+{
+    static const char local_rank[] = "LOCAL_RANK";
+
+    if (ranks->world_size == 1)
+        return STK_OK;
+    if (ranks->local_size == 0 && is_loopback(variable("MASTER_ADDR")))
+        ranks->local_size = ranks->world_size;
+    if (ranks->local_rank_variable || !variable(local_rank))
+        return STK_OK;
+    ranks->local_rank_variable = local_rank;
+    return read_number(local_rank, 0, &ranks->local_rank, err);
+}
+
 stk_status stki_ranks_replicate(stki_ranks *ranks, int64_t replication, int64_t blocks, stk_error *err)
 {
     int64_t groups = ranks->world_size / replication;

@@ -28,6 +28,11 @@ typedef struct stki_ranks {
     const char *source;                 /* "torchrun", …, "options" or "alone" */
 } stki_ranks;
 
+/* Reads from torch.distributed's variables what no launcher has set, as that of Lightning and programs that start their own
+ * processes set no RANK or no LOCAL_WORLD_SIZE: the rank on this machine is LOCAL_RANK, and if the address at which the
+ * ranks meet (MASTER_ADDR) is the loopback address, all ranks are on this machine. STK_E_CONFIG: not a number. */
+stk_status stki_ranks_complete(stki_ranks *ranks, stk_error *err);
+
 /* Each run of `replication` adjacent ranks reads the same data (tensor parallel), and so do the ranks at the same place
  * in `blocks` equal blocks of ranks (pipeline parallel). The data rank is (rank / replication) mod data_world_size,
  * where data_world_size is world_size / (replication * blocks). STK_E_CONFIG: they do not divide the number of ranks.

@@ -24,7 +24,8 @@ static const char *const all_variables[] = {"RANK",
                                             "SLURM_NTASKS_PER_NODE",
                                             "SLURM_STEP_ID",
                                             "SLURM_STEPID",
-                                            "ENVIRONMENT"};
+                                            "ENVIRONMENT",
+                                            "MASTER_ADDR"};
 
 static void clear_environment(void)
 {
@@ -243,6 +244,43 @@ static void a_loader_reports_its_ranks(void **state)
     clear_environment();
 }
 
+/* Lightning's launcher sets LOCAL_RANK and WORLD_SIZE, programs that use torch.multiprocessing.spawn only the address:
+ * their ranks are options, which the Python package takes from torch.distributed. */
+static void torch_variables_of_this_machine(void **state)
+{
+    static const char eight[] = "rank: 3, world_size: 8";
+    static const struct {
+        const char *environment, *keys;
+        int64_t local_size, local_rank; /* the last one plus 1; 0: not said */
+    } cases[] = {
+        {"MASTER_ADDR=127.0.0.1 WORLD_SIZE=8 LOCAL_RANK=3 NODE_RANK=0", eight, 8, 4},
+        {"MASTER_ADDR=localhost", eight, 8, 0},
+        {"MASTER_ADDR=::1", eight, 8, 0},
+        /* Another machine may have ranks. */
+        {"MASTER_ADDR=10.0.0.1 WORLD_SIZE=8 LOCAL_RANK=1 NODE_RANK=1", eight, 0, 2},
+        {"LOCAL_RANK=1", eight, 0, 2},
+        {"RANK=3 WORLD_SIZE=8 MASTER_ADDR=127.0.0.1 LOCAL_RANK=3", "batch_size: 1", 8, 4}, /* DeepSpeed */
+        {"RANK=3 WORLD_SIZE=8 MASTER_ADDR=127.0.0.1 LOCAL_WORLD_SIZE=4", "batch_size: 1", 4, 0},
+        {"SLURM_PROCID=3 SLURM_NTASKS=8 LOCAL_RANK=1 MASTER_ADDR=node7", "batch_size: 1", 0, 0},
+        {"MASTER_ADDR=127.0.0.1 LOCAL_RANK=3", "rank: 3, world_size: 8, launcher: none", 0, 0},
+        {"MASTER_ADDR=127.0.0.1 LOCAL_RANK=0", "world_size: 1", 0, 0},
+    };
+    stki_ranks ranks;
+    stk_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        set_environment(cases[i].environment);
+        assert_ok(read_ranks(cases[i].keys, &ranks, &err));
+        assert_int_equal(ranks.local_size, cases[i].local_size);
+        assert_int_equal(ranks.local_rank, cases[i].local_rank - 1);
+    }
+    set_environment("LOCAL_RANK=x");
+    assert_status(read_ranks(eight, &ranks, &err), STK_E_CONFIG);
+    assert_says("LOCAL_RANK in the environment: found \"x\", expected a number from 0");
+    clear_environment();
+}
+
 static void workers_are_shared_out(void **state)
 {
     stki_ranks ranks = {.local_size = 0};
@@ -260,6 +298,7 @@ int main(void)
         cmocka_unit_test(options_and_launcher_must_agree),
         cmocka_unit_test(replication),
         cmocka_unit_test(a_loader_reports_its_ranks),
+        cmocka_unit_test(torch_variables_of_this_machine),
         cmocka_unit_test(workers_are_shared_out),
     };
 

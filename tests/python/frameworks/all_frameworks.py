@@ -171,10 +171,12 @@ class Lightning(unittest.TestCase):
         self.assertEqual(steps, 2 * list(range(STEPS)))
 
     def test_ranks_of_its_own_launcher(self):
-        """It sets WORLD_SIZE and LOCAL_RANK, but no RANK."""
+        """It sets WORLD_SIZE, LOCAL_RANK and MASTER_ADDR, but no RANK and no LOCAL_WORLD_SIZE."""
         lines = [line.split() for line in run(sys.executable, "ranks.py", DATA).split("\n") if line.startswith("rows ")]
         self.assertEqual(sorted(rank for _, rank, *_ in lines), ["0", "1"])
-        self.assertEqual(sorted(int(row) for _, _, *rows in lines for row in rows), list(range(len(LABELS))))
+        self.assertEqual({int(workers) for _, _, workers, *_ in lines},
+                         {max(1, min(os.cpu_count() // 2, len(os.sched_getaffinity(0))))})
+        self.assertEqual(sorted(int(row) for _, _, _, *rows in lines for row in rows), list(range(len(LABELS))))
 
 
 class Accelerate(unittest.TestCase):

@@ -1,4 +1,4 @@
-"""Trains an epoch with Lightning's own launcher on two ranks, and prints the rows that each rank has read.
+"""Trains an epoch with Lightning's own launcher on two ranks, and prints the rows that each rank has read and its number of workers.
     python ranks.py FOLDER-OF-tests/data"""
 
 import sys
@@ -17,8 +17,9 @@ class Model(lightning.LightningModule):
         self.rows = []
 
     def train_dataloader(self):
-        return stoker.Loader({"image": stoker.Field(f"{data}/digits_images.npy", dtype="float32"), "label": f"{data}/digits_labels.npy"},
-                             batch_size=64, shuffle=True, seed=1, to="torch")
+        self.loader = stoker.Loader({"image": stoker.Field(f"{data}/digits_images.npy", dtype="float32"), "label": f"{data}/digits_labels.npy"},
+                                    batch_size=64, shuffle=True, seed=1, to="torch")
+        return self.loader
 
     def training_step(self, batch):
         self.rows += batch.indices.tolist()
@@ -26,10 +27,10 @@ class Model(lightning.LightningModule):
 
     def on_train_epoch_end(self):
         every = [None] * self.trainer.world_size
-        torch.distributed.all_gather_object(every, self.rows)
+        torch.distributed.all_gather_object(every, (self.loader.option("plan.workers"), self.rows))
         if self.global_rank == 0:  # lines of two processes would mix
-            for rank, rows in enumerate(every):
-                print("rows", rank, *rows)
+            for rank, (workers, rows) in enumerate(every):
+                print("rows", rank, workers, *rows)
 
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), lr=0.01)
