@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """How many lines two usual data sets take in each loader: the digits (two arrays: shuffled, scaled to f32, batches of 64) and ImageNet
 (class folders of JPEG: random resized crop, flip, normalized f32 NCHW, batches of 256, two workers). Prints the lines of each program
-without blank ones and comments, and takes one batch of those whose packages are installed. DALI runs on the CPU; FFCV's two programs have
-not been run yet.
+without blank ones and comments, and takes one batch of those whose packages are installed. All run on the CPU. FFCV's need 256 images or more,
+since it leaves out the last incomplete batch.
 
 usage: bench_lines.py DIGITS-IMAGES.npy DIGITS-LABELS.npy FOLDER-OF-CLASS-FOLDERS
 """
@@ -151,8 +151,8 @@ def imagenet_ffcv(folder):
     DatasetWriter("imagenet.beton", fields, num_workers=2).from_indexed_dataset(ImageFolder(folder))
     mean, std = 255 * numpy.array([0.485, 0.456, 0.406]), 255 * numpy.array([0.229, 0.224, 0.225])
     pipelines = {
-        "image": [RandomResizedCropRGBImageDecoder((224, 224)), RandomHorizontalFlip(), ToTensor(), ToTorchImage(),
-                  NormalizeImage(mean, std, numpy.float32)],
+        "image": [RandomResizedCropRGBImageDecoder((224, 224)), RandomHorizontalFlip(), NormalizeImage(mean, std, numpy.float32),
+                  ToTensor(), ToTorchImage(channels_last=False, convert_back_int16=False)],
         "label": [IntDecoder(), ToTensor(), Squeeze()]}
     yield from Loader("imagenet.beton", batch_size=256, num_workers=2, order=OrderOption.RANDOM, pipelines=pipelines)
 
