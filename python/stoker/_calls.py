@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import re
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from . import _core
+from . import _core, _errors, _transforms
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _names: dict[Callable[..., Any], str] = {}
@@ -27,6 +29,7 @@ def transform(function: Function | None = None, *, name: str | None = None, dtyp
     name: for configs; None: that of the function. dtype, shape: of what it returns, shape perhaps a function of the sample's shape;
     None: as the sample. A sample of a varying shape must be returned in the largest one.
     """
+    _refuse_modules(function)
     if function is None:
         return lambda function: transform(function, name=name, dtype=dtype, shape=shape)
     from ._config import plain
@@ -42,6 +45,18 @@ def transform(function: Function | None = None, *, name: str | None = None, dtyp
     _core.register(chosen, _runner(function), form)
     _names[function] = chosen
     return function
+
+
+def _refuse_modules(function: Any) -> None:
+    """Transforms of torchvision and modules of torch take images of PIL or tensors."""
+    torch = sys.modules.get("torch.nn")
+    if not type(function).__module__.startswith("torchvision.") and not (torch and isinstance(function, torch.Module)):
+        return
+    name = type(function).__name__
+    own = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+    raise _errors.StokerTypeError(f"transforms: found {name}, which takes images of PIL or torch: use "
+                                  + (f"stoker.{own}" if hasattr(_transforms, own) else "a transform of stoker")
+                                  + ", or a function that takes and returns a NumPy array", "unsupported")
 
 
 def _draws(function: Callable[..., Any]) -> bool:

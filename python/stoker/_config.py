@@ -34,6 +34,20 @@ def make(name: str, first: str, value: tuple[Any, ...], parameters: dict[str, An
     return Transform({name: value[0] if value else parameters})
 
 
+_TORCH = {
+    "batch_sampler": "indices and weights choose the samples",
+    "collate_fn": "rows are written into the batch; ragged and pad of a Field are for rows of different lengths",
+    "generator": "seed decides the order and the random transforms",
+    "multiprocessing_context": "workers are threads",
+    "persistent_workers": "workers are threads that live as long as the loader",
+    "pin_memory_device": "pin_memory pins for the GPU of this process",
+    "prefetch_factor": "prefetch is the number of batches in all",
+    "sampler": "indices and weights choose the samples",
+    "worker_init_fn": "seed decides the random transforms",
+}
+"""Options of torch's DataLoader that a loader does not have, and what is there instead."""
+
+
 def _refuse(name: str, known: Iterable[str], what: str) -> TypeError:
     return _errors.StokerTypeError(f"{what} has no option '{name}'" + nearest(name, known), "config")
 
@@ -176,6 +190,8 @@ def config_of(config: Any, options: Mapping[str, Any]) -> str:
 
 def check(options: Mapping[str, Any]) -> None:
     for name in options:
+        if name in _TORCH:
+            raise _errors.StokerTypeError(f"a loader does not have torch's option '{name}': {_TORCH[name]}", "config")
         if name not in _options.LOADER:
             raise _refuse(name, _options.LOADER, "a loader")
 

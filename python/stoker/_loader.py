@@ -206,6 +206,9 @@ class Loader(_core.Loader):
         """Goes to a position that state_dict gave, perhaps in another process with other workers, ranks or prefetch.
 
         Raises ValueError (status "mismatch") if data, order, seed, batch or transforms differ (resume="force" accepts that)."""
+        if not isinstance(state, Mapping) or "stoker_state" not in state:
+            found = ", ".join(map(str, state)) or "an empty one" if isinstance(state, Mapping) else f"a {type(state).__name__}"
+            raise _errors.StokerValueError(f"not a state_dict() of a stoker.Loader, which has the key stoker_state: found {found}", "bad_arg")
         self._restore(json.dumps(_config.plain(state)).encode())
 
     @property

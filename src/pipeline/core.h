@@ -126,7 +126,7 @@ struct stki_core {
     stk_device *device;                   /* target of the batches; NULL: they stay in host memory */
     stk_device *pin;                      /* device whose pinned memory holds the slots; NULL: ordinary memory */
     int pinned_slots;                     /* of slot_count */
-    char pin_reason[160];                 /* why they are pinned or not */
+    char pin_reason[224];                 /* why they are pinned or not */
     int64_t device_slot_bytes;
     struct stki_feed *feed; /* NULL: no device */
     void (*destroy_feed)(struct stki_feed *feed);

@@ -191,6 +191,16 @@ static void calling_destroy(stki_reader *base)
     stki_free(c);
 }
 
+/* Whether no sample can have the shape of the reader: that of a folder of images is the largest of the formats. */
+static bool is_only_bound(const stki_reader *reader)
+{
+    int64_t strides[STK_MAX_DIMS], bytes;
+
+    return reader->variable && reader->image &&
+           (stki_row_major(reader->dtype, reader->ndim, reader->shape, strides, &bytes, NULL) != STK_OK ||
+            bytes > reader->max_bytes);
+}
+
 /* Determines the output's form; by default that of the input. */
 static stk_status shape_of(struct calling *c, const stki_node *node, stk_error *err)
 {
@@ -206,6 +216,9 @@ static stk_status shape_of(struct calling *c, const stki_node *node, stk_error *
         return stki_fail_node(err, node, "%s has no `shape`, and the samples have different shapes", c->name);
     if (status != STK_OK)
         return stki_fail_node(err, node, "%s: %s", c->name, own.message[0] ? own.message : "shape failed");
+    if (is_only_bound(c->inner) && out.ndim == in.ndim && memcmp(out.shape, in.shape, sizeof in.shape) == 0)
+        return stki_fail_node(err, node, "%s states no `shape` of its result, and the images have different sizes",
+                              c->name);
     if (out.ndim < 0 || out.ndim >= STK_MAX_DIMS || stk_dtype_size(out.dtype) == 0)
         return stki_fail_node(err, node, "%s: shape gave %d axes of %s", c->name, out.ndim, stk_dtype_name(out.dtype));
     c->base.dtype = out.dtype;

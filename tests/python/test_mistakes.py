@@ -69,6 +69,39 @@ class Mistakes(Case):
             error = self.fails(TypeError, "config", call)
             self.assertTrue(str(error).startswith(key + ": found object"), error)
 
+    def test_options_of_torch(self):
+        for name in ("batch_sampler", "collate_fn", "generator", "multiprocessing_context", "persistent_workers", "pin_memory_device",
+                     "prefetch_factor", "sampler", "worker_init_fn"):
+            error = self.fails(TypeError, "config", stoker.Loader, config(), **{name: None})
+            self.assertIn(f"torch's option '{name}'", str(error))
+
+    def test_transforms_of_torchvision(self):
+        class RandomResizedCrop:
+            __module__ = "torchvision.transforms.transforms"
+
+            def __call__(self, image):
+                return image
+
+        class Compose(RandomResizedCrop):
+            __module__ = "torchvision.transforms.v2._container"
+
+        for found, use in ((RandomResizedCrop(), "use stoker.random_resized_crop"), (Compose(), "use a transform of stoker")):
+            error = self.fails(TypeError, "unsupported", stoker.Loader, {"x": stoker.Field(DIGITS, transforms=[found])})
+            self.assertIn(use, str(error))
+
+    def test_a_function_for_images_of_different_sizes(self):
+        folder = os.path.join(DATA, "photos")
+        error = self.fails(ValueError, "config", stoker.Loader, {"image": stoker.Field(folder, transforms=[lambda image: image])})
+        self.assertIn("states no `shape`", str(error))
+        corner = stoker.transform(lambda image: image[:8, :4], shape=(8, 4, 3))
+        with stoker.Loader({"image": stoker.Field(folder, transforms=[corner])}, batch_size=2, to="numpy") as loader:
+            self.assertEqual(loader.next()["image"].shape, (2, 8, 4, 3))
+
+    def test_states_of_something_else(self):
+        with open_digits() as loader:
+            for wrong in ({}, None, [], {"state": {}, "param_groups": []}):
+                self.assertIn("stoker_state", str(self.fails(ValueError, "bad_arg", loader.load_state_dict, wrong)))
+
     def test_columns_of_texts(self):
         table = self.write("t.csv", "path,kind\na.png,cat\nb.png,dog\n")
         for name, dtype, remedy in (("kind", "int64", "classes"), ("path", "float32", "files: images")):

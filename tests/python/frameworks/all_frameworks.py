@@ -111,6 +111,10 @@ class DataLoaders(unittest.TestCase):
                 with self.assertRaises(stoker.StokerTypeError):
                     stoker.Loader(config)
 
+    def test_modules_are_no_transforms(self):
+        with self.assertRaisesRegex(stoker.StokerTypeError, "found Flatten"):
+            stoker.Loader({"x": stoker.Field("x.npy", transforms=[torch.nn.Flatten()])})
+
     def test_workers_of_a_data_loader_are_refused(self):
         with digits() as loader:
             outer = torch.utils.data.DataLoader(loader.dataset(), batch_size=None, num_workers=1, multiprocessing_context="fork")
