@@ -288,6 +288,12 @@ static void a_quota_binds(void **state)
     assert_int_equal(judge(&shares)->binds, LB_BINDS_PROCESSORS);
     assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_HIGH);
     assert_non_null(strstr(judge(&shares)->text, "34 %"));
+    shares.throttled = 0.29;
+    assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_MEDIUM);
+    shares.throttled = 0.1;
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_PROCESSORS);
+    shares.throttled = 0.099;
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_CONVERT);
     assert_string_equal(lb_binding_words[LB_BINDS_PROCESSORS], "processors");
 }
 
