@@ -643,5 +643,6 @@ int main(void)
         cmocka_unit_test(test_public),
     };
 
+    stkt_skip_syncs(true);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* test_prep_configs.c: stki-threads. The worked jobs of configs/prep, each run over small data: what comes out opens in
  * a loader and holds what it should. */
+#include "faults.h"
 #include "jpeg_decode.h"
 #include "jpeg_header.h"
 #include "jpeg_make.h"
@@ -709,5 +710,6 @@ int main(void)
         cmocka_unit_test(all_of_them),
     };
 
+    stkt_skip_syncs(true);
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -1,5 +1,6 @@
 /* test_prep_sizes.c: how large a job says that its output will be, and is: by the dry run, in its progress, in the cuts
  * of shards and pieces, and against the space of a disk. What is right is what the files have in the end. */
+#include "faults.h"
 #include "file_compare.h"
 #include "jpeg_make.h"
 #include "prep_test.h"
@@ -372,5 +373,6 @@ int main(void)
         cmocka_unit_test(test_pieces),           cmocka_unit_test(test_small_disk),
     };
 
+    stkt_skip_syncs(true);
     return cmocka_run_group_tests(tests, setup, NULL);
 }

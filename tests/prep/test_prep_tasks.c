@@ -1,5 +1,6 @@
 /* test_prep_tasks.c: stki-threads. Jobs of several tasks: whatever their number, and however they end, what is joined
  * is what one process makes. */
+#include "faults.h"
 #include "prep_test.h"
 #include <fcntl.h>
 #include <signal.h>
@@ -112,7 +113,9 @@ static void test_merge(void **unused)
         stk_prep_opts opts = task(i, 3);
 
         assert_status(stkt_prep_run(&merge, &result, &err, job(output_of("one", "g.npy"), "")), STK_E_NOT_FOUND);
-        assert_says(i == 0 ? "none of the 16 pieces exists yet" : i == 1 ? "11 of 16 pieces are still missing" : "6 of 16");
+        assert_says(i == 0   ? "none of the 16 pieces exists yet"
+                    : i == 1 ? "11 of 16 pieces are still missing"
+                             : "6 of 16");
         assert_int_equal(result.missing_pieces, i == 0 ? 16 : i == 1 ? 11 : 6);
         opts.no_merge = true;
         assert_ok(stkt_prep_run(&opts, &result, &err, job(output_of("one", "g.npy"), "")));
@@ -273,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_commit_file),
     };
 
+    stkt_skip_syncs(true);
     mkdir(stkt_path("one"), 0755);
     return cmocka_run_group_tests(tests, setup, NULL);
 }
