@@ -5,6 +5,7 @@
  * vacuous unless it stands in `explained`. Options of fields that are compared as they are said need a line of their
  * own that tells the two configs apart: it isn't enough that another option's line, or what opening has found, does. */
 #include "config.h"
+#include "faults.h"
 #include "format.h"
 #include "hdf5_files.h"
 #include "io_files.h"
@@ -606,6 +607,49 @@ static void other_files_are_refused(void **state)
         }
 }
 
+/* Folders of three equal pictures: the names of the files are compared, not where the folder is. */
+static void renamed_files_are_refused(void **state)
+{
+    static const char *const folders[] = {"first", "second", "third"}, *const last[] = {"c", "d", "c"};
+    const stkt_png png = {.width = 9, .height = 7, .bits = 8, .type = 2};
+    stkt_bytes file = stkt_png_make(&png);
+    char path[700], *configs[3];
+    static stream base;
+    stk_error err;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        fixture of = {.config = path};
+
+        snprintf(path, sizeof path, "mkdir -p '%s/%s/p'", folder, folders[i]);
+        assert_int_equal(system(path), 0);
+        for (int k = 0; k < 3; k++) {
+            snprintf(path, sizeof path, "%s/%s/p/%s.png", folder, folders[i], k < 2 ? (k ? "b" : "a") : last[i]);
+            stkt_write_file(path, file.data, file.size);
+        }
+        snprintf(
+            path, sizeof path,
+            "{dataset: {fields: {image: {path: '%%D/%s/p', transforms: [{resize: [4, 4]}]}}}, loader: {batch_size: 1, "
+            "num_workers: 0}}",
+            folders[i]);
+        configs[i] = config_of(&of);
+    }
+    for (int i = 0; i < 3; i++) {
+        stk_loader *loader = open_set(configs[i], NULL, &err);
+
+        assert_non_null(loader);
+        run(loader, path_of_state(98), &base);
+        stk_loader_destroy(loader);
+        for (int k = 0; k < 3; k++)
+            if (is_refused(configs[k], NULL, path_of_state(98), &base) != (last[i][0] != last[k][0]))
+                fail_msg("from %s to %s: %s", folders[i], folders[k],
+                         last[i][0] == last[k][0] ? "refused" : "accepted");
+    }
+    for (int i = 0; i < 3; i++)
+        free(configs[i]);
+    free(file.data);
+}
+
 /* ---- files ---- */
 
 static FILE *create(const char *name)
@@ -936,10 +980,14 @@ int main(int argc, char **argv)
     self = argv[0];
     if (argc > 1)
         return print_hash(argv[1]);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_option), cmocka_unit_test(every_transform),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_option),
+                                       cmocka_unit_test(every_transform),
                                        cmocka_unit_test(effective_values_are_compared),
-                                       cmocka_unit_test(other_files_are_refused), cmocka_unit_test(every_machine)};
+                                       cmocka_unit_test(other_files_are_refused),
+                                       cmocka_unit_test(renamed_files_are_refused),
+                                       cmocka_unit_test(every_machine)};
 
+    stkt_skip_syncs(true);
     make_files();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -578,5 +578,6 @@ int main(void)
         cmocka_unit_test(test_no_channels), cmocka_unit_test(test_no_memory),
     };
 
+    stkt_skip_syncs(true);
     return cmocka_run_group_tests(tests, setup, NULL);
 }
