@@ -206,6 +206,36 @@ static void plain_data_have_no_packed_bytes(void **state)
     stk_loader_destroy(loader);
 }
 
+/* A worker waits for one thing at a time, and no longer than the run takes. */
+static void waits_are_within_the_run(void **state)
+{
+    const int64_t begin = stki_now_ns();
+    stk_loader *loader;
+    stk_loader_stats stats = {.struct_size = sizeof stats};
+    stk_batch *batch;
+    stk_error err;
+
+    (void)state;
+    assert_int_equal(stkt_open(&loader, "{dataset: {fields: {x: {synthetic: {count: 60, shape: [4], dtype: u8}}}}, "
+                                        "loader: {batch_size: 4, num_workers: 2, prefetch: 1}}"),
+                     STK_OK);
+    while (stk_loader_next(loader, &batch, &err) == STK_OK) {
+        stki_sleep_ns(10000000); /* the workers fill all slots and wait */
+        stk_batch_release(batch);
+    }
+    assert_ok(stk_loader_get_stats(loader, &stats, &err));
+    assert_true(stats.wait_slot_ns + stats.wait_work_ns > 0);
+    for (int i = 0; i < 2; i++) {
+        stk_worker_stats one = {.struct_size = sizeof one};
+
+        assert_ok(stk_loader_worker(loader, i, &one, &err));
+        assert_true(one.wait_slot_ns >= 0 && one.wait_work_ns >= 0);
+        assert_true(one.wait_slot_ns + one.wait_work_ns <= stki_now_ns() - begin);
+    }
+    assert_true(stats.wait_next_ns >= 0 && stats.wait_next_ns <= stki_now_ns() - begin);
+    stk_loader_destroy(loader);
+}
+
 static void wrong_questions(void **state)
 {
     stk_loader *loader = opened(0);
@@ -231,6 +261,7 @@ int main(void)
         cmocka_unit_test(workers_add_up),
         cmocka_unit_test(chunks_that_are_unpacked_again_are_counted),
         cmocka_unit_test(plain_data_have_no_packed_bytes),
+        cmocka_unit_test(waits_are_within_the_run),
         cmocka_unit_test(wrong_questions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -490,34 +490,41 @@ static void another_order_is_named(void **state)
     stkt_remove_dir(dir);
 }
 
-/* All three compute 2x + 2, but a pixel that is erased becomes 0, 2 or 2. */
+/* All compute the same, but a pixel that is erased becomes another number. */
 static void the_place_of_erasing_is_compared(void **state)
 {
 #define PLUS(n) "{normalize: {mean: [-" #n ", -" #n ", -" #n "], std: [1, 1, 1], scale: 1}}"
-    static const char *const steps[] = {PLUS(1) ", {random_erasing: 1}, {scale: 2}",
-                                        "{scale: 2}, {random_erasing: 1}, " PLUS(2),
-                                        "{random_erasing: 1}, {scale: 2}, " PLUS(2)};
+#define LAST(n) "{normalize: {mean: [-1, -1, -" #n "], std: [1, 1, 1], scale: 1}}"
+#define TWICE(n) "{normalize: {mean: [0, 0, -" #n "], std: [0.5, 0.5, 0.5], scale: 1}}"
+    static const char *const steps[] = {
+        PLUS(1) ", {random_erasing: 1}, {scale: 2}", "{scale: 2}, {random_erasing: 1}, " PLUS(2),
+        "{random_erasing: 1}, {scale: 2}, " PLUS(2),
+        /* 2x + 2, 2x + 2, 2x + 4: the last channel differs in what is before */
+        LAST(2) ", {random_erasing: 1}, " TWICE(0), LAST(0) ", {random_erasing: 1}, " TWICE(2)};
+    enum { COUNT = sizeof steps / sizeof steps[0] };
+#undef LAST
+#undef TWICE
 #undef PLUS
-    stk_loader *loaders[3];
+    stk_loader *loaders[COUNT];
     stk_error err;
     saved now;
 
     (void)state;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < COUNT; i++)
         assert_int_equal(stkt_open(&loaders[i],
                                    "{dataset: {fields: {x: {synthetic: {count: 20, shape: [8, 8, 3], dtype: u8}, "
                                    "source: {layout: nhwc}, dtype: f32, transforms: [%s]}}}}",
                                    steps[i]),
                          STK_OK);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < COUNT; i++) {
         now = save(loaders[i]);
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < COUNT; k++) {
             stk_status status = stk_loader_restore(loaders[k], now.bytes, now.size, &err);
 
             assert_int_equal(status, k == i ? STK_OK : STK_E_MISMATCH);
         }
     }
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < COUNT; i++)
         stk_loader_destroy(loaders[i]);
 }
 
