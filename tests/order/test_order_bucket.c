@@ -169,6 +169,25 @@ static void windows_as_long_as_the_epoch_and_longer(void **state)
     stki_order_destroy(order);
 }
 
+/* Windows of 20 positions: none is sorted until one of its positions is evaluated. */
+static void windows_are_ready_when_sorted(void **state)
+{
+    const stki_order_opts opts = options(STKI_ORDER_SEQUENTIAL, 100, 10, 2);
+    stki_order *order = make(&opts);
+    stki_position out[1];
+
+    (void)state;
+    for (int window = 0; window < 2; window++) {
+        assert_false(stki_order_is_ready(order, 0, 20 * window));
+        assert_false(stki_order_is_ready(order, 0, 20 * window + 19));
+        stki_order_eval(order, 0, 20 * window + 7, 1, out, NULL);
+        assert_true(stki_order_is_ready(order, 0, 20 * window));
+        assert_true(stki_order_is_ready(order, 0, 20 * window + 19));
+    }
+    assert_false(stki_order_is_ready(order, 1, 0));
+    stki_order_destroy(order);
+}
+
 /* What bucketing is for: far less between the shortest and the longest of a batch. */
 static void batches_hold_samples_alike(void **state)
 {
@@ -278,6 +297,7 @@ int main(void)
         cmocka_unit_test(lengths_of_any_size),
         cmocka_unit_test(over_a_mixture),
         cmocka_unit_test(windows_as_long_as_the_epoch_and_longer),
+        cmocka_unit_test(windows_are_ready_when_sorted),
         cmocka_unit_test(batches_hold_samples_alike),
         cmocka_unit_test(many_threads),
         cmocka_unit_test(allocations),
