@@ -198,7 +198,8 @@ static void choose_faults(turn *t)
 static void open_turn(turn *t)
 {
     static const char *const orders[] = {"sequential", "random", "block"}, *const lasts[] = {"partial", "drop", "pad"},
-                             *const policies[] = {"fail", "skip", "substitute"};
+                             *const policies[] = {"fail", "skip", "substitute"},
+                             *const helps[] = {"auto", "true", "false"};
     const char *fields = data_sets[below(t, (int64_t)(sizeof data_sets / sizeof data_sets[0]))];
     int policy = (int)below(t, 3);
     char common[1024], dataset[1024], text[4096];
@@ -226,8 +227,9 @@ static void open_turn(turn *t)
     snprintf(text, sizeof text, "{dataset: {fields: {%s}}, loader: {%s, num_workers: 0, prefetch: 2}}", dataset,
              common);
     MUST_OK(open_text(t, text, false, &t->reference, &err));
-    snprintf(text, sizeof text, "{dataset: {fields: {%s}}, loader: {%s, num_workers: %d, prefetch: %d, digest: %s%s}}",
-             dataset, common, (int)below(t, 9), (int)t->prefetch, below(t, 2) ? "order" : "none",
+    snprintf(text, sizeof text,
+             "{dataset: {fields: {%s}}, loader: {%s, num_workers: %d, prefetch: %d, digest: %s, consumer_helps: %s%s}}",
+             dataset, common, (int)below(t, 9), (int)t->prefetch, below(t, 2) ? "order" : "none", helps[below(t, 3)],
              t->on_device ? ", device: host, device_prefetch: 3, convert: host" : "");
     MUST_OK(open_text(t, text, true, &t->loader, &err));
     if (t->on_device)
