@@ -216,7 +216,9 @@ stk_status stki_container_find(const stki_container *c, const stki_reader_opts *
         return STK_OK;
     return stki_fail_at(err, count ? STK_E_CONFIG : STK_E_NOT_FOUND,
                         (stki_place){c->path, -1, -1, list_names(c, names, sizeof names),
-                                     count ? "source: {name: …} saying which" : NULL},
+                                     !count         ? NULL
+                                     : opts->prefer ? "a field with one of these names, or source: {name: …}"
+                                                    : "source: {name: …}"},
                         count ? "it holds several" : "there is nothing to read");
 }
 

@@ -97,6 +97,10 @@ class Mistakes(Case):
         with stoker.Loader({"image": stoker.Field(folder, transforms=[corner])}, batch_size=2, to="numpy") as loader:
             self.assertEqual(loader.next()["image"].shape, (2, 8, 4, 3))
 
+    def test_a_field_named_like_no_member(self):
+        error = self.fails(ValueError, "config", stoker.Loader, {"picture": os.path.join(DATA, "photos")})
+        self.assertEqual(error.expected, "a field with one of these names, or source: {name: …}")
+
     def test_states_of_something_else(self):
         with open_digits() as loader:
             for wrong in ({}, None, [], {"state": {}, "param_groups": []}):
