@@ -203,8 +203,7 @@ INLINE void set_reader(struct reader *reader, const stki_lane *lane, int channel
 /* The shortcut is the processor's instruction for rounding to bf16. */
 INLINE bool has_shortcut(enum stki_convert_src from, enum stki_convert_dst to, const stki_lane *lane)
 {
-    (void)from;
-    return to == STKI_DST_BF16 && lane->native_bf16;
+    return to == STKI_DST_BF16 && lane->native_bf16 && (lane->tame || !stki_convert_from_u8(from));
 }
 
 /* If nothing needs a mask, `lanes` is the constant ALL_LANES, and the masked branch is removed at compile time. */

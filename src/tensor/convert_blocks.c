@@ -115,6 +115,10 @@ static void finish_block(const stki_convert *convert, const stki_lane *lane, uin
 {
     _Alignas(64) float wide[STKI_CONVERT_BLOCK];
 
+    if (!convert->run) {
+        convert->copy(to, from, n * convert->dst_size);
+        return;
+    }
     if (convert->load) {
         convert->load(wide, from, n);
         from = (const uint8_t *)wide;

@@ -67,7 +67,8 @@ INLINE vf level(vf y, const struct levels *levels)
     return vf_min(vf_max(vf_add(vf_rint(y), levels->zero_point), levels->low), levels->high);
 }
 
-INLINE vunit pack(enum stki_convert_dst to, const vf *y, int groups, const struct levels *levels, bool shortcut)
+INLINE vunit pack(enum stki_convert_src from, enum stki_convert_dst to, const vf *y, int groups,
+                  const struct levels *levels, bool shortcut)
 {
     vi q[4];
 
@@ -84,7 +85,7 @@ INLINE vunit pack(enum stki_convert_dst to, const vf *y, int groups, const struc
     case STKI_DST_F16:
         return pack_f16(y);
     case STKI_DST_BF16:
-        return pack_bf16(y, shortcut);
+        return pack_bf16(y, shortcut, stki_convert_from_u8(from));
     case STKI_DST_I32:
         for (int k = 0; k < groups; k++)
             q[k] = vi_of_f32_saturated(level(y[k], levels));
@@ -185,7 +186,7 @@ INLINE vunit unit(enum stki_convert_src from, enum stki_convert_dst to, enum pai
         }
         y[k] = vf_fma(x, pairs->a[set], pairs->b[set]);
     }
-    return pack(to, y, groups, &kernel->levels, shortcut);
+    return pack(from, to, y, groups, &kernel->levels, shortcut);
 }
 
 /* Elements [first, last) using masks, less than a unit; reads and writes nothing else. */

@@ -25,6 +25,12 @@ enum stki_convert_src {
     STKI_SRC_PIXELS = STKI_SRC_KINDS /* kernels only: interleaved u8 */
 };
 
+/* Whether kernels read u8, whose results are all known at create. */
+static inline bool stki_convert_from_u8(enum stki_convert_src from)
+{
+    return from == STKI_SRC_U8 || from == STKI_SRC_PIXELS;
+}
+
 enum stki_convert_dst {
     STKI_DST_U8,
     STKI_DST_I8,
@@ -54,7 +60,7 @@ typedef struct stki_lane {
     bool streaming;
     bool downwards;   /* mirrored pixels: start with the last one, so that the source is read at ascending addresses */
     bool native_bf16; /* the CPU has an instruction for bf16 */
-    bool tame;        /* proved at create for 8-bit sources: every result is finite and below 2^30 */
+    bool tame;        /* proved at create for 8-bit sources: every result is zero or normal, and below 2^30 */
     /* interleaved pixels to planes */
     int pixel_step; /* bytes from pixel to pixel in the source: 3, 4, -3, -4 */
     int channels;   /* number of planes to write, at most 4; their source bytes are adjacent */
@@ -126,7 +132,7 @@ struct stki_convert {
     const stki_convert_kernels *kernels;
     stki_lane lane, cached; /* `cached`: the same, but stores go to the cache */
     /* used by the inner functions; selected at create */
-    stki_run_fn run;
+    stki_run_fn run; /* NULL: elements are copied */
     stki_plane_fn plane;
     stki_load_fn load;           /* NULL: `run` reads the source dtype itself */
     stki_stream_fn copy;         /* NULL: stores go to the cache */

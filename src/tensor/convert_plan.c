@@ -13,6 +13,7 @@
  * The reference uses the axes as described, unmerged. */
 #include "convert_assembly.h"
 #include "convert_internal.h"
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -298,6 +299,26 @@ static void plan_blocks(stki_convert *convert, int64_t channels)
         convert->lane.streaming = false; /* the kernel writes to a block in the cache */
 }
 
+/* The channels of interleaved elements that become planes, if they are the only axis beside the elements of a run. */
+static bool plan_copied_planes(stki_convert *convert)
+{
+    const int last = convert->axis_count - 1;
+
+    for (int k = 0; k < last && same_bytes(convert) && convert->src_size <= 8; k++) {
+        const stki_axis run = convert->axes[last], beside = convert->axes[k];
+        if (beside.n != 3 && beside.n != 4)
+            continue;
+        plan_interleaved(convert, &run, &beside);
+        if (convert->inner != stki_convert_deinterleaved)
+            continue;
+        remove_axis(convert, k);
+        insert_axis(convert, last, beside);
+        convert->outer_count = last - 1;
+        return true;
+    }
+    return false;
+}
+
 static void plan_copy(stki_convert *convert)
 {
     const stki_axis *run = &convert->axes[convert->axis_count - 1];
@@ -306,7 +327,7 @@ static void plan_copy(stki_convert *convert)
         const bool assembled = fits_assembly(convert);
         convert->outer_count = convert->axis_count - (assembled ? 2 : 1);
         convert->inner = assembled ? stki_convert_assembled : stki_convert_copies;
-    } else {
+    } else if (!convert->lane.streaming || !plan_copied_planes(convert)) {
         convert->outer_count = 0;
         convert->inner = stki_convert_core;
         convert->lane.streaming = false;
@@ -331,8 +352,8 @@ static void make_table(stki_convert *convert)
     convert->lane.table = convert->table;
 }
 
-/* Whether the results for all values of an 8-bit source are finite and below 2^30 in magnitude, so that kernels can
- * skip the checks for others. */
+/* Whether the results for all values of an 8-bit source are zero, or normal numbers below 2^30 in magnitude, so that
+ * kernels can skip the checks for others. */
 static bool is_tame(const stki_convert *convert, int64_t channels)
 {
     if (convert->src_size != 1 || channels > STKI_TABLE_CHANNELS)
@@ -341,7 +362,8 @@ static bool is_tame(const stki_convert *convert, int64_t channels)
         for (int i = 0; i < 256; i++) {
             uint8_t byte = (uint8_t)i;
             float x = stki_convert_load(convert->src_kind, &byte, false);
-            if (!(fabsf(fmaf(x, convert->lane.a[c], convert->lane.b[c])) < 0x1p30f))
+            float y = fabsf(fmaf(x, convert->lane.a[c], convert->lane.b[c]));
+            if (!(y < 0x1p30f) || (y > 0 && y < FLT_MIN))
                 return false;
         }
     return true;

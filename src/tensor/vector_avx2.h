@@ -189,8 +189,9 @@ INLINE vi vi_round_bf16(vf x, bool numbers)
     return _mm256_blendv_epi8(_mm256_srli_epi32(sum, 16), _mm256_or_si256(upper, _mm256_set1_epi32(0x40)), nan);
 }
 
-INLINE vunit pack_bf16(const vf *x, bool numbers)
+INLINE vunit pack_bf16(const vf *x, bool numbers, bool tame)
 {
+    (void)tame;
     return _mm256_permute4x64_epi64(_mm256_packus_epi32(vi_round_bf16(x[0], numbers), vi_round_bf16(x[1], numbers)),
                                     0xd8);
 }

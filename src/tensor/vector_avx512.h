@@ -157,12 +157,13 @@ INLINE vi vi_round_bf16(vf x)
 }
 
 /* `native`: the processor has an instruction for it. It takes subnormals as zero and is right otherwise, so vectors
- * with subnormals go the long way. It is spelled as assembly because these files must not assume AVX512_BF16. */
-INLINE vunit pack_bf16(const vf *x, bool native)
+ * with subnormals go the long way; `tame`: there are none. It is spelled as assembly because these files must not
+ * assume AVX512_BF16. */
+INLINE vunit pack_bf16(const vf *x, bool native, bool tame)
 {
     enum { SUBNORMAL = 0x20 };
 
-    if (native && !(_mm512_fpclass_ps_mask(x[0], SUBNORMAL) | _mm512_fpclass_ps_mask(x[1], SUBNORMAL))) {
+    if (native && (tame || !(_mm512_fpclass_ps_mask(x[0], SUBNORMAL) | _mm512_fpclass_ps_mask(x[1], SUBNORMAL)))) {
         vi both;
         __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(x[1]), "v"(x[0]));
         return both;

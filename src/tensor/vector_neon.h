@@ -85,11 +85,11 @@ INLINE uint16x4_t round_bf16(vf x)
     return vmovn_u32(vbslq_u32(vceqq_f32(x, x), vshrq_n_u32(sum, 16), vorrq_u32(upper, vdupq_n_u32(0x40))));
 }
 
-INLINE vunit pack_bf16(const vf *x, bool shortcut)
+INLINE vunit pack_bf16(const vf *x, bool shortcut, bool tame)
 {
     vunit unit;
 
-    (void)shortcut;
+    (void)shortcut, (void)tame;
     for (int k = 0; k < 2; k++)
         unit.part[k] = vreinterpretq_u8_u16(vcombine_u16(round_bf16(x[2 * k]), round_bf16(x[2 * k + 1])));
     return unit;
