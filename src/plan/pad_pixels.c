@@ -122,9 +122,9 @@ stk_status stki_pad_pixels(const stki_field_plan *plan, const stki_placing *plac
     p.copy = p.fill + width * pixel;
     fill_pixels(&p, p.fill, width);
     convert_block(&p, 0, 0, p.y.first, width, p.fill, 0);
-    convert_columns(&p, 0, direct.first);
     convert_block(&p, p.y.first, direct.first, lines, direct.end - direct.first, image_at(&p, direct.first, direct.end),
                   p.line);
+    convert_columns(&p, 0, direct.first); /* after the rest, which brings their lines into the cache */
     convert_columns(&p, direct.end, width);
     convert_block(&p, p.y.end, 0, height - p.y.end, width, p.fill, 0);
     return STK_OK;
