@@ -80,6 +80,8 @@ typedef struct stki_reader_ops {
     /* Samples [index, result) were never written to the file and are fill values. Returns `index` if this one was
      * written. NULL: all were written. */
     int64_t (*filled_until)(const stki_reader *reader, int64_t index);
+    /* Samples [index, result) all fail as `index` did. NULL: each has to be read. */
+    int64_t (*fails_until)(const stki_reader *reader, int64_t index);
     void (*destroy)(stki_reader *reader);
 } stki_reader_ops;
 

@@ -207,54 +207,11 @@ static void test_not_closed(void **state)
     assert_int_equal(refused(path), STK_E_BUSY);
 }
 
-/* A chunk that was never written has no size; one whose index is damaged has an error. */
-static void test_chunks(void **state)
-{
-    const char *path = stkt_path("chunks.h5");
-    const hsize_t shape = 16, chunk = 4;
-    const int64_t second = 4;
-    int32_t values[16] = {1};
-
-    (void)state;
-    for (int way = 0; way < 3; way++) { /* never written, written, its B-tree damaged */
-        hid_t plist = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, &shape, NULL), file, x;
-        stki_hdf5_dataset *dataset;
-        stki_hdf5_file *opened;
-        int64_t size;
-
-        STKT_MUST(H5Pset_chunk(plist, 1, &chunk));
-        file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-        x = H5Dcreate2(file, "x", H5T_STD_I32LE, space, H5P_DEFAULT, plist, H5P_DEFAULT);
-        if (way > 0)
-            STKT_MUST(H5Dwrite(x, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
-        STKT_MUST(H5Dclose(x));
-        STKT_MUST(H5Pclose(plist));
-        STKT_MUST(H5Sclose(space));
-        STKT_MUST(H5Fclose(file));
-        if (way == 2) {
-            size_t length = read_bytes(path);
-
-            for (size_t at = 0; at + 5 < length; at++)
-                if (!memcmp(bytes + at, "TREE\1", 5)) /* of chunks; 0 is of groups */
-                    bytes[at] = 'B';
-            stkt_write_file(path, bytes, length);
-        }
-        assert_int_equal(stki_hdf5_file_open(path, &defaults, &opened, &err), STK_OK);
-        assert_int_equal(stki_hdf5_dataset_open(opened, "x", &dataset, &err), STK_OK);
-        assert_int_equal(stki_hdf5_dataset_chunk_bytes(dataset, &second, &size, &err),
-                         way == 2 ? STK_E_CORRUPT : STK_OK);
-        if (way < 2)
-            assert_int_equal(size, way == 0 ? -1 : 16);
-        stki_hdf5_dataset_release(dataset);
-        stki_hdf5_file_release(opened);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers),    cmocka_unit_test(test_superblock), cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_not_closed), cmocka_unit_test(test_chunks),     cmocka_unit_test(test_names),
+        cmocka_unit_test(test_not_closed), cmocka_unit_test(test_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -342,6 +342,46 @@ static void test_filled(void **state)
     stki_container_release(container);
 }
 
+/* Data sets of 2^40 rows, of which four were written in the middle: in each way of reading, and none is opened by
+ * reading its rows. */
+static void test_sparse(void **state)
+{
+    static const char *const files[] = {"sparse.h5", "sparse-v110.h5"};
+    const int64_t rows = UNWRITTEN, at = rows / 2;
+    int tried = 0;
+
+    (void)state;
+    for (int f = 0; f < 2; f++) {
+        char path[512];
+        stki_container *container;
+
+        snprintf(path, sizeof path, "%s/data/hdf5/%s", STKT_TESTS_DIR, files[f]);
+        assert_ok(stki_container_open(path, NULL, &container, &err));
+        for (int64_t i = 0; i < container->member_count; i++) {
+            const char *name = container->members[i].name;
+            stki_reader_opts opts = {.axis = !strcmp(name, "/columns")};
+            stki_reader *reader;
+
+            if (!strcmp(name, "/source"))
+                continue;
+            assert_ok(stki_container_reader(container, i, &opts, &reader, &err));
+            assert_int_equal(reader->count, rows);
+            assert_int_equal(reader->ops->filled_until(reader, 0), at);
+            assert_int_equal(reader->ops->filled_until(reader, at - 1), at);
+            for (int k = 0; k < 4; k++)
+                assert_int_equal(reader->ops->filled_until(reader, at + k), at + k);
+            assert_int_equal(reader->ops->filled_until(reader, at + 4), rows);
+            assert_int_equal(reader->ops->filled_until(reader, rows - 1), rows);
+            if (strcmp(name, "/virtual") != 0)
+                assert_int_equal(reader->ops->fails_until(reader, at + 1), at + (reader->variable ? 2 : 4));
+            stki_reader_destroy(reader);
+            tried++;
+        }
+        stki_container_release(container);
+    }
+    assert_int_equal(tried, 10);
+}
+
 static void make_rows(hid_t file, const char *name, hsize_t length, bool written)
 {
     const hsize_t shape[] = {2, length}, tile[] = {1, 8}, at[] = {1, 16};
@@ -401,6 +441,7 @@ int main(void)
         cmocka_unit_test(test_bad_alone),
         cmocka_unit_test(test_dangling),
         cmocka_unit_test(test_filled),
+        cmocka_unit_test(test_sparse),
         cmocka_unit_test(test_sparse_rows),
     };
 

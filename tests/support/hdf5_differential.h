@@ -11,8 +11,8 @@
 #include "tensor_internal.h"
 
 typedef struct stkt_tally {
-    int files, refused, walked, library, in_memory; /* how the samples came */
-    int alone;                                      /* files that the library did not open */
+    int files, refused, chunked, in_memory; /* how the samples came */
+    int alone;                              /* files that the library did not open */
 } stkt_tally;
 
 /* Bytes of a tensor, row-major, in the file's byte order. */
@@ -97,7 +97,7 @@ static inline void stkt_compare_samples(const stki_container *c, const stki_read
         stki_reader_done(reader, &sample);
     }
     if (stki_hdf5_reader_counts(reader, &counts))
-        *(counts.walked ? &tally->walked : &tally->library) += 1;
+        tally->chunked++;
     else
         tally->in_memory++;
     free(got);

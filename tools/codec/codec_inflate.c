@@ -75,7 +75,7 @@ static stk_status collect(const struct codec_ask *ask, const stki_hdf5_chunks *c
 
     if (chunks->table.count == 0) {
         snprintf(out->missing, sizeof out->missing,
-                 "%.180s: its table of chunks is of a type that only the library reads", path);
+                 "%.180s: no chunk of it was written", path);
         return STK_OK;
     }
     status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);

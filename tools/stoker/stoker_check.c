@@ -28,7 +28,7 @@ struct part {
 
 struct run {
     struct part *part;
-    int64_t first, last;
+    int64_t first, last, filled; /* filled: number of fill values among them */
 };
 
 struct crew {
@@ -42,11 +42,11 @@ struct crew {
 
 /* ---- the list of bad records ---- */
 
-/* Takes ownership of the message. The record is counted even if there is no memory to list it. */
+/* Takes ownership of the message. Without memory, the record is not listed. */
 static void add_bad(struct st_bad_list *list, int64_t member, int64_t record, stk_status status, char *message)
 {
-    list->total++;
-    if (stki_grow(&list->items, &list->room, list->count + 1, sizeof *list->items, "", NULL) == STK_OK)
+    if (list->count < ST_MOST_LISTED &&
+        stki_grow(&list->items, &list->room, list->count + 1, sizeof *list->items, "", NULL) == STK_OK)
         list->items[list->count++] = (struct st_bad){member, record, status, message};
     else
         stki_free(message);
@@ -54,6 +54,7 @@ static void add_bad(struct st_bad_list *list, int64_t member, int64_t record, st
 
 static void note_bad(struct st_bad_list *list, const struct part *part, int64_t record, const stk_error *error)
 {
+    list->total++;
     add_bad(list, part->member, record, error->status, stki_strdup(error->message));
 }
 
@@ -222,16 +223,26 @@ static int64_t end_of_run(const struct part *part)
     return length < part->count - part->next ? part->next + length : part->count;
 }
 
-/* Skips fill values, which need no check and can be of any number. */
-static bool skip_filled(struct st_check *check, struct part *part)
+/* The end of the fill values that start at `i`, which need no check and can be of any number; `i`: it is none. */
+static int64_t filled_until(const struct st_check *check, const struct part *part, int64_t i)
+{
+    const stki_reader *r = part->reader;
+
+    return r && r->ops->filled_until && !part->has_sums && !check->keep ? r->ops->filled_until(r, i) : i;
+}
+
+/* Skips records without bytes, and fill values. */
+static bool skip_unstored(struct st_check *check, struct part *part)
 {
     const stki_reader *r = part->reader;
     int64_t next = part->next;
 
-    if (!r || !r->ops->filled_until || part->has_sums || check->keep)
-        return false;
-    part->next = r->ops->filled_until(r, next);
-    check->members[part->member].filled += part->next - next;
+    if (r && r->max_bytes == 0 && !r->variable && !part->has_sums && !check->keep) {
+        part->next = part->count;
+    } else {
+        part->next = filled_until(check, part, next);
+        check->members[part->member].filled += part->next - next;
+    }
     stki_count(&check->records, part->next - next);
     return part->next > next;
 }
@@ -245,9 +256,9 @@ static bool claim(struct crew *crew, struct run *out)
         struct part *part = crew->current;
 
         if (part && part->next < part->count) {
-            if (skip_filled(crew->check, part))
+            if (skip_unstored(crew->check, part))
                 continue;
-            *out = (struct run){part, part->next, end_of_run(part)};
+            *out = (struct run){part, part->next, end_of_run(part), 0};
             part->next = out->last;
             part->users++;
             found = true;
@@ -300,15 +311,38 @@ static stk_status intact(const struct part *part, const stki_file *file, int64_t
                                               : stki_file_intact(file, record, err);
 }
 
-static void check_run(struct st_check *check, const struct run *run, stki_scratch *scratch, struct st_bad_list *bad)
+/* After record `i` failed: the end of those that fail as well and need not be read, because so many are listed. */
+static int64_t failed_until(const struct st_check *check, const struct run *run, int64_t i,
+                            const struct st_bad_list *bad)
+{
+    const stki_reader *r = run->part->reader;
+    int64_t last;
+
+    if (!r || !r->ops->fails_until || stki_counted(&check->bad_count) + bad->total < ST_MOST_LISTED)
+        return i + 1;
+    last = r->ops->fails_until(r, i);
+    return last < run->last ? last : run->last;
+}
+
+static void check_run(struct st_check *check, struct run *run, stki_scratch *scratch, struct st_bad_list *bad)
 {
     const struct part *part = run->part;
     const stki_file *file = part->reader ? part->reader->file : stki_array_file(&part->whole);
     stk_error error;
 
-    for (int64_t i = run->first; i < run->last; i++)
-        if (check_record(check, part, i, scratch, &error) != STK_OK)
-            note_bad(bad, part, i, &error);
+    for (int64_t i = run->first, next; i < run->last; i = next) {
+        next = filled_until(check, part, i);
+        next = next < run->last ? next : run->last;
+        run->filled += next - i;
+        if (next > i)
+            continue;
+        next = i + 1;
+        if (check_record(check, part, i, scratch, &error) == STK_OK)
+            continue;
+        note_bad(bad, part, i, &error);
+        next = failed_until(check, run, i, bad);
+        bad->total += next - i - 1;
+    }
     if (file && stki_file_intact(file, run->first, NULL) != STK_OK) { /* the changed file is the cause of its errors */
         clear_bad(bad);
         for (int64_t i = run->first; i < run->last; i++)
@@ -325,6 +359,8 @@ static void finish_run(struct crew *crew, const struct run *run, struct st_bad_l
 
     stki_lock(&crew->lock);
     check->members[run->part->member].bad += bad->total;
+    check->members[run->part->member].filled += run->filled;
+    check->bad.total += bad->total;
     for (int64_t i = 0; i < bad->count; i++) {
         add_bad(&check->bad, bad->items[i].member, bad->items[i].record, bad->items[i].status, bad->items[i].message);
         bad->items[i].message = NULL; /* ownership has moved */

@@ -12,9 +12,11 @@ struct st_bad {
     char *message; /* NULL: out of memory */
 };
 
+enum { ST_MOST_LISTED = 10000 }; /* one broken chunk can have billions of records */
+
 struct st_bad_list {
     struct st_bad *items;
-    int64_t count, room; /* of items */
+    int64_t count, room; /* of items, at most ST_MOST_LISTED */
     int64_t total;       /* number of bad records, including those not in `items` */
 };
 

@@ -38,7 +38,7 @@ static void options_of(struct verify *v, struct arg_option *options)
 {
     const struct arg_option table[OPTIONS] = {
         {"--threads", "N", "number of reading threads; by default one per processor", NULL, &v->threads, NULL},
-        {"--json", NULL, "print one JSON object with every bad record", &v->json, NULL, NULL},
+        {"--json", NULL, "print one JSON object with the bad records, at most 10000 of them", &v->json, NULL, NULL},
         {"--write-sums", NULL, "write the XXH3 checksum of each record to FILE.sums", &v->write_sums, NULL, NULL},
         {"--inputs", NULL, "with a manifest: also check the files that the job read", &v->inputs, NULL, NULL},
         {"--source", "{...}", "facts that the file does not state, as under `source` in a config", NULL, &v->source,
@@ -184,7 +184,8 @@ static void show_text(const struct verify *v, const struct st_check *check)
                stk_status_name(b->status), b->message ? b->message : "");
     }
     if (check->bad.total > shown)
-        printf("and %" PRId64 " more (--json has all)\n", check->bad.total - shown);
+        printf("and %" PRId64 " more (--json has %s)\n", check->bad.total - shown,
+               check->bad.total > check->bad.count ? "some" : "all");
     stki_put_size(&size, stki_counted(&check->bytes));
     text = stki_text_take(&size);
     printf("%s: %s: %" PRId64 " records, %" PRId64 " bad", st_shown(c->path), c->ops->format,

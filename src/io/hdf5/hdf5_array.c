@@ -63,12 +63,15 @@ static stk_status array_in_memory(stki_hdf5_dataset *d, stki_file *file, const s
     if (status == STK_OK)
         status = stki_hdf5_dataset_check_sources(d, err);
     if (status == STK_OK)
+        status = stki_hdf5_dataset_check_room(d, err);
+    if (status == STK_OK)
         status = stk_storage_create(NULL, bytes, &out->memory, err);
     if (status != STK_OK)
         return status;
-    status = stki_hdf5_chunks_can(d)
-                 ? array_of_chunks(d, file, opts, stk_storage_data(out->memory), err)
-                 : stki_hdf5_dataset_read(d, start, d->shape, stk_storage_data(out->memory), bytes, err);
+    status = stki_hdf5_chunks_can(d) ? array_of_chunks(d, file, opts, stk_storage_data(out->memory), err)
+                                     : STK_E_UNSUPPORTED;
+    if (status == STK_E_UNSUPPORTED)
+        status = stki_hdf5_dataset_read(d, start, d->shape, stk_storage_data(out->memory), bytes, err);
     if (status != STK_OK) {
         stk_storage_release(out->memory);
         out->memory = NULL;

@@ -24,6 +24,7 @@ struct chunked {
     stki_reader base; /* first member */
     stki_hdf5_chunks *chunks;
     stki_hdf5_samples samples;
+    stki_hdf5_written written;
     stk_tensor sample; /* a sample without its address */
     int64_t span;      /* in one chunk: bytes spanned by a sample */
     int64_t uses;      /* samples per chunk */
@@ -199,7 +200,7 @@ static void chunked_will_need(const stki_reader *base, const int64_t *indices, i
     int64_t now = stki_now_ns(), band, last = -1;
     const stki_hdf5_chunk *chunk;
 
-    if (count <= 0 || r->chunks->dataset || !stki_residency_due(&file->residency, now))
+    if (count <= 0 || !stki_residency_due(&file->residency, now))
         return;
     chunk = band_of(r, indices[now % count], &band);
     if (!stki_residency_found(&file->residency, !chunk || stki_file_resident(file, chunk->address, chunk->bytes), now))
@@ -223,7 +224,7 @@ static int chunked_place(const stki_reader *base, int64_t index, stki_range *out
 
     for (int i = 1; i < grid->ndim; i++)
         side *= grid->per[i];
-    if (r->chunks->dataset || (r->samples.axis != 0 && side * grid->per[0] > 1))
+    if (r->samples.axis != 0 && side * grid->per[0] > 1)
         return 0;
     for (int64_t number = first / grid->chunk[0] * side; number < (last / grid->chunk[0] + 1) * side; number++) {
         const stki_hdf5_chunk *chunk = stki_hdf5_table_find(&r->chunks->table, number);
@@ -235,28 +236,18 @@ static int chunked_place(const stki_reader *base, int64_t index, stki_range *out
     return count;
 }
 
-/* ---- chunks that were never written ---- */
+/* ---- chunks that were never written, or cannot be decoded ---- */
 
-/* Chunks are numbered along the last axis first, so those of a range of samples along axis 0 have consecutive numbers.
- */
-static int64_t filled_until(const stki_reader *base, int64_t index)
+static int64_t chunked_filled_until(const stki_reader *base, int64_t index)
 {
     const struct chunked *r = chunked_of(base);
-    const stki_hdf5_grid *grid = &r->chunks->grid;
-    const stki_hdf5_table *table = &r->chunks->table;
-    const int64_t length = r->samples.length[r->samples.axis], step = r->samples.step;
-    int64_t side = 1, at, rows, end;
 
-    if (r->chunks->dataset || index >= base->count || (r->samples.axis != 0 && table->count > 0))
-        return index;
-    for (int i = 1; i < grid->ndim; i++)
-        side *= grid->per[i];
-    at = stki_hdf5_table_from(table, index * step / grid->chunk[0] * side);
-    if (at == table->count)
-        return base->count;
-    rows = table->chunks[at].number / side * grid->chunk[0]; /* up to the first stored chunk */
-    end = rows < length ? 0 : (rows - length) / step + 1;
-    return end < index ? index : end < base->count ? end : base->count;
+    return stki_hdf5_filled_until(&r->samples, &r->written, index);
+}
+
+static int64_t chunked_fails_until(const stki_reader *base, int64_t index)
+{
+    return stki_hdf5_band_end(&chunked_of(base)->samples, &chunked_of(base)->chunks->grid, index);
 }
 
 /* ---- opening ---- */
@@ -266,6 +257,7 @@ static void chunked_destroy(stki_reader *base)
     struct chunked *r = (struct chunked *)(void *)base;
 
     stki_hdf5_chunks_destroy(r->chunks);
+    stki_hdf5_written_fini(&r->written);
     stki_free(r->fill);
     stki_free(r->unit_base);
     stki_free(r->note);
@@ -276,18 +268,21 @@ static void chunked_destroy(stki_reader *base)
 static const stki_reader_ops in_one_ops = {.format = "hdf5",
                                            .read = read_in_one,
                                            .will_need = chunked_will_need,
-                                           .filled_until = filled_until,
+                                           .filled_until = chunked_filled_until,
+                                           .fails_until = chunked_fails_until,
                                            .destroy = chunked_destroy};
 static const stki_reader_ops pinned_ops = {.format = "hdf5",
                                            .read = read_in_one,
                                            .pin = pin_in_one,
                                            .will_need = chunked_will_need,
-                                           .filled_until = filled_until,
+                                           .filled_until = chunked_filled_until,
+                                           .fails_until = chunked_fails_until,
                                            .destroy = chunked_destroy};
 static const stki_reader_ops gathered_ops = {.format = "hdf5",
                                              .read = read_gathered,
                                              .will_need = chunked_will_need,
-                                             .filled_until = filled_until,
+                                             .filled_until = chunked_filled_until,
+                                             .fails_until = chunked_fails_until,
                                              .destroy = chunked_destroy};
 
 static bool fits_in_one(const struct chunked *r)
@@ -335,7 +330,7 @@ static stk_status find_addresses(struct chunked *r, bool one, bool *mapped, stk_
     const stki_hdf5_chunks *c = r->chunks;
     bool wanted = one && !r->samples.window && c->table.count == c->grid.count;
 
-    *mapped = !c->dataset && c->file->map;
+    *mapped = c->file->map;
     if (!*mapped || !wanted) {
         for (int64_t i = 0; *mapped && i < c->table.count; i++)
             *mapped = stki_hdf5_chunks_mapped_entry(c, &c->table.chunks[i]) != NULL;
@@ -388,10 +383,8 @@ static stk_status describe(struct chunked *r, const stki_hdf5_dataset *d, const 
     bool one, mapped;
     stk_status status;
 
-    base->access = c->dataset ? "library" : c->file->access;
-    base->note =
-        c->dataset ? "stored chunks come from libhdf5: their index type is only supported by libhdf5" : c->file->note;
-    base->file = c->dataset ? NULL : c->file;
+    base->access = c->file->access;
+    base->note = c->file->note;
     base->file_bytes = c->file->size;
     base->file = c->file;
     base->place = chunked_place;
@@ -436,6 +429,8 @@ stk_status stki_hdf5_chunked_reader(stki_hdf5_dataset *d, const stki_reader_opts
     if (status == STK_OK)
         status = stki_hdf5_chunks_open(d, NULL, opts, &r->chunks, err);
     if (status == STK_OK)
+        status = stki_hdf5_written_of(&r->chunks->table, &r->chunks->grid, r->samples.axis, &r->written, err);
+    if (status == STK_OK)
         status = describe(r, d, opts, err);
     if (status != STK_OK) {
         chunked_destroy(&r->base);
@@ -452,8 +447,7 @@ bool stki_hdf5_reader_counts(const stki_reader *reader, stki_hdf5_counts *out)
     if (reader->ops != &in_one_ops && reader->ops != &pinned_ops && reader->ops != &gathered_ops)
         return false;
     c = chunked_of(reader)->chunks;
-    *out = (stki_hdf5_counts){
-        .direct = stki_counted(&c->direct), .library = stki_counted(&c->library), .walked = !c->dataset};
+    *out = (stki_hdf5_counts){.direct = stki_counted(&c->direct)};
     stki_chunk_read_counts(c->cache, &out->cache);
     return true;
 }

@@ -44,23 +44,6 @@ static int64_t longest(const stki_hdf5_chunks *c)
     return most;
 }
 
-/* Indexes that are not parsed here are queried through the library. Damaged ones are not: the library misses some of
- * their chunks, returns fill values for these, and may be queried for any number of chunks. */
-static stk_status find_chunks(stki_hdf5_chunks *c, stki_hdf5_dataset *d, stk_error *err)
-{
-    stk_status status = stki_hdf5_index_read(c->file, d->header, &c->grid, &c->table, err);
-
-    if (status != STK_OK && status != STK_E_UNSUPPORTED)
-        return status;
-    if (status != STK_OK) {
-        c->dataset = stki_hdf5_dataset_retain(d);
-        c->stored_room = c->pipeline.count > 0 ? c->grid.chunk_bytes + c->grid.chunk_bytes / 8 + 4096 : 0;
-    } else {
-        c->stored_room = c->file->map ? 0 : longest(c);
-    }
-    return STK_OK;
-}
-
 static stk_status open_parts(stki_hdf5_chunks *c, stki_hdf5_dataset *d, const stki_reader_opts *opts, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -74,9 +57,11 @@ static stk_status open_parts(stki_hdf5_chunks *c, stki_hdf5_dataset *d, const st
     if (!c->file)
         status = stki_file_open(d->path, opts->access, opts->pattern, &c->file, err);
     if (status == STK_OK)
-        status = find_chunks(c, d, err);
-    if (status == STK_OK)
+        status = stki_hdf5_index_read(c->file, d->header, &c->grid, &c->table, err);
+    if (status == STK_OK) {
+        c->stored_room = c->file->map ? 0 : longest(c);
         status = stki_chunk_user_create(opts->cache_bytes, c->grid.chunk_bytes, &c->cache, err);
+    }
     return status;
 }
 
@@ -114,7 +99,6 @@ void stki_hdf5_chunks_destroy(stki_hdf5_chunks *c)
         return;
     stki_chunk_user_destroy(c->cache);
     stki_hdf5_table_fini(&c->table);
-    stki_hdf5_dataset_release(c->dataset);
     stki_file_close(c->file);
     stki_free(c->path);
     stki_free(c->name);
@@ -137,7 +121,7 @@ int64_t stki_hdf5_chunks_room(const stki_hdf5_chunks *c)
 stk_status stki_hdf5_chunks_entry(const stki_hdf5_chunks *c, int64_t number, const stki_hdf5_chunk **out,
                                   stk_error *err)
 {
-    const stki_hdf5_chunk *chunk = c->dataset ? NULL : stki_hdf5_table_find(&c->table, number);
+    const stki_hdf5_chunk *chunk = stki_hdf5_table_find(&c->table, number);
 
     *out = chunk;
     if (!chunk)
@@ -166,9 +150,9 @@ const char *stki_hdf5_chunks_mapped_entry(const stki_hdf5_chunks *c, const stki_
 
 const char *stki_hdf5_chunks_mapped(const stki_hdf5_chunks *c, int64_t number, bool *missing)
 {
-    const stki_hdf5_chunk *chunk = c->dataset ? NULL : stki_hdf5_table_find(&c->table, number);
+    const stki_hdf5_chunk *chunk = stki_hdf5_table_find(&c->table, number);
 
-    *missing = !chunk && !c->dataset;
+    *missing = !chunk;
     return chunk ? stki_hdf5_chunks_mapped_entry(c, chunk) : NULL;
 }
 
@@ -191,46 +175,6 @@ static void first_element(const stki_hdf5_grid *grid, int64_t number, int64_t *e
     }
 }
 
-static stk_status load_by_library(const stki_hdf5_chunks *c, int64_t number, void *to, char *room, stk_error *err)
-{
-    int64_t element[STK_MAX_DIMS], bytes, expected = c->pipeline.count > 0 ? c->stored_room : c->grid.chunk_bytes;
-    char *stored = c->pipeline.count > 0 ? room + work_room(c) : to;
-    uint32_t mask;
-    stk_status status;
-
-    first_element(&c->grid, number, element);
-    stki_count((stki_counter *)(uintptr_t)&c->library, 1);
-    status = stki_hdf5_dataset_chunk_bytes(c->dataset, element, &bytes, err);
-    if (status != STK_OK)
-        return status;
-    if (bytes < 0) {
-        fill_with(to, c->fill, c->grid.item_bytes, c->grid.chunk_bytes / c->grid.item_bytes);
-        return STK_OK;
-    }
-    if (c->pipeline.count > 0 ? bytes > expected : bytes != expected)
-        return stki_fail_at(
-            err, STK_E_CORRUPT,
-            (stki_place){c->path, -1, -1, STKI_TEXT("%" PRId64, bytes),
-                         STKI_TEXT("%s%" PRId64 " bytes", c->pipeline.count > 0 ? "at most " : "", expected)},
-            "%s: chunk %" PRId64, c->name, number);
-    status = stki_hdf5_dataset_chunk(c->dataset, element, stored, &mask, err);
-    if (status != STK_OK || c->pipeline.count == 0)
-        return status;
-    return stki_hdf5_decode(&c->pipeline, mask, stored, bytes, to, room, c->path, -1, err);
-}
-
-static stk_status load_from_library(const stki_hdf5_chunks *c, int64_t number, void *to, char *room, stk_error *err)
-{
-    stk_error changed;
-    stk_status status = load_by_library(c, number, to, room, err);
-
-    if (stki_hdf5_dataset_intact(c->dataset, &changed) == STK_OK)
-        return status;
-    if (err) /* the changed file is the cause */
-        *err = changed;
-    return changed.status;
-}
-
 /* Bytes of the chunk's elements that are inside the data set. */
 static int64_t bytes_inside(const stki_hdf5_grid *grid, int64_t number)
 {
@@ -250,8 +194,6 @@ static stk_status load(const stki_hdf5_chunks *c, int64_t number, void *to, void
     const char *stored;
     stk_status status, changed;
 
-    if (c->dataset)
-        return load_from_library(c, number, to, room, err);
     status = stki_hdf5_chunks_entry(c, number, &chunk, err);
     if (status != STK_OK)
         return status;
@@ -437,7 +379,7 @@ stk_status stki_hdf5_chunks_read(const stki_hdf5_chunks *c, const int64_t *start
         b.last[i] = (start[i] + length[i] - 1) / c->grid.chunk[i];
         spanned *= b.last[i] - b.first[i] + 1;
     }
-    if (!c->dataset && spanned > c->table.count)
+    if (spanned > c->table.count)
         return read_stored(&b, stride / c->grid.item_bytes, cached, scratch, err);
     do {
         stk_status status = read_part(&b, cached, scratch, err);

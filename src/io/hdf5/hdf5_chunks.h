@@ -1,6 +1,5 @@
 /* hdf5_chunks.h: reads a chunked data set without the library: chunks are located with the file's own index, taken from
- * the mapping (or read), and decoded by the requesting thread. If the index is of an unsupported kind, stored chunks
- * come from the library, and everything else is the same.
+ * the mapping (or read), and decoded by the requesting thread.
  *
  * Only for data sets accepted by stki_hdf5_chunks_can. Thread-safe. */
 #ifndef STKI_HDF5_CHUNKS_H
@@ -10,7 +9,6 @@
 #include "hdf5_dataset.h"
 
 typedef struct stki_hdf5_chunks {
-    stki_hdf5_dataset *dataset; /* for reading stored chunks through the library; NULL: not needed, and no id is held */
     stki_file *file;
     char *path, *name;
     stki_hdf5_grid grid;
@@ -20,13 +18,13 @@ typedef struct stki_hdf5_chunks {
     int64_t stored_room;           /* size of the largest stored chunk that has to be read into memory */
     void *fill;                    /* one item */
     stki_chunk_user *cache;
-    stki_counter direct;  /* chunks decoded without the cache */
-    stki_counter library; /* stored chunks read through the library */
+    stki_counter direct; /* chunks decoded without the cache */
 } stki_hdf5_chunks;
 
 /* Whether filters, type and layout are supported. */
 bool stki_hdf5_chunks_can(const stki_hdf5_dataset *dataset);
-/* `file`: the data set's file if it is already open (retained); or NULL. */
+/* `file`: the data set's file if it is already open (retained); or NULL. STK_E_UNSUPPORTED: the index is of an unknown
+ * kind; STK_E_CORRUPT: it is inconsistent. */
 stk_status stki_hdf5_chunks_open(stki_hdf5_dataset *dataset, stki_file *file, const stki_reader_opts *opts,
                                  stki_hdf5_chunks **out, stk_error *err);
 void stki_hdf5_chunks_destroy(stki_hdf5_chunks *chunks); /* NULL is fine */
@@ -38,8 +36,7 @@ int64_t stki_hdf5_chunks_room(const stki_hdf5_chunks *chunks);
 const char *stki_hdf5_chunks_mapped(const stki_hdf5_chunks *chunks, int64_t number, bool *missing);
 /* The same for an entry of the table. */
 const char *stki_hdf5_chunks_mapped_entry(const stki_hdf5_chunks *chunks, const stki_hdf5_chunk *chunk);
-/* The entry of a chunk, checked to be inside the file; NULL with STK_OK: never written, or only known to the library.
- */
+/* The entry of a chunk, checked to be inside the file; NULL with STK_OK: never written. */
 stk_status stki_hdf5_chunks_entry(const stki_hdf5_chunks *chunks, int64_t number, const stki_hdf5_chunk **out,
                                   stk_error *err);
 /* Decodes chunk_bytes of elements to `to`; `room`: the scratch as above. Chunks never written yield fill values. */

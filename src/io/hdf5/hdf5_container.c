@@ -296,8 +296,11 @@ static stk_status samples_of(stki_hdf5_dataset *d, const stki_reader_opts *opts,
 
     if (d->type.varying != STKI_HDF5_SAME)
         return stki_hdf5_values_reader(d, opts, out, err);
-    if (d->rank > 0 && stki_hdf5_chunks_can(d))
-        return stki_hdf5_chunked_reader(d, opts, out, err);
+    if (d->rank > 0 && stki_hdf5_chunks_can(d)) {
+        status = stki_hdf5_chunked_reader(d, opts, out, err);
+        if (status != STK_E_UNSUPPORTED)
+            return status;
+    }
     if (d->rank > 0 && needs_library(d))
         return stki_hdf5_library_reader(d, opts, out, err);
     status = stki_hdf5_array_of(d, NULL, opts, &array, err);

@@ -68,17 +68,9 @@ stk_status stki_hdf5_dataset_need(const stki_hdf5_dataset *dataset, stk_error *e
  * not fill (fill time "never") become zeros. */
 stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *dataset, const int64_t *start, const int64_t *length,
                                   void *to, int64_t bytes, stk_error *err);
-/* Checks that the file is large enough for all elements of a contiguous data set. Must be called before it is read
- * through the library, which returns zeros for missing bytes. STK_E_TRUNCATED. */
+/* Checks that the file is large enough for all elements of a contiguous or compact data set. Must be called before it
+ * is read through the library, which returns zeros for missing bytes. STK_E_TRUNCATED. */
 stk_status stki_hdf5_dataset_check_room(const stki_hdf5_dataset *dataset, stk_error *err);
-/* Was no element of it ever written? Then each is the fill value, however many there are. */
-bool stki_hdf5_dataset_unwritten(const stki_hdf5_dataset *dataset);
-/* Reads a chunk in its stored form, as H5Dread_chunk: the first function returns its size (-1: never written), the
- * second its bytes. `element`: its first element, along each axis of the data set. */
-stk_status stki_hdf5_dataset_chunk_bytes(const stki_hdf5_dataset *dataset, const int64_t *element, int64_t *bytes,
-                                         stk_error *err);
-stk_status stki_hdf5_dataset_chunk(const stki_hdf5_dataset *dataset, const int64_t *element, void *to, uint32_t *mask,
-                                   stk_error *err);
 /* Checks that the sources of a virtual or external data set exist and may be opened. Must be called before such a data
  * set is read. */
 stk_status stki_hdf5_dataset_check_sources(stki_hdf5_dataset *dataset, stk_error *err);

@@ -1,12 +1,13 @@
 /* hdf5_dense.c: links or attributes that are too many for an object header. Each is an object in a fractal heap, and a
- * version 2 B-tree locates it by the hash of its name. See hdf5_parse.h.
+ * version 2 B-tree locates it by the hash of its name. The same kind of tree is one of the indexes of chunks. See
+ * hdf5_parse.h.
  *
  *     tree (III.A.2): BTHD, u8 0, u8 type, u32 node bytes, u16 record bytes, u16 depth, u8, u8, u64 root, u16 its
  *         records, u64 all records, u32 checksum
  *     node: BTIN or BTLF, u8 0, u8 type, records; BTIN: then u64 child, its records, and above the lowest level all
  *         records below it, in as many bytes as the largest number takes; u32 checksum
  *     record of type 5, links: u32 hash, 7 bytes heap id; of type 8, attributes: 8 bytes heap id, u8 flags, u32, u32
- *         hash
+ *         hash; of types 10 and 11, chunks: hdf5_index.c
  *     heap (III.G): FRHP, u8 0, u16 id bytes, u16 filter bytes, u8 flags, u32 largest managed object, …, 110: u16
  *         width, u64 first block bytes, u64 largest direct block, u16 bits of an offset, u16, u64 root, u16 rows of
  *         the root, u32 checksum
@@ -48,11 +49,12 @@ struct block {
 struct dense {
     const stki_hdf5_super *super;
     stki_hdf5_object_visit *visit;
+    stki_hdf5_record_visit *visit_record; /* NULL: records are of objects in the heap */
     void *context;
     const uint32_t *hash; /* hash of the requested name; NULL: all */
 
     /* the tree */
-    int type, record_bytes, depth;
+    int type, record_bytes, depth; /* record_bytes 0: not known before the tree is opened */
     int64_t node_bytes;
     int count_bytes;            /* size of the number of records in a node */
     int below_bytes[MAX_DEPTH]; /* size of the number of records below a node, by level */
@@ -267,7 +269,9 @@ static stk_status open_tree(struct dense *d, uint64_t address, uint64_t *root, i
     d->depth = (int)stki_hdf5_number(head + 12, 2);
     *root = stki_hdf5_number(head + 16, 8);
     *records = (int)stki_hdf5_number(head + 24, 2);
-    if (memcmp(head, "BTHD", 4) != 0 || head[4] != 0 || head[5] != d->type ||
+    if (d->record_bytes == 0)
+        d->record_bytes = (int)stki_hdf5_number(head + 10, 2);
+    if (memcmp(head, "BTHD", 4) != 0 || head[4] != 0 || head[5] != d->type || d->record_bytes < 1 ||
         stki_hdf5_number(head + 10, 2) != (uint64_t)d->record_bytes || d->depth >= MAX_DEPTH || d->node_bytes < 64 ||
         d->node_bytes > MAX_NODE || !stki_hdf5_sum_fits(d->super, head, sizeof head))
         return corrupt(d, address, "no version 2 B-tree, or a wrong checksum", err);
@@ -329,6 +333,8 @@ static stk_status take_record(struct dense *d, const struct node *node, int i, s
 
     if (d->left-- <= 0)
         return corrupt(d, d->heap, "more records than the file has room for", err);
+    if (d->visit_record)
+        return d->visit_record(d->context, record_of(d, node, i), d->record_bytes, err);
     if (d->hash && hash_of(d, node, i) != *d->hash)
         return STK_OK;
     if (d->type == STKI_HDF5_ATTRIBUTES_BY_NAME && (record_of(d, node, i)[8] & SHARED))
@@ -415,4 +421,20 @@ stk_status stki_hdf5_dense_visit(const stki_hdf5_super *super, uint64_t heap, ui
         stki_free(d.blocks[i].data);
     stki_free(d.blocks);
     return status;
+}
+
+stk_status stki_hdf5_tree_visit(const stki_hdf5_super *super, uint64_t tree, int type, stki_hdf5_record_visit *visit,
+                                void *context, stk_error *err)
+{
+    struct dense d = {.super = super,
+                      .visit_record = visit,
+                      .context = context,
+                      .type = type,
+                      .left = super->file->size / 4 + 1,
+                      .heap = tree};
+    uint64_t root = 0;
+    int records = 0;
+    stk_status status = open_tree(&d, tree, &root, &records, err);
+
+    return status == STK_OK && records > 0 ? walk(&d, root, records, err) : status;
 }

@@ -322,7 +322,7 @@ static bool read_chunks(stki_hdf5_dataset *d, stki_hdf5_cursor c, int version, c
     if (version == 4)
         kind = (int)stki_hdf5_take(&c, 1);
     d->layout = STKI_HDF5_CHUNKED;
-    return !c.bad && (version == 3 || (kind >= 1 && kind <= 4)) &&
+    return !c.bad && (version == 3 || (kind >= 1 && kind <= 5)) &&
            stki_hdf5_grid_measure(grid, d->path, NULL) == STK_OK && grid->chunk_bytes <= UINT32_MAX;
 }
 

@@ -1,9 +1,10 @@
-/* hdf5_index.c: see hdf5_index.h. A layout message of version 3 names a version 1 B-tree; one of version 4 an index of
- * its own kind:
+/* hdf5_index.c: see hdf5_index.h. A layout message of version 1 to 3 names a version 1 B-tree; one of version 4 an
+ * index of its own kind:
  *
  *     layout 3: u8 3, u8 2, u8 D, u64 address, u32 x D chunk dimensions, the last is the bytes of an element
  *     node:     TREE, u8 1, u8 level, u16 entries, two u64; then per entry u32 stored bytes, u32 filter mask, u64 x D
  *               first element, u64 child
+ *     layouts 1 and 2: u8 version, u8 D, u8 2, 5 bytes, u64 address, u32 x D chunk dimensions as above
  *     layout 4: u8 4, u8 2, u8 flags, u8 D, u8 e, D dimensions of e bytes, u8 kind, its parameters, u64 address
  *         1 single chunk: with flags & 2 first u64 stored bytes, u32 mask
  *         2 implicit: all chunks one after the other
@@ -19,6 +20,9 @@
  *           number s has 2^(s/2) of them, each of 2^((s+1)/2) times the smallest; the index block itself names the data
  *           blocks of the first ones
  *           data block: EADB, u8, u8, u64 header, offset, entries; or a checksum and pages, as in a fixed array
+ *         5 version 2 B-tree: u32 node bytes, u8, u8; its records (hdf5_dense.c) are of type 10: u64 address, u64 x
+ *           (D - 1) place in the grid; or, of filtered chunks, of type 11: u64 address, stored bytes in what is left of
+ *           the record, u32 mask, place
  *     implicit indexes and fixed arrays number the chunks over the grid of the largest shape; so do extensible arrays,
  *     with the axis that has no end in front
  *
@@ -634,6 +638,38 @@ static stk_status walk_extensible(struct walk *w, uint64_t address, stk_error *e
     return status == STK_OK ? walk_blocks(w, &e, at + 14 + entries, err) : status;
 }
 
+/* ---- version 2 B-trees ---- */
+
+static stk_status add_record(void *context, const unsigned char *record, int bytes, stk_error *err)
+{
+    struct walk *w = context;
+    const int axes = w->grid->ndim, sized = w->grid->filtered ? bytes - 12 - 8 * axes : 0;
+    const unsigned char *place = record + bytes - 8 * axes;
+    int64_t number = 0;
+
+    if (w->grid->filtered ? sized < 1 || sized > 8 : bytes != 8 + 8 * axes)
+        return corrupt(w, -1, "a version 2 B-tree with records of a wrong size", err);
+    for (int i = 0; i < axes; i++) {
+        const uint64_t at = stki_hdf5_number(place + 8 * i, 8);
+
+        if (at >= (uint64_t)w->grid->per[i])
+            return STK_OK; /* left over from a larger shape */
+        number = number * w->grid->per[i] + (int64_t)at;
+    }
+    return add(w, number, stki_hdf5_number(record, 8),
+               sized ? stki_hdf5_number(record + 8, sized) : (uint64_t)w->grid->chunk_bytes,
+               sized ? (uint32_t)stki_hdf5_number(place - 4, 4) : 0, err);
+}
+
+static stk_status walk_second_tree(struct walk *w, uint64_t address, stk_error *err)
+{
+    const stki_hdf5_super super = {.file = w->file, .base = w->base};
+
+    return stki_hdf5_tree_visit(&super, address,
+                                w->grid->filtered ? STKI_HDF5_FILTERED_CHUNKS : STKI_HDF5_UNFILTERED_CHUNKS, add_record,
+                                w, err);
+}
+
 static stk_status walk_single(struct walk *w, const unsigned char *at, int flags, stk_error *err)
 {
     uint64_t bytes = (uint64_t)w->grid->chunk_bytes, address;
@@ -667,10 +703,12 @@ static stk_status check_dimensions(const struct walk *w, const stki_hdf5_layout 
     return STK_OK;
 }
 
+/* Layouts 1 to 3, which differ in where their members are. */
 static stk_status walk_third(struct walk *w, const stki_hdf5_layout *layout, stk_error *err)
 {
-    uint64_t address = stki_hdf5_number(layout->bytes + 3, 8);
-    stk_status status = check_dimensions(w, layout, layout->bytes[2], 11, 4, err);
+    const bool third = layout->bytes[0] == 3;
+    uint64_t address = stki_hdf5_number(layout->bytes + (third ? 3 : 8), 8);
+    stk_status status = check_dimensions(w, layout, layout->bytes[third ? 2 : 1], third ? 11 : 16, 4, err);
 
     if (status != STK_OK || address == STKI_HDF5_UNDEFINED)
         return status;
@@ -687,10 +725,8 @@ static stk_status walk_fourth(struct walk *w, const stki_hdf5_layout *layout, st
         return status;
     from = layout->bytes + at + 1; /* at most 33 dimensions of 8 bytes */
     kind = layout->bytes[at];
-    if (at + 1 + (kind == 1 && (flags & 2) ? 20 : kind == 3 ? 9 : kind == 4 ? 13 : 8) > layout->length)
+    if (at + 1 + (kind == 1 && (flags & 2) ? 20 : kind == 3 ? 9 : kind == 4 ? 13 : kind == 5 ? 14 : 8) > layout->length)
         return corrupt(w, layout->place, "a layout message that is cut", err);
-    if (flags & 1)
-        return unsupported(w, layout->place, "chunks at the edge that are stored without filters", err);
     switch (kind) {
     case 1:
         return walk_single(w, from, flags, err);
@@ -705,16 +741,38 @@ static stk_status walk_fourth(struct walk *w, const stki_hdf5_layout *layout, st
         uint64_t address = stki_hdf5_number(from + 5, 8);
         return address == STKI_HDF5_UNDEFINED ? STK_OK : walk_extensible(w, address, err);
     }
-    default:
-        return unsupported(w, layout->place, kind == 5 ? "a version 2 B-tree" : "an index of a kind that is not known",
-                           err);
+    case 5: {
+        uint64_t address = stki_hdf5_number(from + 6, 8);
+        return address == STKI_HDF5_UNDEFINED ? STK_OK : walk_second_tree(w, address, err);
     }
+    default:
+        return unsupported(w, layout->place, "an index of a kind that is not known", err);
+    }
+}
+
+/* The last of the dimensions in the layout; check_dimensions checks that it is there. */
+static int64_t item_bytes_of(const stki_hdf5_layout *layout)
+{
+    const int version = layout->bytes[0],
+              dims = layout->bytes[version < 3    ? 1
+                                   : version == 3 ? 2
+                                                  : 3],
+              each = version == 4 ? layout->bytes[4] : 4,
+              at = (version < 3    ? 16
+                    : version == 3 ? 11
+                                   : 5) +
+                   (dims - 1) * each;
+    const bool inside = dims > 0 && each >= 1 && each <= 8 && at + each <= layout->length;
+    const uint64_t bytes = inside ? stki_hdf5_number(layout->bytes + at, each) : 0;
+
+    return bytes > 0 && bytes <= INT32_MAX ? (int64_t)bytes : 1;
 }
 
 stk_status stki_hdf5_index_read(const stki_file *file, uint64_t header, const stki_hdf5_grid *grid,
                                 stki_hdf5_table *table, stk_error *err)
 {
     stki_hdf5_layout layout = {.length = 0};
+    stki_hdf5_grid measured;
     struct walk w = {.file = file, .grid = grid, .table = table, .endless = -1, .entries_left = file->size / 8 + 1};
     stk_status status = stki_hdf5_layout_read(file, header, &layout, err);
 
@@ -722,11 +780,17 @@ stk_status stki_hdf5_index_read(const stki_file *file, uint64_t header, const st
     if (status != STK_OK)
         return status;
     w.base = layout.base;
-    if (layout.length < 12 || layout.bytes[1] != 2)
-        return unsupported(&w, layout.place, "the layout is not chunked", err);
-    status = layout.bytes[0] == 3   ? walk_third(&w, &layout, err)
-             : layout.bytes[0] == 4 ? walk_fourth(&w, &layout, err)
-                                    : unsupported(&w, layout.place, "a layout of another version than 3 and 4", err);
+    if (layout.length < 12 || layout.bytes[0] < 1 || layout.bytes[0] > 4 ||
+        layout.bytes[layout.bytes[0] < 3 ? 2 : 1] != 2)
+        return unsupported(&w, layout.place, "the layout is not chunked, or of a version that is not known", err);
+    if (grid->item_bytes == 0) {
+        measured = *grid;
+        measured.item_bytes = item_bytes_of(&layout);
+        status = stki_hdf5_grid_measure(&measured, file->path, err);
+        w.grid = &measured;
+    }
+    if (status == STK_OK)
+        status = layout.bytes[0] == 4 ? walk_fourth(&w, &layout, err) : walk_third(&w, &layout, err);
     if (status == STK_OK)
         status = sort(&w, err);
     if (status != STK_OK)

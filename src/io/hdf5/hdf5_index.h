@@ -2,8 +2,8 @@
  * without the library, which would traverse the index for each chunk. Works on any stki_file, so that it can be fuzzed.
  * Thread-safe.
  *
- * Supports version 1 B-trees, single chunks, implicit indexes, and fixed and extensible arrays. Anything else, or
- * anything inconsistent, is rejected, and the caller uses the library. */
+ * Supports B-trees of versions 1 and 2, single chunks, implicit indexes, and fixed and extensible arrays. Anything else
+ * is STK_E_UNSUPPORTED, and anything inconsistent STK_E_CORRUPT. */
 #ifndef STKI_HDF5_INDEX_H
 #define STKI_HDF5_INDEX_H
 
@@ -16,9 +16,9 @@ typedef struct stki_hdf5_grid {
     int64_t largest[STK_MAX_DIMS]; /* maximum shape; -1: unlimited */
     int64_t chunk[STK_MAX_DIMS];   /* chunk shape in elements, each >= 1 */
     int64_t per[STK_MAX_DIMS];     /* chunks along each axis */
-    int64_t item_bytes;
-    int64_t count;       /* number of chunks: the product of per */
-    int64_t chunk_bytes; /* size of an unfiltered chunk */
+    int64_t item_bytes;            /* for stki_hdf5_index_read, 0: as the index says */
+    int64_t count;                 /* number of chunks: the product of per */
+    int64_t chunk_bytes;           /* size of an unfiltered chunk */
     bool filtered;
 } stki_hdf5_grid;
 

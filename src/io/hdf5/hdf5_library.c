@@ -91,6 +91,7 @@ static void plan_quiet_end(void)
 struct said {
     hid_t major, minor, next_minor; /* of the deepest error, and of its consequence */
     bool in_path, in_link;          /* the error occurred while following a path or an external link */
+    bool in_filter;                 /* or while decoding a chunk */
     char deepest[160], first[160];
 };
 
@@ -108,6 +109,7 @@ static herr_t hear(unsigned n, const H5E_error2_t *error, void *context)
     }
     said->in_path |= error->maj_num == H5E_SYM && error->min_num == H5E_NOTFOUND;
     said->in_link |= error->maj_num == H5E_LINK && error->min_num == H5E_CANTOPENFILE;
+    said->in_filter |= error->maj_num == H5E_PLINE;
     strncpy(said->first, text, sizeof said->first - 1);
     return 0;
 }
@@ -158,13 +160,13 @@ stk_status stki_hdf5_fail(stk_error *err, stk_status otherwise, const char *path
     return report(err, class_of(&said, otherwise), &said, path, name, what);
 }
 
-stk_status stki_hdf5_fail_chunk(stk_error *err, const char *path, const char *name, const char *what, bool *missing)
+stk_status stki_hdf5_fail_elements(stk_error *err, const char *path, const char *name, bool *chunk)
 {
     struct said said;
 
     listen(&said);
-    *missing = said.major == H5E_DATASET;
-    return report(err, class_of(&said, STK_E_CORRUPT), &said, path, name, what);
+    *chunk = said.in_filter;
+    return report(err, class_of(&said, STK_E_CORRUPT), &said, path, name, "cannot be read");
 }
 
 /* ---- version of the library ---- */

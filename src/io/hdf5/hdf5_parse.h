@@ -149,9 +149,14 @@ stk_status stki_hdf5_links_visit(const stki_hdf5_super *super, uint64_t group, c
                                  stk_status (*visit)(void *context, const stki_hdf5_link *link, stk_error *err),
                                  void *context, stk_error *err);
 
-/* ---- links and attributes in a heap: hdf5_dense.c ---- */
+/* ---- links and attributes in a heap, and version 2 B-trees: hdf5_dense.c ---- */
 
-enum { STKI_HDF5_LINKS_BY_NAME = 5, STKI_HDF5_ATTRIBUTES_BY_NAME = 8 };
+enum { /* types of version 2 B-trees */
+       STKI_HDF5_LINKS_BY_NAME = 5,
+       STKI_HDF5_ATTRIBUTES_BY_NAME = 8,
+       STKI_HDF5_UNFILTERED_CHUNKS = 10,
+       STKI_HDF5_FILTERED_CHUNKS = 11
+};
 
 /* `object` is valid during the call. */
 typedef stk_status stki_hdf5_object_visit(void *context, stki_hdf5_cursor object, stk_error *err);
@@ -160,6 +165,12 @@ typedef stk_status stki_hdf5_object_visit(void *context, stki_hdf5_cursor object
  * its hash. Stops at a status other than STK_OK and returns it. */
 stk_status stki_hdf5_dense_visit(const stki_hdf5_super *super, uint64_t heap, uint64_t tree, int type, const char *name,
                                  stki_hdf5_object_visit *visit, void *context, stk_error *err);
+
+/* Calls `visit` with the records of a version 2 B-tree of this type, in order. Stops at a status other than STK_OK and
+ * returns it. */
+typedef stk_status stki_hdf5_record_visit(void *context, const unsigned char *record, int bytes, stk_error *err);
+stk_status stki_hdf5_tree_visit(const stki_hdf5_super *super, uint64_t tree, int type, stki_hdf5_record_visit *visit,
+                                void *context, stk_error *err);
 
 /* ---- data sets: hdf5_describe.c ---- */
 

@@ -514,6 +514,33 @@ stk_status stki_hdf5_parts_read(const stki_hdf5_dataset *dataset, const int64_t 
                                           : read_external(d, start, length, to, bytes, err);
 }
 
+stk_status stki_hdf5_parts_written(const stki_hdf5_dataset *d, int axis, stki_hdf5_written *out, stk_error *err)
+{
+    hsize_t first[H5S_MAX_RANK], last[H5S_MAX_RANK];
+    stki_hdf5_guard guard;
+    stk_status status = STK_OK;
+
+    *out = (stki_hdf5_written){.all = false};
+    stki_hdf5_enter(&guard, false);
+    stki_apart_note(d->path, d->name, "looking for its sources", 0);
+    for (int64_t i = 0; i < d->parts->count && !out->all && status == STK_OK; i++) {
+        const hid_t here = d->parts->mappings[i].here;
+
+        if (H5Sget_select_npoints(here) == 0)
+            continue;
+        if (H5Sget_select_bounds(here, first, last) < 0)
+            out->all = true;
+        else
+            status = stki_hdf5_written_add(out, (int64_t)first[axis], (int64_t)last[axis] + 1, err);
+    }
+    stki_hdf5_leave(&guard);
+    if (status == STK_OK)
+        stki_hdf5_written_end(out);
+    else
+        stki_hdf5_written_fini(out);
+    return status;
+}
+
 void stki_hdf5_parts_destroy(stki_hdf5_parts *parts)
 {
     const bool here = parts && parts->generation == stki_fork_generation();

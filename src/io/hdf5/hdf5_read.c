@@ -113,10 +113,12 @@ stk_status stki_hdf5_dataset_check_room(const stki_hdf5_dataset *d, stk_error *e
     hid_t type = -1, file = -1;
     hsize_t size = 0;
     int64_t bytes = 0;
+    const int64_t from = d->layout == STKI_HDF5_COMPACT ? 0 : d->offset;
     bool known = false, fits;
     stk_status status;
 
-    if (d->layout != STKI_HDF5_CONTIGUOUS || d->offset < 0 || d->live)
+    if (d->live ||
+        (d->layout == STKI_HDF5_COMPACT ? d->compact != NULL : d->layout != STKI_HDF5_CONTIGUOUS || d->offset < 0))
         return STK_OK;
     status = stki_hdf5_check_fork(d->file->generation, d->path, err);
     if (status != STK_OK)
@@ -128,7 +130,9 @@ stk_status stki_hdf5_dataset_check_room(const stki_hdf5_dataset *d, stk_error *e
         type = H5Dget_type(d->id);
         file = H5Iget_file_id(d->id);
         bytes = type < 0 ? 0 : (int64_t)H5Tget_size(type); /* of strings and lists a pointer's, which is less */
-        known = file >= 0 && H5Fget_filesize(file, &size) >= 0 && size <= INT64_MAX;
+        if (d->layout == STKI_HDF5_COMPACT)
+            size = H5Dget_storage_size(d->id);
+        known = d->layout == STKI_HDF5_COMPACT || (file >= 0 && H5Fget_filesize(file, &size) >= 0 && size <= INT64_MAX);
     }
     if (type >= 0)
         (void)H5Tclose(type);
@@ -138,90 +142,14 @@ stk_status stki_hdf5_dataset_check_room(const stki_hdf5_dataset *d, stk_error *e
     fits = true;
     for (int i = 0; i < d->rank; i++)
         fits = fits && stki_mul(bytes, d->shape[i], &bytes);
-    if (status != STK_OK || !known || (fits && stki_inside(d->offset, bytes, (int64_t)size)))
+    if (status != STK_OK || !known || (fits && stki_inside(from, bytes, (int64_t)size)))
         return status;
     return stki_fail_at(
         err, STK_E_TRUNCATED,
         (stki_place){d->path, -1, d->offset,
-                     STKI_TEXT("%" PRId64 " bytes", (int64_t)size > d->offset ? (int64_t)size - d->offset : 0),
+                     STKI_TEXT("%" PRId64 " bytes", (int64_t)size > from ? (int64_t)size - from : 0),
                      fits ? STKI_TEXT("%" PRId64 " bytes from there on", bytes) : "bytes beyond 63 bits from there on"},
-        "%s: the file ends before its elements do", d->name);
-}
-
-bool stki_hdf5_dataset_unwritten(const stki_hdf5_dataset *d)
-{
-    H5D_space_status_t space = H5D_SPACE_STATUS_ERROR;
-    stki_hdf5_guard guard;
-
-    if (d->live || stki_hdf5_check_fork(d->file->generation, d->path, NULL) != STK_OK)
-        return false;
-    if (d->layout != STKI_HDF5_CHUNKED)
-        return d->layout == STKI_HDF5_CONTIGUOUS && d->offset < 0;
-    stki_hdf5_enter(&guard, false);
-    stki_apart_note(d->path, d->name, "finding its chunks", 0);
-    if (stki_hdf5_dataset_need(d, NULL) == STK_OK)
-        (void)H5Dget_space_status(d->id, &space);
-    stki_hdf5_leave(&guard);
-    return space == H5D_SPACE_STATUS_NOT_ALLOCATED;
-}
-
-/* ---- stored chunks ---- */
-
-static void element_of(const stki_hdf5_dataset *d, const int64_t *element, hsize_t *out)
-{
-    for (int i = 0; i < d->rank; i++)
-        out[i] = (hsize_t)element[i];
-}
-
-/* H5Dget_chunk_storage_size fails if no chunk was written at all and, since 1.14, for any missing chunk. */
-static stk_status size_unknown(const stki_hdf5_dataset *d, hsize_t *stored, stk_error *err)
-{
-    stk_error said;
-    bool missing;
-
-    *stored = 0;
-    (void)stki_hdf5_fail_chunk(&said, d->path, d->name, "the size of a chunk cannot be read", &missing);
-    if (!missing && err)
-        *err = said;
-    return missing ? STK_OK : said.status;
-}
-
-stk_status stki_hdf5_dataset_chunk_bytes(const stki_hdf5_dataset *d, const int64_t *element, int64_t *bytes,
-                                         stk_error *err)
-{
-    stki_hdf5_guard guard;
-    hsize_t at[H5S_MAX_RANK], stored = 0;
-    stk_status status = stki_hdf5_check_fork(d->file->generation, d->path, err);
-
-    if (status != STK_OK)
-        return status;
-    element_of(d, element, at);
-    stki_hdf5_enter(&guard, false);
-    stki_apart_note(d->path, d->name, "finding a chunk", 0);
-    status = stki_hdf5_dataset_need(d, err);
-    if (status == STK_OK && H5Dget_chunk_storage_size(d->id, at, &stored) < 0)
-        status = size_unknown(d, &stored, err);
-    stki_hdf5_leave(&guard);
-    *bytes = stored == 0 ? -1 : stored > INT64_MAX ? INT64_MAX : (int64_t)stored;
-    return status;
-}
-
-stk_status stki_hdf5_dataset_chunk(const stki_hdf5_dataset *d, const int64_t *element, void *to, uint32_t *mask,
-                                   stk_error *err)
-{
-    stki_hdf5_guard guard;
-    hsize_t at[H5S_MAX_RANK];
-    stk_status status = stki_hdf5_check_fork(d->file->generation, d->path, err);
-
-    if (status != STK_OK)
-        return status;
-    element_of(d, element, at);
-    *mask = 0;
-    stki_hdf5_enter(&guard, false);
-    stki_apart_note(d->path, d->name, "reading a chunk", d->grid.chunk_bytes);
-    status = stki_hdf5_dataset_need(d, err);
-    if (status == STK_OK && H5Dread_chunk(d->id, H5P_DEFAULT, at, mask, to) < 0)
-        status = fail_read(d, "a chunk cannot be read", err);
-    stki_hdf5_leave(&guard);
-    return status;
+        d->layout == STKI_HDF5_COMPACT ? "%s: fewer elements are stored than it has"
+                                       : "%s: the file ends before its elements do",
+        d->name);
 }

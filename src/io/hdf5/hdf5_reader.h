@@ -5,6 +5,7 @@
 #include "array.h"
 #include "chunk_cache.h"
 #include "hdf5_dataset.h"
+#include "hdf5_written.h"
 
 /* The whole data set as an array. `file`: the data set's file if it is already open; or NULL. */
 stk_status stki_hdf5_array_of(stki_hdf5_dataset *dataset, stki_file *file, const stki_reader_opts *opts,
@@ -51,14 +52,15 @@ typedef struct stki_hdf5_samples {
 stk_status stki_hdf5_samples_of(const stki_hdf5_dataset *dataset, const stki_reader_opts *opts, stki_hdf5_samples *out,
                                 stki_reader *base, stk_error *err);
 
-/* `filled_until` of a data set of which no element was written. */
-int64_t stki_hdf5_all_filled(const stki_reader *base, int64_t index);
+/* `filled_until` of these samples. */
+int64_t stki_hdf5_filled_until(const stki_hdf5_samples *samples, const stki_hdf5_written *written, int64_t index);
+/* `fails_until` if a chunk of sample `index` cannot be decoded. */
+int64_t stki_hdf5_band_end(const stki_hdf5_samples *samples, const stki_hdf5_grid *grid, int64_t index);
 
-/* For tests: counts of a chunked reader. `direct`: decoded without the cache; `library`: read through the library. */
+/* For tests: counts of a chunked reader. `direct`: decoded without the cache. */
 typedef struct stki_hdf5_counts {
     stki_chunk_counts cache;
-    int64_t direct, library;
-    bool walked; /* the table was read from the file, without the library */
+    int64_t direct;
 } stki_hdf5_counts;
 bool stki_hdf5_reader_counts(const stki_reader *reader, stki_hdf5_counts *out); /* false: not a chunked reader */
 

@@ -62,9 +62,25 @@ stk_status stki_hdf5_samples_of(const stki_hdf5_dataset *d, const stki_reader_op
     return status;
 }
 
-int64_t stki_hdf5_all_filled(const stki_reader *base, int64_t index)
+int64_t stki_hdf5_filled_until(const stki_hdf5_samples *s, const stki_hdf5_written *written, int64_t index)
 {
-    return index < base->count ? base->count : index;
+    const int64_t length = s->length[s->axis], first = index * s->step;
+    int64_t from, end;
+
+    if (index >= s->count)
+        return index;
+    from = stki_hdf5_written_from(written, first);
+    if (from < INT64_MAX && from - first < length)
+        return index;
+    end = from == INT64_MAX ? s->count : (from - length) / s->step + 1; /* the first one that reaches `from` */
+    return end < s->count ? end : s->count;
+}
+
+int64_t stki_hdf5_band_end(const stki_hdf5_samples *s, const stki_hdf5_grid *grid, int64_t index)
+{
+    const int64_t chunk = grid->chunk[s->axis], left = s->count - index, rest = chunk - index % chunk;
+
+    return s->window ? index + 1 : index + (rest < left ? rest : left);
 }
 
 /* ---- through the library ---- */
@@ -73,6 +89,7 @@ struct library_reader {
     stki_reader base; /* first member */
     stki_hdf5_dataset *dataset;
     stki_hdf5_samples samples;
+    stki_hdf5_written written;
 };
 
 static stk_status library_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
@@ -104,14 +121,32 @@ static void library_destroy(stki_reader *base)
 {
     struct library_reader *r = (struct library_reader *)(void *)base;
 
+    stki_hdf5_written_fini(&r->written);
     stki_hdf5_dataset_release(r->dataset);
     stki_free(base->path);
     stki_free(r);
 }
 
-static const stki_reader_ops library_ops = {.format = "hdf5", .read = library_read, .destroy = library_destroy};
-static const stki_reader_ops unwritten_ops = {
-    .format = "hdf5", .read = library_read, .filled_until = stki_hdf5_all_filled, .destroy = library_destroy};
+static int64_t library_filled_until(const stki_reader *base, int64_t index)
+{
+    const struct library_reader *r = (const struct library_reader *)(const void *)base;
+
+    return stki_hdf5_filled_until(&r->samples, &r->written, index);
+}
+
+static int64_t library_fails_until(const stki_reader *base, int64_t index)
+{
+    const struct library_reader *r = (const struct library_reader *)(const void *)base;
+
+    return r->dataset->layout == STKI_HDF5_CHUNKED ? stki_hdf5_band_end(&r->samples, &r->dataset->grid, index)
+                                                   : index + 1;
+}
+
+static const stki_reader_ops library_ops = {.format = "hdf5",
+                                            .read = library_read,
+                                            .filled_until = library_filled_until,
+                                            .fails_until = library_fails_until,
+                                            .destroy = library_destroy};
 
 static const char *library_note(const stki_hdf5_dataset *d)
 {
@@ -139,13 +174,15 @@ stk_status stki_hdf5_library_reader(stki_hdf5_dataset *d, const stki_reader_opts
     r = stki_zalloc(sizeof *r);
     if (!r)
         return stki_fail_memory(err, sizeof *r, d->name);
-    r->base.ops = stki_hdf5_dataset_unwritten(d) ? &unwritten_ops : &library_ops;
+    r->base.ops = &library_ops;
     r->dataset = stki_hdf5_dataset_retain(d);
     r->base.path = stki_strdup(d->path);
     status = r->base.path ? stki_hdf5_samples_of(d, opts, &r->samples, &r->base, err)
                           : stki_fail_memory(err, (int64_t)strlen(d->path) + 1, d->path);
     if (status == STK_OK)
         status = stki_hdf5_check_limit(d, opts, r->base.max_bytes, "one sample", err);
+    if (status == STK_OK)
+        status = stki_hdf5_dataset_written(d, r->samples.axis, &r->written, err);
     if (status != STK_OK) {
         library_destroy(&r->base);
         return status;

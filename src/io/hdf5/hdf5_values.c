@@ -12,7 +12,10 @@ enum { AT_ONCE = 256 /* elements per read */ };
 struct values {
     stki_reader base; /* first member */
     stki_hdf5_dataset *dataset;
-    int64_t max_bytes; /* from the option; 0: none */
+    stki_hdf5_samples samples;
+    stki_hdf5_written written;
+    stki_counter broken; /* 1 + the number of the last chunk that could not be decoded */
+    int64_t max_bytes;   /* from the option; 0: none */
 };
 
 static const struct values *values_of(const stki_reader *base)
@@ -50,10 +53,10 @@ static void note(const stki_hdf5_dataset *d, int64_t bytes)
     stki_apart_note(d->path, d->name, "reading elements", bytes);
 }
 
-/* Reads elements [start, start + count) in the library's form: strings of `bytes` each, or pointers. Called between
- * enter and leave. */
+/* Reads elements [start, start + count) in the library's form: strings of `bytes` each, or pointers. *chunk: set if
+ * their chunk cannot be decoded. Called between enter and leave. */
 static stk_status read_elements(const stki_hdf5_dataset *d, int64_t start, int64_t count, void *to, hid_t *memory,
-                                stk_error *err)
+                                bool *chunk, stk_error *err)
 {
     const hsize_t first = (hsize_t)start, many = (hsize_t)count;
     hid_t space = H5Dget_space(d->id);
@@ -62,7 +65,7 @@ static stk_status read_elements(const stki_hdf5_dataset *d, int64_t start, int64
     *memory = H5Screate_simple(1, &many, NULL);
     if (space < 0 || *memory < 0 || H5Sselect_hyperslab(space, H5S_SELECT_SET, &first, NULL, &many, NULL) < 0 ||
         H5Dread(d->id, d->memory_type, *memory, space, H5P_DEFAULT, to) < 0)
-        status = stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "cannot be read");
+        status = stki_hdf5_fail_elements(err, d->path, d->name, chunk);
     if (space >= 0)
         (void)H5Sclose(space);
     return status;
@@ -104,6 +107,7 @@ static stk_status read_one(const struct values *v, int64_t index, stki_scratch *
     const stki_hdf5_dataset *d = v->dataset;
     char *one = stki_zalloc(element_room(d));
     hid_t memory = -1;
+    bool chunk = false;
     stki_hdf5_guard guard;
     const void *from;
     stk_error changed;
@@ -117,7 +121,9 @@ static stk_status read_one(const struct values *v, int64_t index, stki_scratch *
     }
     stki_hdf5_enter(&guard, d->file->plugins);
     note(d, touched_bytes(d, 1));
-    status = read_elements(d, index, 1, one, &memory, err);
+    status = read_elements(d, index, 1, one, &memory, &chunk, err);
+    if (chunk && d->layout == STKI_HDF5_CHUNKED)
+        stki_count_set((stki_counter *)(uintptr_t)&v->broken, 1 + index / d->grid.chunk[0]);
     if (status == STK_OK) {
         from = element(d, one, 0, bytes);
         note(d, *bytes);
@@ -176,25 +182,44 @@ static void values_destroy(stki_reader *base)
 {
     struct values *v = (struct values *)(void *)base;
 
+    stki_hdf5_written_fini(&v->written);
     stki_hdf5_dataset_release(v->dataset);
     stki_free(base->path);
     stki_free(v);
 }
 
-static const stki_reader_ops ops = {
-    .format = "hdf5", .read = values_read, .shape = values_shape, .destroy = values_destroy};
-static const stki_reader_ops unwritten_ops = {.format = "hdf5",
-                                              .read = values_read,
-                                              .shape = values_shape,
-                                              .filled_until = stki_hdf5_all_filled,
-                                              .destroy = values_destroy};
+static int64_t values_filled_until(const stki_reader *base, int64_t index)
+{
+    return stki_hdf5_filled_until(&values_of(base)->samples, &values_of(base)->written, index);
+}
+
+/* Other failures concern one element, whose list or text is missing. */
+static int64_t values_fails_until(const stki_reader *base, int64_t index)
+{
+    const struct values *v = values_of(base);
+    const stki_hdf5_grid *grid = &v->dataset->grid;
+
+    return v->dataset->layout == STKI_HDF5_CHUNKED && stki_counted(&v->broken) == 1 + index / grid->chunk[0]
+               ? stki_hdf5_band_end(&v->samples, grid, index)
+               : index + 1;
+}
+
+static const stki_reader_ops ops = {.format = "hdf5",
+                                    .read = values_read,
+                                    .shape = values_shape,
+                                    .filled_until = values_filled_until,
+                                    .fails_until = values_fails_until,
+                                    .destroy = values_destroy};
 
 /* ---- opening ---- */
 
-/* Finds the size of the longest of the first `elements`. Unreadable ones are skipped here and fail when they are read.
- */
-static stk_status find_longest(const stki_hdf5_dataset *d, int64_t elements, int64_t *longest, stk_error *err)
+/* Finds the size of the longest element. Those that were never written are equal, so one of them is read. Unreadable
+ * ones are skipped here and fail when they are read. */
+static stk_status find_longest(const stki_hdf5_dataset *d, const stki_hdf5_written *written, int64_t *longest,
+                               stk_error *err)
 {
+    const int64_t elements = d->shape[0];
+    bool fill_read = false;
     stki_hdf5_guard guard;
     hvl_t *some;
     stk_status status = stki_hdf5_check_fork(d->file->generation, d->path, err);
@@ -205,15 +230,23 @@ static stk_status find_longest(const stki_hdf5_dataset *d, int64_t elements, int
     some = stki_zalloc_array(AT_ONCE, sizeof *some);
     if (!some)
         return stki_fail_memory(err, AT_ONCE * (int64_t)sizeof *some, d->name);
-    for (int64_t at = 0; at < elements; at += AT_ONCE) {
-        const int64_t count = elements - at < AT_ONCE ? elements - at : AT_ONCE;
+    for (int64_t at = 0, count; at < elements; at += count) {
+        const int64_t next = stki_hdf5_written_from(written, at);
         int64_t all = 0;
         hid_t memory = -1;
+        bool chunk = false;
+
+        if (next > at && fill_read) {
+            count = next < elements ? next - at : elements - at;
+            continue;
+        }
+        fill_read = fill_read || next > at;
+        count = next > at ? 1 : elements - at < AT_ONCE ? elements - at : AT_ONCE;
 
         stki_hdf5_enter(&guard, d->file->plugins);
         note(d, touched_bytes(d, count));
         memset(some, 0, AT_ONCE * sizeof *some);
-        if (read_elements(d, at, count, some, &memory, NULL) == STK_OK)
+        if (read_elements(d, at, count, some, &memory, &chunk, NULL) == STK_OK)
             for (int64_t i = 0; i < count; i++) {
                 int64_t bytes;
 
@@ -224,6 +257,11 @@ static stk_status find_longest(const stki_hdf5_dataset *d, int64_t elements, int
         note(d, all);
         free_elements(d, memory, some);
         stki_hdf5_leave(&guard);
+        if (chunk && d->layout == STKI_HDF5_CHUNKED) { /* it may have any number of elements */
+            const int64_t rest = d->grid.chunk[0] - at % d->grid.chunk[0];
+
+            count = rest > count ? (rest < elements - at ? rest : elements - at) : count;
+        }
     }
     stki_free(some);
     return STK_OK;
@@ -252,21 +290,25 @@ stk_status stki_hdf5_values_reader(stki_hdf5_dataset *d, const stki_reader_opts 
 {
     struct values *v;
     int64_t longest = d->type.bytes;
+    stki_hdf5_written written = {.all = true};
     stk_status status = check(d, opts, err);
-    const bool unwritten = status == STK_OK && stki_hdf5_dataset_unwritten(d); /* then all are as the first one */
 
+    if (status == STK_OK)
+        status = stki_hdf5_dataset_written(d, 0, &written, err);
     if (status == STK_OK && opts->max_bytes > 0)
         longest = opts->max_bytes;
     else if (status == STK_OK && d->type.varying != STKI_HDF5_FIXED)
-        status = find_longest(d, unwritten && d->shape[0] > 1 ? 1 : d->shape[0], &longest, err);
-    if (status != STK_OK)
-        return status;
-    v = stki_zalloc(sizeof *v);
-    if (!v)
-        return stki_fail_memory(err, sizeof *v, d->name);
+        status = find_longest(d, &written, &longest, err);
+    v = status == STK_OK ? stki_zalloc(sizeof *v) : NULL;
+    if (!v) {
+        stki_hdf5_written_fini(&written);
+        return status != STK_OK ? status : stki_fail_memory(err, sizeof *v, d->name);
+    }
+    v->samples = (stki_hdf5_samples){.count = d->shape[0], .step = 1, .length = {1}};
+    v->written = written;
     v->dataset = stki_hdf5_dataset_retain(d);
     v->max_bytes = opts->max_bytes;
-    v->base = (stki_reader){.ops = unwritten ? &unwritten_ops : &ops,
+    v->base = (stki_reader){.ops = &ops,
                             .path = stki_strdup(d->path),
                             .count = d->shape[0],
                             .dtype = d->type.dtype,

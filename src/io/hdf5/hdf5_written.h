@@ -1,0 +1,32 @@
+/* hdf5_written.h: which elements along the axis of the samples were written to the file. All others are fill values, of
+ * which a small file can have any number. */
+#ifndef STKI_HDF5_WRITTEN_H
+#define STKI_HDF5_WRITTEN_H
+
+#include "hdf5_dataset.h"
+
+/* Elements [first, last) along the axis. */
+typedef struct stki_hdf5_run {
+    int64_t first, last;
+} stki_hdf5_run;
+
+typedef struct stki_hdf5_written {
+    bool all; /* everything, or it is not known */
+    stki_hdf5_run *runs;
+    int64_t count, capacity; /* sorted and disjoint after stki_hdf5_written_end */
+} stki_hdf5_written;
+
+/* By the table of chunks. */
+stk_status stki_hdf5_written_of(const stki_hdf5_table *table, const stki_hdf5_grid *grid, int axis,
+                                stki_hdf5_written *out, stk_error *err);
+/* Of any data set that is read through the library; the sources of a virtual one were checked. STK_E_CORRUPT: the index
+ * of chunks is inconsistent. */
+stk_status stki_hdf5_dataset_written(const stki_hdf5_dataset *dataset, int axis, stki_hdf5_written *out,
+                                     stk_error *err);
+stk_status stki_hdf5_written_add(stki_hdf5_written *written, int64_t first, int64_t last, stk_error *err);
+void stki_hdf5_written_end(stki_hdf5_written *written);
+void stki_hdf5_written_fini(stki_hdf5_written *written);
+/* The first element at or after `from` that was written; INT64_MAX: none. */
+int64_t stki_hdf5_written_from(const stki_hdf5_written *written, int64_t from);
+
+#endif
