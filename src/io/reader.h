@@ -114,8 +114,9 @@ struct stki_reader {
      * sample_stride. NULL if base is not NULL, or not available. */
     const void *const *unit_base;
     int64_t sample_stride;
-    int64_t strides[STK_MAX_DIMS];   /* of every sample unless shapes vary, even without base */
-    int64_t held_bytes;              /* memory that grows with the number of samples; counted in the byte budget */
+    int64_t strides[STK_MAX_DIMS]; /* of every sample unless shapes vary, even without base */
+    int64_t stored_bytes;          /* of all samples, what the file holds, decoded; the rest are fill values. 0: all */
+    int64_t held_bytes;            /* memory that grows with the number of samples; counted in the byte budget */
     int64_t file_bytes, data_offset; /* of the file; -1: not from one file */
     /* The file of the samples: checked for changes after samples were used (stki_file_intact). NULL: none, or known by
      * the storage of a sample (stki_array_file). */

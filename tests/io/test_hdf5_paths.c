@@ -382,6 +382,41 @@ static void test_sparse(void **state)
     assert_int_equal(tried, 10);
 }
 
+/* Rows of 2^22 numbers, of which 16 of two rows were written: the library reads those, and the rest is made here. */
+static void test_sparse_rows(void **state)
+{
+    enum { WIDE = 1 << 22 };
+    stki_container *container;
+    stki_scratch scratch;
+    stki_reader *reader;
+    stki_reader_opts opts = {.name = "/wide"};
+    char path[512];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/data/hdf5/sparse-rows.h5", STKT_TESTS_DIR);
+    stki_scratch_init(&scratch);
+    assert_ok(stki_container_open(path, &opts, &container, &err));
+    assert_ok(stki_container_reader(container, 0, &opts, &reader, &err));
+    assert_string_equal(reader->access, "library");
+    assert_int_equal(reader->count, 4);
+    assert_int_equal(reader->ops->filled_until(reader, 2), 4);
+    for (int row = 0; row < 4; row++) {
+        const int32_t *values;
+        stk_tensor sample;
+
+        assert_ok(reader->ops->read(reader, row, NULL, &scratch, &sample, &err));
+        assert_int_equal(stk_tensor_nbytes(&sample), WIDE * 4);
+        values = stk_tensor_data(&sample);
+        for (int i = 0; i < WIDE; i++)
+            if (values[i] != (row == 1 && i == 1 << 20 ? 7 : 3))
+                fail_msg("row %d, column %d: %d", row, i, (int)values[i]);
+        stki_reader_done(reader, &sample);
+    }
+    stki_reader_destroy(reader);
+    stki_container_release(container);
+    stki_scratch_fini(&scratch);
+}
+
 static void make_rows(hid_t file, const char *name, hsize_t length, bool written)
 {
     const hsize_t shape[] = {2, length}, tile[] = {1, 8}, at[] = {1, 16};
@@ -442,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_dangling),
         cmocka_unit_test(test_filled),
         cmocka_unit_test(test_sparse),
+        cmocka_unit_test(test_sparse_rows),
         cmocka_unit_test(test_sparse_rows),
     };
 

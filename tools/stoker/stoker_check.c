@@ -11,10 +11,14 @@
 #include "source.h"
 #include "stoker_pool.h"
 #include "thread.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define RUN_BYTES (INT64_C(1) << 20)
+#define SPARSE_BYTES (INT64_C(1) << 30)
+
+enum { SPARSE_TIMES = 16 };
 
 /* A member whose records are being read. */
 struct part {
@@ -23,7 +27,8 @@ struct part {
     stk_tensor whole;    /* the only record of an array without axes */
     int64_t count, next, first_sum;
     bool has_sums;
-    int users; /* number of runs in progress, plus 1 while it is the current one */
+    stki_counter bytes; /* of values, so far */
+    int users;          /* number of runs in progress, plus 1 while it is the current one */
 };
 
 struct run {
@@ -231,6 +236,36 @@ static int64_t filled_until(const struct st_check *check, const struct part *par
     return r && r->ops->filled_until && !part->has_sums && !check->keep ? r->ops->filled_until(r, i) : i;
 }
 
+/* A small file can have large records, of each of which only a little was written. */
+static bool is_too_sparse(const struct part *part)
+{
+    const int64_t stored = part->reader ? part->reader->stored_bytes : 0, bytes = stki_counted(&part->bytes);
+
+    return stored > 0 && bytes >= SPARSE_BYTES && bytes / SPARSE_TIMES >= stored;
+}
+
+/* Ends the check of a member that would take too long. */
+static bool give_up_sparse(struct st_check *check, struct part *part)
+{
+    struct st_checked *result = &check->members[part->member];
+    stk_error error;
+
+    if (!is_too_sparse(part))
+        return false;
+    if (!result->refused) {
+        result->refused =
+            stki_fail_at(&error, STK_E_LIMIT,
+                         (stki_place){check->container->path, -1, -1,
+                                      STKI_TEXT("more than %d times as many bytes of records", SPARSE_TIMES),
+                                      STKI_TEXT("%" PRId64 " bytes, which are stored", part->reader->stored_bytes)},
+                         "%s: nearly all of it is fill values, so it was checked only in part",
+                         check->container->members[part->member].name);
+        result->why = stki_strdup(error.message);
+    }
+    part->next = part->count;
+    return true;
+}
+
 /* Skips records without bytes, and fill values. */
 static bool skip_unstored(struct st_check *check, struct part *part)
 {
@@ -256,7 +291,7 @@ static bool claim(struct crew *crew, struct run *out)
         struct part *part = crew->current;
 
         if (part && part->next < part->count) {
-            if (skip_unstored(crew->check, part))
+            if (give_up_sparse(crew->check, part) || skip_unstored(crew->check, part))
                 continue;
             *out = (struct run){part, part->next, end_of_run(part), 0};
             part->next = out->last;
@@ -282,6 +317,7 @@ static stk_status check_values(struct st_check *check, const struct part *part, 
     uint64_t sum = stki_sums_of(t);
 
     stki_count(&check->bytes, stk_tensor_nbytes(t));
+    stki_count((stki_counter *)(uintptr_t)&part->bytes, stk_tensor_nbytes(t));
     if (check->keep)
         check->members[part->member].sums[record] = sum;
     return part->has_sums ? stki_sums_check(check->sums, part->first_sum, record, sum,
@@ -330,7 +366,7 @@ static void check_run(struct st_check *check, struct run *run, stki_scratch *scr
     const stki_file *file = part->reader ? part->reader->file : stki_array_file(&part->whole);
     stk_error error;
 
-    for (int64_t i = run->first, next; i < run->last; i = next) {
+    for (int64_t i = run->first, next; i < run->last && !is_too_sparse(part); i = next) {
         next = filled_until(check, part, i);
         next = next < run->last ? next : run->last;
         run->filled += next - i;
@@ -360,6 +396,7 @@ static void finish_run(struct crew *crew, const struct run *run, struct st_bad_l
     stki_lock(&crew->lock);
     check->members[run->part->member].bad += bad->total;
     check->members[run->part->member].filled += run->filled;
+    (void)give_up_sparse(check, run->part);
     check->bad.total += bad->total;
     for (int64_t i = 0; i < bad->count; i++) {
         add_bad(&check->bad, bad->items[i].member, bad->items[i].record, bad->items[i].status, bad->items[i].message);

@@ -430,6 +430,8 @@ stk_status stki_hdf5_chunked_reader(stki_hdf5_dataset *d, const stki_reader_opts
         status = stki_hdf5_chunks_open(d, NULL, opts, &r->chunks, err);
     if (status == STK_OK)
         status = stki_hdf5_written_of(&r->chunks->table, &r->chunks->grid, r->samples.axis, &r->written, err);
+    if (status == STK_OK && !r->written.all)
+        (void)stki_mul(r->chunks->table.count, r->chunks->grid.chunk_bytes, &r->base.stored_bytes);
     if (status == STK_OK)
         status = describe(r, d, opts, err);
     if (status != STK_OK) {

@@ -68,6 +68,8 @@ stk_status stki_hdf5_dataset_need(const stki_hdf5_dataset *dataset, stk_error *e
  * not fill (fill time "never") become zeros. */
 stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *dataset, const int64_t *start, const int64_t *length,
                                   void *to, int64_t bytes, stk_error *err);
+/* The fill value, as the function above reads it: type.bytes. */
+stk_status stki_hdf5_dataset_fill(const stki_hdf5_dataset *dataset, void *to, stk_error *err);
 /* Checks that the file is large enough for all elements of a contiguous or compact data set. Must be called before it
  * is read through the library, which returns zeros for missing bytes. STK_E_TRUNCATED. */
 stk_status stki_hdf5_dataset_check_room(const stki_hdf5_dataset *dataset, stk_error *err);

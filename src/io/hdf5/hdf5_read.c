@@ -107,6 +107,33 @@ stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *sta
     return changed.status;
 }
 
+stk_status stki_hdf5_dataset_fill(const stki_hdf5_dataset *d, void *to, stk_error *err)
+{
+    H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
+    H5D_fill_time_t when = H5D_FILL_TIME_ERROR;
+    stki_hdf5_guard guard;
+    hid_t plist = -1;
+    stk_status status = stki_hdf5_check_fork(d->file->generation, d->path, err);
+
+    memset(to, 0, (size_t)d->type.bytes);
+    if (status != STK_OK)
+        return status;
+    stki_hdf5_enter(&guard, false);
+    stki_apart_note(d->path, d->name, "reading its fill value", 0);
+    status = stki_hdf5_dataset_need(d, err);
+    if (status == STK_OK)
+        plist = H5Dget_create_plist(d->id);
+    if (status == STK_OK &&
+        (plist < 0 || H5Pfill_value_defined(plist, &defined) < 0 || H5Pget_fill_time(plist, &when) < 0 ||
+         (defined != H5D_FILL_VALUE_UNDEFINED && when != H5D_FILL_TIME_NEVER &&
+          H5Pget_fill_value(plist, d->memory_type, to) < 0)))
+        status = fail_read(d, "its fill value cannot be read", err);
+    if (plist >= 0)
+        (void)H5Pclose(plist);
+    stki_hdf5_leave(&guard);
+    return status;
+}
+
 stk_status stki_hdf5_dataset_check_room(const stki_hdf5_dataset *d, stk_error *err)
 {
     stki_hdf5_guard guard;

@@ -90,7 +90,67 @@ struct library_reader {
     stki_hdf5_dataset *dataset;
     stki_hdf5_samples samples;
     stki_hdf5_written written;
+    stki_hdf5_table table; /* chunks, if a sample spans more of them than are stored */
+    char *fill;            /* then: the value of elements of other chunks */
 };
+
+/* Reads the part of a sample that is in one chunk. `start`: of the sample. */
+static stk_status read_part(const struct library_reader *r, const int64_t *start, int64_t number, char *to,
+                            stk_error *err)
+{
+    const stki_hdf5_dataset *d = r->dataset;
+    const stki_hdf5_grid *grid = &d->grid;
+    int64_t first[STK_MAX_DIMS], length[STK_MAX_DIMS], step[STK_MAX_DIMS], index[STK_MAX_DIMS] = {0};
+    int64_t bytes = d->type.bytes, at = 0, stride = d->type.bytes, row;
+    int axis = grid->ndim - 1;
+    char *part;
+    stk_status status;
+
+    for (int i = axis; i >= 0; i--) {
+        const int64_t from = number % grid->per[i] * grid->chunk[i], end = start[i] + r->samples.length[i];
+
+        number /= grid->per[i];
+        first[i] = from > start[i] ? from : start[i];
+        length[i] = (end < from + grid->chunk[i] ? end : from + grid->chunk[i]) - first[i];
+        if (length[i] <= 0)
+            return STK_OK;
+        bytes *= length[i];
+        step[i] = stride;
+        at += (first[i] - start[i]) * stride;
+        stride *= r->samples.length[i];
+    }
+    part = stki_zalloc(bytes);
+    if (!part)
+        return stki_fail_memory(err, bytes, "a part of a sample");
+    status = stki_hdf5_dataset_read(d, first, length, part, bytes, err);
+    row = length[axis] * d->type.bytes;
+    for (int64_t done = 0; done < bytes && status == STK_OK; done += row) {
+        memcpy(to + at, part + done, (size_t)row);
+        for (int i = axis - 1; i >= 0; i--) {
+            at += step[i];
+            if (++index[i] < length[i])
+                break;
+            at -= length[i] * step[i];
+            index[i] = 0;
+        }
+    }
+    stki_free(part);
+    return status;
+}
+
+/* Reads the chunks that are stored; the library takes microseconds for each of the others. */
+static stk_status read_stored(const struct library_reader *r, const int64_t *start, char *to, stk_error *err)
+{
+    const int64_t bytes = r->base.max_bytes;
+    stk_status status = STK_OK;
+
+    memcpy(to, r->fill, (size_t)r->dataset->type.bytes);
+    for (int64_t done = r->dataset->type.bytes; done < bytes; done *= 2) /* copies what has been filled so far */
+        memcpy(to + done, to, (size_t)(done < bytes - done ? done : bytes - done));
+    for (int64_t i = 0; i < r->table.count && status == STK_OK; i++)
+        status = read_part(r, start, r->table.chunks[i].number, to, err);
+    return status;
+}
 
 static stk_status library_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
                                stk_tensor *out, stk_error *err)
@@ -105,7 +165,9 @@ static stk_status library_read(const stki_reader *base, int64_t index, const stk
     start[r->samples.axis] = index * r->samples.step;
     status = stki_scratch_reserve(scratch, base->max_bytes > 0 ? base->max_bytes : 1, err);
     if (status == STK_OK)
-        status = stki_hdf5_dataset_read(r->dataset, start, r->samples.length, scratch->data, base->max_bytes, err);
+        status =
+            r->fill ? read_stored(r, start, scratch->data, err)
+                    : stki_hdf5_dataset_read(r->dataset, start, r->samples.length, scratch->data, base->max_bytes, err);
     if (status != STK_OK)
         return stki_fail_record(err, status, index);
     *out = (stk_tensor){.data = scratch->data,
@@ -122,6 +184,8 @@ static void library_destroy(stki_reader *base)
     struct library_reader *r = (struct library_reader *)(void *)base;
 
     stki_hdf5_written_fini(&r->written);
+    stki_hdf5_table_fini(&r->table);
+    stki_free(r->fill);
     stki_hdf5_dataset_release(r->dataset);
     stki_free(base->path);
     stki_free(r);
@@ -147,6 +211,27 @@ static const stki_reader_ops library_ops = {.format = "hdf5",
                                             .filled_until = library_filled_until,
                                             .fails_until = library_fails_until,
                                             .destroy = library_destroy};
+
+/* Decides how samples are read, and counts what is stored of them. */
+static stk_status find_stored(struct library_reader *r, stk_error *err)
+{
+    const stki_hdf5_dataset *d = r->dataset;
+    int64_t spanned = 1;
+    stk_status status = stki_hdf5_dataset_written(d, r->samples.axis, &r->written, &r->table, err);
+
+    if (status != STK_OK || d->layout != STKI_HDF5_CHUNKED || r->written.all)
+        return status;
+    (void)stki_mul(r->table.count, d->grid.chunk_bytes, &r->base.stored_bytes);
+    for (int i = 0; i < d->rank; i++)
+        if (!stki_mul(spanned, r->samples.length[i] / d->grid.chunk[i] + 1, &spanned))
+            spanned = INT64_MAX;
+    if (spanned <= r->table.count || d->live) { /* a writer may add chunks */
+        stki_hdf5_table_fini(&r->table);
+        return STK_OK;
+    }
+    r->fill = stki_zalloc(d->type.bytes);
+    return r->fill ? stki_hdf5_dataset_fill(d, r->fill, err) : stki_fail_memory(err, d->type.bytes, "a fill value");
+}
 
 static const char *library_note(const stki_hdf5_dataset *d)
 {
@@ -182,7 +267,7 @@ stk_status stki_hdf5_library_reader(stki_hdf5_dataset *d, const stki_reader_opts
     if (status == STK_OK)
         status = stki_hdf5_check_limit(d, opts, r->base.max_bytes, "one sample", err);
     if (status == STK_OK)
-        status = stki_hdf5_dataset_written(d, r->samples.axis, &r->written, err);
+        status = find_stored(r, err);
     if (status != STK_OK) {
         library_destroy(&r->base);
         return status;

@@ -85,9 +85,9 @@ stk_status stki_hdf5_written_of(const stki_hdf5_table *table, const stki_hdf5_gr
     return status;
 }
 
-static stk_status written_chunks(const stki_hdf5_dataset *d, int axis, stki_hdf5_written *out, stk_error *err)
+static stk_status written_chunks(const stki_hdf5_dataset *d, int axis, stki_hdf5_written *out, stki_hdf5_table *table,
+                                 stk_error *err)
 {
-    stki_hdf5_table table;
     stki_hdf5_grid grid = d->grid;
     stki_file *file = d->home->bytes ? stki_file_retain(d->home->bytes) : NULL;
     stk_status status = STK_OK;
@@ -96,30 +96,24 @@ static stk_status written_chunks(const stki_hdf5_dataset *d, int axis, stki_hdf5
     if (!file)
         status = stki_file_open(d->path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);
     if (status == STK_OK)
-        status = stki_hdf5_index_read(file, d->header, &grid, &table, err);
+        status = stki_hdf5_index_read(file, d->header, &grid, table, err);
     stki_file_close(file);
-    if (status == STK_E_UNSUPPORTED) {
-        *out = (stki_hdf5_written){.all = true};
+    if (status == STK_E_UNSUPPORTED || (status != STK_OK && d->live)) /* a writer may be changing the index */
         return STK_OK;
-    }
-    if (status != STK_OK)
-        return status;
-    status = stki_hdf5_written_of(&table, &grid, axis, out, err);
-    stki_hdf5_table_fini(&table);
-    return status;
+    return status == STK_OK ? stki_hdf5_written_of(table, &grid, axis, out, err) : status;
 }
 
-stk_status stki_hdf5_dataset_written(const stki_hdf5_dataset *d, int axis, stki_hdf5_written *out, stk_error *err)
+stk_status stki_hdf5_dataset_written(const stki_hdf5_dataset *d, int axis, stki_hdf5_written *out,
+                                     stki_hdf5_table *table, stk_error *err)
 {
     *out = (stki_hdf5_written){.all = true};
-    if (d->live)
-        return STK_OK;
+    *table = (stki_hdf5_table){0};
     switch (d->layout) {
     case STKI_HDF5_CONTIGUOUS:
-        out->all = d->offset >= 0;
+        out->all = d->offset >= 0 || d->live;
         return STK_OK;
     case STKI_HDF5_CHUNKED:
-        return written_chunks(d, axis, out, err);
+        return written_chunks(d, axis, out, table, err);
     case STKI_HDF5_VIRTUAL:
         return stki_hdf5_parts_written(d, axis, out, err);
     default:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes with h5py 3.7 (HDF5 1.10.8) small files whose data sets are much larger than they: sparse.h5 (2^40 rows, of which one chunk of 4 was
-written), sparse-v110.h5 (the same with newer structures), broken.h5 (2^26 rows in a chunk that cannot be decompressed).
+written), sparse-v110.h5 (the same with newer structures), sparse-rows.h5 (long rows), broken.h5 (2^26 rows in a chunk that cannot be decompressed).
 """
 import os
 import h5py, numpy as np
@@ -27,6 +27,9 @@ with h5py.File(os.path.join(here, "sparse-v110.h5"), "w", libver=("v110", "v110"
     layout = h5py.VirtualLayout((ROWS,), "i4")
     layout[AT:AT + 4] = h5py.VirtualSource(".", "source", (4,))
     f.create_virtual_dataset("virtual", layout)
+with h5py.File(os.path.join(here, "sparse-rows.h5"), "w") as f:
+    f.create_dataset("wide", (4, 1 << 22), "i4", chunks=(2, 16), scaleoffset=0, fillvalue=3)[1, 1 << 20] = 7
+    f.create_dataset("large", (16, 1 << 27), "u1", chunks=(16, 16))[1, 1000] = 7
 with h5py.File(os.path.join(here, "broken.h5"), "w") as f:
     for name, dtype in (("numbers", "u1"), ("fixed", "S2"), ("texts", h5py.string_dtype()), ("table", table)):
         d = f.create_dataset(name, (1 << 26,), dtype, chunks=(1 << 26,), maxshape=(None,), compression="gzip")
