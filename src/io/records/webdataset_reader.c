@@ -508,7 +508,7 @@ static void survey_images(struct files *f)
 }
 
 /* Reads the headers of all samples, or only of the first if all files have the same size. Unreadable ones are skipped
- * and fail when they are read. */
+ * and fail when they are read; if all are, the error is that of a file and not of a sample without one. */
 static stk_status survey_npy(struct files *f, stk_error *err)
 {
     const stki_tar_extension *extension = &f->set->index.extensions[f->extension];
@@ -518,15 +518,20 @@ static stk_status survey_npy(struct files *f, stk_error *err)
     for (int64_t i = 0; i < f->base.count && (first || all); i++) {
         const stki_tar_entry *entry;
         stki_npy_header h;
-        stk_error *why = failed != STK_OK ? NULL : err;
-        stk_status status = find(f, i, &entry, why);
+        stk_error why;
+        stk_status status = find(f, i, &entry, &why);
 
         if (status == STK_OK)
-            status = peek_npy(f, i, entry, &h, why);
-        status = name_member(f, i, status, why);
-        failed = failed != STK_OK ? failed : status;
-        if (status != STK_OK)
+            status = peek_npy(f, i, entry, &h, &why);
+        status = name_member(f, i, status, &why);
+        if (status != STK_OK) {
+            if (failed == STK_OK || (failed == STK_E_NOT_FOUND && status != STK_E_NOT_FOUND)) {
+                failed = status;
+                if (err)
+                    *err = why;
+            }
             continue;
+        }
         if (first) {
             f->base.dtype = h.dtype;
             f->base.ndim = h.ndim;
