@@ -99,6 +99,32 @@ static stk_status open_lines(const char *text, const char *field, const char *so
     return STK_OK;
 }
 
+/* Space between a value and the comma, as json.dumps writes with separators=(" , ", " : "). */
+static void test_space(void **state)
+{
+    static const char lines[] = "{\"a\" : [1 , 2] , \"n\" : 5 , \"b\" : 0}\n{\"a\" : [ ] , \"n\" : 6\t}\n";
+    static const char *const fields[] = {"a.values", "a.offsets", "n"};
+    static const int64_t expected[3][3] = {{1, 2}, {0, 2, 2}, {5, 6}};
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_error err;
+
+    (void)state;
+    stkt_write_file(stkt_path("n.jsonl"), lines, strlen(lines));
+    assert_ok(stkt_open(&loader,
+                        "dataset: {fields: {a: {path: %s}, n: {path: %s}}}\nloader: {batch_size: 2, num_workers: 0}",
+                        stkt_path("n.jsonl"), stkt_path("n.jsonl")));
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    for (int i = 0; i < 3; i++) {
+        stk_tensor t;
+
+        assert_ok(stk_batch_tensor(batch, fields[i], &t, &err));
+        assert_memory_equal(t.data, expected[i], i == 1 ? 24 : 16);
+    }
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+}
+
 /* The field's own key, if the first record has it; else "text". */
 static void test_which_key(void **state)
 {
@@ -227,8 +253,8 @@ static void test_shards(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),     cmocka_unit_test(test_which_key), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_max_bytes), cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_cases),   cmocka_unit_test(test_space),     cmocka_unit_test(test_which_key),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_max_bytes), cmocka_unit_test(test_shards),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -406,8 +406,13 @@ static bool parse_members(parser *p, const char *key, enum stki_json_found *foun
             }
             if (!parse_value(p))
                 return false;
-            if (wanted)
-                *out = (stki_json_span){(const char *)begin, p->at - begin, 0};
+            if (wanted) { /* without the space that was skipped behind it */
+                const unsigned char *end = p->at;
+
+                while (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r' || end[-1] == '\n')
+                    end--;
+                *out = (stki_json_span){(const char *)begin, end - begin, 0};
+            }
         }
         if (!parse_comma(p, '}', &more, "a comma or }"))
             return false;
