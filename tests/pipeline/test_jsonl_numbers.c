@@ -99,7 +99,7 @@ static stk_status open_lines(const char *text, const char *field, const char *so
     return STK_OK;
 }
 
-/* Space between a value and the comma, as json.dumps writes with separators=(" , ", " : "). */
+/* Each field of one file has its own key. Blanks around values, which json.dumps can write, are not part of them. */
 static void test_space(void **state)
 {
     static const char lines[] = "{\"a\" : [1 , 2] , \"n\" : 5 , \"b\" : 0}\n{\"a\" : [ ] , \"n\" : 6\t}\n";

@@ -173,6 +173,7 @@ static stk_status open_text(stki_file *file, const stki_reader_opts *opts, bool 
         jsonl_options lines;
 
         stki_source_values(opts, &stki_jsonl_source, &lines);
+        text->base.partial = !lines.key; /* the key is the name of this field, if the first record has it */
         status = stki_jsonl_look(text, lines.key, opts->name ? opts->name : opts->prefer, err);
     }
     if (status == STK_OK)
