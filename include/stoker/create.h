@@ -13,9 +13,9 @@ extern "C" {
 
 /* STK_SHAPE(2, 3) stands for the two arguments `ndim, shape` of every function that takes a shape:
  *     stk_tensor_zeros(STK_F32, STK_SHAPE(2, 3), NULL, &t, &err);
- * STK_INDEX(1, -1) is the same for functions that take an index.
- * STK_VALUES(float, 1, 2, 3) stands for `dtype, data, data_bytes` of stk_tensor_from_array. Both are C literals that
- * live as long as the enclosing block; C++ has no such literals. */
+ * STK_INDEX(1, -1) does the same for functions that take an index.
+ * STK_VALUES(float, 1, 2, 3) stands for `dtype, data, data_bytes` of stk_tensor_from_array. All of these are C compound
+ * literals, which live as long as the enclosing block; C++ has none. */
 #ifndef __cplusplus
 #define STK_SHAPE(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), ((const int64_t[]){__VA_ARGS__})
 #define STK_INDEX STK_SHAPE
@@ -46,7 +46,8 @@ STK_API stk_status stk_tensor_full(stk_dtype dtype, int ndim, const int64_t *sha
  * of elements has been computed. STK_E_BAD_ARG: step is 0 or points away from end, or a number is not finite. */
 STK_API stk_status stk_tensor_arange(stk_dtype dtype, stk_scalar start, stk_scalar end, stk_scalar step,
                                      stk_device *device, stk_tensor *out, stk_error *err);
-/* `count` numbers from start to end, both included exactly (1: start only). Integer dtypes truncate. */
+/* `count` evenly spaced numbers from start to end, both of them included exactly (count 1: only start). For integer
+ * dtypes they are truncated. */
 STK_API stk_status stk_tensor_linspace(stk_dtype dtype, double start, double end, int64_t count, stk_device *device,
                                        stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_eye(stk_dtype dtype, int64_t rows, int64_t columns, stk_device *device, stk_tensor *out,
@@ -65,17 +66,17 @@ STK_API stk_status stk_tensor_randn(stk_dtype dtype, int ndim, const int64_t *sh
 /* ---- existing memory ---- */
 
 /* Uses the caller's memory without a copy: `free_fn(context)` is called once, by the thread that releases the last
- * view. On failure the caller keeps the memory and free_fn is not called. Strides in bytes, NULL: row-major; they may
- * not lead below `data` (use a flip). CPU memory with any alignment. */
+ * view. On failure the caller keeps the memory and free_fn is not called. Strides are in bytes (NULL: row-major); no
+ * element may lie below `data` (use stk_tensor_flip). CPU memory of any alignment. */
 STK_API stk_status stk_tensor_wrap(void *data, stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
                                    void (*free_fn)(void *context), void *context, stk_tensor *out, stk_error *err);
-/* `count` elements starting at byte `offset`, as NumPy's frombuffer: uses the memory without a copy, with any
- * alignment. count -1: all that follow, which must be a whole number of elements. With a free_fn as in stk_tensor_wrap;
- * without one (NULL) the tensor is borrowed. STK_E_BAD_ARG: outside the buffer; the offset must be inside it. */
+/* `count` elements starting at byte `offset`, like NumPy's frombuffer. Uses the memory without a copy; any alignment
+ * will do. count -1: all remaining elements, which must be a whole number. free_fn is used as in stk_tensor_wrap; if it
+ * is NULL, the tensor is borrowed. STK_E_BAD_ARG: the offset or the elements are outside the buffer. */
 STK_API stk_status stk_tensor_from_buffer(void *buffer, int64_t buffer_bytes, stk_dtype dtype, int64_t count,
                                           int64_t offset, void (*free_fn)(void *context), void *context,
                                           stk_tensor *out, stk_error *err);
-/* Copies row-major elements; their number must be that of the shape (STK_E_BAD_SHAPE):
+/* Copies row-major elements; there must be exactly as many as the shape has (STK_E_BAD_SHAPE):
  *     stk_tensor_from_array(STK_VALUES(float, 1, 2, 3, 4, 5, 6), STK_SHAPE(2, 3), NULL, &t, &err); */
 STK_API stk_status stk_tensor_from_array(stk_dtype dtype, const void *data, int64_t data_bytes, int ndim,
                                          const int64_t *shape, stk_device *device, stk_tensor *out, stk_error *err);

@@ -8,9 +8,9 @@
  *         status = stk_npy_commit(writer, &err);
  *     }
  *
- * A required argument that is NULL is STK_E_BAD_ARG. A writer may be used by one thread at a time. The file gets its
- * name only when everything has been written, synced and checked; until then it is a temporary file in the same folder,
- * which is removed on failure.
+ * If a required argument is NULL, STK_E_BAD_ARG is returned. A writer may be used by one thread at a time. The file
+ * gets its final name only after everything has been written, synced and checked; until then it is a temporary file in
+ * the same folder, which is removed on failure.
  */
 #ifndef STOKER_DATASET_H
 #define STOKER_DATASET_H
@@ -25,17 +25,17 @@ extern "C" {
 typedef struct stki_npy_writer stk_npy_writer;
 
 /* Creates a .npy file of rows of this dtype and shape; the array's shape is the number of rows followed by `row_shape`
- * (row_ndim 0: a vector). Commit replaces an existing file of this name. bf16 and the 8-bit floats, which .npy cannot
- * name, are refused unless `alias` is set: they are then stored as ml_dtypes stores them, and read with the loader's
- * `source: {dtype: …}`. */
+ * (row_ndim 0: the array is a vector). Commit replaces an existing file of the same name. bf16 and the 8-bit floats,
+ * which .npy cannot name, are refused unless `alias` is set: they are then stored as ml_dtypes stores them, and read
+ * with the loader's `source: {dtype: …}`. */
 STK_API stk_status stk_npy_create(const char *path, stk_dtype dtype, int row_ndim, const int64_t *row_shape, bool alias,
                                   stk_npy_writer **out, stk_error *err);
-/* Appends `count` rows, row-major and little-endian. After a failure only commit, which then fails too, and abort may
- * be called. */
+/* Appends `count` rows, row-major and little-endian. After a failure, only abort may be called, or commit, which then
+ * fails too. */
 STK_API stk_status stk_npy_append(stk_npy_writer *writer, const void *rows, int64_t count, stk_error *err);
-/* Finishes the file and frees the writer, even on failure, which keeps an older file of that name. */
+/* Finishes the file and frees the writer, even on failure, in which case an older file of that name is kept. */
 STK_API stk_status stk_npy_commit(stk_npy_writer *writer, stk_error *err);
-/* Removes what was written and frees the writer. NULL is allowed. */
+/* Deletes the unfinished file and frees the writer. NULL is allowed. */
 STK_API void stk_npy_abort(stk_npy_writer *writer);
 
 /* ---- files of several arrays ----
@@ -48,7 +48,7 @@ STK_API void stk_npy_abort(stk_npy_writer *writer);
  *         status = stk_writer_commit(writer, &err);      (or stk_writer_abort(writer) after a failure)
  *     }
  *
- * As above, one thread at a time, and the file gets its name when commit succeeds.
+ * As above, a writer may be used by one thread at a time, and the file gets its final name when commit succeeds.
  */
 
 typedef struct stki_writer stk_writer;
@@ -56,41 +56,42 @@ typedef struct stki_writer stk_writer;
 typedef struct stk_writer_opts {
     uint32_t struct_size; /* set by STK_WRITER_OPTS_INIT */
     int32_t level;        /* npz, HDF5: deflate 1 to 9; 0: none */
-    int64_t chunk_rows;   /* HDF5: rows per chunk; 0: contiguous without compression, else chosen */
+    int64_t chunk_rows;   /* HDF5: rows per chunk; 0: contiguous if not compressed, else chosen automatically */
     int32_t threads;      /* threads that compress; 0: one per processor */
-    bool alias;           /* npy, npz: write dtypes that they cannot name as raw bytes */
+    bool alias;           /* npy, npz: write dtypes that the format cannot name as raw bytes */
 } stk_writer_opts;
 
 #define STK_WRITER_OPTS_INIT STK_OPTS_INIT(stk_writer_opts)
 
 /* `format`: "npy" (one array), "npz", "pt" (torch.load reads it, with weights_only=True), "safetensors", "hdf5",
  * "raw" (the values of one array without a header; a file ending in .raw or .bin);
- * NULL: by the ending of `path`. `opts` may be NULL. STK_E_UNSUPPORTED: no such format, or it has no compression or
- * no chunks. */
+ * NULL: chosen by the extension of `path`. `opts` may be NULL. STK_E_UNSUPPORTED: there is no such format, or it does
+ * not support the requested compression or chunks. */
 STK_API stk_status stk_writer_create(const char *path, const char *format, const stk_writer_opts *opts,
                                      stk_writer **out, stk_error *err);
 /* Begins array `name` (UTF-8, unique) of rows of this dtype and shape; the array's shape is the number of rows followed
- * by `row_shape`. row_ndim 0: a vector; -1: a single number, shape (). rows: the number of rows; -1: as many as are
- * appended. After any failure, including refused arguments, only commit, which then fails too, and abort may be called.
+ * by `row_shape`. row_ndim 0: the array is a vector; -1: a scalar, shape (). rows: the number of rows; -1: as many as
+ * are appended. After any failure, including rejected arguments, only abort may be called, or commit, which then fails
+ * too.
  */
 STK_API stk_status stk_writer_begin(stk_writer *writer, const char *name, stk_dtype dtype, int row_ndim,
                                     const int64_t *row_shape, int64_t rows, stk_error *err);
 /* Appends `count` rows, row-major and little-endian. */
 STK_API stk_status stk_writer_append(stk_writer *writer, const void *rows, int64_t count, stk_error *err);
-/* Ends the array. STK_E_BAD_SHAPE: not the announced number of rows. */
+/* Ends the array. STK_E_BAD_SHAPE: the number of rows is not the one given to stk_writer_begin. */
 STK_API stk_status stk_writer_end(stk_writer *writer, stk_error *err);
-/* Writes a CPU tensor with any strides as an array. */
+/* Writes a CPU tensor, with any strides, as one array. */
 STK_API stk_status stk_writer_add(stk_writer *writer, const char *name, const stk_tensor *tensor, stk_error *err);
-/* Finishes the file and frees the writer, even on failure, which keeps an older file of that name. */
+/* Finishes the file and frees the writer, even on failure, in which case an older file of that name is kept. */
 STK_API stk_status stk_writer_commit(stk_writer *writer, stk_error *err);
-/* Removes what was written and frees the writer. NULL is allowed. */
+/* Deletes the unfinished file and frees the writer. NULL is allowed. */
 STK_API void stk_writer_abort(stk_writer *writer);
 
 /* ---- HDF5 ----
  * stoker calls libhdf5 under its own lock. If the program uses libhdf5 too, and that build is not thread-safe
  * (H5is_library_threadsafe), it must hold this lock for its own calls while stoker has HDF5 files open. The lock is
- * recursive: the same thread may call stoker while holding it. Do not fork while holding it, because a fork takes it
- * too.
+ * recursive: the same thread may call stoker while holding it. Do not fork while holding it, because stoker's fork
+ * handler acquires it too.
  */
 STK_API void stk_hdf5_lock(void);
 STK_API void stk_hdf5_unlock(void);
@@ -116,7 +117,7 @@ typedef struct stk_beton_field {
     const char *name; /* 1 to 16 ASCII characters, unique */
     stk_beton_kind kind;
     stk_dtype
-        dtype; /* of NDARRAY and TENSOR, like the shape: a NumPy dtype; the last axis not 0 (FFCV would lose it) */
+        dtype; /* NDARRAY and TENSOR: a NumPy dtype; the last axis of the shape must not be 0 (FFCV would lose it) */
     int ndim;  /* 1 to 32 */
     const int64_t *shape;
 } stk_beton_field;
@@ -135,22 +136,22 @@ typedef struct stk_beton_value {
 typedef struct stk_beton_opts {
     uint32_t struct_size; /* set by STK_BETON_OPTS_INIT */
     uint32_t threads;     /* threads that write pages; 0: one per processor; 1: the caller's thread */
-    int64_t page_bytes;   /* a power of two, 2 MiB to 2 GiB, the limit for a sample; 0: 8 MiB */
+    int64_t page_bytes;   /* a power of two, 2 MiB to 2 GiB; a sample must fit into a page; 0: 8 MiB */
 } stk_beton_opts;
 #define STK_BETON_OPTS_INIT STK_OPTS_INIT(stk_beton_opts)
 
-/* opts NULL: all defaults. */
+/* `opts` may be NULL (all defaults). */
 STK_API stk_status stk_beton_create(const char *path, const stk_beton_field *fields, int field_count,
                                     int64_t sample_count, const stk_beton_opts *opts, stk_beton_writer **out,
                                     stk_error *err);
-/* Appends `count` samples, each with a value for every field in order. STK_E_LIMIT: a sample larger than a page. After
- * a failure only commit, which then fails too, and abort may be called. */
+/* Appends `count` samples, each with a value for every field in order. STK_E_LIMIT: a sample is larger than a page.
+ * After a failure, only abort may be called, or commit, which then fails too. */
 STK_API stk_status stk_beton_append(stk_beton_writer *writer, const stk_beton_value *values, int64_t count,
                                     stk_error *err);
-/* Finishes the file and frees the writer, even on failure. STK_E_MISMATCH: not the announced number of samples.
- * On failure an older file of that name is still there. */
+/* Finishes the file and frees the writer, even on failure, in which case an older file of that name is kept.
+ * STK_E_MISMATCH: the number of samples is not the one given to stk_beton_create. */
 STK_API stk_status stk_beton_commit(stk_beton_writer *writer, stk_error *err);
-/* Removes what was written and frees the writer. NULL is allowed. */
+/* Deletes the unfinished file and frees the writer. NULL is allowed. */
 STK_API void stk_beton_abort(stk_beton_writer *writer);
 
 /* ---- tar ----
@@ -160,7 +161,7 @@ STK_API void stk_beton_abort(stk_beton_writer *writer);
 
 typedef struct stk_tar_writer stk_tar_writer;
 
-/* A file of a sample, stored as KEY.EXTENSION. */
+/* One file of a sample, stored as KEY.EXTENSION. */
 typedef struct stk_tar_file {
     const char *extension; /* "jpg", "cls", "seg.png": lower case, without the first dot */
     const void *bytes;     /* only read during append */
@@ -168,14 +169,14 @@ typedef struct stk_tar_file {
 } stk_tar_file;
 
 STK_API stk_status stk_tar_create(const char *path, stk_tar_writer **out, stk_error *err);
-/* Appends a sample of one or more files. The key is UTF-8, may have folders, has no dot after the last slash, and
- * differs from that of the previous sample. After a failure only commit, which then fails too, and abort may be called.
+/* Appends a sample of one or more files. The key is UTF-8, may contain folders, has no dot after the last slash, and
+ * differs from that of the previous sample. After a failure, only abort may be called, or commit, which then fails too.
  */
 STK_API stk_status stk_tar_append(stk_tar_writer *writer, const char *key, const stk_tar_file *files, int file_count,
                                   stk_error *err);
-/* Finishes the file and frees the writer, even on failure, which keeps an older file of that name. */
+/* Finishes the file and frees the writer, even on failure, in which case an older file of that name is kept. */
 STK_API stk_status stk_tar_commit(stk_tar_writer *writer, stk_error *err);
-/* Removes what was written and frees the writer. NULL is allowed. */
+/* Deletes the unfinished file and frees the writer. NULL is allowed. */
 STK_API void stk_tar_abort(stk_tar_writer *writer);
 
 /* ---- tokens ----
@@ -193,13 +194,13 @@ typedef enum stk_tokens_format {
 /* For Megatron, `path` is one of the two files, or their common prefix. */
 STK_API stk_status stk_tokens_create(const char *path, stk_tokens_format format, stk_dtype dtype,
                                      stk_tokens_writer **out, stk_error *err);
-/* Appends a document of `count` tokens; may be 0. After a failure only commit, which then fails too, and abort may be
- * called. STK_E_LIMIT: more tokens than the format can count. */
+/* Appends a document of `count` tokens, possibly 0. After a failure, only abort may be called, or commit, which then
+ * fails too. STK_E_LIMIT: more tokens than the format can count. */
 STK_API stk_status stk_tokens_append(stk_tokens_writer *writer, const void *tokens, int64_t count, stk_error *err);
-/* Finishes the file and frees the writer, even on failure. On failure an older file of that name is kept, except
- * for Megatron's .bin, which is renamed before the .idx. */
+/* Finishes the file and frees the writer, even on failure, in which case an older file of that name is kept (except
+ * Megatron's .bin, which is renamed before the .idx). */
 STK_API stk_status stk_tokens_commit(stk_tokens_writer *writer, stk_error *err);
-/* Removes what was written and frees the writer. NULL is allowed. */
+/* Deletes the unfinished file and frees the writer. NULL is allowed. */
 STK_API void stk_tokens_abort(stk_tokens_writer *writer);
 
 #ifdef __cplusplus

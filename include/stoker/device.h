@@ -1,16 +1,16 @@
 /* device.h: devices, streams, events and device memory. A stk_device is a handle to a memory space and the functions
- * that access it. A stk_stream is a queue of work on a device, executed in order. A stk_event marks a place in a stream
- * that others can query and wait for. None of this needs CUDA headers.
+ * that access it. A stk_stream is a queue of work on a device, executed in order. A stk_event marks a point in a stream
+ * that other streams and threads can query and wait for. None of this needs CUDA headers.
  *
  *     cpu      ordinary memory. Always available; work is done synchronously in the calling thread.
  *
  *     host     a device made of ordinary memory and threads. Its streams are real asynchronous queues, so that programs
- *              for a GPU can run and be tested without one. Always available; host:1 to host:7 are further ones.
+ * for a GPU can run and be tested without one. Always available; host:1 to host:7 are additional ones.
  *
  *     cuda:N   a GPU. If there is none, stk_device_find says what is missing.
  *
  * Devices are never destroyed; a pointer to one is valid forever. CUDA is not called before a cuda device is requested.
- * Any thread may call any function here for any device; the calling thread's current CUDA device is restored.
+ * Any thread may call any function here for any device; the calling thread's current CUDA device is not changed.
  *
  * Memory and streams follow torch's rules. Work in a stream may still run when the call that queued it returns: its
  * memory must stay valid, and host memory unchanged, until the stream has reached that point. With a NULL stream, work
@@ -45,21 +45,21 @@ typedef enum stk_device_kind {
 STK_API stk_device *stk_device_cpu(void);
 /* Finds a device by name: "cpu", "host", "host:1", "cuda" (the first), "cuda:1", … STK_E_DEVICE: there is no such
  * device; the message says what is missing (built without CUDA, no driver, driver too old, no GPU, too few GPUs) and
- * which devices there are. */
+ * which devices exist. */
 STK_API stk_status stk_device_find(const char *name, stk_device **out, stk_error *err);
 STK_API const char *stk_device_name(const stk_device *device);
 STK_API stk_device_kind stk_device_get_kind(const stk_device *device);
 STK_API int stk_device_index(const stk_device *device);
-/* The number of cuda devices. If it is 0, `err` (may be NULL) has the reason. */
+/* Returns the number of CUDA devices. If it is 0, `err` (may be NULL) has the reason. */
 STK_API int stk_cuda_device_count(stk_error *err);
 
 typedef struct stk_device_properties {
     uint32_t struct_size;            /* set by the caller */
-    char model[128];                 /* "NVIDIA H100 80GB HBM3"; for the host device that of the processor */
+    char model[128];                 /* "NVIDIA H100 80GB HBM3"; for the host device, the name of the processor */
     char bus[32];                    /* PCI address, "0000:41:00.0"; "" if it has none */
-    int64_t total_bytes, free_bytes; /* of its memory, now */
+    int64_t total_bytes, free_bytes; /* of its memory, at the time of the call */
     int compute_major, compute_minor, processors, copy_engines; /* 0 if it has none */
-    int driver_version, runtime_version;                        /* of CUDA, 13000 is 13.0; 0 if it has none */
+    int driver_version, runtime_version;                        /* of CUDA: 13000 is 13.0; 0 if it has none */
     bool pins; /* host memory can be pinned for faster, asynchronous copies */
 } stk_device_properties;
 
@@ -71,23 +71,23 @@ STK_API stk_status stk_device_synchronize(stk_device *device, stk_error *err);
 
 /* Creates a stream that does not synchronize with others (a non-blocking stream in CUDA). */
 STK_API stk_status stk_stream_create(stk_device *device, stk_stream **out, stk_error *err);
-/* Wraps a cudaStream_t of the caller, which must outlive the handle; destroying the handle does not destroy the stream.
- * STK_E_UNSUPPORTED: the host device has no native streams. */
+/* Wraps a cudaStream_t of the caller, which must outlive the handle; destroying the handle does not destroy the
+ * cudaStream_t. STK_E_UNSUPPORTED: the host device has no native streams. */
 STK_API stk_status stk_stream_wrap(stk_device *device, void *native, stk_stream **out, stk_error *err);
-/* Work already queued is still executed. NULL is allowed. */
+/* Destroys the stream; work already queued is still executed. NULL is allowed. */
 STK_API void stk_stream_destroy(stk_stream *stream);
 STK_API stk_device *stk_stream_device(const stk_stream *stream);
 STK_API void *stk_stream_native(const stk_stream *stream); /* the cudaStream_t, or NULL */
-/* STK_OK: all work is done. STK_AGAIN: not yet. Errors of work in the stream are reported here and by functions that
- * wait for it. */
+/* Returns STK_OK if all work in the stream is done, STK_AGAIN if not. An error of queued work is reported here and by
+ * the functions that wait for the stream. */
 STK_API stk_status stk_stream_query(stk_stream *stream, stk_error *err);
-/* Waits for the stream. STK_E_TIMEOUT: not done within that many ns; STK_WAIT_FOREVER never times out. It polls, so
- * that a hanging driver call cannot block it. */
+/* Waits for the stream. STK_E_TIMEOUT: not done within that many ns; STK_WAIT_FOREVER never times out. The function
+ * polls, so that a driver call that hangs cannot block it. */
 STK_API stk_status stk_stream_synchronize(stk_stream *stream, int64_t timeout_ns, stk_error *err);
 /* Makes work queued later in `stream` wait for the event, without blocking the caller. The event may belong to another
  * device; if that is of another kind, the caller blocks, because their streams cannot wait for each other. */
 STK_API stk_status stk_stream_wait(stk_stream *stream, stk_event *event, stk_error *err);
-/* Keeps the stream busy for that long, to emulate a training step in measurements. */
+/* Keeps the stream busy for that many ns, to emulate a training step in measurements. */
 STK_API stk_status stk_stream_spin(stk_stream *stream, int64_t ns, stk_error *err);
 /* Sets the stream that tensor operations of this thread on this device use; NULL: the default. Returns the previous
  * one. */
@@ -96,20 +96,20 @@ STK_API stk_stream *stk_stream_current(stk_device *device);
 
 /* ---- events ---- */
 
-/* `timing`: the event can be used with stk_event_elapsed. A new event is complete. */
+/* Creates an event, which is complete until it is recorded. `timing`: it can be used with stk_event_elapsed. */
 STK_API stk_status stk_event_create(stk_device *device, bool timing, stk_event **out, stk_error *err);
-STK_API void stk_event_destroy(stk_event *event); /* NULL is allowed; pending waits still complete */
-/* Records everything queued in `stream` so far. An event may be recorded again. */
+STK_API void stk_event_destroy(stk_event *event); /* Waits that are already queued still complete. NULL is allowed. */
+/* Records everything queued in `stream` so far. An event may be recorded repeatedly; the last one counts. */
 STK_API stk_status stk_event_record(stk_event *event, stk_stream *stream, stk_error *err);
 STK_API stk_status stk_event_query(stk_event *event, stk_error *err); /* as stk_stream_query */
 STK_API stk_status stk_event_synchronize(stk_event *event, int64_t timeout_ns, stk_error *err);
-/* Time in ns between two complete events of the same device. */
+/* Stores the time in ns between two complete events of the same device. */
 STK_API stk_status stk_event_elapsed(const stk_event *from, const stk_event *to, int64_t *out_ns, stk_error *err);
 
 /* ---- memory ---- */
 
 /* Tensors on a device get their memory from a caching allocator, which keeps freed blocks for reuse (the terms are
- * PyTorch's). The pinned host memory of a device has its own. */
+ * PyTorch's). The pinned host memory of a device has an allocator of its own. */
 typedef enum stk_device_memory { STK_MEMORY_DEVICE = 0, STK_MEMORY_PINNED = 1 } stk_device_memory;
 
 typedef struct stk_device_memory_stats {
@@ -117,9 +117,9 @@ typedef struct stk_device_memory_stats {
     int64_t allocated_bytes, allocated_peak; /* in use, as requested */
     int64_t active_bytes, active_peak;       /* in use, or freed but waiting for a stream */
     int64_t reserved_bytes, reserved_peak;   /* allocated from the driver */
-    int64_t split_bytes;      /* free parts of blocks that are in use elsewhere: they cannot be returned */
-    int64_t largest_free;     /* the largest free block */
-    int64_t largest_bytes;    /* the largest request so far */
+    int64_t split_bytes;   /* free parts of segments that are otherwise in use: they cannot be returned to the driver */
+    int64_t largest_free;  /* the largest free block */
+    int64_t largest_bytes; /* the largest request so far */
     int64_t blocks, segments; /* in use; allocated from the driver */
     int64_t allocations, driver_allocations, driver_frees, retries, out_of_memory; /* since the start */
     double fragmentation; /* share of the free reserved bytes that is not in the largest free block */
@@ -130,8 +130,8 @@ STK_API stk_status stk_device_get_memory_stats(stk_device *device, stk_device_me
 STK_API void stk_device_reset_memory_peaks(stk_device *device);
 /* Returns free segments of both kinds to the driver. Does not wait for memory that is still in use. */
 STK_API stk_status stk_device_empty_cache(stk_device *device, stk_error *err);
-/* Every segment and block of both kinds with its state, stream, bytes and tag (profile.h), as JSON (described in
- * docs/reference/profile.md); and as a text table. Free with stk_text_free. */
+/* Lists every segment and block of both kinds with its state, stream, bytes and tag (profile.h), as JSON (described in
+ * docs/reference/profile.md) and as a text table. Free the result with stk_text_free. */
 STK_API stk_status stk_device_memory_snapshot(stk_device *device, char **out, stk_error *err);
 STK_API stk_status stk_device_memory_summary(stk_device *device, char **out, stk_error *err);
 

@@ -1,4 +1,4 @@
-/* dlpack.h: exchange of tensors with other libraries without a copy, by DLPack. There are two structs: DLManagedTensor
+/* dlpack.h: zero-copy exchange of tensors with other libraries through DLPack. There are two structs: DLManagedTensor
  * of version 0.6, and DLManagedTensorVersioned of version 1. The latter is also declared here as stk_dlpack_versioned,
  * for programs with an older <dlpack/dlpack.h>: a pointer to one may be cast to a pointer to the other. (Source of the
  * layout: include/dlpack/dlpack.h of github.com/dmlc/dlpack, versions 1.0 and 1.1.)
@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 struct DLManagedTensor;          /* of <dlpack/dlpack.h>, version 0.6 */
-struct DLManagedTensorVersioned; /* of <dlpack/dlpack.h>, version 1; laid out as stk_dlpack_versioned */
+struct DLManagedTensorVersioned; /* of <dlpack/dlpack.h>, version 1; same layout as stk_dlpack_versioned */
 
 enum {
     STK_DLPACK_MAJOR = 1, /* the exported version; any 1.x is imported */
@@ -47,16 +47,16 @@ typedef struct stk_dlpack_versioned {
 /* Exports a tensor whose memory is owned by a reference-counted storage. STK_E_UNSUPPORTED: a borrowed tensor or a view
  * of a mapped file (clone it first), the opposite byte order, a dtype that the version does not have (0.6 has no 8-bit
  * floats; bool becomes u8), the host device (DLPack has no such device), and, for 0.6, which has no flag for it, a
- * read-only tensor. Work queued on a GPU tensor is not waited for: the consumer's stream must wait for an event
- * recorded after it. STK_E_BAD_STRIDE: strides that are not a multiple of the element size. Negative strides are
- * exported unchanged; not every library accepts them. */
+ * read-only tensor. The export does not wait for work queued on a GPU tensor: the consumer's stream must wait for an
+ * event recorded after that work. STK_E_BAD_STRIDE: a stride is not a multiple of the element size. Negative strides
+ * are exported unchanged; not every library accepts them. */
 STK_API stk_status stk_tensor_to_dlpack(const stk_tensor *tensor, struct DLManagedTensor **out, stk_error *err);
 STK_API stk_status stk_tensor_to_dlpack_versioned(const stk_tensor *tensor, struct DLManagedTensorVersioned **out,
                                                   stk_error *err);
 
 /* Imports a tensor and takes ownership of the structure; on failure the caller keeps it. Memory pinned by CUDA becomes
  * a pinned CPU tensor. STK_E_UNSUPPORTED: another version, or an element type or device type that stoker does not have.
- * STK_E_BAD_DEVICE: there is no such device. STK_E_BAD_ARG: no data. */
+ * STK_E_BAD_DEVICE: there is no such device. STK_E_BAD_ARG: the data pointer is NULL although there are elements. */
 STK_API stk_status stk_tensor_from_dlpack(struct DLManagedTensor *managed, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_from_dlpack_versioned(struct DLManagedTensorVersioned *managed, stk_tensor *out,
                                                     stk_error *err);

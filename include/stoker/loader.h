@@ -14,7 +14,7 @@
  *     if (status != STK_END) fprintf(stderr, "%s\n", err.message);
  *     stk_loader_destroy(loader);
  *
- * With a device (`device`), the tensors of a batch are in device memory, copied there in advance; indices and mask stay
+ * With a device (`device`), the tensors of a batch are in device memory, copied there in advance; indices and mask are
  * in ordinary memory. stk_loader_next_on does not block the host: work queued in the stream after it runs after the
  * copy, and stk_batch_release_on keeps the slot until the stream has reached that point (docs/guides/gpu.md).
  *
@@ -30,7 +30,7 @@
  * Fork: in a child process, every call on a loader of the parent returns STK_E_FORKED, and stk_loader_destroy only
  * frees the handle.
  *
- * Files should not be truncated or written while a loader has them open.
+ * Do not truncate or modify files while a loader has them open.
  *
  * Mapped files and SIGBUS (sigbus_guard, on by default): reading a page of a mapped file that was truncated raises
  * SIGBUS. The first loader (or reader) that maps a file installs a handler for the whole process, once. It handles
@@ -57,22 +57,22 @@ typedef struct stk_loader stk_loader;
 typedef struct stk_batch stk_batch;
 struct DLManagedTensor; /* of <dlpack/dlpack.h>, version 0.6 */
 
-#define STK_WORKERS_AUTO 0      /* as many as the process has processors */
-#define STK_WORKERS_INLINE (-1) /* none: stk_loader_next does the work in the caller's thread */
+#define STK_WORKERS_AUTO 0      /* as many as there are processors available to the process */
+#define STK_WORKERS_INLINE (-1) /* no threads: stk_loader_next does the work in the calling thread */
 #define STK_EPOCHS_ENDLESS (-1)
 #define STK_TIMEOUT_INFINITE (-1)
-#define STK_NO_ERRORS (-1) /* max_errors, max_error_fraction: no sample may fail, the 0 of a config */
+#define STK_NO_ERRORS (-1) /* max_errors, max_error_fraction: no sample may fail (0 in a config) */
 
-/* docs/internals/order.md defines them. */
+/* The orders are defined in docs/internals/order.md. */
 typedef enum stk_order {
     STK_ORDER_SEQUENTIAL = 0,
     STK_ORDER_RANDOM = 1,
     STK_ORDER_BLOCK = 2,
     STK_ORDER_WEIGHTED = 3
 } stk_order;
-/* STK_ORDER_BLOCK: the samples of the blocks are shuffled, or only the blocks. */
+/* STK_ORDER_BLOCK: whether samples are shuffled within blocks, or only the blocks are shuffled. */
 typedef enum stk_block_rows { STK_BLOCK_ROWS_SHUFFLED = 0, STK_BLOCK_ROWS_IN_ORDER = 1 } stk_block_rows;
-/* When an epoch over several data sets ends: before the first of them repeats, or when all have been used up. */
+/* When an epoch over several data sets ends: before the first of them would repeat, or when all have been used up. */
 typedef enum stk_mixture_stop { STK_STOP_FIRST_EXHAUSTED = 0, STK_STOP_ALL_EXHAUSTED = 1 } stk_mixture_stop;
 typedef enum stk_last_batch {
     STK_LAST_BATCH_PARTIAL = 0,
@@ -92,14 +92,14 @@ typedef enum stk_stores { STK_STORES_AUTO = 0, STK_STORES_CACHED = 1, STK_STORES
 
 /* ---- custom transforms ----
  *
- * A function of the program from a sample to a sample, named as the first step in a field's list of transforms:
- * `transforms: [{call: NAME}, …]`. The following steps process its result as if the file held it (with the layout
- * source.layout).
+ * A function of the program that maps a sample to a sample. It is named as the first step in a field's list of
+ * transforms: `transforms: [{call: NAME}, …]`. The following steps process its result as if it were in the file (with
+ * the layout source.layout).
  *
  * Threads: any number of workers call `run` concurrently, each for a different sample. `context` must stay valid while
- * a loader that uses the transform is open; synchronizing access to it is up to the function. `run` must be a pure
- * function of its input and of `random`, otherwise batches depend on the number of workers. It is called for every
- * sample, so it should not allocate. It must not call this loader.
+ * a loader that uses the transform is open; `run` must synchronize access to it. `run` must be a pure function of its
+ * input and of `random`, otherwise batches depend on the number of workers. It is called for every sample, so it should
+ * not allocate. It must not call this loader.
  */
 typedef struct stk_transform_call {
     uint32_t struct_size;
@@ -111,16 +111,16 @@ typedef struct stk_transform {
     uint32_t struct_size; /* set by STK_TRANSFORM_INIT */
     uint32_t unused;
     const char *name; /* copied; at most 63 letters */
-    /* Called once when a loader is opened. `in` has the dtype and shape of the samples (the largest, if shapes vary)
-     * and no data. Set dtype, ndim and shape of `out`, which is initialized to `in`. NULL: dtype and shape are
-     * unchanged. Any status but STK_OK refuses the config with the error's message. */
+    /* Called once when a loader is opened. `in` has the dtype and shape of the samples (the largest shape, if they
+     * vary) and no data. Set dtype, ndim and shape of `out`, which is initialized to `in`. NULL: dtype and shape are
+     * unchanged. With any status other than STK_OK, the loader is not opened, and reports the error's message. */
     stk_status (*shape)(void *context, const stk_tensor *in, stk_tensor *out, stk_error *err);
     /* Called for each sample. `in`: the sample, read-only, with any strides, possibly in the opposite byte order
      * (STK_TENSOR_SWAPPED). `out`: row-major memory of the declared shape, 64-byte aligned, uninitialized: write all of
-     * it and nothing else. Both are borrowed for the call. Any status but STK_OK is an error of that sample, reported
-     * with file, record and the error's message. A status that describes the run (STK_E_TIMEOUT, _BUSY, _CLOSED,
-     * _FORKED, _CONFIG, _BAD_ARG, _EMPTY, _CANCELLED, any positive or unknown one) is reported as STK_E_BAD_VALUE and
-     * named in the message. STK_E_MEMORY ends the run, as elsewhere. */
+     * it and nothing else. Both are valid only during the call. Any status other than STK_OK is an error of that
+     * sample, reported with file, record and the error's message. A status that describes the run (STK_E_TIMEOUT,
+     * _BUSY, _CLOSED, _FORKED, _CONFIG, _BAD_ARG, _EMPTY, _CANCELLED, any positive or unknown one) is reported as
+     * STK_E_BAD_VALUE and named in the message. STK_E_MEMORY always ends the run. */
     stk_status (*run)(void *context, const stk_transform_call *call, const stk_tensor *in, stk_tensor *out,
                       stk_error *err);
     void *context;
@@ -131,23 +131,25 @@ typedef struct stk_transform {
  * thread. STK_E_LIMIT: 64 transforms are registered. */
 STK_API stk_status stk_transform_register(const stk_transform *transform, stk_error *err);
 
-/* One named field. Strings are copied. Strings in the config language may be empty, which is the same as NULL. */
+/* One named field. Strings are copied. Members "in the config language" hold the text of a config value; an empty
+ * string is the same as NULL. */
 typedef struct stk_field_opts {
     uint32_t struct_size; /* set by STK_FIELD_OPTS_INIT */
     uint32_t path_count;
     const char *name;
     const char *const *paths; /* the shards of the field, one file or several, in this order */
-    const char *synthetic;    /* instead of paths: a synthetic source in the config language, "{count: 1000, shape: [8],
-                                 dtype: u8}" */
-    stk_dtype source_dtype;   /* a type that the file cannot name (bfloat16 in .npy); NONE: as in the file */
-    stk_dtype dtype;          /* of the batch; NONE: as the transforms leave it */
-    const char
-        *source_layout; /* of a sample in the file: "chw", "hwc" ("nchw", "nhwc" mean the same); NULL: not an image */
-    const char
-        *layout; /* of the batch: "nchw", "nhwc", "channels_last" (NCHW shape over NHWC memory); NULL: as the source */
+    const char *synthetic; /* instead of paths: a synthetic source, in the config language, "{count: 1000, shape: [8],
+                              dtype: u8}" */
+    stk_dtype
+        source_dtype; /* dtype in the file, if the file cannot name it (bfloat16 in .npy); NONE: as the file says */
+    stk_dtype dtype;  /* dtype of the batch; NONE: as the transforms leave it */
+    const char *source_layout; /* layout of a sample in the file: "chw", "hwc" ("nchw", "nhwc" mean the same); NULL: not
+                                  an image */
+    const char *layout; /* layout of the batch: "nchw", "nhwc", "channels_last" (NCHW shape over NHWC memory); NULL: as
+                           the source */
     const char *transforms; /* in the config language, "[{normalize: imagenet}]"; NULL: none */
-    const char *source; /* further keys of `source` in the config language, "{name: image, format: hdf5}"; NULL: none
-                         */
+    const char *source;     /* other keys of `source`, in the config language, "{name: image, format: hdf5}"; NULL: none
+                             */
     const char *pad;    /* in the config language, "batch", "128", "{to: 128, value: -1, truncate: true}"; NULL: none */
     const char *views;  /* in the config language, "{inputs: [0, -1], targets: [1, null]}"; NULL: none */
     const char *ragged; /* images keep their shapes: "true", "{max_bytes: 8MiB}"; NULL: they do not */
@@ -158,35 +160,36 @@ typedef struct stk_field_opts {
 typedef struct stk_dataset_opts {
     uint32_t struct_size; /* set by STK_DATASET_OPTS_INIT */
     uint32_t field_count;
-    const stk_field_opts *fields; /* the same names in every data set; dtype, layout and transforms are given in the
-                                     first one, the others omit or repeat them */
+    const stk_field_opts *fields; /* the same names in every data set; the first one gives dtype, layout and transforms,
+                                     the others omit or repeat them */
     const char *name;             /* NULL: its number */
-    double weight;                /* share of an epoch, relative to the others'; 0: the data set is not used */
+    double weight;                /* share of an epoch, relative to the other weights; 0: the data set is not used */
     const int64_t *indices;       /* a subset of its samples; NULL: all */
     int64_t index_count;
     const char *manifest, *pair; /* as in stk_loader_opts */
 } stk_dataset_opts;
 #define STK_DATASET_OPTS_INIT STK_OPTS_INIT(stk_dataset_opts)
 
-/* Zero is the default of every member. Strings in the config language may be empty, which is the same as NULL. */
+/* Zero selects the default of every member. Strings are as in stk_field_opts. */
 typedef struct stk_loader_opts {
     uint32_t struct_size; /* set by STK_LOADER_OPTS_INIT */
     uint32_t field_count;
     const stk_field_opts *fields;
-    int64_t batch_size;        /* rows of a batch of this rank; 0: 1 */
-    int64_t global_batch_size; /* rows of a step over all ranks, instead of batch_size; 0: batch_size * world_size */
+    int64_t batch_size; /* rows of a batch of this rank; 0: 1 */
+    int64_t
+        global_batch_size; /* rows of a step on all ranks together, instead of batch_size; 0: batch_size * world_size */
     stk_order order;
     uint64_t seed;
     int64_t num_workers; /* 0: STK_WORKERS_AUTO; STK_WORKERS_INLINE; or 1 to 1024 */
-    int64_t prefetch;    /* number of slots, including leased ones: 1 to 1024; 0: 4, or up to 16 small ones */
+    int64_t prefetch;    /* number of slots, including leased ones: 1 to 1024; 0: 4, or up to 16 if they are small */
     stk_last_batch last_batch;
     int64_t num_epochs; /* 0: 1; STK_EPOCHS_ENDLESS */
     stk_pin pin_memory;
-    int64_t memory_budget;    /* bytes of all slots together and of the indexes of text and tables; 0: half of the free
-                                 memory */
-    int64_t timeout_ns;       /* of stk_loader_next; 0: 60 s; STK_TIMEOUT_INFINITE */
-    int64_t close_timeout_ns; /* how long close and destroy together wait for workers stuck in system calls, copies and
-                                 streams; 0: 1 s; STK_TIMEOUT_INFINITE */
+    int64_t
+        memory_budget; /* limit in bytes for all slots and the indexes of text and tables; 0: half of the free memory */
+    int64_t timeout_ns;       /* ns, of stk_loader_next; 0: 60 s; STK_TIMEOUT_INFINITE */
+    int64_t close_timeout_ns; /* ns that close and destroy together wait for stuck workers, copies and streams; 0: 1 s;
+                                 STK_TIMEOUT_INFINITE */
     int64_t rank;             /* in [0, world_size) */
     int64_t world_size;       /* 0: rank and world_size are read from the launcher, else rank 0 of 1 */
     stk_access access;
@@ -194,50 +197,51 @@ typedef struct stk_loader_opts {
     int64_t tile_bytes;     /* output bytes of one unit of work; 0: 512 KiB */
     const int64_t *indices; /* a subset of the samples, applied before the order; copied */
     int64_t index_count;
-    bool allow_empty;     /* an epoch without steps is not an error: next returns STK_END at once */
-    int64_t block_window; /* STK_ORDER_BLOCK: chunks or pages whose samples are shuffled together; 0: as many as half of
-                             cache_bytes holds, at most 64 */
+    bool allow_empty;     /* an epoch without steps is not an error: next returns STK_END immediately */
+    int64_t block_window; /* STK_ORDER_BLOCK: number of chunks or pages whose samples are shuffled together; 0: as many
+                             as fit in half of cache_bytes, at most 64 */
     int64_t cache_bytes;  /* bytes of decompressed chunks kept for all loaders of the process; the largest value of the
                              open loaders applies; 0: 256 MiB */
-    /* Samples that cannot be read or decoded (docs/reference/errors.md). */
+    /* What happens if a sample cannot be read or decoded (docs/reference/errors.md). */
     stk_on_error on_error;
-    int64_t max_errors; /* more failed samples than this end the run; 0: unlimited; STK_NO_ERRORS; needs on_error */
-    double max_error_fraction; /* more than this fraction of an epoch ends the run, 0 to 1; 0: 0.01; STK_NO_ERRORS */
+    int64_t max_errors;        /* the run ends if more samples fail; 0: unlimited; STK_NO_ERRORS; needs on_error */
+    double max_error_fraction; /* the run ends if a larger fraction of an epoch fails, 0 to 1; 0: 0.01; STK_NO_ERRORS */
     const char *error_list;    /* file that lists failed samples, one line of JSON each; NULL: none */
     const char *resume_from;   /* file written by stk_loader_save_file to resume from; NULL: start at the beginning */
-    stk_resume resume;         /* whether to accept a state of another data set, seed, batch, order or transform */
-    stk_digest digest;         /* of the delivered rows: stk_loader_digest */
+    stk_resume resume;         /* whether a state with another data set, seed, batch, order or transform is accepted */
+    stk_digest digest;         /* computes a digest of the delivered rows: stk_loader_digest */
     stk_launcher launcher;
     int64_t replication;        /* number of neighboring ranks that read the same data; 0: 1 */
     int64_t replication_blocks; /* number of equal blocks of ranks that read the same data; 0: 1 */
-    stk_guard sigbus_guard;     /* a truncated mapped file is an error of its records (above) */
+    stk_guard sigbus_guard; /* reading a truncated mapped file is an error of its records, not a crash (see above) */
     /* Further options of the order (docs/internals/order.md). */
     int64_t epoch_length;  /* positions of an epoch; 0: as many as there are samples */
-    const double *weights; /* STK_ORDER_WEIGHTED: one per sample; copied */
+    const double *weights; /* STK_ORDER_WEIGHTED: one weight per sample; copied */
     int64_t weight_count;
-    const char *weights_from;         /* instead, in the config language: "weights.npy", "{field: weight}" */
+    const char *weights_from;         /* instead of weights, in the config language: "weights.npy", "{field: weight}" */
     const char *split;                /* in the config language: "train", "{part: val, fraction: 0.1, method: hash}" */
     const stk_dataset_opts *datasets; /* instead of `fields`: data sets that are mixed by weight */
     int64_t dataset_count;
     stk_mixture_stop mixture_stop; /* if epoch_length is 0 */
-    const char *bucket_by;         /* a field of varying length: batches have samples of similar length */
-    int64_t bucket_window;         /* global batches whose samples are sorted together; 0: 100; needs bucket_by */
-    const char *device;            /* where batches are delivered: "cuda:0", "host"; NULL: "cpu", ordinary memory */
+    const char *bucket_by;   /* name of a field of varying length: batches are made of samples of similar length */
+    int64_t bucket_window;   /* global batches whose samples are sorted together; 0: 100; needs bucket_by */
+    const char *device;      /* where batches are delivered: "cuda:0", "host"; NULL: "cpu", which is ordinary memory */
     int64_t device_prefetch; /* number of batches on the device, including held ones: 1 to 64; 0: 2; needs a device */
     stk_convert_by convert;  /* whether the workers or the device convert the rows */
-    /* Optional memory of the caller for the rows of a field on the device, one buffer for each of the device_prefetch
-     * slots. Called while the loader opens, for every field and slot; `bytes` is the size of a full batch. The memory
-     * must stay valid as long as the loader and the batches held, and until the device is idle if close abandoned
-     * copies (STK_E_TIMEOUT), which may still write to it. Return NULL for all slots of a field to use the
-     * loader's own memory. Not called for fields whose rows differ in length. The loader still reserves the field's
-     * place in its own device slots, but does not use it unless the device converts the field. */
+    /* Optional: returns memory of the caller for the rows of a field on the device, one buffer for each of the
+     * device_prefetch slots. Called while the loader opens, for every field and slot; `bytes` is the size of a full
+     * batch. The memory must stay valid as long as the loader and the batches held, and until the device is idle if
+     * close abandoned copies (STK_E_TIMEOUT), which may still write to it. Return NULL for all slots of a field to use
+     * the loader's own memory. Not called for fields whose rows differ in length. The loader still reserves space for
+     * the field in its own device slots, but uses it only if the device converts the field. */
     void *(*device_buffer)(void *context, const char *field, int slot, int64_t bytes);
     void *device_buffer_context;
-    /* NAME.manifest.json of the preparation job that wrote the files (docs/reference/prep.md), with which names and
-     * sizes are compared at open. NULL: no comparison. With `datasets` each has its own. */
+    /* Path of NAME.manifest.json, written by the preparation job that wrote the files (docs/reference/prep.md). When
+     * the loader opens, names and sizes of the files are compared with it. NULL: no comparison. With `datasets`, each
+     * has its own. */
     const char *manifest;
     /* How samples that are files are paired, in the config language: "name", "position", "{strip: [_image, _mask]}";
-     * NULL: folders and patterns by name, lists by position. With `datasets` each has its own. */
+     * NULL: by name in folders and patterns, by position in lists. With `datasets`, each has its own. */
     const char *pair;
     stk_block_rows block_rows; /* STK_ORDER_BLOCK; block_window has no effect on rows in order */
     stk_helps consumer_helps;  /* the thread that calls next makes rows while it waits (docs/internals/threads.md) */
@@ -260,33 +264,34 @@ STK_API stk_status stk_loader_check_file(const char *path, const char *const *se
  * applied, and paths are absolute. Sections of other programs are kept. Free *out with stk_text_free. */
 STK_API stk_status stk_loader_config_text(const char *path, const char *const *sets, int set_count, char **out,
                                           stk_error *err);
-/* Stops the workers and the copies to a device, and waits for them, for at most close_timeout after the running tiles.
- * Batches still held stay valid until they are released. May be called twice. STK_E_TIMEOUT: some workers (see the
- * message) are stuck in a system call, or copies do not end; they keep the resources they use until they do. */
+/* Stops the workers and the copies to a device, and waits for them: for the tiles in progress, then for at most
+ * close_timeout. Batches still held stay valid until they are released. May be called twice. STK_E_TIMEOUT: some
+ * workers (listed in the message) are stuck in a system call, or copies do not finish; the resources they use are freed
+ * when they do. */
 STK_API stk_status stk_loader_close(stk_loader *loader, stk_error *err);
-/* Closes the loader if it is open, and frees the handle. Then waits, in what close has left of close_timeout, for
- * streams that still use its memory; what they use longer is freed by a thread when they have passed, and what held
- * batches use when they are released. NULL is allowed. */
+/* Closes the loader if it is open, and frees the handle. Then waits for streams that still use its memory, for the part
+ * of close_timeout that closing has not used. Memory that streams use for longer is freed by a background thread when
+ * they have finished with it, and memory of held batches when they are released. NULL is allowed. */
 STK_API void stk_loader_destroy(stk_loader *loader);
 
 /* ---- batches ---- */
 
 /* Returns the next batch, in order. STK_END: all num_epochs epochs are finished (not returned between epochs, see
- * stk_batch_last_of_epoch). STK_E_TIMEOUT: no batch was ready in time; the message says what the workers are doing; may
- * be called again. Any other error concerns the data of this batch, and is returned again by later calls. */
+ * stk_batch_last_of_epoch). STK_E_TIMEOUT: no batch was ready in time; the message says what the workers are doing, and
+ * the call may be repeated. Any other error concerns the data of this batch, and later calls return it again. */
 STK_API stk_status stk_loader_next(stk_loader *loader, stk_batch **out, stk_error *err);
-/* The same with a timeout in ns; STK_TIMEOUT_INFINITE never times out. 0 returns at once, or, with STK_WORKERS_INLINE,
- * after one part of the batch, so that repeated calls make all of it. */
+/* Like stk_loader_next, with a timeout in ns; STK_TIMEOUT_INFINITE never times out. With 0 it returns immediately, or,
+ * with STK_WORKERS_INLINE, after making one part of the batch, so that repeated calls make all of it. */
 STK_API stk_status stk_loader_next_timeout(stk_loader *loader, int64_t timeout_ns, stk_batch **out, stk_error *err);
 /* For a loader with a device: returns the next batch without blocking on its copy. Work queued later in `stream`, a
  * stream of that device, runs after the copy. With a NULL stream, and in stk_loader_next, the host blocks until the
- * copy is done, for at most the timeout. STK_E_BAD_DEVICE: a stream of another device. Without a device: the same as
- * stk_loader_next_timeout. */
+ * copy is done, for at most the timeout. STK_E_BAD_DEVICE: the stream belongs to another device. For a loader without a
+ * device, this is stk_loader_next_timeout. */
 STK_API stk_status stk_loader_next_on(stk_loader *loader, stk_stream *stream, int64_t timeout_ns, stk_batch **out,
                                       stk_error *err);
 /* Releases the batch in stream order: work already queued in `stream` may still use it. Does not block: a slot on the
- * device is refilled after that work in stream order, a slot in ordinary memory once a worker sees that the stream, of
- * any device, has executed it. With a NULL stream, and in stk_batch_release, no queued work may use the batch. */
+ * device is refilled after that work in stream order, a slot in ordinary memory once the stream, which may be of any
+ * device, has executed it. With a NULL stream, and in stk_batch_release, no queued work may use the batch. */
 STK_API void stk_batch_release_on(stk_batch *batch, stk_stream *stream);
 /* Releases the batch; its tensors must not be used any more. Several batches may be held at once and released in any
  * order, even after close. NULL is allowed. */
@@ -298,29 +303,31 @@ STK_API void stk_batch_mark_used(stk_batch *batch);
  * thread. */
 STK_API stk_status stk_batch_retain(stk_batch *batch, stk_stream *stream, stk_error *err);
 
-/* Returns the tensor of a field, [rows, …], on the loader's device. It is borrowed and valid until the batch is
+/* Returns the tensor of a field, [rows, …], on the loader's device. The tensor is borrowed and valid until the batch is
  * released. A field of varying length has two tensors, "NAME.values" [total, …] and "NAME.offsets" i64 [rows + 1]. With
  * `ragged` (images that keep their shapes) values are u8 [total], and there is also "NAME.shapes" i64 [rows, 3]. With
  * `pad` the tensors are "NAME" [rows, length, …], "NAME.mask" bool [rows, length], true for elements of the sample, and
- * "NAME.lengths" i64 [rows]. The name of a view gives that range of its field's tensor (and of its mask).
+ * "NAME.lengths" i64 [rows]. The name of a view returns its range of the field's tensor (and of its mask).
  * STK_E_NOT_FOUND lists the names that exist. */
 STK_API stk_status stk_batch_tensor(const stk_batch *batch, const char *name, stk_tensor *out, stk_error *err);
-/* The same as DLPack. The export holds the batch: its slot is reused after the batch has been released and every
- * deleter has run, in any order, on any thread, also after close and destroy. Strides are in elements. On a device, the
- * tensor is ready for work in the stream given to stk_loader_next_on; work that uses it must be finished, or be queued
- * in that stream, when the deleter runs. Memory of the host device is exported as CPU memory: synchronize first. */
+/* Exports the tensor as DLPack. The export keeps the batch alive: its slot is reused only after the batch has been
+ * released and every deleter has run. Deleters may run in any order, on any thread, even after close and destroy.
+ * Strides are in elements. On a device, the tensor is ready for work in the stream given to stk_loader_next_on; work
+ * that uses it must be finished, or be queued in that stream, when the deleter runs. Memory of the host device is
+ * exported as CPU memory: synchronize first. */
 STK_API stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManagedTensor **out, stk_error *err);
-/* The same for work in any stream, such as the one that __dlpack__(stream=...) names. On a device: work queued in
- * `stream` from now on runs after the copy, and the slot is refilled after the work that is queued there when the
- * deleter runs; export once for each stream. In ordinary memory: the stream, of any device, is the one in which copies
- * from the tensor are queued. Its handle may be destroyed before the deleter runs. NULL: nothing is queued. */
+/* Like stk_batch_dlpack, for work in another stream, such as the one passed to __dlpack__(stream=...). On a device:
+ * work queued in `stream` from now on runs after the copy, and the slot is refilled after the work that has been queued
+ * there when the deleter runs; export once for each stream. In ordinary memory: `stream`, of any device, is the one in
+ * which copies from the tensor are queued. The stream's handle may be destroyed before the deleter runs. NULL: nothing
+ * is queued. */
 STK_API stk_status stk_batch_dlpack_on(stk_batch *batch, const char *name, stk_stream *stream,
                                        struct DLManagedTensor **out, stk_error *err);
 
-/* Number of rows, including padding. Can be 0: with `partial` and several ranks, a rank may have no rows in the last
- * step, so that all ranks have the same number of steps. */
+/* Number of rows, including padding. Can be 0: all ranks have the same number of steps, so with `partial` a rank may
+ * have no rows in the last one. */
 STK_API int64_t stk_batch_rows(const stk_batch *batch);
-STK_API int64_t stk_batch_valid_rows(const stk_batch *batch); /* rows whose mask is 1 */
+STK_API int64_t stk_batch_valid_rows(const stk_batch *batch); /* number of rows whose mask is 1 */
 /* The sample number of each row, or the number of its window (docs/internals/order.md). Samples are numbered through
  * all data sets: those of data set d begin at its `first`. */
 STK_API const int64_t *stk_batch_indices(const stk_batch *batch);
@@ -328,8 +335,9 @@ STK_API const int32_t *stk_batch_sources(const stk_batch *batch); /* the data se
 STK_API const uint8_t *stk_batch_mask(const stk_batch *batch);    /* 1: a sample; 0: padding */
 /* Samples of the batch that failed and were skipped or replaced (loader.on_error). */
 STK_API int64_t stk_batch_failed(const stk_batch *batch);
-/* Where the sample of a row comes from in a field: the path of its file, copied with its NUL and cut to `size`, and its
- * number in that file (0 where samples are files). Of a window the first sample. STK_E_RANGE: no such row or field. */
+/* Where a field's sample in a row comes from: the path of its file, copied with the NUL and truncated to `size`, and
+ * its number in that file (0 if each file is a sample). For a window, its first sample. STK_E_RANGE: there is no such
+ * row or field. */
 STK_API stk_status stk_batch_origin(const stk_batch *batch, int field, int64_t row, char *path, int size,
                                     int64_t *record, stk_error *err);
 STK_API int64_t stk_batch_epoch(const stk_batch *batch);       /* from 0 */
@@ -345,26 +353,27 @@ STK_API int stk_batch_device_slot(const stk_batch *batch);
 #define STK_STATE_MAX 256 /* bytes, enough for every state */
 
 /* Saves the consumer's position: the first step that has not been released. The cost does not depend on the position.
- * The state at a given step is the same on every rank (except for the digest, which belongs to one rank). The end of an
- * epoch is the beginning of the next one. Any thread; also after an error, a cancel or a close. */
+ * The state at a given step is the same on every rank (except for the digest, which is that of one rank). The end of an
+ * epoch is saved as the beginning of the next one. May be called from any thread, and also after an error, a
+ * cancellation or a close. */
 STK_API stk_status stk_loader_save(const stk_loader *loader, void *state, int64_t capacity, int64_t *bytes,
                                    stk_error *err);
-/* Moves the loader to a saved position: a state from stk_loader_save, or JSON (from stk_state_json, or written by
- * hand). Batches that are held stay valid, prefetched ones are dropped, and a data error that had ended the run is
- * cleared. Workers, prefetch, rank and world size may differ from those of the saved run. STK_E_MISMATCH names what
- * differs: seed, order, samples, global batch, data set or transforms (loader.resume: force accepts it). STK_E_CORRUPT:
- * the state is damaged. On failure the position does not change. To be called by the thread that calls next. */
+/* Moves the loader to a saved position: a state from stk_loader_save, or JSON (from stk_state_json, or hand-written).
+ * Batches that are held stay valid, prefetched ones are discarded, and a data error that ended the run is cleared.
+ * Workers, prefetch, rank and world size may differ from those of the saved run. STK_E_MISMATCH names what differs:
+ * seed, order, samples, global batch, data set or transforms (loader.resume: force accepts it). STK_E_CORRUPT: the
+ * state is damaged. On failure the position does not change. Call it from the thread that calls next. */
 STK_API stk_status stk_loader_restore(stk_loader *loader, const void *state, int64_t bytes, stk_error *err);
-/* The same with a JSON file, which is replaced atomically. */
+/* The same two functions with a JSON file, which is replaced atomically. */
 STK_API stk_status stk_loader_save_file(const stk_loader *loader, const char *path, stk_error *err);
 STK_API stk_status stk_loader_restore_file(stk_loader *loader, const char *path, stk_error *err);
-/* Converts a state to JSON. Free with stk_text_free. NULL: not a state, or out of memory. */
+/* Returns a state as JSON; free it with stk_text_free. NULL: not a state, or out of memory. */
 STK_API char *stk_state_json(const void *state, int64_t bytes, stk_error *err);
-/* Moves the loader to a step of an epoch; seek to (epoch + 1, 0) to leave an epoch early. Workers are kept. The digest
- * starts again there. To be called by the thread that calls next. */
+/* Moves the loader to a step of an epoch; seek to (epoch + 1, 0) to leave an epoch early. The workers keep running. The
+ * digest starts again at this step. Call it from the thread that calls next. */
 STK_API stk_status stk_loader_seek(stk_loader *loader, int64_t epoch, int64_t step, stk_error *err);
-/* Asks the loader to stop: next returns STK_E_CANCELLED, within a tenth of a second if it is blocked. Close or destroy
- * must still be called. Any thread, and signal handlers: it only sets a flag. NULL is allowed. */
+/* Asks the loader to stop: next returns STK_E_CANCELLED, within 0.1 s if it is blocked. Close or destroy must still be
+ * called. May be called from any thread and from signal handlers, because it only sets a flag. NULL is allowed. */
 STK_API void stk_loader_cancel(stk_loader *loader);
 
 /* The sum modulo 2^128 of the digests of all released samples. It is the same for any number of workers, and the sums
@@ -372,20 +381,20 @@ STK_API void stk_loader_cancel(stk_loader *loader);
 typedef struct stk_digest_info {
     uint64_t word[2];             /* low, high */
     char text[40];                /* 32 hexadecimal digits, the highest first */
-    int64_t first_step, end_step; /* the steps it covers, [first_step, end_step), counted over all epochs */
+    int64_t first_step, end_step; /* the steps covered, [first_step, end_step), counted over all epochs */
 } stk_digest_info;
 
 STK_API stk_status stk_loader_digest(const stk_loader *loader, stk_digest_info *out, stk_error *err);
 
 /* ---- queries ---- */
 
-/* Positions of an epoch: the samples of the data set or its subset, or epoch_length. */
+/* The number of positions in an epoch: the samples of the data set or its subset, or epoch_length. */
 STK_API int64_t stk_loader_samples(const stk_loader *loader);
 STK_API int64_t stk_loader_steps_per_epoch(const stk_loader *loader); /* the same on every rank */
 STK_API int stk_loader_field_count(const stk_loader *loader);
 
 /* The names that stk_batch_tensor accepts: the tensors of the fields in order, then the views. The name is copied with
- * its NUL. STK_E_BAD_ARG: `size` is too small. */
+ * the NUL. STK_E_BAD_ARG: `size` is too small. */
 STK_API int stk_loader_tensor_count(const stk_loader *loader);
 STK_API stk_status stk_loader_tensor_name(const stk_loader *loader, int index, char *name, int size, stk_error *err);
 
@@ -395,51 +404,52 @@ typedef struct stk_dataset_info {
     double weight;
     int64_t samples;   /* regardless of subsets */
     int64_t first;     /* number of its first sample in stk_batch_indices */
-    int64_t positions; /* its positions in an epoch */
+    int64_t positions; /* number of its positions in an epoch */
 } stk_dataset_info;
 
-STK_API int stk_loader_dataset_count(const stk_loader *loader); /* 1 if data sets are not mixed */
+STK_API int stk_loader_dataset_count(const stk_loader *loader); /* 1 if no data sets are mixed */
 STK_API stk_status stk_loader_dataset(const stk_loader *loader, int index, stk_dataset_info *out, stk_error *err);
 
 typedef struct stk_field_info {
     const char *name; /* valid as long as the loader */
     stk_dtype source_dtype, dtype;
-    int ndim;                    /* of a batch, including the row axis */
-    int64_t shape[STK_MAX_DIMS]; /* of a full batch; -1 for an axis that varies */
+    int ndim;                    /* number of axes in a batch, including the row axis */
+    int64_t shape[STK_MAX_DIMS]; /* shape of a full batch; -1 for an axis that varies */
     const char *layout;          /* "", "nchw", "nhwc" or "channels_last" */
-    const char *kernel;          /* conversion kernel, "avx512 u8>f32 hwc3-planar streaming" */
+    const char *kernel;          /* the conversion kernel, "avx512 u8>f32 hwc3-planar streaming" */
     const char *access;          /* how the first shard is read */
 } stk_field_info;
 
 STK_API stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info *out, stk_error *err);
 /* The class names of a field's labels (source.classes, docs/reference/formats.md): class i has the name (*names)[i], in
- * the bytes of the file. The table is the same for all files and data sets of the field. NULL and 0: the labels have no
- * names. Valid as long as the loader. STK_E_RANGE: there is no field of that number. */
+ * the file's encoding. The table is the same for all files and data sets of the field. NULL and 0: the labels have no
+ * names. Valid as long as the loader. STK_E_RANGE: there is no field with that number. */
 STK_API stk_status stk_loader_classes(const stk_loader *loader, int index, const char *const **names, int64_t *count,
                                       stk_error *err);
-/* All effective options after defaults, limits and detection, as JSON. Valid as long as the loader. */
+/* All effective options, after defaults, limits and detection have been applied, as JSON. Valid as long as the loader.
+ */
 STK_API const char *stk_loader_options_json(const stk_loader *loader);
-/* One effective option as JSON: 4, "random", null; sizes in bytes, times in ns. `name` is the name of an option
+/* One effective option as JSON: 4, "random", null. Sizes are in bytes, times in ns. `name` is the name of an option
  * ("loader.timeout", "dataset.fields.image.layout", "datasets.0.weight"), or a path in stk_loader_options_json
  * ("plan.slots"). NULL with STK_E_NOT_FOUND: there is no such option. Free with stk_text_free. */
 STK_API char *stk_loader_option(const stk_loader *loader, const char *name, stk_error *err);
-/* The tables of all config keys as JSON: [{"section": "loader", "options": [{"name": "batch_size", "type": "int",
+/* The tables of all config keys, as JSON: [{"section": "loader", "options": [{"name": "batch_size", "type": "int",
  * "default": "1", "low": 1, "high": …, "unit": "rows", "help": …}, …]}, …]. Free with stk_text_free. NULL: out of
  * memory. */
 STK_API char *stk_loader_options_tables(void);
 /* Notes: differences from what was requested ("prefetch lowered from 8 to 5: …") and other facts worth knowing (how
- * well a block order shuffles, how full packed windows are), one sentence each, without repeats. A run may add notes
- * (an error list that cannot be written), so read them again at its end. 32 are kept; if there were more, the last one
- * says how many. Valid as long as the loader. Any thread. */
+ * well a block order shuffles, how full packed windows are), one sentence each, without duplicates. A run may add notes
+ * (an error list that cannot be written), so read them again at its end. At most 32 are kept; if there were more, the
+ * last one says how many. Valid as long as the loader. Any thread. */
 STK_API int stk_loader_note_count(const stk_loader *loader);
 STK_API const char *stk_loader_note(const stk_loader *loader, int index);
-/* A readable description of what the loader will do: fields, shards, what each list of transforms was compiled to, how
- * often a byte is copied, order, memory. Reads no sample. Free with stk_text_free. NULL: out of memory. */
+/* Describes in plain text what the loader will do: fields, shards, what each list of transforms was compiled to, how
+ * often each byte is copied, order, memory. Reads no samples. Free with stk_text_free. NULL: out of memory. */
 STK_API char *stk_loader_explain(const stk_loader *loader);
-/* The table of all config keys as text. Free with stk_text_free. NULL: out of memory. */
+/* The tables of all config keys, as text. Free with stk_text_free. NULL: out of memory. */
 STK_API char *stk_loader_options_help(void);
 
-/* Counters since open. Times are summed over the workers, and the consumer if it helps. */
+/* Counters since open. Times are in ns, summed over the workers and, if it helps, the consumer. */
 typedef struct stk_loader_stats {
     uint32_t struct_size;  /* set by the caller */
     uint32_t workers;      /* threads; 0: inline */
@@ -449,40 +459,40 @@ typedef struct stk_loader_stats {
     int64_t bytes_written; /* by the conversion, into the slots */
     int64_t tiles;
     int64_t order_ns;       /* computing sample numbers */
-    int64_t read_ns;        /* in readers, announcing samples to them, and waiting for pages of mapped files */
-    int64_t convert_ns;     /* in kernels */
-    int64_t wait_slot_ns;   /* workers waiting for a free slot: the consumer is slower */
+    int64_t read_ns;        /* in readers: announcing samples, reading them, and waiting for pages of mapped files */
+    int64_t convert_ns;     /* in conversion kernels */
+    int64_t wait_slot_ns;   /* workers waiting for a free slot, because the consumer is slower */
     int64_t wait_work_ns;   /* workers waiting because no tile is left to claim */
-    int64_t wait_next_ns;   /* consumer waiting inside next */
-    int64_t first_batch_ns; /* from open to the first delivery */
+    int64_t wait_next_ns;   /* the consumer waiting inside next */
+    int64_t first_batch_ns; /* from open to the first delivered batch */
     int64_t slots, slots_ready, slots_leased; /* now */
     int64_t slot_bytes;                       /* of all slots together */
-    int64_t pinned_bytes;                     /* of them */
+    int64_t pinned_bytes;                     /* part of slot_bytes in pinned memory */
     int64_t errors;                           /* failed samples, including those of batches not delivered yet */
-    int64_t warnings;                         /* samples decoded with decoder warnings (on_warning: accept) */
-    /* Of the device, 0 without one. Copies and conversions in progress are not counted yet. */
+    int64_t warnings;                         /* samples that were decoded with warnings (on_warning: accept) */
+    /* For the device; 0 without one. Copies and conversions in progress are not counted yet. */
     int64_t device_batches, device_bytes;      /* copied */
     int64_t device_copy_ns, device_convert_ns; /* in their streams */
-    int64_t device_exposed_ns;                 /* part of the two that the consumer had to wait for */
-    int64_t device_wait_batch_ns;              /* copying thread waiting for a batch: the workers are slower */
-    int64_t device_wait_slot_ns;               /* copying thread waiting for a slot: the consumer is slower */
+    int64_t device_exposed_ns;                 /* part of the two times above that the consumer had to wait for */
+    int64_t device_wait_batch_ns; /* the copying thread waiting for a batch, because the workers are slower */
+    int64_t device_wait_slot_ns;  /* the copying thread waiting for a slot, because the consumer is slower */
     int64_t device_slots, device_slots_ready, device_slots_held; /* now */
     int64_t device_slot_bytes;                                   /* of all of them together */
-    int64_t skipped,
-        substituted; /* rows of delivered batches that were skipped, also with a mixed partner; that were replaced */
-    /* Parts of read_ns; the rest is storage: reading files and finding the samples in them. */
+    int64_t skipped, substituted; /* rows of delivered batches that were skipped (alone or with a mixed partner); that
+                                     were replaced */
+    /* Parts of read_ns; the rest was spent reading files and locating the samples in them. */
     int64_t decode_ns;  /* decoding images */
-    int64_t inflate_ns; /* decompressing chunks, and waiting for another worker that decompresses one */
+    int64_t inflate_ns; /* decompressing chunks, and waiting while another worker decompresses one */
     int64_t call_ns;    /* in custom transforms (stk_transform_register) */
     int64_t page_ns;    /* blocked on pages of mapped files being read from disk */
-    /* Compressed chunks. The ratio of the two is how often each chunk is decompressed per pass over the data; it is
+    /* Bytes of compressed chunks. Their ratio is how often each chunk is decompressed per pass over the data; it is
      * above 1 if the order returns to chunks that were evicted from the cache (cache_bytes). */
     int64_t unpacked_bytes; /* produced by decompression */
-    int64_t packed_bytes;   /* of them used by samples */
-    int64_t helped_ns;      /* part of order_ns, read_ns and convert_ns spent by the consumer inside next */
+    int64_t packed_bytes;   /* part of it that samples used */
+    int64_t helped_ns;      /* part of order_ns, read_ns and convert_ns that the consumer spent inside next */
 } stk_loader_stats;
 
-/* The same for one worker. */
+/* The same counters for one worker. */
 typedef struct stk_worker_stats {
     uint32_t struct_size; /* set by the caller */
     uint32_t unused;
@@ -492,10 +502,11 @@ typedef struct stk_worker_stats {
     int64_t tiles;
 } stk_worker_stats;
 
-/* STK_E_RANGE: `index` is outside [0, workers); a loader without workers has the caller's thread as its only one. */
+/* STK_E_RANGE: `index` is outside [0, workers). In a loader without workers, the calling thread counts as worker 0. */
 STK_API stk_status stk_loader_worker(const stk_loader *loader, int index, stk_worker_stats *out, stk_error *err);
 
-/* Failed samples of delivered batches that were skipped or replaced, by reason; STK_OK: for any reason. */
+/* The number of failed samples in delivered batches that were skipped or replaced for this reason; STK_OK: for any
+ * reason. */
 STK_API int64_t stk_loader_failed(const stk_loader *loader, stk_status reason);
 STK_API stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out, stk_error *err);
 

@@ -6,8 +6,9 @@
  * unless all operands have the same dense layout (such as channels-last), which is kept.
  *
  * Operands and outputs must be on one device, except that CPU tensors without axes may be combined with any
- * (STK_E_BAD_DEVICE). Memory that the processor cannot access is copied first. Operations run in the calling thread;
- * any thread may call any function, with different outputs. On failure `out` and its elements are unchanged.
+ * (STK_E_BAD_DEVICE). Memory that the processor cannot access is copied to ordinary memory first. Operations run in the
+ * calling thread; any thread may call any function, with different outputs. On failure `out` and its elements are
+ * unchanged.
  *
  * An output may not be read-only (STK_E_BAD_ARG). Two indices of it may not have the same address, and it may not
  * overlap an operand unless it is the same view (STK_E_BAD_OVERLAP; not detected for views with gaps). Complex, 8-bit
@@ -69,24 +70,26 @@ typedef enum stk_binary_op {
         STK_BINARY_OPS
 } stk_binary_op;
 
-/* The common dtype of the operands. Categories: bool < integer < real. Tensors with axes determine it; tensors without
- * axes, and after them numbers (as bool, i64, f32), only count if their category is higher. Of equal ones the larger is
- * taken; u8 with i8 is i16, f16 with bf16 is f32. STK_E_BAD_DTYPE: u16, u32 or u64 with another integer dtype or bool.
+/* The common dtype of the operands. Categories: bool < integer < real. Tensors with axes determine the result; tensors
+ * without axes, and after them numbers (as bool, i64, f32), only count if their category is higher. Within a category
+ * the larger dtype wins; u8 with i8 is i16, f16 with bf16 is f32. STK_E_BAD_DTYPE: u16, u32 or u64 together with
+ * another integer dtype or bool.
  */
 STK_API stk_status stk_result_dtype(const stk_operand *operands, int count, stk_dtype *out, stk_error *err);
 
 /* a op b, after broadcasting to a common shape (STK_E_BAD_BROADCAST) and casting to the common dtype. Integers wrap;
- * f16 and bf16 compute in f32 and round once; f32 and f64 are plain IEEE operations. div of integers is f32. add and
- * mul of bool are OR and AND; sub, floor_div and trunc_div of bool are STK_E_BAD_DTYPE. floor_div and trunc_div of
- * integers by 0: STK_E_DIV_ZERO. Comparisons give bool. */
+ * f16 and bf16 are computed in f32 and rounded once; f32 and f64 are plain IEEE operations. div of integers returns
+ * f32. add and mul of bool are OR and AND; sub, floor_div and trunc_div of bool fail with STK_E_BAD_DTYPE, and
+ * floor_div and trunc_div of integers by 0 with STK_E_DIV_ZERO. Comparisons return bool. */
 STK_API stk_status stk_tensor_binary(stk_binary_op op, stk_operand a, stk_operand b, stk_tensor *out, stk_error *err);
-/* The same into `out`, which must have the broadcast shape (STK_E_BAD_BROADCAST). The result is cast to its dtype: real
- * to integer and anything but bool to bool are STK_E_BAD_DTYPE; narrowing within a category is allowed. */
+/* The same, written to `out`, which must have the broadcast shape (STK_E_BAD_BROADCAST). The result is cast to the
+ * dtype of `out`: from real to integer, and from anything but bool to bool, this fails with STK_E_BAD_DTYPE; narrowing
+ * within a category is allowed. */
 STK_API stk_status stk_tensor_binary_into(stk_binary_op op, stk_operand a, stk_operand b, stk_tensor *out,
                                           stk_error *err);
 
 /* stk_tensor_add(a, b, out, err), stk_tensor_add_scalar, stk_tensor_add_into, stk_tensor_add_scalar_into, and the same
- * for every name in the list above. */
+ * four functions for every name in the list above. */
 #define STK_X(identifier, name)                                                                                  \
     static inline stk_status stk_tensor_##name(const stk_tensor *a, const stk_tensor *b, stk_tensor *out,        \
                                                stk_error *err)                                                   \
@@ -111,39 +114,39 @@ STK_API stk_status stk_tensor_binary_into(stk_binary_op op, stk_operand a, stk_o
 STK_BINARY_LIST(STK_X)
 #undef STK_X
 
-/* Clamps to [low, high]; NULL: no bound on that side (both: STK_E_BAD_ARG). low > high gives high. A NaN element or
- * bound gives NaN. The dtype is the common dtype of tensor and bounds. */
+/* Clamps to [low, high]; NULL: no bound on that side (both: STK_E_BAD_ARG). If low > high, the result is high. A NaN
+ * element or bound gives NaN. The dtype of the result is the common dtype of tensor and bounds. */
 STK_API stk_status stk_tensor_clamp(const stk_tensor *tensor, const stk_scalar *low, const stk_scalar *high,
                                     stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_clamp_into(const stk_tensor *tensor, const stk_scalar *low, const stk_scalar *high,
                                          stk_tensor *out, stk_error *err);
 
 /* ---- reductions ----
- * `dims` lists `dim_count` dimensions without repeats (STK_E_BAD_DIM); NULL: all. `keep` keeps them with length 1.
+ * `dims` lists `dim_count` distinct dimensions (STK_E_BAD_DIM); NULL: all. `keep` keeps them with length 1.
  */
 
-/* bool and integers are summed as i64 and wrap, unless `dtype` (not NONE) is given, to which elements are cast first.
- * Reals are added in f64 with compensation and rounded once. No elements: 0. */
+/* The sum. bool and integers are summed as i64 and wrap. If `dtype` is not STK_DTYPE_NONE, elements are cast to it
+ * first. Reals are added in f64 with compensation and rounded once. The sum of no elements is 0. */
 STK_API stk_status stk_tensor_sum(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_dtype dtype,
                                   stk_tensor *out, stk_error *err);
-/* The same into `out`, whose dtype is used as `dtype`, and whose shape must be that of the sum. */
+/* The same, written to `out`, whose dtype is used as `dtype` and whose shape must be that of the sum. */
 STK_API stk_status stk_tensor_sum_into(const stk_tensor *tensor, int dim_count, const int *dims, bool keep,
                                        stk_tensor *out, stk_error *err);
-/* STK_E_BAD_DTYPE unless the tensor, or `dtype`, is real. No elements: NaN. */
+/* The mean; of no elements, NaN. STK_E_BAD_DTYPE: neither the tensor nor `dtype` is real. */
 STK_API stk_status stk_tensor_mean(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_dtype dtype,
                                    stk_tensor *out, stk_error *err);
-/* Minimum and maximum; NaN if there is one. STK_E_EMPTY_REDUCE: no elements. */
+/* Minimum and maximum; NaN if any element is NaN. STK_E_EMPTY_REDUCE: there are no elements. */
 STK_API stk_status stk_tensor_amin(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_tensor *out,
                                    stk_error *err);
 STK_API stk_status stk_tensor_amax(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_tensor *out,
                                    stk_error *err);
-/* Along one dimension: the value and i64 index of the minimum or maximum, the first of equal ones. Either output may be
+/* The minimum or maximum along one dimension and its i64 index, the first one of equal elements. Either output may be
  * NULL. */
 STK_API stk_status stk_tensor_min(const stk_tensor *tensor, int dim, bool keep, stk_tensor *values, stk_tensor *indices,
                                   stk_error *err);
 STK_API stk_status stk_tensor_max(const stk_tensor *tensor, int dim, bool keep, stk_tensor *values, stk_tensor *indices,
                                   stk_error *err);
-/* Only the index. STK_ALL_DIMS: in the flattened tensor. */
+/* Only the index. STK_ALL_DIMS: the index in the flattened tensor. */
 #define STK_ALL_DIMS INT32_MIN
 STK_API stk_status stk_tensor_argmin(const stk_tensor *tensor, int dim, bool keep, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_argmax(const stk_tensor *tensor, int dim, bool keep, stk_tensor *out, stk_error *err);
@@ -151,30 +154,32 @@ STK_API stk_status stk_tensor_argmax(const stk_tensor *tensor, int dim, bool kee
 /* ---- matrix products ---- */
 
 /* Follows NumPy: the last two axes are matrices, the axes before them are broadcast, and a tensor with one axis is a
- * row on the left or a column on the right, whose axis is removed. Any strides. One dtype (STK_E_BAD_DTYPE); integers
- * wrap, bool is the OR of ANDs, f16 and bf16 accumulate in f32. f32 and f64 use a CBLAS if there is one
- * (docs/reference/tensor.md says which, and with how many threads); without it, every machine gives the same bits. */
+ * row on the left or a column on the right, whose axis is removed from the result. Strides may be arbitrary; both
+ * operands have the same dtype (STK_E_BAD_DTYPE). Integers wrap, bool is the OR of ANDs, f16 and bf16 are accumulated
+ * in f32. f32 and f64 use a CBLAS library if there is one (docs/reference/tensor.md says which, and with how many
+ * threads); without it, every machine gives the same bits. */
 STK_API stk_status stk_tensor_matmul(const stk_tensor *a, const stk_tensor *b, stk_tensor *out, stk_error *err);
-/* The same into `out` of exactly that shape (STK_E_BAD_SHAPE) and dtype, which may not overlap a or b
- * (STK_E_BAD_OVERLAP). */
+/* The same, written to `out`, which must have exactly that shape (STK_E_BAD_SHAPE) and dtype, and may not overlap a or
+ * b (STK_E_BAD_OVERLAP). */
 STK_API stk_status stk_tensor_matmul_into(const stk_tensor *a, const stk_tensor *b, stk_tensor *out, stk_error *err);
 
 /* ---- classification ---- */
 
-/* x - log(sum(exp(x))) along `dim`; real dtypes. Computed in f64, rounded once. */
+/* x - log(sum(exp(x))) along `dim`, for real dtypes. Computed in f64 and rounded once. */
 STK_API stk_status stk_tensor_log_softmax(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err);
 
 typedef enum stk_reduction {
-    STK_REDUCTION_MEAN = 0, /* weighted over the samples not ignored; for probabilities, over all samples */
+    STK_REDUCTION_MEAN =
+        0, /* weighted mean over the samples that are not ignored; for probabilities, mean over all samples */
     STK_REDUCTION_SUM = 1,
     STK_REDUCTION_NONE = 2 /* one loss per sample */
 } stk_reduction;
 
-/* Zero is the default of every member. */
+/* Zero selects the default of every member. */
 typedef struct stk_cross_entropy_opts {
     uint32_t struct_size; /* set by STK_CROSS_ENTROPY_OPTS_INIT */
     stk_reduction reduction;
-    const stk_tensor *weight; /* one number per class, of the logits' dtype; NULL: all 1 */
+    const stk_tensor *weight; /* one weight per class, of the logits' dtype; NULL: all 1 */
     bool has_ignore_index;    /* false: -100 is ignored, as in torch */
     int64_t ignore_index;     /* samples with this target are ignored */
     double label_smoothing;   /* in [0, 1] */

@@ -1,6 +1,6 @@
 /* prep.h: preparation jobs, which convert files into records for training. A job is a config file
  * (docs/reference/prep.md) that says what to read, how to transform it and what to write. `stoker prep JOB.yaml` runs a
- * job, and so does
+ * job, as does this code:
  *
  *     stk_prep *job;
  *     stk_prep_result result = {.struct_size = sizeof result};
@@ -15,7 +15,7 @@
  *     stk_prep_destroy(job);
  *
  * The output bytes do not depend on the number of workers, processes and interruptions: a job that was stopped in any
- * way, including kill -9, resumes when it is run again. Files get their final names only after everything has been
+ * way, even by SIGKILL, resumes when it is run again. Files get their final names only after everything has been
  * written and synced.
  *
  * Threads: a job may be used by one thread at a time; stk_prep_cancel may be called from any thread and from signal
@@ -38,22 +38,23 @@ typedef enum stk_prep_phase {
     STK_PREP_OPENING = 0,    /* reading lists and headers, choosing samples */
     STK_PREP_COUNTING = 1,   /* a pass over the data for statistics that transforms need */
     STK_PREP_MAKING = 2,     /* computing and writing rows */
-    STK_PREP_JOINING = 3,    /* joining the pieces of several tasks, or of a format that is written in one go */
+    STK_PREP_JOINING = 3,    /* joining the pieces of several tasks, or of a format that is written as a whole */
     STK_PREP_COMMITTING = 4, /* checksums, manifest, final names */
     STK_PREP_DONE = 5
 } stk_prep_phase;
 
-/* Progress of a job: numbers are those of the phase, and at STK_PREP_DONE rows, bytes_out, pieces and elapsed_ns are
- * totals of the whole job, including earlier runs for all but elapsed_ns. Times are those of the thread that runs it; the longest wait shows the bottleneck. */
+/* Progress of a job. The numbers are those of the current phase. At STK_PREP_DONE, rows, bytes_out, pieces and
+ * elapsed_ns are totals of the whole job, including earlier runs (except elapsed_ns). Waits are those of the thread
+ * that runs the job; the longest one shows the bottleneck. */
 typedef struct stk_prep_progress {
     uint32_t struct_size;
-    int32_t phase;           /* stk_prep_phase */
-    int64_t rows, row_total; /* positions of this process's share of the phase, including failed ones and those of
-                                earlier runs */
-    int64_t resumed_rows;    /* part of rows: written by an earlier run */
-    int64_t failed_rows;     /* part of rows: skipped */
-    int64_t bytes_in;        /* read from samples, by this run */
-    int64_t bytes_out;       /* written to files, by this run */
+    int32_t phase; /* stk_prep_phase */
+    int64_t rows,
+        row_total; /* positions in this process's share of the phase, including failed ones and those of earlier runs */
+    int64_t resumed_rows; /* part of rows that an earlier run wrote */
+    int64_t failed_rows;  /* part of rows that were skipped */
+    int64_t bytes_in;     /* read from samples, by this run */
+    int64_t bytes_out;    /* written to files, by this run */
     int64_t pieces, piece_total;
     int64_t elapsed_ns;     /* of the phase, in this run */
     int64_t wait_rows_ns;   /* waiting for the loader: reading, decoding, transforming */
@@ -62,30 +63,30 @@ typedef struct stk_prep_progress {
     int64_t wait_sync_ns;   /* waiting for pieces to be synced to disk */
 } stk_prep_progress;
 
-/* Zero is the default of every member. */
+/* Zero selects the default of every member. */
 typedef struct stk_prep_opts {
     uint32_t struct_size; /* set by STK_PREP_OPTS_INIT */
     int32_t unused;
     /* This process makes share `task` of `tasks` in a work folder that all tasks can access; the task that finishes
-     * last joins the pieces. 0: everything. */
+     * last joins the pieces. tasks 0: this process makes everything. */
     int64_t task, tasks;
     bool merge;          /* only join the pieces that tasks have made */
     bool no_merge;       /* make a task's share, but do not join */
     bool force;          /* replace an existing output */
     bool restart;        /* delete what an earlier run left in the work folder */
-    bool no_space_check; /* start even if the disk seems too small */
+    bool no_space_check; /* start even if there seems to be too little disk space */
     /* Called by stk_prep_run in its thread, a few times per second. It may only call stk_prep_cancel on the job. */
     void (*progress)(void *context, const stk_prep_progress *now);
     void *progress_context;
-    int64_t progress_interval_ns; /* 0: 0.2 s */
+    int64_t progress_interval_ns; /* in ns; 0: 0.2 s */
 } stk_prep_opts;
 #define STK_PREP_OPTS_INIT STK_OPTS_INIT(stk_prep_opts)
 
-/* Reads and checks a job without opening data. `sets` are assignments such as "prep.seed=7" that override it. opts
- * NULL: all defaults. */
+/* Reads and checks a job without opening data. `sets` are assignments such as "prep.seed=7" that override it. `opts`
+ * may be NULL (all defaults). */
 STK_API stk_status stk_prep_open_file(const char *path, const char *const *sets, int set_count,
                                       const stk_prep_opts *opts, stk_prep **out, stk_error *err);
-/* The same for a text. Relative paths in it are relative to `base_dir` (NULL: the working directory). */
+/* The same for a job given as text. Relative paths in it are relative to `base_dir` (NULL: the working directory). */
 STK_API stk_status stk_prep_open_text(const char *text, const char *base_dir, const char *const *sets, int set_count,
                                       const stk_prep_opts *opts, stk_prep **out, stk_error *err);
 /* Frees the job. The work folder of an unfinished run is kept. NULL is allowed. */
@@ -96,40 +97,40 @@ typedef struct stk_prep_plan {
     uint32_t struct_size;
     int32_t spooled;    /* rows are written to pieces first and joined later */
     int64_t samples;    /* of the data set */
-    int64_t positions;  /* of the job: after filter, split and indices */
+    int64_t positions;  /* positions of the job, after filter, split and indices */
     int64_t batch_rows; /* rows computed at once */
     int64_t pieces, piece_rows;
-    int64_t shards;       /* files, or groups of them; -1: not known before the end (shard_bytes) */
+    int64_t shards;       /* output files, or groups of them; -1: not known before the end (shard_bytes) */
     int64_t output_bytes; /* approximate */
-    int64_t work_bytes;   /* approximate maximum of the work folder, in addition */
-    bool output_exact;    /* all rows have one size */
+    int64_t work_bytes;   /* approximate maximum size of the work folder, in addition to the output */
+    bool output_exact;    /* all rows have the same size */
     bool output_exists;   /* and is not replaced without `force` */
     int64_t resumed_rows; /* written by earlier runs */
 } stk_prep_plan;
 
-/* Opens the data and computes the plan, without writing anything. If the job reads HDF5 files, on which libhdf5 may
- * crash if they are damaged, the program `stoker` computes the plan first, as a child process; if it crashes, that is
- * STK_E_CORRUPT. It is the program that the environment variable STOKER_HELPER names, or the one installed with the
- * library; without either, the plan is computed in this process alone. */
+/* Opens the data and computes the plan, without writing anything. Damaged HDF5 files may crash libhdf5, so if the job
+ * reads HDF5 files, the program `stoker` computes the plan first, in a child process; if that crashes, STK_E_CORRUPT is
+ * returned. The environment variable STOKER_HELPER names the program; by default it is the one installed with the
+ * library. If there is none, the plan is computed in this process only. */
 STK_API stk_status stk_prep_get_plan(stk_prep *job, stk_prep_plan *out, stk_error *err);
 
-/* Size of the output and duration, estimated from rows that were actually computed. */
+/* Size of the output and duration, estimated by computing some of the rows. */
 typedef struct stk_prep_estimate {
     uint32_t struct_size;
     int32_t unused;
-    int64_t sampled_rows, failed_rows; /* computed and discarded; failed */
+    int64_t sampled_rows, failed_rows; /* rows that were computed and discarded; that failed */
     int64_t output_bytes;              /* for all positions of the job */
-    int64_t total_ns; /* for all positions, by this process, without waiting for the disk; -1: unknown */
+    int64_t total_ns; /* for all positions in this process, without waiting for the disk; -1: unknown */
 } stk_prep_estimate;
 
 /* Opens the data and computes some rows, spread over the job, for about `most_ns` (0: two seconds), without writing
- * anything. STK_E_CANCELLED, or the error of a row if the job's on_error is fail. */
+ * anything. STK_E_CANCELLED: stk_prep_cancel was called. With `on_error: fail`, the error of a row is returned. */
 STK_API stk_status stk_prep_get_estimate(stk_prep *job, int64_t most_ns, stk_prep_estimate *out, stk_error *err);
 
-/* Runs the job, or its task's share. STK_E_CANCELLED: stk_prep_cancel was called; run it again to resume, in this or
- * another process. STK_E_BUSY: another process uses the work folder. STK_E_MISMATCH: the work folder belongs to another
- * job. STK_E_IO: the output exists (`force`), the disk is full, … After any failure no file has its final name, and the
- * next run resumes when the cause is removed. */
+/* Runs the job, or the share of its task. STK_E_CANCELLED: stk_prep_cancel was called; run it again to resume, in this
+ * or another process. STK_E_BUSY: another process uses the work folder. STK_E_MISMATCH: the work folder belongs to
+ * another job. STK_E_IO: the output exists (see `force`), the disk is full, … After any failure no file has its final
+ * name, and once the cause has been removed, the next run resumes. */
 STK_API stk_status stk_prep_run(stk_prep *job, stk_error *err);
 /* Asks the running job to stop soon. Any thread, and signal handlers. NULL is allowed. */
 STK_API void stk_prep_cancel(stk_prep *job);
@@ -137,10 +138,10 @@ STK_API void stk_prep_cancel(stk_prep *job);
 /* The result of a run. Strings are valid as long as the job. */
 typedef struct stk_prep_result {
     uint32_t struct_size;
-    bool complete;             /* the output is complete; else pieces of other tasks are missing */
-    int64_t rows, skipped;     /* in the output; skipped */
+    bool complete;             /* the output is complete; if false, pieces of other tasks are missing */
+    int64_t rows, skipped;     /* rows in the output; rows skipped */
     int64_t files, bytes;      /* of the output */
-    int64_t missing_pieces;    /* not made yet by any task */
+    int64_t missing_pieces;    /* not yet made by any task */
     int64_t resumed_rows;      /* written by earlier runs */
     const char *manifest_path; /* NAME.manifest.json */
     const char *skipped_path;  /* NAME.skipped.jsonl; NULL: nothing was skipped */
@@ -150,13 +151,13 @@ typedef struct stk_prep_result {
 
 STK_API stk_status stk_prep_get_result(const stk_prep *job, stk_prep_result *out, stk_error *err);
 /* The job as YAML that has the same meaning in any folder: includes, variables and assignments are applied, and paths
- * are absolute. Free with stk_text_free. NULL: out of memory, or the working directory has no UTF-8 path. */
+ * are absolute. Free with stk_text_free. NULL: out of memory, or the path of the working directory is not UTF-8. */
 STK_API char *stk_prep_job_text(const stk_prep *job);
-/* The tables of a job's keys as text. Free with stk_text_free. NULL: out of memory. */
+/* The tables of all keys of a job, as text. Free with stk_text_free. NULL: out of memory. */
 STK_API char *stk_prep_options_help(void);
-/* The same as JSON, as stk_loader_options_tables. */
+/* The same as JSON, in the form of stk_loader_options_tables. */
 STK_API char *stk_prep_options_tables(void);
-/* Notes about the job, one sentence each, as stk_loader_note. */
+/* Notes about the job, one sentence each, like stk_loader_note. */
 STK_API int stk_prep_note_count(const stk_prep *job);
 STK_API const char *stk_prep_note(const stk_prep *job, int index);
 

@@ -1,5 +1,5 @@
-/* print.h: tensors as text, in the format of NumPy: aligned columns, the fewest digits that identify each number among
- * those of its dtype, scientific notation for all elements if one needs it, and an ellipsis in large tensors.
+/* print.h: formatting tensors as text, as NumPy does: aligned columns, the fewest digits that distinguish each number
+ * from all others of its dtype, scientific notation for all elements if one needs it, and an ellipsis in large tensors.
  *
  *     [[ 0.5  1.5]
  *      [10.  -2. ]]
@@ -18,20 +18,21 @@ extern "C" {
 
 #define STK_PRINT_NONE (-1)
 
-/* Zero is the default of every member. */
+/* Zero selects the default of every member. */
 typedef struct stk_print_opts {
     uint32_t struct_size;  /* set by STK_PRINT_OPTS_INIT */
-    int32_t precision;     /* most digits after the point; 0: 8; STK_PRINT_NONE: none; at most 60 */
-    int64_t threshold;     /* tensors of more elements are abbreviated; 0: 1000; STK_PRINT_NONE: 0 */
+    int32_t precision;     /* maximum number of digits after the point, up to 60; 0: 8; STK_PRINT_NONE: none */
+    int64_t threshold;     /* tensors with more elements are abbreviated; 0: 1000; STK_PRINT_NONE: 0 */
     int32_t edge_items;    /* indices shown at either end of an abbreviated axis; 0: 3 */
-    int32_t line_width;    /* characters; longer rows are wrapped; 0: 75 */
+    int32_t line_width;    /* in characters; longer rows are wrapped; 0: 75 */
     const char *separator; /* between elements; NULL: one space; at most 8 characters */
-    bool suppress_small;   /* do not use scientific notation because of small numbers */
+    bool suppress_small;   /* do not switch to scientific notation for small numbers */
 } stk_print_opts;
 #define STK_PRINT_OPTS_INIT STK_OPTS_INIT(stk_print_opts)
 
-/* Returns the text without a final newline; free it with stk_text_free. Any device and strides; only elements that are
- * shown are read. STK_E_BAD_ARG names an option outside its range; STK_E_LIMIT: more than 2^24 elements to show. */
+/* Returns the text without a final newline; free it with stk_text_free. The tensor may have any strides and be on any
+ * device; only elements that are shown are read. STK_E_BAD_ARG names an option outside its range; STK_E_LIMIT: more
+ * than 2^24 elements would be shown. */
 STK_API stk_status stk_tensor_format(const stk_tensor *tensor, const stk_print_opts *opts, char **out, stk_error *err);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* profile.h: profiling of memory and time, from the cheapest to the most expensive:
  *
- *   accounting   bytes and blocks by device and kind of memory; always on
+ *   accounting bytes and blocks by device and kind of memory; always on
  *   profile      calls, time and allocated bytes of each operation; while switched on
  *   recording    for each storage created, its operation, tag and holders; while switched on
  *
@@ -32,7 +32,7 @@ typedef struct stk_memory_row {
 
 /* Fills up to `max` rows; returns the number that exist. */
 STK_API int stk_memory_read(stk_memory_row *rows, int max);
-/* Resets peaks to the bytes in use now. */
+/* Resets the peaks to the bytes in use now. */
 STK_API void stk_memory_reset_peaks(void);
 /* The same as a text table. */
 STK_API stk_status stk_memory_summary(char **out, stk_error *err);
@@ -43,17 +43,17 @@ typedef struct stk_profile_row {
     const char *name;        /* "clone"; static */
     int64_t calls, time_ns;  /* including nested operations */
     int64_t own_ns;          /* without nested operations */
-    int64_t allocated_bytes; /* of storages it created, including nested operations */
+    int64_t allocated_bytes; /* bytes of the storages it created, including nested operations */
 } stk_profile_row;
 
 typedef enum stk_profile_order {
-    STK_PROFILE_BY_TIME = 0, /* own time, descending */
+    STK_PROFILE_BY_TIME = 0, /* by own time, descending */
     STK_PROFILE_BY_CALLS = 1,
     STK_PROFILE_BY_BYTES = 2,
     STK_PROFILE_BY_NAME = 3
 } stk_profile_order;
 
-/* Starting again continues the counts; reset sets them to 0. */
+/* Starting it again continues the counts; stk_profile_reset sets them to 0. */
 STK_API void stk_profile_start(void);
 STK_API void stk_profile_stop(void);
 STK_API void stk_profile_reset(void);
@@ -63,7 +63,7 @@ STK_API stk_status stk_profile_summary(stk_profile_order order, char **out, stk_
 
 /* ---- recording ---- */
 
-/* Keeps a record of every storage created from now on, until it is freed. Starting again, and stopping, drop the
+/* Keeps a record of every storage created from now on, until it is freed. Starting it again and stopping it discard the
  * records. */
 STK_API void stk_memory_record_start(void);
 STK_API void stk_memory_record_stop(void);
@@ -79,12 +79,12 @@ STK_API void stk_tag_pop(void);
 
 /* A tensor through which a storage is held. */
 typedef struct stk_holder {
-    const char *operation; /* that created it: "slice"; static */
+    const char *operation; /* the operation that created it: "slice"; static */
     char tag[64];
-    int64_t references; /* itself and retained copies */
+    int64_t references; /* references: itself and its retained copies */
     stk_dtype dtype;
     int32_t ndim;
-    int64_t offset_bytes; /* of its first element in the storage */
+    int64_t offset_bytes; /* byte offset of its first element in the storage */
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
 } stk_holder;
 
@@ -92,10 +92,11 @@ typedef struct stk_holder {
  * with stk_storage_retain have no tensor, so stk_storage_refs may exceed the sum of the holders. */
 STK_API int stk_storage_holders(const stk_storage *storage, stk_holder *holders, int max);
 
-/* Lists the storages created since recording started that are still alive, one line each and one per holder;
- * `*out_count` of them. Empty if there are none, or recording is off. */
+/* Lists the storages created since recording started that are still alive, with one line for each storage and one for
+ * each of its holders. `*out_count` is the number of storages. The text is empty if there are none or recording is off.
+ */
 STK_API stk_status stk_memory_leaks(char **out, int64_t *out_count, stk_error *err);
-/* All of the above as JSON: memory, operations, and while recording the storages with their holders. */
+/* All of the above as JSON: memory, operations and, while recording, the storages with their holders. */
 STK_API stk_status stk_memory_snapshot(char **out, stk_error *err);
 
 #ifdef __cplusplus

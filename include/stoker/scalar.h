@@ -1,4 +1,4 @@
-/* scalar.h: a number with its category, for elements of tensors and scalar operands. */
+/* scalar.h: a number with its kind, used for elements of tensors and for scalar operands. */
 #ifndef STOKER_SCALAR_H
 #define STOKER_SCALAR_H
 

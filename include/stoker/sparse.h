@@ -1,12 +1,12 @@
-/* sparse.h: sparse tensors, which store only the elements that are not 0. COO lists the index and value of each entry,
+/* sparse.h: sparse tensors, which store only nonzero elements. COO lists the index and value of each entry,
  * for any number of axes; CSR, for matrices, groups the entries by row. Both are plain structs of ordinary tensors in
- * ordinary memory: indices are i32 or i64, values of any real or integer dtype or bool. Only release structs returned
- * by a function here. Any thread may call these functions; a struct may be used by one thread at a time.
+ * ordinary memory: indices are i32 or i64, values of any real or integer dtype or bool. Only structs returned by a
+ * function here may be released. Any thread may call these functions; a struct may be used by one thread at a time.
  *
- * The tensors inside may be read. Every function validates the indices before it uses them.
- * Errors: STK_E_BAD_SHAPE lengths that do not fit, STK_E_BAD_INDEX an index outside the shape, STK_E_BAD_ARG rows or
- * columns of a CSR out of order, STK_E_BAD_DTYPE, STK_E_BAD_DIM not the number of axes, STK_E_BAD_VALUE a count or
- * index beyond i32, STK_E_UNSUPPORTED on another device.
+ * The tensors inside may be read. Every function validates the indices before it uses them. Errors: STK_E_BAD_SHAPE:
+ * the lengths do not match; STK_E_BAD_INDEX: an index is outside the shape; STK_E_BAD_ARG: rows or columns of a CSR are
+ * out of order; STK_E_BAD_DTYPE; STK_E_BAD_DIM: wrong number of axes; STK_E_BAD_VALUE: a count or index does not fit
+ * i32; STK_E_UNSUPPORTED: a tensor is on another device.
  */
 #ifndef STOKER_SPARSE_H
 #define STOKER_SPARSE_H
@@ -23,14 +23,14 @@ typedef struct stk_coo {
     stk_tensor indices; /* (ndim, entries) */
     stk_tensor values;  /* (entries) */
     int32_t ndim;
-    bool coalesced; /* entries sorted by index, none twice */
+    bool coalesced; /* entries are sorted by index and unique */
     int64_t shape[STK_MAX_DIMS];
 } stk_coo;
 
-/* Retains both tensors. An index may occur several times; its value is the sum. */
+/* Retains both tensors. An index may occur several times; its value is the sum of these entries. */
 STK_API stk_status stk_coo_create(const stk_tensor *indices, const stk_tensor *values, int ndim, const int64_t *shape,
                                   stk_coo *out, stk_error *err);
-/* The elements not equal to 0, including NaN but not -0.0; coalesced. */
+/* Stores the elements not equal to 0, including NaN but not -0.0. The result is coalesced. */
 STK_API stk_status stk_coo_from_dense(const stk_tensor *dense, stk_dtype index_dtype, stk_coo *out, stk_error *err);
 /* Sorts by index and sums duplicates in order (f16 and bf16 in f32, rounded once; integers wrap; bool: OR). A sum of 0
  * remains an entry. */
@@ -48,7 +48,7 @@ typedef struct stk_csr {
     int64_t shape[2];
 } stk_csr;
 
-/* Retains the tensors. `row_starts` and `columns` have one dtype. */
+/* Retains the tensors. `row_starts` and `columns` must have the same dtype. */
 STK_API stk_status stk_csr_create(const stk_tensor *row_starts, const stk_tensor *columns, const stk_tensor *values,
                                   int64_t rows, int64_t column_count, stk_csr *out, stk_error *err);
 STK_API stk_status stk_csr_from_dense(const stk_tensor *dense, stk_dtype index_dtype, stk_csr *out, stk_error *err);
@@ -56,19 +56,19 @@ STK_API stk_status stk_csr_from_dense(const stk_tensor *dense, stk_dtype index_d
 STK_API stk_status stk_csr_from_coo(const stk_coo *coo, stk_csr *out, stk_error *err);
 STK_API stk_status stk_coo_from_csr(const stk_csr *csr, stk_coo *out, stk_error *err);
 STK_API stk_status stk_csr_to_dense(const stk_csr *csr, stk_tensor *out, stk_error *err);
-/* csr (rows, n) times a dense matrix (n, columns) or vector (n) of the same dtype: a new row-major tensor. f16 and
- * bf16 are summed in f32 and rounded once; integers wrap. */
+/* Multiplies csr (rows, n) by a dense matrix (n, columns) or vector (n) of the same dtype; the result is a new
+ * row-major tensor. f16 and bf16 are summed in f32 and rounded once; integers wrap. */
 STK_API stk_status stk_csr_matmul(const stk_csr *csr, const stk_tensor *dense, stk_tensor *out, stk_error *err);
 STK_API void stk_csr_release(stk_csr *csr);
 STK_API int64_t stk_csr_entries(const stk_csr *csr);
 
 /* ---- memory ---- */
 
-/* Bytes of index and value arrays: COO entries * (ndim * index + value), CSR (rows + 1) * index + entries * (index +
- * value). */
+/* Bytes of the index and value arrays: for COO entries * (ndim * index + value), for CSR (rows + 1) * index + entries *
+ * (index + value). */
 STK_API int64_t stk_coo_bytes(const stk_coo *coo);
 STK_API int64_t stk_csr_bytes(const stk_csr *csr);
-/* The largest number of entries with which the sparse form takes fewer bytes than the dense tensor; 0: never.
+/* The largest number of entries for which the sparse form takes fewer bytes than the dense tensor; 0: it never does.
  * `elements` is the number of elements of the dense tensor. */
 STK_API int64_t stk_coo_worth(int ndim, int64_t elements, stk_dtype index_dtype, stk_dtype dtype);
 STK_API int64_t stk_csr_worth(int64_t rows, int64_t columns, stk_dtype index_dtype, stk_dtype dtype);

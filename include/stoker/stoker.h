@@ -1,4 +1,4 @@
-/* stoker.h: everything. */
+/* stoker.h: includes all public headers. */
 #ifndef STOKER_STOKER_H
 #define STOKER_STOKER_H
 

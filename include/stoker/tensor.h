@@ -67,8 +67,10 @@ typedef struct stk_storage stk_storage;
 
 enum {
     STK_TENSOR_READONLY = 1u << 0, /* functions that would write it fail */
-    STK_TENSOR_SWAPPED = 1u << 1,  /* opposite byte order; only copies and casts accept such a tensor */
-    STK_TENSOR_PINNED = 1u << 2    /* page-locked ordinary memory; set it on a borrowed tensor over memory you pinned */
+    STK_TENSOR_SWAPPED =
+        1u << 1, /* elements are in the opposite byte order; only copies and casts accept such a tensor */
+    STK_TENSOR_PINNED =
+        1u << 2 /* page-locked ordinary memory; set it on a borrowed tensor over memory that you have pinned */
 };
 
 typedef struct stk_tensor {
@@ -78,7 +80,7 @@ typedef struct stk_tensor {
     stk_dtype dtype;
     int32_t ndim;
     uint32_t flags;
-    uint32_t reserved;             /* used by the library while holders are recorded (profile.h), else 0 */
+    uint32_t reserved;             /* used by the library while storages are recorded (profile.h), else 0 */
     int64_t shape[STK_MAX_DIMS];   /* elements, each >= 0; the first ndim are set */
     int64_t strides[STK_MAX_DIMS]; /* bytes from one index to the next, any sign; the first ndim are set */
 } stk_tensor;
@@ -118,21 +120,22 @@ STK_API void stk_tensor_release(stk_tensor *tensor);
 /* ---- queries ---- */
 
 STK_API int64_t stk_tensor_numel(const stk_tensor *tensor);
-STK_API int64_t stk_tensor_nbytes(const stk_tensor *tensor); /* numel times element size */
-/* Largest power of two (at most 4096) that divides the address and every stride of an axis longer than 1. */
+STK_API int64_t stk_tensor_nbytes(const stk_tensor *tensor); /* number of elements times element size */
+/* The largest power of two (at most 4096) that divides the address and the stride of every axis longer than 1. */
 STK_API int64_t stk_tensor_alignment(const stk_tensor *tensor);
 
-/* In elements. STK_E_BAD_STRIDE: a stride, or the offset, is not a whole number of elements, as in a view of one member
- * of an array of structures. `strides` (ndim numbers) and `offset` (of the first element, from the start of the
+/* Strides and offset in elements. STK_E_BAD_STRIDE: one of them is not a whole number of elements, as in a view of one
+ * member of an array of structures. `strides` (ndim numbers) and `offset` (of the first element, from the start of the
  * storage) may be NULL. */
 STK_API stk_status stk_tensor_element_strides(const stk_tensor *tensor, int64_t *strides, int64_t *offset,
                                               stk_error *err);
 /* Bytes from the start of the storage to the first element; 0 for a borrowed tensor. */
 STK_API int64_t stk_tensor_offset_bytes(const stk_tensor *tensor);
-/* The same for the element at `index`, `ndim` numbers. STK_E_BAD_DIM: `ndim` is not the number of axes. */
+/* The same for the element at `index`, which has `ndim` numbers. STK_E_BAD_DIM: `ndim` is not the number of axes. */
 STK_API stk_status stk_tensor_offset_of(const stk_tensor *tensor, int ndim, const int64_t *index, int64_t *out_bytes,
                                         stk_error *err);
-/* Reads one element. Its kind is that of the dtype; unsigned integers up to 32 bits are STK_SCALAR_INT. */
+/* Reads one element. The kind of the scalar follows from the dtype; unsigned integers up to 32 bits are STK_SCALAR_INT.
+ */
 STK_API stk_status stk_tensor_get(const stk_tensor *tensor, int ndim, const int64_t *index, stk_scalar *out,
                                   stk_error *err);
 /* Writes one element. STK_E_BAD_VALUE as in stk_tensor_fill. */
@@ -142,19 +145,19 @@ STK_API stk_status stk_tensor_set(stk_tensor *tensor, int ndim, const int64_t *i
 
 STK_API stk_status stk_tensor_view(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
                                    stk_error *err);
-/* A view if the strides allow it, else a row-major copy. */
+/* Returns a view if the strides allow it, else a row-major copy. */
 STK_API stk_status stk_tensor_reshape(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
                                       stk_error *err);
-/* Merges the axes first to last; copies if reshape would. */
+/* Merges the axes first to last; copies if stk_tensor_reshape would. */
 STK_API stk_status stk_tensor_flatten(const stk_tensor *tensor, int first, int last, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_permute(const stk_tensor *tensor, const int *dims, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_transpose(const stk_tensor *tensor, int dim0, int dim1, stk_tensor *out, stk_error *err);
-/* Python's slice: negative start and end count from the end, both clamp. step >= 1. INT64_MIN start: from the
+/* Python's slice: negative start and end count from the end, and both are clamped. step >= 1. INT64_MIN start: from the
  * beginning; INT64_MAX end: to the end. */
 STK_API stk_status stk_tensor_slice(const stk_tensor *tensor, int dim, int64_t start, int64_t end, int64_t step,
                                     stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_select(const stk_tensor *tensor, int dim, int64_t index, stk_tensor *out, stk_error *err);
-/* Does not clamp. */
+/* The range is not clamped. */
 STK_API stk_status stk_tensor_narrow(const stk_tensor *tensor, int dim, int64_t start, int64_t length, stk_tensor *out,
                                      stk_error *err);
 STK_API stk_status stk_tensor_flip(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err);
@@ -165,13 +168,13 @@ STK_API stk_status stk_tensor_squeeze(const stk_tensor *tensor, int dim, stk_ten
 STK_API stk_status stk_tensor_squeeze_all(const stk_tensor *tensor, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_unsqueeze(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err);
 
-/* Any view of the storage, regardless of the tensor's shape. Strides and offset (from the start of the storage) are in
- * bytes; STK_SAME_OFFSET: the tensor's own offset. Strides must not be negative (STK_E_BAD_STRIDE); a tensor without
- * elements may have any offset. A borrowed tensor has no storage to check against: STK_E_BAD_STORAGE. */
+/* An arbitrary view of the storage, regardless of the tensor's shape. Strides and offset (from the start of the
+ * storage) are in bytes; STK_SAME_OFFSET: the tensor's own offset. Strides must not be negative (STK_E_BAD_STRIDE); a
+ * tensor without elements may have any offset. A borrowed tensor has no storage to check against: STK_E_BAD_STORAGE. */
 #define STK_SAME_OFFSET INT64_MIN
 STK_API stk_status stk_tensor_as_strided(const stk_tensor *tensor, int ndim, const int64_t *shape,
                                          const int64_t *strides, int64_t offset_bytes, stk_tensor *out, stk_error *err);
-/* Replaces the two dims by their diagonal, as the last one; offset > 0 is above the main diagonal. */
+/* Replaces the two dimensions by their diagonal, which becomes the last one; offset > 0 is above the main diagonal. */
 STK_API stk_status stk_tensor_diagonal(const stk_tensor *tensor, int64_t offset, int dim0, int dim1, stk_tensor *out,
                                        stk_error *err);
 /* Expands both to their common shape. */
@@ -187,30 +190,30 @@ typedef enum stk_layout {
     STK_LAYOUT_KEEP = 3           /* clone: the strides of the original if it covers a block of memory exactly once */
 } stk_layout;
 
-/* Row-major. Axes of size 1 are ignored; a tensor without elements is contiguous. */
+/* Whether the tensor is row-major. Axes of size 1 are ignored; a tensor without elements is contiguous. */
 STK_API bool stk_tensor_is_contiguous(const stk_tensor *tensor);
 STK_API bool stk_tensor_is_channels_last(const stk_tensor *tensor);
-/* The same for any layout (KEEP: whether the tensor covers a block of memory exactly once). A tensor may have several
- * layouts at once. docs/reference/tensor.md has the exact definitions. */
+/* Whether the tensor has the given layout (KEEP: whether it covers a block of memory exactly once). A tensor may have
+ * several layouts at once. docs/reference/tensor.md has the exact definitions. */
 STK_API bool stk_tensor_has_layout(const stk_tensor *tensor, stk_layout layout);
-/* A new uninitialized tensor in the given layout (not KEEP). STK_E_BAD_DIM: channels-last without four axes. */
+/* Creates an uninitialized tensor in the given layout (not KEEP). STK_E_BAD_DIM: channels-last requires four axes. */
 STK_API stk_status stk_tensor_empty_as(stk_dtype dtype, int ndim, const int64_t *shape, stk_layout layout,
                                        stk_device *device, stk_tensor *out, stk_error *err);
 
 /* ---- copies ----
- * The source may have the opposite byte order (STK_TENSOR_SWAPPED); the copy is in native order and writable.
+ * The source may be in the opposite byte order (STK_TENSOR_SWAPPED); the copy is in native byte order and writable.
  */
 
 /* The tensor itself (retained) if it is row-major and in native byte order, else a row-major copy. */
 STK_API stk_status stk_tensor_contiguous(const stk_tensor *tensor, stk_tensor *out, stk_error *err);
 /* Always a row-major copy in new memory. */
 STK_API stk_status stk_tensor_clone(const stk_tensor *tensor, stk_tensor *out, stk_error *err);
-/* The same for any layout; contiguous_as does not accept KEEP. */
+/* The same two functions for any layout; stk_tensor_contiguous_as does not accept KEEP. */
 STK_API stk_status stk_tensor_contiguous_as(const stk_tensor *tensor, stk_layout layout, stk_tensor *out,
                                             stk_error *err);
 STK_API stk_status stk_tensor_clone_as(const stk_tensor *tensor, stk_layout layout, stk_tensor *out, stk_error *err);
 /* The tensor itself (retained) if it already has the dtype, else a row-major copy. docs/reference/tensor.md has the
- * rules: real to integer truncates and saturates, NaN gives 0; integers wrap; f16 and bf16 go through f32. */
+ * rules: real to integer truncates and saturates, NaN becomes 0; integers wrap; f16 and bf16 are cast by way of f32. */
 STK_API stk_status stk_tensor_to(const stk_tensor *tensor, stk_dtype dtype, stk_tensor *out, stk_error *err);
 /* The tensor itself (retained) if it is already on the device, else a copy in the layout KEEP. */
 STK_API stk_status stk_tensor_to_device(const stk_tensor *tensor, stk_device *device, stk_tensor *out, stk_error *err);
@@ -220,9 +223,9 @@ STK_API stk_status stk_tensor_copy(stk_tensor *dst, const stk_tensor *src, stk_e
 
 /* ---- devices and streams ----
  * Operations on a tensor of a device are queued in the thread's current stream of that device (stk_stream_set_current);
- * without one, they are complete when the call returns. As in torch, to use a tensor in another stream than the one in
- * which it was created, make the other stream wait for an event, and record it (stk_tensor_record_stream) before
- * releasing the tensor.
+ * without one, they are complete when the call returns. As in torch, to use a tensor in a stream other than the one in
+ * which it was created, make that stream wait for an event, and call stk_tensor_record_stream before releasing the
+ * tensor.
  */
 
 /* torch's .to(device, non_blocking=…), in `stream`, which belongs to one of the two devices (NULL: the current one).
@@ -232,7 +235,7 @@ STK_API stk_status stk_tensor_copy(stk_tensor *dst, const stk_tensor *src, stk_e
  * sources, from sources that the host must rearrange or cast first, and between two devices. */
 STK_API stk_status stk_tensor_to_device_on(const stk_tensor *tensor, stk_device *device, stk_stream *stream,
                                            bool non_blocking, stk_tensor *out, stk_error *err);
-/* stk_tensor_copy in a stream, with the same rules. */
+/* stk_tensor_copy in a stream, by the same rules. */
 STK_API stk_status stk_tensor_copy_on(stk_tensor *dst, const stk_tensor *src, stk_stream *stream, bool non_blocking,
                                       stk_error *err);
 /* A new uninitialized row-major CPU tensor in memory pinned for `device`. STK_E_BAD_DEVICE: the CPU has no pinned
@@ -244,15 +247,15 @@ STK_API stk_status stk_tensor_empty_pinned(stk_dtype dtype, int ndim, const int6
  * tensor is not on the CPU. */
 STK_API stk_status stk_tensor_pin(const stk_tensor *tensor, stk_device *device, stk_tensor *out, stk_error *err);
 STK_API bool stk_tensor_is_pinned(const stk_tensor *tensor);
-/* Marks the tensor's memory as used in `stream`: after its release it is reused only after that stream has executed the
- * work queued by then. Copies record their stream themselves. Has no effect on memory that the library does not own.
+/* Marks the tensor's memory as used in `stream`: once released, it is reused only after that stream has executed the
+ * work queued by then. Copies do this themselves. Has no effect on memory that the library does not own.
  * STK_E_BAD_DEVICE: the stream belongs to another device. */
 STK_API stk_status stk_tensor_record_stream(const stk_tensor *tensor, stk_stream *stream, stk_error *err);
 
 /* ---- filling ---- */
 
-/* Sets every element to a value. STK_E_BAD_VALUE: it does not fit the dtype (for an integer dtype a real is truncated
- * first; infinities and NaN fit real dtypes). */
+/* Sets every element to a value. STK_E_BAD_VALUE: the value does not fit the dtype (for an integer dtype, a real value
+ * is truncated first; infinities and NaN fit real dtypes). */
 STK_API stk_status stk_tensor_fill(stk_tensor *tensor, stk_scalar value, stk_error *err);
 STK_API stk_status stk_tensor_zero(stk_tensor *tensor, stk_error *err);
 
