@@ -66,8 +66,8 @@ static void heap_free(const stki_allocator *self, void *block, int64_t bytes, in
     free(block);
 }
 
-/* Huge pages are mapped, not allocated from the heap: madvise would stay in effect on the heap's pages after the block
- * is freed, and munmap returns the memory to the system at once. */
+/* Blocks with huge pages are mapped, not allocated from the heap: on heap pages, madvise would stay in effect after the
+ * block is freed; and munmap returns the memory to the system immediately. */
 static int64_t huge_bytes(int64_t bytes)
 {
     return stki_round_up(bytes ? bytes : 1, HUGE_PAGE);
@@ -92,7 +92,7 @@ static void *huge_alloc(const stki_allocator *self, int64_t bytes, int64_t align
     block = mapping + before;
     if (before)
         (void)munmap(mapping, (size_t)before);
-    (void)munmap(block + wanted, (size_t)behind); /* at least a page: before < align */
+    (void)munmap(block + wanted, (size_t)behind); /* align is at least a page, so before < align */
     stki_block_prefer_huge(block, wanted);
     return block;
 }

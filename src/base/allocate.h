@@ -32,13 +32,13 @@ extern const stki_allocator stki_huge_pages; /* 2 MiB aligned, MADV_HUGEPAGE, ze
  * same bytes and alignment as `alloc`. */
 void *stki_block_alloc(const stki_allocator *allocator, int64_t bytes, int64_t alignment);
 void stki_block_free(const stki_allocator *allocator, void *block, int64_t bytes, int64_t alignment);
-/* Requests huge pages for those that lie entirely inside `block`; the rest stays ordinary memory. */
+/* Requests huge pages for the part of `block` that consists of whole ones; the rest stays in ordinary pages. */
 void stki_block_prefer_huge(void *block, int64_t bytes);
 
 /* Small heap allocations, zeroed and counted with their malloc_usable_size. stki_free(NULL) is allowed. */
 void *stki_zalloc(int64_t bytes);
 void *stki_zalloc_array(int64_t count, int64_t bytes_each); /* also NULL if the product overflows */
-void *stki_resize(void *block, int64_t bytes);              /* as realloc; new bytes are uninitialized */
+void *stki_resize(void *block, int64_t bytes);              /* like realloc; new bytes are uninitialized */
 char *stki_strdup(const char *text);
 char *stki_format(const char *format, ...) STK_PRINTF(1, 2);
 void stki_free(void *block);
@@ -58,7 +58,7 @@ void stki_counters_read(const stki_memory_counters *counters, stki_memory_stats 
 
 void stki_memory_read(enum stki_memory_kind kind, stki_memory_stats *out);
 void stki_memory_reset_peak(enum stki_memory_kind kind);
-/* For device and pinned memory, which does not come from an allocator above. */
+/* For device and pinned memory, which the allocators above do not provide. */
 void stki_memory_note(enum stki_memory_kind kind, int64_t bytes, int64_t blocks);
 
 #endif

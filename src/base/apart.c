@@ -29,9 +29,9 @@
 #include <unistd.h>
 
 enum {
-    SECONDS = 4,          /* for one call, and for all calls together, in addition to: */
-    NS_PER_CALL = 100000, /* for each call */
-    NS_PER_BYTE = 125,    /* of data that is decompressed or converted: 8 MB/s */
+    SECONDS = 4,          /* seconds allowed for one call, and for all calls together, plus: */
+    NS_PER_CALL = 100000, /* ns for each call */
+    NS_PER_BYTE = 125,    /* ns for each byte that is decompressed or converted: 8 MB/s */
     TIMEOUT_SIGNAL = SIGVTALRM
 };
 
@@ -40,7 +40,7 @@ static const char variable[] = "STOKER_APART";
 struct notes {
     bool trial;        /* the child is one of stki_apart_try */
     atomic_int inside; /* threads of the child that are in the library */
-    atomic_bool done;  /* a trial's child has done all that it was started for */
+    atomic_bool done;  /* the child of a trial has finished its task */
     int64_t seconds;   /* the limit for the last call, or for all calls if that is lower */
     char path[1024], name[1024], doing[64];
 };
@@ -50,7 +50,7 @@ static struct {
     stki_apart_report *report;
     void *context;
     struct notes *notes; /* in the child; NULL: this is not the child */
-    bool is_trial;       /* in the child: it exits when it has the plan */
+    bool is_trial;       /* in the child: it exits as soon as the plan has been computed */
     stki_mutex lock;     /* held by the thread that waits for the child */
 } apart = {.lock = {PTHREAD_MUTEX_INITIALIZER}};
 
@@ -58,8 +58,8 @@ static struct {
 static struct {
     timer_t timer;
     bool timed;
-    int64_t since;      /* thread CPU time up to which the budget has been charged */
-    int64_t used, left; /* ns that all calls together took, and may still take */
+    int64_t since;      /* CPU time of the thread that has been charged to the budget */
+    int64_t used, left; /* ns that all calls together have taken, and may still take */
 } budget = {.left = SECONDS * STKI_SECOND};
 
 /* ---- the child ---- */
@@ -81,7 +81,7 @@ static struct notes *find_notes(void)
     if (notes == MAP_FAILED)
         return NULL;
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0UL, 0UL, 0UL); /* exit with the parent, which reports the result */
-    if (getppid() != parent)                               /* it exited before prctl */
+    if (getppid() != parent)                               /* the parent exited before prctl */
         _exit(128 + SIGTERM);
     return notes;
 }
@@ -162,7 +162,7 @@ void stki_apart_begin(char **argv, stki_apart_report *report, void *context)
     apart.context = context;
 }
 
-/* This process's environment and one more variable. The caller frees the array. */
+/* The environment of this process plus one variable. The caller frees the array. */
 static char **environment_with(char *one)
 {
     int64_t count = 0;
@@ -178,7 +178,7 @@ static char **environment_with(char *one)
     return all;
 }
 
-/* What the child gets besides its arguments. */
+/* What the child inherits besides its arguments. */
 static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, const int *fds, int count,
                   bool quiet)
 {
@@ -191,14 +191,14 @@ static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attrib
     for (int fd = 0; fd < 3 && quiet && !error; fd++)
         error = posix_spawn_file_actions_addopen(actions, fd, "/dev/null", fd ? O_WRONLY : O_RDONLY, 0);
     if (quiet)
-        flags |= POSIX_SPAWN_SETPGROUP; /* Ctrl-C is for this process, which then ends it */
-    sigemptyset(&none);                 /* whatever this thread blocks */
+        flags |= POSIX_SPAWN_SETPGROUP; /* Ctrl-C goes to this process, which then ends the child */
+    sigemptyset(&none);                 /* regardless of what this thread blocks */
     if (!error)
         error = posix_spawnattr_setsigmask(attributes, &none);
     return error ? error : posix_spawnattr_setflags(attributes, flags);
 }
 
-/* Starts the child. `fds`: of the notes, and what else it gets. Returns 0 or an errno value. */
+/* Starts the child. `fds`: descriptors that it inherits, that of the notes first. Returns 0 or an errno value. */
 static int start(const char *program, char *const *argv, const int *fds, int count, bool quiet, pid_t *pid)
 {
     char assignment[32];
@@ -225,7 +225,7 @@ static int start(const char *program, char *const *argv, const int *fds, int cou
     return error;
 }
 
-/* Signals by which a user or another program stops this one, so that they are no fault of the file. */
+/* Signals with which a user or another program stops this one; the file is not at fault. */
 static bool is_request_to_stop(int signal_number)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
@@ -236,7 +236,7 @@ static bool is_request_to_stop(int signal_number)
     return false;
 }
 
-/* What terminated the child, as an error. */
+/* Fills the error with what terminated the child. */
 static stk_status describe_end(const struct notes *notes, const char *path, const char *library, int signal_number,
                                stk_error *err)
 {
@@ -258,7 +258,7 @@ static stk_status describe_end(const struct notes *notes, const char *path, cons
                         between, library, strsignal(signal_number), doing);
 }
 
-/* The exit status after the child was terminated by a signal, or does not return. */
+/* Returns the exit status after a signal has terminated the child, or does not return. */
 static int report_signal(const struct notes *notes, const char *path, const char *library, int signal_number)
 {
     stk_error err;
@@ -266,14 +266,15 @@ static int report_signal(const struct notes *notes, const char *path, const char
     if (is_request_to_stop(signal_number)) {
         (void)signal(signal_number, SIG_DFL);
         (void)raise(signal_number);
-        return 128 + signal_number; /* the signal is blocked in this thread: the status that a shell would report */
+        return 128 +
+               signal_number; /* the signal is blocked in this thread: return the status that a shell would report */
     }
     (void)describe_end(notes, path, library, signal_number, &err);
     return apart.report(apart.context, &err);
 }
 
-/* A memory file whose descriptor is not one of the three that are reopened in the child, even if this process has
- * closed them. Returns 0 or an errno value. */
+/* Creates a memory file whose descriptor is not 0, 1 or 2, even if this process has closed those, because the child
+ * reopens them. Returns 0 or an errno value. */
 static int make_memory_file(const char *name, int *fd)
 {
     const int low = memfd_create(name, MFD_CLOEXEC);
@@ -286,7 +287,7 @@ static int make_memory_file(const char *name, int *fd)
     return error;
 }
 
-/* Shared with the child through *fd. Returns 0 or an errno value. */
+/* Creates the notes, shared with the child through *fd. Returns 0 or an errno value. */
 static int make_notes(struct notes **notes, int *fd)
 {
     const int error = make_memory_file("stoker", fd);
@@ -334,7 +335,7 @@ void stki_apart_end_trial(void)
     }
 }
 
-/* A program other than this one. */
+/* Whether the path is a program other than this one. */
 static bool is_other_program(const char *path)
 {
     struct stat a, b;
@@ -343,8 +344,8 @@ static bool is_other_program(const char *path)
            (stat("/proc/self/exe", &b) != 0 || a.st_dev != b.st_dev || a.st_ino != b.st_ino);
 }
 
-/* Finds the program that came with the library: in its folder (builds), below it (the Python package), or in the usual
- * folders of an installation. */
+/* Finds the program that belongs to the library: in the library's folder (builds), below it (the Python package), or in
+ * the usual folders of an installation. */
 static bool find_program(char *out, size_t size)
 {
     static const char *const places[] = {"stoker", "bin/stoker", "../bin/stoker", "../../bin/stoker"};
@@ -363,7 +364,7 @@ static bool find_program(char *out, size_t size)
     return false;
 }
 
-/* Waits for the child. False: it was ended, because the job was cancelled. */
+/* Waits for the child. False: the job was cancelled and the child killed. */
 static bool wait_for(const stki_apart_trial *t, pid_t pid, int *state)
 {
     const int handle = (int)syscall(SYS_pidfd_open, pid, 0U);
@@ -375,12 +376,12 @@ static bool wait_for(const stki_apart_trial *t, pid_t pid, int *state)
         if (t->wait)
             t->wait(t->context);
         if (!cancelled && t->cancelled && t->cancelled(t->context))
-            cancelled = kill(pid, SIGKILL) == 0;    /* it writes nothing, and may block SIGTERM */
-        (void)poll(&ends, 1, handle < 0 ? 5 : 100); /* without pidfd_open (before Linux 5.3) more often */
+            cancelled = kill(pid, SIGKILL) == 0;    /* SIGKILL: the child writes nothing, and may block SIGTERM */
+        (void)poll(&ends, 1, handle < 0 ? 5 : 100); /* polled more often without pidfd_open (before Linux 5.3) */
     }
     if (handle >= 0)
         (void)close(handle);
-    if (ended < 0) /* somebody else took its end: it is not known */
+    if (ended < 0) /* other code has reaped the child: its status is not known */
         *state = 0;
     return !cancelled;
 }

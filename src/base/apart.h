@@ -6,10 +6,10 @@
  * the same status. If the child was killed by a signal, the parent reports the file as corrupt and names the operation
  * that crashed.
  *
- * A program that uses the library is not re-executed. Where it only looks at data (the plan of a job), it makes a
- * trial: before the library is about to open a file, the program `stoker` does the same as a child process, and if that
- * is killed by a signal or ends early, stki_apart_need fails. The program is the one that STOKER_HELPER names, or the
- * one installed with the library; without one there is no trial.
+ * Other programs that use the library are not re-executed. Where they only examine data (the plan of a job), there is a
+ * trial instead: before such a library opens a file, the program `stoker` does the same in a child process, and if that
+ * is killed by a signal or ends early, stki_apart_need fails. STOKER_HELPER names the program; by default it is the one
+ * installed with the library. Without a program there is no trial.
  *
  * Otherwise these functions do nothing. Any thread. */
 #ifndef STKI_APART_H
@@ -24,22 +24,22 @@ typedef int stki_apart_report(void *context, const stk_error *err);
 
 /* `argv` is main's. It and the context must remain valid until the process exits. */
 void stki_apart_begin(char **argv, stki_apart_report *report, void *context);
-/* What the calling thread is about to do, for the child: `stoker prep JOB --dry-run` up to the plan. */
+/* What the calling thread is about to do; the child does the same: `stoker prep JOB --dry-run` up to the plan. */
 typedef struct stki_apart_trial {
     const char *job;                  /* the text of the job; NULL: no trial */
     void (*wait)(void *context);      /* called a few times per second while the child runs; may be NULL */
-    bool (*cancelled)(void *context); /* ends the child: STK_E_CANCELLED */
+    bool (*cancelled)(void *context); /* if true, ends the child: STK_E_CANCELLED */
     void *context;
-    bool made; /* set at the first stki_apart_need, even without a job */
+    bool made; /* set by the first stki_apart_need, even without a job */
 } stki_apart_trial;
 
-/* Until it is called with NULL. The trial is made once, at the first stki_apart_need. */
+/* Applies until it is called with NULL. The trial is made once, at the first stki_apart_need. */
 void stki_apart_try(stki_apart_trial *trial);
-/* In the child of a trial: its work is done. Elsewhere nothing. */
+/* In the child of a trial: exits, because its work is done. Elsewhere it does nothing. */
 void stki_apart_end_trial(void);
 
-/* Call before the library of this name (a static string) opens `path`. In the parent of a program that called
- * stki_apart_begin it does not return. It fails if a trial did. */
+/* Call before the library of this name (a static string) opens `path`. In a parent that called stki_apart_begin it does
+ * not return. It fails if the trial failed. */
 stk_status stki_apart_need(const char *path, const char *library, stk_error *err);
 
 /* In the child: marks the calling thread as inside such a library, one thread at a time. The process exits if the

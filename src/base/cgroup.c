@@ -35,7 +35,7 @@ static bool read_line(const char *directory, const char *name, char *line, int s
     return read;
 }
 
-/* The number in a file. -1: no such file, or "max". */
+/* Reads the number in a file. -1: there is no such file, or it says "max". */
 static int64_t read_number(const char *directory, const char *name)
 {
     char line[64];
@@ -45,7 +45,7 @@ static int64_t read_number(const char *directory, const char *name)
                                                                                                                 : -1;
 }
 
-/* The number after `key` in a file of lines "KEY NUMBER". 0: none. */
+/* Reads the number after `key` in a file of lines "KEY NUMBER". 0: there is none. */
 static int64_t read_keyed(const char *directory, const char *name, const char *key)
 {
     char line[128];
@@ -112,7 +112,7 @@ static void visit_line(char *line, const char *mount, const group_visitor *visit
         snprintf(root, sizeof root, "%s/unified", mount);
         visit_above(root, group, true, visitor);
     } else if (has_controller(controllers, (size_t)(group - 1 - controllers), visitor->controller)) {
-        snprintf(root, sizeof root, "%s/%s", mount, visitor->controller); /* may be a link to cpu,cpuacct */
+        snprintf(root, sizeof root, "%s/%s", mount, visitor->controller); /* may be a symbolic link to cpu,cpuacct */
         visit_above(root, group, false, visitor);
     }
 }
@@ -183,7 +183,7 @@ double stki_cgroup_cpu_quota(const char *membership, const char *mount)
 
 /* ---- memory ---- */
 
-/* -1: no limit, for which version 1 has a number near 2^63. */
+/* -1: no limit, which version 1 expresses by a number near 2^63. */
 static int64_t limit_of(const char *directory, bool second)
 {
     const int64_t none = INT64_C(1) << 62;
@@ -191,11 +191,11 @@ static int64_t limit_of(const char *directory, bool second)
 
     if (most >= none)
         most = -1;
-    high = second ? read_number(directory, "memory.high") : -1; /* above it the kernel throttles the group */
+    high = second ? read_number(directory, "memory.high") : -1; /* above this limit the kernel throttles the group */
     return high >= 0 && (most < 0 || high < most) ? high : most;
 }
 
-/* Clean pages of files: the active and inactive ones without dirty pages and those under writeback. These counters do
+/* The clean page cache: active and inactive file pages, minus dirty pages and those under writeback. These counters do
  * not include shared memory. */
 static int64_t reclaimable(const char *directory, bool second)
 {

@@ -10,9 +10,9 @@
 #define STKI_CGROUP_MOUNT "/sys/fs/cgroup"
 
 typedef struct stki_cgroup_cpu {
-    double quota; /* processors, the minimum over all groups; 0: unlimited */
-    /* Of the group with that quota, since it was created: periods in which its processes ran, periods in which they
-     * exhausted the quota, and the total time they were throttled. */
+    double quota; /* in processors, the minimum over all groups; 0: unlimited */
+    /* Of the group with that quota, since its creation: periods in which its processes ran, periods in which they
+     * exhausted the quota, and the total time for which they were throttled. */
     int64_t periods, throttled, throttled_ns;
 } stki_cgroup_cpu;
 

@@ -14,7 +14,8 @@ static inline int64_t stki_now_ns(void)
     return t.tv_sec * STKI_SECOND + t.tv_nsec;
 }
 
-/* The same clock, but it takes only 5 ns to read and lags by a few milliseconds: for reports of slow operations. */
+/* A coarse reading of the same clock, which takes only 5 ns but lags by a few milliseconds: for reports of slow
+ * operations. */
 static inline int64_t stki_coarse_ns(void)
 {
     struct timespec t;
@@ -37,7 +38,7 @@ static inline int64_t stki_deadline_ns(int64_t timeout_ns)
     return timeout_ns < 0 || timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns;
 }
 
-/* The reverse: 0 after the deadline; -1 means no limit. */
+/* Converts a deadline to the remaining ns: 0 after the deadline; -1 means no limit. */
 static inline int64_t stki_left_ns(int64_t deadline_ns)
 {
     int64_t left = deadline_ns == INT64_MAX ? -1 : deadline_ns - stki_now_ns();

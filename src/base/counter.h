@@ -38,7 +38,7 @@ static inline void stki_ref(stki_counter *refs)
     atomic_fetch_add_explicit(refs, 1, memory_order_relaxed);
 }
 
-static inline bool stki_unref(stki_counter *refs) /* true: it was the last reference */
+static inline bool stki_unref(stki_counter *refs) /* returns true for the last reference */
 {
     return atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel) == 1;
 }

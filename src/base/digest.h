@@ -25,13 +25,13 @@ static inline bool stki_u128_equal(stki_u128 a, stki_u128 b)
 enum { STKI_U128_TEXT = 33 };
 /* Writes 32 hexadecimal digits, most significant first, and returns `text`. */
 const char *stki_u128_text(stki_u128 value, char text[STKI_U128_TEXT]);
-/* Parses such a text; false if it is malformed or has other characters before or after it. */
+/* Parses such a text; false if it is malformed or there are other characters before or after it. */
 bool stki_u128_read(const char *text, stki_u128 *out);
 
 stki_u128 stki_digest(const void *data, int64_t bytes);
 uint64_t stki_digest_64(const void *data, int64_t bytes);
 
-/* The same for data that arrives in pieces. NULL: out of memory. */
+/* The digest of data that arrives in pieces. NULL: out of memory. */
 typedef struct stki_digest_stream stki_digest_stream;
 stki_digest_stream *stki_digest_stream_create(void);
 void stki_digest_stream_add(stki_digest_stream *stream, const void *data, int64_t bytes);

@@ -94,7 +94,7 @@ stk_status stki_node_create(stki_document *document, enum stki_node_kind kind, c
         return stki_fail_location(err, STK_E_LIMIT, location, "nested more than %d deep", STKI_DOCUMENT_DEPTH);
     if (document->node_count >= STKI_DOCUMENT_NODES)
         return stki_fail_location(err, STK_E_LIMIT, location,
-                                  "more than %d values in one config, aliases and includes counted",
+                                  "more than %d values in one config, including those from aliases and includes",
                                   STKI_DOCUMENT_NODES);
     node = stki_document_alloc(document, sizeof *node, err);
     if (!node)

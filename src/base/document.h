@@ -2,13 +2,13 @@
  * and line. Reads YAML (yaml.c, with libyaml; JSON is YAML), applies edits by dotted path (`--set`), writes JSON and
  * YAML.
  *
- * A document owns all its nodes, which live until stki_document_destroy. One thread at a time. While reading: `${VAR}`
- * in a value is replaced from the environment (unset: an error; `$$` is `$`). A top-level `include: FILE` or `include:
- * [FILES]` merges those files first (relative to the including file; later keys win; maps are merged, other values
- * replaced; cycles and depth above 16 are errors). Duplicate keys are errors. Aliases are allowed (each is a copy) but
- * must not recurse. Rejected, with a message that names the construct: `!` tags, `<<` merge keys, multiple documents,
- * keys that are not plain text, control characters. Statuses: STK_E_CONFIG for invalid text, STK_E_LIMIT if it exceeds
- * the limits below, STK_E_NOT_FOUND or STK_E_IO for a file, STK_E_MEMORY. */
+ * A document owns all its nodes, which live until stki_document_destroy. It may be used by one thread at a time. While
+ * reading: `${VAR}` in a value is replaced from the environment (unset: an error; `$$` is `$`). A top-level `include:
+ * FILE` or `include: [FILES]` merges those files first (relative to the including file; later keys win; maps are
+ * merged, other values replaced; cycles and depth above 16 are errors). Duplicate keys are errors. Aliases are allowed
+ * (each is a copy) but must not recurse. Rejected, with a message that names the construct: `!` tags, `<<` merge keys,
+ * multiple documents, keys that are not plain text, control characters. Statuses: STK_E_CONFIG for invalid text,
+ * STK_E_LIMIT if it exceeds the limits below, STK_E_NOT_FOUND or STK_E_IO for a file, STK_E_MEMORY. */
 #ifndef STKI_DOCUMENT_H
 #define STKI_DOCUMENT_H
 
@@ -37,11 +37,11 @@ typedef struct stki_node {
     enum stki_node_kind kind;
     const char *file;   /* a path, "text" or "--set a.b=c"; owned by the document */
     int line, column;   /* from 1; 0: the source has no lines (an assignment) */
-    bool quoted;        /* scalars: written in quotes, so always a text */
-    const char *text;   /* scalars; "" for an empty one (nothing, ~ or null) */
-    const char *opened; /* scalars that name a file: the resolved path; NULL: not resolved or no path */
-    int count;          /* items of a list, entries of a map */
-    int capacity;       /* allocated items and keys; for the builders */
+    bool quoted;        /* scalars: written in quotes, so always text */
+    const char *text;   /* scalars: the text; "" for an empty one (nothing, ~ or null) */
+    const char *opened; /* scalars that name a file: the resolved path; NULL: not resolved, or not a path */
+    int count;          /* number of items in a list, of entries in a map */
+    int capacity;       /* room for items and keys; used while building */
     struct stki_node **items;
     const char **keys;              /* maps: keys[i] names items[i] */
     const struct stki_node *parent; /* NULL: the root */
@@ -50,16 +50,16 @@ typedef struct stki_node {
     int layer; /* precedence: a node from a source that overrides another source has a larger layer */
 } stki_node;
 
-/* `base_dir` for stki_document_parse: includes are rejected. */
+/* `base_dir` for stki_document_parse that forbids includes. */
 #define STKI_NO_INCLUDE ""
 
 /* `origin` is named in messages. Relative includes start from `base_dir` (NULL: the working directory). */
 stk_status stki_document_parse(const char *text, int64_t length, const char *origin, const char *base_dir,
                                stki_document **out, stk_error *err);
-/* Must be a regular file. */
+/* `path` must be a regular file. */
 stk_status stki_document_open(const char *path, stki_document **out, stk_error *err);
 void stki_document_destroy(stki_document *document);
-/* Always a map, possibly empty. */
+/* The root is always a map, possibly empty. */
 const stki_node *stki_document_root(const stki_document *document);
 
 /* Applies "loader.batch_size=256". The value is parsed as YAML (`a={b: [1, 2]}`; nothing after the = is null). Replaces
@@ -67,18 +67,18 @@ const stki_node *stki_document_root(const stki_document *document);
  * are created. In a list, a number selects an item, and the number of items appends one ("a.list.0=x"); if nothing
  * exists yet, 0 starts a list. On failure the document is unchanged. */
 stk_status stki_document_set(stki_document *document, const char *assignment, stk_error *err);
-/* The same with path and value as separate arguments; `origin` is named in messages. */
+/* Like stki_document_set, with path and value as separate arguments; `origin` is named in messages. */
 stk_status stki_document_set_value(stki_document *document, const char *path, const char *value, const char *origin,
                                    stk_error *err);
-/* The same with a scalar that is not parsed. quoted: it is a text even if it looks like a number. */
+/* The same with a scalar that is not parsed. quoted: it is text even if it looks like a number. */
 stk_status stki_document_set_text(stki_document *document, const char *path, const char *text, bool quoted,
                                   const char *origin, stk_error *err);
 /* Writes the document as YAML that parses to the same tree, with includes, variables and aliases resolved. */
 void stki_document_write(const stki_document *document, FILE *to);
 
-/* NULL if the key does not exist, or `map` is NULL or not a map. */
+/* Returns NULL if the key does not exist, or `map` is NULL or not a map. */
 const stki_node *stki_node_get(const stki_node *map, const char *key);
-/* NULL if the item does not exist, or `list` is NULL or not a list. */
+/* Returns NULL if the item does not exist, or `list` is NULL or not a list. */
 const stki_node *stki_node_at(const stki_node *list, int index);
 /* Whether the node is an empty unquoted scalar. Also true for NULL. */
 bool stki_node_is_null(const stki_node *node);
@@ -89,25 +89,25 @@ const char *stki_node_kind_name(const stki_node *node);
 /* Writes the path, "loader.batch_size", "fields.image.transforms.0"; "" for the root. Truncated if it does not fit.
  * Returns the buffer. */
 const char *stki_node_path(const stki_node *node, char *buffer, int size);
-/* The path to open for a scalar. A relative path starts from the folder of the file that contains the scalar; in a text
- * from base_dir (NULL: the working directory); in an assignment from the working directory. NULL: out of memory. The
+/* The path to open for a scalar. A relative path is relative to the folder of the file that contains the scalar; in a
+ * text, to base_dir (NULL: the working directory); in an assignment, to the working directory. NULL: out of memory. The
  * caller frees it. */
 char *stki_node_path_from(const stki_node *node, const char *base_dir);
-/* node->opened, or the node's text if that is NULL. STK_E_CONFIG: not a text, or empty. */
+/* Returns node->opened, or the node's text if that is NULL. STK_E_CONFIG: not a text, or empty. */
 stk_status stki_node_file(const stki_node *node, const char **out, stk_error *err);
 /* Sets node->opened. */
 stk_status stki_document_resolve(stki_document *document, stki_node *node, const char *base_dir, stk_error *err);
-/* As stki_document_write, but texts with `opened` set are replaced by that path, made absolute. */
+/* Like stki_document_write, but texts with `opened` set are replaced by that path, made absolute. */
 stk_status stki_document_write_absolute(const stki_document *document, FILE *to, stk_error *err);
 
-/* A new JSON value: plain scalars become null, bool, integer or real if they have that form, all others strings. NULL:
- * out of memory. */
+/* Returns a new JSON value: plain scalars become null, bool, integer or real if they have that form, all others become
+ * strings. NULL: out of memory. */
 json_t *stki_node_json(const stki_node *node);
 
 /* Fails with STK_E_CONFIG at the node: "FILE:LINE: PATH: ...", where this function adds the path. The error's record
  * holds the line, its offset the column. */
 stk_status stki_fail_node(stk_error *err, const stki_node *node, const char *format, ...) STK_PRINTF(3, 4);
-/* The same at the position of its key, for errors about the key. */
+/* The same at the position of the node's key, for errors about the key. */
 stk_status stki_fail_key(stk_error *err, const stki_node *node, const char *format, ...) STK_PRINTF(3, 4);
 /* "FILE:LINE: PATH: found F, expected E", where F is the node's content. */
 stk_status stki_fail_value(stk_error *err, const stki_node *node, const char *expected_format, ...) STK_PRINTF(3, 4);
@@ -122,8 +122,8 @@ stk_status stki_node_size(
     stk_error *err); /* 64MiB, 1.5GB, 4096; k M G T = 1000^n, Ki Mi Gi Ti = 1024^n, an optional B; also quoted */
 stk_status stki_node_time(const stki_node *node, int64_t *out_ns,
                           stk_error *err); /* 1.5s, 20ms, 3us, 10ns, 2m, 1h; a bare number is seconds; also quoted */
-/* The index of the node's text in `words`, terminated by NULL. The error suggests the nearest word or lists all. The
- * word "null" also matches null, quoted or not. */
+/* The index of the node's text in `words`, terminated by NULL. The error suggests the nearest word or lists all of
+ * them. The word "null" also matches null, quoted or not. */
 stk_status stki_node_word(const stki_node *node, const char *const *words, int *out, stk_error *err);
 /* Rejects keys of a map that are not among `count` keys. */
 stk_status stki_node_known_keys(const stki_node *map, const char *const *keys, int count, stk_error *err);

@@ -8,12 +8,12 @@
 struct stki_document {
     struct stki_document_block *blocks;         /* newest first */
     int64_t read_bytes, text_bytes, node_count; /* counted against the limits */
-    stki_node *root;                            /* its layer is the largest in the tree */
+    stki_node *root;                            /* the node with the largest layer in the tree */
     int layer;                                  /* layer of new nodes */
-    bool assigned; /* the current layer is that of the assignments, which form one source */
+    bool assigned; /* the current layer is that of the assignments, which count as one source */
 };
 
-/* The place of a new node, and what messages about it say. */
+/* The place of a new node, as named in messages about it. */
 typedef struct stki_location {
     const char *file;
     int line, column;
@@ -23,7 +23,7 @@ typedef struct stki_location {
     int depth; /* 1: the root */
 } stki_location;
 
-/* Zeroed memory owned by the document; NULL: out of memory, and err is set. */
+/* Returns zeroed memory owned by the document; NULL: out of memory, and err is set. */
 void *stki_document_alloc(stki_document *document, int64_t bytes, stk_error *err);
 /* A copy that ends with a NUL, counted against STKI_DOCUMENT_BYTES. */
 stk_status stki_document_text(stki_document *document, const char *text, int64_t length, const stki_location *location,
@@ -31,7 +31,7 @@ stk_status stki_document_text(stki_document *document, const char *text, int64_t
 /* Fails at the limits for nodes and depth. */
 stk_status stki_node_create(stki_document *document, enum stki_node_kind kind, const stki_location *location,
                             stki_node **out, stk_error *err);
-/* The index of the key in a map, or the map's count. */
+/* Returns the index of the key in a map, or the map's count if it has no such key. */
 int stki_node_index(const stki_node *map, const char *key);
 /* Removes one entry of a map. */
 void stki_node_remove(stki_node *map, int index);

@@ -1,5 +1,5 @@
-/* document_path.c: resolves relative paths in a config. They start from the folder of the file that contains them; in a
- * text from base_dir, in an assignment from the working directory. */
+/* document_path.c: resolves relative paths in a config. They are relative to the folder of the file that contains them;
+ * in a text to base_dir, in an assignment to the working directory. */
 #include "allocate.h"
 #include "document_build.h"
 #include "error.h"
@@ -74,7 +74,7 @@ static stk_status make_absolute(stki_document *document, stki_node *node, const 
             return status;
         node->quoted = true;
         return is_utf8(node->text) ? STK_OK
-                                   : stki_fail_node(err, node, "%s is not UTF-8, as configs must be", node->text);
+                                   : stki_fail_node(err, node, "%s is not UTF-8, which configs must be", node->text);
     }
     for (int i = 0; i < node->count && status == STK_OK; i++)
         status = make_absolute(document, node->items[i], folder, err);

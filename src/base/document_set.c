@@ -99,7 +99,7 @@ static stk_status attach(stki_document *document, const struct path *path, const
         char where[256];
 
         if (next->kind == STKI_NODE_SCALAR)
-            return stki_fail_location(err, STK_E_CONFIG, location, "%s is %.60s, so it has no %.60s",
+            return stki_fail_location(err, STK_E_CONFIG, location, "%s is %.60s, which has no %.60s",
                                       stki_node_path(next, where, sizeof where), next->text, path->parts[depth + 1]);
         parent = next;
         depth++;

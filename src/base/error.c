@@ -119,7 +119,8 @@ static void STK_PRINTF(2, 3) append(struct words *words, const char *format, ...
     va_end(args);
 }
 
-/* `err` is written last, because the arguments of the message may point into it (when an error is wrapped). */
+/* `err` is written last, because the arguments of the message may point into it (if the message quotes an earlier
+ * error). */
 static void fill(stk_error *err, stk_status status, const struct words *words)
 {
     stki_error_clear(err);
@@ -205,7 +206,7 @@ stk_status stki_fail_memory(stk_error *err, int64_t bytes, const char *what)
     return stki_fail(err, STK_E_MEMORY, "out of memory: %lld bytes for %s", (long long)bytes, what);
 }
 
-/* The length of "FILE: " at the start of the message; 0: it does not start with it. */
+/* The length of "FILE: " at the start of the message; 0: the message does not start with it. */
 static int after_file(const stk_error *err)
 {
     char file[sizeof err->file];

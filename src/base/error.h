@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stoker/status.h>
 
-/* Only a message; record and offset become -1, the strings "". */
+/* Sets only a message; record and offset become -1, the strings "". */
 stk_status stki_fail(stk_error *err, stk_status status, const char *format, ...) STK_PRINTF(3, 4);
 
 /* The facts about a place in a file. NULL or -1: unknown. Write out the -1, because 0 is the first record and the first
@@ -23,8 +23,8 @@ typedef struct stki_place {
 
 /* "FILE: record R: offset O: WHAT: found F, expected E", omitting unknown parts. */
 stk_status stki_fail_at(stk_error *err, stk_status status, stki_place place, const char *format, ...) STK_PRINTF(4, 5);
-/* Status from errno: STK_E_NOT_FOUND for ENOENT and ENOTDIR, STK_E_MEMORY for ENOMEM, STK_E_RESOURCE for EMFILE and
- * similar (with the limit on descriptors), else STK_E_IO. "FILE: WHAT: strerror". */
+/* Chooses the status by errno: STK_E_NOT_FOUND for ENOENT and ENOTDIR, STK_E_MEMORY for ENOMEM, STK_E_RESOURCE for
+ * EMFILE and similar (with the limit on descriptors), else STK_E_IO. "FILE: WHAT: strerror". */
 stk_status stki_fail_errno(stk_error *err, int error_number, const char *file, const char *format, ...)
     STK_PRINTF(4, 5);
 /* Whether the error is caused by the state of the process or system, not by a file: no descriptors, memory or locks
@@ -35,8 +35,8 @@ stk_status stki_fail_memory(stk_error *err, int64_t bytes, const char *what);
 /* STK_E_BAD_ARG if a required argument is NULL: "ARGUMENT: found NULL". */
 stk_status stki_check_given(const void *given, const char *argument, stk_error *err);
 
-/* Both add a place to an error, for callers that know more about it than the function that failed. They return `status`
- * and do nothing if it is not an error.
+/* The two functions below add a place to an error, for callers that know more about it than the function that failed.
+ * They return `status` and do nothing if it is not an error.
  *
  * Adds a record number to an error without one: sets the field and inserts "record R: " after the file in the message.
  */
@@ -56,8 +56,8 @@ const char *stki_text(char *buffer, int size, const char *format, ...) STK_PRINT
 /* `text`, or "..." and its end if it is longer than the buffer; size >= 8. Returns the buffer. */
 const char *stki_text_end(char *buffer, int size, const char *text);
 
-/* Replaces control characters and invalid UTF-8 by ?, in place. For text from files that is printed other than in an
- * error. */
+/* Replaces control characters and invalid UTF-8 by ?, in place. For text from files that is printed outside of error
+ * messages. */
 void stki_make_printable(char *text);
 
 #endif

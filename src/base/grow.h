@@ -6,8 +6,8 @@
 #include <stoker/status.h>
 
 /* Makes room for `need` elements of `bytes_each` in an array that has room for *room, by doubling. `array` is the
- * address of the pointer to the array, of any type, which stki_free frees. Without memory, nothing has changed; `what`
- * is what the message says the memory was for. */
+ * address of the pointer to the array, of any type, which stki_free frees. If memory is exhausted, nothing changes;
+ * `what` says in the message what the memory was for. */
 stk_status stki_grow(void *array, int64_t *room, int64_t need, int64_t bytes_each, const char *what, stk_error *err);
 
 #endif

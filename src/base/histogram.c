@@ -2,7 +2,7 @@
  * indexed by the seven bits after the leading one, so that a bucket is at most 1/128 of its values wide. */
 #include "histogram.h"
 
-/* There is one writer, so a load and a store suffice; they are cheaper than an atomic addition. */
+/* There is only one writer, so a load and a store are enough; they are cheaper than an atomic addition. */
 static void add(stki_counter *counter, int64_t by)
 {
     stki_count_set(counter, stki_counted(counter) + by);

@@ -9,7 +9,7 @@
 enum {
     STKI_HISTOGRAM_STEPS = 128,
     STKI_HISTOGRAM_BUCKETS = 128 * 41
-}; /* up to 2^47 ns, 39 hours; larger values go to the last bucket */
+}; /* values up to 2^47 ns, 39 hours; larger ones go to the last bucket */
 
 typedef struct stki_histogram {
     stki_counter buckets[STKI_HISTOGRAM_BUCKETS];

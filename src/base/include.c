@@ -22,7 +22,7 @@ static stk_status load_file(stki_document *document, const char *path, const stk
 
 /* ---- one file to memory ---- */
 
-/* The error is at the line that includes the file, if there is one. */
+/* Places the error at the line that includes the file, if there is one. */
 static stk_status fail_file(stk_error *err, stk_status status, const char *path, const stki_node *mention,
                             const char *what)
 {
@@ -127,7 +127,7 @@ static void raise_layers(stki_node *node, int by)
         raise_layers(node->items[i], by);
 }
 
-/* Merges whole trees, whose roots have the largest layer of each. */
+/* Merges whole trees; each root has the largest layer of its tree. */
 static stk_status merge_over(stki_document *document, stki_node *base, stki_node *over, stk_error *err)
 {
     raise_layers(over, base->layer + 1);
@@ -159,7 +159,7 @@ static stk_status include_one(stki_document *document, const stki_node *mention,
     if (status != STK_OK)
         return status;
     if (base_dir && strcmp(base_dir, STKI_NO_INCLUDE) == 0)
-        return stki_fail_node(err, mention, "includes are refused here");
+        return stki_fail_node(err, mention, "includes are not allowed here");
     path = in_working_directory || name[0] == '/' ? stki_strdup(name) : stki_format("%s/%s", base_dir, name);
     if (!path)
         return stki_fail_memory(err, (int64_t)strlen(name), "a path");
@@ -221,7 +221,7 @@ static stk_status check_frame(const struct frame *frame, const char *path, const
             return stki_fail_node(err, mention, "%s includes itself", path);
     if (frame->depth <= STKI_DOCUMENT_INCLUDE_DEPTH)
         return STK_OK;
-    stki_fail_node(err, mention, "files include files more than %d deep", STKI_DOCUMENT_INCLUDE_DEPTH);
+    stki_fail_node(err, mention, "includes are nested more than %d deep", STKI_DOCUMENT_INCLUDE_DEPTH);
     if (err)
         err->status = STK_E_LIMIT;
     return STK_E_LIMIT;

@@ -1,6 +1,6 @@
 /* log.h: debug messages by topic. Disabled unless the program (`--debug=topic,topic` or `all`) or the environment
  * variable STOKER_DEBUG enables topics. Each message is one line on stderr: "stoker: TOPIC: …". An unknown topic in the
- * environment is reported there once. The library prints nothing else. Any thread. */
+ * environment is reported on stderr once. The library prints nothing else. Any thread. */
 #ifndef STKI_LOG_H
 #define STKI_LOG_H
 
@@ -15,7 +15,7 @@ enum stki_log_topic {
 #undef STKI_X
 };
 
-/* STK_E_CONFIG: names an unknown topic and lists the known ones. */
+/* STK_E_CONFIG: a topic is unknown; the message names it and lists the known ones. */
 stk_status stki_log_enable(const char *topics, stk_error *err);
 bool stki_log_on(enum stki_log_topic topic);
 void stki_log(enum stki_log_topic topic, const char *format, ...) STK_PRINTF(2, 3);

@@ -100,7 +100,8 @@ const char *stki_word_list(const char *const *words, int count, char *buffer, in
         const char *before = i == 0 ? "" : i == count - 1 ? " or " : ", ";
         const int length = (int)(strlen(before) + strlen(words[i])), after = i < count - 1 ? (int)sizeof more - 1 : 0;
 
-        if (used + length + after >= size) { /* `more` fits unless not even the first word does */
+        if (used + length + after >=
+            size) { /* there is room for `more`, unless there is none even for the first word */
             snprintf(buffer + used, (size_t)(size - used), "%s", used ? more : "");
             break;
         }

@@ -17,17 +17,18 @@ bool stki_scalar_unit(const char *name, size_t length, enum stki_unit *kind, dou
 
 enum stki_scalar_kind { STKI_SCALAR_NULL, STKI_SCALAR_BOOL, STKI_SCALAR_INT, STKI_SCALAR_REAL, STKI_SCALAR_TEXT };
 
-/* The kind of a scalar by its text alone, if no particular kind is expected. Sets the output that belongs to the kind.
+/* The kind of a scalar judged by its text alone, for use if no particular kind is expected. Sets the output that
+ * belongs to the kind.
  */
 enum stki_scalar_kind stki_scalar_kind(const stki_node *node, int64_t *whole, double *real, bool *truth);
 
-/* The inverse, exact, in config syntax: "64MiB", "1500ms", "0.1". `buffer` must have at least 40 bytes; it is returned.
+/* The exact inverse, in config syntax: "64MiB", "1500ms", "0.1". `buffer` must have at least 40 bytes; it is returned.
  */
 const char *stki_format_size(int64_t bytes, char *buffer);
 const char *stki_format_time(int64_t ns, char *buffer);
 const char *stki_format_double(double value, char *buffer);
 
-/* Writes a text as a YAML value that parses to that text. */
+/* Writes a text as a YAML value that parses to the same text. */
 void stki_write_text(const char *text, FILE *to);
 
 #endif

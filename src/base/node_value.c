@@ -64,7 +64,8 @@ bool stki_scalar_double(const char *text, double *out)
     }
     if (*at != '\0')
         return false;
-    locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* the program's locale may expect 0,5; "C" needs no memory */
+    locale = newlocale(LC_ALL_MASK, "C",
+                       (locale_t)0); /* the program's locale may use a decimal comma; the locale "C" needs no memory */
     *out = locale ? strtod_l(text, NULL, locale) : strtod(text, NULL);
     if (locale)
         freelocale(locale);
@@ -82,8 +83,8 @@ struct unit {
     int64_t factor;
 };
 
-/* Parses NUMBER or NUMBER.NUMBER followed by a unit of the table, where "" is a unit too. Units with factor 1 allow no
- * fraction. Rounded to the nearest integer. */
+/* Parses NUMBER or NUMBER.NUMBER followed by a unit of the table, which may be "". Units with factor 1 allow no
+ * fraction. The result is rounded to the nearest integer. */
 static bool measure(const char *text, const struct unit *units, int count, int64_t *out)
 {
     const char *at = skip_digits(text), *fraction = at, *rest = at;
@@ -309,7 +310,7 @@ const char *stki_format_time(int64_t ns, char *buffer)
     return buffer;
 }
 
-/* The smallest of 15 to 17 digits that parses to the same value, with a decimal point in any locale. */
+/* Writes the fewest digits (15 to 17) that parse to the same value, with a decimal point in any locale. */
 const char *stki_format_double(double value, char *buffer)
 {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = (locale_t)0;

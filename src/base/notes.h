@@ -7,16 +7,17 @@
 #include <stdint.h>
 #include <stoker/status.h>
 
-enum { STKI_NOTES = 32 }; /* maximum number kept; the last one then has the number of further notes */
+enum { STKI_NOTES = 32 }; /* maximum number kept; beyond it, the last one says how many more there were */
 
 typedef struct stki_notes {
     _Atomic int count; /* incremented after the text has been stored */
     char *texts[STKI_NOTES];
     _Atomic int64_t more;
-    _Atomic(struct stki_more_notes *) returned; /* versions of that last note returned by get, newest first */
+    _Atomic(struct stki_more_notes *) returned; /* the versions of that last note that get has returned, newest first */
 } stki_notes;
 
-/* Adds a sentence of at most 1023 bytes unless the list has it already. If memory is exhausted, it is only counted. */
+/* Adds a sentence of at most 1023 bytes unless the list has it already. If memory is exhausted, the note is only
+ * counted. */
 void stki_notes_add(stki_notes *notes, const char *format, ...) STK_PRINTF(2, 3);
 void stki_notes_add_list(stki_notes *notes, const char *format, va_list args) STK_PRINTF(2, 0);
 int stki_notes_count(const stki_notes *notes);

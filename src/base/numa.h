@@ -9,8 +9,8 @@ int stki_numa_node_of_pci(const char *bus);
 /* The mount point of sysfs; tests replace it. */
 extern const char *stki_numa_sysfs;
 
-/* Memory that the calling thread allocates between the two calls comes from the node if it has room. No effect if node
- * is -1 or the kernel refuses (as in some containers). */
+/* Memory that the calling thread allocates between the two calls comes from the node if it has free memory. No effect
+ * if node is -1 or the kernel refuses (as in some containers). */
 typedef struct stki_numa_policy {
     bool changed;
     int mode;

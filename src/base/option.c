@@ -1,4 +1,4 @@
-/* option.c: parses the nodes of a map into a struct as the rows of a table say, and checks them. */
+/* option.c: parses the nodes of a map into a struct according to the rows of a table, and checks them. */
 #include "option.h"
 #include "error.h"
 #include "node_scalar.h"
@@ -59,7 +59,7 @@ static bool takes_numbers(const stki_option *row)
     return row->type == STKI_OPT_INT || row->type == STKI_OPT_SIZE || row->type == STKI_OPT_TIME;
 }
 
-/* Not for values given as words, which may be out of range. */
+/* Not called for values given as words, which may be out of range. */
 static bool in_range(const stki_option *row, const void *values)
 {
     double value;
@@ -139,7 +139,7 @@ stk_status stki_option_read(const stki_option *row, const stki_node *node, void 
     if (read_word(row, node, values))
         return STK_OK;
     status = read_value(row, node, values, err);
-    if (status == STK_E_CONFIG && takes_numbers(row) && row->words) /* list the words too */
+    if (status == STK_E_CONFIG && takes_numbers(row) && row->words) /* lists the words too */
         return stki_fail_value(err, node, "%s%s", stki_option_range(row, range, sizeof range),
                                row->type == STKI_OPT_SIZE   ? " (a size such as 64MiB or 1.5GB)"
                                : row->type == STKI_OPT_TIME ? " (a time such as 1.5s or 20ms)"
@@ -208,7 +208,7 @@ void stki_options_each(const stki_option_table *table, void (*visit)(const stki_
     each_inner(table, visit, context);
 }
 
-/* The choices that have the key, by the words in parentheses in their section names: "npz or hdf5"; "": none. */
+/* Names the choices that have the key, by the words in parentheses in their section names: "npz or hdf5"; "": none. */
 static const char *choices_with(const stki_option_table *table, const char *key, char *text, int size)
 {
     enum { MOST = 16, ROOM = 64 };
@@ -240,7 +240,7 @@ static stk_status fail_unknown(const stki_option_part *parts, int part_count, co
             names[count++] = parts[p].table->rows[i].name;
     for (int p = 0; p < part_count; p++)
         if (*choices_with(parts[p].table, node->key, list, sizeof list))
-            return stki_fail_key(err, node, "is taken only with %s", list);
+            return stki_fail_key(err, node, "is only accepted with %s", list);
     nearest = stki_nearest_word(node->key, names, count);
     if (nearest)
         return stki_fail_key(err, node, "unknown key, did you mean %s?", nearest);

@@ -12,7 +12,7 @@
  *     };
  *     static const stki_option_table table = STKI_OPTION_TABLE("loader", rows);
  *
- * A row may set further members after the help: STKI_INT(…, "Batch slots in all", .effect = STKI_ON_NOTHING).
+ * A row may set more members after the help: STKI_INT(…, "Batch slots in all", .effect = STKI_ON_NOTHING).
  *
  * Defaults are written as in a config, without quotes (texts: a C string or NULL). A struct member of the wrong type
  * does not compile. */
@@ -32,33 +32,33 @@ enum stki_option_type {
     STKI_OPT_TIME,   /* int64_t, ns */
     STKI_OPT_TEXT,   /* const char *, pointing into the document (or the default); NULL if absent and without default */
     STKI_OPT_ENUM,   /* int or an enum, index into `words` */
-    STKI_OPT_NODE    /* const stki_node *: anything; the owner of the table reads it itself; NULL if absent */
+    STKI_OPT_NODE    /* const stki_node *: any value, which the owner of the table reads; NULL if absent */
 };
 
-/* What an option can change. The default is the safe one: saved positions, checksums and jobs compare the option.
+/* What an option can change. The default is the safe choice: saved positions, checksums and jobs compare the option.
  * Options that only change how a file is opened, but not what is read from it, are ON_NOTHING. */
 enum stki_effect {
     STKI_ON_SAMPLES,  /* the delivered values or their order */
-    STKI_ON_FAILURES, /* only which samples fail: compared if failed samples may be left out or replaced */
+    STKI_ON_FAILURES, /* only which samples fail: compared if failed samples may be skipped or replaced */
     STKI_ON_RANKS,    /* how the work is divided between ranks: a resume may change it */
     STKI_ON_NOTHING   /* speed, memory, messages */
 };
 
 enum stki_option_flags {
-    STKI_PATH = 1, /* TEXT or NODE: a path, or a list of them; relative ones start from the folder of the config file */
+    STKI_PATH = 1,     /* TEXT or NODE: a path or a list of paths, relative to the folder of the config file */
     STKI_IN_JOB = 2,   /* rows of `loader`: also a key of `prep` */
-    STKI_BY_VALUE = 4, /* its result is compared (a count, a set of samples) instead of its text */
-    STKI_GIVEN = 8,    /* given with its default, or as an empty map, is not the same as not given */
-    STKI_NAMED = 16    /* rows with `inner`: a map of names, each with a map that the table reads */
+    STKI_BY_VALUE = 4, /* what it results in (a count, a set of samples) is compared instead of its text */
+    STKI_GIVEN = 8,    /* giving its default or an empty map differs from not giving it */
+    STKI_NAMED = 16    /* rows with `inner`: a map from names to maps that the table reads */
 };
 
-/* What a row needs to have an effect. */
+/* What an option requires in order to have an effect. */
 typedef struct stki_need {
-    const char *key; /* key in the same map; or from the root of the document: "/output", "/datasets.*.on_error" */
-    const char *const *words;          /* values that satisfy the need, terminated by NULL; NULL: any but the default */
-    const char *const *when;           /* values of this row that have the need, terminated by NULL; NULL: all */
-    bool note;                         /* an unmet need is a note instead of an error */
-    const struct stki_need *otherwise; /* an alternative that also satisfies the row; NULL: none */
+    const char *key; /* key in the same map, or path from the root of the document: "/output", "/datasets.*.on_error" */
+    const char *const *words; /* values that meet the requirement, terminated by NULL; NULL: any but the default */
+    const char *const *when;  /* values of this row that have the requirement, terminated by NULL; NULL: all */
+    bool note;                /* if it is not met, that is a note instead of an error */
+    const struct stki_need *otherwise; /* an alternative requirement; NULL: none */
 } stki_need;
 
 /* Members of public structs. */
@@ -79,34 +79,35 @@ typedef struct stki_option {
     const char *name;
     enum stki_option_type type;
     int64_t offset;
-    double low, high;         /* numbers, sizes (bytes) and times (ns), both ends allowed */
-    const char *fallback;     /* the default as it would be written in a config; NULL: none (zero, NULL) */
-    const char *const *words; /* enums, ended by NULL; for INT, SIZE, TIME: words[i] stands for the value
-                                 words_base - i, e.g. "auto", which the range need not hold; for TEXT: words that are
-                                 no path */
+    double low, high;     /* range of numbers, sizes (bytes) and times (ns), inclusive */
+    const char *fallback; /* the default as it would be written in a config; NULL: none (zero, NULL) */
+    const char *const
+        *words; /* terminated by NULL; ENUM: the values; INT, SIZE, TIME: words[i] stands for the value words_base - i
+                   (e.g. "auto"), which may be out of range; TEXT: words that are not paths */
     int64_t words_base;
     const char *unit;     /* "rows", "bytes", "" */
     const char *help;     /* one sentence without a period */
-    const char *alias_of; /* not NULL: this row is another way to write that one, and is read into its member: a value
-                             of the same type, or a BOOL with `words`, of which false and true mean the first and the
-                             second; the owner reads any other */
+    const char *alias_of; /* not NULL: this row is another spelling of that one and is read into its member. It has a
+                             value of the same type, or is a BOOL with `words`: false means the first word, true the
+                             second. The owner reads any other */
     enum stki_effect effect;
-    unsigned flags;                 /* enum stki_option_flags */
-    const char *instead_of;         /* rows of the same table that exclude this one, with spaces between them */
-    const stki_need *need;          /* NULL: none */
-    const stki_option_table *inner; /* NODE: the table that reads a map given as the value; TEXT: the same, where a map
-                                       may be given instead of a text */
-    /* NODE: the scalar number `index` inside the value that is a path as with STKI_PATH; NULL: there are no more */
+    unsigned flags;         /* enum stki_option_flags */
+    const char *instead_of; /* rows of the same table that exclude this one, separated by spaces */
+    const stki_need *need;  /* NULL: none */
+    const stki_option_table
+        *inner; /* the table that reads a map given as the value; TEXT: a map may be given instead of a text */
+    /* NODE: returns the index-th scalar inside the value that is a path, as with STKI_PATH; NULL: there are no more */
     stki_node *(*path_in)(const stki_node *value, int index);
-    int64_t (*implied)(const stki_node *map); /* INT: what the default comes to beside the map's other options, so that
-                                                 saying that number says nothing; NULL: the default is a value */
-    const char *c_name; /* the member of a public struct for this option, STKI_C(stk_loader_opts, prefetch); or NULL */
+    int64_t (*implied)(
+        const stki_node *map); /* INT: computes the default from the map's other options, so that giving this number is
+                                  the same as not giving the option; NULL: the default is constant */
+    const char *c_name; /* the member of a public struct for this option, STKI_C(stk_loader_opts, prefetch), or NULL */
     int64_t c_offset;
     enum stki_c_type c_type;
-    int64_t c_zero;              /* the member's value that means 0, since 0 means the default; 0: none */
-    const char *c_zero_name;     /* the name of that value's macro */
-    const char *const *examples; /* two different valid values, ended by NULL, for the docs and the tests of TEXT and
-                                    NODE rows */
+    int64_t c_zero;          /* the member's value that means 0, since 0 means the default; 0: none */
+    const char *c_zero_name; /* the name of that value's macro */
+    const char *const *
+        examples; /* two different valid values, terminated by NULL, for the docs and the tests of TEXT and NODE rows */
 } stki_option;
 
 /* Extra members of a row: the member of a public struct for the same option. */
@@ -118,7 +119,7 @@ typedef struct stki_option {
 #define STKI_C_PARSED(struct_type, member) \
     .c_name = #member, .c_offset = (int64_t)offsetof(struct_type, member), .c_type = STKI_C_CONFIG
 
-/* `result` if struct `type` has a `member` of one of the two types, else it does not compile. */
+/* Evaluates to `result` if struct `type` has a `member` of one of the two types; otherwise it does not compile. */
 #define STKI_MEMBER(type, member, one, other) \
     _Generic(((type *)0)->member, one : (int64_t)offsetof(type, member), other : (int64_t)offsetof(type, member))
 struct stki_no_type;
@@ -175,10 +176,11 @@ struct stki_option_table {
     const stki_option *rows;
     int count;
     const char *shorthand; /* the row that a scalar in place of the map sets: `pad: 128` is {to: 128}; NULL: none */
-    /* NULL, or an iterator over tables of which one (of a format or an encoding) adds its rows; it returns NULL after
-     * the last. */
+    /* NULL, or an iterator over tables, one of which (chosen by a format or an encoding) adds its rows; it returns NULL
+     * after the last. */
     const stki_option_table *(*choice)(int index);
-    /* NULL, or, of a section, writes a line above the rows of some tables below it in the docs; false: not this one. */
+    /* NULL, or a function of a section that writes a line of the docs above the rows of some tables below the section;
+     * false: there is none for this table. */
     bool (*about)(const stki_option_table *table, FILE *to);
 };
 
@@ -186,7 +188,7 @@ struct stki_option_table {
     {                                                                                        \
         .section = section_, .rows = rows_, .count = (int)(sizeof(rows_) / sizeof(rows_)[0]) \
     }
-/* With further members after the rows: `.shorthand = "to"`. */
+/* The same with more members after the rows: `.shorthand = "to"`. */
 #define STKI_OPTION_TABLE_WITH(section_, rows_, ...)                                                      \
     {                                                                                                     \
         .section = section_, .rows = rows_, .count = (int)(sizeof(rows_) / sizeof(rows_)[0]), __VA_ARGS__ \
@@ -198,9 +200,9 @@ typedef struct stki_option_notes {
     void *context;
 } stki_option_notes;
 
-/* Prepares a document for reading by the sections (ended by NULL): of mutually exclusive options, the ones from earlier
- * sources are removed from their map, and the paths to open are computed (node->opened). A key that belongs to another
- * section is refused, and the message names that section. */
+/* Prepares a document for reading by the sections (terminated by NULL). Of mutually exclusive options, those from
+ * earlier sources are removed from their map, and the paths to open are computed (node->opened). A key that belongs to
+ * another section is rejected, and the message names that section. */
 stk_status stki_sections_prepare(const stki_option_table *const *sections, stki_document *document,
                                  const char *base_dir, stk_error *err);
 
@@ -211,17 +213,18 @@ stk_status stki_sections_check(const stki_option_table *const *sections, const c
 
 /* Sets all members to their defaults. Members without a row are unchanged. */
 void stki_options_defaults(const stki_option_table *table, void *values);
-/* Reads a map into the struct (defaults or whatever it holds stay where a key is absent; NULL or nothing is an empty
- * map; a scalar is the row that `shorthand` names). An unknown key names the nearest known one. Options that exclude
- * each other are an error, or the one of the later source counts (an including file is later than what it includes, an
- * assignment later than both). An option that has no effect without another one is an error too, or a note if a later
- * source removed the other one. `seen` (may be NULL, `count` flags): the rows that were given and have effect. */
+/* Reads a map into the struct. Members whose key is absent are unchanged; NULL or an empty node is an empty map; a
+ * scalar sets the row that `shorthand` names. An unknown key names the nearest known one. Mutually exclusive options
+ * are an error if they come from the same source; otherwise the one from the later source counts (an including file is
+ * later than what it includes, an assignment later than both). An option that has no effect without another one is an
+ * error too, or a note if a later source removed the other one. `seen` (`count` flags; may be NULL) receives the rows
+ * that were given and have an effect. */
 stk_status stki_options_read(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
                              stk_error *err);
-/* The same; notes are passed to the callback instead of dropped. */
+/* The same; notes are passed to the callback instead of being discarded. */
 stk_status stki_options_read_noting(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
                                     const stki_option_notes *notes, stk_error *err);
-/* The same where several tables share one map: an entry is read by every table that has a row for its key. */
+/* The same for several tables that share one map: an entry is read by every table that has a row for its key. */
 typedef struct stki_option_part {
     const stki_option_table *table;
     void *values;
@@ -233,8 +236,8 @@ stk_status stki_options_read_parts(const stki_option_part *parts, int count, con
  * given. The struct must have this library's size. */
 stk_status stki_options_from_struct(const stki_option_table *table, const void *opts, stki_document *document,
                                     const char *path, stk_error *err);
-/* Calls `visit` for the table, its choices and the tables inside it, each where its section name puts it: a table that
- * two sections share is visited in one of them. */
+/* Calls `visit` for the table, its choices and the tables inside it, each at the place given by its section name: a
+ * table that two sections share is visited once. */
 void stki_options_each(const stki_option_table *table, void (*visit)(const stki_option_table *table, void *context),
                        void *context);
 /* Whether both structs have the same values; texts and nodes are compared by content. */
@@ -245,8 +248,8 @@ const stki_option *stki_options_find(const stki_option_table *table, const char 
 /* The effective values by name (without nodes and aliases); names of sizes and times have the unit as a suffix:
  * "timeout_ns", "memory_budget_bytes". NULL: out of memory. */
 json_t *stki_options_json(const stki_option_table *table, const void *values);
-/* The same in config syntax, one line "NAME: VALUE" per option after `indent` spaces; nodes and texts without a value
- * are omitted. Parsing it gives the same values. */
+/* The effective values in config syntax, one line "NAME: VALUE" per option after `indent` spaces; nodes and texts
+ * without a value are omitted. Parsing it gives the same values. */
 void stki_options_write(const stki_option_table *table, const void *values, int indent, FILE *to);
 /* option_query.c: the effective value of an option, such as "dataset.fields.image.layout", in a document, including
  * defaults, as new JSON: sizes in bytes, times in ns, paths as opened. NULL: no such option, or out of memory. */

@@ -1,5 +1,5 @@
 /* option_prepare.c: checks the sections of a document and prepares it for reading, see stki_sections_prepare: removes
- * overridden options, resolves paths, and refuses keys of other sections, all as the rows of the tables say. */
+ * overridden options, resolves paths, and rejects keys of other sections, as determined by the rows of the tables. */
 #include "document_build.h"
 #include "error.h"
 #include "option.h"
@@ -90,8 +90,8 @@ static bool has_near(const stki_option_table *table, const char *key)
     return stki_is_near_word(key, names, count);
 }
 
-/* Refuses a key that belongs to another section. Other unknown keys are left to the reader of the table, which suggests
- * the nearest key. */
+/* Rejects a key that belongs to another section. Other unknown keys are rejected when the table is read, with the
+ * nearest key as a suggestion. */
 static stk_status refuse_elsewhere(const preparation *s, const stki_option_table *table, const stki_node *node)
 {
     const char *section = has_near(table, node->key) ? NULL : stki_sections_hint(s->sections, node->key);

@@ -14,7 +14,7 @@ enum { PATH_BYTES = 1024, VALUE_BYTES = 240, KEPT_BYTES = 160 };
 
 /* ---- lines ---- */
 
-/* A long value is truncated, which keeps it readable, and followed by the hash of all of it. */
+/* A long value is truncated, to keep the line readable, and followed by a hash of the whole value. */
 static char *value_text(const json_t *value)
 {
     char *dump = value ? json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;

@@ -25,12 +25,12 @@ typedef struct stki_printed {
 
 /* Must be zeroed before use, except for `failures` and `written`. */
 typedef struct stki_print {
-    bool failures; /* include rows ON_FAILURES: failed samples may be left out or replaced */
+    bool failures; /* include rows ON_FAILURES: failed samples may be skipped or replaced */
     bool written;  /* include rows STKI_PATH and STKI_BY_VALUE as written: for callers that have not opened the data */
     stki_printed *lines;
     int count;
     int64_t room;
-    bool failed; /* out of memory: lines are missing */
+    bool failed; /* memory was exhausted: lines are missing */
 } stki_print;
 
 /* Adds the options of `map`, which `table` describes, with paths below `path`. A key without a row is added as written.

@@ -5,7 +5,7 @@
 
 /* ---- one value ---- */
 
-/* Moves the first part of a dotted name to `part`. False: it is empty or too long. */
+/* Moves the first part of a dotted name to `part`. False: the part is empty or too long. */
 static bool next_part(const char **name, char *part, size_t size)
 {
     const size_t length = strcspn(*name, ".");

@@ -31,7 +31,7 @@ const char *stki_option_range(const stki_option *row, char *buffer, int size);
 /* option_rules.c: *counts is false if a later source overrides the option. */
 stk_status stki_option_counts(const stki_option_table *table, const stki_node *map, const stki_option *row,
                               const stki_node *node, bool *counts, stk_error *err);
-/* Checks the needs of an option that was given, after the whole map has been read. `notes` may be NULL. */
+/* Checks the requirements of an option that was given, after the whole map has been read. `notes` may be NULL. */
 stk_status stki_option_needs(const stki_option_table *table, const stki_node *map, const void *values,
                              const stki_option *row, const stki_node *node, const stki_option_notes *notes,
                              stk_error *err);

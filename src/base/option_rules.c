@@ -1,7 +1,7 @@
 /* option_rules.c: which options of a map exclude or need each other. Of mutually exclusive options, the one from the
  * later source counts (an including file is later than what it includes, an assignment is later than both); two in one
- * source are an error. An option whose need is not met has no effect, which is an error too, or a note if a later
- * source removed what it needs. */
+ * source are an error. An option whose requirement is not met has no effect, which is also an error, or a note if a
+ * later source removed what it requires. */
 #include "error.h"
 #include "option_row.h"
 #include <string.h>
@@ -39,7 +39,7 @@ static stk_status fail_both(const stki_option *row, const stki_node *node, const
     if (!row->alias_of)
         return stki_fail_key(err, node, "found both %s and %s, expected one of them", other->name, row->name);
     if (other_node->key_line > 0)
-        return stki_fail_key(err, node, "alias of %s, which is given in line %d", other->name, other_node->key_line);
+        return stki_fail_key(err, node, "alias of %s, which is given on line %d", other->name, other_node->key_line);
     return stki_fail_key(err, node, "alias of %s, which is given as well (%s)", other->name, other_node->file);
 }
 

@@ -47,7 +47,7 @@ static const char *text_of(const stki_option *row, const void *opts, char *buffe
     return word ? word : buffer;
 }
 
-/* An enum member holds an index into the row's words; a number here is one without a word. */
+/* An enum member holds an index into the row's words; a number is reported for a value without a word. */
 static stk_status check_enum(const stki_option_table *table, const stki_option *row, const char **text, stk_error *err)
 {
     const int last = row->type == STKI_OPT_BOOL ? 1 : stki_option_word_count(row) - 1;
@@ -62,7 +62,7 @@ static stk_status check_enum(const stki_option_table *table, const stki_option *
                      row->name, *text, last);
 }
 
-/* The only negative number allowed is the macro that stands for 0. */
+/* The only negative number allowed is that of the macro that stands for 0. */
 static stk_status check_zero(const stki_option_table *table, const stki_option *row, const char *text, stk_error *err)
 {
     if (!row->c_zero || *text != '-')

@@ -18,9 +18,9 @@ static uint64_t word_pair(const stki_philox *block, int pair)
 }
 
 /* Lemire's method: 64 random bits are multiplied by the bound, and the upper half of the product is the result, unless
- * the lower half is below 2^64 mod bound, which would bias the result. A block has two attempts. If both are rejected
- * (probability about (bound / 2^64)^2), the block becomes the next counter, so that the result remains a pure function
- * of the arguments. */
+ * the lower half is below 2^64 mod bound, which would bias the result. A block of random bits is enough for two
+ * attempts. If both are rejected (probability about (bound / 2^64)^2), the block is used as the next counter, so that
+ * the result remains a pure function of the arguments. */
 uint64_t stki_philox_below(uint64_t key, uint64_t stream, uint64_t index, uint64_t bound)
 {
     for (stki_philox block = stki_philox_draw(key, stream, index);;

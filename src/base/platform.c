@@ -1,4 +1,4 @@
-/* platform.c: compiles the static checks of platform.h once. */
+/* platform.c: compiles the static assertions of platform.h once. */
 #include "platform.h"
 
 typedef int stki_platform_checked;

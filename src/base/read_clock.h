@@ -14,9 +14,10 @@
 enum stki_read_work {
     STKI_READ_DECODE,  /* images */
     STKI_READ_INFLATE, /* decompressing data, including waiting for another thread that does it */
-    STKI_READ_CALL,    /* user-defined transforms */
+    STKI_READ_CALL,    /* custom transforms */
     STKI_READ_COUNT,
-    STKI_READ_WAIT = STKI_READ_COUNT /* for descriptors: shown as the current activity only, without a clock */
+    STKI_READ_WAIT =
+        STKI_READ_COUNT /* waiting for a file descriptor: reported as the current activity, but not timed */
 };
 
 /* A thread's counters at the start of its work. */
@@ -32,8 +33,8 @@ typedef struct stki_read_clocks {
     stki_counter unpacked_bytes,
         wanted_bytes;           /* compressed chunks: bytes decompressed, and bytes of them used by samples */
     int skip, weight;           /* for STKI_READ_CALL: calls to skip, and the weight of the next timed one */
-    int watch;                  /* remaining work items to watch for page faults */
-    stki_paging paging;         /* of the current work */
+    int watch;                  /* number of remaining work items that are watched for page faults */
+    stki_paging paging;         /* start of the current work */
     _Atomic int running;        /* the current work + 1; 0: none */
     stki_counter running_since; /* ns; written before `running` */
 } stki_read_clocks;
@@ -49,16 +50,16 @@ void stki_read_work_end(enum stki_read_work work, int64_t began);
 int64_t stki_read_call_begin(void);
 void stki_read_call_end(int64_t began);
 
-/* Whether the thread is waiting for a file descriptor. */
+/* Marks the thread as waiting, or no longer waiting, for a file descriptor. */
 void stki_read_waits(bool waits);
 
-/* Add the size of a chunk after decompression, and the bytes that a sample used from compressed chunks, whether
- * decompressed for it or cached. The quotient of the two totals is how often each chunk is decompressed. */
+/* Add the size of a chunk after decompression, and the bytes of compressed chunks that a sample used, whether just
+ * decompressed or cached. The quotient of the two totals is how often each chunk is decompressed. */
 void stki_read_unpacked(int64_t bytes);
 void stki_read_wanted(int64_t bytes);
 
 /* Bracket work that touches mapped files and may block on the disk. Reading the counters costs two system calls, so
- * work is watched only after some that took long, as it does when pages come from a disk. */
+ * work is only watched after some work took long, as it does when pages come from a disk. */
 void stki_paging_look(stki_paging *out);
 int64_t stki_paging_waited(const stki_paging *before, int64_t wall_ns);
 

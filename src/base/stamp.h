@@ -22,12 +22,12 @@ const char *stki_stamp_text(char *buffer, int size, int64_t bytes, int64_t mtime
 bool stki_stamp_is_of(const stki_stamp *stamp, const char *path);
 /* Whether both paths refer to the same existing file. */
 bool stki_is_one_file(const char *a, const char *b);
-/* Checks that the file is unchanged. A positive status: no file has that name any more. STK_E_TRUNCATED: it is shorter.
- * STK_E_CORRUPT: modified, or replaced by another file. `name`: the file's name in the message. */
+/* Checks that the file is unchanged. A positive status: there is no file with that name any more. STK_E_TRUNCATED: it
+ * is shorter. STK_E_CORRUPT: it was modified, or replaced by another file. `name`: the file's name in the message. */
 stk_status stki_stamp_check(const stki_stamp *stamp, const char *path, const char *name, int64_t record,
                             stk_error *err);
 
-/* The same for an open file. `itself`: only check that it is the same file; it may have been modified. */
+/* The same for an open file. `itself`: only checks that it is the same file; it may have been modified. */
 stk_status stki_stamp_check_open(const stki_stamp *stamp, int fd, bool itself, const char *name, int64_t record,
                                  stk_error *err);
 

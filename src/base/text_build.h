@@ -7,10 +7,10 @@
 #include <stoker/status.h>
 
 typedef struct stki_text_build {
-    char *text; /* NULL, or ends in a NUL */
+    char *text; /* NULL, or terminated by a NUL */
     int64_t length, room;
     bool failed;
-} stki_text_build; /* starts as {0} */
+} stki_text_build; /* initialize with {0} */
 
 void stki_put(stki_text_build *build, const char *text);
 void stki_put_bytes(stki_text_build *build, const char *bytes, int64_t count);
@@ -20,8 +20,8 @@ void stki_putf(stki_text_build *build, const char *format, ...) STK_PRINTF(2, 3)
 void stki_put_json(stki_text_build *build, const char *text);
 /* "12", "1.50 KiB", "3.00 GiB" */
 void stki_put_size(stki_text_build *build, int64_t bytes);
-/* Returns the text, to be freed with stki_free or stk_text_free; NULL: out of memory, everything was freed. Resets the
- * builder. */
+/* Returns the text, to be freed with stki_free or stk_text_free; NULL: memory was exhausted, and everything has been
+ * freed. Resets the builder. */
 char *stki_text_take(stki_text_build *build);
 /* The same for functions that return a text; `what` describes it in the error. */
 stk_status stki_text_finish(stki_text_build *build, const char *what, char **out, stk_error *err);

@@ -1,5 +1,5 @@
-/* text_json.h: texts of any bytes (names of files, messages with them) as JSON, which must be UTF-8. Valid UTF-8 stays
- * as it is. Any other byte becomes \xNN (a backslash, an x, two hexadecimal digits), and a backslash in front of an x
+/* text_json.h: arbitrary bytes (file names, and messages that contain them) as JSON, which must be UTF-8. Valid UTF-8
+ * is kept. Any other byte becomes \xNN (a backslash, an x, two hexadecimal digits), and a backslash in front of an x
  * becomes \x5c, so that the bytes can be restored. Any thread. */
 #ifndef STKI_TEXT_JSON_H
 #define STKI_TEXT_JSON_H
@@ -10,7 +10,7 @@
 /* NULL: out of memory. */
 json_t *stki_text_json(const char *text);
 json_t *stki_text_json_n(const char *text, int64_t length);
-/* The bytes of such a text, to be freed with stki_free; NULL: `json` is not a string, or out of memory. */
+/* Returns the bytes of such a text, to be freed with stki_free; NULL: `json` is not a string, or out of memory. */
 char *stki_text_of_json(const json_t *json);
 
 #endif

@@ -78,7 +78,7 @@ bool stki_wait(stki_cond *cond, stki_mutex *mutex, int64_t deadline_ns)
         pthread_cond_wait(&cond->native, &mutex->native);
         return true;
     }
-    if (deadline_ns < 0) /* EINVAL would look like a wakeup, and the caller's loop would spin */
+    if (deadline_ns < 0) /* with EINVAL the wait would return immediately, and the caller's loop would spin */
         deadline_ns = 0;
     at.tv_sec = deadline_ns / STKI_SECOND;
     at.tv_nsec = deadline_ns % STKI_SECOND;
@@ -127,9 +127,9 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
-/* The signals that our threads block: those sent to the process, which the program's own threads handle. Signals raised
- * by our own instructions must not be blocked: a blocked SIGBUS (a mapped file was truncated) terminates the process
- * even if there is a handler. */
+/* The signals that the library's threads block: those sent to the process, which the program's own threads handle.
+ * Signals raised by a thread's own instructions must not be blocked: a blocked SIGBUS (a mapped file was truncated)
+ * terminates the process even if there is a handler. */
 static void asynchronous_signals(sigset_t *set)
 {
     static const int synchronous[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
@@ -192,7 +192,7 @@ void stki_thread_abandon(stki_thread *thread)
     if (!ended)
         pthread_detach(thread->native);
     stki_unlock(&thread->lock);
-    if (ended) { /* it read `abandoned` as false and does not free itself */
+    if (ended) { /* the thread has read `abandoned` as false and does not free itself */
         pthread_join(thread->native, NULL);
         thread_free(thread);
     }

@@ -43,8 +43,9 @@ void stki_thread_abandon(stki_thread *thread);
 
 void stki_sleep_ns(int64_t ns);
 
-/* A lock that is acquired before a fork and released after it, in parent and child, so that the child finds the data it
- * guards consistent. Locks added later are acquired earlier: add inner locks before the locks that enclose them. */
+/* A lock that is acquired before a fork and released after it, in parent and child, so that the data it guards is
+ * consistent in the child. Locks are acquired in the reverse order of their registration: add inner locks before the
+ * locks that enclose them. */
 typedef struct stki_fork_hold {
     struct stki_fork_hold *next;
     stki_mutex *lock;

@@ -1,6 +1,7 @@
 /* thread_pool.c: see thread_pool.h. Tasks have consecutive numbers; task n is entry n % depth. One lock guards all
- * shared state; it is taken twice per part and never held while a part or `done` runs. The thread that runs the last
- * part of a phase sees the writes of the others, since each took the lock after its writes; so does next. */
+ * shared state; it is acquired twice per part and never held while a part or `done` runs. The thread that runs the last
+ * part of a phase sees the writes of the others, since each of them acquired the lock after its writes; so does next.
+ */
 #include "thread_pool.h"
 #include "allocate.h"
 #include "clock.h"
@@ -11,8 +12,8 @@
 
 struct entry {
     void *task;
-    int64_t parts, claimed; /* of this phase */
-    int64_t running;        /* parts, or `done` */
+    int64_t parts, claimed; /* number of parts in this phase, and of those that threads have claimed */
+    int64_t running;        /* number of running parts, or 1 while `done` runs */
     bool ended;             /* all phases have run */
 };
 
@@ -28,12 +29,12 @@ struct stki_thread_pool {
     struct worker *workers;
 
     stki_mutex lock;
-    stki_cond more; /* for the threads: there are parts, or stop */
-    stki_cond done; /* for next: the oldest task may have ended, or there are parts */
+    stki_cond more; /* signaled for the threads: there are parts, or stop is set */
+    stki_cond done; /* signaled for next: the oldest task may have ended, or there are parts */
     /* guarded by lock; the first two are written by the caller's thread only */
     int64_t submitted, taken;
-    int64_t failed, failed_part; /* the first failed task (INT64_MAX: none) and the first failed of its parts */
-    stk_status status;           /* of that part */
+    int64_t failed, failed_part; /* the first failed task (INT64_MAX: none) and its first failed part */
+    stk_status status;           /* error of that part */
     stk_error error;
     bool stop;
 
@@ -87,7 +88,7 @@ static void end_phase(stki_thread_pool *pool, struct entry *e)
     int64_t parts = 0;
 
     if (pool->opts.done) {
-        e->running++; /* so that next does not take the task while `done` runs */
+        e->running++; /* prevents next from taking the task while `done` runs */
         stki_unlock(&pool->lock);
         parts = pool->opts.done(pool->opts.context, e->task);
         stki_lock(&pool->lock);
@@ -134,7 +135,7 @@ static void worker_main(void *context)
         } else {
             const int64_t since = stki_now_ns();
 
-            (void)stki_wait(&pool->more, &pool->lock, INT64_MAX); /* submit, end_phase and destroy wake it */
+            (void)stki_wait(&pool->more, &pool->lock, INT64_MAX); /* signaled by submit, end_phase and destroy */
             stki_count(&pool->idle_ns, stki_now_ns() - since);
         }
     }
@@ -177,8 +178,8 @@ stk_status stki_thread_pool_submit(stki_thread_pool *pool, void *task, int64_t p
 
         *e = (struct entry){.task = task, .parts = parts};
         pool->submitted++;
-        /* After a failure (possible even if has_room returned true before) the task is not run, and next returns the
-         * error for it. */
+        /* After a failure (which may happen even if has_room has returned true) the task is not run, and next returns
+         * the error for it. */
         if (pool->failed == INT64_MAX && parts == 0)
             end_phase(pool, e);
         else if (pool->failed == INT64_MAX)

@@ -6,8 +6,8 @@
  * A task consists of parts that may run concurrently on any thread. When all of them have run, `done` may add further
  * parts (the task's next phase) or end it. At most `depth` tasks are submitted and not yet taken by next.
  *
- * The error returned is the first one in the order of tasks, then of parts, whichever thread failed first: parts are
- * claimed in that order, so all parts before a failed one run to completion. Parts after it are not started.
+ * The error returned is the first one in the order of tasks, then of parts, regardless of which thread failed first:
+ * parts are claimed in that order, so all parts before a failed one run to completion. Parts after it are not started.
  *
  * submit, next and destroy may be called by one thread only. */
 #ifndef STKI_THREAD_POOL_H
@@ -25,9 +25,9 @@ typedef stk_status stki_thread_pool_part(void *context, void *task, int64_t part
 
 typedef struct stki_thread_pool_opts {
     const char *name;      /* thread name, truncated to 15 bytes */
-    int threads;           /* in addition to the caller; 0: the caller runs everything, in next */
+    int threads;           /* number of threads besides the caller; 0: the caller runs everything, in next */
     int depth;             /* maximum number of tasks submitted and not yet taken; at least 1 */
-    bool caller_runs_none; /* next only waits, if there are threads */
+    bool caller_runs_none; /* next only waits and runs no parts, if there are threads */
     stki_thread_pool_part *run;
     /* Called when all parts of a phase have run. Returns the number of parts in the next phase; 0: the task has ended.
      * Runs on the thread that ran the last part (for a task without parts on the caller's, in submit). Not called for a
@@ -37,7 +37,7 @@ typedef struct stki_thread_pool_opts {
 } stki_thread_pool_opts;
 
 stk_status stki_thread_pool_create(const stki_thread_pool_opts *opts, stki_thread_pool **out, stk_error *err);
-/* Waits for running parts and starts no others. The caller still owns tasks that were not taken. NULL is allowed. */
+/* Waits for running parts and starts no more. The caller still owns tasks that were not taken. NULL is allowed. */
 void stki_thread_pool_destroy(stki_thread_pool *pool);
 
 /* False: `depth` tasks are submitted and not yet taken, or a task has failed: call next. */
@@ -52,9 +52,9 @@ stk_status stki_thread_pool_submit(stki_thread_pool *pool, void *task, int64_t p
 stk_status stki_thread_pool_next(stki_thread_pool *pool, int64_t deadline_ns, void **task, stk_error *err);
 
 typedef struct stki_thread_pool_stats {
-    int64_t busy_ns; /* time running parts, all threads and the caller together */
-    int64_t idle_ns; /* pool threads: no parts to run */
-    int64_t wait_ns; /* next: waiting for other threads to finish the last parts */
+    int64_t busy_ns; /* time spent running parts, for all threads and the caller together */
+    int64_t idle_ns; /* time that pool threads had no parts to run */
+    int64_t wait_ns; /* time that next waited for other threads to finish the last parts */
 } stki_thread_pool_stats;
 
 /* Any thread. */

@@ -6,7 +6,7 @@
 
 #include "document_build.h"
 
-/* Sets text and length to a copy with hidden braces, to be freed by the caller; *copy is NULL if none was needed. */
+/* Sets text and length to a copy with hidden braces, to be freed by the caller; *copy is NULL if no copy was needed. */
 stk_status stki_variables_hide(const char **text, int64_t *length, char **copy, stk_error *err);
 /* Restores the braces in place. Returns the new length. */
 int64_t stki_variables_show(char *text, int64_t length);

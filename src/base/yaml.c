@@ -44,7 +44,7 @@ static stk_status fail_parser(struct reader *reader)
         return stki_fail(reader->err, STK_E_MEMORY, "%s: out of memory while reading YAML", location.file);
     set_location(reader, &parser->problem_mark, &location);
     if (parser->context && reader->top->line > 0 && parser->context_mark.line != parser->problem_mark.line)
-        return stki_fail_location(reader->err, STK_E_CONFIG, &location, "not YAML: %s, %s that begins in line %d",
+        return stki_fail_location(reader->err, STK_E_CONFIG, &location, "not YAML: %s, %s that begins on line %d",
                                   problem, parser->context, (int)parser->context_mark.line + 1);
     return stki_fail_location(reader->err, STK_E_CONFIG, &location, "not YAML: %s%s%s", problem,
                               parser->context ? ", " : "", parser->context ? parser->context : "");
@@ -113,7 +113,7 @@ static stk_status read_alias(struct reader *reader, const yaml_event_t *event, c
 
 static stk_status refuse_tag(struct reader *reader, const stki_location *location, const yaml_char_t *tag)
 {
-    return tag ? stki_fail_location(reader->err, STK_E_CONFIG, location, "found the tag %.60s, tags are refused",
+    return tag ? stki_fail_location(reader->err, STK_E_CONFIG, location, "found the tag %.60s, tags are not allowed",
                                     (const char *)tag)
                : STK_OK;
 }
@@ -162,7 +162,7 @@ static stk_status read_key(struct reader *reader, yaml_event_t *event, const stk
     set_location(reader, &event->start_mark, location);
     location->key = NULL;
     if (event->type != YAML_SCALAR_EVENT)
-        return stki_fail_location(reader->err, STK_E_CONFIG, location, "a key must be a plain text");
+        return stki_fail_location(reader->err, STK_E_CONFIG, location, "a key must be plain text");
     status = refuse_tag(reader, location, event->data.scalar.tag);
     if (status != STK_OK)
         return status;
@@ -183,10 +183,10 @@ static stk_status read_key(struct reader *reader, yaml_event_t *event, const stk
     location->key_column = location->column;
     if (event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && strcmp(text, "<<") == 0)
         return stki_fail_location(reader->err, STK_E_CONFIG, location,
-                                  "merge keys are refused, use include or repeat the keys");
+                                  "merge keys are not allowed, use include or repeat the keys");
     before = stki_node_get(map, text);
     if (before && before->key_line > 0)
-        return stki_fail_location(reader->err, STK_E_CONFIG, location, "duplicate key, first in line %d",
+        return stki_fail_location(reader->err, STK_E_CONFIG, location, "duplicate key, first on line %d",
                                   before->key_line);
     return before ? stki_fail_location(reader->err, STK_E_CONFIG, location, "duplicate key") : STK_OK;
 }
@@ -296,7 +296,7 @@ static stk_status read_stream(struct reader *reader, stki_node **out)
             yaml_event_delete(&event);
             if (seen)
                 return stki_fail_location(reader->err, STK_E_CONFIG, &location,
-                                          "a second document begins, one is allowed");
+                                          "a second document begins, but only one is allowed");
             seen = true;
         } else {
             status = read_node(reader, &event, location, out);
@@ -336,7 +336,7 @@ stk_status stki_yaml_read(stki_document *document, const char *text, int64_t len
     char *hidden = NULL;
     stk_status status;
 
-    if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* the mark some editors put first */
+    if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* the byte order mark that some editors write */
         text += 3;
         length -= 3;
     }

@@ -33,7 +33,7 @@ static void driver_free(stki_caching_pool *pool, void *memory, int64_t bytes)
     (pool->base.kind == STK_MEMORY_PINNED ? device->ops->free_pinned : device->ops->free)(device, memory, bytes);
 }
 
-/* Releases the lock and returns to the driver what left the pool under it. */
+/* Releases the lock and returns to the driver the segments that were removed from the pool while it was held. */
 static void unlock(stki_caching_pool *pool)
 {
     stki_pool_segment *leaving = pool->leaving;
@@ -68,8 +68,8 @@ static stk_status grow_by_segment(stki_caching_pool *pool, const stki_pool_reque
 
 /* ---- out of memory ---- */
 
-/* Whether the owner's stream may still use memory that was freed. Not every driver waits for that when memory is
- * returned to it. */
+/* Whether the owner's stream may still use freed memory. Not every driver waits for that when memory is returned to it.
+ */
 static bool is_busy(stki_caching_pool *pool, const void *owner)
 {
     stk_error err = {0};
@@ -105,7 +105,7 @@ static int64_t drop_cache(stki_caching_pool *pool, bool *pending)
 }
 
 /* The driver is out of memory: uses blocks that have become free meanwhile, or returns free segments to the driver and
- * tries again, waiting for streams if necessary. STK_E_MEMORY: that did not help. */
+ * tries again, waiting for streams if necessary. STK_E_MEMORY: there is still no memory. */
 static stk_status make_room(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_segment *segment,
                             stki_pool_block **out, stk_error *reason)
 {
@@ -137,7 +137,7 @@ static stk_status make_room(stki_caching_pool *pool, const stki_pool_request *re
     }
 }
 
-/* Allocates from the driver what the cache does not have. */
+/* Allocates a block from the driver, because the cache has none. */
 static stk_status grow(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_block **out, stk_error *err)
 {
     stki_pool_segment *segment = stki_zalloc(sizeof *segment);
@@ -169,7 +169,7 @@ static stk_status pool_alloc(stki_pool *base, int64_t bytes, stk_stream *stream,
 
     if (!stki_pool_request_init(pool, bytes, stream, &request))
         return bytes < 0 ? stki_fail(err, STK_E_BAD_ARG, "a block of %" PRId64 " bytes", bytes)
-                         : stki_pool_fail_memory(pool, &request, "no device has this much memory", err);
+                         : stki_pool_fail_memory(pool, &request, "no device has that much memory", err);
     stki_lock(&pool->lock);
     (void)stki_pool_process(pool);
     block = stki_pool_take(pool, &request, stki_pool_use_add);
@@ -223,7 +223,8 @@ static void pool_free(stki_pool *base, void *address, int64_t bytes)
         stki_pool_note_error(pool, "freed a pointer that does not belong to this pool", STK_E_BAD_ARG, &err);
     } else {
         stki_pool_free(pool, block);
-        if (!stki_pool_uses_record(pool, block) || block->lost_use) { /* an unknown stream may use it */
+        if (!stki_pool_uses_record(pool, block) ||
+            block->lost_use) { /* a stream that could not be recorded may use it */
             unlock(pool);
             stki_device_each(synchronize, pool);
             stki_lock(&pool->lock);
@@ -254,7 +255,7 @@ static void pool_forget_stream(stki_pool *base, stk_stream *stream)
     stki_lock(&pool->lock);
     forgotten = stki_pool_forget(pool, stream, false);
     unlock(pool);
-    if (!forgotten) { /* no event could be recorded: wait here */
+    if (!forgotten) { /* no event could be recorded: wait for the stream here */
         stk_error err = {0};
         stk_status status = stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err);
         stki_lock(&pool->lock);

@@ -1,8 +1,9 @@
-/* caching_pool.h: a device's memory for tensors. Freed memory is kept for the next allocation, because a driver takes
- * from tens of microseconds to milliseconds for what takes less than one here. There is one pool each for device memory
- * and for pinned host memory, over the device's ops->alloc and ops->alloc_pinned; device_table.h declares the calls.
+/* caching_pool.h: a device's memory for tensors. Freed memory is kept for the next allocation, because an allocation by
+ * the driver takes tens of microseconds to milliseconds, and one from the pool less than a microsecond. There is one
+ * pool for device memory and one for pinned host memory, on top of the device's ops->alloc and ops->alloc_pinned;
+ * device_table.h declares the calls.
  *
- * The rules are by and large those of PyTorch's allocator:
+ * The rules are largely those of PyTorch's allocator:
  *
  *   sizes        Blocks are multiples of 512 bytes, cut off the front of segments that come from the driver. No size is
  *                doubled or rounded to a power of two.
@@ -14,24 +15,23 @@
  *                exact                those bytes, "exact"
  *   choice       The smallest free block that is large enough; among equals, the one with the lowest address. Small
  *                requests never use the segments of larger ones.
- *   split        The rest of a block stays free where it is useful: from 512 bytes in small segments, above 1 MiB in
- *                others. Free neighbors are merged at once.
- *   streams      A segment belongs to the stream that it was first allocated for. Its free blocks go to that stream
- *                only, without waiting: the order of the stream separates old and new users. Work of other streams is
- *                recorded (record_stream); such a block is free again when events recorded after that work have
- *                completed. NULL counts as a stream. The segments of a destroyed stream have no owner once its last
- *                work has completed; the first stream that needs one becomes its owner.
- *   pinned       The host uses these blocks without regard to stream order, so every stream is recorded, the one it was
- *                allocated for included, and all free blocks form one pool.
- *   exact        For long-lived memory, such as the slots of a ring: from the driver and back to it, but counted.
- *   returning    Only whole free segments are returned to the driver, and only if their stream has completed its work.
- *   no memory    When the driver has none, completed events are processed, then the whole cache is returned, then
- *                streams that work on freed memory are waited for (10 s at most), with a new attempt each time.
- *                Then the call fails with STK_E_MEMORY and says what was requested, what is held, and by whom.
+ *   split        The rest of a block becomes a free block if it is large enough: at least 512 bytes in small segments,
+ * more than 1 MiB in others. Free neighbors are merged immediately. streams      A segment belongs to the stream that
+ * it was first allocated for. Its free blocks are reused by that stream only, without waiting, because the order of the
+ * stream separates old and new users. Work of other streams is recorded (record_stream); such a block is free again
+ * when events recorded after that work have completed. NULL counts as a stream. The segments of a destroyed stream have
+ * no owner once its last work has completed; the first stream that needs one becomes its owner. pinned       The host
+ * uses these blocks without regard to stream order, so every stream is recorded, including the one it was allocated
+ * for, and all streams share the free blocks. exact        For long-lived memory, such as the slots of a ring:
+ * allocated from the driver and returned to it directly, but counted. returning    Only whole free segments are
+ * returned to the driver, and only if their stream has completed its work. no memory    When the driver has none,
+ * completed events are processed, then the whole cache is returned, then the pool waits for streams that work on freed
+ * memory (at most 10 s). After each step it tries again. In the end the call fails with STK_E_MEMORY, and its message
+ * says what was requested, how much memory is held, and by which tags.
  *
- * Any thread may call anything. One lock guards a pool. It is held while streams are queried and events recorded, but
- * not while the driver allocates or frees; a device must not call its pool while it holds a lock of its own. Cost:
- * O(log free blocks + blocks in use / 4096), and no heap allocation once the bookkeeping has grown to its size.
+ * Any thread may call any function. One lock guards a pool. It is held while streams are queried and events recorded,
+ * but not while the driver allocates or frees; a device must not call its pool while it holds a lock of its own. Cost:
+ * O(log free blocks + blocks in use / 4096), without heap allocations once the bookkeeping has reached its final size.
  */
 #ifndef STKI_CACHING_POOL_H
 #define STKI_CACHING_POOL_H
@@ -39,9 +39,9 @@
 #include "device_table.h"
 
 stk_status stki_caching_pool_create(stk_device *device, stk_device_memory kind, stki_pool **out, stk_error *err);
-/* Returns everything to the driver, including what is in use; no stream may work on it. NULL is allowed. */
+/* Returns all memory to the driver, including blocks in use; no stream may use them any more. NULL is allowed. */
 void stki_caching_pool_destroy(stki_pool *pool);
-/* Both pools for a device that has none yet; called before it is registered. */
+/* Creates both pools of a device that has none yet; called before it is registered. */
 stk_status stki_caching_pools_attach(stk_device *device, stk_error *err);
 /* Destroys its pools, if it has any. */
 void stki_caching_pools_detach(stk_device *device);

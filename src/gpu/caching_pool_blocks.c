@@ -1,9 +1,9 @@
 /* caching_pool_blocks.c: segments of the driver's memory and the blocks they are cut into. A segment is a list of
  * blocks in order of address that cover it without gaps; no two neighbors are free.
  *
- * The trees of free blocks are treaps: search trees by owner, size and address, and heaps by priorities that are drawn
- * when a block struct is made. Priorities of a fixed sequence balance them whatever the order of the blocks, and are
- * the same in every run. Blocks in use are in a hash table by address. */
+ * The trees of free blocks are treaps: search trees by owner, size and address, and heaps by random priorities that
+ * block structs get when they are created. The priorities balance the trees for any order of insertion. They come from
+ * a fixed sequence, so that every run behaves the same. Blocks in use are in a hash table by address. */
 #include "allocate.h"
 #include "caching_pool_internal.h"
 #include "checked.h"
@@ -99,7 +99,7 @@ static stki_pool_block **chain_of(stki_caching_pool *pool, const void *address)
     return &pool->used[mixed >> (64 - STKI_POOL_USED_BITS)];
 }
 
-/* Where the block in use at this address hangs; NULL is there if there is none. */
+/* Returns the link that points to the block in use at this address; the link is NULL if there is none. */
 static stki_pool_block **place_of(stki_caching_pool *pool, const void *address)
 {
     stki_pool_block **at = chain_of(pool, address);
@@ -156,7 +156,8 @@ static void init_block(stki_caching_pool *pool, stki_pool_block *block, stki_poo
     *block = (stki_pool_block){.priority = (uint32_t)(x >> 32), .segment = segment, .address = address, .bytes = bytes};
 }
 
-/* Cuts what is not needed off a block that is in no tree. Without memory for the rest's struct it stays whole. */
+/* Splits a block that is in no tree and frees the rest. If there is no memory for the rest's struct, the block is not
+ * split. */
 static void split(stki_caching_pool *pool, stki_pool_block *block, int64_t bytes)
 {
     stki_pool_block *rest = pool->spare;
@@ -177,7 +178,7 @@ static void split(stki_caching_pool *pool, stki_pool_block *block, int64_t bytes
     tree_insert(pool, rest);
 }
 
-/* The next block, which is in no tree, becomes part of this one. */
+/* Merges the next block, which is in no tree, into this one. */
 static void absorb_next(stki_caching_pool *pool, stki_pool_block *block)
 {
     stki_pool_block *next = block->after;
@@ -222,7 +223,8 @@ stki_pool_block *stki_pool_take(stki_caching_pool *pool, const stki_pool_request
     stki_pool_block *block = best_of(pool, request->stream, request);
 
     if (!block) {
-        /* A whole unowned segment becomes the stream's. Of a part, the stream becomes one more user. */
+        /* If the block is a whole unowned segment, the stream becomes its owner; if it is only a part of one, the
+         * stream is recorded as another user. */
         block = best_of(pool, &stki_pool_unowned, request);
         if (!block || (!stki_pool_whole(block->segment) && (!request->stream || !use(pool, block, request->stream))))
             return NULL;

@@ -3,8 +3,8 @@
  *
  *   caching_pool.c          the functions of the table, the driver, the handling of out-of-memory conditions
  *   caching_pool_blocks.c   segments and blocks, and the tree that finds them
- *   caching_pool_streams.c  which streams use a block, and the events it waits for
- *   caching_pool_tags.c     who holds how much
+ *   caching_pool_streams.c  the streams that use a block, and the events it waits for
+ *   caching_pool_tags.c     bytes in use by tag
  *   caching_pool_report.c   statistics, summary, snapshot, the message of a failure
  */
 #ifndef STKI_CACHING_POOL_INTERNAL_H
@@ -31,13 +31,13 @@ typedef enum stki_pool_class {
 typedef enum stki_pool_state {
     STKI_POOL_FREE,   /* in a tree by owner and size */
     STKI_POOL_USED,   /* in the table by address */
-    STKI_POOL_WAITING /* freed; in neither until `waits` events have completed */
+    STKI_POOL_WAITING /* freed, but in neither until `waits` events have completed */
 } stki_pool_state;
 
 /* The blocks in use with this tag. */
 typedef struct stki_pool_tag {
     struct stki_pool_tag *next;
-    int64_t bytes, blocks; /* no blocks: the struct may be reused for another tag */
+    int64_t bytes, blocks; /* if there are none, the struct may be reused for another tag */
     char text[64];
 } stki_pool_tag;
 
@@ -50,8 +50,8 @@ struct stki_pool_block {
     char *address;
     int64_t bytes, asked_bytes;
     int64_t waits;
-    bool lost_use;       /* a stream uses it, but there was no memory to record that */
-    stki_pool_use *uses; /* while in use: other streams */
+    bool lost_use;       /* a stream uses the block, but there was no memory to record that */
+    stki_pool_use *uses; /* while in use: the other streams that use it */
     stki_pool_tag *tag;
 };
 
@@ -98,14 +98,14 @@ typedef struct stki_caching_pool {
 
     stki_mutex lock;
     /* guarded by lock */
-    stki_pool_block *free[2], *spare; /* free: of small segments, of others */
+    stki_pool_block *free[2], *spare; /* free blocks of small segments, and of others */
     stki_pool_block *used[1 << STKI_POOL_USED_BITS];
     stki_pool_segment *segments;
-    stki_pool_segment *leaving; /* by `next`: returned to the driver as soon as the lock is released */
+    stki_pool_segment *leaving; /* linked by `next`: returned to the driver as soon as the lock is released */
     stki_pool_queue *queues;
     int64_t blocks_made, segments_made, errors;
     stki_pool_tag *tags[STKI_POOL_TAG_CHAINS], untagged;
-    stk_device_memory_stats stats; /* counters; members that depend on the free blocks are computed when read */
+    stk_device_memory_stats stats; /* counters; members that depend on the free blocks are computed on demand */
     char last_error[256];
 } stki_caching_pool;
 
@@ -131,9 +131,10 @@ typedef struct stki_pool_request {
 bool stki_pool_request_init(const stki_caching_pool *pool, int64_t bytes, stk_stream *stream, stki_pool_request *out);
 /* Records that `stream` uses the block. False: out of memory. */
 typedef bool stki_pool_use_fn(stki_caching_pool *pool, stki_pool_block *block, stk_stream *stream);
-/* Takes a block from the cache; NULL: there is none. `use` is called if it is part of a segment without owner. */
+/* Takes a block from the cache; NULL: there is none. If it is part of a segment without an owner, the stream is
+ * recorded with `use`. */
 stki_pool_block *stki_pool_take(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_use_fn *use);
-/* Adds the driver's memory as a segment; its first block is taken. */
+/* Adds memory of the driver as a segment and takes its first block. */
 stki_pool_block *stki_pool_adopt(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_segment *segment,
                                  void *memory);
 /* The block in use at this address. NULL: there is none. */
@@ -141,9 +142,9 @@ stki_pool_block *stki_pool_find(stki_caching_pool *pool, const void *address);
 /* Frees a block in use. It waits until stki_pool_unwait has been called once more than `waits` was incremented. */
 void stki_pool_free(stki_caching_pool *pool, stki_pool_block *block);
 void stki_pool_unwait(stki_caching_pool *pool, stki_pool_block *block);
-/* Gives all segments of `from` to `to`. */
+/* Makes `to` the owner of all segments of `from`. */
 void stki_pool_reown(stki_caching_pool *pool, const void *from, const void *to);
-/* Removes a segment that is entirely free from the pool; the driver gets it when the lock is released. */
+/* Removes a segment that is entirely free from the pool; it is returned to the driver when the lock is released. */
 void stki_pool_detach(stki_caching_pool *pool, stki_pool_segment *segment);
 
 /* ---- streams ---- */
@@ -154,12 +155,12 @@ stki_pool_use_fn stki_pool_use_add;
 bool stki_pool_uses_record(stki_caching_pool *pool, stki_pool_block *block);
 /* Frees blocks whose events have completed. Returns whether other events are pending. */
 bool stki_pool_process(stki_caching_pool *pool);
-/* The stream is being destroyed: its segments lose their owner after its last work. False: no event could be recorded;
- * call it again with `done` after waiting for the stream. */
+/* Called when the stream is destroyed: its segments become unowned after its last work. False: no event could be
+ * recorded; call it again with `done` after waiting for the stream. */
 bool stki_pool_forget(stki_caching_pool *pool, stk_stream *stream, bool done);
 void stki_pool_queues_fini(stki_caching_pool *pool);
 void stki_pool_uses_drop(stki_pool_block *block);
-/* Notes an error that the device reported while memory was freed, which cannot be returned to a caller. */
+/* Records an error that the device reported while memory was freed, because there is no caller to return it to. */
 void stki_pool_note_error(stki_caching_pool *pool, const char *what, stk_status status, const stk_error *err);
 
 /* ---- tags ---- */

@@ -209,14 +209,15 @@ stk_status stki_pool_summary(stki_pool *base, char **out, stk_error *err)
     stki_putf(&text, "%-22s %8s %12s\n", line, "now", "peak");
     put_row(&text, "allocated", stats.allocated_bytes, stats.allocated_peak, "requested and in use");
     put_row(&text, "active", stats.active_bytes, stats.active_peak,
-            "their blocks, and freed ones that wait for streams");
+            "blocks in use, and freed ones that wait for streams");
     put_row(&text, "reserved", stats.reserved_bytes, stats.reserved_peak, "taken from the driver");
     snprintf(line, sizeof line, "%.1f %% of it outside the largest block", 100 * stats.fragmentation);
     put_row(&text, "free in the cache", stats.reserved_bytes - stats.active_bytes, -1, line);
-    put_row(&text, "split", stats.split_bytes, -1, "free next to blocks in use: cannot be returned");
+    put_row(&text, "split", stats.split_bytes, -1, "free in partly used segments: cannot be returned");
     stki_putf(&text,
-              "%" PRId64 " blocks in %" PRId64 " segments; of %" PRId64 " allocations %" PRId64
-              " went to the driver, which got %" PRId64 " back; %" PRId64 " retries, %" PRId64 " failures\n",
+              "%" PRId64 " blocks in %" PRId64 " segments; %" PRId64 " allocations, %" PRId64
+              " of them by the driver; %" PRId64 " segments returned to it; %" PRId64 " retries, %" PRId64
+              " failures\n",
               stats.blocks, stats.segments, stats.allocations, stats.driver_allocations, stats.driver_frees,
               stats.retries, stats.out_of_memory);
     if (pool->errors > 0)
@@ -253,14 +254,16 @@ stk_status stki_pool_fail_memory(stki_caching_pool *pool, const stki_pool_reques
             snprintf(more + used, sizeof more - (size_t)used, "; waiting for streams: %s", size_text(asked, waiting));
     left = stats.reserved_bytes - stats.active_bytes;
     snprintf(more + used, sizeof more - (size_t)used, "%s",
-             left < request->block_bytes ? ""
-                                         : "; enough is free, but in pieces or of other streams: release large tensors "
-                                           "before small ones, or ask for fewer different sizes");
-    return stki_fail(err, STK_E_MEMORY,
-                     "%s: out of %s memory: asked %s%s; allocated %s, reserved %s, free in the cache %s (largest block "
-                     "%s), %s of it next to blocks in use; the driver: %.120s%s",
-                     pool->base.device->name, kind_name(pool), size_text(asked, request->asked_bytes),
-                     request->class == STKI_POOL_EXACT ? " exactly" : "", size_text(allocated, stats.allocated_bytes),
-                     size_text(reserved, stats.reserved_bytes), size_text(free_bytes, left),
-                     size_text(largest, stats.largest_free), size_text(split, stats.split_bytes), driver_reason, more);
+             left < request->block_bytes
+                 ? ""
+                 : "; there is enough free memory, but it is fragmented or belongs to other streams: release large "
+                   "tensors before small ones, or allocate fewer different sizes");
+    return stki_fail(
+        err, STK_E_MEMORY,
+        "%s: out of %s memory: requested %s%s; allocated %s, reserved %s, free in the cache %s (largest block "
+        "%s), %s of it in partly used segments; the driver: %.120s%s",
+        pool->base.device->name, kind_name(pool), size_text(asked, request->asked_bytes),
+        request->class == STKI_POOL_EXACT ? " exactly" : "", size_text(allocated, stats.allocated_bytes),
+        size_text(reserved, stats.reserved_bytes), size_text(free_bytes, left), size_text(largest, stats.largest_free),
+        size_text(split, stats.split_bytes), driver_reason, more);
 }

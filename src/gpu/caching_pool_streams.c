@@ -1,12 +1,12 @@
-/* caching_pool_streams.c: which streams besides its owner use a block, and when their work on it has completed.
+/* caching_pool_streams.c: which streams use a block besides its owner, and when their work on it has completed.
  *
  * A use is a struct with an event. While the block is in use, its uses are in a list of the block. When the block is
  * freed, the event is recorded and the use moves to the queue of its stream. Events of a queue complete in order, so it
  * suffices to query the first one of each queue. Uses and their events remain with their queue and are reused.
  *
- * When a stream is destroyed, one event is recorded after its last work. Uses that have not been recorded refer to that
- * event from then on, and the stream's segments are owned by its queue until the event completes, and unowned after
- * that. */
+ * When a stream is destroyed, one event is recorded after its last work. From then on, uses that have not been recorded
+ * refer to that event. The stream's segments are owned by its queue until the event completes, and are unowned
+ * afterwards. */
 #include "allocate.h"
 #include "caching_pool_internal.h"
 #include "error.h"
@@ -170,7 +170,7 @@ static bool is_complete(stki_caching_pool *pool, stk_event *event)
     return status != STK_AGAIN;
 }
 
-/* Returns whether work of the queue is still running. */
+/* Processes completed events of the queue. Returns whether any of its work is still running. */
 static bool advance(stki_caching_pool *pool, stki_pool_queue *queue)
 {
     while (queue->first) {

@@ -6,7 +6,7 @@
 static stk_status absent(stk_error *err)
 {
     return stki_fail(err, STK_E_DEVICE,
-                     "cuda: this stoker was built without CUDA (%s); build it with -DSTOKER_CUDA=ON, or use the host "
+                     "cuda: stoker was built without CUDA (%s); build it with -DSTOKER_CUDA=ON, or use the host "
                      "device",
                      STKI_CUDA_MISSING);
 }

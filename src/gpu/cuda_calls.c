@@ -1,11 +1,11 @@
-/* cuda_calls.c: the table of cuda_calls.h over the real runtime and driver. */
+/* cuda_calls.c: the table of cuda_calls.h with the functions of the real runtime and driver. */
 #include "cuda_calls.h"
 #include "error.h"
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <string.h>
 
-/* The driver's functions, set once by load_driver. Its callers hold a lock. */
+/* The driver's functions, set once by load_driver, whose callers hold a lock. */
 static struct {
     void *library;
     CUresult (*init)(unsigned flags);

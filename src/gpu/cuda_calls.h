@@ -1,10 +1,10 @@
-/* cuda_calls.h: every call into CUDA that the library makes outside kernel files, as one table, so that the whole of
- * cuda_device.c and cuda_provider.c runs, and is tested, against a stand-in where there is no GPU.
+/* cuda_calls.h: a table of all CUDA functions that the library calls outside kernel files. On machines without a GPU,
+ * tests replace the table, so that all of cuda_device.c and cuda_provider.c is tested there too.
  *
- * Most are functions of the runtime under their own names. A few are the driver's: the runtime cannot restore a thread
- * that had no device set (cudaSetDevice(0) would make a context there), whereas the driver's push and pop of a device's
- * primary context, the one that the runtime uses too, leave a thread exactly as it was. They are looked up in
- * libcuda.so.1 when the first device is made; nothing here needs a driver to load.
+ * Most of the functions are the runtime's, under their own names. A few are the driver's: the runtime cannot restore a
+ * thread that had no current device (cudaSetDevice(0) would create a context), whereas pushing and popping the device's
+ * primary context, which the runtime uses too, leaves the thread's state unchanged. The driver's functions are looked
+ * up in libcuda.so.1 when the first device is created, so the library can be loaded without a driver.
  */
 #ifndef STKI_CUDA_CALLS_H
 #define STKI_CUDA_CALLS_H
@@ -24,7 +24,7 @@ typedef struct stki_cuda_calls {
     CUresult (*retain_context)(CUcontext *out, int ordinal);
     CUresult (*push_context)(CUcontext context);
     CUresult (*pop_context)(CUcontext *out);
-    CUresult (*context_state)(int ordinal, int *active); /* 1: it exists */
+    CUresult (*context_state)(int ordinal, int *active); /* 1: the context exists */
     const char *(*driver_error_name)(CUresult error);
 
     /* For the current context. */

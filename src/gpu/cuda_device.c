@@ -8,7 +8,7 @@
  * legacy stream itself is used only if the caller wraps it (it is PyTorch's default stream).
  *
  * Copies are cudaMemcpyAsync in a stream, never cudaMemcpy. From pageable memory this is still correct (the driver
- * stages the data in stream order), but slow and not asynchronous for the caller. */
+ * stages the data in stream order), but slow, and the call blocks. */
 #include "cuda_device.h"
 #include "allocate.h"
 #include "cuda_launches.h"
@@ -23,8 +23,8 @@
 
 typedef struct cuda_stream {
     stk_stream stream;
-    cudaStream_t handle; /* as stream.native, but cudaStreamLegacy where that is NULL */
-    pthread_t owner;     /* of a wrapped cudaStreamPerThread, which is another stream in every other thread */
+    cudaStream_t handle; /* like stream.native, but cudaStreamLegacy instead of NULL */
+    pthread_t owner;     /* for a wrapped cudaStreamPerThread, which is a different stream in every thread */
 } cuda_stream;
 
 typedef struct cuda_event {
@@ -34,7 +34,7 @@ typedef struct cuda_event {
 
 static stki_cuda_device *cuda_of(stk_device *device)
 {
-    return (void *)device; /* its first member */
+    return (void *)device; /* first member of the CUDA event */
 }
 
 static cudaStream_t stream_of(const stk_stream *stream)
@@ -42,8 +42,8 @@ static cudaStream_t stream_of(const stk_stream *stream)
     return stream ? ((const cuda_stream *)(const void *)stream)->handle : cudaStreamPerThread;
 }
 
-/* Whether this is the per-thread stream of another thread, which this thread cannot refer to. Events are then recorded
- * in the legacy stream, which is ordered after all work queued before in per-thread streams. */
+/* Whether this is the per-thread stream of another thread, which cannot be referred to from this thread. Events are
+ * then recorded in the legacy stream, which is ordered after all work queued before in per-thread streams. */
 static bool is_elsewhere(const stk_stream *stream)
 {
     return stream && stream->wrapped && stream_of(stream) == cudaStreamPerThread &&
@@ -70,7 +70,7 @@ static void set_relaxed_capture_mode(void)
 {
     if (capture.depth++ > 0)
         return;
-    capture.before = cudaStreamCaptureModeRelaxed; /* exchanged for the previous mode */
+    capture.before = cudaStreamCaptureModeRelaxed; /* the call replaces it by the previous mode */
     capture.changed = stki_cuda->ThreadExchangeStreamCaptureMode(&capture.before) == cudaSuccess;
     if (!capture.changed)
         (void)stki_cuda->GetLastError();
@@ -88,12 +88,12 @@ stk_status stki_cuda_enter(stki_cuda_device *cuda, const char *doing, stk_error 
 
     if (cuda->fork_generation != stki_fork_generation())
         return stki_fail(err, STK_E_FORKED,
-                         "%s: %s: this process was forked from one that used CUDA, which CUDA does not survive: use "
-                         "the device in the parent, or look for it only after the fork",
+                         "%s: %s: this process was forked from one that used CUDA, which CUDA does not support: use "
+                         "the device in the parent, or open it only after the fork",
                          cuda->name, doing);
     result = stki_cuda->push_context(cuda->context);
     if (result)
-        return stki_fail(err, STK_E_DEVICE, "%s: %s: its context cannot be used: %s", cuda->name, doing,
+        return stki_fail(err, STK_E_DEVICE, "%s: %s: cannot make its context current: %s", cuda->name, doing,
                          stki_cuda->driver_error_name(result));
     set_relaxed_capture_mode();
     return STK_OK;
@@ -138,7 +138,7 @@ static stk_status out_of_memory(stki_cuda_device *cuda, const char *doing, int64
         (void)stki_cuda->GetLastError();
         return stki_fail(err, STK_E_MEMORY, "%s: out of memory: %s%s", cuda->name, doing, size);
     }
-    return stki_fail(err, STK_E_MEMORY, "%s: out of memory: %s%s; of its %zu bytes %zu are free", cuda->name, doing,
+    return stki_fail(err, STK_E_MEMORY, "%s: out of memory: %s%s; %zu bytes in total, %zu free", cuda->name, doing,
                      size, total_bytes, free_bytes);
 }
 
@@ -153,14 +153,13 @@ stk_status stki_cuda_check(stki_cuda_device *cuda, cudaError_t error, const char
         return out_of_memory(cuda, doing, bytes, err);
     if (bytes >= 0)
         snprintf(size, sizeof size, " (%" PRId64 " bytes)", bytes);
-    return stki_fail(err, STK_E_DEVICE, "%s: %s%s: %s: %s%s", cuda->name, doing, size, stki_cuda->GetErrorName(error),
-                     stki_cuda->GetErrorString(error),
-                     is_fatal(error) ? " (work that was queued earlier may be at fault; CUDA can no longer be used in "
-                                       "this process)"
-                                     : "");
+    return stki_fail(
+        err, STK_E_DEVICE, "%s: %s%s: %s: %s%s", cuda->name, doing, size, stki_cuda->GetErrorName(error),
+        stki_cuda->GetErrorString(error),
+        is_fatal(error) ? " (possibly caused by work queued earlier; CUDA can no longer be used in this process)" : "");
 }
 
-/* Ends a call after stki_cuda_enter: checks the error and leaves. */
+/* Ends what stki_cuda_enter began: checks the error and restores the context. */
 static stk_status leave_with(stki_cuda_device *cuda, cudaError_t error, const char *doing, int64_t bytes,
                              stk_error *err)
 {
@@ -187,7 +186,7 @@ static cudaError_t create_stream(bool urgent, cudaStream_t *out)
 /* ---- memory ---- */
 
 /* Memory comes from the driver's pool, because freeing it does not wait, whereas cudaFree waits for the whole device,
- * so that closing a loader would stall the training. The stream is used for nothing else. Allocations are complete when
+ * so that closing a loader would stall the training. The stream has no other purpose. Allocations are complete when
  * the call returns, and freed blocks are no longer in use, so no other ordering is needed. The pool caches nothing:
  * freed memory is returned to the system at the next synchronization of the device. */
 stk_status stki_cuda_use_pool(stki_cuda_device *cuda, stk_error *err)
@@ -240,8 +239,8 @@ static void cuda_free(stk_device *device, void *block, int64_t bytes)
     stki_device_note(device, -bytes, -1);
 }
 
-/* Portable: pinned for all GPUs, not only for this one's context. On the GPU's NUMA node, since transfers from another
- * node also use the link between the processors. */
+/* Portable: pinned for all GPUs, not only for this one's context. Allocated on the GPU's NUMA node, since transfers
+ * from another node also use the link between the processors. */
 static stk_status cuda_alloc_pinned(stk_device *device, int64_t bytes, void **out, stk_error *err)
 {
     stki_cuda_device *cuda = cuda_of(device);
@@ -409,7 +408,7 @@ static void cuda_stream_destroy(stk_device *device, stk_stream *stream)
     stki_free(stream);
 }
 
-/* As leave_with, for queries. cudaErrorNotReady becomes STK_AGAIN and is cleared from the runtime's last error. */
+/* Like leave_with, for queries. cudaErrorNotReady becomes STK_AGAIN and is cleared from the runtime's last error. */
 static stk_status leave_with_query(stki_cuda_device *cuda, cudaError_t error, const char *doing, stk_error *err)
 {
     if (error != cudaErrorNotReady)
@@ -419,7 +418,7 @@ static stk_status leave_with_query(stki_cuda_device *cuda, cudaError_t error, co
     return STK_AGAIN;
 }
 
-/* Queries the per-thread stream of another thread by an event in the legacy stream, which is ordered after it. */
+/* Queries the per-thread stream of another thread through an event in the legacy stream, which is ordered after it. */
 static cudaError_t query_elsewhere(void)
 {
     cudaEvent_t event;
@@ -476,7 +475,8 @@ static stk_status cuda_event_create(stk_device *device, bool timing, stk_event *
     made->event = (stk_event){.device = device, .timing = timing};
     status = stki_cuda_enter(cuda, doing, err);
     if (status == STK_OK) {
-        unsigned flags = cudaEventBlockingSync | (timing ? 0 : cudaEventDisableTiming); /* waiting sleeps */
+        unsigned flags =
+            cudaEventBlockingSync | (timing ? 0 : cudaEventDisableTiming); /* a wait sleeps instead of spinning */
         status = leave_with(cuda, stki_cuda->EventCreateWithFlags(&made->handle, flags), doing, -1, err);
     }
     if (status != STK_OK) {
@@ -491,7 +491,7 @@ static void cuda_event_destroy(stk_device *device, stk_event *event)
 {
     stki_cuda_device *cuda = cuda_of(device);
 
-    /* The driver frees it after the work that waits for it. */
+    /* The driver frees the event after the work that waits for it. */
     if (stki_cuda_enter(cuda, "destroying an event", NULL) == STK_OK) {
         (void)leave_with(cuda, stki_cuda->EventDestroy(event_of(event)), "destroying an event", -1, NULL);
     }

@@ -10,22 +10,22 @@ typedef struct stki_cuda_device {
     char name[16];
     CUcontext context;       /* the GPU's primary context, retained permanently */
     int numa_node;           /* the closest NUMA node; -1: none */
-    cudaStream_t memory;     /* stream for allocation and release; NULL: the device has no memory pool */
+    cudaStream_t memory;     /* stream in which memory is allocated and freed; NULL: the device has no memory pool */
     int64_t fork_generation; /* fork generation of the process that created it; other processes cannot use it */
 } stki_cuda_device;
 
-/* Initializes `device`; only the context must have been set. */
+/* Initializes `device`, in which the context must already be set. */
 void stki_cuda_device_init(stki_cuda_device *cuda, int index);
 
 /* Uses the device's own memory pool from now on, if it has one. */
 stk_status stki_cuda_use_pool(stki_cuda_device *cuda, stk_error *err);
 
-/* Make the device's context current and restore the thread's previous one; every CUDA call is between the two. enter
- * fails in a process forked after CUDA was used, because the driver would hang. */
+/* enter makes the device's context current, leave restores the thread's previous one; every CUDA call is made between
+ * the two. enter fails in a process that was forked after CUDA had been used, because the driver would hang. */
 stk_status stki_cuda_enter(stki_cuda_device *cuda, const char *doing, stk_error *err);
 void stki_cuda_leave(void);
 
-/* STK_E_DEVICE with the error's name and text, or STK_E_MEMORY if CUDA reports that; `bytes` -1: not about an amount.
+/* STK_E_DEVICE with the error's name and text, or STK_E_MEMORY if CUDA reports that; `bytes` -1: the call has no size.
  * Clears the runtime's last error, so that it does not show up in other code's checks. cudaSuccess gives STK_OK. */
 stk_status stki_cuda_check(stki_cuda_device *cuda, cudaError_t error, const char *doing, int64_t bytes, stk_error *err);
 

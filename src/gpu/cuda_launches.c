@@ -1,4 +1,4 @@
-/* cuda_launches.c: the table of cuda_launches.h over the real kernels. */
+/* cuda_launches.c: the table of cuda_launches.h with the real kernels. */
 #include "cuda_launches.h"
 
 static const stki_cuda_launches real = {

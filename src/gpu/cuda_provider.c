@@ -17,7 +17,8 @@ enum { MAX_GPUS = 64 };
 
 static stki_mutex lock = {PTHREAD_MUTEX_INITIALIZER};
 static stki_cuda_device *made[MAX_GPUS];
-static int64_t user_generation = -1; /* fork generation of the process that first called CUDA; -1: none has */
+static int64_t user_generation =
+    -1; /* fork generation of the process that first called CUDA; -1: CUDA has not been called */
 
 /* ---- what is missing ---- */
 
@@ -34,7 +35,7 @@ static stk_status old_driver(int driver, stk_error *err)
 
     (void)stki_cuda->RuntimeGetVersion(&needed);
     return stki_fail(err, STK_E_DEVICE,
-                     "cuda: the driver is too old: it has CUDA %d.%d, this stoker was built with %d.%d; update the "
+                     "cuda: the driver is too old: it supports CUDA %d.%d, but stoker was built with %d.%d; update the "
                      "driver, or use the host device",
                      driver / 1000, driver % 1000 / 10, needed / 1000, needed % 1000 / 10);
 }
@@ -58,8 +59,8 @@ static stk_status count_gpus(int *out, stk_error *err)
 
     if (user_generation >= 0 && user_generation != stki_fork_generation())
         return stki_fail(err, STK_E_FORKED,
-                         "cuda: this process was forked from one that used CUDA, which CUDA does not survive: use the "
-                         "device in the parent, or look for it only after the fork");
+                         "cuda: this process was forked from one that used CUDA, which CUDA does not support: use the "
+                         "device in the parent, or open it only after the fork");
     if (stki_cuda->DriverGetVersion(&driver) || driver == 0) {
         (void)stki_cuda->GetLastError();
         return no_driver(err);
@@ -73,10 +74,10 @@ static stk_status count_gpus(int *out, stk_error *err)
         return no_gpu(err);
     if (error == cudaErrorInitializationError)
         return stki_fail(err, STK_E_DEVICE,
-                         "cuda: the driver does not start in this process: cudaErrorInitializationError (it was "
-                         "perhaps forked from one that used CUDA, which CUDA does not survive)");
+                         "cuda: the driver cannot be initialized in this process: cudaErrorInitializationError (it may "
+                         "have been forked from one that used CUDA, which CUDA does not support)");
     if (error)
-        return stki_fail(err, STK_E_DEVICE, "cuda: looking for GPUs: %s: %s", stki_cuda->GetErrorName(error),
+        return stki_fail(err, STK_E_DEVICE, "cuda: cannot count the GPUs: %s: %s", stki_cuda->GetErrorName(error),
                          stki_cuda->GetErrorString(error));
     user_generation = stki_fork_generation();
     return STK_OK;
@@ -88,7 +89,7 @@ static stk_status no_such_gpu(int index, int count, stk_error *err)
     char there[48];
 
     if (count == 1)
-        stki_text(there, sizeof there, "there is cuda:0 alone");
+        stki_text(there, sizeof there, "there is only cuda:0");
     else
         stki_text(there, sizeof there, "there are cuda:0 to cuda:%d", count - 1);
     return stki_fail(err, STK_E_DEVICE, "no device 'cuda:%d' here: %s%s%s%s", index, there,
@@ -123,8 +124,8 @@ static stk_status check_architecture(const stki_cuda_device *cuda, const struct 
                   architectures[i] % 10);
     }
     return stki_fail(err, STK_E_DEVICE,
-                     "%s: the %.100s has compute capability %d.%d, and the kernels of this stoker were compiled for %s "
-                     "and later: build with %d%d in STOKER_CUDA_ARCHITECTURES",
+                     "%s: the %.100s has compute capability %d.%d, but stoker's kernels were compiled for %s and "
+                     "later: build with %d%d in STOKER_CUDA_ARCHITECTURES",
                      cuda->name, found->name, found->major, found->minor, known, found->major, found->minor);
 }
 

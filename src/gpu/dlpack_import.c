@@ -1,4 +1,4 @@
-/* dlpack_import.c: imports tensors in DLPack's two forms. In this folder because it looks up devices. */
+/* dlpack_import.c: imports tensors from both structs of DLPack. It is in this folder because it looks up devices. */
 #include "checked.h"
 #include "device_table.h"
 #include "dlpack_type.h"
@@ -26,20 +26,20 @@ static stk_status find_device(const stk_dlpack_tensor *given, stk_device **out, 
     case kDLCUDA:
         snprintf(name, sizeof name, "cuda:%d", (int)given->device_id);
         if (stk_device_find(name, out, NULL) != STK_OK)
-            return stki_fail(err, STK_E_BAD_DEVICE, "DLPack: the tensor is on %s, which does not exist here", name);
+            return stki_fail(err, STK_E_BAD_DEVICE, "DLPack: the tensor is on %s, which does not exist", name);
         return STK_OK;
     default:
-        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack: a tensor on a device of kind %d", (int)given->device_type);
+        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack: unsupported device type %d", (int)given->device_type);
     }
 }
 
 static stk_status check_shape(const stk_dlpack_tensor *given, stk_error *err)
 {
     if (given->ndim < 0 || given->ndim > STK_MAX_DIMS)
-        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack: a tensor with %d axes: must be 0 to %d", (int)given->ndim,
+        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack: found %d axes, expected 0 to %d", (int)given->ndim,
                          STK_MAX_DIMS);
     if (given->ndim > 0 && !given->shape)
-        return stki_fail(err, STK_E_BAD_ARG, "DLPack: a tensor with %d axes and no shape", (int)given->ndim);
+        return stki_fail(err, STK_E_BAD_ARG, "DLPack: the tensor has %d axes, but its shape is NULL", (int)given->ndim);
     return STK_OK;
 }
 
@@ -70,8 +70,8 @@ static stk_status import(const stk_dlpack_tensor *given, uint32_t flags, void (*
     stk_status status;
 
     if (dtype == STK_DTYPE_NONE)
-        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack: elements of type code %d, %d bits, %d lanes", given->code,
-                         given->bits, given->lanes);
+        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack: unsupported elements: type code %d, %d bits, %d lanes",
+                         given->code, given->bits, given->lanes);
     status = check_shape(given, err);
     status = status != STK_OK ? status : find_device(given, &device, err);
     status = status != STK_OK ? status : byte_strides(given, dtype, strides, err);
@@ -79,7 +79,7 @@ static stk_status import(const stk_dlpack_tensor *given, uint32_t flags, void (*
     if (status != STK_OK)
         return status;
     if (!given->data && high > low)
-        return stki_fail(err, STK_E_BAD_ARG, "DLPack: a tensor with elements and no data");
+        return stki_fail(err, STK_E_BAD_ARG, "DLPack: the tensor has elements, but its data is NULL");
     if (given->byte_offset > INT64_MAX)
         return stki_fail(err, STK_E_BAD_ARG, "DLPack: byte_offset %" PRIu64, given->byte_offset);
     first = stki_address(given->data, (int64_t)given->byte_offset);
@@ -131,8 +131,8 @@ stk_status stk_tensor_from_dlpack_versioned(struct DLManagedTensorVersioned *man
     stk_dlpack_versioned *given = (stk_dlpack_versioned *)(void *)managed;
 
     if (given->major != STK_DLPACK_MAJOR)
-        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack %u.%u: only version %d is known", given->major, given->minor,
-                         STK_DLPACK_MAJOR);
+        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack %u.%u: only version %d is supported", given->major,
+                         given->minor, STK_DLPACK_MAJOR);
     return import(&given->tensor, given->flags & STK_DLPACK_READ_ONLY ? STK_TENSOR_READONLY : 0, end_versioned, given,
                   out, err);
 }

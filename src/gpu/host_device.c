@@ -49,7 +49,7 @@ static stk_status host_alloc(stk_device *device, int64_t bytes, void **out, stk_
 
     if (!block)
         return stki_fail_memory(err, bytes, device->name);
-    stki_counters_note(&device->memory, bytes, 1); /* of this device; the allocator counts for all */
+    stki_counters_note(&device->memory, bytes, 1); /* bytes of this device; the allocator counts those of all */
     *out = block;
     return STK_OK;
 }
@@ -133,7 +133,7 @@ static stk_status host_fill(stk_device *device, void *dst, const void *pattern, 
  *
  * The GPU kernels, run by the stream's thread (kernel_twin.h). Conversions and copies move most of the data and are
  * many times faster with the library's CPU code, which gives the same bits, so they use that. With
- * STOKER_HOST_KERNELS=twin, which tests set, they use the GPU kernels too. */
+ * STOKER_HOST_KERNELS=twin, which is for tests, they use the GPU kernels too. */
 static stk_status run_launch(void *context, stk_error *err)
 {
     (void)err;
@@ -297,7 +297,7 @@ static stk_status make(int index, stk_error *err)
         else
             snprintf(names[index], sizeof names[index], "host");
         *device = (stk_device){.ops = &host_ops, .kind = STK_DEVICE_HOST, .index = index, .name = names[index]};
-        stki_host_streams_init(); /* before the pools: forks must lock the streams' list after the pools' locks */
+        stki_host_streams_init(); /* before the pools: a fork must lock the list of streams after the pools */
         status = stki_caching_pools_attach(device, err);
         status = status != STK_OK ? status : stki_device_register(device, err);
         if (status != STK_OK) {
@@ -317,8 +317,8 @@ static stk_status host_find(const char *name, stk_device **out, stk_error *err)
     stk_status status;
 
     if ((*number == ':' && (!number[1] || number[2])) || index < 0 || index >= STKI_HOST_DEVICES)
-        return stki_fail(err, STK_E_DEVICE, "no device '%s' here: there are host, which is host:0, to host:%d", name,
-                         STKI_HOST_DEVICES - 1);
+        return stki_fail(err, STK_E_DEVICE, "no device '%s' here: the host devices are host:0 (or host) to host:%d",
+                         name, STKI_HOST_DEVICES - 1);
     status = make(index, err);
     if (status == STK_OK)
         *out = &devices[index];

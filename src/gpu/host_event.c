@@ -6,12 +6,12 @@
 
 typedef struct host_event {
     stk_event event;    /* must be first */
-    int64_t generation; /* of forks */
-    stki_counter refs;  /* the handle, and every time stamp in a queue */
-    stki_mutex lock;    /* guards the rest */
+    int64_t generation; /* fork generation */
+    stki_counter refs;  /* the handle, and every queued job that will set the time */
+    stki_mutex lock;    /* guards everything below */
     stki_host_mark mark;
-    int64_t records; /* number of times it was recorded */
-    int64_t at_ns;   /* time at which the stream reached it; 0: not yet */
+    int64_t records; /* number of times the event was recorded */
+    int64_t at_ns;   /* time at which the stream reached the event; 0: not yet */
 } host_event;
 
 static host_event *own(const stk_event *event)
@@ -68,7 +68,7 @@ static void drop_stamp(void *job)
     release(((stamp *)job)->event);
 }
 
-/* Ignored if the event has been recorded again since. */
+/* Has no effect if the event has been recorded again since. */
 static stk_status run_stamp(void *job, stk_error *err)
 {
     host_event *event = ((stamp *)job)->event;

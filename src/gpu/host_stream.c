@@ -61,7 +61,7 @@ static void list_remove(stki_host_stream *stream)
     stki_unlock(&list_lock);
 }
 
-/* A new reference to the device's stream with the smallest number above `number`; NULL: no more. */
+/* Returns a new reference to the device's stream with the smallest number above `number`; NULL: there are no more. */
 static stki_host_stream *list_after(const stk_device *device, int64_t number)
 {
     stki_host_stream *found = NULL;
@@ -100,7 +100,7 @@ static int64_t padded(int64_t bytes)
     return (bytes + UNIT - 1) / UNIT * UNIT;
 }
 
-/* The bytes that must be skipped at the end of the ring, because a record of `bytes` does not fit there. */
+/* Returns the number of bytes to skip at the end of the ring, because a record of `bytes` does not fit there. */
 static int64_t rest(int64_t room, int64_t tail, int64_t bytes)
 {
     int64_t left = room - tail % room;
@@ -113,7 +113,7 @@ static bool fits(int64_t room, int64_t head, int64_t tail, int64_t bytes)
     return room > 0 && tail + rest(room, tail, bytes) + bytes - head <= room;
 }
 
-/* Readers skip an end that is shorter than a header. */
+/* An end that is shorter than a header is skipped without one. */
 static void *put_piece(char *ring, int64_t room, int64_t *tail, int64_t bytes)
 {
     int64_t fill = rest(room, *tail, bytes);
@@ -126,7 +126,7 @@ static void *put_piece(char *ring, int64_t room, int64_t *tail, int64_t bytes)
     return piece;
 }
 
-/* The record at *head, after skipping the unused end of the ring. */
+/* Returns the record at *head, after skipping the unused end of the ring. */
 static header *first_piece(char *ring, int64_t room, int64_t *head)
 {
     int64_t left = room - *head % room;
@@ -196,7 +196,7 @@ static void finish_job(stki_host_stream *stream, stk_status status, const stk_er
         stream->failed_at = stream->done;
         if (error->status == status)
             stream->error = *error;
-        else /* it failed without a message */
+        else /* the job failed without a message */
             (void)stki_fail(&stream->error, status, "%s: work in a stream failed", stream->device->name);
     }
     if (stream->waiting)
@@ -268,7 +268,7 @@ static bool inherited(const stki_host_stream *stream)
 
 static stk_status refuse_inherited(const stki_host_stream *stream, stk_error *err)
 {
-    return stki_fail(err, STK_E_FORKED, "a stream of %s from before the fork: its thread stayed with the parent",
+    return stki_fail(err, STK_E_FORKED, "a stream of %s from before the fork: its thread runs only in the parent",
                      stream->device->name);
 }
 

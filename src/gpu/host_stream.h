@@ -1,8 +1,8 @@
 /* host_stream.h: streams of the host device. A stream is a thread with a queue of work. Work is a function and a small
  * struct, which is copied into the queue. A position in a stream is the number of work items queued so far, so an event
  * is just two numbers, and reusing or destroying it needs no notification. If work fails, its stream fails permanently:
- * later work is skipped, and queries of the stream, or of an event after the failure, return the error once the stream
- * no longer accesses memory. A stream that waits for such an event fails with the same error. */
+ * later work is skipped, and queries of the stream, or of an event recorded after the failure, return the error once
+ * the stream no longer accesses memory. A stream that waits for such an event fails with the same error. */
 #ifndef STKI_HOST_STREAM_H
 #define STKI_HOST_STREAM_H
 
@@ -14,13 +14,14 @@
 enum { STKI_HOST_JOB_MAX = 4096 };
 
 typedef struct stki_host_work {
-    /* Runs in the stream's thread, or in the caller's if the stream is NULL. */
+    /* Runs in the stream's thread, or in the calling thread if the stream is NULL. */
     stk_status (*run)(void *job, stk_error *err);
     void (*drop)(void *job); /* called instead of run in a stream that has failed; NULL: nothing to free */
 } stki_host_work;
 
 /* Queues work; `job` is copied. With a NULL stream it is complete before the call returns. After a failure nothing is
- * queued; the error may be that of earlier work. `out_position`, which may be NULL, receives the position after it. */
+ * queued; the error may be that of earlier work. `out_position`, which may be NULL, receives the position after the
+ * work. */
 stk_status stki_host_submit(stk_device *device, stk_stream *stream, const stki_host_work *work, const void *job,
                             int64_t job_bytes, int64_t *out_position, stk_error *err);
 
@@ -30,9 +31,9 @@ typedef struct stki_host_stream {
     /* constant after create */
     stk_device *device;
     int64_t generation; /* fork generation: a child process has the struct but not the thread */
-    int64_t number;     /* incremented for each stream of the process */
+    int64_t number;     /* number of the stream in the process */
 
-    stki_counter refs;             /* the handle, the thread and every mark */
+    stki_counter refs;             /* references: the handle, the thread and every mark */
     struct stki_host_stream *next; /* guarded by the lock of the list */
 
     stki_mutex lock; /* guards everything below */
@@ -40,14 +41,14 @@ typedef struct stki_host_stream {
     char *ring;
     int64_t room, head,
         tail;             /* bytes; head and tail only increase; the buffer position is their remainder modulo `room` */
-    int64_t queued, done; /* work items, in total */
+    int64_t queued, done; /* total numbers of work items */
     int64_t failed_at;    /* number of the item that failed; 0: none */
     stk_error error;
-    int waiting; /* threads waiting for `passed` */
+    int waiting; /* number of threads waiting for `passed` */
     bool closing;
 } stki_host_stream;
 
-/* The caller's handle. It is freed as soon as it is destroyed, whatever the stream still holds, so that sanitizers
+/* The caller's handle. Destroying it frees it immediately, even if the stream is still in use, so that sanitizers
  * detect a later use, which would fail on a GPU. */
 typedef struct stki_host_handle {
     stk_stream stream; /* must be first */
@@ -70,7 +71,7 @@ stk_status stki_host_synchronize(stk_device *device, stk_error *err);
 /* ---- positions in streams ---- */
 
 typedef struct stki_host_mark {
-    stki_host_stream *stream; /* NULL: passed. Otherwise the mark holds a reference. */
+    stki_host_stream *stream; /* NULL: already passed. Otherwise the mark holds a reference. */
     int64_t position;
 } stki_host_mark;
 

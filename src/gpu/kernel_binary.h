@@ -1,9 +1,9 @@
 /* kernel_binary.h: element-wise operations with two operands, and clamp, with the same promotion as on the CPU: each
- * operand is cast to the common dtype, then to the compute dtype (f32 for halves), and the result back the same way.
- * Broadcast operands have strides of 0; a scalar is in the arguments.
+ * operand is cast to the common dtype, then to the compute dtype (f32 for halves); the result is cast back the same
+ * way. Broadcast operands have strides of 0; a scalar is passed in the arguments.
  *
  *     linear  any dtypes, any strides
- *     runs    all of one dtype and contiguous (or a scalar): 16 bytes at a time
+ *     runs    all operands of one dtype and contiguous (or scalars): 16 bytes at a time
  */
 #ifndef STKI_KERNEL_BINARY_H
 #define STKI_KERNEL_BINARY_H
@@ -84,7 +84,7 @@ STKI_KERNEL_FN uint64_t stki_binary_signed(int loop, int64_t p, int64_t q, int64
     }
 }
 
-/* u64, whose order and quotients are not those of i64. */
+/* For u64, whose order and quotients differ from those of i64. */
 STKI_KERNEL_FN uint64_t stki_binary_unsigned(int loop, uint64_t p, uint64_t q, uint64_t high)
 {
     uint64_t x;
@@ -151,7 +151,7 @@ STKI_KERNEL_FN int stki_binary_compares(int loop)
 
 /* ---- one element ---- */
 
-/* Operands and result are elements of the compute dtype; of a comparison the result is a bool. */
+/* Operands and result are elements of the compute dtype; the result of a comparison is a bool. */
 STKI_KERNEL_FN uint64_t stki_binary_element(int loop, int compute, uint64_t p, uint64_t q, uint64_t high)
 {
     if (compute == STK_F32) {
@@ -218,7 +218,7 @@ STKI_KERNEL_FN void stki_binary_linear(const stki_binary_args *args, stki_spot s
 
 /* ---- runs ---- */
 
-/* Element i of 16 bytes in the compute dtype of f32, f16 or bf16. */
+/* Loads element i of 16 bytes of f32, f16 or bf16 in the compute dtype. */
 STKI_KERNEL_FN float stki_binary_get(int dtype, const stki_words *words, int i)
 {
     return stki_kernel_load(dtype, stki_strip_get(words, stki_kernel_size(dtype), i));

@@ -12,7 +12,7 @@
 #include "small_float.h"
 #include <stoker/tensor.h>
 
-/* ---- arithmetic that compilers could take liberties with ---- */
+/* ---- arithmetic that compilers may transform ---- */
 
 STKI_KERNEL_FN float stki_kernel_fma(float x, float a, float b)
 {
@@ -64,7 +64,7 @@ STKI_KERNEL_FN int stki_kernel_size(int dtype)
     }
 }
 
-/* The wide form that holds every value of a dtype: i64, u64, f32 or f64, by the number of that dtype. */
+/* Returns the number of the wide dtype (i64, u64, f32 or f64) that holds every value of the given dtype. */
 STKI_KERNEL_FN int stki_kernel_form(int dtype)
 {
     switch (dtype) {
@@ -172,7 +172,7 @@ STKI_KERNEL_FN int stki_kernel_is_real(int dtype)
            dtype == STK_F8_E5M2;
 }
 
-/* From a wide form to a dtype: floats other than f64 are converted through f32, integers wrap. */
+/* Converts a wide form to a dtype: floats other than f64 are converted through f32, integers wrap. */
 STKI_KERNEL_FN uint64_t stki_kernel_narrow(int dtype, int form, uint64_t wide)
 {
     if (form == STK_F32) {
@@ -194,7 +194,7 @@ STKI_KERNEL_FN uint64_t stki_kernel_narrow(int dtype, int form, uint64_t wide)
     return dtype == STK_BOOL ? wide != 0 : wide;
 }
 
-/* Casts one element (or one part of a complex one), as cast.c. Bits beyond the size of the dtype are ignored, and
+/* Casts one element (or one part of a complex one) as cast.c does. Bits beyond the size of the dtype are ignored, and
  * undefined in the result. */
 STKI_KERNEL_FN uint64_t stki_kernel_cast(int to, int from, uint64_t bits)
 {
@@ -228,7 +228,7 @@ STKI_KERNEL_FN float stki_kernel_f16(uint16_t half)
 #endif
 }
 
-/* A source element as f32, with one rounding. */
+/* Converts a source element to f32, with one rounding. */
 STKI_KERNEL_FN float stki_kernel_load(int dtype, uint64_t bits)
 {
     switch (dtype) {
@@ -273,7 +273,7 @@ STKI_KERNEL_FN float stki_kernel_clamp(float x, float low, float high)
 #endif
 }
 
-/* The same for 8 bits, as a byte, without the slow instructions for rounding and conversion. The limits are integers,
+/* The same for 8-bit integers, without the slow instructions for rounding and conversion. The limits are integers,
  * so clamping can precede rounding, which is then an addition of 1.5 * 2^23: the sum is rounded to an integer, ties to
  * even, which is in its low bits. `tame`: y is not NaN. */
 STKI_KERNEL_FN uint32_t stki_kernel_level_8(stki_levels levels, int tame, float y)
@@ -305,8 +305,8 @@ STKI_KERNEL_FN uint64_t stki_kernel_store(int dtype, stki_levels levels, float y
     }
 }
 
-/* Packs two f16 or bf16. Devices have an instruction for the pair, with the same rounding as small_float.h; only NaN
- * payloads are lost. */
+/* Converts and packs two f16 or bf16. GPUs have an instruction for the pair, with the same rounding as small_float.h;
+ * only NaN payloads are lost. */
 STKI_KERNEL_FN uint32_t stki_kernel_pair_f16(float first, float second)
 {
 #ifdef __CUDA_ARCH__
@@ -349,7 +349,7 @@ STKI_KERNEL_FN uint64_t stki_kernel_to_level(int dtype, float x, float inverse, 
     return (uint32_t)(q >= 0x1p31f ? INT32_MAX : q < -0x1p31f ? INT32_MIN : (int32_t)q);
 }
 
-/* With one pair of parameters, the product is computed in f32; with one pair per channel in f64, and rounded once. */
+/* With one pair of parameters, the product is computed in f32; with one pair per channel, in f64 and rounded once. */
 STKI_KERNEL_FN float stki_kernel_from_level(int dtype, uint64_t bits, int per_channel, double scale, double zero_point)
 {
     double q = dtype == STK_U8 ? (double)(uint8_t)bits : dtype == STK_I8 ? (double)(int8_t)bits : (double)(int32_t)bits;

@@ -1,5 +1,5 @@
-/* kernel_launch.h: one kernel launch as a value: the kernel, the number of blocks, and the arguments. Planned by
- * kernel_plan.c, run by kernels_*.cu on a GPU and by kernel_twin.c on the CPU. Except for the data and tables that its
+/* kernel_launch.h: one kernel launch as a value: the kernel, the number of blocks, and the arguments. kernel_plan.c
+ * plans it; kernels_*.cu run it on a GPU and kernel_twin.c on the CPU. Except for the data and tables that its
  * arguments point to, it is self-contained, so it can be copied into a queue. */
 #ifndef STKI_KERNEL_LAUNCH_H
 #define STKI_KERNEL_LAUNCH_H
@@ -25,7 +25,7 @@ enum stki_kernel {
 
 typedef struct stki_launch {
     enum stki_kernel kernel;
-    int64_t moved_bytes; /* read and written, approximately */
+    int64_t moved_bytes; /* bytes read and written, approximately */
     uint32_t blocks;     /* of STKI_BLOCK_THREADS threads; 0: nothing to do */
     /* the template arguments of the kernel */
     int32_t map_kind;             /* maps: enum stki_map_kind */

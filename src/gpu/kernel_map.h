@@ -12,8 +12,8 @@
 #include "kernel_element.h"
 
 enum stki_map_kind {
-    STKI_MAP_RAW,    /* copies the bits, 1 to 16 bytes */
-    STKI_MAP_CAST,   /* as cast.c, including complex dtypes */
+    STKI_MAP_RAW,    /* copies the bits of elements of 1 to 16 bytes */
+    STKI_MAP_CAST,   /* like cast.c, including complex dtypes */
     STKI_MAP_AFFINE, /* y = fmaf(x, a[c], b[c]), then store */
     STKI_MAP_QUANTIZE,
     STKI_MAP_DEQUANTIZE,
@@ -46,11 +46,12 @@ typedef struct stki_map_args {
     const uint8_t *src;
     uint64_t count;
     int32_t dst_dtype, src_dtype, dst_size, src_size;
-    int32_t swapped; /* the source has the opposite byte order; of complex elements, both parts are swapped */
+    int32_t swapped; /* the source has the opposite byte order; both parts of complex elements are swapped */
     int32_t per_channel;
     int64_t first_channel;
     stki_levels levels;
-    /* tiled: of axis 1 (rows, contiguous in the source) and axis 0 (columns, contiguous in the destination) */
+    /* tiled: number of tiles along axis 1 (rows, contiguous in the source) and axis 0 (columns, contiguous in the
+     * destination) */
     uint32_t tile_rows, tile_columns;
     stki_divisor by_tile_rows, by_tile_columns;
     stki_map_table table;
@@ -64,7 +65,7 @@ typedef struct stki_bits {
     uint64_t low, high;
 } stki_bits;
 
-/* `wide`: it may have 16 bytes. */
+/* `wide`: the element may have 16 bytes. */
 STKI_KERNEL_FN stki_bits stki_map_read(const uint8_t *from, int size, int wide)
 {
     stki_bits bits;
@@ -112,8 +113,8 @@ STKI_KERNEL_FN int stki_map_part(int dtype)
     return dtype == STK_C64 ? STK_F32 : dtype == STK_C128 ? STK_F64 : dtype;
 }
 
-/* Complex to complex casts both parts, to real keeps the real part, to bool tests both; from real the imaginary part is
- * 0. */
+/* Complex to complex casts both parts; complex to real keeps the real part; complex to bool tests both parts; real to
+ * complex sets the imaginary part to 0. */
 STKI_KERNEL_FN stki_bits stki_map_cast(int to, int from, int swapped, stki_bits bits)
 {
     const int part = stki_map_part(from), to_part = stki_map_part(to), part_size = stki_kernel_size(part);
@@ -188,7 +189,7 @@ STKI_KERNEL_FN stki_bits stki_map_element(const stki_map_args *args, int kind, s
 
 /* ---- linear ---- */
 
-/* All loads of a thread come first, so that they overlap. */
+/* A thread issues all its loads first, so that they overlap. */
 STKI_KERNEL_FN void stki_map_linear(const stki_map_args *args, int kind, stki_spot spot)
 {
     const uint64_t first = (uint64_t)spot.block * (STKI_BLOCK_THREADS * STKI_MAP_EACH) + spot.thread;
@@ -216,7 +217,7 @@ STKI_KERNEL_FN void stki_map_linear(const stki_map_args *args, int kind, stki_sp
 /* ---- tiled ---- */
 
 typedef struct stki_map_tile {
-    int64_t row, column; /* of its first element */
+    int64_t row, column; /* offset of the tile's first element */
     stki_offsets at;
 } stki_map_tile;
 

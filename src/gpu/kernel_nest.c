@@ -57,8 +57,7 @@ stk_status stki_launch_blocks(stki_launch *launch, uint64_t threads, uint64_t a_
     const uint64_t block = STKI_BLOCK_THREADS * a_thread, blocks = threads / block + (threads % block != 0);
 
     if (blocks > MOST_BLOCKS)
-        return stki_fail(err, STK_E_UNSUPPORTED, "%" PRIu64 " elements are more than one launch of a kernel takes",
-                         threads);
+        return stki_fail(err, STK_E_UNSUPPORTED, "%" PRIu64 " elements are too many for one kernel launch", threads);
     launch->blocks = (uint32_t)blocks;
     return STK_OK;
 }

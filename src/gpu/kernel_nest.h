@@ -11,7 +11,7 @@
 
 /* For indices below 2^31. */
 stki_divisor stki_divisor_of(int64_t n);
-/* The axes of the plan without the last `inner` ones; at least one, with length 1 if none is left. */
+/* The axes of the plan without the last `inner` ones; at least one axis, of length 1 if none is left. */
 void stki_nest_of(stki_nest *nest, const stki_strided *plan, int inner, int operands);
 /* Number of elements in the axes without the last `inner` ones. */
 int64_t stki_nest_count(const stki_strided *plan, int inner);
@@ -23,7 +23,7 @@ bool stki_nest_aligned(const stki_strided *plan, int inner, int operand, const v
 /* STK_E_UNSUPPORTED: more blocks than a launch can have. */
 stk_status stki_launch_blocks(stki_launch *launch, uint64_t threads, uint64_t a_thread, stk_error *err);
 
-/* Launches of a map: `plan` has the operands dst, src, channel; `at` their addresses, the last as a number. */
+/* Plans a map: `plan` has the operands dst, src, channel; `at` has their addresses, the last one as a number. */
 typedef struct stki_map_plan {
     enum stki_map_kind kind;
     stk_dtype dst_dtype, src_dtype;
@@ -37,9 +37,9 @@ stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_laun
 
 /* ---- kernels for common cases (kernel_plan_fast.c) ----
  *
- * False: the case is another one, and a general kernel does the work. */
+ * They return false if the case is not the one they handle; a general kernel is used then. */
 
-/* The source is contiguous along another axis than the destination, which is moved before the last one. */
+/* The source is contiguous along a different axis than the destination; that axis is moved before the last one. */
 bool stki_plan_tiles(stki_strided *plan, stki_launch *out);
 /* A conversion with arithmetic, contiguous on both sides. Sets everything except the table and the levels. `channels`:
  * number of coefficient pairs. */

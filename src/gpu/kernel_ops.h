@@ -26,7 +26,7 @@ stk_status stki_kernel_sum(stki_launch_fn run, stk_device *device, const stki_su
 stk_status stki_kernel_quantize(stki_launch_fn run, stk_device *device, const stki_quantize_job *job,
                                 stk_stream *stream, stk_error *err);
 
-/* These as entries, for a device file that has defined
+/* Defines these functions as table entries, for a device file that has defined
  *     static stk_status launch(stk_device *device, const stki_launch *launch, stk_stream *stream, stk_error *err);
  * Then `.convert = kernel_convert, .copy_strided = kernel_copy_strided, …`. */
 #define STKI_KERNEL_ENTRIES(launch)                                                                                \

@@ -3,7 +3,7 @@
  * its plane. The planner ensures that results stored as bytes are not NaN. A block handles a tile of at most 4096
  * pixels:
  *
- *     phase 0  loads its bytes to shared memory, 16 at a time where the row has 16, whatever the alignment
+ *     phase 0  loads its bytes to shared memory, 16 at a time where the row has 16, with any alignment
  *     phase 1  each thread computes 16 bytes of each plane at a time, aligned to 16 bytes in that plane, with adjacent
  *              threads at adjacent addresses; then the few elements before and after those, one per thread
  */
@@ -15,21 +15,21 @@
 enum {
     STKI_PIXELS_TILE = 4096,
     STKI_PIXELS_CHANNELS = 4,
-    STKI_PIXELS_LOADS = 4,  /* loads of 16 bytes that a thread has in flight */
-    STKI_PIXELS_SLACK = 48, /* a row starts at any of 16 bytes, and a few bytes after its end are read */
+    STKI_PIXELS_LOADS = 4,  /* number of 16-byte loads that a thread has in flight */
+    STKI_PIXELS_SLACK = 48, /* a row may start at any of 16 bytes, and a few bytes after its end are read */
     STKI_PIXELS_BYTES = STKI_PIXELS_TILE * STKI_PIXELS_CHANNELS + STKI_PIXELS_SLACK
 };
 
 typedef struct stki_pixels_args {
     uint8_t *dst;       /* first pixel of channel 0 */
-    const uint8_t *src; /* lowest byte of the row: of its first pixel, or of its last one if mirrored */
+    const uint8_t *src; /* lowest byte of the row: that of its first pixel, or of its last one if mirrored */
     uint32_t row;       /* pixels */
     uint32_t rows, tile_rows;
-    uint32_t segment, segments; /* pixels of a piece of a long row; number of pieces */
+    uint32_t segment, segments; /* long rows are cut into pieces: pixels in a piece, number of pieces */
     stki_divisor by_segments;
     int32_t step, channels;          /* bytes from one pixel to the next; planes to write */
-    uint32_t pitch;                  /* bytes of a row in shared memory */
-    uint32_t row_chunks, row_strips; /* at most, of a row in the tile */
+    uint32_t pitch;                  /* size of a row in shared memory */
+    uint32_t row_chunks, row_strips; /* maximum number of pixels of a row in the tile */
     stki_divisor by_row_chunks, by_row_strips;
     int64_t plane[STKI_PIXELS_CHANNELS]; /* bytes from dst */
     float a[STKI_PIXELS_CHANNELS], b[STKI_PIXELS_CHANNELS];
@@ -41,7 +41,7 @@ typedef struct stki_pixels_args {
 typedef struct stki_pixels_row {
     uint32_t first, count; /* pixels of the whole row */
     const uint8_t *from;   /* lowest byte */
-    uint32_t bytes, shift; /* in shared memory it starts `shift` bytes late, so that aligned loads stay aligned */
+    uint32_t bytes, shift; /* the row starts `shift` bytes later in shared memory, so that aligned loads stay aligned */
     uint8_t *to;
 } stki_pixels_row;
 
@@ -67,10 +67,11 @@ STKI_KERNEL_FN int stki_pixels_row_of(const stki_pixels_args *args, uint32_t blo
     return 1;
 }
 
-/* Loads a chunk of 16 bytes. 0: the row has only a part of it, which was copied to shared memory here. */
+/* Loads a chunk of 16 bytes. Returns 0 if the row has only a part of it, which this function then copies to shared
+ * memory. */
 STKI_KERNEL_FN int stki_pixels_fetch(const stki_pixels_row *row, uint32_t chunk, uint8_t *shared, stki_words *out)
 {
-    const int64_t start = (int64_t)chunk * 16 - row->shift; /* seen from the row's first byte */
+    const int64_t start = (int64_t)chunk * 16 - row->shift; /* relative to the row's first byte */
 
     if (start >= 0 && start + 16 <= (int64_t)row->bytes) {
         *out = stki_load_words(row->from + start);
@@ -112,7 +113,7 @@ STKI_KERNEL_FN void stki_pixels_read(const stki_pixels_args *args, int size, int
 }
 
 /* Computes a strip of one plane from the pixels' bytes. `dst`, `raw`, `step` and `mirrored` are compile-time constants,
- * so that the position of every byte is one too. */
+ * and so is the position of every byte. */
 STKI_KERNEL_FN stki_words stki_pixels_strip(const stki_pixels_args *args, int dst, int raw, int step, int mirrored,
                                             const uint32_t *word, int channel)
 {
@@ -153,7 +154,8 @@ STKI_KERNEL_FN uint32_t stki_pixels_head(const stki_pixels_args *args, const stk
     return head < row->count ? head : row->count;
 }
 
-/* Whether the plane's elements are not aligned to their size, so that no aligned 16 bytes have whole elements. */
+/* Whether the plane's elements are not aligned to their size, so that no aligned 16 bytes contain only whole elements.
+ */
 STKI_KERNEL_FN int stki_pixels_odd(const stki_pixels_args *args, const stki_pixels_row *row, int size, int channel)
 {
     return (uintptr_t)(row->to + args->plane[channel]) % (unsigned)size != 0;

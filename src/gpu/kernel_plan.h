@@ -1,6 +1,6 @@
 /* kernel_plan.h: plans the launches for a device operation. Nothing is allocated and only the launch is written;
  * planning takes a few microseconds and is repeated for every call. All addresses are in device memory.
- * STK_E_UNSUPPORTED: there is no kernel for the operation; the message says for what. */
+ * STK_E_UNSUPPORTED: there is no kernel for the operation, which the message names. */
 #ifndef STKI_KERNEL_PLAN_H
 #define STKI_KERNEL_PLAN_H
 
@@ -9,7 +9,7 @@
 #include "kernel_launch.h"
 
 /* Per-channel numbers that do not fit into a launch: they must be in device memory, in this order. 0 bytes: they fit.
- * The owner keeps the bytes. */
+ * The table borrows the numbers. */
 typedef struct stki_kernel_table {
     const void *first, *second; /* `count` numbers each; consecutive arrays in device memory */
     int64_t count, size;        /* bytes of a number */
@@ -18,7 +18,8 @@ typedef struct stki_kernel_table {
 bool stki_kernel_table_of_convert(const stki_convert *convert, stki_kernel_table *out);
 bool stki_kernel_table_of_quantize(const stki_quantize_job *job, stki_kernel_table *out);
 
-/* `count` samples, strides in bytes from one to the next. `far`: the table in device memory, NULL where it fits. */
+/* Converts `count` samples; the strides are the bytes from one to the next. `far`: the table in device memory; NULL if
+ * it fits. */
 stk_status stki_kernel_plan_convert(const stki_convert *convert, void *dst, int64_t dst_stride, const void *src,
                                     int64_t src_stride, int64_t count, const void *far, stki_launch *out,
                                     stk_error *err);

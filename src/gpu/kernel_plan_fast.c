@@ -6,8 +6,8 @@
 
 /* ---- tiles ---- */
 
-/* Moves the axis along which the source is tightest before the last one, if it is another axis and both are long enough
- * for tiles. */
+/* Moves the axis with the source's smallest stride before the last one, if it is not the last one and both are long
+ * enough for tiles. */
 static bool choose_tiles(stki_strided *plan)
 {
     enum { SHORTEST = 12 };
@@ -97,7 +97,7 @@ bool stki_plan_runs(const stki_map_plan *map, const stki_strided *given, int64_t
 
 enum { FEWEST_PIXELS = 16, NO_PLANES = -1, NO_PIXELS = -2 };
 
-/* The axis of the channels of interleaved pixels. */
+/* Finds the axis of the channels of interleaved pixels. */
 static int find_planes(const stki_strided *plan, stk_dtype dst, int *out_step)
 {
     const int last = plan->ndim - 1;

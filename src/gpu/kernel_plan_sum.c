@@ -87,8 +87,7 @@ stk_status stki_kernel_plan_sum(const stki_sum_job *job, stki_launch out[2], int
     out[0].kernel = rows ? STKI_KERNEL_SUM_ROWS : STKI_KERNEL_SUM_CELLS;
     const int64_t blocks = rows ? kept.count : (kept.count + STKI_BLOCK_THREADS - 1) / STKI_BLOCK_THREADS;
     if (blocks > INT32_MAX / (int64_t)args->parts)
-        return stki_fail(err, STK_E_UNSUPPORTED, "%" PRId64 " sums are more than one launch of a kernel takes",
-                         kept.count);
+        return stki_fail(err, STK_E_UNSUPPORTED, "%" PRId64 " sums are too many for one kernel launch", kept.count);
     out[0].blocks = (uint32_t)(blocks * args->parts);
     if (args->parts == 1)
         return STK_OK;

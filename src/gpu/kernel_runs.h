@@ -85,7 +85,7 @@ STKI_KERNEL_FN void stki_strip_store(uint8_t *to, stki_words words, int bytes)
         stki_store_16(to, (uint16_t)words.w[0]);
 }
 
-/* Element i of a strip, of 1, 2 or 4 bytes. */
+/* Returns element i of a strip; elements have 1, 2 or 4 bytes. */
 STKI_KERNEL_FN uint32_t stki_strip_get(const stki_words *words, int size, int i)
 {
     const int at = i * size;
@@ -93,7 +93,8 @@ STKI_KERNEL_FN uint32_t stki_strip_get(const stki_words *words, int size, int i)
     return size == 4 ? words->w[i] : words->w[at / 4] >> at % 4 * 8 & (size == 1 ? 0xff : 0xffff);
 }
 
-/* Byte `at` of a word as f32: the byte is inserted in the low bits of the float 2^23, which is then subtracted. */
+/* Returns byte `at` of a word as f32: the byte is inserted in the low bits of the float 2^23, which is then subtracted.
+ */
 STKI_KERNEL_FN float stki_strip_byte(uint32_t word, int at)
 {
 #ifdef __CUDA_ARCH__

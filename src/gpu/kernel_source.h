@@ -1,8 +1,8 @@
 /* kernel_source.h: the language of the device kernels: the common subset of C and nvcc's C++. A kernel is a set of
- * phases, functions of (its arguments, block, thread, the block's shared memory) that contain everything except the
- * launch: index arithmetic, loads, element functions, stores. kernels_*.cu call them from a __global__ function with
- * barriers between phases; kernel_twin.c runs each phase for all threads of a block, block after block. Data that is
- * needed in a later phase is in shared memory.
+ * phases. A phase is a function of (the kernel's arguments, block, thread, the block's shared memory) and contains
+ * everything except the launch: index arithmetic, loads, element functions, stores. kernels_*.cu call them from a
+ * __global__ function with barriers between phases; kernel_twin.c runs each phase for all threads of a block, block
+ * after block. Data that is needed in a later phase is in shared memory.
  *
  * No `restrict`, designated initializers or compound literals, because the code is also compiled as C++. */
 #ifndef STKI_KERNEL_SOURCE_H
@@ -32,7 +32,7 @@ typedef struct stki_spot {
 
 /* ---- memory ---- */
 
-/* 16 bytes that move at once. */
+/* 16 bytes that are loaded or stored at once. */
 #ifdef __cplusplus
 #define STKI_ALIGNAS alignas
 #else
@@ -80,7 +80,7 @@ STKI_ACCESS(32, uint32_t)
 STKI_ACCESS(64, uint64_t)
 STKI_ACCESS(words, stki_words)
 
-/* An element of 1, 2, 4 or 8 bytes, aligned or not: strided views of structs and files may have any address. */
+/* Loads an element of 1, 2, 4 or 8 bytes, aligned or not: strided views of structs and files may have any address. */
 STKI_KERNEL_FN uint64_t stki_load_bits(const uint8_t *from, int size)
 {
     uint64_t bits = 0;
@@ -142,8 +142,8 @@ STKI_KERNEL_FN uint32_t stki_quotient(stki_divisor by, uint32_t x)
 
 enum { STKI_KERNEL_AXES = 33, STKI_KERNEL_SIDES = 3 };
 
-/* Axes with the strides of up to three operands, innermost first. The last one's length is not used: its index is the
- * remaining quotient. */
+/* Axes with the strides of up to three operands, innermost first. The length of the last axis is not used: its index is
+ * the remaining quotient. */
 typedef struct stki_axis_of {
     int64_t n;
     stki_divisor by;

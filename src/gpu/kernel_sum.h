@@ -18,7 +18,7 @@ typedef struct stki_sum_args {
     const uint8_t *in;
     uint8_t *scratch;     /* pairs of 8 bytes: [part][cell] */
     uint64_t cells, gone; /* results; elements of each */
-    uint64_t part;        /* elements of a part */
+    uint64_t part;        /* elements in a part */
     uint32_t parts;
     stki_divisor by_parts;
     int32_t in_dtype, via;   /* elements are cast to via first; results too */

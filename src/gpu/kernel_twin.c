@@ -5,7 +5,7 @@
 
 typedef void (*phase_fn)(const stki_launch *launch, stki_spot spot, void *shared, int phase);
 
-/* The shared memory of a block, with the size of the largest kernel's. */
+/* The shared memory of a block, large enough for every kernel. */
 typedef union twin_memory {
     stki_words words; /* for the alignment */
     uint8_t tile[STKI_MAP_TILE_BYTES];

@@ -112,7 +112,8 @@ static cudaError_t launch_kernel(const stki_launch *launch, cudaStream_t stream)
     return no_kernel;
 }
 
-/* Loads all instances by trying every combination of parameters; launch_kernel returns no_kernel for those without one.
+/* Loads all instances by trying every combination of parameters; launch_kernel returns no_kernel for combinations that
+ * do not exist.
  */
 static cudaError_t load_launches(void)
 {

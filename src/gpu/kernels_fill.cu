@@ -1,5 +1,6 @@
 /* kernels_fill.cu: repeats a pattern of up to 16 bytes. If its length divides 16, the aligned part is written 16 bytes
- * at a time, head and tail byte by byte; other lengths, which are rare, entirely byte by byte. */
+ * at a time, the head and the tail byte by byte. Patterns of other lengths, which are rare, are written byte by byte.
+ */
 #include "cuda_launches.h"
 #include <cuda_runtime.h>
 #include <string.h>

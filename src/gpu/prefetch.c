@@ -1,8 +1,8 @@
 /* prefetch.c: see prefetch.h.
  *
- * Two threads. The copying thread takes a free slot and the upstream's next batch and queues its copies. It never waits
- * for a copy, so that the next one is queued before the previous one ends. The watching thread waits in the driver for
- * the copies, oldest first: it releases host memory as soon as its copy is complete, and reports errors. */
+ * There are two threads. The copying thread takes a free slot and the upstream's next batch and queues its copies. It
+ * never waits for a copy, so that the next one is queued before the previous one ends. The watching thread waits in the
+ * driver for the copies, oldest first: it releases host memory as soon as its copy is complete, and reports errors. */
 #include "allocate.h"
 #include "checked.h"
 #include "clock.h"
@@ -14,9 +14,9 @@
 #include "trace.h"
 #include <string.h>
 
-#define CLOSE_NS STKI_SECOND /* timeout of destroy for closing */
+#define CLOSE_NS STKI_SECOND /* how long destroy waits for close */
 enum {
-    IDLE_POLL_NS = 20000000, /* the longest wait for the upstream before `stopping` and errors are checked */
+    IDLE_POLL_NS = 20000000, /* longest wait for the upstream between checks of `stopping` and errors */
     GAP_BYTES = 512          /* maximum gap between two parts that are copied together */
 };
 
@@ -34,7 +34,7 @@ static int pop(stki_prefetch_queue *queue)
     return slot;
 }
 
-/* Sets the outcome: no more batches follow, and queued batches from `flight` on are dropped (NULL: none). The first
+/* Sets the outcome: no more batches follow, and queued batches from `flight` on are discarded (NULL: none). The first
  * outcome is kept. Any thread, lock not held. */
 static void finish(stki_prefetch *prefetch, stk_status status, const stk_error *error,
                    const stki_prefetch_flight *flight);
@@ -78,7 +78,7 @@ static void release_host(stki_prefetch *prefetch, stki_prefetch_flight *flight)
 }
 
 /* Waits until nothing reads host memory or writes to a slot any more, or the device has failed. Synchronizes streams
- * instead of events, because conversions that were queued before one failed have no event. */
+ * instead of events, because conversions that were queued before a failed one have no event. */
 static void wait_for_streams(stki_prefetch *prefetch)
 {
     while (stk_stream_synchronize(prefetch->copy_stream, STKI_SECOND, NULL) == STK_E_TIMEOUT)
@@ -152,7 +152,7 @@ static bool are_both_in_flight(const stki_prefetch_slot *slot)
     return slot->flights[0].in_flight && slot->flights[1].in_flight;
 }
 
-/* Takes the slot that was released first, after the flight before its last one has been processed. -1: stopping, or an
+/* Takes the slot that was released first, once the last but one of its flights has been processed. -1: stopping, or an
  * error. */
 static int wait_for_slot(stki_prefetch *prefetch)
 {
@@ -211,8 +211,8 @@ static char *target(const stki_prefetch *prefetch, int slot, int part)
     return p->buffers && !p->convert ? p->buffers[slot] : prefetch->slots[slot].block + p->copy_offset;
 }
 
-/* Whether part `next` follows the parts from `first` up to `end` at the same distance in host memory and in the slot,
- * so that one copy can include it. */
+/* Whether part `next` follows the parts from `first` to `end` at the same distance in host memory and in the slot, so
+ * that one copy can include it. */
 static bool joins(const stki_prefetch *prefetch, int slot, int first, const char *end, int next)
 {
     const char *from = prefetch->loads[first].host, *host = prefetch->loads[next].host;
@@ -312,7 +312,8 @@ static stk_status prefetch_batch(stki_prefetch *prefetch, int number, stk_error 
         .flight[(prefetch->in_flight.first + prefetch->in_flight.count++) % (2 * STKI_PREFETCH_MAX_DEPTH)] = flight;
     flight->was_reached = false;
     slot->state = STKI_PREFETCH_QUEUED;
-    if (prefetch->outcome == STK_OK) /* otherwise dropped: an earlier one may have been lost meanwhile */
+    if (prefetch->outcome ==
+        STK_OK) /* otherwise the batch is discarded, because an earlier one may have been lost meanwhile */
         push(&prefetch->queued, number);
     stki_unlock(&prefetch->lock);
     stki_wake_all(&prefetch->flight_cond);
@@ -448,7 +449,7 @@ stk_status stki_prefetch_create(const stki_prefetch_opts *opts, stki_prefetch **
         (status = stki_thread_start(&prefetch->watcher, "stoker-copied", run_watcher, prefetch, err)) == STK_OK) {
         stki_trace_stream(prefetch->copy_stream, "stoker copies");
         stki_trace_stream(prefetch->convert_stream, "stoker conversions");
-        stki_ref(&prefetch->refs); /* the thread's */
+        stki_ref(&prefetch->refs); /* reference of the thread */
         status = stki_thread_start(&prefetch->thread, "stoker-copy", run_thread, prefetch, err);
         if (status == STK_OK) {
             *out = prefetch;
@@ -484,7 +485,7 @@ bool stki_prefetch_has_passed(stki_prefetch *prefetch, int64_t deadline_ns)
 static void free_slot(stki_prefetch *prefetch, stki_prefetch_slot *slot)
 {
     if (!has_passed(slot, 0))
-        stki_log(STKI_LOG_memory, "%s: %lld bytes are leaked: a stream that uses them has not finished",
+        stki_log(STKI_LOG_memory, "%s: %lld bytes are leaked, because a stream that uses them has not finished",
                  prefetch->device->name, (long long)prefetch->slot_bytes);
     else if (slot->block)
         stki_device_free(prefetch->device, STK_MEMORY_DEVICE, slot->block, prefetch->slot_bytes);
@@ -541,11 +542,11 @@ stk_status stki_prefetch_close(stki_prefetch *prefetch, int64_t timeout_ns, stk_
     copying = prefetch->in_flight.count;
     stki_unlock(&prefetch->lock);
     if (copying > 0)
-        return stki_fail(err, STK_E_TIMEOUT,
-                         "%d cop%s to %s %s not done and %s abandoned: the device, or a stream that used %s before, "
-                         "hangs",
-                         copying, copying == 1 ? "y" : "ies", prefetch->device->name, copying == 1 ? "is" : "are",
-                         copying == 1 ? "was" : "were", copying == 1 ? "its slot" : "their slots");
+        return stki_fail(
+            err, STK_E_TIMEOUT,
+            "%d cop%s to %s %s unfinished and %s abandoned: the device, or a stream that used %s before, hangs",
+            copying, copying == 1 ? "y" : "ies", prefetch->device->name, copying == 1 ? "is" : "are",
+            copying == 1 ? "was" : "were", copying == 1 ? "its slot" : "their slots");
     return stki_fail(err, STK_E_TIMEOUT, "the thread that copies to %s did not stop in time and was abandoned",
                      prefetch->device->name);
 }
@@ -574,7 +575,7 @@ static void finish(stki_prefetch *prefetch, stk_status status, const stk_error *
         prefetch->error = *error;
         prefetch->error.status = status;
     }
-    /* If the flight is not queued any more, its batch was delivered, and all queued ones are dropped. */
+    /* If the flight is not queued any more, its batch was delivered, and all queued ones are discarded. */
     while (flight && kept < prefetch->queued.count && slot->state == STKI_PREFETCH_QUEUED &&
            flight == &slot->flights[slot->turn] &&
            prefetch->queued.slot[(prefetch->queued.first + kept) % STKI_PREFETCH_MAX_DEPTH] != flight->slot)
@@ -602,7 +603,7 @@ static stk_status timed_out(stki_prefetch *prefetch, stk_error *err)
                          prefetch->depth, name);
     if (copying > 0)
         return stki_fail(err, STK_E_TIMEOUT,
-                         "%d cop%s to %s of delivered batches %s not done: its streams are late, or hang", copying,
+                         "%d cop%s to %s of delivered batches %s unfinished: its streams are slow, or hang", copying,
                          copying == 1 ? "y" : "ies", name, copying == 1 ? "is" : "are");
     return stki_fail(err, STK_E_TIMEOUT, "no batch has arrived for %s (%lld slots held)", name, (long long)now.held);
 }
@@ -643,7 +644,7 @@ static stk_status wait_for_head(stki_prefetch *prefetch, int64_t deadline, int *
     return status;
 }
 
-/* Removes the first slot from the queue for the consumer. False: an error has dropped it. */
+/* Removes the first slot from the queue for the consumer. False: an error has discarded it. */
 static bool take_head(stki_prefetch *prefetch, int slot, bool marked)
 {
     stki_prefetch_slot *taken = &prefetch->slots[slot];
@@ -690,7 +691,7 @@ static stk_status wait_on_host(stki_prefetch *prefetch, int slot, int64_t deadli
         stki_count(&prefetch->exposed_ns, before);
     }
     if (in_flight)
-        return stki_fail(err, STK_E_TIMEOUT, "its copy to %s is not done", prefetch->device->name);
+        return stki_fail(err, STK_E_TIMEOUT, "its copy to %s is not finished", prefetch->device->name);
     return STK_OK;
 }
 
@@ -714,7 +715,8 @@ stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64
     status =
         stream ? stki_prefetch_await(prefetch, *slot, stream, &error) : wait_on_host(prefetch, *slot, deadline, &error);
     if (status == STK_OK && !take_head(prefetch, *slot, stream && prefetch->spare_marked))
-        return stki_prefetch_next(prefetch, stream, 0, slot, err); /* returns the error that dropped it */
+        return stki_prefetch_next(prefetch, stream, 0, slot,
+                                  err); /* returns the error because of which the batch was discarded */
     if (stream)
         prefetch->spare_marked = false;
     if (status != STK_OK && status != STK_E_TIMEOUT)
@@ -738,7 +740,7 @@ stk_status stki_prefetch_settle(stki_prefetch *prefetch, int64_t timeout_ns, stk
         *err = prefetch->error;
     stki_unlock(&prefetch->lock);
     if (status == STK_E_TIMEOUT)
-        return stki_fail(err, status, "the last copy to %s is not done", prefetch->device->name);
+        return stki_fail(err, status, "the last copy to %s is not finished", prefetch->device->name);
     return status;
 }
 

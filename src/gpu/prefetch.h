@@ -27,11 +27,13 @@ typedef struct stki_prefetch stki_prefetch;
 
 enum { STKI_PREFETCH_MAX_DEPTH = 64, STKI_PREFETCH_MAX_PARTS = 256 };
 
-/* A part of a slot. Its bytes are copied to `copy_offset` in the slot's block; a part with a conversion is then written
- * to `offset` by the plan, row by row. Parts that are adjacent in host memory as in the slot are copied together. */
+/* A part of a slot. Its bytes are copied to `copy_offset` in the slot's block; if it has a conversion, the plan then
+ * writes it to `offset`, row by row. Parts that are adjacent both in host memory and in the slot are copied together.
+ */
 typedef struct stki_prefetch_part {
     int64_t copy_offset, copy_bytes;
-    const stki_convert *convert; /* NULL: delivered as copied, the rest is ignored. Outlives the prefetcher. */
+    const stki_convert *convert; /* NULL: the part is delivered as copied, and the members below are ignored. Must
+                                    outlive the prefetcher. */
     int64_t src_stride, dst_stride;
     int64_t offset, bytes;
     /* One address per slot, in the caller's memory, to write the part to instead of the slot's block. The memory must
@@ -39,19 +41,19 @@ typedef struct stki_prefetch_part {
     void *const *buffers;
 } stki_prefetch_part;
 
-/* The data of one batch for a part. */
+/* The data of one batch for one part. */
 typedef struct stki_prefetch_load {
     const void *host;
     int64_t bytes; /* at most copy_bytes; 0: nothing */
-    int64_t rows;  /* rows to convert */
+    int64_t rows;  /* number of rows to convert */
 } stki_prefetch_load;
 
 typedef struct stki_prefetch_upstream {
     void *context;
-    /* Called by the copying thread only. The next batch, for device slot `slot`: fills one load per part (zeroed before
-     * the call) and *held, the handle of the host memory for `release`. STK_E_TIMEOUT: no batch by the deadline; next
-     * is called again. STK_END and other errors end the calls of next, and reach the consumer after the batches before
-     * them. */
+    /* Called by the copying thread only. Gets the next batch, for device slot `slot`: fills one load per part (zeroed
+     * before the call) and *held, the handle of the host memory for `release`. STK_E_TIMEOUT: there was no batch by the
+     * deadline; next is called again. After STK_END or any other error next is not called again, and the consumer gets
+     * that status after the batches before it. */
     stk_status (*next)(void *context, int slot, int64_t deadline_ns, stki_prefetch_load *loads, void **held,
                        stk_error *err);
     void (*release)(void *context, void *held);
@@ -72,21 +74,22 @@ stk_status stki_prefetch_create(const stki_prefetch_opts *opts, stki_prefetch **
 /* Stops the thread and waits for it; queued batches that were not taken are dropped. STK_E_TIMEOUT: the thread is stuck
  * in the upstream or in a copy and was abandoned with the resources it uses. May be called again. */
 stk_status stki_prefetch_close(stki_prefetch *prefetch, int64_t timeout_ns, stk_error *err);
-/* Closes it (within a second) if necessary and releases the handle. NULL is allowed. The memory is freed when the last
- * slot has been released. Memory that a stream still uses then is leaked: wait for it with stki_prefetch_has_passed. */
+/* Closes the prefetcher if necessary (within a second) and releases the handle. NULL is allowed. The memory is freed
+ * when the last slot has been released. Memory that a stream still uses at that time is leaked; to avoid that, wait
+ * with stki_prefetch_has_passed. */
 void stki_prefetch_destroy(stki_prefetch *prefetch);
 
-/* For a closed prefetcher: waits until the work of the streams that use its slots is complete. False: not by the
- * deadline. */
+/* For a closed prefetcher: waits until the streams that use its slots have completed their work. False: they have not
+ * by the deadline. */
 bool stki_prefetch_has_passed(stki_prefetch *prefetch, int64_t deadline_ns);
 
 /* The next batch: work queued in `stream` after this call runs after its copy. STK_E_TIMEOUT is not sticky, and its
- * message names what was missing; STK_END and other errors are sticky. A copy that fails after its batch was delivered
+ * message says what was missing; STK_END and other errors are sticky. A copy that fails after its batch was delivered
  * is reported by the next call. */
 stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64_t timeout_ns, int *slot,
                               stk_error *err);
-/* Waits until all delivered batches are on the device and returns an error of their copies. For use after the last
- * batch, when no further call of next would report a failed copy. */
+/* Waits until all delivered batches are on the device, and returns the error of any failed copy. For use after the last
+ * batch, when no further call of next would report it. */
 stk_status stki_prefetch_settle(stki_prefetch *prefetch, int64_t timeout_ns, stk_error *err);
 /* The device address of a part of a slot; constant for the life of the prefetcher. */
 void *stki_prefetch_place(const stki_prefetch *prefetch, int slot, int part);
@@ -94,20 +97,20 @@ void *stki_prefetch_place(const stki_prefetch *prefetch, int slot, int part);
 /* Makes work queued in `stream` from now on wait for the slot's bytes, as next does for its stream: for additional
  * streams that use a held slot. */
 stk_status stki_prefetch_await(stki_prefetch *prefetch, int slot, stk_stream *stream, stk_error *err);
-/* The held slot is not reused before everything queued so far in `stream` is complete. Any number of streams, any
- * thread. NULL: no queued work. */
+/* Prevents the held slot from being reused before everything queued so far in `stream` is complete. May be called for
+ * any number of streams, by any thread. NULL: there is no queued work. */
 void stki_prefetch_guard(stki_prefetch *prefetch, int slot, stk_stream *stream);
-/* Releases the held slot. It is filled again when the guarded work is complete. */
+/* Releases the held slot. It is refilled after the guarded work is complete. */
 void stki_prefetch_release(stki_prefetch *prefetch, int slot);
 
 /* Totals since create. `exposed` is the part of the copy and convert time during which the consumer's stream (or the
- * host, without a stream) waited for the batch. The rest overlapped its work. */
+ * host, without a stream) waited for the batch. The rest overlapped with its work. */
 typedef struct stki_prefetch_stats {
     int64_t batches, bytes; /* copied; batches in flight are not counted */
     int64_t copy_ns, convert_ns, exposed_ns;
-    int64_t wait_upstream_ns, wait_slot_ns; /* the prefetch thread: no batch ready; all slots held or queued */
-    int64_t wait_next_ns;                   /* the host, in next */
-    int64_t slots, queued, held;            /* current numbers */
+    int64_t wait_upstream_ns, wait_slot_ns; /* time the copying thread waited for a batch; for a free slot */
+    int64_t wait_next_ns;                   /* time the host waited in next */
+    int64_t slots, queued, held;            /* numbers at the time of the call */
 } stki_prefetch_stats;
 
 void stki_prefetch_read_stats(stki_prefetch *prefetch, stki_prefetch_stats *out);

@@ -1,5 +1,5 @@
-/* trace.c: see trace.h. NVTX initializes itself at its first call, without ordering that write before the reads of
- * other threads, so it is done once here for all files. Whether a profiler listens is asked once, because workers begin
+/* trace.c: see trace.h. NVTX initializes itself on its first call, without synchronizing with other threads, so that
+ * call is made here, once for all files. Whether a profiler is attached is also determined once, because workers begin
  * a range for every sample. */
 #include "trace.h"
 

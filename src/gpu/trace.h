@@ -1,6 +1,6 @@
-/* trace.h: names for Nsight Systems: ranges of a thread's work, and streams. (Threads already have system names, which
- * it shows.) Uses header-only NVTX from the CUDA toolkit: without a profiler a range takes a few nanoseconds, and in a
- * build without CUDA, or without NVTX's headers, nothing. */
+/* trace.h: named ranges of a thread's work and names of streams for Nsight Systems. (It shows the system names of
+ * threads without this.) Uses NVTX, a header-only library of the CUDA toolkit. Without a profiler, a range takes a few
+ * nanoseconds; in builds without CUDA or without NVTX's headers, these functions are empty. */
 #ifndef STKI_TRACE_H
 #define STKI_TRACE_H
 
@@ -11,7 +11,7 @@
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtCudaRt.h>
 
-extern _Atomic int stki_trace_state; /* 0: not asked yet, 1: no profiler listens, 2: one does */
+extern _Atomic int stki_trace_state; /* 0: unknown; 1: no profiler is attached; 2: one is */
 void stki_trace_start(void);
 
 static inline bool stki_traces(void)

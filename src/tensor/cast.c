@@ -127,7 +127,7 @@ static const struct load_row {
     STORE(f32, form, wide_type, float, x)                                       \
     STORE(f64, form, wide_type, double, x)
 
-/* From integers: the low bits (two's complement wraps), so signed and unsigned types share a function. */
+/* Stores integers by keeping the low bits (two's complement wraps), so signed and unsigned types share a function. */
 #define STORE_WHOLE_FROM_WHOLE(form, wide_type)   \
     STORE(bool, form, wide_type, uint8_t, x != 0) \
     STORE(8, form, wide_type, uint8_t, x)         \
@@ -252,8 +252,8 @@ static void part_row(const stki_cast *cast, char *dst, int64_t dst_step, const c
     }
 }
 
-/* To complex: real and imaginary parts are cast separately; from real, the imaginary part is 0. (Complex to real is
- * part_row, which keeps the real part.) */
+/* Casts to complex: real and imaginary parts are cast separately; from real, the imaginary part is 0. (part_row casts
+ * complex to real by keeping the real part.) */
 static void complex_row(const stki_cast *cast, char *dst, int64_t dst_step, const char *src, int64_t src_step,
                         int64_t count)
 {

@@ -1,10 +1,10 @@
 /* color_body.h: the loops of color.h, included once per instruction set. Pixels are f32 planes, so that the compiler
- * vectorizes each loop over contiguous elements. Every line is one operation of the definition; nothing is fused, so
- * that all instruction sets give the same bits. */
+ * vectorizes each loop over contiguous elements. Every statement is one operation of the definition; nothing is fused,
+ * so that all instruction sets give the same bits. */
 #include "color.h"
 #include <string.h>
 
-/* To [0, 255]. */
+/* Clamps to [0, 255]. */
 static inline float clamped(float x)
 {
     return x < 0.0f ? 0.0f : x > 255.0f ? 255.0f : x;
@@ -90,7 +90,7 @@ static inline float pick(uint32_t mask, float yes, float no)
     return yes;
 }
 
-/* floor of small numbers. Compilers do not vectorize floorf. */
+/* Computes the floor of small numbers, because compilers do not vectorize floorf. */
 static inline float floor_of(float x)
 {
     const float whole = (float)(int32_t)x;

@@ -88,8 +88,8 @@ static stk_status check_axes(const stki_convert_desc *desc, int64_t *out_numel, 
         if (n < 0)
             return stki_fail(err, STK_E_BAD_SHAPE, "convert: axis %d has size %" PRId64, k, n);
         if (ds == 0 && n > 1)
-            return stki_fail(err, STK_E_BAD_OVERLAP, "convert: axis %d writes %" PRId64 " elements to one address", k,
-                             n);
+            return stki_fail(err, STK_E_BAD_OVERLAP, "convert: axis %d would write %" PRId64 " elements to one address",
+                             k, n);
         if (n <= 1) {
             numel *= n;
             continue;
@@ -151,11 +151,12 @@ static stk_status check(const stki_convert_desc *desc, int64_t *out_numel, stk_e
         return stki_fail(err, STK_E_BAD_DTYPE, "convert: from %s to %s", stk_dtype_name(desc->src_dtype),
                          stk_dtype_name(desc->dst_dtype));
     if (!desc->affine)
-        return desc->quantized ? stki_fail(err, STK_E_BAD_ARG, "convert: levels without arithmetic") : STK_OK;
+        return desc->quantized ? stki_fail(err, STK_E_BAD_ARG, "convert: levels need arithmetic") : STK_OK;
     if (stki_convert_src_of(desc->src_dtype) == STKI_SRC_KINDS)
-        return stki_fail(err, STK_E_BAD_DTYPE, "convert: no arithmetic on %s", stk_dtype_name(desc->src_dtype));
+        return stki_fail(err, STK_E_BAD_DTYPE, "convert: arithmetic is not supported on %s",
+                         stk_dtype_name(desc->src_dtype));
     if (stki_convert_dst_of(desc->dst_dtype) == STKI_DST_KINDS)
-        return stki_fail(err, STK_E_BAD_DTYPE, "convert: no arithmetic into %s", stk_dtype_name(desc->dst_dtype));
+        return stki_fail(err, STK_E_BAD_DTYPE, "convert: arithmetic cannot write %s", stk_dtype_name(desc->dst_dtype));
     status = check_channels(desc, err);
     return status == STK_OK && desc->quantized ? check_quantized(desc, err) : status;
 }
@@ -217,7 +218,7 @@ static int64_t source_elements(const stki_convert_desc *desc)
     return n;
 }
 
-/* Up to about four fifths of the last-level cache, output that is read again soon stays cached; the source needs the
+/* Output of up to about four fifths of the last-level cache stays cached until it is read again; the source needs the
  * rest (measured with bench_convert auto). */
 static bool beyond_cache(int64_t bytes)
 {
@@ -247,7 +248,7 @@ static bool wants_table(const stki_convert *convert, int64_t channels)
     return convert->arithmetic && convert->src_size == 1 && convert->dst_size == 1 && channels <= STKI_TABLE_CHANNELS;
 }
 
-/* Keeps the axes and coefficients as described, for devices. */
+/* Copies the axes and coefficients of the description, for devices. */
 static void keep_description(stki_convert *convert, const stki_convert_desc *desc, float *pairs)
 {
     for (int k = 0; k < desc->ndim; k++)

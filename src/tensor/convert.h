@@ -19,9 +19,10 @@ typedef struct stki_convert_desc {
     int64_t shape[STK_MAX_DIMS];
     int64_t src_strides[STK_MAX_DIMS]; /* bytes, any sign, may be 0 */
     int64_t dst_strides[STK_MAX_DIMS]; /* bytes; distinct indices must have distinct addresses */
-    bool affine; /* y = fmaf(x, a[c], b[c]) in f32, then store; else an exact copy or the core's cast, any dtypes */
-    int channel_axis;   /* the axis whose index selects the coefficients; -1: one pair for all */
-    int64_t channels;   /* length of a and b: 1, or shape[channel_axis] */
+    bool affine;      /* y = fmaf(x, a[c], b[c]) in f32, then store; if false, an exact copy or the core's cast, of any
+                         dtypes */
+    int channel_axis; /* the axis whose index selects the coefficients; -1: one pair for all */
+    int64_t channels; /* length of a and b: 1, or shape[channel_axis] */
     const float *a, *b; /* copied at compile */
     bool quantized; /* integer destination: clamp(rint(y) + zero_point, qmin, qmax); false: zero_point 0 and the dtype's
                        own range */
@@ -40,12 +41,12 @@ void stki_convert_destroy(stki_convert *convert);
 
 /* Converts one sample. `src` and `dst` are the addresses of element 0, 0, …. No alignment is required. */
 void stki_convert_run(const stki_convert *convert, void *dst, const void *src);
-/* The same divided into `stki_convert_units` pieces along one axis, so that several threads can share a large sample:
- * runs pieces [first, last). All pieces together do exactly what stki_convert_run does. */
+/* The same work, divided into `stki_convert_units` pieces along one axis, so that several threads can share a large
+ * sample. Runs pieces [first, last). All pieces together do exactly what stki_convert_run does. */
 int64_t stki_convert_units(const stki_convert *convert);
 void stki_convert_run_part(const stki_convert *convert, void *dst, const void *src, int64_t first, int64_t last);
-/* Converts `count` samples from a gather list; their rows are `dst_stride` bytes apart. May prefetch. The fast path for
- * small rows. */
+/* Converts `count` samples from a gather list to rows that are `dst_stride` bytes apart, and may prefetch. The fast
+ * path for small rows. */
 void stki_convert_run_many(const stki_convert *convert, void *dst, int64_t dst_stride, const void *const *src,
                            int64_t count);
 /* The same with a separate conversion for each sample (all with the same row size), for crops and flips that differ. */
@@ -59,8 +60,8 @@ bool stki_convert_takes_rectangles(const stki_convert *convert);
 void stki_convert_run_rectangle(const stki_convert *convert, void *dst, int64_t dst_line, const void *src,
                                 int64_t src_line, int64_t lines, int64_t pixels);
 
-/* Whether it uses non-temporal stores. If so, the caller must call stki_store_fence() before it publishes the bytes to
- * other threads. */
+/* Whether the conversion uses non-temporal stores. If so, the caller must call stki_store_fence() before it publishes
+ * the bytes to other threads. */
 bool stki_convert_streams(const stki_convert *convert);
 void stki_store_fence(void);
 int64_t stki_convert_bytes_read(const stki_convert *convert); /* per sample */
@@ -68,7 +69,7 @@ int64_t stki_convert_bytes_written(const stki_convert *convert);
 /* For reports: "avx512 u8>f32 hwc3-planar streaming". Owned by the convert. */
 const char *stki_convert_name(const stki_convert *convert);
 
-/* Tests and benchmarks: compiles for the given variant instead of stki_isa's. */
+/* For tests and benchmarks: compiles for the given variant instead of stki_isa's. */
 stk_status stki_convert_create_isa(const stki_convert_desc *desc, enum stki_isa isa, stki_convert **out,
                                    stk_error *err);
 int64_t stki_cache_bytes(void);  /* size of the last-level cache, from sysfs; 32 MiB if unknown */

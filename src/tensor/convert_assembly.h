@@ -1,14 +1,17 @@
 /* convert_assembly.h: writes short, consecutive rows as whole cache lines with non-temporal stores. If each row were
  * written separately, a row that does not end at a line boundary would store its last bytes through the cache, and the
- * next row its first. Stores retire in order, so all later ones would wait until that line has been read from memory.
- * Rows are therefore assembled in a buffer: whole lines are streamed, the remainder waits for the next row. */
+ * next row its first bytes. Stores retire in order, so all later ones would wait until that line had been read from
+ * memory. Rows are therefore assembled in a buffer: whole lines are streamed, the remainder waits for the next row. */
 #ifndef STKI_CONVERT_ASSEMBLY_H
 #define STKI_CONVERT_ASSEMBLY_H
 
 #include "convert_internal.h"
 #include <string.h>
 
-enum { STKI_ASSEMBLY_LINE = 64, STKI_ASSEMBLY_ROW = 4096 }; /* STKI_ASSEMBLY_ROW: most bytes added at once */
+enum {
+    STKI_ASSEMBLY_LINE = 64,
+    STKI_ASSEMBLY_ROW = 4096
+}; /* STKI_ASSEMBLY_ROW: maximum number of bytes added at once */
 
 struct stki_assembly {
     uint8_t *dst; /* the line at which bytes[0] will be stored */

@@ -10,7 +10,7 @@
  * are ORed. The two halves of a 32-byte register hold two such groups of 16 pixels. */
 struct splitter {
     __m256i pick[4];
-    int64_t step, low; /* low: offset from byte 0 of the first pixel to the lowest byte of 16 pixels */
+    int64_t step, low; /* low: offset of the lowest byte of 16 pixels from byte 0 of the first pixel */
     int parts;
 };
 
@@ -95,7 +95,7 @@ struct reader {
     int size;
     bool alone;
     vi pick;              /* pixels: which byte goes to which 32-bit lane */
-    int64_t half0, half1; /* pixels: where the two loads start, seen from the pixel */
+    int64_t half0, half1; /* pixels: where the two loads start, relative to the pixel */
 };
 
 INLINE vi load_pixels(const struct reader *reader, const uint8_t *at)
@@ -141,7 +141,7 @@ INLINE void set_reader(struct reader *reader, const stki_lane *lane, int channel
 
 /* The shortcut for results whose magnitude is known to be below 2^30. Packing saturates, so the zero point is added
  * between the two packings and the limits are applied to bytes: what saturates in 16 bits is out of range for 8 bits,
- * whatever the zero point. */
+ * for any zero point. */
 #define STKI_TAME_BYTES
 struct tame_levels {
     vi zero_point, low, high;

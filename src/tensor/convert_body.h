@@ -3,17 +3,15 @@
  *
  *     struct reader             the source: the members below, and those that its load needs for pixels
  *         at                        address of element 0; pixels: address of byte 0 of pixel 0, plus `lead` bytes
- *         step, size                bytes from one element to the next, and bytes that each element certainly has
+ *         step, size                bytes from one element to the next, and bytes that each element is known to have
  *         room                      the last whole units may be read if this many elements follow the n of a run
- *         alone                     the first elements of a run must not be read as a whole unit: it would start before
- *                                   them
- *     load(…, first, k, valid, tight)   vector k of the unit at element `first` as f32. The first `valid` elements are
- *                               used, the others may have any value. `tight`: no other byte is read (if STKI_MASKED)
- *     set_reader(reader, lane, channel)   for interleaved pixels
- *     has_shortcut(from, to, lane)        whether packing may use `shortcut`; it is compiled with and without
- *     F32_OF_u16(at, lanes) …   a vector of f32 from contiguous elements; what is not defined is left to the compiler
- *     ALIGNS, TURNS             whether runs start with a partial line, so that all others are whole and aligned;
- *                               whether coefficient patterns stay in registers if their length divides three vectors
+ *         alone                     the first elements of a run must not be read as a whole unit, because it would
+ * start before them load(…, first, k, valid, tight)   vector k of the unit at element `first` as f32. The first `valid`
+ * elements are used, the others may have any value. `tight`: no other byte is read (if STKI_MASKED) set_reader(reader,
+ * lane, channel)   for interleaved pixels has_shortcut(from, to, lane)        whether packing may use `shortcut`; it is
+ * compiled with and without F32_OF_u16(at, lanes) …   a vector of f32 from contiguous elements; undefined ones use a
+ * plain loop ALIGNS, TURNS             whether runs start with a partial line, so that all others are whole and
+ * aligned; whether coefficient patterns stay in registers if their length divides three vectors
  *
  * The unit of work is a unit of the destination (half a cache line or a line), made from up to four vectors of f32. A
  * run starts with a partial line up to the next line boundary, continues with whole lines, and ends with a partial one.
@@ -38,7 +36,7 @@ struct pairs {
     int64_t phase, advance, period; /* repeating pairs */
 };
 
-/* Constant over all runs of a call. */
+/* Constant for all runs of a call. */
 struct kernel {
     const stki_lane *lane;
     struct reader reader;
@@ -129,7 +127,7 @@ INLINE void set_levels(struct levels *levels, const stki_lane *lane)
 #endif
 }
 
-/* As load, for all sources. */
+/* Like load, for all sources. */
 INLINE vf elements(enum stki_convert_src from, const struct reader *reader, int64_t first, int k, int64_t valid,
                    bool tight)
 {
@@ -161,7 +159,7 @@ INLINE vf elements(enum stki_convert_src from, const struct reader *reader, int6
 #undef WIDE
 }
 
-/* Elements [first, first + valid), at most a unit; `turn` counts vectors since set_turns. */
+/* Converts elements [first, first + valid), at most a unit; `turn` counts vectors since set_turns. */
 INLINE vunit unit(enum stki_convert_src from, enum stki_convert_dst to, enum pairing pairing, bool shortcut,
                   struct kernel *kernel, const struct reader *reader, int64_t first, int64_t valid, bool tight,
                   int turn)
@@ -189,7 +187,7 @@ INLINE vunit unit(enum stki_convert_src from, enum stki_convert_dst to, enum pai
     return pack(from, to, y, groups, &kernel->levels, shortcut);
 }
 
-/* Elements [first, last) using masks, less than a unit; reads and writes nothing else. */
+/* Converts elements [first, last), less than a unit, using masks; reads and writes nothing else. */
 #if STKI_MASKED
 INLINE void parts(enum stki_convert_src from, enum stki_convert_dst to, enum pairing pairing, bool shortcut,
                   struct kernel *kernel, uint8_t *dst, int64_t first, int64_t last)
@@ -238,10 +236,10 @@ INLINE void parts(enum stki_convert_src from, enum stki_convert_dst to, enum pai
 
 /* ---- runs ---- */
 
-/* The elements written at once: a line of the destination, or what its units take. */
+/* The number of elements written at once: a line of the destination or a whole number of units. */
 #define LINE_ELEMENTS(to) (LINE / UNIT * PER_UNIT(element_size(to)))
 
-/* One line of the destination, starting at element `first`. */
+/* Converts one line of the destination, starting at element `first`. */
 INLINE void line(enum stki_convert_src from, enum stki_convert_dst to, enum pairing pairing, bool shortcut,
                  struct kernel *kernel, uint8_t *dst, int64_t first, bool tight, bool streaming, int turn)
 {
@@ -254,7 +252,7 @@ INLINE void line(enum stki_convert_src from, enum stki_convert_dst to, enum pair
         store_unit(dst + (first + k * whole) * size, units[k], whole * size, streaming);
 }
 
-/* Whole lines from element i on, as long as they fit in [i, end); returns where it stopped. */
+/* Converts whole lines from element i on, as long as they fit in [i, end); returns where it stopped. */
 INLINE int64_t lines(enum stki_convert_src from, enum stki_convert_dst to, enum pairing pairing, bool shortcut,
                      struct kernel *kernel, uint8_t *dst, int64_t i, int64_t end, bool tight, bool streaming)
 {
@@ -274,7 +272,7 @@ INLINE int64_t lines(enum stki_convert_src from, enum stki_convert_dst to, enum 
     return i + count * whole;
 }
 
-/* After the n elements, `ahead` more may be read from the source. */
+/* After the n elements, `ahead` more of the source may be read. */
 INLINE void run(enum stki_convert_src from, enum stki_convert_dst to, enum pairing pairing, bool shortcut,
                 struct kernel *kernel, uint8_t *dst, int64_t n, int64_t ahead)
 {
@@ -440,7 +438,7 @@ static void list_bytes(const stki_lane *lane, uint8_t *dst, const stki_list *lis
 
 /* ---- loads ---- */
 
-/* One vector of elements per step, the last ones using a mask or a buffer. */
+/* Loads one vector of elements per step, the last ones with a mask or through a buffer. */
 #if STKI_MASKED
 #define LOAD(name, bytes_each)                                                                              \
     static void load_##name(float *dst, const uint8_t *src, int64_t n)                                      \

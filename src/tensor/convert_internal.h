@@ -1,7 +1,7 @@
 /* convert_internal.h: the compiled form of a conversion, and the interface of the inner kernels of each variant (ref,
  * AVX2, AVX-512, NEON). A compiled conversion is a nest of axes. The outer axes are iterated one index at a time
- * (convert_run.c); the inner ones (one or two, by kind) are passed to an inner function. Kernels only see runs of
- * elements, never a shape. */
+ * (convert_run.c); the inner ones (one or two, by kind) are passed to an inner function. Kernels work on runs of
+ * elements and do not depend on the shape. */
 #ifndef STKI_CONVERT_INTERNAL_H
 #define STKI_CONVERT_INTERNAL_H
 
@@ -47,7 +47,7 @@ enum stki_convert_dst stki_convert_dst_of(stk_dtype dtype);
 enum {
     STKI_LANE_PAD =
         64, /* coefficients repeated after the last one, so that a kernel may load a vector at any of them */
-    STKI_CONVERT_BLOCK = 512 /* elements of a block; fits in the L1 cache */
+    STKI_CONVERT_BLOCK = 512 /* elements of a block, which fits in the L1 cache */
 };
 
 /* The parameters of a kernel; constant after create. Element i of a run uses coefficient pair `channel` if period is 0,
@@ -60,7 +60,7 @@ typedef struct stki_lane {
     bool streaming;
     bool downwards;   /* mirrored pixels: start with the last one, so that the source is read at ascending addresses */
     bool native_bf16; /* the CPU has an instruction for bf16 */
-    bool tame;        /* proved at create for 8-bit sources: every result is zero or normal, and below 2^30 */
+    bool tame;        /* proven at create for 8-bit sources: every result is zero or normal, and below 2^30 */
     /* interleaved pixels to planes */
     int pixel_step; /* bytes from pixel to pixel in the source: 3, 4, -3, -4 */
     int channels;   /* number of planes to write, at most 4; their source bytes are adjacent */
@@ -114,7 +114,7 @@ typedef struct stki_axis {
     int64_t channel_step;              /* step between coefficient pairs per index: 0 or 1 */
 } stki_axis;
 
-/* The coefficients as described, channel by channel; without arithmetic the identity pair. */
+/* The coefficients of the description, channel by channel; without arithmetic, the identity pair. */
 typedef struct stki_convert_pairs {
     const float *a, *b;
     int64_t count; /* 1: one pair for all */
@@ -130,13 +130,13 @@ struct stki_convert {
     int64_t src_offset, dst_offset; /* from element 0, 0, … to the nest's first element */
     stki_inner_fn inner;
     const stki_convert_kernels *kernels;
-    stki_lane lane, cached; /* `cached`: the same, but stores go to the cache */
-    /* used by the inner functions; selected at create */
+    stki_lane lane, cached; /* `cached`: the same kernels, but with ordinary stores */
+    /* used by the inner functions, selected at create */
     stki_run_fn run; /* NULL: elements are copied */
     stki_plane_fn plane;
-    stki_load_fn load;           /* NULL: `run` reads the source dtype itself */
-    stki_stream_fn copy;         /* NULL: stores go to the cache */
-    stki_list_fn list;           /* if elements are contiguous on both sides and all use the same pair; else NULL */
+    stki_load_fn load;   /* NULL: `run` reads the source dtype itself */
+    stki_stream_fn copy; /* NULL: ordinary stores */
+    stki_list_fn list;   /* for elements that are contiguous on both sides and all use the same pair; else NULL */
     stki_fast_list_fn cast_list; /* the same for casts to whole lines of the destination; else NULL */
     int64_t list_n;              /* length of a row in the units of `list` */
     stki_interleave_fn interleave;
@@ -155,7 +155,7 @@ struct stki_convert {
     int64_t bytes_read, bytes_written;
     float *coefficients; /* a and b with their padding; then as in `pairs` */
     uint8_t *table;
-    /* The input of the devices' own plans (src/gpu/kernel_plan_convert.c), and tables kept in their memory */
+    /* Input of the devices' own plans (src/gpu/kernel_plan_convert.c), and tables in their memory */
     stki_axis described[STK_MAX_DIMS];
     int described_count;
     stki_convert_pairs pairs;
@@ -165,7 +165,7 @@ struct stki_convert {
 
 bool stki_native_bf16(void); /* isa.c */
 
-enum { STKI_TABLE_CHANNELS = 16 }; /* with more channels, tables would not stay in the cache, so none are used */
+enum { STKI_TABLE_CHANNELS = 16 }; /* with more channels, tables would not stay in the cache, so they are not used */
 
 /* convert_plan.c: merges and orders the axes and selects the inner function and kernels for `isa`. */
 void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enum stki_isa isa);
@@ -193,11 +193,11 @@ void stki_convert_copies(const stki_convert *convert, const stki_axis *axes, uin
 void stki_convert_core(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                        int64_t channel);
 
-/* convert_blocks.c: one block of up to STKI_CONVERT_BLOCK elements, `src_stride` bytes apart, to contiguous `to`. */
+/* convert_blocks.c: gathers up to STKI_CONVERT_BLOCK elements, `src_stride` bytes apart, to contiguous `to`. */
 void stki_convert_block(const stki_convert *convert, const stki_lane *lane, int64_t src_stride, uint8_t *to,
                         const uint8_t *src, int64_t n, int64_t channel);
 
-/* convert_ref.c: one element, the definition. */
+/* convert_ref.c: converts one element, as defined. */
 float stki_convert_load(enum stki_convert_src kind, const uint8_t *src, bool swapped);
 void stki_convert_store(enum stki_convert_dst kind, const stki_lane *lane, uint8_t *dst, float y);
 

@@ -57,7 +57,8 @@ INLINE bool has_shortcut(enum stki_convert_src from, enum stki_convert_dst to, c
     return false;
 }
 
-/* Not defined: bytes, which `load` reads, and i64, which no vector instruction converts with a single rounding. */
+/* Not defined for bytes, which `load` reads, and for i64, which no vector instruction converts with a single rounding.
+ */
 #define F32_OF_u16(at, lanes) vcvtq_f32_u32(vmovl_u16(vreinterpret_u16_u8(vld1_u8(at))))
 #define F32_OF_i16(at, lanes) vcvtq_f32_s32(vmovl_s16(vreinterpret_s16_u8(vld1_u8(at))))
 #define F32_OF_f16(at, lanes) vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(at)))
@@ -70,7 +71,8 @@ INLINE bool has_shortcut(enum stki_convert_src from, enum stki_convert_dst to, c
 
 #include "convert_body.h"
 
-/* 16 pixels at a time with the deinterleaving loads; the last pixels, and rows with fewer channels, one by one. */
+/* Uses the deinterleaving loads for 16 pixels at a time; the last pixels, and rows with fewer channels, are done one by
+ * one. */
 static void split_plane(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows, int channel)
 {
     const int step = lane->pixel_step, apart = step < 0 ? -step : step;

@@ -80,7 +80,7 @@ static void turn_negative_destinations(stki_convert *convert, int64_t padded)
             turn_axis(convert, &convert->axes[k], padded);
 }
 
-/* Widest destination stride first; stable. */
+/* Sorts by destination stride, largest first; stable. */
 static void sort_axes(stki_convert *convert)
 {
     for (int k = 1; k < convert->axis_count; k++) {
@@ -128,7 +128,8 @@ static bool fits_assembly(const stki_convert *convert)
 
 /* ---- pixels ---- */
 
-/* The axis of the channels if the source is interleaved pixels; -1: pixels of which one channel is read; -2: no pixels.
+/* Returns the axis of the channels if the source is interleaved pixels; -1: pixels of which one channel is read; -2:
+ * not pixels.
  */
 static int find_planes(const stki_convert *convert)
 {
@@ -146,8 +147,8 @@ static int find_planes(const stki_convert *convert)
     return coefficients < 0 ? -1 : -2;
 }
 
-/* Whether the conversion copies bytes. Not for bool: bytes of a file may be neither 0 nor 1, but the core stores only
- * those. */
+/* Whether the conversion copies bytes. Not for bool: bytes of a file may be neither 0 nor 1, but the core must store 0
+ * or 1. */
 static bool same_bytes(const stki_convert *convert)
 {
     return convert->src_dtype == convert->dst_dtype && convert->src_dtype != STK_BOOL && !convert->src_swapped;
@@ -199,8 +200,8 @@ static bool are_byte_planes(const stki_convert *convert)
     return convert->dst_size == 1 && find_planes(convert) != -2 && plane_kernel(convert);
 }
 
-/* Whether bytes are made in pieces so short that ordinary stores are faster, however large the slots are
- * (performance.md). */
+/* Whether bytes are produced in pieces so short that ordinary stores are faster for slots of any size (performance.md).
+ */
 static bool suits_cached_stores(const stki_convert *convert, enum stki_isa isa)
 {
     if (are_byte_planes(convert))
@@ -255,9 +256,9 @@ static void plan_interleaved(stki_convert *convert, const stki_axis *run, const 
     }
 }
 
-/* Chooses the two inner axes: the run, which is divided into blocks, and `beside`, along which the source is tightest:
- * it is iterated while the cache lines of a block are still cached. A short pattern of channels may be `beside`, since
- * the padding of the coefficients continues the pattern. */
+/* Chooses the two inner axes: the run, which is divided into blocks, and `beside`, the axis with the smallest source
+ * stride, which is iterated while the cache lines of a block are still cached. A short pattern of channels may be
+ * `beside`, since the padding of the coefficients continues the pattern. */
 static void plan_blocks(stki_convert *convert, int64_t channels)
 {
     int last = convert->axis_count - 1, near = last;
@@ -369,7 +370,7 @@ static bool is_tame(const stki_convert *convert, int64_t channels)
     return true;
 }
 
-/* Repeats the coefficients after the last one, so that a kernel may load a whole vector at any channel. */
+/* Repeats the coefficients after the last one, so that a kernel may load a whole vector starting at any channel. */
 static void pad_coefficients(stki_convert *convert, int64_t channels, int64_t padded)
 {
     for (int64_t i = channels; i < padded; i++) {
@@ -388,7 +389,7 @@ static void plan_cut(stki_convert *convert)
             cut = k;
     int64_t n = convert->axes[cut].n, each = elements / n;
     int64_t step = (CUT_ELEMENTS + each - 1) / each;
-    if (step > CUT_ALIGN) /* whole cache lines of the destination stay with one thread */
+    if (step > CUT_ALIGN) /* each cache line of the destination is written by one thread only */
         step = (step + CUT_ALIGN - 1) / CUT_ALIGN * CUT_ALIGN;
     convert->cut_axis = cut;
     convert->cut_step = step;

@@ -5,7 +5,7 @@
 #include "float_control.h"
 #include <stdlib.h>
 
-enum { LINE = 64, PIECE_STREAMING = 2048 }; /* bytes of a plane */
+enum { LINE = 64, PIECE_STREAMING = 2048 }; /* bytes of a piece of a plane */
 
 static inline int64_t least(int64_t a, int64_t b)
 {
@@ -47,8 +47,8 @@ static void read_upwards(const stki_lane *lane, const uint8_t *src, const stki_r
     }
 }
 
-/* Prefetches a share of the rows that come next. Otherwise memory would idle while the planes after the first one are
- * made from the cache. */
+/* Prefetches a share of the rows that come next. Without it, memory would idle while the planes after the first one are
+ * computed from the cache. */
 static void fetch_share(const stki_lane *lane, const uint8_t *src, const stki_rows *rows, int share)
 {
     const int64_t bytes = rows->n * llabs(lane->pixel_step), part = (bytes + lane->channels - 1) / lane->channels;
@@ -73,7 +73,7 @@ static void one_piece(const stki_convert *convert, uint8_t *dst, const uint8_t *
     }
 }
 
-/* A row longer than a piece: divided where plane 0 has a line boundary. */
+/* Converts a row longer than a piece, divided where plane 0 has a line boundary. */
 static void long_row(const stki_convert *convert, int64_t n, int64_t piece, uint8_t *dst, const uint8_t *src)
 {
     for (int64_t first = 0, count; first < n; first += count) {

@@ -40,8 +40,8 @@ void stki_store_fence(void)
 #endif
 }
 
-/* Rows of a gather list are prefetched into the L2 cache this many bytes ahead. Of long rows without a list kernel only
- * the start is; the hardware prefetcher continues from there. */
+/* Rows of a gather list are prefetched into the L2 cache this many bytes ahead. For long rows without a list kernel,
+ * only the start is prefetched; the hardware prefetcher continues from there. */
 enum { FETCH_DISTANCE = 8192, FETCH_AT_MOST = 4096, ROWS_AHEAD_AT_MOST = 16, LONG_RUN = 16384 };
 
 void stki_convert_run(const stki_convert *convert, void *dst, const void *src)

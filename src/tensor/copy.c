@@ -1,8 +1,9 @@
 /* copy.c: strided copies and casts in host memory: plans the axes, selects the pattern that the inner ones form, and
  * iterates over the others.
  *
- * Whatever the pattern, the source is gathered into runs of contiguous elements in a block that stays in the L1 cache,
- * and each run is cast to its destination. Without a cast and without streaming stores, runs are gathered in place. */
+ * With every pattern, the source is gathered into runs of contiguous elements in a block that stays in the L1 cache,
+ * and each run is cast to its destination. Without a cast and without streaming stores, runs are gathered directly in
+ * the destination. */
 #include "cast.h"
 #include "fast.h"
 #include "float_control.h"
@@ -12,11 +13,11 @@
 #include <string.h>
 
 enum stki_copy_pattern {
-    STKI_PATTERN_ROWS,         /* one axis: any strides, element by element */
-    STKI_PATTERN_SHORT_ROWS,   /* two axes, the last one short: the same, in blocks along the longer one */
-    STKI_PATTERN_BLOCKS,       /* two axes: the same in pieces of rows, if the source is tighter across rows */
-    STKI_PATTERN_RUNS,         /* one axis, contiguous on both sides */
-    STKI_PATTERN_EVERY,        /* one axis: every k-th element, also in reverse, to contiguous ones */
+    STKI_PATTERN_ROWS,       /* one axis: any strides, element by element */
+    STKI_PATTERN_SHORT_ROWS, /* two axes, the last one short: the same, in blocks along the longer axis */
+    STKI_PATTERN_BLOCKS, /* two axes: the same in pieces of rows, if the source has its smaller stride across rows */
+    STKI_PATTERN_RUNS,   /* one axis, contiguous on both sides */
+    STKI_PATTERN_EVERY,  /* one axis: every k-th element (possibly in reverse) to contiguous elements */
     STKI_PATTERN_INTERLEAVE,   /* two axes: planes to pixels */
     STKI_PATTERN_DEINTERLEAVE, /* two axes: pixels to planes */
     STKI_PATTERN_TILES         /* two axes: transposition */
@@ -27,7 +28,7 @@ typedef struct stki_copy {
     stki_cast cast;
     const stki_fast *fast;      /* NULL: plain code only */
     stki_fast_cast_fn adjacent; /* casts contiguous elements; NULL: use `cast` */
-    stki_fast_lines_fn lines;   /* the same line by line; NULL: not available */
+    stki_fast_lines_fn lines;   /* the same, one destination line at a time; NULL: not available */
     bool streaming;
     int64_t dst_size, src_size;
     enum stki_copy_pattern pattern;
@@ -254,7 +255,7 @@ static void shuffle(const stki_copy *copy, const stki_shuffle *pattern, char *ds
     copy->fast->shuffle[size_index(copy->src_size)](pattern, dst, src, groups, streaming);
 }
 
-/* The number of steps of `step` bytes from `dst` to a line boundary; -1: never. */
+/* The number of steps of `step` bytes from `dst` to a line boundary; -1: there is none. */
 static int64_t steps_to_aligned(const char *dst, int64_t step)
 {
     for (int64_t n = 0; n < LINE; n++)
@@ -400,7 +401,7 @@ static void move_tile(const stki_copy *copy, char *dst, const char *src, const s
                       columns);
 }
 
-/* Without a cast, if the rows have the same alignment or need none: all at once. */
+/* Without a cast, if the rows have the same alignment or need none, all of them are transposed at once. */
 static void copy_tiles_in_place(const stki_copy *copy, char *dst, const char *src, const struct inner *axes)
 {
     int64_t size = copy->src_size, head = copy->streaming ? steps_to_aligned(dst, size) : 0;

@@ -14,7 +14,7 @@ stk_status stki_check_may_fill(const stk_tensor *out, stk_error *err)
     if (out->flags & STK_TENSOR_READONLY)
         return stki_fail(err, STK_E_BAD_ARG, "the tensor is read-only");
     if (out->flags & STK_TENSOR_SWAPPED)
-        return stki_fail(err, STK_E_UNSUPPORTED, "writing into a tensor in the other byte order");
+        return stki_fail(err, STK_E_UNSUPPORTED, "the output is in the opposite byte order, which can only be read");
     return STK_OK;
 }
 
@@ -28,7 +28,7 @@ stk_status stki_check_writable(const stk_tensor *out, stk_error *err)
         return STK_OK;
     for (int i = 0; i < out->ndim; i++)
         if (out->shape[i] > 1 && out->strides[i] == 0)
-            return stki_fail(err, STK_E_BAD_OVERLAP, "the %" PRId64 " elements along axis %d are one place in memory",
+            return stki_fail(err, STK_E_BAD_OVERLAP, "the %" PRId64 " elements along axis %d have the same address",
                              out->shape[i], i);
     return STK_OK;
 }
@@ -55,7 +55,7 @@ stk_status stki_check_overlap(const stk_tensor *out, const stk_tensor *in, stk_e
         return STK_OK;
     if (out_start == in_start && out_end == in_end && same_strides(out, in))
         return STK_OK;
-    return stki_fail(err, STK_E_BAD_OVERLAP, "output and input share memory and are not the same view of it");
+    return stki_fail(err, STK_E_BAD_OVERLAP, "output and input overlap, but are not the same view");
 }
 
 /* ---- the public calls ---- */
@@ -137,7 +137,7 @@ stk_status stk_tensor_contiguous_as(const stk_tensor *tensor, stk_layout layout,
 {
     STKI_PROFILE("contiguous_as");
     if (layout == STK_LAYOUT_KEEP)
-        return stki_fail(err, STK_E_BAD_ARG, "contiguous: which layout?");
+        return stki_fail(err, STK_E_BAD_ARG, "contiguous: KEEP is not a layout here");
     if (stk_tensor_has_layout(tensor, layout) && !swapped(tensor))
         return retain_as(tensor, out);
     return stk_tensor_clone_as(tensor, layout, out, err);
@@ -173,7 +173,8 @@ static stk_status empty_like(const stk_tensor *tensor, stk_device *device, stk_d
     return stki_tensor_new(tensor->dtype, tensor->ndim, tensor->shape, strides, bytes, device, out, err);
 }
 
-/* The same, with `stream` as the current one: the pool reuses a block in the order of the stream that allocated it. */
+/* The same, with `stream` as the current one, because the pool reuses a block in the order of the stream that allocated
+ * it. */
 static stk_status empty_like_on(const stk_tensor *tensor, stk_device *device, stk_device *pinned_for,
                                 stk_stream *stream, stk_tensor *out, stk_error *err)
 {

@@ -220,7 +220,7 @@ stk_status stk_tensor_wrap(void *data, stk_dtype dtype, int ndim, const int64_t 
     if (status != STK_OK)
         return status;
     if (low < 0)
-        return stki_fail(err, STK_E_BAD_STRIDE, "wrap: the strides reach %" PRId64 " bytes below the address", -low);
+        return stki_fail(err, STK_E_BAD_STRIDE, "wrap: the strides reach %" PRId64 " bytes below `data`", -low);
     status = stk_storage_wrap(NULL, data, high, free_fn ? free_fn : nothing, context, &storage, err);
     if (status != STK_OK)
         return status;
@@ -238,7 +238,7 @@ stk_status stk_tensor_from_buffer(void *buffer, int64_t buffer_bytes, stk_dtype 
     int64_t size = stk_dtype_size(dtype), rest;
 
     if (size == 0)
-        return stki_fail(err, STK_E_BAD_DTYPE, "no dtype has the number %d", (int)dtype);
+        return stki_fail(err, STK_E_BAD_DTYPE, "invalid dtype %d", (int)dtype);
     if (offset < 0 || offset >= buffer_bytes)
         return stki_fail(err, STK_E_BAD_ARG, "offset %" PRId64 " in a buffer of %" PRId64 " bytes", offset,
                          buffer_bytes);

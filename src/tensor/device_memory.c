@@ -106,7 +106,7 @@ stk_status stk_device_empty_cache(stk_device *device, stk_error *err)
 
 static stk_status no_pool(const stk_device *device, stk_error *err)
 {
-    return stki_fail(err, STK_E_UNSUPPORTED, "%s keeps no cache of memory", device->name);
+    return stki_fail(err, STK_E_UNSUPPORTED, "%s has no memory cache", device->name);
 }
 
 stk_status stk_device_memory_snapshot(stk_device *device, char **out, stk_error *err)

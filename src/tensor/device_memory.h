@@ -10,10 +10,11 @@ stk_status stki_device_alloc(stk_device *device, stk_device_memory kind, int64_t
  * unless the thread has set a tag. */
 stk_status stki_device_alloc_exact(stk_device *device, stk_device_memory kind, int64_t bytes, const char *what,
                                    void **out, stk_error *err);
-/* Frees a block from either function. */
+/* Frees a block that either function returned. */
 void stki_device_free(stk_device *device, stk_device_memory kind, void *block, int64_t bytes);
-/* Records that `stream` has work on the block, or will before it is freed. For device memory this is not needed for the
- * stream the block was allocated on. For pinned memory it is needed for every stream, because the CPU reuses the block.
+/* Records that `stream` has work on the block, or will have before it is freed. For device memory this is not needed
+ * for the stream the block was allocated on. For pinned memory it is needed for every stream, because the CPU reuses
+ * the block.
  */
 void stki_device_record_stream(stk_device *device, stk_device_memory kind, void *block, stk_stream *stream);
 

@@ -27,9 +27,9 @@ struct stk_stream {
     enum {
         STKI_STREAM_LIVE,
         STKI_STREAM_ENDED, /* wrapped: the handle was destroyed and the caller's stream may no longer exist */
-        STKI_STREAM_LOST   /* as ENDED, and its last work could be neither marked nor awaited */
+        STKI_STREAM_LOST   /* like ENDED, but an event after its last work could be neither recorded nor awaited */
     } ended;
-    stk_event *end; /* recorded after its last work; NULL: that has been awaited */
+    stk_event *end; /* recorded after its last work; NULL: that work has been awaited */
 };
 
 struct stk_event {
@@ -46,14 +46,14 @@ typedef struct stki_device_ops {
     void (*free_pinned)(stk_device *device, void *block, int64_t bytes);
 
     /* Copies bytes. Each side is in device memory (of this device or another of its kind) or host memory. Source and
-     * destination must stay valid until the stream has passed. */
+     * destination must stay valid until the stream has executed the copy. */
     stk_status (*copy)(stk_device *device, void *dst, bool dst_on_device, const void *src, bool src_on_device,
                        int64_t bytes, stk_stream *stream, stk_error *err);
     stk_status (*fill)(stk_device *device, void *dst, const void *pattern, int64_t pattern_bytes, int64_t count,
                        stk_stream *stream, stk_error *err);
-    /* Runs a compiled plan over `count` samples. Both sides are in device memory; strides are in bytes between samples.
-     * The plan must stay valid until the stream has passed. STK_E_UNSUPPORTED names a step that the device does not
-     * implement. */
+    /* Runs a compiled plan over `count` samples. Both sides are in device memory; strides are the bytes from one sample
+     * to the next. The plan must stay valid until the stream has executed the work. STK_E_UNSUPPORTED names a step that
+     * the device does not implement. */
     stk_status (*convert)(stk_device *device, const struct stki_convert *convert, void *dst, int64_t dst_stride,
                           const void *src, int64_t src_stride, int64_t count, stk_stream *stream, stk_error *err);
 
@@ -68,7 +68,7 @@ typedef struct stki_device_ops {
     void (*event_destroy)(stk_device *device, stk_event *event);
     stk_status (*event_record)(stk_device *device, stk_event *event, stk_stream *stream, stk_error *err);
     stk_status (*event_query)(stk_device *device, stk_event *event, stk_error *err); /* STK_AGAIN: not yet */
-    /* Blocks until the event has passed, however long that takes. NULL: it is polled. */
+    /* Blocks until the event has completed, without a limit. NULL: the event is polled. */
     stk_status (*event_wait)(stk_device *device, stk_event *event, stk_error *err);
     stk_status (*event_elapsed)(stk_device *device, const stk_event *from, const stk_event *to, int64_t *out_ns,
                                 stk_error *err);
@@ -98,7 +98,8 @@ typedef struct stki_pool_ops {
     /* Bypasses the cache, for long-lived blocks: exactly that many bytes from the driver, but counted by the pool. */
     stk_status (*alloc_exact)(stki_pool *pool, int64_t bytes, void **out, stk_error *err);
     void (*free)(stki_pool *pool, void *block, int64_t bytes);
-    /* Another stream has work on the block, or will before it is freed: an event recorded then is awaited before reuse.
+    /* Another stream has work on the block, or will have before it is freed; the block is not reused before an event
+     * recorded when it is freed.
      */
     void (*record_stream)(stki_pool *pool, void *block, stk_stream *stream);
     /* Call before the stream is destroyed. */

@@ -1,5 +1,6 @@
-/* dlpack.c: exports in DLPack's two forms (imports are in gpu/dlpack_import.c, since they look up devices). The forms
- * differ only in the struct around the tensor, so both are made from stk_dlpack_tensor, whose layout is checked below.
+/* dlpack.c: exports tensors as either struct of DLPack (imports are in gpu/dlpack_import.c, since they look up
+ * devices). The structs differ only in the members around the tensor, so both are made from stk_dlpack_tensor, whose
+ * layout is checked below.
  */
 #include "allocate.h"
 #include "checked.h"
@@ -43,15 +44,16 @@ static stk_status check_exportable(const stk_tensor *tensor, int major, stki_dlp
     const stk_device *device = stki_tensor_device(tensor);
 
     if (device->kind != STK_DEVICE_CPU && device->kind != STK_DEVICE_CUDA)
-        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack knows no device like %s: copy the tensor to the cpu first",
+        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack has no device type for %s: copy the tensor to the CPU first",
                          device->name);
     if (!tensor->storage)
         return stki_fail(err, STK_E_UNSUPPORTED, "DLPack: a borrowed tensor cannot be exported: clone it first");
     if (tensor->storage->mapping)
-        return stki_fail(err, STK_E_UNSUPPORTED,
-                         "DLPack: a mapping of a file cannot be exported, as it may end with the file: clone it first");
+        return stki_fail(
+            err, STK_E_UNSUPPORTED,
+            "DLPack: a mapped file cannot be exported, because it may be truncated: clone the tensor first");
     if (tensor->flags & STK_TENSOR_SWAPPED)
-        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack: the tensor is in the other byte order: clone it first");
+        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack: the tensor is in the opposite byte order: clone it first");
     if (major == 0 && (tensor->flags & STK_TENSOR_READONLY))
         return stki_fail(err, STK_E_UNSUPPORTED, "DLPack 0.6 cannot mark a tensor as read-only: version 1 can");
     if (!stki_dlpack_type_of(tensor->dtype, major, type))

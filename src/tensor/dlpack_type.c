@@ -1,4 +1,4 @@
-/* dlpack_type.c: see dlpack_type.h. The codes from bool on came with version 1. */
+/* dlpack_type.c: see dlpack_type.h. The codes from bool on were added in version 1. */
 #include "dlpack_type.h"
 
 enum { INT = 0, UINT = 1, FLOAT = 2, BFLOAT = 4, COMPLEX = 5, BOOL = 6, FLOAT8_E4M3FN = 10, FLOAT8_E5M2 = 12 };

@@ -29,7 +29,7 @@ static bool is_known(stk_dtype dtype)
 stk_status stki_dtype_check(stk_dtype dtype, stk_error *err)
 {
     if (!is_known(dtype))
-        return stki_fail(err, STK_E_BAD_DTYPE, "no dtype has the number %d", (int)dtype);
+        return stki_fail(err, STK_E_BAD_DTYPE, "invalid dtype %d", (int)dtype);
     return STK_OK;
 }
 

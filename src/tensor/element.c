@@ -137,7 +137,7 @@ static stk_status element_view(const stk_tensor *tensor, int ndim, const int64_t
     int64_t offset = 0;
 
     if (ndim != tensor->ndim)
-        return stki_fail(err, STK_E_BAD_DIM, "an index of %d numbers for a tensor with %d axes", ndim, tensor->ndim);
+        return stki_fail(err, STK_E_BAD_DIM, "the index has %d numbers, the tensor %d axes", ndim, tensor->ndim);
     for (int i = 0; i < tensor->ndim; i++) {
         int64_t size = tensor->shape[i], at = index[i];
         if (at < -size || at >= size)
@@ -190,8 +190,8 @@ stk_status stk_tensor_set(stk_tensor *tensor, int ndim, const int64_t *index, st
 
 /* ---- filling ---- */
 
-/* For any strides: copies one element in device memory to all others. STK_E_UNSUPPORTED: the device has no strided
- * copy. */
+/* Fills a tensor with any strides by copying one element in device memory to all others. STK_E_UNSUPPORTED: the device
+ * has no strided copy. */
 static stk_status fill_on_device(stk_device *device, const stk_tensor *tensor, const stki_element *element,
                                  stk_error *err)
 {

@@ -1,5 +1,5 @@
 /* fast.h: the vector variants of copies and casts. The plain code (cast.c, strided walks) is the definition; these
- * functions give the same bits faster and may be missing. Tables by element size are indexed by its logarithm: 1, 2, 4,
+ * functions give the same bits faster but need not exist. Tables by element size are indexed by its logarithm: 1, 2, 4,
  * 8 bytes are 0, 1, 2, 3. No alignment is required. */
 #ifndef STKI_FAST_H
 #define STKI_FAST_H
@@ -11,8 +11,7 @@ enum { STKI_FAST_SIZES = 4, STKI_SHUFFLE_MAX = 8 };
 /* Casts `count` contiguous elements. */
 typedef void (*stki_fast_cast_fn)(char *dst, const char *src, int64_t count);
 
-/* The same, one destination line at a time, with non-temporal stores if `streaming`. `edge` is the plain loop for
- * partial lines. */
+/* The same, one destination line at a time, with non-temporal stores if `streaming`. `edge` casts the partial lines. */
 typedef void (*stki_fast_lines_fn)(char *dst, const char *src, int64_t count, bool streaming, stki_fast_cast_fn edge);
 
 /* ---- lists of rows ---- */
@@ -95,7 +94,7 @@ const stki_fast *stki_fast_avx2(void);
 const stki_fast *stki_fast_avx512(void);
 extern const stki_fast_lines_table stki_fast_lines_avx512;
 
-/* As stki_copy_strided with the given variant and kind of stores; for tests and benchmarks. */
+/* Like stki_copy_strided, with the given variant and kind of stores; for tests and benchmarks. */
 void stki_copy_strided_as(enum stki_isa isa, enum stki_stores stores, void *dst, stk_dtype dst_dtype,
                           const int64_t *dst_strides, const void *src, stk_dtype src_dtype, const int64_t *src_strides,
                           bool src_swapped, int ndim, const int64_t *shape);

@@ -168,7 +168,7 @@ LINES(f32_i16, 4, 2, whole_16(at, -32768, 32767))
 LINES(f32_i32, 4, 4, to_i32(F32_OF_f32(at)))
 LINES(f32_i64, 4, 8, to_i64(_mm256_loadu_ps((const float *)(const void *)at)))
 
-/* As whole_rows in convert_body.h: between two rows, only the destination is written. */
+/* As in whole_rows of convert_body.h, only the destination is written between two rows. */
 #define LIST(name, from_size, to_size, line)                                           \
     static void name##_list(char *dst, const stki_list *list)                          \
     {                                                                                  \

@@ -1,5 +1,6 @@
-/* float_control.h: rounding to nearest even and subnormals for a section of code, whatever mode the program has set for
- * the thread (a library built with -ffast-math turns subnormals off, and new threads inherit that).
+/* float_control.h: enables rounding to nearest even and subnormals for a section of code, regardless of the mode that
+ * the program has set for the thread (a library built with -ffast-math turns subnormals off, and new threads inherit
+ * that).
  *
  *     stki_float_control control = stki_float_enter();
  *     …

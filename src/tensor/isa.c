@@ -19,7 +19,7 @@ static enum stki_isa chosen;
 static char note[160];
 
 #if defined(__x86_64__)
-static bool has_f16c(void) /* clang's __builtin_cpu_supports does not support it */
+static bool has_f16c(void) /* clang's __builtin_cpu_supports does not know this feature */
 {
     unsigned eax, ebx, ecx, edx;
 
@@ -88,11 +88,11 @@ static void decide(void)
             if (stki_isa_usable((enum stki_isa)i))
                 chosen = (enum stki_isa)i;
             else
-                snprintf(note, sizeof note, "STOKER_ISA=%s: this processor cannot run it, using %s", names[i],
+                snprintf(note, sizeof note, "STOKER_ISA=%s: not supported by this processor, using %s", names[i],
                          names[chosen]);
             return;
         }
-    snprintf(note, sizeof note, "STOKER_ISA=%.40s: unknown, expected ref, avx2, avx512 or neon; using %s", wanted,
+    snprintf(note, sizeof note, "STOKER_ISA=%.40s: unknown value, expected ref, avx2, avx512 or neon; using %s", wanted,
              names[chosen]);
 }
 

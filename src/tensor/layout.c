@@ -54,7 +54,7 @@ bool stki_tensor_is_dense(const stk_tensor *tensor)
 
     if (stk_tensor_is_contiguous(tensor))
         return true;
-    for (int i = 0; i < tensor->ndim; i++) { /* insertion, smallest stride first; axes of length 1 do not matter */
+    for (int i = 0; i < tensor->ndim; i++) { /* insertion sort, smallest stride first; axes of length 1 do not matter */
         int at = i;
         while (at > 0 && tensor->strides[axes[at - 1]] > tensor->strides[i]) {
             axes[at] = axes[at - 1];
@@ -80,7 +80,7 @@ bool stk_tensor_has_layout(const stk_tensor *tensor, stk_layout layout)
     return false;
 }
 
-/* Channels-last strides are plain products, without taking empty axes as 1: so does torch. */
+/* As in torch, channels-last strides are plain products that do not count empty axes as 1. */
 static void channels_last_strides(int64_t size, const int64_t *shape, int64_t *strides)
 {
     for (int i = 0; i < 4; i++) {
@@ -118,7 +118,7 @@ stk_status stki_layout_strides(stk_dtype dtype, int ndim, const int64_t *shape, 
     case STK_LAYOUT_KEEP:
         break;
     }
-    return stki_fail(err, STK_E_BAD_ARG, "a fresh tensor has no layout %d", (int)layout);
+    return stki_fail(err, STK_E_BAD_ARG, "a new tensor cannot have layout %d", (int)layout);
 }
 
 stk_status stk_tensor_empty_as(stk_dtype dtype, int ndim, const int64_t *shape, stk_layout layout, stk_device *device,

@@ -185,7 +185,7 @@ static stk_status begin_call(struct call *call, const stk_tensor *tensor, int di
         return status;
     call->dim = dim == STK_ALL_DIMS ? -1 : dim < 0 ? dim + (tensor->ndim > 0 ? tensor->ndim : 1) : dim;
     if (stki_reduce_count(tensor, call->reduced) == 0)
-        return stki_fail(err, STK_E_EMPTY_REDUCE, "%s: shape %s has no element to choose from", call->name,
+        return stki_fail(err, STK_E_EMPTY_REDUCE, "%s: shape %s has no elements", call->name,
                          STKI_SHAPE(tensor->ndim, tensor->shape));
     return STK_OK;
 }
@@ -228,7 +228,7 @@ static stk_status find_along(const char *name, bool largest, const stk_tensor *t
     struct call call = {.name = name, .largest = largest, .keep = keep};
 
     if (dim == STK_ALL_DIMS)
-        return stki_fail(err, STK_E_BAD_DIM, "%s: one dimension must be named", name);
+        return stki_fail(err, STK_E_BAD_DIM, "%s: a dimension must be given", name);
     return find(&call, tensor, dim, values, indices, err);
 }
 

@@ -19,7 +19,7 @@
 static const struct op_row {
     const char *name;
     enum stki_loop loop;
-    bool swapped; /* the loop takes the operands in reverse order */
+    bool swapped; /* the loop expects the operands in reverse order */
     bool compares;
 } op_rows[STK_BINARY_OPS] = {
     [STK_ADD] = {"add", STKI_LOOP_ADD, false, false},
@@ -52,7 +52,7 @@ struct call {
 
 /* ---- constants ---- */
 
-/* A scalar in the compute dtype. It is cast to the common dtype first, as the elements of tensors are. */
+/* Converts a scalar to the compute dtype. Like the elements of tensors, it is cast to the common dtype first. */
 static stki_element constant_of(const stki_elementwise *op, stk_scalar scalar)
 {
     stki_element common = stki_element_cast(op->common, scalar), out = {{0}};
@@ -82,7 +82,7 @@ static stk_status set_loop(struct call *call, enum stki_loop loop, stk_error *er
     call->op.loop = loop;
     call->op.stores = STKI_STORES_AUTO;
     if (!stki_loops_find(call->op.isa, loop, call->op.compute))
-        return stki_fail(err, STK_E_BAD_DTYPE, "%s: not there for %s", call->name, stk_dtype_name(call->op.common));
+        return stki_fail(err, STK_E_BAD_DTYPE, "%s: not supported for %s", call->name, stk_dtype_name(call->op.common));
     return STK_OK;
 }
 
@@ -259,7 +259,7 @@ static stk_status begin_binary(struct call *call, stk_binary_op op, stk_operand 
     stk_status status;
 
     if (!row)
-        return stki_fail(err, STK_E_BAD_ARG, "no operation has the number %d", (int)op);
+        return stki_fail(err, STK_E_BAD_ARG, "invalid operation %d", (int)op);
     *call = (struct call){.name = row->name, .operands = {row->swapped ? b : a, row->swapped ? a : b}};
     status = stki_frame_of(&call->frame, call->operands, 2, err);
     status = status != STK_OK ? status : stk_result_dtype(call->operands, 2, &common, err);
@@ -331,7 +331,7 @@ static stk_status begin_clamp(struct call *call, const stk_tensor *tensor, const
     stk_status status;
 
     if (!low && !high)
-        return stki_fail(err, STK_E_BAD_ARG, "clamp: neither a lower nor an upper bound");
+        return stki_fail(err, STK_E_BAD_ARG, "clamp: a lower or an upper bound is required");
     for (int i = 0; i < 2; i++)
         if (bounds[i])
             all[count++] = stk_operand_scalar(*bounds[i]);

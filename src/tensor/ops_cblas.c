@@ -1,8 +1,9 @@
 /* ops_cblas.c: see ops_cblas.h.
  *
- * The library is not linked but loaded by the first product that is large enough, because OpenBLAS starts one thread
- * per processor when it is loaded, which a program that never multiplies matrices should not have. The name is the
- * soname that the build found (STKI_CBLAS_LIBRARY); STOKER_CBLAS=NAME selects another library, STOKER_CBLAS=off none.
+ * The library is not linked, but loaded by the first product that is large enough, because OpenBLAS starts one thread
+ * per processor when it is loaded. A program that never multiplies matrices should not have those threads. The name is
+ * the soname that the build found (STKI_CBLAS_LIBRARY); STOKER_CBLAS=NAME selects another library, STOKER_CBLAS=off
+ * none.
  *
  * Products run in the calling thread, like all tensor operations. OpenBLAS is therefore set to one thread if this file
  * loaded it. If the program had already loaded it, its setting is left unchanged. */

@@ -33,7 +33,7 @@ struct chain {
 struct side {
     struct chain casts; /* of an input to the compute dtype; of the output from what the loops write */
     int64_t size;
-    const void *one; /* an input with a single value, in the compute dtype; NULL: it is not one */
+    const void *one; /* a single value in the compute dtype, if the input is one; else NULL */
     char value[MAX_SIZE];
 };
 
@@ -50,7 +50,7 @@ struct run {
     _Alignas(64) char final[ROW_BLOCK * MAX_SIZE]; /* a row in the output's dtype */
 };
 
-/* A row of an input as the loops take it: contiguous, or one element for all. */
+/* A row of an input in the form that the loops expect: contiguous, or one element for all. */
 struct row {
     const char *at;
     bool one;
@@ -62,7 +62,7 @@ static void init_chain(struct chain *chain, stk_dtype from, stk_dtype via, stk_d
 {
     chain->count = from != via && via != to ? 2 : 1;
     chain->middle = stk_dtype_size(via);
-    /* bool is cast even to itself, because bytes of foreign memory may be neither 0 nor 1 */
+    /* bool is cast even to itself, because bytes from outside the library may be neither 0 nor 1 */
     chain->plain = chain->count == 1 && from == to && from != STK_BOOL;
     stki_cast_init(&chain->casts[0], chain->count == 2 ? via : to, from, false);
     if (chain->count == 2)
@@ -92,7 +92,7 @@ static struct row skip(struct row row, int64_t bytes)
     return row.one ? row : (struct row){row.at + bytes, false};
 }
 
-/* The result of two inputs with a single value each, in the output's dtype. */
+/* Computes the result of two inputs with a single value each, in the output's dtype. */
 static void compute_one(struct run *run, void *value, const void *a, const void *b)
 {
     char result[MAX_SIZE];
@@ -114,7 +114,7 @@ static void compute_streaming(const struct run *run, char *dst, struct row a, st
     compute(run->loops, dst + done * size, skip(a, done * size), skip(b, done * size), n - done);
 }
 
-/* Computes n elements of the output from prepared inputs; n <= ROW_BLOCK unless is_direct. */
+/* Computes n elements of the output from prepared inputs; n <= ROW_BLOCK unless is_direct returns true. */
 static void compute_row(struct run *run, char *dst, int64_t step, struct row a, struct row b, int64_t n)
 {
     bool plain = run->out.casts.plain, adjacent = step == run->out.size;
@@ -246,7 +246,7 @@ static const char *load_tile(struct run *run, int k, char *at, int64_t rows, int
     return run->blocks[k];
 }
 
-/* Short rows: the tile as one row. */
+/* Computes a tile of short rows as one row. */
 static void run_packed_tile(struct run *run, char *const *at, int64_t rows, int64_t columns)
 {
     struct row a = {load_tile(run, 0, at[1], rows, columns), run->in[0].one},
@@ -266,7 +266,7 @@ static void run_packed_tile(struct run *run, char *const *at, int64_t rows, int6
     stki_tile_copy(run->isa, out, adjacent(block, run->out.size, columns), run->out.size, rows, columns);
 }
 
-/* Long rows: inputs that are contiguous along them are read in place. */
+/* Computes a tile of long rows; inputs that are contiguous along them are read in place. */
 static void run_row_tile(struct run *run, char *const *at, int64_t rows, int64_t columns)
 {
     stki_tile out = tile_of(run, 0, at[0]);
@@ -336,7 +336,7 @@ static void run_tiles(struct run *run, const void *const *data)
     while (stki_walk_next(&walk));
 }
 
-/* The axis along which an input is tightest, if that is not the output's last axis; -1: none. */
+/* The axis along which an input has the smallest stride, if that is not the output's last axis; -1: none. */
 static int crossing_axis(const stki_strided *plan, int operand)
 {
     int last = plan->ndim - 1, nearest = -1;

@@ -154,7 +154,7 @@ static stk_status extreme(const char *name, bool largest, const stk_tensor *tens
     if (status != STK_OK)
         return status;
     if (stki_reduce_count(tensor, call.reduced) == 0)
-        return stki_fail(err, STK_E_EMPTY_REDUCE, "%s: shape %s has no element to choose from", name,
+        return stki_fail(err, STK_E_EMPTY_REDUCE, "%s: shape %s has no elements", name,
                          STKI_SHAPE(tensor->ndim, tensor->shape));
     status = stk_tensor_empty(tensor->dtype, stki_reduce_shape(tensor, call.reduced, keep, shape), shape,
                               stki_tensor_device(tensor), &made, err);

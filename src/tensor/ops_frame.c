@@ -94,17 +94,17 @@ stk_status stki_frame_accepts(const stki_frame *frame, stk_dtype result, const s
     if (status != STK_OK)
         return status;
     if (!has_shape(out, frame))
-        return stki_fail(err, STK_E_BAD_BROADCAST, "a result of shape %s into a tensor of shape %s",
+        return stki_fail(err, STK_E_BAD_BROADCAST, "the result has shape %s, the output %s",
                          STKI_SHAPE(frame->ndim, frame->shape), STKI_SHAPE(out->ndim, out->shape));
     if (stki_tensor_device(out) != frame->device)
         return different_devices(frame->device, stki_tensor_device(out), err);
     if (!stki_can_store(result, out->dtype))
-        return stki_fail(err, STK_E_BAD_DTYPE, "a result of dtype %s into a tensor of %s", stk_dtype_name(result),
+        return stki_fail(err, STK_E_BAD_DTYPE, "the result has dtype %s, the output %s", stk_dtype_name(result),
                          stk_dtype_name(out->dtype));
     return STK_OK;
 }
 
-/* ---- fresh outputs ---- */
+/* ---- new outputs ---- */
 
 static bool same_order(const stk_tensor *a, const stk_tensor *b)
 {

@@ -4,7 +4,7 @@
  * of a and b are packed into panels: a panel of a has as many rows as a tile, a panel of b as many columns, and both
  * are ordered by k. The tile loop therefore reads both sequentially, whatever the strides and dtypes, and its sums stay
  * in registers. Products with few columns (or, symmetrically, rows) use each element of the large side only a few
- * times, so packing does not pay: there the large side is read in place. */
+ * times, so packing does not pay off, and the large side is read in place. */
 #include "ops_gemm.h"
 #include "allocate.h"
 #include "dtype.h"
@@ -18,12 +18,12 @@ enum {
     BLOCK_ROWS = 192, /* a multiple of every tile's rows, as the next is of its columns */
     BLOCK_COLUMNS = 512,
     BLOCK_DEPTH = 256,
-    THIN = 4, /* maximum number of columns */
+    THIN = 4, /* maximum number of columns of the thin side */
     THIN_BLOCK = 1024,
     MAX_SIZE = 8,
     ALIGNMENT = 64
 };
-/* Multiplications below which calling CBLAS does not pay. */
+/* Number of multiplications below which calling CBLAS does not pay off. */
 static const int64_t least_for_cblas = 1 << 15;
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -103,7 +103,7 @@ void stki_gemm_end(stki_gemm *gemm)
 
 /* ---- thin: c has few columns ---- */
 
-/* At most THIN_BLOCK elements in the compute dtype: in place, or in `block`. */
+/* Returns at most THIN_BLOCK elements in the compute dtype, in place or in `block`. */
 static const void *load(const stki_gemm *gemm, void *block, const char *x, int64_t step, int64_t n)
 {
     if (gemm->size == gemm->compute_size && step == gemm->size)
@@ -208,7 +208,7 @@ static void store_block(const stki_gemm *gemm, stki_matrix c, const char *sums, 
             stki_cast_row(&gemm->store, c.data + j * c.column_stride, c.row_stride, sums + j * size, sums_stride, rows);
 }
 
-/* Rows [i, i + rows) and columns [j, j + columns) of c. */
+/* Computes rows [i, i + rows) and columns [j, j + columns) of c. */
 static void run_block(const stki_gemm *gemm, stki_matrix c, stki_matrix a, stki_matrix b, int64_t i, int64_t rows,
                       int64_t j, int64_t columns)
 {

@@ -15,7 +15,7 @@ typedef struct stki_matrix {
 typedef struct stki_gemm {
     stk_dtype dtype;
     int64_t rows, columns, depth;
-    bool no_cblas; /* tests: do not use CBLAS */
+    bool no_cblas; /* for tests: does not use CBLAS */
     /* set by stki_gemm_begin: */
     const stki_gemm_loops *loops;
     int64_t size, compute_size; /* element size of the tensors and of the compute dtype, bytes */

@@ -29,10 +29,10 @@ typedef struct stki_loops {
     stki_loop_fn one_with; /* a[0] op b[i] */
 } stki_loops;
 
-/* NULL: the operation does not exist for that dtype. f16 and bf16 have none: they compute in f32. */
+/* NULL: the operation does not exist for that dtype. f16 and bf16 have none, because they are computed in f32. */
 const stki_loops *stki_loops_find(enum stki_isa isa, enum stki_loop loop, stk_dtype dtype);
 
-/* The variants; an entry without functions means that another variant has them. */
+/* The variants; for an entry without functions, another variant is used. */
 extern const stki_loops stki_loops_ref[STKI_LOOPS][STK_DTYPE_END];
 extern const stki_loops stki_loops_avx2[STKI_LOOPS][STK_DTYPE_END];
 extern const stki_loops stki_loops_avx512[STKI_LOOPS][STK_DTYPE_END];

@@ -33,7 +33,7 @@ static stk_status check_operands(const stk_tensor *a, const stk_tensor *b, stk_e
     if (status != STK_OK)
         return status;
     if (a->ndim == 0 || b->ndim == 0)
-        return stki_fail(err, STK_E_BAD_DIM, "matmul: an operand has no axes");
+        return stki_fail(err, STK_E_BAD_DIM, "matmul: an operand is a scalar");
     status = stki_check_one_device((const stk_tensor *const[]){a, b}, 2, err);
     if (status != STK_OK)
         return status;
@@ -53,7 +53,8 @@ static stk_status begin_call(struct call *call, const stk_tensor *a, const stk_t
     call->depth = a->shape[a->ndim - 1];
     call->columns = b->ndim > 1 ? b->shape[b->ndim - 1] : 1;
     if (b->shape[b->ndim > 1 ? b->ndim - 2 : 0] != call->depth)
-        return stki_fail(err, STK_E_BAD_SHAPE, "matmul: shapes %s and %s: %" PRId64 " columns meet %" PRId64 " rows",
+        return stki_fail(err, STK_E_BAD_SHAPE,
+                         "matmul: shapes %s and %s: %" PRId64 " columns and %" PRId64 " rows do not match",
                          STKI_SHAPE(a->ndim, a->shape), STKI_SHAPE(b->ndim, b->shape), call->depth,
                          b->shape[b->ndim > 1 ? b->ndim - 2 : 0]);
     status =
@@ -104,7 +105,7 @@ static stki_matrix result_matrix(const struct call *call, const stk_tensor *out,
     return matrix;
 }
 
-/* Batches that are further rows of one matrix, multiplied by the same matrix, are one product. */
+/* Batches that form one taller matrix and are multiplied by the same matrix are computed as one product. */
 static void join_rows(stki_strided *plan, stki_gemm *gemm, const stki_matrix *c, const stki_matrix *a)
 {
     if (plan->ndim != 1 || plan->strides[2][0] != 0 || plan->strides[0][0] != gemm->rows * c->row_stride ||
@@ -184,15 +185,15 @@ static stk_status check_output(const struct call *call, const stk_tensor *a, con
     bool same_shape = out->ndim == call->ndim;
 
     if (out->dtype != a->dtype)
-        return stki_fail(err, STK_E_BAD_DTYPE, "matmul: a product of %s into a tensor of %s", stk_dtype_name(a->dtype),
-                         stk_dtype_name(out->dtype));
+        return stki_fail(err, STK_E_BAD_DTYPE, "matmul: the product has dtype %s, the output %s",
+                         stk_dtype_name(a->dtype), stk_dtype_name(out->dtype));
     for (int i = 0; i < call->ndim && same_shape; i++)
         same_shape = out->shape[i] == call->shape[i];
     if (!same_shape)
-        return stki_fail(err, STK_E_BAD_SHAPE, "matmul: a product of shape %s into a tensor of shape %s",
+        return stki_fail(err, STK_E_BAD_SHAPE, "matmul: the product has shape %s, the output %s",
                          STKI_SHAPE(call->ndim, call->shape), STKI_SHAPE(out->ndim, out->shape));
     if (stki_may_share(out, a) || stki_may_share(out, b))
-        return stki_fail(err, STK_E_BAD_OVERLAP, "matmul: the output shares memory with an operand");
+        return stki_fail(err, STK_E_BAD_OVERLAP, "matmul: the output overlaps an operand");
     stk_status status = stki_check_one_device((const stk_tensor *const[]){a, out}, 2, err);
     return status != STK_OK ? status : stki_check_writable(out, err);
 }

@@ -28,10 +28,11 @@ stk_status stki_check_computable(const stk_tensor *tensor, const char *what, stk
     if (status != STK_OK)
         return status;
     if (!computable(tensor->dtype))
-        return stki_fail(err, STK_E_UNSUPPORTED, "%s: %s tensors are for copies and casts only", what,
+        return stki_fail(err, STK_E_UNSUPPORTED, "%s: %s tensors can only be copied and cast", what,
                          stk_dtype_name(tensor->dtype));
     if (tensor->flags & STK_TENSOR_SWAPPED)
-        return stki_fail(err, STK_E_UNSUPPORTED, "%s: the tensor is in the other byte order; make a copy first", what);
+        return stki_fail(err, STK_E_UNSUPPORTED, "%s: the tensor is in the opposite byte order; make a copy first",
+                         what);
     return STK_OK;
 }
 
@@ -67,7 +68,7 @@ static stk_status promote(stk_dtype a, stk_dtype b, stk_dtype *out, stk_error *e
         *out = a == STK_DTYPE_NONE ? b : a;
     else if ((is_wide_unsigned(a) || is_wide_unsigned(b)) && of_a != STKI_CATEGORY_REAL && of_b != STKI_CATEGORY_REAL)
         return stki_fail(err, STK_E_BAD_DTYPE,
-                         "%s and %s have no dtype in common: u16, u32 and u64 only meet themselves and reals",
+                         "%s and %s have no common dtype: u16, u32 and u64 only combine with themselves and reals",
                          stk_dtype_name(a), stk_dtype_name(b));
     else if (of_a != of_b)
         *out = of_a > of_b ? a : b;
@@ -95,7 +96,7 @@ static stk_status check_operand(const stk_operand *operand, stk_error *err)
     if (operand->tensor)
         return stki_check_computable(operand->tensor, "arithmetic", err);
     if (operand->scalar.kind == STK_SCALAR_COMPLEX)
-        return stki_fail(err, STK_E_UNSUPPORTED, "arithmetic: complex numbers are for copies and casts only");
+        return stki_fail(err, STK_E_UNSUPPORTED, "arithmetic: complex numbers can only be copied and cast");
     return STK_OK;
 }
 

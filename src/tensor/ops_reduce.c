@@ -19,7 +19,7 @@ stk_status stki_reduce_axes(const stk_tensor *tensor, int dim_count, const int *
         if (status != STK_OK)
             return status;
         if (seen[dim])
-            return stki_fail(err, STK_E_BAD_DIM, "%s: dimension %d is named twice", what, dim);
+            return stki_fail(err, STK_E_BAD_DIM, "%s: dimension %d is given twice", what, dim);
         seen[dim] = true;
         if (dim < tensor->ndim)
             reduced[dim] = true;
@@ -85,7 +85,7 @@ static void take_axes(struct axes *axes, const stki_strided *plan, bool reduced)
         axes->index[i] = 0;
 }
 
-/* To the next index of the outer axes; false, and back at the first, after the last. */
+/* Advances to the next index of the outer axes; after the last one it returns false and starts over. */
 static bool step_axes(struct axes *axes, const char **in, char **out)
 {
     for (int i = axes->outer - 1; i >= 0; i--) {
@@ -100,7 +100,7 @@ static bool step_axes(struct axes *axes, const char **in, char **out)
     return false;
 }
 
-/* The results of `cells` places in a row. */
+/* Computes the results of `cells` adjacent output elements. */
 static void run_cells(const stki_reducer *reducer, struct axes *reduced, const char *in, int64_t in_step, char *out,
                       int64_t out_step, int64_t cells)
 {

@@ -9,9 +9,9 @@
 
 enum { STKI_STREAM_ALIGNMENT = 64 };
 
-/* Loops for outputs aligned to STKI_STREAM_ALIGNMENT whose size is a multiple of it. NULL: none for this operation;
- * add, sub, mul and div have one. The caller must call stki_store_fence() before it publishes the results to other
- * threads. */
+/* Loops for outputs aligned to STKI_STREAM_ALIGNMENT whose size is a multiple of it. NULL: there is none for this
+ * operation; add, sub, mul and div have one. The caller must call stki_store_fence() before it publishes the results to
+ * other threads. */
 extern const stki_loops stki_stream_loops_avx2[STKI_LOOPS][STK_DTYPE_END];
 
 #endif

@@ -1,8 +1,8 @@
 /* ops_sum.c: sum and mean.
  *
- * Floats are added in f64: plainly within runs of rows or columns (ops_sum_loops.h), and with compensation (two-sum)
- * from run to run, so that errors do not grow with the length. Integers are added as u64, which wraps. Elements that
- * are not contiguous f32, f64 or 64-bit integers are cast to a wide form in a block first. */
+ * Floats are added in f64: with plain additions within runs of rows or columns (ops_sum_loops.h), and with compensation
+ * (two-sum) from run to run, so that errors do not grow with the length. Integers are added as u64, which wraps.
+ * Elements that are not contiguous f32, f64 or 64-bit integers are cast to a wide form in a block first. */
 #include "allocate.h"
 #include "cast.h"
 #include "device_kernels.h"
@@ -38,12 +38,12 @@ stki_sum_loops stki_sum_loops_of(enum stki_isa isa)
 }
 
 enum {
-    RUN_ROW = 4096,     /* elements of a row that are added plainly */
-    RUN_COLUMNS = 512,  /* rows whose columns are added plainly; */
+    RUN_ROW = 4096,     /* elements of a row that are added without compensation */
+    RUN_COLUMNS = 512,  /* rows whose columns are added without compensation; */
     RUN_NARROW = 32768, /* the same for f32, whose sums in f64 have digits to spare */
     BLOCK = 512,
     FEW_COLUMNS = 32,    /* fewer columns are combined with those of the next rows */
-    LONG_COLUMNS = 1024, /* to a row of this many */
+    LONG_COLUMNS = 1024, /* to a row of this many elements */
     SHORT_ROW = 8,
     CELLS = LONG_COLUMNS, /* results in the struct */
     MOST_CELLS = 16384    /* maximum number of results in allocated memory, so that columns read long rows */
@@ -450,7 +450,7 @@ static bool same_shape(const struct call *call, const stk_tensor *out)
 static stk_status check_output(const struct call *call, const stk_tensor *in, const stk_tensor *out, stk_error *err)
 {
     if (!same_shape(call, out))
-        return stki_fail(err, STK_E_BAD_BROADCAST, "sum: a result of shape %s into a tensor of shape %s",
+        return stki_fail(err, STK_E_BAD_BROADCAST, "sum: the result has shape %s, the output %s",
                          STKI_SHAPE(call->ndim, call->shape), STKI_SHAPE(out->ndim, out->shape));
     stk_status status = stki_check_one_device((const stk_tensor *const[]){in, out}, 2, err);
     status = status != STK_OK ? status : stki_check_writable(out, err);

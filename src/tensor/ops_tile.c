@@ -47,7 +47,7 @@ static stki_tile moved(stki_tile tile, int64_t row, int64_t column)
 }
 #endif
 
-/* Transposes whole squares in registers and the rest, at the right and below, element by element. */
+/* Transposes whole squares in registers, and the rest on the right and at the bottom element by element. */
 static void turn(stki_tile dst, stki_tile src, int64_t size, int64_t rows, int64_t columns)
 {
 #if defined(__x86_64__)

@@ -1,6 +1,6 @@
-/* ops_xent.c: cross entropy of class scores against class indices or class probabilities. Computed in f64, sample by
- * sample, and rounded once. With lp the log-softmax of a sample, w the weights, C classes and e the smoothing, its loss
- * is
+/* ops_xent.c: cross entropy of class scores against class indices or class probabilities. It is computed in f64, sample
+ * by sample, and rounded once. With lp the log-softmax of a sample, w the weights, C classes and e the smoothing, its
+ * loss is
  *
  *     (1 - e) * (-w[t] lp[t]) + e / C * (-sum_c w[c] lp[c])     for a class t
  *     -sum_c w[c] ((1 - e) p[c] + e / C) lp[c]                  for probabilities p
@@ -26,7 +26,7 @@ struct call {
     int64_t classes;
     int ndim; /* the samples: the logits' shape without the class axis */
     int64_t shape[STK_MAX_DIMS];
-    /* set when it runs */
+    /* set before it runs */
     stki_scores scores;
     stki_cast index, probability, weight, store;
     int64_t probability_step, weight_step;
@@ -83,7 +83,7 @@ static stk_status index_loss(struct call *call, const char *logits, const char *
     if (class == call->opts.ignore_index)
         return STK_OK;
     if (class < 0 || class >= call->classes)
-        return stki_fail(err, STK_E_BAD_INDEX, "cross_entropy: target %" PRId64 ", there are %" PRId64 " classes",
+        return stki_fail(err, STK_E_BAD_INDEX, "cross_entropy: target %" PRId64 " is not one of %" PRId64 " classes",
                          class, call->classes);
     stki_scores_measure(&call->scores, logits);
     stki_scores_log_softmax(&call->scores, &lp, class, 1);
@@ -184,7 +184,7 @@ static stk_status read_opts(struct call *call, const stk_cross_entropy_opts *opt
         return stki_fail(err, STK_E_BAD_ARG, "cross_entropy: label_smoothing is %g, not in [0, 1]",
                          own->label_smoothing);
     if ((int)own->reduction < STK_REDUCTION_MEAN || own->reduction > STK_REDUCTION_NONE)
-        return stki_fail(err, STK_E_BAD_ARG, "cross_entropy: no reduction has the number %d", (int)own->reduction);
+        return stki_fail(err, STK_E_BAD_ARG, "cross_entropy: invalid reduction %d", (int)own->reduction);
     return STK_OK;
 }
 

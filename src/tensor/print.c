@@ -1,5 +1,5 @@
-/* print.c: formats tensors as text, as NumPy does. The elements to print are gathered first, so that of a large tensor
- * only the printed elements are read; then they are laid out row by row. */
+/* print.c: formats tensors as text, as NumPy does. The elements to print are gathered first, so that only those are
+ * read of a large tensor; then they are laid out row by row. */
 #include "allocate.h"
 #include "cast.h"
 #include "device_table.h"
@@ -16,7 +16,7 @@
 #include <stoker/print.h>
 #include <string.h>
 
-/* Real numbers, or one part of complex ones. */
+/* The format of real numbers, or of one part of complex ones. */
 typedef struct stki_real_column {
     stk_dtype dtype;
     bool scientific, sign; /* sign: print a + before non-negative numbers */
@@ -33,7 +33,7 @@ typedef struct stki_column {
 
 /* ---- real numbers ---- */
 
-/* Element i of `elements`, or its imaginary part, as double, which is exact. */
+/* Returns element i of `elements`, or its imaginary part, as a double, which is exact. */
 static double real_at(stk_dtype dtype, const void *elements, int64_t i, bool imaginary)
 {
     stk_dtype part = stki_dtype_part(dtype);
@@ -295,7 +295,7 @@ static stk_status read_options(const stk_print_opts *given, stk_print_opts *out,
 struct shown {
     int ndim;
     int64_t shape[STK_MAX_DIMS]; /* number of printed indices of each axis */
-    bool cut[STK_MAX_DIMS];      /* the axis is abbreviated: it has a gap in the middle */
+    bool cut[STK_MAX_DIMS];      /* the axis is abbreviated, with a gap in the middle */
     int64_t count, bytes;
     char *elements; /* contiguous, native byte order */
 };

@@ -1,9 +1,9 @@
 /* print_number.c: see print_number.h.
  *
- * The C library rounds correctly in both directions, so the shortest digits are found by trying: print with n digits
- * and parse, until the result is the same number. One case needs more: just below a power of two, floats are closer
- * together than above it, so the nearest n digits may be too far below the power although the next n digits above still
- * round to it. */
+ * The C library rounds correctly in both directions, so the shortest digits are found by trial: the number is printed
+ * with n digits and parsed until the result is the same number. Powers of two need one more step: below a power of two,
+ * floats are closer together than above it, so the nearest n-digit decimal may be too far below the power although the
+ * next one above still rounds to it. */
 #include "print_number.h"
 #include "cast.h"
 #include <math.h>
@@ -89,8 +89,8 @@ void stki_decimal_shortest(stk_dtype dtype, double x, stki_decimal *out)
         out->digits[--out->count] = '\0';
 }
 
-/* Writes `count` digits with the point after `before` of them, which may be negative or more than `count`. Returns the
- * number of digits after the point. */
+/* Writes `count` digits with the point after the first `before`, which may be negative or greater than `count`. Returns
+ * the number of digits after the point. */
 static int lay_out(char *out, bool negative, const char *digits, int count, int before)
 {
     char *at = out;

@@ -41,7 +41,7 @@ static inline void stki_profile_leave(stki_profile_scope *scope)
 #define STKI_PROFILE(text)                              \
     static stki_profile_row stki_row_ = {.name = text}; \
     STKI_PROFILE_ROW(&stki_row_)
-/* For functions that implement several operations: uses an existing static row. */
+/* Like STKI_PROFILE with an existing static row, for functions that implement several operations. */
 #define STKI_PROFILE_ROW(which)                                                                  \
     stki_profile_scope stki_scope_ __attribute__((cleanup(stki_profile_leave))) = {.row = NULL}; \
     if (stki_watched())                                                                          \

@@ -59,7 +59,7 @@ static stk_status check_pair(stk_qdtype qdtype, int64_t index, double scale, int
     float as_float = (float)scale;
 
     if (!(as_float > 0) || !isfinite(as_float))
-        return stki_fail(err, STK_E_BAD_ARG, "scale %" PRId64 " is %g: must be above 0 and finite in f32", index,
+        return stki_fail(err, STK_E_BAD_ARG, "scale %" PRId64 " is %g: must be positive and finite as f32", index,
                          scale);
     if (zero_point < rows[qdtype].min || zero_point > rows[qdtype].max)
         return stki_fail(err, STK_E_BAD_ARG, "zero point %" PRId64 " is %" PRId64 ": %s holds %" PRId64 " to %" PRId64,

@@ -41,7 +41,8 @@ INLINE int64_t before_boundary(const char *dst, int64_t size, int64_t n)
 /* ---- to integers ---- */
 
 /* Where the pairs of a vector come from. Loading two vectors of pairs per vector of elements costs a fifth of the
- * memory bandwidth, so if the channels repeat in every unit and there are enough registers, the pairs are held there.
+ * memory bandwidth, so if the channels repeat in every unit and there are enough registers, the pairs are kept in
+ * registers.
  */
 enum pairs { ONE_PAIR, HELD, LOADED };
 
@@ -73,7 +74,7 @@ INLINE vi whole(stk_qdtype to, vf x, const struct quantizer *q)
     return to == STK_QINT32 ? vi_of_f32_saturated(y) : vi_of_f32(vf_min(y, q->high));
 }
 
-/* Elements [first, first + valid) as a unit. */
+/* Quantizes elements [first, first + valid) as one unit. */
 INLINE vunit quantized(stk_qdtype to, enum pairs pairs, const stki_quant_lane *lane, struct quantizer *q,
                        const char *src, int64_t first, int64_t valid)
 {
@@ -100,7 +101,7 @@ INLINE vunit quantized(stk_qdtype to, enum pairs pairs, const stki_quant_lane *l
     return to == STK_QINT32 ? pack_i32(y) : pack_bytes(to == STK_QINT8, y);
 }
 
-/* `n` elements, fewer than a unit. */
+/* Processes `n` elements, fewer than a unit. */
 INLINE void quantize_some(stk_qdtype to, enum pairs pairs, const stki_quant_lane *lane, struct quantizer *q, char *dst,
                           const char *src, int64_t n)
 {
@@ -162,7 +163,7 @@ struct dequantizer {
     struct phase phase;
 };
 
-/* One vector. Differences of 8-bit integers are exact in f32, so only those of i32 need f64. */
+/* Dequantizes one vector. Differences of 8-bit integers are exact in f32, so only those of i32 need f64. */
 INLINE vf dequantized(stk_qdtype from, enum product product, bool pattern, const stki_quant_lane *lane,
                       struct dequantizer *d, const char *src, int64_t first, int64_t valid)
 {
@@ -194,7 +195,7 @@ INLINE vf dequantized(stk_qdtype from, enum product product, bool pattern, const
     return vf_of_f64(vd_mul(low, d->scale[0]), vd_mul(high, d->scale[1]));
 }
 
-/* `n` elements, fewer than a unit. */
+/* Processes `n` elements, fewer than a unit. */
 INLINE void dequantize_some(stk_qdtype from, enum product product, bool pattern, const stki_quant_lane *lane,
                             struct dequantizer *d, char *dst, const char *src, int64_t n)
 {

@@ -3,7 +3,7 @@
  *
  * Exact percentiles are found by a radix selection, without sorting: the bits of an element become a 64-bit key with
  * the order of the numbers, and each pass counts the next 16 bits among the elements that match the bits found so far.
- * Four passes find any rank with half a megabyte of counters, whatever the number of samples. */
+ * Four passes find any rank with half a megabyte of counters, for any number of samples. */
 #include "allocate.h"
 #include "cast.h"
 #include "dtype.h"
@@ -313,7 +313,7 @@ static double value_of(uint64_t key)
 
 struct digit_pass {
     int64_t *counts;
-    uint64_t known; /* the bits of the key above `shift` + DIGIT_BITS, already found */
+    uint64_t known; /* the bits of the key above `shift` + DIGIT_BITS, which are already known */
     int shift;
 };
 

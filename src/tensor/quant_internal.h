@@ -35,7 +35,7 @@ typedef struct stki_quant_kernels {
 } stki_quant_kernels;
 
 extern const stki_quant_kernels stki_quant_ref, stki_quant_avx2, stki_quant_avx512;
-/* The kernels of `isa`, or the plain ones if it has none. */
+/* The kernels of `isa`, or the reference if it has none. */
 const stki_quant_kernels *stki_quant_kernels_of(enum stki_isa isa);
 
 struct stk_quant {

@@ -17,7 +17,7 @@ static stk_status check_dtype(const stk_tensor *tensor, stk_dtype expected, cons
         return stki_fail(err, STK_E_BAD_DTYPE, "%s: the tensor is %s, must be %s", what, stk_dtype_name(tensor->dtype),
                          stk_dtype_name(expected));
     if (tensor->flags & STK_TENSOR_SWAPPED)
-        return stki_fail(err, STK_E_UNSUPPORTED, "%s: the tensor is in the other byte order", what);
+        return stki_fail(err, STK_E_UNSUPPORTED, "%s: the tensor is in the opposite byte order", what);
     return STK_OK;
 }
 
@@ -30,7 +30,7 @@ static stk_status check_channels(const stk_tensor *tensor, const stk_quant *quan
                          tensor->ndim);
     if (tensor->shape[quant->axis] != quant->count)
         return stki_fail(err, STK_E_BAD_SHAPE,
-                         "axis %d has %" PRId64 " channels, and there are %" PRId64 " pairs of parameters", quant->axis,
+                         "axis %d has %" PRId64 " channels, but there are %" PRId64 " pairs of parameters", quant->axis,
                          tensor->shape[quant->axis], quant->count);
     return STK_OK;
 }

@@ -111,7 +111,7 @@ void stki_record_storage_end(stk_storage *storage)
     if (!atomic_load_explicit(&storage->record, memory_order_acquire))
         return;
     stki_lock(&lock);
-    record = atomic_load_explicit(&storage->record, memory_order_relaxed); /* unless it was forgotten meanwhile */
+    record = atomic_load_explicit(&storage->record, memory_order_relaxed); /* unless it has been removed meanwhile */
     if (record)
         forget(record);
     stki_unlock(&lock);
@@ -211,7 +211,7 @@ void stki_record_release(const stk_tensor *tensor)
     count_reference(tensor, -1);
 }
 
-/* ---- looking at it ---- */
+/* ---- queries ---- */
 
 int64_t stki_record_each(void (*visit)(void *context, const stki_record *record), void *context)
 {

@@ -32,10 +32,10 @@ void stki_record_holder(stk_tensor *tensor);
 void stki_record_retain(const stk_tensor *tensor);
 void stki_record_release(const stk_tensor *tensor);
 
-/* The tag of the calling thread's new storages; "" if none. Valid until its tags change. */
+/* The tag of the calling thread's new storages; "" if none. Valid until the thread's tags change. */
 const char *stki_record_tag(void);
 
-/* The tensor's shape, strides or address have changed since it became a holder. */
+/* Called when the tensor's shape, strides or address have changed since it became a holder. */
 void stki_record_changed(const stk_tensor *tensor);
 static inline void stki_record_geometry(const stk_tensor *tensor)
 {

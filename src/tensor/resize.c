@@ -1,6 +1,6 @@
-/* resize.c: creates resizers and runs both passes over an image. Between the passes, rows are in a small ring: the
- * horizontal pass computes only the rows that the next output row needs, so that they are still in the L1 cache when
- * the vertical pass reads them. If the vertical pass is first, its rows are passed to the horizontal pass four at a
+/* resize.c: creates resizers and runs both passes over an image. Between the passes, rows are kept in a small ring: the
+ * horizontal pass computes only the rows that the next output row needs, so they are still in the L1 cache when the
+ * vertical pass reads them. If the vertical pass comes first, its rows are passed to the horizontal pass four at a
  * time. */
 #include "resize.h"
 #include "allocate.h"
@@ -15,7 +15,7 @@ static const stki_resize_kernels *kernels_of(enum stki_isa isa)
 {
     switch (isa) {
 #if defined(__x86_64__)
-    case STKI_ISA_AVX512: /* only byte products (VNNI) make these faster than the AVX2 kernels */
+    case STKI_ISA_AVX512: /* only with byte products (VNNI) are these faster than the AVX2 kernels */
         return stki_native_vnni() ? &stki_resize_vnni : &stki_resize_avx2;
     case STKI_ISA_AVX2:
         return &stki_resize_avx2;
@@ -199,7 +199,7 @@ static uint8_t *ring_row(const stki_resizer *resizer, int64_t row)
     return (uint8_t *)resizer->row_memory.data + row % resizer->row_count * resizer->row_bytes;
 }
 
-/* The horizontal pass over the next rows of the support, at most STKI_RESIZE_ROWS. */
+/* Runs the horizontal pass over the next rows of the support, at most STKI_RESIZE_ROWS. */
 static void make_ring_rows(stki_resizer *resizer)
 {
     const uint8_t *from[STKI_RESIZE_ROWS];

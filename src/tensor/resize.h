@@ -1,6 +1,6 @@
-/* resize.h: images of 8-bit pixels to another size, bit-equal to Image.resize of Pillow 13 (reducing_gap None): two
- * passes with coefficients in fixed point of 22 bits, the intermediate rounded to 8 bits. The horizontal pass comes
- * first, but where the height shrinks by more than twice what the width does (of the whole image, not of the box). A
+/* resize.h: resizes images of 8-bit pixels, bit-equal to Image.resize of Pillow 13 (reducing_gap None): two passes with
+ * fixed-point coefficients of 22 fraction bits and an intermediate result rounded to 8 bits. The horizontal pass comes
+ * first, unless the height shrinks by more than twice the factor of the width (of the whole image, not of the box). A
  * resizer holds the coefficients of one (input, box, output size, filter) and the rows between the passes; they are
  * reused while these stay the same. One thread at a time.
  */
@@ -28,7 +28,7 @@ extern const char *const stki_filter_words[]; /* indexed by STKI_FILTER_…; ter
 
 typedef struct stki_resizer stki_resizer; /* tables and row buffers grow and are reused */
 
-/* The input, the output and the part of it to compute. */
+/* The input, the output, and the part of the output to compute. */
 typedef struct stki_resize_job {
     int64_t in_height, in_width; /* 1 to 65535; the same for the output */
     int channels;                /* bytes per pixel, 1 to 4 */
@@ -49,21 +49,21 @@ typedef struct stki_resize_support {
 stk_status stki_resize_check(const stki_resize_job *job, stk_error *err);
 
 stk_status stki_resizer_create(stki_resizer **out, stk_error *err);
-/* Tests and benchmarks: uses the kernels of the given variant instead of stki_isa's. */
+/* For tests and benchmarks: uses the kernels of the given variant instead of stki_isa's. */
 stk_status stki_resizer_create_isa(enum stki_isa isa, stki_resizer **out, stk_error *err);
 void stki_resizer_destroy(stki_resizer *resizer); /* NULL is allowed */
 
 /* Only recomputes what differs from the last call. STK_E_BAD_SHAPE: a box outside the input or without area, or a size
- * out of range. After a failure it must be set again before use. */
+ * out of range. After a failure, set must succeed before the resizer is used. */
 stk_status stki_resizer_set(stki_resizer *resizer, const stki_resize_job *job, stk_error *err);
 const stki_resize_support *stki_resizer_support(const stki_resizer *resizer);
 /* `in` is the address of the support's first pixel (support->top, support->left); only the support is read. Pixel (y,
  * x) relative to it is at in + y * in_row + x * channels; likewise for the output (the window). The buffers must not
  * overlap. */
 void stki_resizer_run(stki_resizer *resizer, const uint8_t *in, int64_t in_row, uint8_t *out, int64_t out_row);
-/* The same, a few rows at a time, for callers that use them while they are in the cache: call begin, then next for
- * `count` rows (of the window) until all have been produced. `in` must not change meanwhile. Most efficient in
- * multiples of four. */
+/* The same, a few rows at a time, for callers that use the rows while they are in the cache: call begin, then next for
+ * `count` rows (of the window) until all have been produced. `in` must not change meanwhile. Multiples of four rows are
+ * the most efficient. */
 void stki_resizer_begin(stki_resizer *resizer, const uint8_t *in, int64_t in_row);
 void stki_resizer_next(stki_resizer *resizer, uint8_t *out, int64_t out_row, int64_t count);
 

@@ -110,7 +110,7 @@ INLINE void store_pixel(uint8_t *out, __m128i bytes)
     memcpy(out, &word, sizeof word);
 }
 
-/* Output pixels [from, to); byte 0 of the input rows is byte `origin` of the support. */
+/* Computes output pixels [from, to); byte 0 of the input rows is byte `origin` of the support. */
 INLINE void pixels_of_four_rows(const stki_resizer *resizer, const uint8_t *const *in, uint8_t *const *out,
                                 int64_t from, int64_t to, int64_t origin, int channels, int64_t pairs)
 {
@@ -170,7 +170,7 @@ static void pixels(const stki_resizer *resizer, const uint8_t *const *in, uint8_
         pixels_of_channels(resizer, in, out, from, to, origin, 4);
 }
 
-/* The last pixels, whose steps exceed the row: from a zero-padded copy of the row's end. */
+/* Computes the last pixels, whose steps exceed the row, from a zero-padded copy of the row's end. */
 static void last_pixels(const stki_resizer *resizer, const uint8_t *const *in, uint8_t *const *out)
 {
     enum { ROOM = 512 };

@@ -1,7 +1,7 @@
 /* resize_axis.c: the filters, and the coefficients along one axis. The window of an output pixel is the inputs whose
- * centers are within the filter's reach of its own center; when the image shrinks, the reach grows by the ratio. All is
- * computed in double, with the same order of operations as Pillow so that the results are the same, and rounded to
- * fixed point at the end. */
+ * centers are within the filter's reach of its own center; when the image shrinks, the reach grows by the ratio.
+ * Everything is computed in double, in the same order of operations as in Pillow so that the results are the same, and
+ * rounded to fixed point at the end. */
 #include "allocate.h"
 #include "error.h"
 #include "resize_internal.h"
@@ -75,7 +75,7 @@ stk_status stki_resize_grow(stki_resize_memory *memory, int64_t bytes, stk_error
 
     if (bytes <= memory->capacity)
         return STK_OK;
-    bytes += bytes / 2; /* random crops have many sizes: few reallocations until the largest */
+    bytes += bytes / 2; /* random crops have many sizes: the buffer grows in few reallocations */
     data = stki_block_alloc(NULL, bytes, 64);
     if (!data)
         return stki_fail_memory(err, bytes, "resizing");

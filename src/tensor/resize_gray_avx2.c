@@ -91,8 +91,8 @@ INLINE void store_four(uint8_t *to, __m128i bytes, int at)
     memcpy(to, &word, sizeof word);
 }
 
-/* Output pixels [from, to), and up to three after them, for which rows have room. Byte 0 of the input rows is byte
- * `origin` of the support. */
+/* Computes output pixels [from, to), and up to three after them, for which rows have room. Byte 0 of the input rows is
+ * byte `origin` of the support. */
 INLINE void pixels(const stki_resizer *resizer, const uint8_t *const *in, uint8_t *const *out, int64_t from, int64_t to,
                    int64_t origin, int64_t steps)
 {
@@ -128,7 +128,7 @@ static void pixels_of_steps(const stki_resizer *resizer, const uint8_t *const *i
         pixels(resizer, in, out, from, to, origin, resizer->table_taps);
 }
 
-/* The last pixels, whose steps exceed the row: from a zero-padded copy of the row's end. */
+/* Computes the last pixels, whose steps exceed the row, from a zero-padded copy of the row's end. */
 static void last_pixels(const stki_resizer *resizer, const uint8_t *const *in, uint8_t *const *out)
 {
     uint8_t ends[STKI_RESIZE_ROWS][ROOM];

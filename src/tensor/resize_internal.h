@@ -68,13 +68,13 @@ struct stki_resizer {
     stki_resize_memory tables;
     bool tables_known; /* `tables` match x and the channels */
     bool tables_usable;
-    int64_t table_groups, table_taps; /* their contents are private to the kernel */
+    int64_t table_groups, table_taps; /* contents are private to the kernel */
     bool table_spread;
     bool vertical_first;
     stki_resize_memory row_memory; /* rows between the passes: a ring; if vertical comes first, rows entering and
                                       leaving the horizontal pass */
     int64_t row_count, row_bytes;
-    const uint8_t *in;    /* the current image, and the progress on it: */
+    const uint8_t *in;    /* the current image and the progress on it: */
     int64_t in_row, next; /* output rows */
     int64_t done;         /* rows done in the ring */
     const uint8_t **rows; /* input rows of one output row */
@@ -98,7 +98,7 @@ void stki_resize_ref_column(uint8_t *out, const uint8_t *const *rows, const int3
                             int64_t n);
 
 extern const stki_resize_kernels stki_resize_avx2;
-/* resize_gray_avx2.c, for it */
+/* resize_gray_avx2.c */
 stk_status stki_resize_gray_prepare(stki_resizer *resizer, bool *usable, stk_error *err);
 void stki_resize_gray_horizontal(const stki_resizer *resizer, const uint8_t *const *in, uint8_t *const *out);
 extern const stki_resize_kernels stki_resize_vnni;

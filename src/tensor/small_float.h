@@ -1,7 +1,7 @@
-/* small_float.h: f32 to and from the 16-bit and 8-bit floats, by their bits, so that every machine and every vector
- * width agrees. Rounding is to nearest, ties to even. A NaN stays a NaN with its sign and the top of its payload (made
- * quiet), as the F16C instructions have it. Subnormal results come from adding a constant whose last place is the
- * subnormal unit: the addition then does the rounding.
+/* small_float.h: f32 to and from the 16-bit and 8-bit floats, by their bits, so that the results are the same on every
+ * machine and for every vector width. Rounding is to nearest, ties to even. A NaN keeps its sign and the upper bits of
+ * its payload and becomes quiet, as with the F16C instructions. Subnormal results are rounded by adding a constant
+ * whose last place is the subnormal unit.
  */
 #ifndef STKI_SMALL_FLOAT_H
 #define STKI_SMALL_FLOAT_H
@@ -37,7 +37,7 @@ STKI_SMALL_FN uint16_t stki_f16_encode(float x)
     uint32_t subnormal = stki_f32_bits(stki_f32_of_bits(magnitude) + 0.5f) - stki_f32_bits(0.5f);
     uint32_t value = magnitude < 0x38800000 ? subnormal : normal; /* below 2^-14 */
 
-    value = magnitude >= 0x47800000 ? 0x7c00 : value; /* 2^16; values from 65520 up round to it */
+    value = magnitude >= 0x47800000 ? 0x7c00 : value; /* 2^16; values from 65520 on round to it */
     value = magnitude > 0x7f800000 ? 0x7e00 | (magnitude >> 13 & 0x3ff) : value;
     return (uint16_t)(sign | value);
 }
@@ -103,7 +103,7 @@ STKI_SMALL_FN uint8_t stki_f8_e5m2_encode(float x)
 
     if (magnitude > 0x7f800000)
         value = 0x7f;
-    else if (magnitude >= 0x47800000) /* 2^16; values from 61440 up round to it */
+    else if (magnitude >= 0x47800000) /* 2^16; values from 61440 on round to it */
         value = 0x7c;
     else if (magnitude < 0x38800000) /* below 2^-14 */
         value = stki_f32_bits(stki_f32_of_bits(magnitude) + 128.0f) - stki_f32_bits(128.0f);

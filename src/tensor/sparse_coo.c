@@ -16,8 +16,9 @@ static stk_status check_lengths(const stk_coo *coo, stk_error *err)
     const stk_tensor *indices = &coo->indices, *values = &coo->values;
 
     if (indices->ndim != 2 || values->ndim != 1)
-        return stki_fail(err, STK_E_BAD_SHAPE, "a COO tensor needs indices of 2 axes and values of 1, not %d and %d",
-                         indices->ndim, values->ndim);
+        return stki_fail(err, STK_E_BAD_SHAPE,
+                         "a COO tensor needs indices with 2 axes and values with 1, not %d and %d", indices->ndim,
+                         values->ndim);
     if (indices->shape[0] != coo->ndim || indices->shape[1] != values->shape[0])
         return stki_fail(err, STK_E_BAD_SHAPE,
                          "indices of shape %s do not match %" PRId64 " values and %d axes: must be [%d, %" PRId64 "]",
@@ -201,7 +202,7 @@ stk_status stk_coo_from_dense(const stk_tensor *dense, stk_dtype index_dtype, st
 /* ---- coalesce ---- */
 
 struct groups {
-    int64_t *indices; /* as loaded: one array per axis */
+    int64_t *indices; /* one array per axis, as loaded */
     int64_t *order;   /* entries sorted by index */
     int64_t *starts;  /* where in `order` each group of equal indices starts, and the end */
     int64_t *compact; /* one index per group */
@@ -350,7 +351,7 @@ static stk_status flatten_indices(const stk_coo *coo, int64_t *indices, stk_erro
 
     for (int axis = 0; axis < coo->ndim; axis++) {
         if (!stki_mul(elements, coo->shape[axis], &elements))
-            return stki_fail(err, STK_E_BAD_SHAPE, "shape %s has more elements than 63 bits count",
+            return stki_fail(err, STK_E_BAD_SHAPE, "the number of elements in shape %s does not fit in 63 bits",
                              STKI_SHAPE(coo->ndim, coo->shape));
         for (int64_t k = 0; axis > 0 && k < count; k++)
             indices[k] = indices[k] * coo->shape[axis] + indices[axis * count + k];

@@ -32,7 +32,8 @@ static stk_status check_lengths(const stk_csr *csr, stk_error *err)
     if (csr->shape[0] < 0 || csr->shape[1] < 0)
         return stki_fail(err, STK_E_BAD_SHAPE, "shape %s has a negative size", STKI_SHAPE(2, csr->shape));
     if (starts->ndim != 1 || columns->ndim != 1 || values->ndim != 1)
-        return stki_fail(err, STK_E_BAD_SHAPE, "row starts, columns and values of a CSR matrix have one axis each");
+        return stki_fail(err, STK_E_BAD_SHAPE,
+                         "row starts, columns and values of a CSR matrix must have one axis each");
     if (starts->dtype != columns->dtype)
         return stki_fail(err, STK_E_BAD_DTYPE, "row starts are %s and columns %s: must be the same",
                          stk_dtype_name(starts->dtype), stk_dtype_name(columns->dtype));
@@ -60,8 +61,9 @@ static stk_status check_rows(const struct arrays *arrays, int64_t rows, int64_t 
         for (int64_t k = starts[row] + 1; k < starts[row + 1]; k++)
             if (columns[k - 1] >= columns[k])
                 return stki_fail(err, STK_E_BAD_ARG,
-                                 "row %" PRId64 ": column %" PRId64 " follows column %" PRId64 ": must rise", row,
-                                 columns[k], columns[k - 1]);
+                                 "row %" PRId64 ": column %" PRId64 " follows column %" PRId64
+                                 ": columns must be ascending",
+                                 row, columns[k], columns[k - 1]);
     return STK_OK;
 }
 
@@ -231,8 +233,8 @@ stk_status stk_csr_to_dense(const stk_csr *csr, stk_tensor *out, stk_error *err)
     if (status != STK_OK)
         return status;
     if (!stki_mul(csr->shape[0], csr->shape[1], &elements))
-        status =
-            stki_fail(err, STK_E_BAD_SHAPE, "shape %s has more elements than 63 bits count", STKI_SHAPE(2, csr->shape));
+        status = stki_fail(err, STK_E_BAD_SHAPE, "the number of elements in shape %s does not fit in 63 bits",
+                           STKI_SHAPE(2, csr->shape));
     for (int64_t row = 0; status == STK_OK && row < csr->shape[0]; row++)
         for (int64_t k = arrays.starts[row]; k < arrays.starts[row + 1]; k++)
             arrays.columns[k] += row * csr->shape[1];

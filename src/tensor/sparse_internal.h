@@ -5,7 +5,7 @@
 
 #include <stoker/sparse.h>
 
-/* STK_E_BAD_DTYPE unless i32 or i64. */
+/* STK_E_BAD_DTYPE: the dtype is neither i32 nor i64. */
 stk_status stki_sparse_check_index_dtype(stk_dtype dtype, stk_error *err);
 /* Checks the values of a sparse tensor: float, integer or bool, in host memory. */
 stk_status stki_sparse_check_values(const stk_tensor *values, stk_error *err);

@@ -15,12 +15,12 @@ typedef struct stki_stage {
     int64_t bytes;
 } stki_stage;
 
-/* After a failure stki_stage_end is not needed. */
+/* After a failure, stki_stage_end need not be called. */
 stk_status stki_stage_begin(stki_stage *stage, const stk_tensor *tensor, stk_error *err);
-/* For a tensor all of whose elements are written before the commit: the old contents are copied only if there are gaps
+/* For a tensor whose elements are all written before the commit: the old contents are copied only if there are gaps
  * between elements. */
 stk_status stki_stage_begin_write(stki_stage *stage, const stk_tensor *tensor, stk_error *err);
-/* Copies the bytes back, if they were copied, then does stki_stage_end. */
+/* Copies the bytes back if they were copied, then calls stki_stage_end. */
 stk_status stki_stage_commit(stki_stage *stage, stk_error *err);
 void stki_stage_end(stki_stage *stage);
 

@@ -75,7 +75,7 @@ void stki_stream_release(stk_stream *stream)
     stream->device->ops->stream_destroy(stream->device, stream);
 }
 
-/* After this, the caller's native stream is not used any more: an event at its end, or a wait, takes its place. */
+/* From now on, the caller's native stream is not used any more; an event at its end, or a wait, replaces it. */
 static void end_wrapped(stk_stream *stream)
 {
     stk_event *end = NULL;
@@ -187,14 +187,14 @@ stk_status stk_stream_query(stk_stream *stream, stk_error *err)
 stk_status stk_stream_wait(stk_stream *stream, stk_event *event, stk_error *err)
 {
     if (!stream || !event)
-        return stki_fail(err, STK_E_BAD_ARG, "waiting in a stream needs a stream and an event");
+        return stki_fail(err, STK_E_BAD_ARG, "waiting in a stream requires a stream and an event");
     return stream->device->ops->stream_wait(stream->device, stream, event, err);
 }
 
 stk_status stk_stream_spin(stk_stream *stream, int64_t ns, stk_error *err)
 {
     if (!stream || ns < 0)
-        return stki_fail(err, STK_E_BAD_ARG, "spinning needs a stream and a time of at least 0 ns");
+        return stki_fail(err, STK_E_BAD_ARG, "spinning requires a stream and a time of at least 0 ns");
     return stream->device->ops->spin(stream->device, ns, stream, err);
 }
 
@@ -238,8 +238,8 @@ void stk_event_destroy(stk_event *event)
 stk_status stk_event_record(stk_event *event, stk_stream *stream, stk_error *err)
 {
     if (stream && stream->device != event->device)
-        return stki_fail(err, STK_E_BAD_DEVICE, "an event of %s recorded in a stream of %s", event->device->name,
-                         stream->device->name);
+        return stki_fail(err, STK_E_BAD_DEVICE, "an event of %s cannot be recorded in a stream of %s",
+                         event->device->name, stream->device->name);
     return event->device->ops->event_record(event->device, event, stream, err);
 }
 
@@ -251,8 +251,8 @@ stk_status stk_event_query(stk_event *event, stk_error *err)
 stk_status stk_event_elapsed(const stk_event *from, const stk_event *to, int64_t *out_ns, stk_error *err)
 {
     if (from->device != to->device)
-        return stki_fail(err, STK_E_BAD_DEVICE, "events of %s and %s", from->device->name, to->device->name);
+        return stki_fail(err, STK_E_BAD_DEVICE, "the events belong to %s and %s", from->device->name, to->device->name);
     if (!from->timing || !to->timing)
-        return stki_fail(err, STK_E_BAD_ARG, "an event that was created without timing has no time");
+        return stki_fail(err, STK_E_BAD_ARG, "an event created without timing has no time");
     return from->device->ops->event_elapsed(from->device, from, to, out_ns, err);
 }

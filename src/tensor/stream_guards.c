@@ -27,7 +27,7 @@ void stki_guards_fini(stki_stream_guards *guards)
     stki_mutex_fini(&guards->lock);
 }
 
-/* The stream's guard, or an unused one of its device. NULL: out of memory. Lock held. */
+/* Returns the stream's guard, or an unused one of its device. NULL: out of memory. Lock held. */
 static struct stki_stream_guard *guard_for(stki_stream_guards *guards, const stk_stream *stream)
 {
     struct stki_stream_guard *grown, spare;
@@ -103,7 +103,7 @@ stk_status stki_guards_wait_in(stki_stream_guards *guards, stk_stream *stream, s
         status = guards->guards[i].held ? await(&guards->guards[i], stki_counted(&stki_stream_patience_ns), err)
                                         : stk_stream_wait(stream, guards->guards[i].event, err);
     if (status == STK_OK && guards->stuck)
-        return stki_fail(err, STK_E_TIMEOUT, "work in another stream has not ended: its memory cannot be reused");
+        return stki_fail(err, STK_E_TIMEOUT, "work in another stream has not finished, so its memory cannot be reused");
     return status;
 }
 

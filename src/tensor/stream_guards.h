@@ -11,15 +11,16 @@ typedef struct stki_stream_guards {
     stki_mutex lock;
     struct stki_stream_guard *guards; /* with reusable events; grows with the number of streams in use at once */
     int count, room;                  /* guards in use; guards allocated */
-    bool stuck;                       /* a stream could be neither recorded nor awaited: never passed */
+    bool stuck;                       /* a stream could be neither recorded nor awaited: the guards never pass */
 } stki_stream_guards;
 
 void stki_guards_init(stki_stream_guards *guards);
-/* All guards must have passed or be irrelevant. */
+/* Frees the guards, which must have passed or be irrelevant. */
 void stki_guards_fini(stki_stream_guards *guards);
 
-/* Adds a guard after all work queued in `stream`, a device stream, which may be held only by the library (stream.h).
- * Does not block unless a small allocation fails. Returns errors of the stream; the guard is added anyway. */
+/* Adds a guard after all work queued in `stream`, a device stream whose handle may already have been destroyed
+ * (stream.h). Does not block unless a small allocation fails. Returns errors of the stream; the guard is added anyway.
+ */
 stk_status stki_guards_add(stki_stream_guards *guards, stk_stream *stream, stk_error *err);
 /* Makes work queued in `stream` from now on wait for all guards. */
 stk_status stki_guards_wait_in(stki_stream_guards *guards, stk_stream *stream, stk_error *err);

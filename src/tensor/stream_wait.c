@@ -1,5 +1,5 @@
 /* stream_wait.c: waits for streams and events: by polling if there is a timeout, so that it works even if a driver call
- * would hang. A separate file because devices need it too. */
+ * would hang. This is a separate file because devices need it too. */
 #include "clock.h"
 #include "error.h"
 #include "stream.h"
@@ -15,7 +15,7 @@ stk_status stki_poll(stki_query_fn *query, void *what, const char *noun, int64_t
     while ((status = query(what, err)) == STK_AGAIN) {
         int64_t left = deadline - stki_now_ns();
         if (left <= 0)
-            return stki_fail(err, STK_E_TIMEOUT, "%s is not done after %.3f s", noun,
+            return stki_fail(err, STK_E_TIMEOUT, "%s has not finished after %.3f s", noun,
                              (double)(stki_now_ns() - start) / 1e9);
         stki_sleep_ns(sleep_ns < left ? sleep_ns : left);
         sleep_ns = sleep_ns * 2 < LONGEST_SLEEP_NS ? sleep_ns * 2 : LONGEST_SLEEP_NS;

@@ -23,7 +23,7 @@ static void swap_axes(stki_strided *plan, int a, int b)
     }
 }
 
-/* Whether axis `a` belongs outside of axis `b`, by the first operand with different strides. */
+/* Whether axis `a` must be outside axis `b`, as decided by the first operand with different strides. */
 static bool outside(const stki_strided *plan, int a, int b)
 {
     for (int k = 0; k < plan->operands; k++) {

@@ -55,7 +55,8 @@ typedef struct stki_walk {
     int64_t index[STK_MAX_DIMS];
 } stki_walk;
 
-/* The last `inner` axes (at least 1; all if the plan has fewer) are left to the caller. False: no elements. */
+/* Begins a walk; the caller iterates over the last `inner` axes (at least 1; all if the plan has fewer). False: no
+ * elements. */
 bool stki_walk_begin(stki_walk *walk, const stki_strided *plan, int inner, const void *const *data);
 
 /* Advances to the next row; false after the last. */

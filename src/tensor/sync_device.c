@@ -26,7 +26,7 @@ void stki_fill_bytes(void *dst, const void *pattern, int64_t pattern_bytes, int6
         return;
     }
     memcpy(to, pattern, (size_t)pattern_bytes);
-    while (done < total) { /* each step doubles the filled part, up to 64 KiB per step */
+    while (done < total) { /* each step doubles the filled part, by up to 64 KiB */
         int64_t step = done < 65536 ? done : 65536 - 65536 % pattern_bytes;
         step = step < total - done ? step : total - done;
         memcpy(to + done, to, (size_t)step);

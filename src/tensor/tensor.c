@@ -196,7 +196,7 @@ stk_status stk_tensor_from_storage(stk_storage *storage, int64_t offset_bytes, s
     if (offset_bytes < 0 || !stki_add(offset_bytes, low, &first) ||
         (high > low && !stki_inside(first, high - low, storage->bytes)))
         return stki_fail(err, STK_E_BAD_STORAGE,
-                         "bytes %" PRId64 " to %" PRId64 " from offset %" PRId64 " reach outside a storage of %" PRId64
+                         "bytes %" PRId64 " to %" PRId64 " from offset %" PRId64 " are outside a storage of %" PRId64
                          " bytes",
                          low, high, offset_bytes, storage->bytes);
     made.data = (void *)((uintptr_t)storage->data + (uintptr_t)offset_bytes);

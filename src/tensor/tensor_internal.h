@@ -11,7 +11,7 @@ stk_status stki_row_major(stk_dtype dtype, int ndim, const int64_t *shape, int64
                           stk_error *err);
 
 /* dst[i…] = cast(src[i…]) over `shape`, any strides (source: 0 allowed), no overlap; docs/reference/tensor.md has the
- * rules of the cast. `src_swapped`: the source's elements are in the other byte order. Never fails: every pair of
+ * rules of the cast. `src_swapped`: the source's elements are in the opposite byte order. Never fails: every pair of
  * dtypes exists.
  */
 void stki_copy_strided(void *dst, stk_dtype dst_dtype, const int64_t *dst_strides, const void *src, stk_dtype src_dtype,
@@ -42,9 +42,10 @@ stk_status stki_byte_span(stk_dtype dtype, int ndim, const int64_t *shape, const
 /* Whether it covers a block of memory exactly once, with its axes in any order. */
 bool stki_tensor_is_dense(const stk_tensor *tensor);
 
-/* STK_E_BAD_DIM names `what`. Wraps a negative dimension; a tensor without axes takes 0 and -1. */
+/* Wraps a negative dimension; a tensor without axes accepts 0 and -1. STK_E_BAD_DIM names `what`. */
 stk_status stki_wrap_dim(int dim, int ndim, const char *what, int *out, stk_error *err);
-/* *out = a view of `base` at `data` with this geometry (strides in bytes); retains. `out` may be `base`'s copy. */
+/* Sets *out to a view of `base` at `data` with this geometry (strides in bytes) and retains the storage. `out` may be a
+ * copy of `base`. */
 void stki_view_of(const stk_tensor *base, void *data, int ndim, const int64_t *shape, const int64_t *strides,
                   stk_tensor *out);
 /* "[2, 3]", truncated with … if necessary, in a buffer that lives as long as the caller's block. */
@@ -64,13 +65,13 @@ stk_status stki_tensor_fill_element(const stk_tensor *tensor, const struct stki_
  * not checked. transfer.h has the version with streams. */
 stk_status stki_tensor_transfer(const stk_tensor *dst, const stk_tensor *src, stk_error *err);
 
-/* Checks before a tensor is written. STK_E_BAD_ARG: read-only. STK_E_UNSUPPORTED: opposite byte order.
+/* Check a tensor before it is written. STK_E_BAD_ARG: read-only. STK_E_UNSUPPORTED: opposite byte order.
  * stki_check_writable also returns STK_E_BAD_OVERLAP if an axis longer than 1 has stride 0, so that two indices share
  * an address. */
 stk_status stki_check_may_fill(const stk_tensor *out, stk_error *err);
 stk_status stki_check_writable(const stk_tensor *out, stk_error *err);
-/* STK_E_BAD_OVERLAP: both cover a block of memory exactly once, the blocks meet, and they are not the same block with
- * the same strides. What torch detects, and no more. */
+/* STK_E_BAD_OVERLAP: both cover a block of memory exactly once, the blocks overlap, and they are not the same block
+ * with the same strides. Like torch, it does not detect other overlaps. */
 stk_status stki_check_overlap(const stk_tensor *out, const stk_tensor *in, stk_error *err);
 
 /* Element `first + i` of a sequence for i < count, in its own dtype (STK_I64 or STK_F64). `first` is a multiple of 4.

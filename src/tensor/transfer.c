@@ -53,7 +53,8 @@ static stk_status wait_for(stk_stream *stream, stk_error *err)
     return stk_stream_synchronize(stream, STK_WAIT_FOREVER, err);
 }
 
-/* Lets the tensor's pool reuse the block only after the stream has finished with it, even if it is released before. */
+/* Records the stream, so that the tensor's pool reuses the block only after the stream has finished with it, even if
+ * the tensor is released earlier. */
 static void note_use(const stk_tensor *tensor, stk_stream *stream)
 {
     if (stream)
@@ -120,7 +121,7 @@ static void host_block_end(stk_tensor *block)
 
 /* ---- within a device ---- */
 
-/* STK_E_UNSUPPORTED: the device has no kernel for it; nothing was queued. */
+/* STK_E_UNSUPPORTED: the device has no kernel for this; nothing was queued. */
 static stk_status copy_strided(const transfer *t, stk_device *device, const stk_tensor *dst, const stk_tensor *src,
                                stk_error *err)
 {
@@ -158,7 +159,7 @@ static stk_status device_block(const transfer *t, stk_device *device, stk_dtype 
 
 /* ---- between host memory and a device ---- */
 
-/* Copies the bytes and rearranges them on the device: fewer bytes, and the caller need not wait. */
+/* Copies the bytes and rearranges them on the device: fewer bytes are copied, and the caller need not wait. */
 static stk_status upload_then_place(const transfer *t, stk_device *device, stk_error *err)
 {
     stk_tensor block;

@@ -92,7 +92,7 @@ INLINE void vf_store_f16(void *to, vf x, int64_t count)
         memcpy(to, &all, (size_t)count * 2);
 }
 
-/* A whole line; if streaming, `to` must be at a line boundary. */
+/* Stores a whole line; if streaming, `to` must be at a line boundary. */
 INLINE void copy_line(void *to, const void *from, bool streaming)
 {
     const vi low = vi_load(from), high = vi_load((const char *)from + UNIT);
@@ -107,7 +107,7 @@ INLINE void copy_line(void *to, const void *from, bool streaming)
     }
 }
 
-/* Less than a line. */
+/* Stores less than a line. */
 INLINE void copy_some(void *to, const void *from, int64_t bytes)
 {
     memcpy(to, from, (size_t)bytes);
@@ -137,7 +137,7 @@ INLINE void store_unit(void *to, vunit x, int64_t bytes, bool streaming)
 #define vf_min _mm256_min_ps
 #define vf_max _mm256_max_ps
 #define vf_of_i32 _mm256_cvtepi32_ps
-#define vi_of_f32 _mm256_cvtps_epi32 /* INT32_MIN for what does not fit */
+#define vi_of_f32 _mm256_cvtps_epi32 /* INT32_MIN for values out of range */
 #define vi_bits_of _mm256_castps_si256
 #define vi_zero _mm256_setzero_si256
 #define vd_all _mm256_set1_pd
@@ -158,7 +158,7 @@ INLINE vf vf_join(__m128 low, __m128 high)
     return _mm256_set_m128(high, low);
 }
 
-/* To nearest even; NaN gives 0. */
+/* Rounds to nearest even; NaN gives 0. */
 INLINE vf vf_rint(vf x)
 {
     return _mm256_round_ps(_mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_ORD_Q)),
@@ -175,8 +175,8 @@ INLINE vi vi_of_f32_saturated(vf x)
 
 /* ---- packing ---- */
 
-/* Rounds to the upper 16 bits, nearest even, by integer addition; the result is in the low 16 bits of each lane.
- * `numbers`: there is no NaN; otherwise NaN is made quiet. */
+/* Rounds to the upper 16 bits (nearest, ties to even) by integer addition; the result is in the low 16 bits of each
+ * lane. `numbers`: there is no NaN; otherwise NaN is made quiet. */
 INLINE vi vi_round_bf16(vf x, bool numbers)
 {
     vi bits = _mm256_castps_si256(x), upper = _mm256_srli_epi32(bits, 16);
@@ -208,7 +208,7 @@ INLINE vunit in_order(vi packed)
     return _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-/* Four vectors of i32 as bytes, saturated. */
+/* Packs four vectors of i32 as bytes, saturated. */
 INLINE vunit pack_bytes(bool is_signed, const vi *x)
 {
     vi low = _mm256_packs_epi32(x[0], x[1]), high = _mm256_packs_epi32(x[2], x[3]);

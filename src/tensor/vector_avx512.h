@@ -61,14 +61,14 @@ INLINE void vf_store_f16(void *to, vf x, int64_t count)
                              _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
-/* Less than a line. A store with an empty mask would still load the line into the cache. */
+/* Stores less than a line. A store with an empty mask would still load the line into the cache. */
 INLINE void copy_some(void *to, const void *from, int64_t bytes)
 {
     if (bytes > 0)
         _mm512_mask_storeu_epi8(to, low_bits(bytes), _mm512_maskz_loadu_epi8(low_bits(bytes), from));
 }
 
-/* A whole line; if streaming, `to` must be at a line boundary. */
+/* Stores a whole line; if streaming, `to` must be at a line boundary. */
 INLINE void copy_line(void *to, const void *from, bool streaming)
 {
     if (streaming)
@@ -91,7 +91,7 @@ INLINE void store_unit(void *to, vunit x, int64_t bytes, bool streaming)
         _mm512_storeu_si512(to, x);
 }
 
-/* The first `bytes` of a unit. */
+/* Stores the first `bytes` of a unit. */
 INLINE void store_some(void *to, vunit x, int64_t bytes)
 {
     _mm512_mask_storeu_epi8(to, low_bits(bytes), x);
@@ -107,7 +107,7 @@ INLINE void store_some(void *to, vunit x, int64_t bytes)
 #define vf_min _mm512_min_ps
 #define vf_max _mm512_max_ps
 #define vf_of_i32 _mm512_cvtepi32_ps
-#define vi_of_f32 _mm512_cvtps_epi32 /* INT32_MIN for what does not fit */
+#define vi_of_f32 _mm512_cvtps_epi32 /* INT32_MIN for values out of range */
 #define vi_bits_of _mm512_castps_si512
 #define vi_zero _mm512_setzero_si512
 #define vd_all _mm512_set1_pd
@@ -128,14 +128,14 @@ INLINE vf vf_join(__m256 low, __m256 high)
     return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
 }
 
-/* To nearest even; NaN gives 0. */
+/* Rounds to nearest even; NaN gives 0. */
 INLINE vf vf_rint(vf x)
 {
     return _mm512_maskz_roundscale_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x,
                                       _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* The conversion makes INT32_MIN of what does not fit, which is right below. */
+/* The conversion gives INT32_MIN for values out of range, which is right for those that are too small. */
 INLINE vi vi_of_f32_saturated(vf x)
 {
     __mmask16 above = _mm512_cmp_ps_mask(x, _mm512_set1_ps(0x1p31f), _CMP_GE_OQ);

@@ -105,7 +105,7 @@ static void items_of_lists(void **state)
     assert_set_fails(document, "t.:=x", STK_E_CONFIG, "--set t.:=x: found :, expected 0 to 5: t is a list of 5");
     assert_set_fails(document, "t.1x=x", STK_E_CONFIG, "--set t.1x=x: found 1x, expected 0 to 5: t is a list of 5");
     assert_set_fails(document, "t.x=x", STK_E_CONFIG, "--set t.x=x: found x, expected 0 to 5: t is a list of 5");
-    assert_set_fails(document, "t.0.x=x", STK_E_CONFIG, "--set t.0.x=x: t.0 is b, so it has no x");
+    assert_set_fails(document, "t.0.x=x", STK_E_CONFIG, "--set t.0.x=x: t.0 is b, which has no x");
     stki_document_destroy(document);
 }
 
@@ -154,7 +154,7 @@ static void the_value_is_the_language_of_the_files(void **state)
     assert_set_fails(document, "a=[1", STK_E_CONFIG,
                      "--set a=[1: not YAML: did not find expected ',' or ']', while parsing a flow sequence");
     assert_set_fails(document, "a=!!int 3", STK_E_CONFIG,
-                     "--set a=!!int 3: found the tag tag:yaml.org,2002:int, tags are refused");
+                     "--set a=!!int 3: found the tag tag:yaml.org,2002:int, tags are not allowed");
     assert_set_fails(document, "a=\xff", STK_E_CONFIG, "--set a=?: not text: byte 0xff is not valid UTF-8");
     stki_document_destroy(document);
 }

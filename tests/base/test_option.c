@@ -135,7 +135,7 @@ static void wrong_keys(void **state)
     assert_read_fails("loader: [1]\n", NULL, "t.yaml:1: loader: found a list [1], expected a map of keys and values");
     assert_read_fails("loader: fast\n", NULL, "t.yaml:1: loader: found fast, expected a map of keys and values");
     assert_read_fails("loader:\n  shuffle: true\n  order: random\n", NULL,
-                      "t.yaml:2: loader.shuffle: alias of order, which is given in line 3");
+                      "t.yaml:2: loader.shuffle: alias of order, which is given on line 3");
 }
 
 static void wrong_values(void **state)

@@ -66,8 +66,8 @@ static void test_message(void **unused)
     assert_status(pool->ops->alloc(pool, 25 * MIB, NULL, &out, &err), STK_E_MEMORY);
     assert_string_equal(err.message,
                         "fake: out of device memory: asked 25.00 MiB; allocated 186.00 MiB, reserved 206.00 "
-                        "MiB, free in the cache 20.00 MiB (largest block 18.00 MiB), 20.00 MiB of it next to "
-                        "blocks in use; the driver: fakeMalloc: no more; held: 120.00 MiB by net.c:10, 64.00 "
+                        "MiB, free in the cache 20.00 MiB (largest block 18.00 MiB), 20.00 MiB of it in partly used "
+                        "segments; the driver: fakeMalloc: no more; held: 120.00 MiB by net.c:10, 64.00 "
                         "MiB by opt.c:7, 2.00 MiB by (no tag)");
     assert_int_equal(stats_of(pool).out_of_memory, 1);
     stki_count_set(&fake.limit_bytes, 0);
@@ -78,12 +78,12 @@ static void test_message(void **unused)
         fake_queue(other, 1);
         assert_status(pool->ops->alloc(pool, 19 * MIB, other, &out, &err), STK_E_MEMORY);
         assert_status(pool->ops->alloc(pool, 17 * MIB, other, &out, &err), STK_E_MEMORY);
-        assert_says("enough is free, but in pieces or of other streams");
+        assert_says("there is enough free memory, but it is fragmented or belongs to other streams");
     }
     assert_status(pool->ops->alloc_exact(pool, 30, &out, &err), STK_E_MEMORY);
     assert_says("asked 30 B exactly");
     assert_status(pool->ops->alloc(pool, INT64_MAX - 3, NULL, &out, &err), STK_E_MEMORY);
-    assert_says("no device has this much memory");
+    assert_says("no device has that much memory");
     assert_status(pinned->ops->alloc(pinned, 5, NULL, &out, &err), STK_E_MEMORY);
     assert_says("fake: out of pinned memory: asked 5 B");
     stki_count_set(&fake.broken, 1);
@@ -176,25 +176,23 @@ static void test_summary(void **unused)
     (void)get(1000, NULL);
     put(get(5 * MIB, NULL), 5 * MIB);
     assert_ok(pool->ops->summary(pool, &text, &err));
-    assert_string_equal(text,
-                        "fake, device memory         now         peak\n"
-                        "allocated              3.00 MiB     8.00 MiB  requested and in use\n"
-                        "active                 3.00 MiB     8.00 MiB  their blocks, and freed ones that wait for "
-                        "streams\n"
-                        "reserved              22.00 MiB    22.00 MiB  taken from the driver\n"
-                        "free in the cache     19.00 MiB               10.5 % of it outside the largest block\n"
-                        "split                 19.00 MiB               free next to blocks in use: cannot be "
-                        "returned\n"
-                        "2 blocks in 2 segments; of 3 allocations 2 went to the driver, which got 0 back; 0 "
-                        "retries, 0 failures\n"
-                        "\n"
-                        "segments                 number         used      waiting         free\n"
-                        "small                         1     1.00 KiB          0 B     2.00 MiB\n"
-                        "medium                        1     3.00 MiB          0 B    17.00 MiB\n"
-                        "\n"
-                        "held by                   bytes       blocks\n"
-                        "weights                3.00 MiB            1\n"
-                        "(no tag)                 1000 B            1\n");
+    assert_string_equal(
+        text, "fake, device memory         now         peak\n"
+              "allocated              3.00 MiB     8.00 MiB  requested and in use\n"
+              "active                 3.00 MiB     8.00 MiB  blocks in use, and freed ones that wait for streams\n"
+              "reserved              22.00 MiB    22.00 MiB  taken from the driver\n"
+              "free in the cache     19.00 MiB               10.5 % of it outside the largest block\n"
+              "split                 19.00 MiB               free in partly used segments: cannot be returned\n"
+              "2 blocks in 2 segments; 3 allocations, 2 of them by the driver; 0 segments returned to it; 0 "
+              "retries, 0 failures\n"
+              "\n"
+              "segments                 number         used      waiting         free\n"
+              "small                         1     1.00 KiB          0 B     2.00 MiB\n"
+              "medium                        1     3.00 MiB          0 B    17.00 MiB\n"
+              "\n"
+              "held by                   bytes       blocks\n"
+              "weights                3.00 MiB            1\n"
+              "(no tag)                 1000 B            1\n");
     stk_text_free(text);
     assert_ok(stk_device_memory_summary(&fake.base, &text, &err));
     assert_non_null(strstr(text, "fake, pinned memory"));

@@ -84,7 +84,7 @@ static void a_device_that_is_not_there_is_named(void **state)
     fake.gpus = 1;
     setenv("CUDA_VISIBLE_DEVICES", "3", 1);
     assert_status(stk_device_find("cuda:1", &found, &err), STK_E_DEVICE);
-    assert_says("there is cuda:0 alone (CUDA_VISIBLE_DEVICES is '3')");
+    assert_says("there is only cuda:0 (CUDA_VISIBLE_DEVICES is '3')");
     unsetenv("CUDA_VISIBLE_DEVICES");
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         assert_status(stk_device_find(odd[i], &found, &err), STK_E_DEVICE);

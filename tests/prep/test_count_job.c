@@ -184,7 +184,7 @@ static void test_shards(void **state)
                       stkt_path(stkt_text("shards%d.json", w))));
     run(stkt_text("dataset: {fields: {x: {path: %s}}}\nstats: {path: %s, fields: {x: {histogram: 9}}}\n",
                   stkt_path("whole.npy"), stkt_path("shards3.json")));
-    /* in the other byte order rows are no rows yet */
+    /* in the opposite byte order rows are no rows yet */
     for (size_t i = 0; i < sizeof x / 4; i++) {
         memcpy(&swapped[i], (float *)x + i, 4);
         swapped[i] = __builtin_bswap32(swapped[i]);
