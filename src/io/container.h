@@ -112,7 +112,7 @@ void stki_container_warn(stki_container *container, const char *format, ...) STK
 void stki_container_free(stki_container *container);
 
 stki_container *stki_container_retain(const stki_container *container);
-void stki_container_release(stki_container *container); /* NULL is fine */
+void stki_container_release(stki_container *container); /* NULL is allowed */
 /* STK_E_NOT_FOUND lists similar members, or all. A leading slash of a member's name is optional. name NULL:
  * opts->prefer, otherwise the only readable member. */
 stk_status stki_container_find(const stki_container *container, const stki_reader_opts *opts, int64_t *out,

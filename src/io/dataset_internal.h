@@ -54,7 +54,7 @@ typedef struct stki_units {
 } stki_units;
 
 stk_status stki_dataset_units(const stki_dataset *dataset, stki_units *out, stk_error *err);
-void stki_dataset_destroy(stki_dataset *dataset); /* NULL is fine */
+void stki_dataset_destroy(stki_dataset *dataset); /* NULL is allowed */
 
 /* Returns the shard of a sample, and sets *within to its index in the shard. `index` must be in [0, count). */
 static inline int stki_field_shard(const stki_field *field, int64_t index, int64_t *within)

@@ -42,7 +42,7 @@ stk_status stki_file_open(const char *path, enum stki_access access, enum stki_p
                           stk_error *err);
 /* Reference-counted: code that keeps the file longer than its opener retains it, and closes it too. */
 stki_file *stki_file_retain(const stki_file *file);
-void stki_file_close(stki_file *file); /* NULL is fine */
+void stki_file_close(stki_file *file); /* NULL is allowed */
 /* Reads exactly `bytes` at `offset`, retrying short reads and EINTR. STK_E_TRUNCATED: the file is too short. */
 stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64_t bytes, stk_error *err);
 /* Checks that the file has not changed since it was opened. Call it after using its bytes and before relying on them,

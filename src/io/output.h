@@ -44,7 +44,7 @@ stk_status stki_output_clear(stki_output *output, int64_t offset, int64_t count,
 stk_status stki_output_seek(stki_output *output, int64_t offset, stk_error *err);
 /* Flushes, syncs and, unless held, renames; frees the output in any case. Fails after any failed write. */
 stk_status stki_output_commit(stki_output *output, stk_error *err);
-void stki_output_abort(stki_output *output); /* NULL is fine */
+void stki_output_abort(stki_output *output); /* NULL is allowed */
 /* Writes a whole file that contains this text and a newline. */
 stk_status stki_output_text(const char *path, const char *text, stk_error *err);
 

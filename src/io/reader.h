@@ -181,7 +181,7 @@ stk_status stki_reader_check_index(const stki_reader *reader, int64_t index, stk
 /* For samples of one shape: STK_E_LIMIT if they are larger than `max_bytes` (0: unlimited). If shapes vary, each is
  * checked when it is read. */
 stk_status stki_reader_check_size(const stki_reader *reader, int64_t max_bytes, stk_error *err);
-void stki_reader_destroy(stki_reader *reader); /* NULL is fine */
+void stki_reader_destroy(stki_reader *reader); /* NULL is allowed */
 
 /* By default files are watched: reading from a changed file is an error. UNGUARDED: as AUTO, but not watched, and
  * truncation of a mapped file kills the process (see guard.h). UNWATCHED: as PREAD, but not watched. */

@@ -37,7 +37,7 @@ void stki_sums_how(const stki_reader *reader, const stki_reader_opts *opts, char
 /* Opens FILE.sums. STK_E_NOT_FOUND: none. STK_E_MISMATCH: made for a FILE of another size. STK_E_CORRUPT,
  * STK_E_TRUNCATED, STK_E_UNSUPPORTED: not such a file, or damaged. */
 stk_status stki_sums_open(const char *data_path, stki_sums **out, stk_error *err);
-void stki_sums_close(stki_sums *sums); /* NULL is fine */
+void stki_sums_close(stki_sums *sums); /* NULL is allowed */
 /* Finds the member's checksums. STK_E_NOT_FOUND: none for this member. STK_E_MISMATCH: for other records: read in
  * another way, or another number of them. */
 stk_status stki_sums_find(const stki_sums *sums, const char *member, const char *how, int64_t count, int64_t *first,

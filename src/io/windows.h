@@ -31,7 +31,7 @@ int64_t stki_window_count(int64_t samples, int64_t length, int64_t dilation, int
  * not overflow. */
 stk_status stki_windows_create(const int64_t *cuts, int64_t group_count, int64_t length, int64_t dilation, int64_t step,
                                stki_windows **out, stk_error *err);
-void stki_windows_destroy(stki_windows *windows); /* NULL is fine */
+void stki_windows_destroy(stki_windows *windows); /* NULL is allowed */
 
 /* The first sample of window `number`, which must be in [0, count). */
 int64_t stki_windows_first(const stki_windows *windows, int64_t number);

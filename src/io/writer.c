@@ -113,7 +113,7 @@ static stk_status check_begin(const char *name, int row_ndim, const int64_t *row
     if (status == STK_OK && (rows < -1 || (row_ndim < 0 && rows != 1 && rows != -1)))
         status = stki_fail_at(err, STK_E_BAD_ARG,
                               (stki_place){NULL, -1, -1, STKI_TEXT("%" PRId64, rows),
-                                           row_ndim < 0 ? "1 or -1" : "a number from 0 on, or -1"},
+                                           row_ndim < 0 ? "1 or -1" : "a number of at least 0, or -1"},
                               "array %s: rows", name);
     return status;
 }

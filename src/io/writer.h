@@ -52,6 +52,6 @@ stk_status stki_writer_add(stki_writer *writer, const char *name, const stk_tens
 /* Both free the writer. After a failure of any call, including rejected arguments, commit fails too and leaves no file,
  * because an array would be missing. */
 stk_status stki_writer_commit(stki_writer *writer, stk_error *err);
-void stki_writer_abort(stki_writer *writer); /* NULL is fine */
+void stki_writer_abort(stki_writer *writer); /* NULL is allowed */
 
 #endif

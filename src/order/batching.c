@@ -1,7 +1,7 @@
 /* batching.c: maps the positions of an epoch to the batches of the ranks. Step s covers the positions [sB, min((s +
  * 1)B, n)), and rank r of W takes rows floor(m r / W) to floor(m (r + 1) / W) of it, where m is B, or with `partial`
- * the number of positions in the step. Pure arithmetic: nothing is stored, so any step, rank or world size costs the
- * same anywhere in the epoch. */
+ * the number of positions in the step. This is pure arithmetic without state, so the cost is the same for any step,
+ * rank and world size. */
 #include "order.h"
 #include <assert.h>
 
@@ -65,7 +65,7 @@ stki_batch_rows stki_batching_rows(const stki_batching *batching, int64_t step)
     rows = batching->last == STKI_LAST_PARTIAL && left < batching->global_batch ? left : batching->global_batch;
     low = share(rows, batching->rank, batching->world_size);
     high = share(rows, batching->rank + 1, batching->world_size);
-    if (low >= left) /* only padding: its first row is at (start + low) mod length, and start + left is length */
+    if (low >= left) /* only padding: the first row is at (start + low) mod length, and start + left equals length */
         return (stki_batch_rows){
             .rows = high - low, .valid = 0, .first = (low - left) % batching->length, .first_row = low};
     return (stki_batch_rows){

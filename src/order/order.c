@@ -23,14 +23,14 @@ struct stki_order {
     enum stki_order_kind kind;
     int64_t length;
     uint64_t seed;
-    int64_t *indices; /* NULL: the image is the sample */
-    /* only that of the kind is set */
+    int64_t *indices; /* NULL: the image is the sample number */
+    /* only the one of the kind is set */
     stki_random_order *random;
     stki_blocks *blocks;
     stki_weighted *weighted;
     stki_mixture *mixture; /* also for a single data set, if the epoch's length differs from its size */
-    stki_buckets *buckets; /* on top of any of them */
-    stki_shift *shift;     /* on top of those */
+    stki_buckets *buckets; /* on top of any of the above */
+    stki_shift *shift;     /* on top of any of the above */
     stki_order_print print;
 };
 
@@ -61,7 +61,7 @@ static stk_status copy_indices(stki_order *order, const stki_order_opts *opts, s
 
 /* ---- blocks ---- */
 
-/* The units of a subset: runs of its list within one unit of the data set. */
+/* Finds the units of a subset: runs of its list within one unit of the data set. */
 static stk_status make_subset_blocks(stki_order *order, const stki_order_opts *opts, stk_error *err)
 {
     int64_t *first = stki_zalloc_array(order->length + 1, sizeof *first), count = 0, unit = -1;
@@ -168,7 +168,8 @@ static void underlying_ahead(const stki_order *order, int64_t epoch, int64_t tak
         stki_random_order_ahead(order->random, epoch, taken, n);
 }
 
-/* For buckets, which read the underlying order sequentially: also builds the table that is needed next. */
+/* The callback of buckets, which read the underlying order sequentially; it also builds the table that is needed next.
+ */
 static void eval_underlying_ahead(const void *context, int64_t epoch, int64_t first, int64_t n, stki_position *out)
 {
     eval_underlying(context, epoch, first, n, out);
@@ -222,14 +223,14 @@ static stk_status check(const stki_order_opts *opts, stk_error *err)
     if (opts->count < 0 || opts->index_count < 0 || opts->length < 0)
         return stki_fail(err, STK_E_RANGE,
                          "order: %" PRId64 " samples, %" PRId64 " indices, %" PRId64
-                         " positions an epoch; all must be 0 or more",
+                         " positions per epoch; none may be negative",
                          opts->count, opts->index_count, opts->length);
     if (opts->source_count > 0 && !simple)
-        return stki_fail(err, STK_E_UNSUPPORTED, "order: %s does not mix data sets: use random or sequential",
+        return stki_fail(err, STK_E_UNSUPPORTED, "order: %s cannot mix data sets: use random or sequential",
                          opts->kind == STKI_ORDER_BLOCK ? "block" : "weighted");
     if (opts->kind == STKI_ORDER_BLOCK && opts->length > 0)
         return stki_fail(err, STK_E_UNSUPPORTED,
-                         "order: block uses every sample once per epoch: epoch_length needs another order");
+                         "order: block uses every sample once per epoch: epoch_length requires another order");
     for (int d = 0; d < opts->source_count && status == STK_OK; d++)
         if (opts->sources[d].indices)
             status = check_indices(opts->sources[d].indices, opts->sources[d].index_count, opts->sources[d].count,

@@ -10,7 +10,7 @@
 enum { STKI_ORDER_VERSION = 1 }; /* increment when the same seed gives another order; stored in saved states */
 
 enum stki_order_kind { STKI_ORDER_SEQUENTIAL, STKI_ORDER_RANDOM, STKI_ORDER_BLOCK, STKI_ORDER_WEIGHTED };
-/* When an epoch over several data sets ends: when the first of them is used up, or when all are. */
+/* When an epoch over several data sets ends: when the first of them has been used up, or when all have. */
 enum stki_mixture_stop { STKI_STOP_FIRST, STKI_STOP_ALL };
 enum { STKI_MAX_SOURCES = 256 };
 
@@ -48,7 +48,7 @@ typedef struct stki_order_opts {
     enum stki_order_kind kind;
     int64_t count; /* samples of the data set */
     uint64_t seed;
-    const int64_t *indices; /* a subset, applied before everything else; copied; NULL: all */
+    const int64_t *indices; /* a subset, applied first; copied; NULL: all */
     int64_t index_count;
     int64_t length; /* WEIGHTED, SEQUENTIAL, RANDOM: positions per epoch; 0: the number of samples. With the last two,
                        an epoch then continues where the previous one ended, as in a mixture of one data set. */
@@ -57,7 +57,7 @@ typedef struct stki_order_opts {
     const int64_t *unit_first;
     int64_t unit_count, window; /* window: units shuffled together, at least 1 */
     bool in_order;              /* BLOCK: shuffle only the units and keep the samples of each in order */
-    const double *weights;      /* WEIGHTED: one for each of the `count` samples */
+    const double *weights;      /* WEIGHTED: a weight for each of the `count` samples */
     /* SEQUENTIAL, RANDOM: a mixture (order_mixture.h). `count` is then the sum of the sources' counts; indices and
      * index_count are ignored. */
     const stki_order_source *sources;
@@ -70,7 +70,7 @@ typedef struct stki_order_opts {
     void *length_context;
     /* NULL: none. Else `count` and the sources' counts are numbers of windows, and positions hold starts. */
     const stki_order_starts *starts;
-    uint64_t data_digest; /* digest of other things that determine the samples (packing), for the fingerprint */
+    uint64_t data_digest; /* digest of whatever else determines the samples (packing), for the fingerprint */
 } stki_order_opts;
 
 typedef struct stki_order stki_order;
@@ -86,8 +86,8 @@ int64_t stki_order_share(const stki_order *order, int source);
  * to 65,536 positions, block, buckets) build it on first use and keep a few. Currently never fails. */
 stk_status stki_order_eval(const stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out,
                            stk_error *err);
-/* For callers that go through the `epochs` epochs in sequence: positions [first, first + n) have been taken. Builds
- * part of the table that is needed next, so that it is complete in time. */
+/* For callers that process the `epochs` epochs in sequence: positions [first, first + n) have been taken. Builds part
+ * of the table that is needed next, so that it is complete in time. */
 void stki_order_ahead(const stki_order *order, int64_t epoch, int64_t first, int64_t n, int64_t epochs);
 /* Whether the table for a position, if one is needed, has been built. */
 bool stki_order_is_ready(const stki_order *order, int64_t epoch, int64_t position);
@@ -100,12 +100,12 @@ typedef struct stki_order_print {
     int64_t length;   /* positions per epoch */
     uint32_t version; /* STKI_ORDER_VERSION */
     uint32_t kind;    /* enum stki_order_kind */
-    uint64_t samples; /* number of samples, of each source */
-    uint64_t subset;  /* indices, of each source */
+    uint64_t samples; /* number of samples in each source */
+    uint64_t subset;  /* index list of each source */
     uint64_t weights; /* of samples, or of a mixture's sources with its stop rule */
     uint64_t blocks;  /* units and window of `block` */
     uint64_t buckets; /* window and batch of bucketing */
-    uint64_t data;    /* data_digest, and the starts of windows */
+    uint64_t data;    /* data_digest and the starts of windows */
 } stki_order_print;
 
 void stki_order_fingerprint(const stki_order *order, stki_order_print *out);

@@ -24,10 +24,10 @@ struct stki_blocks {
     int64_t *first;
     stki_tables keys;
     struct table tables[STKI_TABLES];
-    int64_t built; /* progress of the table being built: units shuffled, then units summed up */
+    int64_t built; /* progress of the table being built: units shuffled, then units summed */
 };
 
-/* Shuffles the units, then sums up their sizes. */
+/* Shuffles the units, then computes the prefix sums of their sizes. */
 static int64_t build(void *context, int number, uint64_t epoch, bool fresh, int64_t units)
 {
     stki_blocks *b = context;
@@ -101,7 +101,7 @@ void stki_blocks_destroy(stki_blocks *b)
     stki_free(b);
 }
 
-/* Evaluates positions from `position` to at most the end of their group. Returns how many. */
+/* Evaluates positions from `position` to at most the end of their group. Returns their number. */
 static int64_t eval_in_group(const stki_blocks *b, const struct table *table, int64_t epoch, int64_t position,
                              int64_t n, int64_t *samples)
 {
@@ -128,7 +128,7 @@ static int64_t eval_in_group(const stki_blocks *b, const struct table *table, in
     return n;
 }
 
-/* The same to at most the end of the unit, whose samples stay in order. */
+/* The same up to at most the end of the unit, whose samples stay in order. */
 static int64_t eval_in_unit(const stki_blocks *b, const struct table *table, int64_t position, int64_t n,
                             int64_t *samples)
 {

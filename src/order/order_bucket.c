@@ -48,8 +48,8 @@ struct stki_buckets {
     stki_order_underlying *underlying;
     const void *context;
     stki_tables keys;      /* epoch * windows + window */
-    struct sample *memory; /* memory of the tables, `positions` entries each, in final order */
-    struct entry *entries; /* work space to sort one: 2 * positions entries */
+    struct sample *memory; /* memory of the tables: `positions` entries each, in final order */
+    struct entry *entries; /* scratch space for sorting one: 2 * positions entries */
     struct building building;
 };
 
@@ -171,7 +171,7 @@ static void place(const stki_buckets *b, struct building *w, struct sample *out,
     }
 }
 
-/* Number of passes left after the current one; while the longest sample is unknown, the usual number. */
+/* Number of passes left after the current one; the usual number while the longest sample is unknown. */
 static int64_t passes_left(const struct building *w)
 {
     int64_t passes = 0;
@@ -183,7 +183,7 @@ static int64_t passes_left(const struct building *w)
     return passes;
 }
 
-/* The current pass has covered the whole window: starts the next one. */
+/* Starts the next pass after the current one has covered the whole window. */
 static void next_pass(struct building *w)
 {
     int64_t sum = 0;

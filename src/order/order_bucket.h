@@ -4,8 +4,8 @@
  * (except with `sequential`). A partial batch at the end of the epoch stays there; it holds the longest samples of its
  * window. The contents of a window do not depend on ranks or workers.
  *
- * The windows in use are kept as tables, as is the first window of the epoch, whose samples may be padding at its end;
- * the next window is sorted in advance (order_tables.h). 112 bytes per position. Any thread. */
+ * The windows in use are kept as tables, and so is the first window of the epoch, whose samples may be used as padding
+ * at its end; the next window is sorted in advance (order_tables.h). This takes 112 bytes per position. Any thread. */
 #ifndef STKI_ORDER_BUCKET_H
 #define STKI_ORDER_BUCKET_H
 

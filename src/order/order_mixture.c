@@ -1,5 +1,5 @@
 /* order_mixture.c: see order_mixture.h. Permutations are evaluated most efficiently for many indices at once, but a
- * batch has few of each source, so the permutations of all sources are evaluated together. */
+ * batch has few samples of each source, so the permutations of all sources are evaluated together. */
 #include "order_mixture.h"
 #include "allocate.h"
 #include "bisect.h"
@@ -59,8 +59,8 @@ void stki_mixture_counts(const int64_t *weights, int count, int64_t length, int6
     }
 }
 
-/* Converts weights to integers: multiplies by the smallest power of ten that makes all of them integers, or gives the
- * largest 15 digits. */
+/* Converts weights to integers: multiplies them by the smallest power of ten that makes all of them integers, or that
+ * gives the largest one 15 digits. */
 static stk_status whole_weights(const stki_order_source *sources, int count, int64_t *out, stk_error *err)
 {
     double power = 1, largest = 0;
@@ -72,7 +72,8 @@ static stk_status whole_weights(const stki_order_source *sources, int count, int
         largest = sources[d].weight > largest ? sources[d].weight : largest;
     }
     if (largest == 0)
-        return stki_fail(err, STK_E_RANGE, "the weights of all %d data sets are 0, expected one above it", count);
+        return stki_fail(err, STK_E_RANGE, "the weights of all %d data sets are 0, expected at least one above 0",
+                         count);
     for (bool whole = false; !whole && largest * power < 1e14; power *= whole ? 1 : 10) {
         whole = true;
         for (int d = 0; d < count; d++)
@@ -89,7 +90,7 @@ static stk_status whole_weights(const stki_order_source *sources, int count, int
     return STK_OK;
 }
 
-/* With `first_exhausted` no source restarts within an epoch; with `all_exhausted` every source is used up. */
+/* With `first_exhausted`, no source restarts within an epoch; with `all_exhausted`, every source is used up. */
 static bool keeps_rule(const int64_t *counts, const int64_t *weights, int count, enum stki_mixture_stop stop,
                        int64_t length)
 {
@@ -253,7 +254,7 @@ static int source_of(const stki_mixture *m, int64_t q)
     return source;
 }
 
-/* Positions of one source, and the start of its J in this epoch. */
+/* Positions of one source, and the value of J at which it starts in this epoch. */
 typedef struct group {
     int source;
     uint64_t pass0;  /* epoch * c_d as pass number … */
@@ -263,7 +264,7 @@ typedef struct group {
     int count;
 } group;
 
-/* Pending places in the passes of any sources, evaluated together. */
+/* Pending places in passes of any sources, which are evaluated together. */
 typedef struct waiting {
     stki_permutations set;
     int sources[STKI_PERMUTATIONS_MOST]; /* the source of each permutation */
@@ -308,13 +309,13 @@ static uint8_t begin_pass(const stki_mixture *m, int source, uint64_t pass, wait
         permutation = (stki_permutation){.n = (uint64_t)s->count};
     if (!stki_permutations_add(&w->set, &permutation)) {
         flush(m, w, first, out);
-        (void)stki_permutations_add(&w->set, &permutation); /* cannot fail: the set is empty */
+        (void)stki_permutations_add(&w->set, &permutation); /* cannot fail, because the set is empty */
     }
     w->sources[w->set.count - 1] = source;
     return (uint8_t)(w->set.count - 1);
 }
 
-/* Evaluates the group's positions, one pass after another: usually one pass, or two if a pass ends within the epoch. */
+/* Evaluates the group's positions pass by pass: usually there is one pass, or two if a pass ends within the epoch. */
 static void eval_group(const stki_mixture *m, group *g, waiting *w, int64_t first, stki_position *out)
 {
     const int64_t count = m->sources[g->source].count;
@@ -360,7 +361,7 @@ static void eval_block(const stki_mixture *m, int64_t epoch, int64_t first, int 
     for (int d = 0; d < m->count; d++)
         begin[d + 1] = (uint16_t)(begin[d + 1] + begin[d]);
     for (int i = 0; i < n; i++) {
-        int d = source[i], at = begin[d]++; /* afterwards begin[d] is the end of d */
+        int d = source[i], at = begin[d]++; /* afterwards, begin[d] is the end of d */
 
         places[at] = (uint16_t)i;
         j[at] = (int64_t)q[i] - m->begin[d];

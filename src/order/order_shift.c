@@ -12,7 +12,7 @@ struct stki_shift {
     struct shard {
         int64_t window, start; /* numbers of its first window and first start, across all shards */
         int64_t starts;
-    } * shards; /* followed by one entry for the end */
+    } * shards; /* followed by an entry for the end */
 };
 
 int64_t stki_shift_windows(int64_t starts, int64_t stride)

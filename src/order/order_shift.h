@@ -1,5 +1,5 @@
 /* order_shift.h: windows over token streams whose offsets vary by epoch. In each epoch the windows of a shard, `stride`
- * apart, begin at an offset in [0, stride) drawn by a hash of seed, epoch and shard. Every token is therefore seen
+ * apart, begin at an offset in [0, stride) drawn by a hash of seed, epoch and shard. Every token is therefore used
  * about once per epoch, and the windows are cut at different places each time. The underlying order numbers windows;
  * this module maps the numbers to starts. Immutable after create; any thread. */
 #ifndef STKI_ORDER_SHIFT_H

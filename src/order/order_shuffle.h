@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum {
-    STKI_SHUFFLE_BLOCK = 256, /* most draws per call, … */
+    STKI_SHUFFLE_BLOCK = 256, /* maximum number of draws per call, … */
     STKI_SHUFFLE_SPARE = 31   /* … and how far past them it may write */
 };
 
@@ -14,8 +14,8 @@ enum {
  * first + count < 2^32. */
 void stki_shuffle_places(uint64_t key, uint64_t stream, uint64_t first, int count, uint64_t *places);
 
-/* The products of the first 64 random bits of each draw with its bound, without the lowest 32 bits. The upper half is
- * the place, unless the lower half is 0, in which case the draw may be one that is rejected. */
+/* Computes the products of the first 64 random bits of each draw and its bound, without the lowest 32 bits. The upper
+ * half is the place; if the lower half is 0, the draw may have to be rejected. */
 typedef void stki_shuffle_draw(uint64_t key, uint64_t stream, uint64_t first, int count, uint64_t *products);
 
 stki_shuffle_draw stki_shuffle_draw_plain;

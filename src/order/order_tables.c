@@ -70,7 +70,7 @@ static bool begin(stki_tables *t, uint64_t key, uint64_t keep, uint64_t keep_too
         return false;
     const uint64_t before = atomic_exchange(&t->tables[best].key, NO_TABLE);
 
-    if (atomic_load(&t->tables[best].users) > 0) { /* a reader came in between */
+    if (atomic_load(&t->tables[best].users) > 0) { /* a reader has acquired the table meanwhile */
         atomic_store(&t->tables[best].key, before);
         return false;
     }
@@ -111,8 +111,8 @@ int stki_tables_acquire(stki_tables *t, uint64_t key)
     return number;
 }
 
-/* The number of steps to build now: twice the rate at which positions are taken, relative to what is left of both;
- * everything if the current table has been used up. */
+/* The number of steps to build now: twice as fast as positions are taken, relative to what is left of both, or all of
+ * them if the current table has been used up. */
 static int64_t slice(const stki_tables *t, int64_t advance, int64_t rest)
 {
     const double units = 2.0 * (double)t->left * (double)advance / (double)rest;
@@ -123,7 +123,7 @@ static int64_t slice(const stki_tables *t, int64_t advance, int64_t rest)
 void stki_tables_ahead(stki_tables *t, uint64_t key, uint64_t keep, int64_t taken, int64_t n, int64_t size)
 {
     if (stki_tables_have(t, key + 1) || !stki_try_lock(&t->lock))
-        return; /* the lock holder is building */
+        return; /* the holder of the lock is building */
     if (!stki_tables_have(t, key + 1)) {
         const int64_t advance = t->taken_key == key && taken > t->taken ? taken - t->taken : n;
 

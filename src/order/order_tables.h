@@ -4,7 +4,7 @@
  * Readers take no lock. A reader increments a table's `users` before its final check of the key, and a builder removes
  * the key before it checks `users` (both sequentially consistent), so a table is never written while it is being read.
  * Builders hold `lock`. stki_tables_ahead builds the next table in slices and never blocks on the lock. A reader whose
- * table is missing completes it under the lock; this is the only wait. Any thread. */
+ * table is missing completes it under the lock; readers wait nowhere else. Any thread. */
 #ifndef STKI_ORDER_TABLES_H
 #define STKI_ORDER_TABLES_H
 
@@ -35,14 +35,14 @@ typedef struct stki_tables {
     bool begun;
     uint64_t key;       /* the key of the table being built */
     int64_t left;       /* steps left */
-    uint64_t taken_key; /* the table that positions were last taken from, and … */
+    uint64_t taken_key; /* key of the table that positions were last taken from, and … */
     int64_t taken;      /* … the number of positions taken from it */
 } stki_tables;
 
 void stki_tables_init(stki_tables *tables, stki_table_build *build, void *context);
 void stki_tables_fini(stki_tables *tables);
 
-/* Returns the number of the table of `key`, which does not change until stki_tables_release. Hold it only briefly. */
+/* Returns the number of the table of `key`, which does not change until stki_tables_release. Release it soon. */
 int stki_tables_acquire(stki_tables *tables, uint64_t key);
 void stki_tables_release(stki_tables *tables, int number);
 /* Whether the table of `key` is complete, that is, stki_tables_acquire would not block. */

@@ -1,7 +1,7 @@
 /* order_weighted.c: see order_weighted.h. The table is built in double precision with plain operations in a fixed
- * order, so it is the same on every machine. Columns left over at the end because of rounding are full except for a few
- * ulps; they keep their own share and give the rest to the heaviest sample, so that rounding never gives weight to a
- * sample whose weight is 0. */
+ * order, so it is the same on every machine. Because of rounding, columns may be left over at the end that are full
+ * except for a few ulps; they keep their own share and give the rest to the heaviest sample, so that rounding never
+ * gives weight to a sample whose weight is 0. */
 #include "order_weighted.h"
 #include "allocate.h"
 #include "error.h"
@@ -38,7 +38,7 @@ static stk_status check(const double *weights, const int64_t *indices, int64_t n
         if (!(weight >= 0) || isinf(weight))
             return stki_fail_at(
                 err, STK_E_RANGE,
-                (stki_place){NULL, sample, -1, STKI_TEXT("%g", weight), "a number from 0 on that is finite"},
+                (stki_place){NULL, sample, -1, STKI_TEXT("%g", weight), "a finite number of at least 0"},
                 "the weight of sample %" PRId64, sample);
         lost += *sum >= weight ? *sum - next + weight : weight - next + *sum;
         *sum = next;
@@ -48,8 +48,7 @@ static stk_status check(const double *weights, const int64_t *indices, int64_t n
     *sum = isfinite(*sum) ? *sum + lost : *sum;
     if (*sum > 0 && isfinite(*sum))
         return STK_OK;
-    return stki_fail_at(err, STK_E_RANGE,
-                        (stki_place){NULL, -1, -1, STKI_TEXT("%g", *sum), "a sum above 0 that is finite"},
+    return stki_fail_at(err, STK_E_RANGE, (stki_place){NULL, -1, -1, STKI_TEXT("%g", *sum), "a finite sum above 0"},
                         "the weights of %" PRId64 " samples", n);
 }
 
@@ -60,8 +59,8 @@ static uint32_t threshold_of(double share)
     return scaled >= 0x1p32 ? UINT32_MAX : scaled > 0 ? (uint32_t)scaled : 0;
 }
 
-/* Vose's method: each column below 1 is filled up from one above 1. `lists` holds the columns below 1 from its start
- * and the others from its end. */
+/* Vose's method: each column below 1 is filled from a column above 1. `lists` holds the columns below 1 from its start
+ * on and the others from its end. */
 static void build(struct column *columns, int64_t n, double *share, uint32_t *lists, int64_t heaviest)
 {
     int64_t small = 0, large = n;

@@ -6,11 +6,11 @@
  *
  * Rounds. With eight rounds of independent random functions, the pairs of a whole domain show no statistic that stands
  * out from noise. This requires functions with many outputs. Over a few bits the network mixes more slowly, so small
- * domains get more rounds (they cost little there, and a data set of that size uses a table instead).
+ * domains get more rounds (which cost little there; small data sets use a table anyway).
  *
  * Parity. A round over halves of two or more bits is an even permutation, so the network alone only produces even
- * permutations, and cycle walking does not hide that: over five samples even orders would be a sixth more likely than
- * odd ones. A final step therefore exchanges the values 0 and 1, or does not, depending on one bit of the key.
+ * permutations, and cycle walking does not remove that bias: for five samples, even orders would be a sixth more likely
+ * than odd ones. A final step therefore exchanges the values 0 and 1, or does not, depending on one bit of the key.
  *
  * Speed. All indices of a run pass through the network together, one block at a time, in vectors (permutation_avx2.c,
  * permutation_avx512.c); only those still outside go to the next pass. */
@@ -22,7 +22,7 @@
 
 enum { BLOCK = STKI_PERMUTATION_BLOCK, SPARE = STKI_PERMUTATION_SPARE };
 
-static const uint64_t ORDER_TAG = UINT64_C(0x6f72646572); /* "order": separates these draws from all others */
+static const uint64_t ORDER_TAG = UINT64_C(0x6f72646572); /* "order"; separates these draws from all others */
 
 uint64_t stki_order_key(uint64_t seed, uint64_t epoch)
 {
@@ -134,7 +134,7 @@ static void run_block(const stki_permutation *permutation, uint64_t *values, int
 
     for (int i = 0; i < count; i++)
         place[i] = i;
-    for (int i = count; i < count + SPARE; i++) { /* padding that a pass processes along with the last values */
+    for (int i = count; i < count + SPARE; i++) { /* padding that a pass processes together with the last values */
         place[i] = 0;
         values[i] = 0;
     }

@@ -17,8 +17,8 @@ enum { STKI_PERMUTATIONS_MOST = 8 };
 typedef struct stki_permutation stki_permutation;
 typedef struct stki_permutations stki_permutations;
 
-/* One pass of the whole network over values[0 .. count); the result of values[i] is written to out[place[i]]. Results
- * that are not below n are packed to the front of `values` and `place`. Returns their number. */
+/* Runs one pass of the whole network over values[0 .. count); the result of values[i] is written to out[place[i]].
+ * Results that are not below n are packed to the front of `values` and `place`. Returns their number. */
 typedef int stki_permutation_pass(const stki_permutation *permutation, uint64_t *restrict values,
                                   int32_t *restrict place, int count, uint64_t *restrict out);
 
@@ -37,8 +37,8 @@ typedef int stki_permutations_pass(const stki_permutations *permutations, uint64
                                    uint64_t *restrict which, int32_t *restrict place, int count,
                                    uint64_t *restrict out);
 
-/* Up to eight permutations whose values pass through the network side by side, so that a few values of each cost as
- * many passes as many values of one. All have the same number of rounds. A zeroed set is empty; a plain value. */
+/* Up to eight permutations whose values pass through the network together, so that a few values of each cost no more
+ * passes than many values of one. All have the same number of rounds. A plain value; a zeroed set is empty. */
 struct stki_permutations {
     int count, rounds;
     stki_permutations_pass *pass;

@@ -1,8 +1,7 @@
 /* permutation_body.h: a pass of the network over VECTORS vectors of LANES values at a time, used by the computed orders
- * of large data sets, and the draws of a shuffle; included once per instruction set. The same functions as in
- * permutation.c and order_shuffle.c. Each half is in the low
- * 32 bits of a 64-bit lane, where the 32 x 32 -> 64 bit vector multiplication reads it. Four vectors are interleaved to
- * hide the latency of the multiplications.
+ * of large data sets, and the draws of a shuffle; included once per instruction set. They are the same functions as in
+ * permutation.c and order_shuffle.c. Each half is in the low 32 bits of a 64-bit lane, where the 32 x 32 -> 64 bit
+ * vector multiplication reads it. Four vectors are interleaved to hide the latency of the multiplications.
  *
  * The including file defines `lanes`, a vector of LANES 64-bit values, and its operations. */
 enum { VECTORS = 4 };
@@ -60,7 +59,7 @@ int PASS(const stki_permutation *permutation, uint64_t *restrict values, int32_t
     return stki_permutation_settle(permutation->n, values, place, count, out);
 }
 
-/* As of_lanes, with the upper half of each lane cleared. */
+/* Like of_lanes, with the upper half of each lane cleared. */
 static inline lanes of_lanes_64(const uint32_t *table, lanes which)
 {
     return and_of(of_lanes(table, which), all(UINT32_MAX));
@@ -98,9 +97,9 @@ int PASSES(const stki_permutations *set, uint64_t *restrict values, uint64_t *re
     return stki_permutations_settle(set->n, values, which, place, count, out);
 }
 
-/* ---- the draws of a shuffle (order_shuffle.h): Philox4x32-10, as philox.c has it from Random123 ---- */
+/* ---- the draws of a shuffle (order_shuffle.h): Philox4x32-10, as in philox.c ---- */
 
-/* Only the lower halves of the lanes count. */
+/* Only the lower halves of the lanes are used. */
 static inline void philox_round(lanes *counter, lanes key0, lanes key1)
 {
     const lanes product0 = multiply(counter[0], all(UINT32_C(0xd2511f53)));

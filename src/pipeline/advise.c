@@ -39,7 +39,7 @@ static bool wants_advice(const stki_field *field)
     return false;
 }
 
-/* A row is made from one sample, or from those of a window. */
+/* Announces the sample of a row, or those of its window. */
 static void advise_field(const stki_field_plan *plan, const stk_batch *batch, stki_worker *worker)
 {
     const stki_field *field = plan->field;
@@ -49,7 +49,8 @@ static void advise_field(const stki_field_plan *plan, const stk_batch *batch, st
 
     if (!wants_advice(field) || batch->rows == 0)
         return;
-    if (field->shard_count == 1 && length == 1) { /* a sample's index is its number in the only shard */
+    if (field->shard_count == 1 &&
+        length == 1) { /* with a single shard, the number of a sample is its index in the shard */
         field->shards[0]->ops->will_need(field->shards[0], batch->samples, batch->rows);
         return;
     }

@@ -1,5 +1,5 @@
-/* batch.c: queries on a lease, its end, and its export as DLPack. A batch is released when its lease and all its
- * exports have ended, in any order and on any thread, even after the loader has been closed. */
+/* batch.c: queries on a leased batch, its release, and its export as DLPack. A batch is released when its lease and all
+ * its exports have ended, in any order and on any thread, even after the loader has been closed. */
 #include "batch_tensors.h"
 #include "core.h"
 #include "device_table.h"
@@ -39,7 +39,8 @@ static void let_go(stk_batch *batch)
     stki_core_release(core);
 }
 
-/* The slot is refilled only after the work queued in `stream` so far. The next call on the device reports its errors.
+/* Makes the slot wait for the work queued in `stream` so far before it is refilled. Errors are reported by the next
+ * call on the device.
  */
 static void guard(stk_batch *batch, stk_stream *stream)
 {
@@ -154,7 +155,7 @@ static void add_axis(stk_tensor *out, int64_t length, int64_t stride)
     out->strides[out->ndim++] = stride;
 }
 
-/* *out is borrowed from the batch. */
+/* *out borrows from the batch. */
 static void get(const stk_batch *batch, const stki_batch_tensor *which, stk_tensor *out)
 {
     const stki_field_plan *plan = which->plan;
@@ -220,7 +221,7 @@ static void delete_export(DLManagedTensor *managed)
     stki_free(e);
 }
 
-/* Makes `stream` wait for the batch's bytes. */
+/* Makes `stream` wait until the batch's bytes have been written. */
 static stk_status await(const stk_batch *batch, stk_stream *stream, stk_error *err)
 {
     if (!is_on_device(batch))
@@ -277,7 +278,7 @@ stk_status stk_batch_dlpack_on(stk_batch *batch, const char *name, stk_stream *s
         .deleter = delete_export,
     };
     e->managed.dl_tensor.device.device_type = kDLCPU;
-    if (stk_device_get_kind(tensor.device) != STK_DEVICE_HOST) { /* that one's memory is the processor's */
+    if (stk_device_get_kind(tensor.device) != STK_DEVICE_HOST) { /* the host device's memory is the processor's */
         e->managed.dl_tensor.device.device_type = (DLDeviceType)stk_device_get_kind(tensor.device);
         e->managed.dl_tensor.device.device_id = stk_device_index(tensor.device);
     }

@@ -9,7 +9,7 @@ typedef struct stki_batch_tensor {
     char *name;
     const stki_field_plan *plan;
     const stki_row_tensor *tensor;
-    const stki_view *view; /* narrows the tensor; NULL: the whole tensor */
+    const stki_view *view; /* narrows the tensor to a range; NULL: the whole tensor */
 } stki_batch_tensor;
 
 /* Fills core->tensors: the tensors of each field in order, then the views. */

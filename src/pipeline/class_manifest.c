@@ -1,6 +1,6 @@
-/* class_manifest.c: names of classes from the manifests of preparation jobs (docs/reference/prep.md): the one that the
- * config names for a data set, else NAME.manifest.json beside a file NAME.npy, NAME-00003.tar, NAME.FIELD.npy and the
- * like, if it lists the file with the size that it has. */
+/* class_manifest.c: names of classes from the manifests of preparation jobs (docs/reference/prep.md). The manifest is
+ * the one that the config names for a data set, or NAME.manifest.json next to a file NAME.npy, NAME-00003.tar,
+ * NAME.FIELD.npy and so on, if it lists the file with its actual size. */
 #include "allocate.h"
 #include "core.h"
 #include "dtype.h"
@@ -46,7 +46,7 @@ static int without_number(const char *name, int length)
     return length - at >= SHARD_DIGITS && at > 1 && name[at - 1] == '-' ? at - 1 : length;
 }
 
-/* The field of NAME.FIELD.npy or NAME-00003.FIELD.npy beside NAME.manifest.json. NULL: the file holds all fields. */
+/* The field of NAME.FIELD.npy or NAME-00003.FIELD.npy next to NAME.manifest.json. NULL: the file holds all fields. */
 static const json_t *field_of_file(const json_t *fields, const char *manifest, const char *file)
 {
     const char *stem = base_name(manifest), *base = base_name(file), *end = strstr(stem, MANIFEST);
@@ -66,7 +66,7 @@ static const json_t *field_of_file(const json_t *fields, const char *manifest, c
     return NULL;
 }
 
-/* The field that has the member's name, or the file's, or the loader's, or is the only one. NULL: none. */
+/* The field with the name of the member, of the file or of the loader's field, or the only one. NULL: none. */
 static const json_t *classes_in(const stki_manifest *list, const char *file, const char *member, const char *name)
 {
     const json_t *fields = json_object_get(list->manifest, "fields"), *field = field_named(fields, member);
@@ -106,12 +106,12 @@ stk_status stki_classes_of_manifest(const char *path, const char *member, const 
     classes = classes_in(&list, NULL, member, field);
     status = json_array_size(classes) > 0 ? read_names(path, classes, out, err)
                                           : stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){path, -1, -1, NULL, NULL},
-                                                         "it has no names of classes for field %s", field);
+                                                         "it has no class names for field %s", field);
     stki_manifest_fini(&list);
     return status;
 }
 
-/* ---- beside the file ---- */
+/* ---- next to the file ---- */
 
 /* The manifest used last: consecutive shards usually share one. */
 typedef struct beside {
@@ -126,7 +126,7 @@ static void beside_fini(beside *b)
     stki_free(b->path);
 }
 
-/* Whether there is a manifest STEM.manifest.json that lists the file. Anything else of that name is not ours to judge.
+/* Whether there is a manifest STEM.manifest.json that lists the file. Other files of that name are ignored.
  */
 static stk_status look(beside *b, const char *stem, int length, const char *file, bool *found, stk_error *err)
 {
@@ -147,7 +147,7 @@ static stk_status look(beside *b, const char *stem, int length, const char *file
     return STK_OK;
 }
 
-/* Of a.b-00003.c.npy: a.b-00003.c, a.b-00003, a.b and a. */
+/* Tries the stems of the file's name: of a.b-00003.c.npy, a.b-00003.c, a.b-00003, a.b and a. */
 static stk_status find_beside(beside *b, const char *file, bool *found, stk_error *err)
 {
     const char *base = base_name(file);
@@ -183,8 +183,8 @@ static stk_status merge(const char *field, stki_classes *out, char **origin, stk
         if (strcmp(stki_classes_name(out, i), stki_classes_name(more, i)) != 0)
             return stki_fail_at(err, STK_E_MISMATCH,
                                 (stki_place){path, -1, -1, stki_classes_name(more, i), stki_classes_name(out, i)},
-                                "field %s: class %lld is not the one %s: labels mean other classes in these files; "
-                                "make both with the same source.classes",
+                                "field %s: class %lld is not the one %s: the files number their classes differently; "
+                                "prepare them with the same source.classes",
                                 field, (long long)i, *origin);
     if (more->count > out->count) {
         stki_free(*origin);
@@ -196,7 +196,7 @@ static stk_status merge(const char *field, stki_classes *out, char **origin, stk
     return *origin ? STK_OK : stki_fail_memory(err, 64, "the origin of classes");
 }
 
-/* One file. The data set's own manifest comes first. */
+/* Finds the table of one file. The data set's own manifest comes first. */
 static stk_status of_file(const stki_field_config *config, const stki_manifest *own, beside *b,
                           const stki_reader *reader, stki_classes *out, char **origin, bool *named, stk_error *err)
 {

@@ -27,7 +27,7 @@ static const char *const convert_words[] = {"auto", "host", "device", NULL};
 static const char *const auto_words[] = {"auto", NULL};
 static const char *const infinite_words[] = {"infinite", NULL};
 static const char *const shuffle_words[] = {"sequential", "random", NULL};
-static const char *const block_rows_words[] = {"shuffled", "in_order", NULL}; /* as stk_block_rows */
+static const char *const block_rows_words[] = {"shuffled", "in_order", NULL}; /* same values as stk_block_rows */
 static const char *const drop_words[] = {"partial", "drop", NULL};
 
 static const stki_need needs_survival = {
@@ -40,25 +40,25 @@ static const stki_need needs_weights = {.key = "weights", .when = (const char *c
 static const stki_need needs_bucket = {.key = "bucket_by"};
 static const stki_need needs_datasets = {.key = "/datasets"};
 static const stki_need needs_device = {.key = "device",
-                                       .note = true}; /* a note only, because programs set it for every device */
+                                       .note = true}; /* only a note, because programs set it for every device */
 
-/* In a config, num_workers is auto or a number, where 0 means the caller's own thread. `auto` is stored as -1 here;
+/* In a config, num_workers is auto or a number, where 0 means the calling thread. `auto` is stored as -1 here;
  * both are converted to the C struct's values afterwards. */
 static const stki_option loader_rows[] = {
     STKI_INT(stki_loader_config, batch_size, 1, 1, 1 << 30, "rows", "Rows in a batch of this rank",
              .flags = STKI_BY_VALUE, STKI_C(stk_loader_opts, batch_size)),
     STKI_INT(stki_loader_config, global_batch_size, 0, 0, MOST, "rows",
-             "Rows in a step over all ranks, instead of batch_size; 0: batch_size times world_size",
+             "Rows in a step on all ranks together, instead of batch_size; 0: batch_size times world_size",
              .flags = STKI_BY_VALUE, .instead_of = "batch_size", STKI_C(stk_loader_opts, global_batch_size)),
     STKI_ENUM(stki_loader_config, order, sequential, order_words, "Order of the samples in an epoch",
               .flags = STKI_BY_VALUE | STKI_IN_JOB, .need = &needs_weights, STKI_C(stk_loader_opts, order)),
     STKI_INT_WORDS(stki_loader_config, block_window, auto, 1, MOST, auto_words, 0, "blocks",
                    "With order: block, the number of chunks, pages or shards whose samples are shuffled together; "
-                   "auto: as many as fit into half of cache_bytes, at most 64",
+                   "auto: as many as fit in half of cache_bytes, at most 64",
                    .flags = STKI_BY_VALUE | STKI_IN_JOB, .need = &needs_block, STKI_C(stk_loader_opts, block_window)),
     STKI_ENUM(stki_loader_config, block_rows, shuffled, block_rows_words,
-              "With order: block, shuffle the samples of the blocks, or only the blocks (in_order: faster, because "
-              "neighboring samples are copied together, but mixes less)",
+              "With order: block, whether to shuffle samples within blocks, or only the blocks (in_order: faster, "
+              "because neighboring samples are copied together, but mixes less)",
               .flags = STKI_BY_VALUE | STKI_IN_JOB, .need = &needs_block, STKI_C(stk_loader_opts, block_rows)),
     STKI_ALIAS(shuffle, order, STKI_OPT_BOOL, "true means order: random", .words = shuffle_words),
     STKI_INT(stki_loader_config, epoch_length, 0, 0, MOST, "positions",
@@ -87,16 +87,16 @@ static const stki_option loader_rows[] = {
              "Seed of the random order and transforms, which differ in each epoch; at most 2^63 - 1",
              .flags = STKI_BY_VALUE | STKI_IN_JOB, STKI_C(stk_loader_opts, seed)),
     STKI_INT_WORDS(stki_loader_config, num_workers, auto, 0, STKI_MAX_WORKERS, auto_words, -1, "threads",
-                   "Worker threads; auto: one per available processor; 0: none, the caller's thread does the work",
+                   "Worker threads; auto: one per available processor; 0: none, the calling thread does the work",
                    .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, num_workers), STKI_C_ZERO(STK_WORKERS_INLINE),
                    .flags = STKI_IN_JOB),
     STKI_INT_WORDS(
         stki_loader_config, prefetch, auto, 1, STKI_MAX_SLOTS, auto_words, 0, "slots",
-        "Batch slots, including leased ones; auto: 4, or up to 16 if they fit into half of the processors' L2 caches",
+        "Batch slots, including leased ones; auto: 4, or up to 16 if they fit in half of the processors' L2 caches",
         .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, prefetch)),
     STKI_ENUM(stki_loader_config, consumer_helps, auto, pin_words,
-              "The thread that calls next also makes rows while it waits, if they come from memory or mapped local "
-              "files; auto: only if the data is in memory and a tile takes less than 200 us",
+              "Whether the thread that calls next also makes rows while it waits, if they come from memory or mapped "
+              "local files; auto: only if the data is in memory and a tile takes less than 200 us",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, consumer_helps)),
     STKI_ENUM(stki_loader_config, last_batch, partial, last_batch_words,
               "What to do with the last samples of an epoch if they do not fill a batch", .flags = STKI_BY_VALUE,
@@ -110,16 +110,15 @@ static const stki_option loader_rows[] = {
              "Batch slots on the device, including leased ones", .effect = STKI_ON_NOTHING, .need = &needs_device,
              STKI_C(stk_loader_opts, device_prefetch)),
     STKI_ENUM(stki_loader_config, convert, auto, convert_words,
-              "Where rows for a device are converted: by the workers (host), or on the device from the stored samples; "
-              "auto: measure, and use the faster one",
+              "Where rows for a device are converted: by the workers (host) or by the device, from the stored samples; "
+              "auto: the faster one, as measured at open",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, convert)),
     STKI_ENUM(stki_loader_config, pin_memory, auto, pin_words,
               "Allocate slots in page-locked memory, for copies to a GPU; auto: if device is a GPU",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, pin_memory)),
-    STKI_SIZE_WORDS(
-        stki_loader_config, memory_budget, auto, 1, INT64_MAX, auto_words, 0,
-        "Limit for the memory of all slots and of the indexes of texts and tables; auto: half of the free memory",
-        .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, memory_budget), .flags = STKI_IN_JOB),
+    STKI_SIZE_WORDS(stki_loader_config, memory_budget, auto, 1, INT64_MAX, auto_words, 0,
+                    "Memory limit for all slots and the indexes of texts and tables; auto: half of the free memory",
+                    .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, memory_budget), .flags = STKI_IN_JOB),
     STKI_TIME_WORDS(stki_loader_config, timeout, 60s, 0, INT64_MAX, infinite_words, -1,
                     "How long next waits for a batch before it returns a timeout error", .effect = STKI_ON_NOTHING,
                     STKI_C(stk_loader_opts, timeout_ns)),
@@ -145,18 +144,18 @@ static const stki_option loader_rows[] = {
     STKI_ENUM(stki_loader_config, access, auto, access_words, "How files are read; auto: mapped if possible",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, access), .flags = STKI_IN_JOB),
     STKI_BOOL(stki_loader_config, sigbus_guard, true,
-              "Report files that are truncated or changed during the run as errors of their records; false: changes go "
-              "unnoticed, and a truncated mapped file may end the process with SIGBUS",
+              "Report files that are truncated or changed during the run as errors of their records; false: changes "
+              "are not detected, and reading a truncated mapped file may end the process with SIGBUS",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, sigbus_guard)),
     STKI_SIZE(stki_loader_config, cache_bytes, 256MiB, 0, INT64_MAX,
               "Memory for decompressed chunks, shared by all workers, fields and loaders of the process",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, cache_bytes), .flags = STKI_IN_JOB),
     STKI_ENUM(stki_loader_config, stores, auto, stores_words,
               "Whether batches are written with non-temporal (streaming) stores; auto: if the slots are larger than "
-              "the last-level cache, and rows are not bytes that ordinary stores write faster",
+              "the last-level cache, except for bytes that ordinary stores write faster",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, stores)),
     STKI_SIZE_WORDS(stki_loader_config, tile_bytes, auto, 1024, 1 << 30, auto_words, 0,
-                    "Bytes of output that a worker makes at a time; auto: 512KiB", .effect = STKI_ON_NOTHING,
+                    "Bytes of output that a worker produces at a time; auto: 512KiB", .effect = STKI_ON_NOTHING,
                     STKI_C(stk_loader_opts, tile_bytes)),
     STKI_ENUM(stki_loader_config, on_error, fail, stki_on_error_words,
               "What to do if a sample cannot be read or converted: end the run, skip its row, or substitute another "
@@ -177,13 +176,13 @@ static const stki_option loader_rows[] = {
                 "Resume at the position stored in this file (stk_loader_save_file; docs/reference/resume.md)",
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH, STKI_C(stk_loader_opts, resume_from)),
     STKI_ENUM(stki_loader_config, resume, strict, resume_words,
-              "Whether a position that was saved with another data set, seed, batch, order or transform is refused "
+              "Whether a position that was saved with another data set, seed, batch, order or transform is rejected "
               "(strict) or used anyway (force)",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, resume)),
-    STKI_ENUM(
-        stki_loader_config, digest, none, digest_words,
-        "Compute a digest of the delivered samples: of positions and sample numbers (order), or of the bytes as well",
-        .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, digest)),
+    STKI_ENUM(stki_loader_config, digest, none, digest_words,
+              "Compute a digest of the delivered samples: of positions and sample numbers (order), or also of the "
+              "rows' bytes (bytes)",
+              .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, digest)),
     STKI_BOOL(stki_loader_config, allow_empty, false, "Accept an epoch without batches", .effect = STKI_ON_NOTHING,
               STKI_C(stk_loader_opts, allow_empty)),
     STKI_NODE(stki_loader_config, indices, "A list of sample numbers: use only these, in this order before shuffling",
@@ -272,7 +271,7 @@ static stk_status read_dataset(stki_loader_config *config, const stki_node *root
     if ((status = stki_pair_read(options.pair, &config->pair, err)) != STK_OK)
         return status;
     if (!options.fields)
-        return stki_fail_node(err, dataset ? dataset : root, "dataset.fields is missing: which data is to be loaded?");
+        return stki_fail_node(err, dataset ? dataset : root, "dataset.fields is missing: it says which data is loaded");
     return stki_config_fields(config, options.fields, &config->fields, &config->field_count, err);
 }
 

@@ -49,7 +49,7 @@ typedef struct stki_loader_config {
     const char *device;
     int64_t device_prefetch;
     int64_t seed;
-    int64_t num_workers; /* after reading: as in stk_loader_opts */
+    int64_t num_workers; /* after reading, values are as in stk_loader_opts */
     int64_t prefetch;
     int64_t block_window; /* 0: auto */
     int block_rows;       /* stk_block_rows */
@@ -75,33 +75,35 @@ typedef struct stki_loader_config {
     stki_ranks ranks;    /* derived from the keys above */
     int64_t *index_list; /* the subset, or NULL */
     int64_t index_count;
-    bool leaves_out; /* the index lists omit samples because of their class or a filter; a split divides the remaining
-                        ones */
+    bool leaves_out;     /* the index lists omit samples because of their class or a filter; a split divides only the
+                            remaining ones */
     double *weight_list; /* one per sample, or NULL: read from one of the sources below */
     int64_t weight_count;
     const char *weights_path, *weights_name, *weights_field;
     stki_split_config split_config;
     int field_count;
     stki_field_config *fields;
-    const char *manifest;  /* as in stki_dataset_config, if there is only one data set */
-    stki_pair_config pair; /* likewise */
+    const char *manifest;  /* as in stki_dataset_config, for a single data set */
+    stki_pair_config pair; /* as above */
     int dataset_count;     /* 0: a single unnamed data set */
     stki_dataset_config *datasets;
     stki_document *document; /* owns all nodes and strings above */
     char *base_dir;          /* base of relative paths in a config given as text */
     char **texts;            /* strings created while reading; owned */
     int text_count;
-    void *(*device_buffer)(void *context, const char *field, int slot, int64_t bytes); /* set through the C API only */
+    void *(*device_buffer)(void *context, const char *field, int slot,
+                           int64_t bytes); /* can be set through the C API only */
     void *device_buffer_context;
-    /* Tests: called for every newly opened reader, to wrap it in a misbehaving one. The wrapper then owns the original.
+    /* For tests: called for every newly opened reader, to wrap it in one that fails. The wrapper then owns the
+     * original.
      */
     stk_status (*wrap_reader)(void *context, const char *field, stki_reader **reader, stk_error *err);
     void *wrap_context;
-    /* Preparation jobs: called after the data set has been opened and before anything depends on batch_size, prefetch
-     * or the list of indices, which it may set. */
+    /* For preparation jobs: called after the data set has been opened and before anything depends on batch_size,
+     * prefetch or the list of indices, which it may set. */
     stk_status (*arrange)(void *context, struct stki_core *core, stk_error *err);
     int64_t aside_bytes; /* part of memory_budget that the job needs besides the slots; set by arrange */
-    /* Preparation jobs: called for each sample that is left out (`on_error: skip`) when its batch is delivered, in
+    /* For preparation jobs: called for each sample that is skipped (`on_error: skip`) when its batch is delivered, in
      * order; `error` is never NULL. */
     void (*left_out)(void *context, int64_t position, int64_t sample, const stk_error *error);
     void *job_context; /* passed to arrange and left_out */
@@ -131,7 +133,7 @@ void stki_config_destroy(stki_loader_config *config); /* NULL is allowed. */
 /* Adds a one-sentence note about a deviation from what was requested. Each note is reported once (notes.h). Only for
  * the thread that opens the loader or calls stk_loader_next. */
 void stki_config_note(stki_loader_config *config, const char *format, ...) STK_PRINTF(2, 3);
-/* The same as a callback for option.h; `config` is the context. */
+/* stki_config_note as a callback for option.h; `config` is the context. */
 void stki_config_add_note(void *config, const char *text);
 extern const char *const stki_on_error_words[];
 /* The loader section with the effective values, as a new JSON object. */
@@ -154,7 +156,7 @@ stk_status stki_config_dtype(const stki_node *map, const char *key, const char *
 /* Reads the map of fields of one data set. The caller owns *out even after a failure. */
 stk_status stki_config_fields(stki_loader_config *config, const stki_node *map, stki_field_config **out, int *count,
                               stk_error *err);
-/* As stki_options_read; its notes are added to the config's notes. */
+/* Like stki_options_read; the notes are added to the config's notes. */
 stk_status stki_config_options(stki_loader_config *config, const stki_option_table *table, const stki_node *map,
                                void *values, stk_error *err);
 

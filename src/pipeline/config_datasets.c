@@ -1,5 +1,6 @@
-/* config_datasets.c: the list `datasets`: data sets that are mixed by weight. All have the same field names as the
- * first one. dtype, layout and transforms of the first data set's fields apply to all; the others may repeat them. */
+/* config_datasets.c: the list `datasets`: data sets that are mixed by weight. All of them have the same field names as
+ * the first one. dtype, layout and transforms of the first data set's fields apply to all; the others may repeat them.
+ */
 #include "allocate.h"
 #include "config.h"
 #include "error.h"
@@ -35,7 +36,7 @@ static stk_status differs(const stki_field_config *field, const stki_dataset_con
                           stk_error *err)
 {
     return stki_fail_node(err, field->node,
-                          "its %s differs from the one in data set %s: the first data set states this for all of them",
+                          "its %s differs from the one in data set %s: the first data set sets it for all of them",
                           what, first->name);
 }
 
@@ -61,7 +62,7 @@ static stk_status check_field(const stki_field_config *field, const stki_field_c
     if (!stki_text_equal(field->source_layout, first->source_layout))
         return differs(field, of, "source.layout", err);
     if (field->views)
-        return stki_fail_key(err, field->views, "views are stated in data set %s", of->name);
+        return stki_fail_key(err, field->views, "views are only given in data set %s", of->name);
     if (field->pad.padded && !(first->pad.padded && field->pad.to == first->pad.to &&
                                field->pad.truncate == first->pad.truncate && field->pad.value == first->pad.value))
         return differs(field, of, "pad", err);
@@ -144,7 +145,7 @@ static stk_status read_one(stki_loader_config *config, const stki_node *node, in
     if ((status = stki_pair_read(o.pair, &dataset->pair, err)) != STK_OK)
         return status;
     if (!o.fields)
-        return stki_fail_node(err, node, "fields is missing: which data is to be loaded?");
+        return stki_fail_node(err, node, "fields is missing: it says which data is loaded");
     if (number == 0) { /* the loader owns and frees them */
         status = stki_config_fields(config, o.fields, &config->fields, &config->field_count, err);
         dataset->fields = config->fields;

@@ -52,8 +52,7 @@ static const stki_option field_rows[] = {
     STKI_NODE(field_options, synthetic, "Generated data instead of a file: {count, shape, dtype, …}",
               .flags = STKI_GIVEN, .inner = &synthetic_table, .instead_of = "path",
               STKI_C_PARSED(stk_field_opts, synthetic)),
-    STKI_NODE(field_options, source,
-              "Facts that the file does not state, and how it is read: {name: image, layout: nhwc}",
+    STKI_NODE(field_options, source, "What the file does not state, and how it is read: {name: image, layout: nhwc}",
               .inner = &stki_source_table, STKI_C_PARSED(stk_field_opts, source)),
     STKI_STRING(field_options, dtype, NULL, "Dtype of the batch; by default that of the transforms' result",
                 .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("float32", "float16")),
@@ -122,7 +121,7 @@ static stk_status read_field(stki_loader_config *config, const char *name, const
     field->views = stki_node_is_null(options.views) ? NULL : options.views;
     field->transforms = stki_node_is_null(options.transforms) ? NULL : options.transforms;
     if (stki_node_is_null(options.path) && !options.synthetic)
-        return stki_fail_node(err, node, "path is missing: which file holds the field?");
+        return stki_fail_node(err, node, "path is missing: the file that holds the field");
     if ((status = stki_plan_check(field, err)) != STK_OK ||
         (status = stki_pad_read(options.pad, &field->pad, err)) != STK_OK ||
         (status = stki_ragged_read(options.ragged, &field->ragged, err)) != STK_OK)
@@ -165,8 +164,8 @@ stk_status stki_config_fields(stki_loader_config *config, const stki_node *map, 
     if (map->kind != STKI_NODE_MAP)
         return stki_fail_value(err, map, "a map of fields, such as image: {path: images.npy}");
     if (map->count == 0)
-        return stki_fail_node(err, map, "found no field, expected one or more, such as image: {path: images.npy}");
-    *out = stki_zalloc_array(3 * map->count, sizeof **out); /* packed ones bring two more */
+        return stki_fail_node(err, map, "found no fields, expected at least one, such as image: {path: images.npy}");
+    *out = stki_zalloc_array(3 * map->count, sizeof **out); /* packed fields have two additional ones */
     if (!*out)
         return stki_fail_memory(err, 3 * map->count * (int64_t)sizeof **out, "fields");
     for (int i = 0; i < map->count && status == STK_OK; i++) {

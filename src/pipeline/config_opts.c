@@ -1,6 +1,7 @@
-/* config_opts.c: the C structs as a config document, so that everything is read and checked in one place and errors
- * look alike: "options: loader.prefetch: found 5000, expected 1 to 1024 slots". The rows of the tables cover most
- * members; the rest is here: lists, dtypes, and members whose zero has a meaning of its own or depends on another. */
+/* config_opts.c: the C structs as a config document, so that everything is read and checked in one place and error
+ * messages are the same: "options: loader.prefetch: found 5000, expected 1 to 1024 slots". The rows of the tables cover
+ * most members; the rest is here: lists, dtypes, and members whose zero has a meaning of its own or depends on another.
+ */
 #include "allocate.h"
 #include "config.h"
 #include "error.h"
@@ -62,7 +63,7 @@ static stk_status check_name(const stk_field_opts *first, int64_t index, const c
     for (int64_t i = 0; i < index && take_element(&w, "fields", "", first, i, &f, sizeof f); i++)
         if (strcmp(f.name, name) == 0)
             return stki_fail(err, STK_E_CONFIG,
-                             "options: fields[%lld].name: found \"%.200s\", which is the name of fields[%lld] too",
+                             "options: fields[%lld].name: found \"%.200s\", which is also the name of fields[%lld]",
                              (long long)index, name, (long long)i);
     return w.status;
 }
@@ -73,7 +74,7 @@ static void put_field(writer *w, const char *where, const stk_field_opts *first,
     stk_field_opts f;
     char path[320], below[352];
 
-    if (!take_element(w, "fields", "STK_FIELD_OPTS_INIT, alike in all of them", first, index, &f, sizeof f))
+    if (!take_element(w, "fields", "STK_FIELD_OPTS_INIT, the same in all of them", first, index, &f, sizeof f))
         return;
     if (f.path_count > 0 && !f.paths) {
         w->status = stki_fail(w->err, STK_E_BAD_ARG, "options: fields[%lld].paths: found NULL and a path_count of %u",
@@ -108,7 +109,7 @@ static void put_dataset(writer *w, const stk_dataset_opts *first, int64_t index)
     stk_dataset_opts d;
     char weight[40], path[64], where[32];
 
-    if (!take_element(w, "datasets", "STK_DATASET_OPTS_INIT, alike in all of them", first, index, &d, sizeof d))
+    if (!take_element(w, "datasets", "STK_DATASET_OPTS_INIT, the same in all of them", first, index, &d, sizeof d))
         return;
     if ((d.field_count > 0 && !d.fields) || d.index_count < 0 || (d.index_count > 0 && !d.indices)) {
         w->status =
@@ -134,7 +135,7 @@ static void put_all(writer *w, const stk_loader_opts *o)
     if (o->world_size && !o->rank)
         put(w, "loader.rank", "0"); /* otherwise the launcher is consulted */
     if (o->weights)
-        put(w, "loader.weights", "[]"); /* the numbers are set later */
+        put(w, "loader.weights", "[]"); /* the numbers are set below */
     for (uint32_t i = 0; i < o->field_count; i++)
         put_field(w, "dataset", o->fields, i);
     put_members(w, stki_config_sections[1], o, "dataset");

@@ -6,7 +6,8 @@
 #include <string.h>
 
 static const char *const part_words[] = {"train", "val", NULL};
-const char *const stki_split_methods[] = {"exact", "contiguous", "hash", NULL}; /* as enum stki_split_method */
+const char *const stki_split_methods[] = {"exact", "contiguous", "hash",
+                                          NULL}; /* same values as enum stki_split_method */
 static const char *const contiguous_words[] = {"contiguous", NULL};
 static const char *const gap_words[] = {"auto", NULL};
 const char *const stki_stop_words[] = {"first_exhausted", "all_exhausted", NULL};
@@ -21,18 +22,18 @@ static const stki_option split_rows[] = {
     STKI_ENUM(stki_split_config, part, train, part_words, "The part to load"),
     STKI_DOUBLE(stki_split_config, fraction, 0.1, 0, 1, "",
                 "The fraction of the samples that is val; the rest is train"),
-    STKI_ENUM(
-        stki_split_config, method, exact, stki_split_methods,
-        "exact: that fraction, drawn at random; contiguous: the last samples of each group of windows, or of the data "
-        "set without windows; hash: each sample by the hash of its key, so that adding samples does not move others"),
+    STKI_ENUM(stki_split_config, method, exact, stki_split_methods,
+              "exact: exactly that fraction, drawn at random; contiguous: the last samples of each group of windows, "
+              "or of the data set if there are no windows; hash: by the hash of each sample's key, so that adding "
+              "samples does not move others"),
     STKI_INT(stki_split_config, seed, 0, 0, INT64_MAX, "", "Seed of the split", .need = &needs_drawn),
     STKI_STRING(stki_split_config, key, "index",
-                "What method: hash hashes: index, path (the name of the sample's file), or a field, whose equal values "
-                "stay in one part",
+                "With method: hash, the key of a sample: index, path (the name of the sample's file), or a field; "
+                "samples with equal values stay in the same part",
                 .need = &needs_hash, .examples = STKI_EXAMPLES("index", "path")),
     STKI_INT_WORDS(stki_split_config, gap, auto, 0, INT64_C(1) << 40, gap_words, -1, "samples",
-                   "With contiguous, windows that begin within this many samples before val are not in train; auto: "
-                   "just enough that no sample is in windows of both",
+                   "With contiguous, the number of samples before val in which no window of train begins; auto: just "
+                   "enough that no sample is in windows of both",
                    .need = &needs_contiguous),
 };
 const stki_option_table stki_split_table = STKI_OPTION_TABLE_WITH("loader.split", split_rows, .shorthand = "part");
@@ -128,6 +129,6 @@ stk_status stki_config_order(stki_loader_config *config, const stki_node *sectio
         return status;
     if (config->epoch_length > 0 && config->order == STK_ORDER_BLOCK)
         return stki_fail_node(err, stki_node_get(section, "epoch_length"),
-                              "found epoch_length with order: block, which takes every sample once an epoch");
+                              "found epoch_length with order: block, which uses every sample once per epoch");
     return STK_OK;
 }

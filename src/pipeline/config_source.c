@@ -47,14 +47,15 @@ static const stki_option window_rows[] = {
              .implied = span_of),
     STKI_INT(stki_window, dilation, 1, 1, MOST, "samples", "Distance from one sample of a window to the next"),
     STKI_ENUM(stki_window, offsets, fixed, offset_words,
-              "Where windows begin: at multiples of stride, at multiples of stride from an offset that changes per "
-              "epoch, or at random places, as many per epoch (docs/internals/order.md)"),
+              "Where windows begin: fixed (at multiples of stride), shifted (at multiples of stride from an offset "
+              "that changes per epoch), or random (at as many random places per epoch) (docs/internals/order.md)"),
     STKI_STRING(stki_window, group_by, "files",
-                "files: a window does not cross files, or folders if each file is a sample; a field: nor a change of "
-                "that field's value; none: windows may cross files and folders",
+                "What windows do not cross: files (folders if each file is a sample), a field (also changes of that "
+                "field's value), or none",
                 .examples = group_examples),
     STKI_ENUM(stki_window, take, first, take_words,
-              "For fields without a window, deliver the value of the window's first sample, of its last one, or all"),
+              "For fields without a window, whether to deliver the value of the window's first sample, of its last "
+              "sample, or all values"),
 };
 static const stki_option_table window_table = STKI_OPTION_TABLE("dataset.fields.NAME.source.window", window_rows);
 
@@ -72,7 +73,8 @@ static const stki_option pack_rows[] = {
     STKI_INT(pack_options, overlap, 0, 0, 1 << 24, "",
              "If a document is longer than a window, the number of elements by which its pieces overlap"),
     STKI_ENUM(pack_options, fit, best, fit_words,
-              "best: remainders of documents share windows, by best fit; apart: each document has its own windows"),
+              "How remainders of documents are packed: best (they share windows, by best fit) or apart (each document "
+              "has its own windows)"),
     STKI_INT(pack_options, value, 0, INT64_MIN, INT64_MAX, "", "Value of the empty elements of a window"),
     STKI_BOOL(pack_options, segments, true, "Whether to deliver NAME.segments and NAME.positions"),
 };
@@ -100,18 +102,19 @@ static const stki_option source_rows[] = {
               "or {length, overlap, fit, value, segments}",
               .flags = STKI_GIVEN, .inner = &pack_table),
     STKI_BOOL(source_options, sample_per_file, false, "Each file is one sample instead of a shard"),
-    STKI_NODE(source_options, classes,
-              "Number the class names of class folders, lists, CSV, JSON lines and texts from 0, consistently over all "
-              "files and data sets of the field: a list of names, a file with one name per line, sorted (all names "
-              "that occur, in bytewise order; the default for class folders), or {from: PATH}",
-              .flags = STKI_BY_VALUE, .inner = &stki_classes_table, .examples = STKI_EXAMPLES("sorted", "[dog, cat]")),
+    STKI_NODE(
+        source_options, classes,
+        "How class names (of class folders, lists, CSV, JSON lines and texts) are numbered, from 0 and consistently "
+        "over all files and data sets of the field: a list of names, a file with one name per line, sorted (all names "
+        "that occur, in bytewise order; the default for class folders), or {from: PATH}",
+        .flags = STKI_BY_VALUE, .inner = &stki_classes_table, .examples = STKI_EXAMPLES("sorted", "[dog, cat]")),
     STKI_ALIAS(labels, classes, STKI_OPT_NODE, "The earlier name of classes"),
     STKI_INT_WORDS(source_options, unknown_class, error, -MOST, MOST, unknown_words, STKI_UNKNOWN_ERROR, "",
                    "What to do with a sample whose class is not in classes: report an error, skip the sample, or "
                    "deliver this number",
                    .need = &needs_classes),
     STKI_SIZE_WORDS(source_options, max_bytes, file, 1, INT64_MAX, file_words, 0,
-                    "Maximum size of a ragged sample; file: that of the largest one in the files",
+                    "Maximum size of a ragged sample; file: the size of the largest sample in the files",
                     .effect = STKI_ON_FAILURES),
     STKI_BOOL(source_options, sums, false,
               "Check every record against its checksum in FILE.sums, which stoker verify --write-sums writes",
@@ -147,7 +150,7 @@ static stk_status read_pack(const stki_node *node, stki_tokens *out, stk_error *
     stki_options_defaults(&pack_table, &o);
     status = stki_options_read(&pack_table, node, &o, NULL, err);
     if (status == STK_OK && node->kind == STKI_NODE_MAP && !stki_node_get(node, "length"))
-        status = stki_fail_node(err, node, "length is missing: how long is a window?");
+        status = stki_fail_node(err, node, "length is missing: the number of samples or elements in a window");
     if (status == STK_OK && o.overlap >= o.length)
         status = stki_fail_value(err, stki_node_get(node, "overlap"), "less than the length");
     out->packed = true;
@@ -187,8 +190,8 @@ static stk_status read_window(const stki_node *node, stki_window *window, stki_r
 
 static const stki_source_group field_source;
 
-/* Options implemented above the formats: whether they apply depends on the kind of samples. Returns what the option
- * requires; NULL: it applies. */
+/* Checks options implemented above the formats, which depend on the kind of samples. Returns what the option requires;
+ * NULL: it applies. */
 static const char *refuses(const stki_option *row, const stki_source *source, const stki_container *container,
                            const stki_member *member)
 {
@@ -208,7 +211,7 @@ static const char *refuses(const stki_option *row, const stki_source *source, co
                    ? NULL
                    : "samples of varying size";
 #undef IS
-    return NULL; /* layout, window, pack and classes are checked where they are applied */
+    return NULL; /* layout, window, pack and classes are checked elsewhere */
 }
 
 static const stki_source_group field_source = {&stki_source_table, sizeof(source_options), NULL, refuses};
@@ -223,7 +226,7 @@ static stk_status check_format(const stki_source *source, const char *name, stk_
     return format ? stki_source_check_format(source, format->name, format->groups, err) : STK_OK;
 }
 
-/* Given, and neither null, false nor none. */
+/* Whether the option is given, and is neither null, false nor none. */
 static bool says_yes(const stki_node *node)
 {
     return !stki_node_is_null(node) &&

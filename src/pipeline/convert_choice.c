@@ -1,6 +1,6 @@
-/* convert_choice.c: see convert_choice.h. `auto` measures: some rows of made-up samples are converted by the processor
- * and by the device, and both forms of them are copied to the device, a few times each, which takes milliseconds. On
- * both ways workers, bus and device work at the same time on different batches, so the slowest stage decides. */
+/* convert_choice.c: see convert_choice.h. `auto` measures: rows of artificial samples are converted by the processor
+ * and by the device, and both forms of them are copied to the device, a few times each, which takes milliseconds. With
+ * either choice, workers, bus and device work at the same time on different batches, so the slowest stage decides. */
 #include "convert_choice.h"
 #include "allocate.h"
 #include "clock.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { ROUNDS = 4, MEASURED_BYTES = 4 << 20 };
-/* The device has other work, so it gets the conversion only if that is clearly faster. */
+/* The device has other work, so it does the conversion only if that is clearly faster. */
 #define LEAST_GAIN 0.9
 #define WAIT_NS (10 * STKI_SECOND)
 
@@ -39,13 +39,13 @@ bool stki_convert_pays(const stki_convert_costs *costs, char *text, int size)
 
 /* ---- measuring ---- */
 
-/* What measuring one field needs; everything may be NULL. */
+/* The memory for measuring one field; every member may be NULL. */
 typedef struct trial {
     stk_device *device;
     stk_stream *stream;
     stk_event *begin, *end;
     void *samples, *rows; /* ordinary memory */
-    void *pinned;         /* the size of the larger one */
+    void *pinned;         /* the size of the larger form */
     void *there_samples, *there_rows;
     int64_t sample_bytes, row_bytes, count;
 } trial;
@@ -91,7 +91,7 @@ static stk_status trial_init(trial *t, stk_error *err)
         (status = stk_event_create(t->device, true, &t->begin, err)) != STK_OK ||
         (status = stk_event_create(t->device, true, &t->end, err)) != STK_OK)
         return status;
-    memset(t->samples, 0, (size_t)samples); /* no NaN, no denormals: as quick as ordinary values */
+    memset(t->samples, 0, (size_t)samples); /* neither NaN nor subnormal numbers, which may be slower */
     memset(t->pinned, 0, (size_t)pinned_bytes(t));
     return STK_OK;
 }
@@ -101,7 +101,7 @@ static double best_of(double best, int64_t ns)
     return best == 0 || (double)ns < best ? (double)ns : best;
 }
 
-/* Times `count` samples on one worker: converting them, and copying them instead. */
+/* Times `count` samples on one worker: converting them and, instead, copying them. */
 static void time_host(const trial *t, const stki_convert *convert, stki_convert_costs *costs)
 {
     for (int round = 0; round < ROUNDS; round++) {
@@ -117,8 +117,8 @@ static void time_host(const trial *t, const stki_convert *convert, stki_convert_
     }
 }
 
-/* The mean time to decode an image, over the first ones, once they are in the page cache. Unreadable images count as
- * zero here; their batch reports the error. */
+/* The mean time to decode one of the first images, once they are in the page cache. Unreadable images count as zero
+ * here; their batch reports the error. */
 static double time_reading(const stki_field_plan *plan)
 {
     enum { IMAGES = 3 };
@@ -174,7 +174,7 @@ static stk_status time_job(const trial *t, const stki_convert *convert, enum job
     return status;
 }
 
-/* Adds the costs of a batch of the field. */
+/* Adds the costs of the field for a batch. */
 static stk_status measure(const stki_core *core, const stki_row_form *row, const stki_row_form *stored,
                           const stki_convert *convert, stki_convert_costs *total, stk_error *err)
 {
@@ -206,19 +206,19 @@ static stk_status measure(const stki_core *core, const stki_row_form *row, const
 /* ---- choosing ---- */
 
 typedef struct candidate {
-    stki_convert *convert; /* NULL: the field stays with the workers */
+    stki_convert *convert; /* NULL: the workers convert the field */
     stki_row_form stored;
 } candidate;
 
 static stk_status refuse(const stki_field_plan *plan, const char *what, stk_error *err)
 {
     return stki_fail(err, STK_E_UNSUPPORTED,
-                     "loader.convert: found device, but dataset.fields.%s needs %s, which has no form on a device: "
+                     "loader.convert: found device, but dataset.fields.%s requires %s, which devices do not support: "
                      "expected host or auto",
                      plan->name, what);
 }
 
-/* Finds the fields that a device could make, and their costs. */
+/* Finds the fields that a device could convert, and their costs. */
 static stk_status find_candidates(stki_core *core, candidate *candidates, stki_convert_costs *costs, int *count,
                                   stk_error *err)
 {
@@ -236,8 +236,8 @@ static stk_status find_candidates(stki_core *core, candidate *candidates, stki_c
             return refuse(plan, obstacle, err);
         if (obstacle) {
             stki_config_note(core->config,
-                             "loader.convert: the workers make the rows of %s: %s has no form on a device", plan->name,
-                             obstacle);
+                             "loader.convert: the workers make the rows of %s, because devices do not support %s",
+                             plan->name, obstacle);
             continue;
         }
         stki_plan_form(plan, &row);
@@ -257,7 +257,8 @@ static bool decide(stki_core *core, const stki_convert_costs *costs, stk_status 
     bool pays;
 
     if (status != STK_OK) {
-        stki_config_note(core->config, "loader.convert: host, since the device cannot: %s", why->message);
+        stki_config_note(core->config, "loader.convert: host, because the device cannot convert the rows: %s",
+                         why->message);
         return false;
     }
     pays = stki_convert_pays(costs, text, sizeof text);
@@ -301,14 +302,13 @@ stk_status stki_choose_convert(stki_core *core, stk_error *err)
     if (!core->device) {
         if (config->convert == STK_CONVERT_DEVICE)
             return stki_fail(err, STK_E_CONFIG,
-                             "loader.convert: found device, expected host or auto where loader.device is cpu");
+                             "loader.convert: found device, expected host or auto, because loader.device is cpu");
         config->convert = STK_CONVERT_HOST;
     }
     if (config->digest == STK_DIGEST_BYTES && config->convert == STK_CONVERT_DEVICE)
-        return stki_fail(
-            err, STK_E_CONFIG,
-            "loader.convert: found device, expected host or auto with digest: bytes, which are those of the "
-            "rows in ordinary memory");
+        return stki_fail(err, STK_E_CONFIG,
+                         "loader.convert: found device, expected host or auto, because digest: bytes hashes rows in "
+                         "ordinary memory");
     if (config->digest == STK_DIGEST_BYTES)
         config->convert = STK_CONVERT_HOST;
     if (config->convert == STK_CONVERT_HOST)

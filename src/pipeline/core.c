@@ -51,7 +51,7 @@ static void note_windows(stki_core *core, const stki_field_config *field, const 
     core->over_samples = core->over_samples || !stki_windows_in_place(field, reader);
 }
 
-/* Adds one data set's files of a field to `all`. */
+/* Appends the files of a field in one data set to `all`. */
 static stk_status open_readers(stki_core *core, int source, int number, const stki_field_config *field,
                                stki_shards *all, stk_error *err)
 {
@@ -83,7 +83,7 @@ static stk_status open_readers(stki_core *core, int source, int number, const st
     return status;
 }
 
-/* In every data set, all fields must have as many samples as its first field, and the dtype and shape of the first data
+/* In every data set, all fields must have as many samples as its first field, and dtype and shape as in the first data
  * set. */
 static stk_status count_source(stki_core *core, int number, bool first_field, const stki_shards *all, int first_shard,
                                const char *field, stk_error *err)
@@ -296,7 +296,7 @@ static stk_status open_dataset(stki_core *core, stk_error *err)
 
 /* ---- memory ---- */
 
-/* Free memory of the machine, limited by the control group. */
+/* Returns the machine's free memory, limited by the control group. */
 static int64_t free_memory(void)
 {
     stki_cgroup_memory group;
@@ -313,7 +313,7 @@ static int64_t free_memory(void)
     return group.free >= 0 && group.free < available ? group.free : available;
 }
 
-/* Memory held by readers to locate their samples, and by the names of classes. */
+/* Returns the memory that readers use to locate their samples, and that of class names. */
 static int64_t held_bytes(const stki_core *core)
 {
     const stki_dataset *dataset = core->dataset;
@@ -327,8 +327,8 @@ static int64_t held_bytes(const stki_core *core)
     return bytes;
 }
 
-/* prefetch: auto. A small batch takes less time than waking a thread, so small batches get more slots, as long as all
- * slots fit in the caches. */
+/* Implements prefetch: auto. A small batch takes less time than waking a thread, so small batches get more slots, as
+ * long as all slots fit in the caches. */
 static int64_t auto_slots(int64_t slot_bytes, int64_t room)
 {
     const int64_t caches = stki_level2_bytes() * stki_cpu_count(), last = stki_cache_bytes();
@@ -355,7 +355,7 @@ static stk_status choose_slots(stki_core *core, stk_error *err)
     if (config->aside_bytes > 0)
         snprintf(more + strlen(more), sizeof more - strlen(more), "%s %lld for rows that are encoded",
                  held > 0 ? " and" : " in addition to", (long long)config->aside_bytes);
-    if (slot_bytes > budget - aside && config->arrange) /* a preparation job, which divides its batches itself */
+    if (slot_bytes > budget - aside && config->arrange) /* a preparation job, which chooses its batch size itself */
         return stki_fail(
             err, STK_E_LIMIT,
             "%lld rows are made at a time, which need %lld bytes%s, %s.memory_budget is %lld: raise or remove it",
@@ -383,7 +383,7 @@ static stk_status choose_slots(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
-/* The cost of making a row, in bytes: a small crop of a large image costs as much as the image. */
+/* Returns the cost of making a row, in bytes: a small crop of a large image costs as much as the image. */
 static int64_t cost_of_row(const stki_field_plan *plan)
 {
     int64_t cost = plan->row_bytes;
@@ -411,7 +411,7 @@ static void choose_tiles(stki_core *core)
     if (core->layout.pairs) /* the rows of a pair are made together */
         core->rows_per_tile += core->rows_per_tile % 2;
     if (core->measures || core->layout.pairs || row < 4 * tile)
-        return; /* dividing rows only pays if a row is many tiles long */
+        return; /* dividing rows only pays off if a row is many tiles long */
     for (int i = 0; i < core->plan_count; i++) {
         const stki_field_plan *plan = &core->plans[i];
         int64_t parts = plan->row_bytes / tile;
@@ -464,7 +464,7 @@ static stk_status make_plans(stki_core *core, stk_error *err)
     return status;
 }
 
-/* Pinned memory is scarce: with `auto`, slots for which there is none use ordinary memory. */
+/* Pinned memory is scarce: with `auto`, ordinary memory is used for slots if there is none left. */
 static stk_status make_slot(stki_core *core, int number, stk_error *err)
 {
     stk_error cause = {0};
@@ -565,7 +565,7 @@ static stk_status find_device(stki_core *core, stk_error *err)
 
     if (status != STK_OK)
         return stki_fail(err, status, "loader.device: %s", cause.message);
-    if (core->device->host_memory) /* the slots are in its memory already */
+    if (core->device->host_memory) /* the slots are already in its memory */
         core->device = NULL;
     return STK_OK;
 }
@@ -644,7 +644,7 @@ void stki_core_retain(stki_core *core)
     stki_ref(&core->refs);
 }
 
-/* Whether the streams that use slots, here and on the device, have passed by the deadline. */
+/* Whether the streams that use slots, in host memory and on the device, have finished with them by the deadline. */
 static bool has_passed(const stki_core *core, int64_t deadline_ns)
 {
     bool passed = !core->feed || core->feed_has_passed(core->feed, deadline_ns);
@@ -668,7 +668,7 @@ void stki_core_release_by(stki_core *core, int64_t deadline_ns)
         return;
     if (!has_passed(core, deadline_ns) &&
         stki_thread_start(&thread, "stoker-late", destroy_late, core, NULL) == STK_OK) {
-        stki_log(STKI_LOG_memory, "streams still use the memory of a loader, which is freed when they have passed");
+        stki_log(STKI_LOG_memory, "streams still use the memory of a loader, which is freed when they have finished");
         stki_thread_abandon(thread);
         return;
     }

@@ -1,12 +1,12 @@
 /* core.h: the running part of a loader, shared by the handle, its workers and every lease. It is reference-counted: the
- * handle, each worker thread and each leased batch hold one reference, so that a worker stuck in a system call, or a
- * batch held after close, keeps exactly what it needs. The last one to release the core frees it.
+ * handle, each worker thread and each leased batch hold one reference, so that what a worker stuck in a system call, or
+ * a batch held after close, still uses remains valid. The last release frees the core.
  *
  *     loader.c  the public calls          batch.c  queries on a leased batch
  *     core.c    create and destroy        fill.c   positions -> rows: the work of the ring's workers (row_maker.h)
  *     worker.c  start and stop threads    slot.c   the memory of one batch
  *     core_files.c  opens paths as readers
- *     core_order.c  which samples, in which order and steps
+ *     core_order.c the samples, their order and the steps
  *     watch.c   detects files that changed after opening   feed.c   moves batches to a device */
 #ifndef STKI_CORE_H
 #define STKI_CORE_H
@@ -55,7 +55,7 @@ typedef struct stki_worker {
     stki_scratch mixed;            /* two rows of f32 */
     stki_resampler *resamplers;    /* one per plan */
     const void **pointers;         /* one per row of a tile */
-    const stki_convert **converts; /* likewise */
+    const stki_convert **converts; /* one per row of a tile */
     stki_ring_clocks clocks;
     stki_counter order_ns, read_ns, convert_ns, bytes_read, bytes_written;
     stki_read_clocks parts; /* breakdown of read_ns */
@@ -80,7 +80,7 @@ struct stki_core {
         const char *format;
         const struct stki_source *source;
         struct stki_container *container;
-        bool arranged; /* its samples were reordered to match another field: usable by one field only */
+        bool arranged; /* its samples were reordered to match another field, so only one field can use it */
     } * containers;
     int container_count, *container_places; /* a hash table by path (core_files.c) */
     int source_count;                       /* mixed data sets; 0: a single one */
@@ -90,7 +90,7 @@ struct stki_core {
         int64_t first, count, share; /* its first sample among all; number of samples; positions in an epoch */
     } * sources;
     stki_field_classes *classes; /* one per field */
-    uint8_t *left_out;           /* one flag per sample left out by unknown_class: skip; only while opening files */
+    uint8_t *left_out; /* one flag per sample, set if unknown_class: skip excludes it; only while opening files */
     int64_t left_out_room;
     stki_manifest *lists; /* manifests named in the config; only while opening files */
     int list_count;
@@ -116,25 +116,25 @@ struct stki_core {
     stk_batch **slots;
     stki_ring *ring;
     stki_progress *progress;              /* of the consumer; see progress.h */
-    stki_print print;                     /* lines by which saved positions are compared */
-    int worker_count;                     /* threads; 0: inline */
-    bool helps;                           /* the consumer may work too (help.h), using … */
+    stki_print print;                     /* the lines by which saved positions are compared */
+    int worker_count;                     /* number of threads; 0: inline */
+    bool helps;                           /* the consumer may help (help.h), using … */
     int worker_slots;                     /* … the worker after those of the threads; at least 1 */
     stki_worker *workers;                 /* worker_slots entries */
-    int64_t rows_per_tile, tiles_per_row; /* one of them is 1: a tile is several rows or a part of one */
-    bool measures, streams;               /* measures: some field has rows of varying length */
+    int64_t rows_per_tile, tiles_per_row; /* one of the two is 1: a tile is several rows or a part of one */
+    bool measures, streams;               /* measures: a field has rows of varying length */
     stk_device *device;                   /* target of the batches; NULL: they stay in host memory */
     stk_device *pin;                      /* device whose pinned memory holds the slots; NULL: ordinary memory */
     int pinned_slots;                     /* of slot_count */
-    char pin_reason[224];                 /* why they are pinned or not */
+    char pin_reason[224];                 /* why they are pinned, or not */
     int64_t device_slot_bytes;
     struct stki_feed *feed; /* NULL: no device */
     void (*destroy_feed)(struct stki_feed *feed);
     bool (*feed_has_passed)(const struct stki_feed *feed, int64_t deadline_ns);
 
-    stki_counter failed_samples; /* excludes rows lost because their partner failed */
+    stki_counter failed_samples; /* without rows lost because their partner failed */
     const _Atomic bool *leave;   /* the loader's `cancelled`; NULL with a device, whose thread may outlive it */
-    bool settles;                /* some failed samples are left out or replaced (failed.h) */
+    bool settles;                /* some failed samples are skipped or replaced (failed.h) */
     FILE *error_list;            /* NULL: none */
     stki_counter failed_for[STKI_REASONS], skipped,
         substituted;   /* counts over delivered batches; [0]: other reasons; skipped includes rows lost because their
@@ -146,7 +146,7 @@ struct stki_core {
 /* Takes ownership of the config, even on failure. */
 stk_status stki_core_create(stki_loader_config *config, stki_core **out, stk_error *err);
 void stki_core_retain(stki_core *core);
-/* If streams still use its memory by the deadline, a thread frees it when they have passed. NULL is allowed. */
+/* If streams still use its memory at the deadline, a thread frees it when they have finished. NULL is allowed. */
 void stki_core_release_by(stki_core *core, int64_t deadline_ns);
 void stki_core_release(stki_core *core); /* never waits for streams */
 
@@ -158,14 +158,14 @@ stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out,
 
 /* fill.c: the callbacks of the ring. */
 extern const stki_ring_work stki_fill_work; /* context: the core */
-/* Records an error for a row, unless that row or an earlier one already has one. Any thread. */
+/* Records an error for a row, unless that row or an earlier one already has an error. Any thread. */
 void stki_row_fails(stki_worker *worker, int64_t row, const stk_error *error);
 /* The same if the sample of the row's partner failed: the row is lost too, but does not count as a failed sample. */
 void stki_row_fails_with_partner(stki_worker *worker, int64_t row, const stk_error *error);
-/* digest_rows.c: what the batch's rows contribute to the digest of the stream (loader.digest). */
+/* digest_rows.c: computes what the batch's rows contribute to the digest of the stream (loader.digest). */
 stki_u128 stki_digest_rows(const stki_core *core, const stk_batch *batch);
 
-/* explain.c: describes what the loader is going to do, as text for people. */
+/* explain.c: describes in plain text what the loader will do. */
 void stki_explain(const stki_core *core, FILE *to);
 
 /* worker.c */

@@ -39,7 +39,7 @@ static int container_room(int count)
     return room;
 }
 
-/* The start of a path's linear probing, which continues to the first free place. */
+/* Where the linear probing for a path starts; it continues to the first free entry. */
 static uint64_t place_of(const stki_core *core, const char *path)
 {
     return stki_digest_64(path, (int64_t)strlen(path)) & (uint64_t)(2 * container_room(core->container_count) - 1);
@@ -310,11 +310,10 @@ static stk_status arrange_container(stki_core *core, const stki_reader_opts *opt
     for (int64_t i = 0; i < part->count && status == STK_OK; i++) {
         own[i] = order[part->first + i] - part->first;
         if (own[i] < 0 || own[i] >= part->count)
-            status =
-                stki_fail(err, STK_E_UNSUPPORTED,
-                          "field %s: its folders divide the files differently from those they pair with by "
-                          "name: list as many folders, with the same names in each",
-                          names->field);
+            status = stki_fail(err, STK_E_UNSUPPORTED,
+                               "field %s: its folders do not correspond to those of the field with which it is paired "
+                               "by name: list as many folders, with the same names in each",
+                               names->field);
     }
     if (status == STK_OK && (status = open_container(core, part->container->path, opts, container, err)) == STK_OK) {
         core->containers[core->container_count - 1].arranged = true;
@@ -396,8 +395,8 @@ stk_status stki_core_check_partners(const stki_core *core, int source, int numbe
             return stki_fail_at(err, STK_E_MISMATCH,
                                 (stki_place){shard->path, -1, -1, STKI_TEXT("%lld samples", (long long)shard->count),
                                              STKI_TEXT("%lld as %s", (long long)partner->count, partner->path)},
-                                "fields %s and %s pair by name (dataset.pair: position takes the samples of all shards "
-                                "in their order)",
+                                "fields %s and %s are paired by name (dataset.pair: position pairs the samples of all "
+                                "shards in their order)",
                                 other->name, core->config->fields[number].name);
     }
     return STK_OK;
@@ -405,7 +404,8 @@ stk_status stki_core_check_partners(const stki_core *core, int source, int numbe
 
 /* ---- files of one sample ---- */
 
-/* An unreadable file that is a single text sample fails as that sample, unless it is the only file or none can be read.
+/* An unreadable file that is a single text sample is an error of that sample, unless it is the only file or no file can
+ * be read.
  */
 static stk_status open_texts(stki_core *core, const stki_field_config *field, const stki_file_list *list,
                              const stki_reader_opts *opts, stki_shards *all, stk_error *err)
@@ -446,7 +446,7 @@ static stk_status open_texts(stki_core *core, const stki_field_config *field, co
     return STK_OK;
 }
 
-/* Image files: one sample each, of any size; each fails on its own. */
+/* Opens image files: one sample each, of any size; an error of a file concerns only its sample. */
 static stk_status open_images(const stki_field_config *field, const stki_file_list *list, const stki_reader_opts *opts,
                               stki_shards *all, stk_error *err)
 {
@@ -463,7 +463,7 @@ static stk_status open_images(const stki_field_config *field, const stki_file_li
     return status == STK_OK ? stki_shards_add(all, reader, err) : status;
 }
 
-/* Windows of files that are one sample each: in place, or (opts->window_length 0) over their rows. */
+/* Opens windows of files that are one sample each: in place, or (opts->window_length 0) over their rows. */
 static stk_status open_segments(const stki_field_config *field, const stki_reader_opts *opts, stki_reader *files,
                                 stki_reader **out, stk_error *err)
 {

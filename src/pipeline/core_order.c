@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_UNITS = 64 /* units shuffled together by block_window: auto */ };
+enum { MOST_UNITS = 64 /* number of units shuffled together with block_window: auto */ };
 
 /* The order's options and the data that is only needed until it has been made. */
 typedef struct material {
@@ -23,7 +23,7 @@ typedef struct material {
     double *weights;
     stki_order_starts starts;
     int64_t *start_counts;        /* one per group */
-    const stki_window *moving;    /* windows whose starts the order chooses; NULL: none */
+    const stki_window *moving;    /* windows whose starts are chosen by the order; NULL: none */
     int64_t *groups, group_count; /* groups that windows do not cross: group_count + 1 boundaries */
     bool one_each;                /* an epoch has one window per group: groups are selected instead of samples */
     int64_t source_groups[STKI_MAX_SOURCES + 1]; /* one_each: the first group of each data set */
@@ -42,9 +42,9 @@ static void material_free(material *m)
     stki_free(m);
 }
 
-/* ---- windows whose starts the order chooses ---- */
+/* ---- windows whose starts are chosen by the order ---- */
 
-/* With windows in place, a window may begin at every number. */
+/* With windows in place, a window may begin at every sample number. */
 static stk_status check_moving(const stki_core *core, const material *m, stk_error *err)
 {
     const stki_loader_config *config = core->config;
@@ -61,16 +61,17 @@ static stk_status check_moving(const stki_core *core, const material *m, stk_err
                 config->fields[i].name);
     if (m->one_each && (config->order == STK_ORDER_BLOCK || config->order == STK_ORDER_WEIGHTED))
         return stki_fail(err, STK_E_UNSUPPORTED,
-                         "source.window.offsets: random with sample_per_file goes with order: sequential or random");
+                         "source.window.offsets: random with sample_per_file requires order: sequential or random");
     if (m->moving->offsets == STKI_OFFSETS_SHIFTED &&
         (config->split || listed || config->order == STK_ORDER_BLOCK || config->order == STK_ORDER_WEIGHTED))
         return stki_fail(err, STK_E_UNSUPPORTED,
-                         "source.window.offsets: shifted moves windows from epoch to epoch: it goes with order: "
+                         "source.window.offsets: shifted moves windows from epoch to epoch: it requires order: "
                          "sequential or random, without split or indices");
     return STK_OK;
 }
 
-/* One window per group: groups too short for a window do not count. Sets the number of groups of each data set. */
+/* Implements one window per group; groups too short for a window do not count. Sets the number of groups of each data
+ * set. */
 static void number_groups(const stki_core *core, material *m)
 {
     int64_t kept = 0;
@@ -113,7 +114,7 @@ static stk_status find_moving(stki_core *core, material *m, stk_error *err)
 
 /* ---- parts ---- */
 
-/* Fails with the option that left no samples. `listed`: entries of the list of indices, -1: there is none. */
+/* Fails and names the option that excluded all samples. `listed`: number of indices given; -1: none. */
 static stk_status empty_subset(const stki_loader_config *config, const char *dataset, int64_t count, int64_t listed,
                                stk_error *err)
 {
@@ -135,7 +136,7 @@ static stk_status empty_subset(const stki_loader_config *config, const char *dat
                                           : " that indices lists");
 }
 
-/* Selects one data set's subset: its list, and its part of a split. */
+/* Selects the subset of one data set: its list, and its part of a split. */
 static stk_status select_samples(const stki_core *core, const material *m, int64_t first, int64_t count,
                                  const int64_t **indices, int64_t *index_count, int64_t **list, stk_error *err)
 {
@@ -241,7 +242,7 @@ static stk_status use_units(const stki_core *core, material *m, stk_error *err)
     m->opts.unit_count = units->count;
     if (m->opts.in_order)
         config->block_window = 1;
-    if (config->block_window == 0) { /* two windows are in use where one ends */
+    if (config->block_window == 0) { /* two windows are in use at the boundary between them */
         config->block_window = units->largest_bytes > 0 ? config->cache_bytes / 2 / units->largest_bytes : MOST_UNITS;
         config->block_window = config->block_window > MOST_UNITS ? MOST_UNITS
                                : config->block_window < 1        ? 1
@@ -288,8 +289,8 @@ static stk_status use_starts(stki_core *core, material *m, int64_t stride, stk_e
     return STK_OK;
 }
 
-/* Windows at random places: an epoch has as many as fit side by side, and a subset of the starts has a proportional
- * share. */
+/* Implements windows at random places: an epoch has as many as fit without overlap, and a subset of the starts has a
+ * proportional share. */
 static void use_random(stki_core *core, material *m, int64_t stride)
 {
     const int64_t *groups = m->groups, group_count = m->group_count;
@@ -359,7 +360,7 @@ static stk_status use_buckets(stki_core *core, material *m, int64_t global, stk_
     if (m->opts.starts)
         return stki_fail(
             err, STK_E_UNSUPPORTED,
-            "loader.bucket_by: the windows of another field move from epoch to epoch (source.window.offsets)");
+            "loader.bucket_by: the windows of another field differ from epoch to epoch (source.window.offsets)");
     m->opts.bucket_window = core->config->bucket_window;
     m->opts.bucket_batch = global;
     m->opts.length_of = length_of;

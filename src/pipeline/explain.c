@@ -55,7 +55,7 @@ static void explain_classes(const stki_field_classes *classes, FILE *to)
     fputs(shown < count ? ", …\n" : "\n", to);
 }
 
-/* Prints the names of the steps selected by `belongs`. False: there are none. */
+/* Prints the names of the steps that `belongs` selects. False: there are none. */
 static bool names_of(const stki_field_plan *plan, bool (*belongs)(const char *name), FILE *to)
 {
     const stki_node *list = plan->config->transforms;
@@ -155,7 +155,7 @@ static void explain_field(const stki_core *core, int number, FILE *to)
     explain_source(plan, to);
     explain_classes(&core->classes[number], to);
     if (names_of(plan, stki_first_steps_know, to))
-        fputs(": decide what a sample is\n", to);
+        fputs(": define the samples\n", to);
     explain_geometry(sample, to);
     if (names_of(plan, stki_colors_know, to))
         fputs(": in f32, 0 to 255, a few lines at a time\n", to);
@@ -205,7 +205,7 @@ static void explain_order(const stki_core *core, FILE *to)
     fputc('\n', to);
     obstacle = stki_help_obstacle(core, buffer, sizeof buffer);
     if (core->worker_count > 0)
-        fprintf(to, LEFT "%s%s\n", "consumer", obstacle ? "makes no rows: " : "makes rows while it waits",
+        fprintf(to, LEFT "%s%s\n", "consumer", obstacle ? "does not make rows: " : "makes rows while it waits",
                 obstacle ? obstacle : "");
 }
 
@@ -214,7 +214,7 @@ static void explain_memory(const stki_core *core, FILE *to)
     fprintf(to, "memory\n" LEFT "%d slots of %s (%" PRId64 " bytes), %s in all, %s\n", "slots", core->slot_count,
             SIZE(core->layout.bytes), core->layout.bytes, SIZE(core->layout.bytes * core->slot_count),
             core->slot_count > 0 && core->slots[0]->pinned ? "page-locked" : "ordinary memory");
-    fprintf(to, LEFT "%s\n", "stores", core->streams ? "past the caches" : "into the caches");
+    fprintf(to, LEFT "%s\n", "stores", core->streams ? "with streaming stores" : "with ordinary stores");
 }
 
 void stki_explain(const stki_core *core, FILE *to)

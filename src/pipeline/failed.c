@@ -1,4 +1,4 @@
-/* failed.c: see failed.h. Which errors may be tolerated, how failures are recorded, and the accounting in order of
+/* failed.c: see failed.h. It decides which errors may be tolerated, records failures, and accounts for them in order of
  * delivery. */
 #include "failed.h"
 #include "allocate.h"
@@ -18,7 +18,7 @@ int stki_failed_policy(const stki_core *core, int32_t source)
     return own >= 0 ? own : config->on_error;
 }
 
-/* Whether any data set leaves out or replaces failed samples. */
+/* Whether any data set skips or replaces failed samples. */
 static bool tolerates_failures(const stki_core *core)
 {
     if (core->config->on_error != STK_ON_ERROR_FAIL)
@@ -78,8 +78,7 @@ void stki_failed_note(stki_core *core, stk_batch *batch, int64_t row, bool with_
         if (next->with_partner && !with_partner)
             *next = failure_of(batch, row, false, error);
         next->next = rest;
-    } else if (made) { /* if out of memory, the failure is not recorded and the batch fails, because nothing settles the
-                          row */
+    } else if (made) { /* without memory the failure is not recorded, so nothing resolves the row and the batch fails */
         *made = failure_of(batch, row, with_partner, error);
         made->next = next;
         *at = made;
@@ -124,7 +123,7 @@ void stki_failed_close(stki_core *core)
     core->error_list = NULL;
 }
 
-/* Stops listing, with a single note. */
+/* Stops listing failed samples and adds a note once. */
 static void end_list(stki_core *core, int error)
 {
     stki_config_note(core->config, "loader.error_list: %s: not all failed samples could be listed: %s",
@@ -132,7 +131,7 @@ static void end_list(stki_core *core, int error)
     stki_failed_close(core);
 }
 
-/* One line of JSON. */
+/* Writes one line of JSON. */
 static void list(stki_core *core, const stk_batch *batch, const struct stki_failure *failure)
 {
     const stk_error *error = &failure->error;
@@ -176,15 +175,15 @@ static int reason_of(stk_status status)
     return status < 0 && status > -STKI_REASONS ? -status : 0;
 }
 
-/* Valid rows of this rank in an epoch. */
+/* Returns the number of valid rows of this rank in an epoch. */
 static int64_t rows_of_epoch(const stki_core *core)
 {
     return (core->steps - 1) * stki_batching_rows(&core->batching, 0).valid +
            stki_batching_rows(&core->batching, core->steps - 1).valid;
 }
 
-/* The largest number of samples whose share does not exceed the fraction. Compares quotients, which are rounded in the
- * same way as the fraction when it was parsed: 29 of 100 is 0.29, but 0.29 * 100 is below 29. */
+/* Returns the largest number of samples whose share does not exceed the fraction. Compares quotients, which are rounded
+ * in the same way as the fraction when it was parsed: 29 of 100 is 0.29, but 0.29 * 100 is below 29. */
 int64_t stki_failed_most(double fraction, int64_t rows)
 {
     int64_t most = rows > 0 ? (int64_t)(fraction * (double)rows) : 0;
@@ -221,7 +220,7 @@ static stk_status count(stki_core *core, const struct stki_failure *failure, stk
     const stki_loader_config *config = core->config;
 
     stki_count(failure->substitute >= 0 ? &core->substituted : &core->skipped, 1);
-    if (failure->with_partner) /* counted for the row of the failed sample itself, which may be on another rank */
+    if (failure->with_partner) /* counted with the failed sample's own row, which may be on another rank */
         return STK_OK;
     stki_count(&core->failed_for[reason_of(failure->error.status)], 1);
     after->failed++;
@@ -264,7 +263,7 @@ stk_status stki_failed_deliver(stki_core *core, stk_batch *batch, stki_totals *a
     if (status == STK_OK && batch->last_of_epoch && after->epoch_left_out > 0 &&
         after->epoch_left_out >= rows_of_epoch(core))
         status =
-            stki_fail(err, STK_E_EMPTY, "epoch %" PRId64 ": all %" PRId64 " rows were left out because samples failed",
+            stki_fail(err, STK_E_EMPTY, "epoch %" PRId64 ": all %" PRId64 " rows were skipped because samples failed",
                       batch->epoch, rows_of_epoch(core));
     if (batch->last_of_epoch)
         after->epoch_failed = after->epoch_left_out = 0;

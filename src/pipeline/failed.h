@@ -1,4 +1,4 @@
-/* failed.h: handling of samples that fail (loader.on_error): the run ends, the row is left out, or another sample
+/* failed.h: handling of samples that fail (loader.on_error): the run ends, the row is skipped, or another sample
  * replaces it. Workers resolve the failed rows of a batch as soon as its last tile is done (fill_failed.c). Failures
  * are counted, listed and compared with the budget when the batch is delivered, in order, so the result does not depend
  * on timing (failed.c). */
@@ -16,8 +16,8 @@ struct stki_failure {
     bool with_partner;     /* the failed sample is the row's mixing partner, given by the next two members; */
     int64_t failed_sample; /* otherwise the row's own sample */
     int32_t failed_source; /* the data set whose on_error applies */
-    bool settled;          /* it does not end the run (it was left out or replaced) */
-    bool padding;          /* the row is padding and is not counted */
+    bool settled;          /* it does not end the run (it was skipped or replaced) */
+    bool padding;          /* the row is padding, and not counted */
     int64_t substitute;    /* the replacement sample; -1: none */
     stk_error error;
 };
@@ -33,13 +33,14 @@ bool stki_failed_may_settle(stk_status status);
 void stki_failed_note(stki_core *core, stk_batch *batch, int64_t row, bool with_partner, const stk_error *error);
 void stki_failed_forget(stk_batch *batch);
 
-/* fill_failed.c: called after the tiles of a phase. Makes replacement rows; after the last phase it also removes rows
- * that are left out and sets the batch's error to the first one that ends the run. */
+/* fill_failed.c: called after the tiles of a phase. Makes replacement rows; after the last phase it also removes
+ * skipped rows and sets the batch's error to the first one that ends the run. */
 void stki_failed_settle(struct stki_worker *worker, bool last_phase);
 
 /* The largest number of `rows` samples whose share does not exceed `fraction`. */
 int64_t stki_failed_most(double fraction, int64_t rows);
-/* Returns STK_E_LIMIT; the message has the number of failed samples, the number that `key` allows and the last error.
+/* Fails with STK_E_LIMIT; the message has the number of failed samples, the number that `key` allows and the last
+ * error.
  */
 stk_status stki_failed_over(const stk_error *last, int64_t count, const char *allowed, const char *key, stk_error *err);
 

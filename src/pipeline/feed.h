@@ -1,9 +1,9 @@
 /* feed.h: a loader's batches on a device. The prefetcher (src/gpu/prefetch.h) replaces the consumer of the ring: it
  * takes the ring's batches and copies them into device slots. This module connects the two. A device batch has its
- * tensors on the device. Its indices, mask and counts are in a small block of its own in ordinary memory, because the
- * host slot that it came from is refilled while the consumer holds the batch.
+ * tensors on the device. Its indices, mask and counts are in a small separate block of ordinary memory, because the
+ * host slot that the batch came from is refilled while the consumer holds the batch.
  *
- *     ring ── feed: tensors and facts of a slot ── prefetcher ── feed: stk_batch ── consumer */
+ *     ring ── feed: tensors and metadata of a slot ── prefetcher ── feed: stk_batch ── consumer */
 #ifndef STKI_FEED_H
 #define STKI_FEED_H
 
@@ -18,13 +18,13 @@ stk_status stki_feed_create(stki_core *core, stki_feed **out, stk_error *err);
 /* Ends the prefetcher's thread; the ring must have been stopped. STK_E_TIMEOUT: the thread was abandoned. */
 stk_status stki_feed_close(stki_feed *feed, int64_t timeout_ns, stk_error *err);
 
-/* As stki_prefetch_next. The batch is returned with one hold. */
+/* Like stki_prefetch_next. The batch is returned with one hold. */
 stk_status stki_feed_next(stki_feed *feed, stk_stream *stream, int64_t timeout_ns, stk_batch **out, stk_error *err);
-/* As stki_prefetch_settle. */
+/* Like stki_prefetch_settle. */
 stk_status stki_feed_settle(stki_feed *feed, int64_t timeout_ns, stk_error *err);
 /* The device address of a tensor of the plan. */
 void *stki_feed_place(const stk_batch *batch, const stki_field_plan *plan, const stki_row_tensor *tensor);
-/* Makes work queued in `stream` from now on wait for the batch's bytes. */
+/* Makes work queued in `stream` from now on wait until the batch's bytes have been written. */
 stk_status stki_feed_await(const stk_batch *batch, stk_stream *stream, stk_error *err);
 /* The slot is not reused before `stream` has passed this point. May be called for any number of streams. */
 void stki_feed_guard(stk_batch *batch, stk_stream *stream);

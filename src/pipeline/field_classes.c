@@ -57,7 +57,7 @@ static stk_status add_shard(stki_class_shards *shards, int number, const char *p
     return STK_OK;
 }
 
-/* Opens a reader of the shard's numbers. The shard may change the numbers until the field's table is complete. */
+/* Opens a reader of the shard's numbers. The numbers may still change until the field's table is complete. */
 static stk_status numbers_reader(stki_class_shard *shard, int64_t count, const char *format,
                                  const stki_reader_opts *opts, stki_reader **out, stk_error *err)
 {
@@ -186,7 +186,7 @@ static stk_status set_origin(stki_field_classes *classes, char *origin, stk_erro
     return origin ? STK_OK : stki_fail_memory(err, 64, "the origin of classes");
 }
 
-/* Uses all names that occur, sorted. */
+/* Makes a table of all names that occur, sorted. */
 static stk_status take_all(settling *s, stk_error *err)
 {
     stki_classes *names = &s->classes->names;
@@ -230,7 +230,7 @@ static stk_status take_path(settling *s, const char *path, bool *ordered, stk_er
     return stki_classes_of_path(path, &opts, &s->classes->names, ordered, err);
 }
 
-/* Uses one file that defines an order, or several files whose names are sorted together. */
+/* Makes a table from one file, in its order, or from several files, whose names are sorted together. */
 static stk_status take_list_of_files(settling *s, const stki_file_list *files, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -241,7 +241,7 @@ static stk_status take_list_of_files(settling *s, const stki_file_list *files, s
         status = take_path(s, files->paths[i], &ordered, err);
         if (status == STK_OK && ordered && files->count > 1)
             status = stki_fail_node(err, s->config->classes.node,
-                                    "%s states the order of its names, so that it cannot be combined with other files",
+                                    "%s defines the order of its names, so it cannot be combined with other files",
                                     files->paths[i]);
     }
     if (status == STK_OK && files->count > 1)
@@ -284,7 +284,7 @@ static stk_status make_table(settling *s, stk_error *err)
 
 /* ---- new numbers ---- */
 
-/* The name in the table that differs only in case; NULL: none. */
+/* Returns the name in the table that differs only in case; NULL: none. */
 static const char *spelled_otherwise(const stki_classes *names, const char *name)
 {
     for (int64_t i = 0; i < names->count; i++)
@@ -346,7 +346,7 @@ static stk_status note_left_out(const settling *s, int64_t sample, stk_error *er
         core->left_out = stki_zalloc(count);
         core->left_out_room = count;
         if (!core->left_out)
-            return stki_fail_memory(err, count, "the samples that are left out");
+            return stki_fail_memory(err, count, "the excluded samples");
     }
     if (sample < core->left_out_room)
         core->left_out[sample] = 1;
@@ -444,8 +444,8 @@ static void say_unknown(const settling *s)
 static stk_status fail_numbers(const settling *s, stk_error *err)
 {
     if (s->shards->inferred)
-        return stki_fail_at(err, STK_E_CONFIG, (stki_place){s->shards->inferred, -1, -1, "whole numbers alone", NULL},
-                            "source.classes of field %s applies to names, and numbers are not renumbered: remove "
+        return stki_fail_at(err, STK_E_CONFIG, (stki_place){s->shards->inferred, -1, -1, "only integers", NULL},
+                            "source.classes of field %s applies to names, but these labels are numbers: remove "
                             "classes, or (CSV) set source: {dtype: uint8} to read the cells as names",
                             s->config->name);
     return stki_fail_at(err, STK_E_CONFIG,
@@ -453,7 +453,8 @@ static stk_status fail_numbers(const settling *s, stk_error *err)
                         "source.classes of field %s applies to class folders and texts: remove it", s->config->name);
 }
 
-/* Plain numbers in a field that also has names must be numbers in the table. Samples that cannot be read fail later. */
+/* Plain numbers in a field that also has names must be numbers in the table. Errors of samples that cannot be read are
+ * reported later. */
 static stk_status check_plain(const settling *s, const stki_reader *reader, stk_error *err)
 {
     static const int64_t none[STK_MAX_DIMS] = {0};
@@ -479,7 +480,7 @@ static stk_status check_plain(const settling *s, const stki_reader *reader, stk_
                                   (stki_place){stki_reader_path(reader, i, path), i, -1, STKI_TEXT("%.17g", number),
                                                STKI_TEXT("0 to %" PRId64 ", a class of the table", count - 1)},
                                   "field %s has numbers here and names of %" PRId64
-                                  " classes in other files, and numbers stay as they are",
+                                  " classes in other files, which are not renumbered",
                                   s->config->name, count);
     }
     stki_scratch_fini(&scratch);
@@ -498,7 +499,7 @@ static stk_status check_all_plain(const settling *s, const bool *plain, stk_erro
         }
     if (status == STK_OK && first)
         stki_config_note(s->core->config,
-                         "%s: the numbers of %s have no names and are kept, while other files have names: "
+                         "%s: the numbers of %s have no names and are kept, but other files have names: "
                          "are its classes numbered 0: %.40s%s%.40s (%s)?",
                          s->config->name, first, stki_classes_name(&s->classes->names, 0),
                          s->classes->names.count > 1 ? ", 1: " : "",
@@ -591,10 +592,10 @@ stk_status stki_classes_settle(stki_core *core, int field, stki_class_shards *sh
     return status;
 }
 
-/* ---- samples that are left out ---- */
+/* ---- excluded samples ---- */
 
 /* Removes the flagged samples of [first, first + count). *list is replaced by a new list that the caller owns. A list
- * with a number out of range is left unchanged; it is rejected where all lists are checked. */
+ * with a number out of range is left unchanged, because all lists are checked later. */
 static stk_status narrow(const stki_core *core, int64_t first, int64_t count, int64_t **list, int64_t *list_count,
                          stk_error *err)
 {
@@ -606,7 +607,7 @@ static stk_status narrow(const stki_core *core, int64_t first, int64_t count, in
             return STK_OK;
     stay = stki_zalloc_array(before + 1, sizeof *stay);
     if (!stay)
-        return stki_fail_memory(err, before * (int64_t)sizeof *stay, "the samples that stay");
+        return stki_fail_memory(err, before * (int64_t)sizeof *stay, "the remaining samples");
     for (int64_t i = 0; i < before; i++) {
         const int64_t sample = *list ? (*list)[i] : i;
 
@@ -631,9 +632,9 @@ stk_status stki_classes_leave_out(stki_core *core, stk_error *err)
     if (!core->left_out)
         return STK_OK;
     if (core->over_samples)
-        return stki_fail(err, STK_E_CONFIG,
-                         "unknown_class: skip and window are mutually exclusive: samples inside windows would be left "
-                         "out");
+        return stki_fail(
+            err, STK_E_CONFIG,
+            "unknown_class: skip and window are mutually exclusive: samples inside windows would be excluded");
     if (core->source_count == 0)
         status = config->dataset_count == 1
                      ? narrow(core, 0, core->dataset->count, &config->datasets[0].index_list,

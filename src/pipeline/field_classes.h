@@ -1,7 +1,7 @@
 /* field_classes.h: the classes of a field. One table of names covers all shards in all data sets, so that a class has
  * the same number everywhere. Shards whose labels are names, or numbers with their own names (class folders), are
  * renumbered when they are opened. Labels that are plain numbers keep their values; their names come from the manifest
- * of their preparation job. Everything happens while the loader is opened, in one thread. */
+ * of their preparation job. All of this happens in one thread, while the loader is opened. */
 #ifndef STKI_FIELD_CLASSES_H
 #define STKI_FIELD_CLASSES_H
 
@@ -57,13 +57,13 @@ stk_status stki_classes_leave_out(struct stki_core *core, stk_error *err);
 stk_status stki_classes_of_manifests(const struct stki_core *core, int field, const stki_class_shards *shards,
                                      stki_reader *const *readers, int reader_count, const int *first, stki_classes *out,
                                      char **origin, bool *plain, stk_error *err);
-/* The table of a field in the manifest at `path`. STK_E_NOT_FOUND: it has none. */
+/* Reads the table of a field in the manifest at `path`. STK_E_NOT_FOUND: the manifest has none. */
 stk_status stki_classes_of_manifest(const char *path, const char *member, const char *field, stki_classes *out,
                                     stk_error *err);
 /* STK_E_CONFIG: the dtype of rows that are class numbers cannot represent all classes or the number of unknown classes.
  * The plan must have been resolved. */
 stk_status stki_classes_check_rows(const struct stki_core *core, int field, stk_error *err);
-/* A new JSON list of the names. NULL: out of memory. */
+/* Returns a new JSON list of the names. NULL: out of memory. */
 json_t *stki_classes_json(const stki_classes *classes);
 /* Adds the names to a statistics report (docs/reference/statistics.md) that counts the values of the field's rows. */
 void stki_classes_report(const struct stki_core *core, int field, json_t *report);

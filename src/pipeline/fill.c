@@ -25,7 +25,7 @@ static int64_t byte_tiles(const stki_core *core, const stk_batch *batch)
     return (batch->rows + core->rows_per_tile - 1) / core->rows_per_tile;
 }
 
-/* Rows of all ranks together. */
+/* The number of rows of all ranks together. */
 static int64_t global_rows(const stki_core *core, int64_t step)
 {
     const stki_batching *b = &core->batching;
@@ -45,7 +45,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
     stk_status status = STK_OK;
 
     stki_worker_does(worker, STKI_STAGE_ORDER, NULL, slot->step, before);
-    if (!stki_slot_await(batch)) { /* closed meanwhile: this batch will not be delivered */
+    if (!stki_slot_await(batch)) { /* the loader was closed meanwhile, so this batch will not be delivered */
         batch->rows = batch->valid = 0;
         return 0;
     }
@@ -67,7 +67,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
 
         n = n < rows.rows - r ? n : rows.rows - r;
         status = stki_order_eval(core->order, batch->epoch, first, n, batch->positions + r, &error);
-        if (first == rows.first && (number == 0 || number < core->worker_count)) /* not in next */
+        if (first == rows.first && (number == 0 || number < core->worker_count)) /* done here, not in next */
             stki_order_ahead(core->order, batch->epoch, first, n, core->end / core->steps);
         r += n;
     }
@@ -91,7 +91,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
              (long long)batch->step, (long long)batch->rows);
     advised = stki_now_ns();
     stki_count(&worker->order_ns, advised - before);
-    stki_advise(core, batch, worker); /* may wait for the disk, or for memory for its pages */
+    stki_advise(core, batch, worker); /* may block on the disk, or on memory for its pages */
     stki_count(&worker->read_ns, stki_now_ns() - advised);
     stki_worker_does(worker, STKI_STAGE_IDLE, NULL, -1, before);
     return core->measures ? (batch->rows + core->rows_per_tile - 1) / core->rows_per_tile : 0;
@@ -166,7 +166,7 @@ static void tile_of_phase(void *context, stki_ring_slot *slot, int64_t tile, int
     if (slot->phase != 0)
         stki_watch_end(worker);
     if (core->streams)
-        stki_store_fence(); /* non-temporal stores are not ordered by the ring's release */
+        stki_store_fence(); /* the ring's release does not order non-temporal stores */
     stki_read_clocks_set(NULL);
     stki_worker_does(worker, STKI_STAGE_IDLE, NULL, -1, 0);
 }

@@ -1,6 +1,6 @@
-/* fill_failed.c: resolves the failed rows of a batch. One worker does it while no tile of the batch is running. A
+/* fill_failed.c: resolves the failed rows of a batch, in one worker, while no tile of the batch is running. A
  * substitute is drawn by (seed, sample, attempt), so that a failed sample is always replaced by the same one, before
- * and after a restart and on any rank. It gets the transforms of the row, because these are drawn by position. */
+ * and after a restart and on any rank. The transforms are those of the row, because they are drawn by position. */
 #include "failed.h"
 #include "permutation.h"
 #include "philox.h"
@@ -21,7 +21,7 @@ static int64_t substitute_of(const stki_core *core, int64_t sample, int32_t sour
 
     if (positions == 0)
         return -1;
-    for (int draw = 0; draw < 64; draw++) { /* in a mixture: repeat until it is from the same data set */
+    for (int draw = 0; draw < 64; draw++) { /* in a mixture, repeats until it is from the same data set */
         uint64_t number = (uint64_t)attempt * 64 + (uint64_t)draw;
         uint64_t at = stki_philox_below(key, number, (uint64_t)sample, positions);
         stki_position position;
@@ -130,8 +130,8 @@ static void leave_out(const stki_core *core, stk_batch *batch)
         stki_slot_compact(batch, core->plans, core->plan_count);
 }
 
-/* The batch's error is the first failure that is not settled. It has more information than the slot's own error, which
- * may belong to a settled row. False: there is none. */
+/* Sets the batch's error to the first unresolved failure. It has more information than the slot's own error, which may
+ * belong to a resolved row. False: there is none. */
 static bool find_error(stk_batch *batch)
 {
     for (int64_t row = 0; row < batch->rows; row++) {
@@ -163,7 +163,7 @@ void stki_failed_settle(stki_worker *worker, bool last_phase)
 
         if (!stki_row_has_failed(batch, failure->row) || !stki_failed_may_settle(failure->error.status) ||
             policy == STK_ON_ERROR_FAIL)
-            continue; /* in the last phase a substitute chosen in an earlier one may have failed */
+            continue; /* in the last phase, a substitute chosen in an earlier phase may have failed */
         failure->settled = policy == STK_ON_ERROR_SKIP || replace(worker, failure, last_phase);
     }
     if (!last_phase)

@@ -1,7 +1,7 @@
 /* fingerprint.c: the lines (option_print.h) by which a saved position is compared: options whose table rows say that
- * they affect samples, and facts found when the data was opened. These are names, sizes, counts, types and shapes of
- * files; no sample is read, and a data set may be moved to another folder. Of a folder of images, at most NAMES evenly
- * spaced names are used. */
+ * they affect samples, and facts found when the data was opened. Those facts are names, sizes, counts, types and shapes
+ * of files; no sample is read, and a data set may be moved to another folder. Of a folder of images, at most NAMES
+ * evenly spaced names are used. */
 #include "core.h"
 #include "option_print.h"
 #include <inttypes.h>
@@ -95,7 +95,7 @@ static void print_fold(stki_print *print, const stki_fold *fold, const char *pat
 
         stki_fingerprint_bytes(&hash, pair, sizeof pair);
     }
-    for (int c = 0; c < fold->erase.before_count; c++) { /* the place of erasing among the folded steps */
+    for (int c = 0; c < fold->erase.before_count; c++) { /* the position of erasing among the folded steps */
         float pair[2] = {(float)fold->erase.before_a[c], (float)fold->erase.before_b[c]};
 
         stki_fingerprint_bytes(&hash, pair, sizeof pair);
@@ -103,7 +103,7 @@ static void print_fold(stki_print *print, const stki_fold *fold, const char *pat
     stki_print_text(print, "transforms", path, "coefficients %s", stki_u128_text(hash, text));
 }
 
-/* Adds all other steps as written, and whether they come after arithmetic. */
+/* Adds all other steps as written in the config, and whether they follow arithmetic. */
 static void print_steps(stki_print *print, const stki_node *transforms, const char *above)
 {
     bool behind = false;
@@ -111,7 +111,7 @@ static void print_steps(stki_print *print, const stki_node *transforms, const ch
 
     for (int i = 0; transforms && transforms->kind == STKI_NODE_LIST && i < transforms->count; i++) {
         const stki_node *step = transforms->items[i];
-        char path[PATH_BYTES + 96]; /* `above` plus a suffix */
+        char path[PATH_BYTES + 96]; /* room for `above` plus a suffix */
 
         if (step->kind == STKI_NODE_MAP && step->count == 1 && stki_fold_takes(step->keys[0])) {
             behind = true;
@@ -145,7 +145,7 @@ static void print_order(stki_print *print, const stki_core *core)
             stki_print_text(print, parts[i].name, parts[i].path, "%016" PRIx64, parts[i].hash);
 }
 
-/* The field's table of classes, however the config specifies it. */
+/* Adds the field's table of classes, regardless of how the config specifies it. */
 static void print_classes(stki_print *print, const stki_field_classes *classes, const char *path)
 {
     stki_u128 hash = {0};
@@ -160,7 +160,7 @@ static void print_classes(stki_print *print, const stki_field_classes *classes, 
 
 /* ---- options ---- */
 
-/* Where failed samples are left out or replaced, options that decide which samples fail are compared too. */
+/* If failed samples are skipped or replaced, options that decide which samples fail are compared too. */
 static void print_policy(stki_print *print, int on_error, const char *path)
 {
     print->failures = on_error != STK_ON_ERROR_FAIL;

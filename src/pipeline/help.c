@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    SHORT_TILE_NS = 200000, /* consumer_helps: auto; how much a batch may be delayed */
+    SHORT_TILE_NS = 200000, /* consumer_helps: auto; ns by which a batch may be delayed */
     CHECKED_NS = 2000000
 };
 
@@ -22,7 +22,7 @@ static const char *obstacle_of_shard(const stki_reader *shard)
     if (!shard->file && strcmp(shard->access, "mmap") == 0)
         return "is in several files";
     if (shard->file && shard->file->map && !stki_file_is_local(shard->file))
-        return "is on a network, or in a file system that a program serves";
+        return "is on a network, or in a file system in user space (FUSE)";
     return NULL;
 }
 
@@ -48,7 +48,7 @@ const char *stki_help_obstacle(const stki_core *core, char *buffer, int size)
     if (core->device)
         return "batches go to a device";
     if (core->settles)
-        return "failed samples are left out or replaced";
+        return "failed samples are skipped or replaced";
     if (core->config->digest == STK_DIGEST_BYTES)
         return "rows are hashed (loader.digest: bytes)";
     for (int i = 0; i < core->plan_count; i++) {
@@ -101,7 +101,7 @@ static bool may_help(void *context)
     return !mapped || survives_faults();
 }
 
-/* Steps whose order table has not been built are left to the workers. */
+/* Steps whose order table has not been built are opened by the workers. */
 static bool may_open(void *context, int64_t step)
 {
     const stki_core *core = context;

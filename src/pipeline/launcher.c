@@ -21,7 +21,7 @@ static const struct launcher {
     {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS_PER_NODE", "SLURM_LOCALID"},
 };
 
-/* NULL: not set, or empty. */
+/* Returns NULL if the variable is not set or empty. */
 static const char *variable(const char *name)
 {
     const char *text = name ? getenv(name) : NULL;
@@ -38,11 +38,10 @@ static stk_status read_number(const char *name, int64_t least, int64_t *out, stk
     errno = 0;
     value = strtoll(text, &end, 10);
     if (*end || errno || value < least)
-        return stki_fail(
-            err, STK_E_CONFIG,
-            "%s in the environment: found \"%s\", expected a number from %lld; loader.launcher: none leaves "
-            "the environment alone",
-            name, text, (long long)least);
+        return stki_fail(err, STK_E_CONFIG,
+                         "%s in the environment: found \"%s\", expected a number from %lld; loader.launcher: none "
+                         "ignores the environment",
+                         name, text, (long long)least);
     *out = value;
     return STK_OK;
 }
@@ -77,7 +76,7 @@ stk_status stki_launch_find(stki_launcher_ranks *out, stk_error *err)
                              launcher->rank, size, (long long)out->rank, (long long)out->world_size,
                              (long long)out->world_size - 1);
         if (variable(launcher->local_size) && read_number(launcher->local_size, 1, &out->local_size, NULL) != STK_OK)
-            out->local_size = 0; /* only a hint; Slurm also uses values such as "2(x4),1" */
+            out->local_size = 0; /* only a hint, because Slurm also uses values such as "2(x4),1" */
         if (variable(launcher->local_rank) &&
             (status = read_number(launcher->local_rank, 0, &out->local_rank, err)) != STK_OK)
             return status;

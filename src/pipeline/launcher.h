@@ -14,11 +14,11 @@ typedef struct stki_launcher_ranks {
     int64_t local_rank;                   /* among the processes of this machine; -1: unknown */
 } stki_launcher_ranks;
 
-/* The first launcher of the table whose two variables are set; inner launchers (torchrun) precede outer ones (Slurm).
- * STK_E_CONFIG: a value is not a number, or the rank is not below the size. */
+/* Finds the first launcher of the table whose two variables are set; inner launchers (torchrun) precede outer ones
+ * (Slurm). STK_E_CONFIG: a value is not a number, or the rank is not below the size. */
 stk_status stki_launch_find(stki_launcher_ranks *out, stk_error *err);
 
-/* The rank of a process, and its rank among those that read different data. */
+/* The rank of a process, and its rank among the groups that read different data. */
 typedef struct stki_ranks {
     int64_t rank, world_size;           /* among all processes */
     int64_t data_rank, data_world_size; /* among the groups formed by `replication` */
@@ -35,7 +35,8 @@ stk_status stki_ranks_complete(stki_ranks *ranks, stk_error *err);
 
 /* Each run of `replication` adjacent ranks reads the same data (tensor parallel), and so do the ranks at the same place
  * in `blocks` equal blocks of ranks (pipeline parallel). The data rank is (rank / replication) mod data_world_size,
- * where data_world_size is world_size / (replication * blocks). STK_E_CONFIG: they do not divide the number of ranks.
+ * where data_world_size is world_size / (replication * blocks). STK_E_CONFIG: replication * blocks does not divide the
+ * number of ranks.
  */
 stk_status stki_ranks_replicate(stki_ranks *ranks, int64_t replication, int64_t blocks, stk_error *err);
 

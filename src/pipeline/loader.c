@@ -143,7 +143,7 @@ stk_status stk_loader_config_text(const char *path, const char *const *sets, int
     status = memory ? stki_document_write_absolute(config->document, memory, err) : STK_OK;
     if (!memory || fclose(memory) != 0 || (status == STK_OK && !(*out = stki_strdup(text))))
         status = stki_fail_memory(err, 4096, "a config");
-    free(text); /* from open_memstream; strings that the library returns are counted allocations */
+    free(text); /* text is from open_memstream, but strings that the library returns are counted allocations */
     stki_config_destroy(config);
     return status;
 }
@@ -231,8 +231,8 @@ stk_status stki_loader_open_lists(const char *path, const char *text, const char
 
 /* ---- close ---- */
 
-/* Closes the feed after the workers, in the remaining time, but at least long enough for a thread that is about to end.
- * Without workers the copying thread also reads and converts, so it may be stuck in that. */
+/* Closes the feed after the workers, in the remaining time, but waits at least long enough for a thread that is about
+ * to end. Without workers, the copying thread also reads and converts, and may be stuck in that. */
 static void close_feed(stk_loader *loader)
 {
     const int64_t least = STKI_SECOND / 20, left = stki_left_ns(loader->close_deadline_ns);
@@ -294,7 +294,7 @@ void stk_loader_destroy(stk_loader *loader)
     if (!loader)
         return;
     if (!stki_loader_is_forked(loader) &&
-        loader->core) { /* a child must not use locks that a thread of the parent may have held */
+        loader->core) { /* a child process must not use locks that a thread of the parent may have held */
         (void)close_once(loader, NULL);
         stki_core_release_by(loader->core, loader->close_deadline_ns);
     }
@@ -304,9 +304,9 @@ void stk_loader_destroy(stk_loader *loader)
 
 /* ---- next ---- */
 
-/* "no batch within 1.5 s (loader.timeout)". Counts from the first call that timed out; `waited` is the time of the
- * current call, ns. A consumer that waits in short slices therefore gets the total time. Its own clock started a little
- * earlier than this one, so a total just below the option still counts as the option's. */
+/* Writes "no batch within 1.5 s (loader.timeout)". The time counts from the first call that timed out, so a consumer
+ * that waits in short slices gets the total; `waited` is the time of the current call in ns. The consumer's own clock
+ * started slightly earlier, so a total just below loader.timeout still counts as loader.timeout. */
 static const char *waited_text(stk_loader *loader, int64_t waited, char *buffer, int size)
 {
     const int64_t limit = loader->core->config->timeout, now = stki_now_ns();
@@ -334,7 +334,7 @@ static stk_status timed_out(stk_loader *loader, int64_t waited, stk_error *err)
                      (long long)view.next_step, view.filling, view.leased, report);
 }
 
-/* The copying thread had no batch to deliver: reports the cause, who holds slots, and what the workers are doing. */
+/* Reports why the copying thread had no batch to deliver: held slots, and what the workers are doing. */
 static stk_status timed_out_on_device(stk_loader *loader, int64_t waited, const stk_error *cause, stk_error *err)
 {
     stki_prefetch_stats now;
@@ -352,7 +352,7 @@ static stk_status timed_out_on_device(stk_loader *loader, int64_t waited, const 
                      report);
 }
 
-/* The batch failed: the consumer gets its error from now on. */
+/* Called when a batch has failed: the consumer gets its error from now on. */
 static stk_status deliver_error(stk_loader *loader, stk_batch *batch, stk_error *err)
 {
     loader->failed = true;
@@ -383,7 +383,7 @@ static void deliver(stk_loader *loader, stk_batch *batch, const stki_totals *aft
     stki_log(STKI_LOG_ring, "epoch %lld step %lld is delivered", (long long)batch->epoch, (long long)batch->step);
 }
 
-/* Computes the totals up to and including this batch. Fails if too many of its samples have failed. */
+/* Computes the totals up to and including this batch. Fails if too many samples have failed. */
 static stk_status add_up(stki_core *core, stk_batch *batch, stki_totals *after, stk_error *err)
 {
     int64_t step;
@@ -393,9 +393,9 @@ static stk_status add_up(stki_core *core, stk_batch *batch, stki_totals *after, 
     return core->settles ? stki_failed_deliver(core, batch, after, err) : STK_OK;
 }
 
-#define SLICE_NS (STKI_SECOND / 10) /* how late stk_loader_cancel may be noticed */
+#define SLICE_NS (STKI_SECOND / 10) /* maximum delay of stk_loader_cancel, ns */
 
-/* Waits in slices, because stk_loader_cancel, which may run in a signal handler, cannot wake a thread. */
+/* Waits in slices, because stk_loader_cancel may run in a signal handler and therefore cannot wake a thread. */
 static stk_status wait_for_slot(stk_loader *loader, int64_t deadline, stki_ring_slot **slot, int64_t *waited)
 {
     const stki_core *core = loader->core;
@@ -420,7 +420,8 @@ static stk_status wait_for_slot(stk_loader *loader, int64_t deadline, stki_ring_
     }
 }
 
-/* Takes the next device batch of the current generation; drops those that were in flight when the ring was restarted.
+/* Takes the next device batch of the current generation; discards those that were in flight when the ring was
+ * restarted.
  */
 static stk_status take_from_feed(stk_loader *loader, stk_stream *stream, int64_t deadline, stk_batch **out,
                                  stk_error *cause)

@@ -17,7 +17,7 @@ static int64_t bytes_of(const stki_field *field)
     return bytes;
 }
 
-/* The folded arithmetic: y = x * multiply + add per channel; quantized levels also add `zero_point`. */
+/* Adds the folded arithmetic: y = x * multiply + add per channel; for quantized levels also `zero_point`. */
 static json_t *affine_json(const stki_fold *fold)
 {
     json_t *json = json_object(), *multiply = json_array(), *add = json_array();
@@ -72,7 +72,7 @@ static json_t *field_json(const stki_core *core, int number)
     return json;
 }
 
-/* Hashes of the sections by which a saved position is compared. */
+/* Adds the hashes of the sections by which a saved position is compared. */
 static json_t *prints_json(const stki_core *core)
 {
     uint32_t sections[STKI_STATE_SECTIONS];
@@ -93,7 +93,7 @@ static json_t *ranks_json(const stki_ranks *ranks)
     return json;
 }
 
-/* Figures about the order. */
+/* Adds figures about the order. */
 static json_t *order_json(const stki_core *core)
 {
     json_t *json = json_object(), *sources = json_array();
@@ -137,7 +137,7 @@ stk_status stki_loader_echo(stk_loader *loader, stk_error *err)
     json_object_set_new(json, "fields", fields);
     if (section) {
         json_object_set_new(section, "num_workers",
-                            json_integer(core->worker_count)); /* the options use -1 for no workers */
+                            json_integer(core->worker_count)); /* in the options, -1 means no workers */
         json_object_set_new(json, "loader", section);
     }
     json_object_set_new(plan, "order", order_json(core));

@@ -12,12 +12,12 @@ struct stk_loader {
     int64_t fork_generation;
     char *options_json;
     bool closed;
-    int64_t close_deadline_ns; /* of close and destroy together; set by the first of them */
-    int stuck;              /* workers that close abandoned */
-    stk_status feed_status; /* result of closing the feed to a device */
+    int64_t close_deadline_ns; /* deadline of close and destroy together; set by the first of them */
+    int stuck;                 /* number of workers that close abandoned */
+    stk_status feed_status;    /* result of closing the feed to a device */
     stk_error feed_error;
-    int64_t generation;     /* the ring's; incremented by every restart. Only for the thread that calls next */
-    bool failed;            /* a data error was delivered; permanent until another position is restored */
+    int64_t generation; /* generation of the ring, incremented by every restart. Only for the thread that calls next */
+    bool failed;        /* a data error was delivered; permanent until another position is restored */
     _Atomic bool cancelled; /* may be set by a signal handler */
     stk_error error;
     int64_t waits_since_ns;   /* first call of next since the last batch that timed out; 0: none */
@@ -40,7 +40,7 @@ static inline bool stki_loader_is_forked(const stk_loader *loader)
 
 static inline stk_status stki_loader_given(const stk_loader *loader, stk_error *err)
 {
-    return loader ? STK_OK : stki_fail(err, STK_E_BAD_ARG, "loader: found NULL, expected one that was opened");
+    return loader ? STK_OK : stki_fail(err, STK_E_BAD_ARG, "loader: found NULL, expected an open loader");
 }
 
 static inline stk_status stki_loader_check(const stk_loader *loader, stk_error *err)

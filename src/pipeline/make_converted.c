@@ -1,11 +1,12 @@
-/* make_converted.c: rows that are views of samples of one shape, converted. Addresses of rows are gathered, and one
- * call of a kernel converts many of them; nothing is read before that where the file is mapped. Three makers:
+/* make_converted.c: rows that are views of samples of one shape and are converted. Addresses of rows are gathered, and
+ * one call of a kernel converts many of them; if the file is mapped, nothing is read before that. There are three
+ * makers:
  *
  *     plain    all rows show the same part of their samples: one address a row, one conversion for all
  *     placed   each row has its own placing (random crops and flips): an address and a conversion a row
- *     erased   part of each row is erased, while it is in the cache: one row at a time
+ *     erased   part of each row is erased while the row is in the cache: one row at a time
  *
- * The loops of plain and placed are one text, compiled for both (`random` is a constant).
+ * Plain and placed share the source of their loops, which is compiled for each (`random` is a constant).
  */
 #include "clock.h"
 #include "late_rows.h"
@@ -102,8 +103,8 @@ static inline int64_t fill_mapped(stki_worker *worker, const stki_field_plan *pl
     return n;
 }
 
-/* The same for rows in blocks that must be pinned meanwhile (decompressed chunks): all from one reader, with a limit on
- * their number. */
+/* The same for rows in blocks that must stay pinned meanwhile (decompressed chunks): all from one reader, up to a
+ * maximum number. */
 static inline int64_t fill_pinned(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t last,
                                   const bool random)
 {

@@ -7,7 +7,7 @@
 
 /* ---- lengths ---- */
 
-/* Finds a sample whose axes after the first differ from these; -1: none found within a limit. */
+/* Finds a sample whose axes after the first differ from these; -1: none found in a limited search. */
 static int64_t unlike(const stki_field_plan *plan, const int64_t *shape)
 {
     enum { AT_MOST = 100000 };

@@ -90,7 +90,7 @@ static int64_t measure(stki_worker *worker, const stki_field_plan *plan, int64_t
     return -1;
 }
 
-/* The image must still have the measured shape, because the row's space has that size. */
+/* The image must still have the measured shape, because the space for the row has that size. */
 static stk_status check_measured(const stk_batch *batch, const stki_field_plan *plan, int64_t row,
                                  const stki_resampler *resampler, const stki_reader *shard, int64_t within,
                                  stk_error *err)

@@ -3,7 +3,7 @@
  *     mixed     both rows are made in f32 before they are rounded, and are mixed while being stored, a block
  *               of elements at a time; if a worker has both rows of a pair in its tile, it makes them together
  *               and reads each sample once
- *     paired    labels that are not one_hot: the label, its partner's, and the share of the first
+ *     paired    labels that are not one_hot: the label, the partner's label, and the share of the first
  *
  * A mixed row is lost if either sample fails.
  */
@@ -20,7 +20,7 @@ static stki_making_of of_row(const stk_batch *batch, int64_t row, void *to)
     return (stki_making_of){batch->samples[row], stki_occasion_of(batch, row), to, row};
 }
 
-/* Describes the partner of a row: made for that row, or for its own row (`itself`) if that is the next one. */
+/* Describes the partner of a row, as made for that row or, if the partner is the next row, for that one (`itself`). */
 static stki_making_of of_partner(const stk_batch *batch, int64_t row, bool itself, void *to)
 {
     const stki_position *partner = &batch->partners[row];
@@ -76,14 +76,14 @@ static void cut_box(const stki_field_plan *plan, const stki_rectangle *box, bool
         }
 }
 
-/* The results for the samples of a row and of its partner; an error is set if its status is one. */
+/* The results for the samples of a row and of its partner; each error is valid if its status is an error. */
 typedef struct stki_pair {
     stk_status own, partner;
     stk_error own_error, partner_error;
 } stki_pair;
 
-/* True: the row can be made, and with `both` also the next one. Otherwise all of them are failed, because each contains
- * a part of both samples. */
+/* True: the row can be made, and with `both` also the next one. False: all of them have failed, because each contains a
+ * part of both samples. */
 static bool pair_is_fine(stki_worker *worker, int64_t row, bool both, const stki_pair *pair)
 {
     if (pair->own != STK_OK)
@@ -181,7 +181,7 @@ static int64_t fill_paired(stki_worker *worker, const stki_field_plan *plan, int
 
 static bool is_mixed(const stki_field_plan *plan)
 {
-    return plan->inner; /* windows precede this maker in the list */
+    return plan->inner; /* the maker of windows precedes this one in the list */
 }
 
 static bool has_partners(const stki_field_plan *plan)
@@ -190,8 +190,7 @@ static bool has_partners(const stki_field_plan *plan)
 }
 
 static const char no_job[] =
-    "transforms: mixup and cutmix make rows out of pairs of a batch: leave them to the loader that "
-    "reads the output";
+    "transforms: mixup and cutmix combine pairs of rows of a batch: use them in the loader that reads the output";
 
 static void explain(const stki_field_plan *plan, FILE *to)
 {

@@ -2,7 +2,7 @@
 #include "clock.h"
 #include "row_maker.h"
 
-/* Converts the samples of a window from number k on that are mapped and share one conversion. Returns their number; 0:
+/* Converts the samples of a window from number k on that are mapped and share one conversion. Returns how many; 0:
  * sample k must be read by its reader. */
 static int64_t convert_window(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, int64_t k)
 {

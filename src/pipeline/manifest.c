@@ -16,7 +16,7 @@ static stk_status corrupt(const char *path, const char *what, stk_error *err)
                         "no manifest of a preparation job: %s", what);
 }
 
-/* Sets the path of a listed file, relative to the manifest. Names that lead out of its folder are rejected. */
+/* Sets the path of a listed file, which is relative to the manifest. Names that lead out of its folder are rejected. */
 static stk_status resolve(const char *manifest, stki_manifest_file *file, stk_error *err)
 {
     const char *slash = strrchr(manifest, '/');
@@ -77,7 +77,7 @@ static stk_status read_files(stki_manifest *list, stk_error *err)
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){list->path, -1, -1, stki_u128_text(computed, found),
                                          stki_u128_text(list->fingerprint, expected)},
-                            "its fingerprint is not that of its parts: it was changed");
+                            "its fingerprint does not match its parts: it was changed");
     return STK_OK;
 }
 

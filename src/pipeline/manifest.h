@@ -1,5 +1,5 @@
 /* manifest.h: the list of files in the manifest that a preparation job writes next to its output
- * (docs/reference/prep.md), as far as a loader or checker needs it: the files of the data set with their sizes, row
+ * (docs/reference/prep.md), as far as loaders and checks need it: the files of the data set with their sizes, row
  * counts and checksums. */
 #ifndef STKI_MANIFEST_H
 #define STKI_MANIFEST_H
@@ -33,7 +33,7 @@ stki_u128 stki_manifest_fingerprint(const stki_manifest_file *files, int count);
 /* Checks that all files exist with the listed sizes, without reading their contents. STK_E_NOT_FOUND, STK_E_MISMATCH.
  */
 stk_status stki_manifest_check(const stki_manifest *list, stk_error *err);
-/* Whether it lists the file at `path` with its current size. */
+/* Whether the manifest lists the file at `path` with its current size. */
 bool stki_manifest_fits(const stki_manifest *list, const char *path);
 /* STK_E_MISMATCH: the file at `path` is not listed. */
 stk_status stki_manifest_has(const stki_manifest *list, const char *path, stk_error *err);

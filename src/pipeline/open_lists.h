@@ -12,10 +12,10 @@ typedef struct stki_open_lists {
     int64_t index_count;
     const double *weights;
     int64_t weight_count;
-    int rank_sets; /* the first of the sets, such as loader.rank?=1: they apply only with launcher: auto */
+    int rank_sets; /* number of sets at the beginning, such as loader.rank?=1, that apply only with launcher: auto */
 } stki_open_lists;
 
-/* As stk_loader_open_file, or stk_loader_open_text if `path` is NULL. */
+/* Like stk_loader_open_file, or like stk_loader_open_text if `path` is NULL. */
 stk_status stki_loader_open_lists(const char *path, const char *text, const char *base_dir, const char *const *sets,
                                   int set_count, const stki_open_lists *lists, stk_loader **out, stk_error *err);
 

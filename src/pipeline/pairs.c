@@ -19,8 +19,8 @@ static const char *const by_words[] = {"auto", "name", "position", NULL};
 
 static const stki_option pair_rows[] = {
     STKI_ENUM(pair_options, by, auto, by_words,
-              "auto: files of folders and patterns by name, lists and arrays by position; name: lists by name too; "
-              "position: without comparing names"),
+              "How samples are paired: auto (files of folders and patterns by name, lists and arrays by position), "
+              "name (lists by name too), or position (names are not compared)"),
     STKI_NODE(pair_options, strip,
               "A text or a list of texts: suffixes, before the extension, that are ignored in comparisons",
               .examples = STKI_EXAMPLES("[_image, _mask]", "_mask")),
@@ -55,7 +55,7 @@ stk_status stki_pair_read(const stki_node *node, stki_pair_config *out, stk_erro
         return status;
     out->by = (enum stki_pair_by)options.by;
     if (options.strip && out->by == STKI_PAIR_BY_POSITION)
-        return stki_fail_key(err, options.strip, "found it with by: position, which compares no names");
+        return stki_fail_key(err, options.strip, "found it with by: position, which does not compare names");
     return options.strip ? read_strip(options.strip, out, err) : STK_OK;
 }
 
@@ -63,7 +63,7 @@ stk_status stki_pair_read(const stki_node *node, stki_pair_config *out, stk_erro
 
 enum { MOST_NAME = 4096 };
 
-/* How names from patterns are compared. */
+/* How to compare names from patterns. */
 enum rule { RELATIVE, WILDCARDS };
 
 stk_status stki_names_add(stki_names *names, const stki_named_part *part, stk_error *err)
@@ -113,7 +113,7 @@ static const char *full_name(const stki_names *names, int64_t index, char buffer
     if (!part->container)
         return names->list->paths[index];
     if (!part->container->ops->name(part->container, index - part->first, buffer, MOST_NAME))
-        buffer[0] = '\0'; /* longer than any path: reading its sample will fail */
+        buffer[0] = '\0'; /* longer than any valid path, so reading its sample will fail */
     return buffer;
 }
 
@@ -145,7 +145,7 @@ static int64_t folder_of(const char *text, int64_t length)
     return length;
 }
 
-/* The part of a name that is compared. */
+/* Returns the part of a name that is compared. */
 typedef struct span {
     const char *at;
     int64_t length;
@@ -204,7 +204,7 @@ static int compare(span a, span b)
     return order ? order : (a.length > b.length) - (a.length < b.length);
 }
 
-/* Finds the prefix that all names of a part share: their folder. */
+/* Finds the prefix that all names of a part share, which is their folder. */
 static void measure_folders(stki_names *names)
 {
     char buffer[MOST_NAME], first[MOST_NAME];
@@ -233,9 +233,9 @@ static void measure_folders(stki_names *names)
     }
 }
 
-/* ---- one order ---- */
+/* ---- names in the same order ---- */
 
-/* Two runs to be paired. */
+/* Two runs that are to be paired. */
 typedef struct pairing {
     const stki_pair_config *how;
     const stki_names *first, *names;
@@ -356,12 +356,12 @@ static stk_status check_unique(const pairing *p, const stki_names *names, int64_
                 err, STK_E_MISMATCH,
                 (stki_place){path_of(names, from + s->list[i - 1].index, path), -1, -1,
                              name_of(names, from + s->list[i].index, buffer), "no other file of that name"},
-                "fields %s and %s pair by name, and field %s has several files %.*s" ADVICE, p->first->field,
+                "fields %s and %s are paired by name, but field %s has several files %.*s" ADVICE, p->first->field,
                 p->names->field, names->field, (int)s->list[i].key.length, s->list[i].key.at);
     return STK_OK;
 }
 
-/* Fails with the files that have no partner. */
+/* Fails and lists the files that have no partner. */
 static stk_status fail_unpaired(const pairing *p, const sorted *a, const sorted *b, stk_error *err)
 {
     int64_t i = 0, k = 0, of_a = -1, of_b = -1, lone_a = 0, lone_b = 0;
@@ -388,7 +388,7 @@ static stk_status fail_unpaired(const pairing *p, const sorted *a, const sorted 
     }
     return stki_fail_at(
         err, STK_E_MISMATCH, (stki_place){path, -1, -1, found, expected},
-        "fields %s and %s pair by name; without a partner are %lld of the %s of %s and %lld of %s" ADVICE,
+        "fields %s and %s are paired by name, but no partner was found for %lld of the %s of %s and %lld of %s" ADVICE,
         p->first->field, p->names->field, (long long)lone_a, p->names->shards ? "shards" : "files", p->first->field,
         (long long)lone_b, p->names->field);
 }
@@ -486,7 +486,7 @@ static char *note_of(const stki_pair_config *how, const stki_names *first, const
     if (differ == 0)
         return NULL;
     return stki_format(
-        "fields %s and %s pair by position, since a list states its order, but %" PRId64 " of %" PRId64
+        "fields %s and %s are paired by position, because a list defines its order, but %" PRId64 " of %" PRId64
         " names differ, the first: %s and %s (dataset.pair: name pairs by name, position omits this note)",
         first->field, names->field, differ, names->count, name_of(first, at, buffers[0]),
         name_of(names, at, buffers[1]));
@@ -535,7 +535,7 @@ stk_status stki_pair_names(stki_pair_config *how, stki_names *first, stki_names 
     if (same_source(first, names))
         return STK_OK;
     if (how->by == STKI_PAIR_AUTO && !found) {
-        /* Shards often have other names in each field; the same names in another order are a mistake. */
+        /* Shards often have different names in each field, but the same names in a different order are a mistake. */
         const bool comparable = first->count == names->count &&
                                 (!names->shards || pair_all(how, first, names, RELATIVE, &out->order, NULL) == STK_OK);
 
@@ -545,7 +545,7 @@ stk_status stki_pair_names(stki_pair_config *how, stki_names *first, stki_names 
         return STK_OK;
     }
     if (how->by == STKI_PAIR_AUTO && names->shards && first->count != names->count)
-        return STK_OK; /* divided differently */
+        return STK_OK; /* the fields are divided differently */
     status = pair_all(how, first, names, RELATIVE, &out->order, err);
     if (status == STK_E_MISMATCH && (any_pattern(first) || any_pattern(names))) {
         stki_free(out->order);

@@ -1,11 +1,11 @@
 /* pairs.h: which samples of two fields belong together. Samples that are files in a folder, or that match a pattern,
- * have names and are paired by name. Lists define an order explicitly and are paired by position, like arrays.
+ * have names and are paired by name. Lists define an explicit order and are paired by position, like arrays.
  *
  * A name is the path relative to the field's folder (of a pattern: the last folder without wildcards; of a list: the
  * deepest folder that contains all files), without the last extension: n01/x.jpg and n01/x.png are both n01/x. If the
- * names from two patterns differ in that form, the text matched by the wildcards is compared instead, so that
- * data/?/image.npy pairs with data/?/mask.npy and img_*.npy with lab_*.npy. Shards that match patterns are paired in
- * the same way if two fields have the same number of them. */
+ * names from two patterns still differ, the text matched by the wildcards is compared instead, so that data/?/image.npy
+ * pairs with data/?/mask.npy and img_*.npy with lab_*.npy. Shards that match patterns are paired in the same way if two
+ * fields have the same number of them. */
 #ifndef STKI_PAIRS_H
 #define STKI_PAIRS_H
 
@@ -36,7 +36,7 @@ typedef struct stki_named_part {
     int64_t first, count;
     bool listed;
     const char *pattern;             /* the pattern, if the files come from one */
-    const stki_container *container; /* has the names; NULL: they are in list->paths */
+    const stki_container *container; /* the container that has the names; NULL: they are in list->paths */
     int64_t folder;                  /* length of the prefix removed from each name, bytes; -1: not known yet */
 } stki_named_part;
 
@@ -55,7 +55,8 @@ void stki_names_fini(stki_names *names);
 
 /* The result of pairing. */
 typedef struct stki_paired {
-    int64_t *order; /* order[i]: the sample of the second field that moves to index i; NULL: unchanged. stki_free */
+    int64_t *order; /* order[i]: the sample of the second field that moves to index i; NULL: the order is unchanged.
+                       stki_free */
     bool by_name;
     char *note; /* set if a list is paired by position although the names differ; else NULL. stki_free */
 } stki_paired;
@@ -64,7 +65,7 @@ typedef struct stki_paired {
 stk_status stki_pair_names(stki_pair_config *how, stki_names *first, stki_names *names, stki_paired *out,
                            stk_error *err);
 
-/* The parts of the option that had no effect on the names compared; NULL: none. stki_free. */
+/* Describes the parts of the option that had no effect on the names compared; NULL: none. stki_free. */
 char *stki_pair_unused(const stki_pair_config *how);
 
 #endif

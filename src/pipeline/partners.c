@@ -67,7 +67,7 @@ stk_status stki_partners_check(stki_core *core, stk_error *err)
             return stki_fail_node(err, mix->node, "rows of a data set of windows cannot be mixed");
         if (mix && core->batching.global_batch == 1)
             stki_config_note(core->config,
-                             "%s: %s has no effect: it takes pairs of rows of a global batch, which has 1 row "
+                             "%s: %s has no effect: it combines pairs of rows of a global batch, which has only 1 row "
                              "(loader.batch_size)",
                              core->plans[i].name, mix->node->key);
     }

@@ -1,14 +1,15 @@
 /* partners.h: which rows of a batch are mixed with each other, and how.
  *
  * The partner of row p of the global batch is row p xor 1; an odd last row has none and is not mixed. A rank whose rows
- * end inside a pair also reads the partner's sample. For a row that the draw does not mix, only its own sample is read.
- * The contents of a row therefore depend only on its samples and the draw, whichever rank or worker makes it. */
+ * end inside a pair also reads the partner's sample. For a row that is not mixed according to the draw, only its own
+ * sample is read. The contents of a row therefore depend only on its samples and the draw, not on the rank or worker
+ * that makes it. */
 #ifndef STKI_PARTNERS_H
 #define STKI_PARTNERS_H
 
 #include "core.h"
 
-/* STK_E_CONFIG: mixing is combined with windows. Adds a note if batches have a single row, which mixes nothing. */
+/* STK_E_CONFIG: mixing is combined with windows. Adds a note if batches have a single row, so that nothing is mixed. */
 stk_status stki_partners_check(stki_core *core, stk_error *err);
 /* Computes the partners of all rows. */
 stk_status stki_partners_begin(stki_core *core, stk_batch *batch, stk_error *err);

@@ -5,8 +5,8 @@
 #include <assert.h>
 
 struct lease {
-    bool out;    /* not yet released */
-    bool counts; /* false: delivered before the last restart */
+    bool out;    /* whether the batch is still leased */
+    bool counts; /* false: the batch was delivered before the last restart */
     int64_t step;
     stki_totals before;
 };

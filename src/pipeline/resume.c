@@ -1,5 +1,5 @@
-/* resume.c: saves and restores the position of a loader. No data is read and discarded: a position is an epoch and a
- * step, and the order is a pure function, so resuming anywhere costs no more than opening. */
+/* resume.c: saves and restores the position of a loader. A position is an epoch and a step, and the order is a pure
+ * function, so no data is read and discarded: resuming costs no more than opening. */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -182,7 +182,7 @@ static const char *value_or_default(const char *value)
     return value ? value : "nothing, or the default";
 }
 
-/* Compares lines of one kind, both sorted by path. */
+/* Compares two lists of lines of one kind, both sorted by path. */
 static stk_status compare_lines(const stk_loader *loader, const stki_print *saved, const stki_print *mine, bool failure,
                                 stk_error *err)
 {
@@ -219,8 +219,8 @@ static bool has_failure_lines(const stki_print *print)
     return false;
 }
 
-/* Options that determine which samples fail are compared only if failed samples are left out or replaced, both before
- * and now: a run that ended at a bad sample may be resumed with on_error changed. */
+/* Options that determine which samples fail are compared only if failed samples are skipped or replaced both in the
+ * saved run and in this one: a run that ended at a bad sample may be resumed with a different on_error. */
 static stk_status compare_options(const stk_loader *loader, const stki_state *state, const stki_state *mine,
                                   stk_error *err)
 {
@@ -231,7 +231,7 @@ static stk_status compare_options(const stk_loader *loader, const stki_state *st
         if (status == STK_OK && has_failure_lines(state->lines) && has_failure_lines(mine->lines))
             status = compare_lines(loader, state->lines, mine->lines, true, err);
         if (loader->core->config->resume == STK_RESUME_FORCE)
-            return status; /* the difference has been reported */
+            return status; /* the difference has already been reported */
     }
     for (int i = 0; i < STKI_STATE_SECTIONS && status == STK_OK && (state->parts & STKI_STATE_HASHES); i++) {
         const uint32_t found = state->sections[i], expected = mine->sections[i];
@@ -249,7 +249,7 @@ static stk_status compare_version(const stk_loader *loader, const stki_state *st
         return STK_OK;
     if (loader->core->config->resume == STK_RESUME_FORCE) {
         stki_config_note(loader->core->config,
-                         "resumed from a state that an older version saved: data set and options were not compared");
+                         "resumed from a state saved by an older version: data set and options were not compared");
         return STK_OK;
     }
     return stki_fail_at(err, STK_E_MISMATCH,
@@ -259,8 +259,8 @@ static stk_status compare_version(const stk_loader *loader, const stki_state *st
                         "loader.resume: force resumes at its step");
 }
 
-/* The step over all epochs that a state means for this loader; `what` names the state in errors. A state with another
- * global batch, which only `force` allows, must end at a batch boundary of this loader. */
+/* Computes the step over all epochs to which a state corresponds in this loader; `what` names the state in errors. A
+ * state with another global batch, which only `force` allows, must end at a batch boundary of this loader. */
 static stk_status find_step(const stk_loader *loader, const stki_state *state, const char *what, int64_t *out,
                             stk_error *err)
 {
@@ -298,7 +298,7 @@ static void go_to(stk_loader *loader, int64_t step, const stki_totals *before, i
     stki_progress_restart(loader->core->progress, step, before);
 }
 
-/* This rank's totals continue only if the state is its own. */
+/* This rank's totals continue only if the state was saved by the same rank. */
 static stki_totals totals_of(const stki_core *core, const stki_state *state, int64_t step, int64_t *digest_from)
 {
     stki_totals totals = {0};

@@ -1,4 +1,4 @@
-/* ring.c: see ring.h. Lock order: the ring's lock is a leaf; callbacks run outside it. */
+/* ring.c: see ring.h. Lock order: the ring's lock is a leaf, and callbacks run without it. */
 #include "ring.h"
 #include "allocate.h"
 #include "clock.h"
@@ -26,20 +26,20 @@ struct stki_ring {
     stki_mutex lock; /* guards everything below */
     stki_cond work_cond, ready_cond, park_cond;
     stki_ring_slot **inflight; /* inflight[step % slot_count] for steps in [next_deliver, next_open) */
-    stki_ring_slot *free_list; /* LIFO: the most recently used slot is likely still cached */
+    stki_ring_slot *free_list; /* LIFO: the most recently used slot is probably still cached */
     int64_t next_open, next_deliver;
-    int working, sleeping_workers, parked_workers; /* numbers of workers; each is in exactly one of the three states */
+    int working, sleeping_workers, parked_workers; /* numbers of workers in three states; each is in exactly one */
     bool consumer_waits, finishing;
-    bool is_blocked;       /* there are free slots for the next step, but none is clear */
-    bool is_polled;        /* a worker is polling for a slot to become clear */
+    bool is_blocked; /* there are free slots for the next step, but none of them is clear */
+    bool is_polled;  /* a worker is polling for a slot to become clear */
 
     /* used if the consumer may help */
-    bool consumer_works;  /* it uses more than half a processor */
-    bool consumer_inside; /* in stki_ring_next */
-    int64_t away_since;   /* when it was first found to be outside; 0: not checked */
+    bool consumer_works;  /* the consumer uses more than half a processor */
+    bool consumer_inside; /* the consumer is in stki_ring_next */
+    int64_t away_since;   /* when the consumer was first found to be outside; 0: not checked */
     struct consumer {
         pthread_t thread;
-        int64_t since_ns, cpu_ns; /* time and its CPU time at the last measurement */
+        int64_t since_ns, cpu_ns; /* time, and the consumer's CPU time, at the last measurement */
     } consumer;
 };
 
@@ -91,7 +91,7 @@ void stki_ring_let_help(stki_ring *ring, const stki_ring_help *help)
     ring->help = *help;
 }
 
-/* ---- how many threads work; all under the lock ---- */
+/* ---- how many threads work; all functions are called under the lock ---- */
 
 #define MEASURE_NS INT64_C(2000000) /* reading a thread's CPU time is a system call */
 #define AWAY_NS INT64_C(2000000)
@@ -130,7 +130,7 @@ static void rest(stki_ring *ring, int *resting, stki_cond *cond, stki_counter *n
     stki_count(ns, stki_now_ns() - before);
 }
 
-/* Called when the consumer has to wait: measures how much CPU it has used since the last time. */
+/* Called when the consumer has to wait: measures how much CPU time it has used since the last call. */
 static void measure_consumer(stki_ring *ring, int64_t now)
 {
     struct consumer *c = &ring->consumer;
@@ -146,7 +146,7 @@ static void measure_consumer(stki_ring *ring, int64_t now)
         stki_wake_all(&ring->park_cond);
 }
 
-/* Called by a worker while others are parked: checks whether the consumer stays away. */
+/* Called by a worker while others are parked: checks whether the consumer has been outside for long. */
 static void look_for_consumer(stki_ring *ring)
 {
     if (ring->parked_workers == 0 || ring->consumer_inside)
@@ -196,7 +196,7 @@ static void open_phase(stki_ring *ring, stki_ring_slot *slot, int64_t tiles)
     wake(parked);
 }
 
-/* Under the lock. Returns the condition to signal. */
+/* Called under the lock. Returns the condition to signal. */
 static stki_cond *set_free(stki_ring *ring, stki_ring_slot *slot)
 {
     slot->state = STKI_SLOT_FREE;
@@ -225,7 +225,7 @@ static void publish(stki_ring *ring, stki_ring_slot *slot)
     stki_lock(&ring->lock);
 }
 
-/* The same between two phases, to save the work of the next one. Only if none of the slot's tiles is left. */
+/* The same between two phases, to avoid the work of the next one. Called only if none of the slot's tiles is left. */
 static bool give_up(stki_ring *ring, stki_ring_slot *slot)
 {
     stki_cond *worker;
@@ -259,7 +259,7 @@ static bool advance(stki_ring *ring, stki_ring_slot *slot, int worker)
     }
 }
 
-/* A running mean in which an interrupted tile has little weight. A lost update is harmless. */
+/* Updates a running mean, in which an interrupted tile has little weight. A lost update is harmless. */
 static void note_tile(stki_ring *ring, int64_t ns)
 {
     const int64_t mean = stki_counted(&ring->tile_ns), most = 4 * ring->help.longest_ns;
@@ -292,7 +292,7 @@ static bool run_tile(stki_ring *ring, stki_ring_slot *slot, int64_t tile, int wo
     return complete;
 }
 
-/* Under the lock: the oldest slot with an unclaimed tile. */
+/* Under the lock: finds the oldest slot with an unclaimed tile. */
 static stki_ring_slot *slot_with_work(stki_ring *ring)
 {
     for (int64_t step = ring->next_deliver; step < ring->next_open; step++) {
@@ -328,7 +328,7 @@ static stki_ring_slot *take_free(stki_ring *ring)
     return slot;
 }
 
-/* Outside the lock. True: the slot is complete, and the caller publishes it. */
+/* Called without the lock. True: the slot is complete, and the caller publishes it. */
 static bool begin(stki_ring *ring, stki_ring_slot *slot, int worker)
 {
     const int64_t tiles = ring->work.begin(ring->work.context, slot, worker);
@@ -397,7 +397,7 @@ void stki_ring_run(stki_ring *ring, int worker, stki_ring_clocks *clocks)
     }
 }
 
-/* The slot's step has been discarded; no other thread will return the slot. */
+/* Called if the slot's step has been discarded, since no other thread will return the slot. */
 static bool is_stale(stki_ring *ring, const stki_ring_slot *slot)
 {
     bool stale;
@@ -451,7 +451,8 @@ void stki_ring_run_inline(stki_ring *ring, int worker, stki_ring_clocks *clocks,
 
 /* ---- the consumer's side ---- */
 
-/* Under the lock: the consumer opened the slot and its step was discarded since; no other thread will return it. */
+/* Under the lock: returns a slot that the consumer opened and whose step has been discarded since; no other thread
+ * will. */
 static bool left_behind(const stki_ring *ring, const stki_ring_slot *slot)
 {
     return slot && slot->generation != ring->generation &&
@@ -545,7 +546,7 @@ stk_status stki_ring_next(stki_ring *ring, int64_t deadline_ns, stki_ring_slot *
         }
         if (helped && deadline_ns != INT64_MAX)
             timed_out |= stki_now_ns() >= deadline_ns;
-        if (timed_out) { /* check again after the deadline: it may have become ready at the last moment */
+        if (timed_out) { /* check again: the slot may have become ready just before the deadline */
             status = STK_E_TIMEOUT;
             break;
         }
@@ -606,8 +607,8 @@ void stki_ring_finish(stki_ring *ring, const stki_ring_slot *slot)
     stki_unlock(&ring->lock);
 }
 
-/* Takes back the unclaimed tiles. True: no tile is running either, so the caller owns the slot. A phase that a worker
- * is about to open, because it checked before the restart, stays with that worker. */
+/* Takes back the unclaimed tiles. True: no tile is running either, so the caller owns the slot. A worker that checked
+ * before the restart may be about to open a phase; that worker keeps the slot. */
 static bool take_back(stki_ring_slot *slot)
 {
     int64_t left = atomic_exchange_explicit(&slot->tiles_left, 0, memory_order_acquire);

@@ -2,14 +2,14 @@
  * over all epochs. Each step takes any free slot, so that a batch held for a long time occupies only its own slot.
  * Steps are delivered in order.
  *
- * The ring does not depend on what slots hold. Work on a slot is divided into phases of tiles: `begin` prepares a step
- * and returns the number of tiles in phase 0. Any number of workers then call `tile`, once per tile. When the last tile
- * of a phase is done, `phase_end` either opens the next phase (lengths first, then bytes) or completes the slot.
+ * The ring does not depend on the contents of slots. Work on a slot is divided into phases of tiles: `begin` prepares a
+ * step and returns the number of tiles in phase 0. Any number of workers then call `tile`, once per tile. When the last
+ * tile of a phase is done, `phase_end` either opens the next phase (lengths first, then bytes) or completes the slot.
  *
  * The lock-free part is one counter per slot, `tiles_left`. A worker claims a tile with "decrement if positive"
  * (acquire), which pairs with the release store that opens a phase after all data that the tiles need has been written.
- * A worker with a stale pointer to a slot that has moved on claims a tile of the slot's current step, which is
- * harmless: step, phase and tile number are read only after the claim, and a slot cannot move on while a claimed tile
+ * A worker with a stale pointer to a slot that has been reused claims a tile of the slot's current step, which is
+ * harmless: step, phase and tile number are read only after the claim, and a slot cannot be reused while a claimed tile
  * is running. `tiles_pending` counts unfinished tiles (acq_rel); the thread that decrements it to 0 sees the writes of
  * all others. Everything else is guarded by `lock`. There is no spinning; every wait has a deadline or is ended by
  * stki_ring_stop.
@@ -17,8 +17,9 @@
  * The consumer may help (stki_ring_let_help): while the step it waits for is not ready, it acts as a worker, one tile
  * at a time, and checks the step, the deadline and the stop flag between tiles. To keep the number of running threads
  * at the number of processors, surplus workers then park. They are unparked when the consumer sleeps in stki_ring_next,
- * when it stays away, and when it is found to use less than half a processor. A worker parks only while another one is
- * awake, and an awake worker looks for work before it sleeps or parks, so no work is left undone. */
+ * when it does not call stki_ring_next for a while, and when it is found to use less than half a processor. A worker
+ * parks only while another one is awake, and an awake worker looks for work before it sleeps or parks, so no work is
+ * left undone. */
 #ifndef STKI_RING_H
 #define STKI_RING_H
 
@@ -32,8 +33,8 @@ enum stki_slot_state { STKI_SLOT_FREE, STKI_SLOT_FILLING, STKI_SLOT_READY, STKI_
 
 /* Embedded as the first member of the caller's slot. */
 struct stki_ring_slot {
-    _Atomic int64_t tiles_left;    /* not yet claimed */
-    _Atomic int64_t tiles_pending; /* not yet finished */
+    _Atomic int64_t tiles_left;    /* number of tiles not yet claimed */
+    _Atomic int64_t tiles_pending; /* number of tiles not yet finished */
     /* Written by the thread that opens a phase, before its release store; read by claimants. */
     int64_t step, tile_count;
     int phase;
@@ -70,22 +71,22 @@ typedef struct stki_ring_work {
     bool (*is_clear)(stki_ring_slot *slot);
 } stki_ring_work;
 
-/* The terms on which the consumer helps. */
+/* How the consumer helps. */
 typedef struct stki_ring_help {
-    int worker; /* its worker number, which differs from the workers' */
+    int worker; /* its worker number, which no worker has */
     stki_ring_clocks *clocks;
     int processors;             /* number of threads that should run at once, including the consumer */
     int64_t longest_ns;         /* steps with longer tiles are left to the workers */
-    bool (*may)(void *context); /* called in each stki_ring_next, with the work's context */
+    bool (*may)(void *context); /* called with the work's context in each stki_ring_next */
     bool (*may_open)(void *context,
                      int64_t step); /* called under the ring's lock; false: a worker opens it; NULL: always */
-    const _Atomic bool *leave;      /* true: stop helping; may be NULL */
+    const _Atomic bool *leave;      /* set to true to make the consumer stop helping; may be NULL */
 } stki_ring_help;
 
 /* `end`: number of steps (INT64_MAX: endless). The caller owns the slots, which must outlive the ring. */
 stk_status stki_ring_create(stki_ring_slot *const *slots, int slot_count, int64_t end, const stki_ring_work *work,
                             stki_ring **out, stk_error *err);
-void stki_ring_destroy(stki_ring *ring); /* no thread may be in any of the ring's functions */
+void stki_ring_destroy(stki_ring *ring); /* no thread may be in a function of the ring */
 
 /* The body of a worker thread: fills slots until stki_ring_stop. */
 void stki_ring_run(stki_ring *ring, int worker, stki_ring_clocks *clocks);
@@ -104,13 +105,13 @@ stk_status stki_ring_next(stki_ring *ring, int64_t deadline_ns, stki_ring_slot *
 /* Ends a lease. Any thread, in any order, also after stop. */
 void stki_ring_release(stki_ring *ring, stki_ring_slot *slot);
 
-/* Starts no more work; every thread in the ring returns after its current tile. Any thread; may be called more than
- * once. */
+/* Stops the ring: no more work is started, and every thread in the ring returns after its current tile. Any thread; may
+ * be called more than once. */
 void stki_ring_stop(stki_ring *ring);
 /* Whether stki_ring_stop has been called. Any thread. */
 bool stki_ring_stopping(const stki_ring *ring);
-/* Opens no further steps but delivers those that are ready: after the error of `slot`, which is leased, the run is over
- * but the handles still work. Has no effect if the ring was restarted after that slot was opened. */
+/* Opens no more steps, but delivers those that are ready. To be called after the error of `slot`, which is leased: the
+ * run is over, but the handles still work. Has no effect if the ring was restarted after that slot was opened. */
 void stki_ring_finish(stki_ring *ring, const stki_ring_slot *slot);
 
 /* Continues at `step`. Steps that are open or ready but not leased are discarded (running tiles still finish), leases

@@ -8,7 +8,7 @@
 
 static const uint64_t CALL_DRAW = UINT64_C(0x63616c6c); /* "call": the draw name for call steps */
 
-/* One range at a time: what this thread does now. */
+/* Begins and ends the profiler range of what the thread is doing, one at a time. */
 static void trace(const stki_worker *worker, enum stki_stage stage)
 {
     static const char *const names[] = {NULL,
@@ -66,7 +66,7 @@ void stki_reading_begin(stki_worker *worker, const stki_field_plan *plan, const 
     r->shard_number = stki_field_shard(plan->field, of->index, &r->within);
     r->shard = plan->field->shards[r->shard_number];
     stki_worker_does(worker, STKI_STAGE_READ, r->shard->path, r->within, r->began);
-    if (r->shard->draws) /* calls user code */
+    if (r->shard->draws) /* calls code of the user */
         worker->scratch.draw = stki_draw_seed(&of->occasion, CALL_DRAW);
 }
 

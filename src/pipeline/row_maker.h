@@ -24,12 +24,12 @@ typedef struct stki_making_of {
 
 typedef struct stki_row_maker stki_row_maker;
 struct stki_row_maker {
-    bool (*takes)(
-        const stki_field_plan *plan); /* whether this maker handles the plan; the first match in the list is used */
-    bool wraps;                       /* it wraps the next match, which becomes plan->under */
-    bool pairs;                       /* a row may contain a part of its partner */
-    const char *no_job;               /* why a preparation job cannot write such rows; NULL: it can */
-    const char *pass;                 /* for explain: names an extra pass over the bytes; NULL: none */
+    bool (*takes)(const stki_field_plan
+                      *plan); /* whether this maker handles the plan; the first one in the list that does is used */
+    bool wraps;               /* it wraps the next maker that handles the plan, which becomes plan->under */
+    bool pairs;               /* rows may contain a part of their partner */
+    const char *no_job;       /* why a preparation job cannot write such rows; NULL: it can */
+    const char *pass;         /* for explain: names an extra pass over the bytes; NULL: none */
     void (*explain)(const stki_field_plan *plan, FILE *to); /* prints lines about the plan; NULL: none */
     /* The length of a row of varying length; -1: the row failed. NULL: rows have no length. */
     int64_t (*measure)(stki_worker *worker, const stki_field_plan *plan, int64_t row);
@@ -55,7 +55,7 @@ extern const stki_row_maker stki_make_mixed, stki_make_paired; /* make_mixed.c *
 /* row_makers.c: sets the makers of a linked plan and of its inner plans. */
 void stki_row_makers_set(stki_field_plan *plan);
 
-/* ---- row_maker.c: what they have in common ---- */
+/* ---- row_maker.c: shared by the makers ---- */
 
 /* Makes rows [first, last) of the field. */
 void stki_make_rows(stki_worker *worker, const stki_field_plan *plan, int64_t first, int64_t last);
@@ -73,7 +73,7 @@ static inline stki_occasion stki_occasion_of(const stk_batch *batch, int64_t row
 /* Publishes what the worker is doing, for stall reports. `now`: stki_now_ns() or stki_coarse_ns(). */
 void stki_worker_does(stki_worker *worker, enum stki_stage stage, const char *path, int64_t record, int64_t now);
 
-/* The same for the conversion of mapped samples, starting with this sample of the field. */
+/* The same for converting mapped samples, starting with this sample of the field. */
 void stki_worker_does_mapped(stki_worker *worker, const stki_field *field, int64_t index, int64_t now);
 
 /* State of reading one sample while its row is made. */

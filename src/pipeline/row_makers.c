@@ -1,7 +1,7 @@
 /* row_makers.c: all makers of rows; see row_maker.h. */
 #include "row_maker.h"
 
-/* The first that takes a plan makes its rows. */
+/* The first one that handles a plan makes its rows. */
 static const stki_row_maker *const makers[] = {
     &stki_make_window, &stki_make_mixed,     &stki_make_paired, &stki_make_one_hot, &stki_make_image,
     &stki_make_copied, &stki_make_resampled, &stki_make_erased, &stki_make_placed,  &stki_make_plain,

@@ -38,8 +38,8 @@ stk_status stki_window_of(const stki_loader_config *config, const stki_window **
                 continue;
             if ((field->window.length > 0) != (config->fields[i].window.length > 0))
                 return stki_fail(err, STK_E_CONFIG,
-                                 "data set %s: field %s: source.window is given in one data set and not in another; "
-                                 "give the same in all",
+                                 "data set %s: field %s: source.window is given in one data set but not in another; "
+                                 "give the same one in all",
                                  config->datasets[d].name, field->name);
             if (field->window.length == 0)
                 continue;
@@ -87,7 +87,7 @@ bool stki_windows_in_place(const stki_field_config *field, const stki_reader *re
 {
     if (!reader->windows)
         return false;
-    return !(field->source_layout && reader->ndim == 4); /* a layout describes a sample, which has three axes */
+    return !(field->source_layout && reader->ndim == 4); /* a layout describes a sample with three axes */
 }
 
 /* ---- groups ---- */
@@ -324,7 +324,7 @@ void stki_window_short_files(stki_core *core)
                          none, files);
 }
 
-/* Windows made by readers stay within their shard and within the reader's group. */
+/* Windows made by readers do not cross their shard or the reader's group. */
 static stk_status cut_in_place(const stki_core *core, cut_list *cuts, stk_error *err)
 {
     stk_status status = STK_OK;

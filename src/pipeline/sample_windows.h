@@ -9,7 +9,7 @@
 
 /* The window shared by all windowed fields of the loader; NULL: none. STK_E_CONFIG: they differ. */
 stk_status stki_window_of(const stki_loader_config *config, const stki_window **out, stk_error *err);
-/* Whether the config alone rules out windows in place. */
+/* Whether the config alone makes windows in place impossible. */
 bool stki_windows_need_samples(const stki_loader_config *config);
 /* Whether an epoch has one window per file (sample_per_file at random offsets). Subsets then select files. */
 bool stki_window_one_each(const stki_loader_config *config);

@@ -14,7 +14,7 @@
 
 enum { BLOCK = 256 };
 
-/* An epoch number that no epoch has: gives a split its own permutation. */
+/* An epoch number that no epoch has, which gives a split its own permutation. */
 #define SPLIT_EPOCH UINT64_MAX
 
 const stki_field *stki_dataset_field(const stki_dataset *dataset, const char *name)
@@ -43,8 +43,8 @@ typedef struct keys {
     int64_t first;
     const stki_split_config *split;
     const int64_t *numbers;  /* as in stki_split_groups */
-    const uint8_t *divided;  /* a flag per sample: it takes part in the split; NULL: all do */
-    const stki_field *field; /* NULL: the key is the sample's number */
+    const uint8_t *divided;  /* a flag per sample, set if it takes part in the split; NULL: all do */
+    const stki_field *field; /* NULL: the key is the sample number */
     bool path;
     stki_scratch scratch;
 } keys;
@@ -277,7 +277,7 @@ static stk_status read_numbers(const stki_reader *reader, double *out, stk_error
             err, STK_E_MISMATCH,
             (stki_place){reader->path, -1, -1,
                          STKI_TEXT("%s %s", stk_dtype_name(reader->dtype), STKI_SHAPE(reader->ndim, reader->shape)),
-                         "one real number a sample"},
+                         "one real number per sample"},
             "loader.weights");
     stki_scratch_init(&scratch);
     for (int64_t i = 0; i < reader->count && status == STK_OK; i++) {
@@ -350,7 +350,7 @@ static stk_status read_field(const stki_dataset *dataset, const char *name, doub
     for (int i = 0; i < field->shard_count && status == STK_OK; i++)
         status = read_numbers(field->shards[i], *out + field->first[i] + field->ahead, err);
     for (int64_t i = 0; dataset->windows && i < dataset->count && status == STK_OK;
-         i++) /* in place: a window's number is never greater than its sample's */
+         i++) /* can be done in place, because a window's number is never greater than that of its sample */
         (*out)[i] = (*out)[stki_dataset_sample(dataset, i) + field->ahead];
     return status;
 }

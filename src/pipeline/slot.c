@@ -9,7 +9,7 @@
 #include "row_maker.h"
 #include <string.h>
 
-#define AWAIT_NS (STKI_SECOND / 20)  /* interval for checking whether the ring has been stopped */
+#define AWAIT_NS (STKI_SECOND / 20)  /* interval in ns for checking whether the ring has been stopped */
 #define HUGE_FROM (INT64_C(4) << 20) /* smaller blocks gain nothing from 2 MiB pages */
 
 /* Reserves `count` times `each` bytes at the next multiple of `alignment`. */
@@ -130,7 +130,7 @@ void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout)
     stki_failed_forget(slot);
     stki_mutex_fini(&slot->error_lock);
     if (!stki_slot_has_passed(slot, 0))
-        slot->memory = NULL; /* a stream that has not finished uses it: leak it */
+        slot->memory = NULL; /* a stream that has not finished uses the memory, so it is leaked */
     stki_guards_fini(&slot->guards);
     if (!slot->pinned)
         stki_block_free(slot->allocator, slot->memory, layout->bytes, 4096);
@@ -173,7 +173,7 @@ static void compact_offsets(int64_t *offsets, const _Atomic uint8_t *failed, int
 
         if (failed[r])
             continue;
-        offsets[kept++] = at; /* kept <= r: offsets that are still needed are not overwritten */
+        offsets[kept++] = at; /* since kept <= r, offsets that are still needed are not overwritten */
         at += length;
     }
     offsets[kept] = at;

@@ -14,7 +14,7 @@
 
 typedef struct stki_core stki_core;
 
-enum { STKI_DEVICE_ALIGNMENT = 256 }; /* of a field's tensors: for device loads, and required by DLPack */
+enum { STKI_DEVICE_ALIGNMENT = 256 }; /* alignment of a field's tensors, for device loads and required by DLPack */
 
 /* Offsets in a slot's block. */
 typedef struct stki_slot_layout {
@@ -37,16 +37,16 @@ enum stki_row_state {
 struct stk_batch {
     stki_ring_slot ring; /* must be first: the ring casts to it */
     stki_core *core;
-    stki_counter holds; /* the lease and DLPack exports; at 0 the slot returns to the ring */
+    stki_counter holds; /* number of holds: the lease and DLPack exports; at 0 the slot returns to the ring */
 
     /* constant after create */
     const stki_allocator *allocator;
-    stki_stream_guards guards; /* host memory: work queued by users, awaited before the slot is refilled */
+    stki_stream_guards guards; /* in host memory: work queued by users, awaited before the slot is refilled */
     stk_device *pinned;        /* device whose pinned memory it is; NULL: from the allocator */
-    int device_slot;           /* its device slot number; -1: the batch is in host memory */
+    int device_slot;           /* device slot number; -1: the batch is in host memory */
     char *memory;              /* of a device batch, only the part from layout.rest on exists */
     int64_t *indices;
-    int64_t *samples; /* numbers used by the fields: of windows the first sample, else `indices` */
+    int64_t *samples; /* sample numbers used by the fields: the first sample of windows, else `indices` */
     int32_t *sources;
     uint8_t *mask;
     stki_position *positions;
@@ -60,11 +60,11 @@ struct stk_batch {
     bool last_of_epoch;
     stki_counter failed_rows;
     stk_stream *stream;            /* on a device: the stream that requested the batch; retained */
-    stki_u128 digest;              /* of the rows, if enabled */
+    stki_u128 digest;              /* digest of the rows, if enabled */
     int lease;                     /* lease number in the core's progress */
-    _Atomic bool used;             /* the lease has been released there */
-    int64_t left_out;              /* failed samples that are not in it */
-    int64_t failed;                /* failed samples left out or replaced; set on delivery */
+    _Atomic bool used;             /* the lease has been released in progress */
+    int64_t left_out;              /* number of failed samples that are not in `failures` */
+    int64_t failed;                /* number of failed samples skipped or replaced; set on delivery */
     struct stki_failure *failures; /* by row (failed.h); guarded by error_lock while tiles run */
 
     stki_mutex error_lock; /* guards the two below (and `failures`) while tiles run */
@@ -80,15 +80,16 @@ stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk
                             stk_error *err);
 /* Sets the pointers into the memory. */
 void stki_slot_point(stk_batch *slot, const stki_slot_layout *layout);
-/* Does not wait: memory that streams still use is leaked. */
+/* Does not wait; memory that streams still use is leaked. */
 void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout);
-/* Waits until the streams that use its memory have passed, or the deadline (INT64_MAX: none). False: they have not. */
+/* Waits until the streams that use its memory have finished with it, or until the deadline (INT64_MAX: none). False:
+ * they have not. */
 bool stki_slot_has_passed(stk_batch *slot, int64_t deadline_ns);
 /* Call before the slot is refilled: waits for copies from it that its previous users queued in streams. False: the ring
  * was stopped meanwhile. */
 bool stki_slot_await(stk_batch *slot);
 
-/* The first byte of the field's rows or entries. */
+/* Returns the address of the field's rows or entries. */
 static inline char *stki_slot_values(const stk_batch *slot, const stki_field_plan *plan)
 {
     return slot->memory + plan->tensors[0].offset;
@@ -99,7 +100,7 @@ static inline void stki_slot_row(const stk_batch *slot, const stki_field_plan *p
     plan->rows->row(plan, slot->memory, row, out);
 }
 
-/* Any thread, also while others work on the row. */
+/* Any thread, even while others work on the row. */
 static inline bool stki_row_has_failed(const stk_batch *slot, int64_t row)
 {
     return atomic_load_explicit(&slot->row_failed[row], memory_order_relaxed) != STKI_ROW_FINE;

@@ -28,7 +28,7 @@
 
 enum { COMMON_BYTES = 144, OLD_COMMON_BYTES = 128, OWN_BYTES = 56, SUM_BYTES = 8, HAS_OWN = 1 };
 
-#define MOST_FAILED (INT64_C(1) << 62) /* limit on restored counts, so that further counting cannot overflow */
+#define MOST_FAILED (INT64_C(1) << 62) /* limit for restored counts, so that counting on cannot overflow */
 
 static const char magic[8] = "STKSTATE";
 
@@ -154,8 +154,8 @@ static stk_status check(const stki_state *state, stk_error *err)
                        STKI_TEXT("%" PRId64 ", %" PRId64, state->failed, state->epoch_failed),
                        "the second at most equal to the first");
     if (state->epoch_left_out < 0 ||
-        state->epoch_left_out >
-            MOST_FAILED) /* not limited by the failed samples, because mixed rows are lost with their partners */
+        state->epoch_left_out > MOST_FAILED) /* not limited by the number of failed samples, because mixed rows are lost
+                                                with their partners */
         return damaged(err, "rows left out in this epoch", STKI_TEXT("%" PRId64, state->epoch_left_out), "0 or more");
     return STK_OK;
 }
@@ -249,15 +249,15 @@ static const stki_option rows[] = {
     STKI_STRING(text_state, dataset, NULL, "Version 1: fingerprint of the data set"),
     STKI_STRING(text_state, order_fingerprint, NULL, "Version 1: of what else the order depends on"),
     STKI_STRING(text_state, transforms, NULL, "Version 1: of the transforms"),
-    STKI_INT(text_state, rank, 0, 0, UINT32_MAX, "", "Rank that the rest belongs to"),
+    STKI_INT(text_state, rank, 0, 0, UINT32_MAX, "", "Rank to which the following keys belong"),
     STKI_INT(text_state, world_size, 1, 1, UINT32_MAX, "", "Number of ranks"),
     STKI_NODE(text_state, digest_kind, "loader.digest"),
     STKI_STRING(text_state, digest, NULL, "Digest of the stream"),
     STKI_INT(text_state, digest_from, 0, 0, MOST, "", "Step over all epochs that the digest begins with"),
     STKI_INT(text_state, failed, 0, 0, MOST, "", "Failed samples"),
-    STKI_INT(text_state, epoch_failed, 0, 0, MOST, "", "Of them in this epoch"),
-    STKI_INT(text_state, epoch_left_out, 0, 0, MOST, "", "Rows left out in this epoch"),
-    STKI_STRING(text_state, checksum, NULL, "XXH3-64 of the blob that says the same"),
+    STKI_INT(text_state, epoch_failed, 0, 0, MOST, "", "Failed samples in this epoch"),
+    STKI_INT(text_state, epoch_left_out, 0, 0, MOST, "", "Rows skipped in this epoch"),
+    STKI_STRING(text_state, checksum, NULL, "XXH3-64 of the equivalent blob"),
 };
 static const stki_option_table table = STKI_OPTION_TABLE("state", rows);
 
@@ -307,7 +307,7 @@ static json_t *lines_json(const stki_print *print, bool failure)
     return NULL;
 }
 
-/* Adds the data by which the state is compared. A state of version 1 has none. */
+/* Adds the lines by which the state is compared. A state of version 1 has none. */
 static int add_compared(json_t *json, const stki_state *state)
 {
     int failed = 0;
@@ -527,7 +527,7 @@ stk_status stki_state_read(const void *data, int64_t bytes, const char *origin, 
         return stki_fail_at(
             err, STK_E_CORRUPT,
             (stki_place){NULL, -1, -1, bytes == 0 ? "nothing" : STKI_TEXT("%.*s", (int)(bytes < 16 ? bytes : 16), text),
-                         "STKSTATE, or { of JSON, at its beginning"},
+                         "STKSTATE, or { (JSON), at its beginning"},
             "not a saved state");
     return read_text(text, bytes, origin, out, err);
 }

@@ -1,5 +1,5 @@
 /* state.h: the format of a saved position: a blob of at most STK_STATE_MAX bytes, or equivalent JSON, which may be
- * written by hand. docs/reference/resume.md documents the blob.
+ * hand-written. docs/reference/resume.md documents the blob.
  *
  * Everything that the position depends on is compared as lines of text (option_print.h). The JSON contains the lines,
  * the blob a hash of the lines of each section. The version must be incremented when lines change without a change of
@@ -14,7 +14,7 @@
 
 enum { STKI_STATE_VERSION = 2, STKI_STATE_BYTES = 208, STKI_STATE_SECTIONS = 16 };
 
-/* Which parts a state contains. The blob contains all, hand-written JSON any subset. */
+/* Which parts a state contains. The blob contains all parts, hand-written JSON any subset. */
 enum stki_state_part {
     STKI_STATE_SEED = 1 << 0,
     STKI_STATE_ORDER = 1 << 1,
@@ -25,7 +25,7 @@ enum stki_state_part {
     STKI_STATE_HASHES = 1 << 6,
     STKI_STATE_ALL = (1 << 7) - 1,
     STKI_STATE_LINES = 1 << 7,
-    STKI_STATE_OWN = 1 << 8, /* the part that belongs to this rank */
+    STKI_STATE_OWN = 1 << 8, /* what belongs to one rank */
     STKI_STATE_OLD = 1 << 9  /* fingerprints of version 1, which can no longer be compared */
 };
 
@@ -39,7 +39,7 @@ typedef struct stki_state {
     uint32_t sections[STKI_STATE_SECTIONS]; /* hashes of lines, in the blob's order; 0: no lines */
     const stki_print *lines;                /* NULL: unknown */
     stki_print *own_lines;                  /* the same if read from JSON; owned */
-    /* the part that belongs to one rank */
+    /* what belongs to one rank */
     int64_t rank, world_size;
     int digest_kind; /* as in stki_loader_config */
     stki_u128 digest;
@@ -50,11 +50,11 @@ typedef struct stki_state {
 /* Returns the number of bytes written, at most STKI_STATE_BYTES. All of STKI_STATE_ALL must be set. */
 int stki_state_write(const stki_state *state, uint8_t to[STKI_STATE_BYTES]);
 json_t *stki_state_json(const stki_state *state); /* NULL: out of memory */
-/* Reads either form; the first byte that is not white space tells them apart. `origin` is named in messages (NULL:
- * "state"). STK_E_CORRUPT: damaged or not a state. STK_E_UNSUPPORTED: another version. STK_E_CONFIG: JSON with an
- * unknown key or an impossible value. */
+/* Reads either form, which is recognized by the first byte that is not white space. `origin` is named in messages
+ * (NULL: "state"). STK_E_CORRUPT: damaged or not a state. STK_E_UNSUPPORTED: another version. STK_E_CONFIG: JSON with
+ * an unknown key or an impossible value. */
 stk_status stki_state_read(const void *data, int64_t bytes, const char *origin, stki_state *out, stk_error *err);
-void stki_state_fini(stki_state *state); /* frees what reading allocated; call also after a failure */
+void stki_state_fini(stki_state *state); /* frees what reading allocated; must also be called after a failure */
 
 /* Section names by their number in the blob. */
 extern const char *const stki_state_sections[STKI_STATE_SECTIONS];

@@ -1,4 +1,5 @@
-/* token_source.h: the token options of a field's `source`: streams split into documents, documents packed into windows.
+/* token_source.h: implements the token options of a field's `source`: splits streams into documents, packs documents
+ * into windows.
  */
 #ifndef STKI_TOKEN_SOURCE_H
 #define STKI_TOKEN_SOURCE_H

@@ -51,7 +51,7 @@ stk_status stki_views_check(const stki_field_config *fields, int field_count, st
                 return stki_fail_key(err, views->items[k], "found the name \"%s\", expected letters, digits, _ and -",
                                      views->keys[k]);
             if (!is_free(fields, field_count, views->keys[k], views->items[k]))
-                return stki_fail_key(err, views->items[k], "a field or view of that name exists already");
+                return stki_fail_key(err, views->items[k], "a field or view with that name already exists");
         }
     }
     return STK_OK;
@@ -76,7 +76,7 @@ static stk_status make(const stki_field_plan *plan, int number, const stki_node 
         return status;
     if (plan->ndim == 0 || !plan->tensors[0].viewed)
         return stki_fail_key(err, node, "found a view of field %s, whose rows have %s", plan->name,
-                             plan->ndim == 0 ? "no axis" : "different lengths (pad makes them one)");
+                             plan->ndim == 0 ? "no axis" : "different lengths (pad makes them equal)");
     resolve(out, plan->shape[0], &first, &end);
     if ((first < 0 || end > plan->shape[0] || first > end) && !plan->varies)
         return stki_fail_value(err, node, "a range inside the %lld elements of a row of field %s",
@@ -121,7 +121,7 @@ stk_status stki_views_make(const stki_field_plan *plans, int plan_count, stki_vi
     return status;
 }
 
-/* Rows padded to the batch may be shorter than a range: the range is clipped, as in Python. */
+/* Rows padded to the longest one of the batch may be shorter than a range, which is then clipped, as in Python. */
 void stki_view_apply(const stki_view *view, stk_tensor *tensor)
 {
     int64_t length = tensor->shape[1], first, end;

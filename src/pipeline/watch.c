@@ -4,7 +4,7 @@
 #include "core.h"
 #include "partners.h"
 
-/* Checks that are always allowed. A call may take long on a busy machine without the checks being expensive. */
+/* Number of checks that are always allowed, because on a busy machine a call may take long although it is cheap. */
 #define ALLOWED_NS (INT64_C(10) * 1000000)
 enum { ALLOWED_TIMES = 1000 };
 
@@ -15,7 +15,7 @@ void stki_watch_begin(stki_worker *worker, int64_t first, int64_t last)
     worker->watch.count = 0;
 }
 
-/* Whether the sample is in the file, which has changed. */
+/* Whether the sample is in the changed file. */
 static bool is_lost(const struct stki_use *use, int64_t sample, stk_error *error)
 {
     int64_t within;
@@ -53,8 +53,8 @@ static void fail_rows(stki_worker *worker, const struct stki_use *use)
             stki_row_fails_with_partner(worker, row, &error);
 }
 
-/* tile_end: the time at which the last byte had been read. A check made later than that, by any thread, covers this
- * tile too. now: the time, or a little earlier. */
+/* tile_end: the time at which the last byte was read. A later check, by any thread, covers this tile too. now: the
+ * time, or a little earlier. */
 static bool is_intact(stki_worker *worker, stki_file *file, int64_t tile_end, int64_t *now)
 {
     stki_watch *watch = &worker->watch;

@@ -2,9 +2,10 @@
  * files that the running tile uses and checks each at the end of the tile, so that no bytes of a changed file are
  * delivered.
  *
- * Reading the guard's flag is free. A system call for size, time and inode is not, if tiles take tens of microseconds
- * and read from many files, so a worker spends at most 1 % of its time on such calls and skips the rest. A change that
- * is missed is found by a later tile that uses the same file. The first thousand checks, and 10 ms, are always allowed.
+ * Reading the guard's flag costs nothing. A system call for size, time and inode is too expensive if tiles take tens of
+ * microseconds and read from many files, so a worker spends at most 1 % of its time on such calls and skips the rest. A
+ * change that is missed is found by a later tile that uses the same file. The first thousand checks, and the first 10
+ * ms, are always allowed.
  */
 #ifndef STKI_WATCH_H
 #define STKI_WATCH_H
@@ -28,7 +29,7 @@ typedef struct stki_watch {
         int64_t sample;
     } used[STKI_WATCH_FILES];
     uint8_t seen[STKI_WATCH_SEEN]; /* indexed by a hash of the file's address: which entry of `used` may be that file */
-    int64_t asked, spent_ns;       /* since the worker started */
+    int64_t asked, spent_ns;       /* totals since the worker started */
 } stki_watch;
 
 /* Starts a tile of rows of worker->batch. */
@@ -38,7 +39,7 @@ void stki_watch_begin(struct stki_worker *worker, int64_t first, int64_t last);
  * and dropped: bytes taken from them must have been consumed by then. */
 void stki_watch_use(struct stki_worker *worker, const stki_field_plan *plan, const stki_reader *reader, int64_t index,
                     const stk_tensor *sample);
-/* Whether recording one more file would check and drop the others. */
+/* Whether recording one more file would first check and drop the others. */
 bool stki_watch_is_full(const struct stki_worker *worker, const stki_field_plan *plan, const stki_reader *reader);
 /* Ends the tile and fails its rows that come from changed files. */
 void stki_watch_end(struct stki_worker *worker);

@@ -10,7 +10,7 @@ static bool ring_has_stopped(const void *context)
     return stki_ring_stopping(context);
 }
 
-/* How long a working thread waits for descriptors: the same time as next waits for a batch. */
+/* How long a working thread waits for descriptors: as long as next waits for a batch. */
 static stki_patience patience_of(const stki_core *core)
 {
     return (stki_patience){core->config->timeout, ring_has_stopped, core->ring};
@@ -28,7 +28,7 @@ static void run(void *context)
     stki_core_release(core);
 }
 
-/* Without workers, the thread that would stop the ring is the one doing the work, so the cancel flag is checked too. */
+/* Without workers, the thread that would stop the ring is itself working, so the cancel flag is checked too. */
 static bool is_told_to_stop(const void *context)
 {
     const stki_core *core = context;
@@ -82,7 +82,7 @@ int stki_workers_stop(stki_core *core, int64_t timeout_ns)
     return stuck;
 }
 
-/* The offset in its file of the record that a worker is reading; -1: the format does not tell. */
+/* The offset in its file of the record that a worker is reading; -1: unknown for the format. */
 static int64_t offset_of(const stki_core *core, const char *path, int64_t record)
 {
     for (int f = 0; f < core->dataset->field_count; f++)
@@ -96,7 +96,7 @@ static int64_t offset_of(const stki_core *core, const char *path, int64_t record
     return -1;
 }
 
-/* Reads what the worker has published; false: it moved on meanwhile, so the parts may not belong together. */
+/* Reads what the worker has published; false: the worker changed it meanwhile, so the parts may be inconsistent. */
 static bool look_once(const stki_worker *worker, stki_doing *out, int64_t *since)
 {
     *since = atomic_load_explicit(&worker->since_ns, memory_order_acquire);
@@ -118,21 +118,20 @@ void stki_worker_look(const stki_worker *worker, stki_doing *out)
     out->part = -1;
     if (out->stage == STKI_STAGE_READ) {
         out->part = atomic_load_explicit(&parts->running, memory_order_acquire) - 1;
-        if (out->part >= 0 && stki_counted(&parts->running_since) > since) /* a coarse clock may lag */
+        if (out->part >= 0 && stki_counted(&parts->running_since) > since) /* the coarse clock may lag */
             since = stki_counted(&parts->running_since);
     }
     now = stki_now_ns(); /* read after everything that it is compared with */
     out->ns = since >= 0 && now > since ? now - since : 0;
 }
 
-/* Appends it to the text. */
+/* Appends the activity to the text. */
 static int add_report(const stki_core *core, const stki_doing *doing, char *to, int size)
 {
     static const char *const stages[] = {
         "idle", "choosing the samples", "reading", "reading and converting", "converting", "finishing"};
     static const char *const parts[STKI_READ_WAIT + 1] = {
-        "decoding", "unpacking",
-        "in a transform of the program's own:", "waiting for a free descriptor (ulimit -n) to read"};
+        "decoding", "unpacking", "in a custom transform:", "waiting for a free descriptor (ulimit -n) to read"};
     const char *what = doing->part >= 0 ? parts[doing->part] : stages[doing->stage];
     const int64_t offset = doing->path ? offset_of(core, doing->path, doing->record) : -1;
     char at[40] = "";

@@ -8,7 +8,7 @@ typedef struct canvas {
     const uint8_t *first;       /* address of its first pixel */
     int64_t down, right, apart; /* bytes to the next line, pixel and channel */
     int channels;
-    int64_t lines, width, step; /* step: lines processed at a time */
+    int64_t lines, width, step; /* step: number of lines processed at a time */
     float *planes[3];
 } canvas;
 
@@ -47,7 +47,7 @@ static void load(const canvas *c, int64_t line, int64_t count)
     }
 }
 
-/* The gray mean of the image after the first `count` steps. */
+/* Computes the gray mean of the image after the first `count` steps. */
 static float mean_of(const canvas *c, const stki_color_step *steps, int count, const float *means)
 {
     const bool color = c->channels == 3;

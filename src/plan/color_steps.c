@@ -32,7 +32,7 @@ static stk_status number(const stki_node *node, double low, double high, double 
     stk_status status = stki_node_double(node, out, err);
 
     if (status == STK_OK && !(*out >= low && *out <= high))
-        status = stki_fail_value(err, node, high > 1e6 ? "a number from 0 on" : "%g to %g", low, high);
+        status = stki_fail_value(err, node, high > 1e6 ? "a number of at least 0" : "%g to %g", low, high);
     return status;
 }
 
@@ -117,7 +117,7 @@ static stk_status read_swap(const reading *r, stk_error *err)
 
         status = stki_node_int(r->node->items[c], &from, err);
         if (status == STK_OK && (from < 0 || from > 2 || seen & 1 << from))
-            return stki_fail_value(err, r->node, "0, 1 and 2, each once");
+            return stki_fail_value(err, r->node, "0, 1 and 2, once each");
         seen |= 1 << from;
         r->step->from[c] = (uint8_t)from;
     }

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static const uint64_t DRAW_TAG = UINT64_C(0x64726177); /* "draw": separates these draws from the order's */
+static const uint64_t DRAW_TAG = UINT64_C(0x64726177); /* "draw"; separates these draws from the order's */
 
 static uint64_t pair(const stki_philox *block, int at)
 {
@@ -30,7 +30,7 @@ uint64_t stki_draw_name(const char *name, const char *operation)
             if (!*at)
                 break;
         }
-    block = stki_philox_draw(hash, DRAW_TAG, 0); /* FNV mixes the last letters badly */
+    block = stki_philox_draw(hash, DRAW_TAG, 0); /* FNV mixes the last letters poorly */
     return pair(&block, 0);
 }
 

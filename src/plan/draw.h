@@ -15,7 +15,7 @@ uint64_t stki_draw_key(uint64_t seed, int64_t epoch);
  * different numbers. */
 uint64_t stki_draw_name(const char *name, const char *operation);
 
-/* The sample that is drawn for. */
+/* The sample for which numbers are drawn. */
 typedef struct stki_occasion {
     uint64_t key;     /* stki_draw_key */
     int64_t position; /* stki_position.draw */
@@ -28,14 +28,14 @@ typedef struct stki_draw {
 } stki_draw;
 
 void stki_draw_begin(stki_draw *draw, const stki_occasion *occasion, uint64_t name);
-/* 64 bits to seed another random number generator. */
+/* Returns 64 bits to seed another random number generator. */
 uint64_t stki_draw_seed(const stki_occasion *occasion, uint64_t name);
 uint64_t stki_draw_bits(stki_draw *draw);
 double stki_draw_unit(stki_draw *draw); /* [0, 1), multiples of 2^-53 */
 double stki_draw_between(stki_draw *draw, double low, double high);
 /* Uniform in the logarithm; 0 < low <= high. */
 double stki_draw_log_between(stki_draw *draw, double low, double high);
-/* [0, bound), bound >= 1. Always consumes one word, so that fields of different sizes that share a draw get the same
+/* [0, bound), bound >= 1. Always uses one word, so that fields of different sizes that share a draw get the same
  * fraction of their size. The deviation from uniform is less than bound / 2^64. */
 int64_t stki_draw_below(stki_draw *draw, int64_t bound);
 bool stki_draw_chance(stki_draw *draw, double p);

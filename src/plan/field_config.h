@@ -11,7 +11,7 @@ typedef struct stki_pad {
     bool padded, truncate; /* truncate: longer rows are cut to `to` */
     int64_t to;            /* 0: the batch's longest row */
     double value;
-    char element[16]; /* the value, in the field's dtype */
+    char element[16]; /* value of the padding, in the field's dtype */
 } stki_pad;
 
 /* `ragged` of a field of images: each image keeps its own shape (rows_images.h). */
@@ -40,7 +40,7 @@ static inline int64_t stki_window_step(const stki_window *window)
 /* Token options of `source`. */
 typedef struct stki_tokens {
     bool documents,
-        ends; /* the stream is split into documents at `token`; ends: it ends a document, else it begins one */
+        ends; /* the stream is split into documents at `token`; ends: the token ends a document, else it begins one */
     int64_t token;
     bool packed;
     stki_pack_opts pack;
@@ -53,7 +53,7 @@ enum stki_classes_from {
     STKI_CLASSES_LISTED,
     STKI_CLASSES_FILES /* from files that contain class names */
 };
-#define STKI_UNKNOWN_ERROR (INT64_MIN + 1) /* of `unknown`; any other value is the number for unknown classes */
+#define STKI_UNKNOWN_ERROR (INT64_MIN + 1) /* of `unknown`; any other value is the number given to unknown classes */
 #define STKI_UNKNOWN_SKIP INT64_MIN
 typedef struct stki_class_config {
     const stki_node *node; /* its node in the config; NULL: not given */
@@ -74,15 +74,15 @@ typedef struct stki_field_config {
     bool sample_per_file;
     stk_dtype source_dtype, dtype;
     const char *source_layout, *layout; /* NULL: none given */
-    const char *base_dir;        /* base of relative paths that do not come from a file; NULL: the working directory */
+    const char *base_dir;        /* base of relative paths that are not from a file; NULL: the working directory */
     const stki_node *transforms; /* a list, or NULL */
     const stki_node *views;      /* a map of ranges, or NULL (views.h) */
     stki_pad pad;
     stki_ragged ragged;
     stki_tokens tokens;
     stki_window window;
-    int64_t row_samples; /* samples per row, window.dilation apart; 0: one sample, without an axis for them. Set once
-                            the data set is open */
+    int64_t row_samples; /* samples per row, window.dilation apart; 0: one sample, without an axis for samples. Set when
+                            the data set has been opened */
     stki_class_config classes;
     /* This field holds the segments or positions of an earlier packed field; it has no files of its own. */
     bool derived;

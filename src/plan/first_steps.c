@@ -24,7 +24,7 @@ const stki_operation *stki_first_steps_operation(int index)
 
 /* ---- reading ---- */
 
-/* A list of lengths, one of which may be -1. */
+/* Parses a list of lengths, one of which may be -1. */
 static stk_status read_shape(const stki_node *node, int *ndim, int64_t *shape, stk_error *err)
 {
     int unknown = 0;
@@ -45,7 +45,7 @@ static stk_status read_shape(const stki_node *node, int *ndim, int64_t *shape, s
     return STK_OK;
 }
 
-/* An axis or a list of axes; {} or nothing: all axes of length 1. */
+/* Parses an axis or a list of axes; {} or nothing: all axes of length 1. */
 static stk_status read_axes(const stki_node *node, int ndim, bool *chosen, bool *all, stk_error *err)
 {
     const bool list = node->kind == STKI_NODE_LIST;

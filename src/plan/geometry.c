@@ -21,7 +21,7 @@ static stki_orientation flipped(stki_orientation o, bool vertical)
     return o;
 }
 
-/* A quarter turn counterclockwise mirrors left and right, then swaps rows and columns. */
+/* A quarter turn counterclockwise flips left and right, then swaps rows and columns. */
 static stki_orientation turned(stki_orientation o, int quarters)
 {
     for (int i = 0; i < quarters; i++) {
@@ -82,7 +82,7 @@ static void keep_aspect(const stki_geometry_step *step, double height, double wi
     *out_width = (int64_t)(tall ? shorter : longer);
 }
 
-static bool is_quarter(int turns) /* whether any of the possible turns swaps height and width */
+static bool is_quarter(int turns) /* whether any possible turn swaps height and width */
 {
     return (turns & (1 << 1 | 1 << 3)) != 0;
 }
@@ -167,7 +167,7 @@ typedef struct frame {
     double box[4];  /* input of the resize within the part: left, top, right, bottom */
     bool whole_box; /* the box is the whole part */
     bool resized;
-    rectangle canvas; /* the part of the canvas that has pixels */
+    rectangle canvas; /* part of the canvas that has pixels */
     int64_t out_height, out_width;
     rectangle window; /* region of the canvas */
     stki_orientation o;
@@ -265,7 +265,7 @@ static stk_status apply_field(const double *box, frame *f, stk_error *err)
 {
     rectangle *w = &f->window;
 
-    /* Negated, so that a NaN fails. */
+    /* The comparison is negated, so that a NaN fails. */
     if (!(box[0] >= 0 && box[1] >= 0 && box[2] > 0 && box[3] > 0 && box[0] + box[2] <= (double)w->height &&
           box[1] + box[3] <= (double)w->width))
         return stki_fail_at(
@@ -372,7 +372,8 @@ static int64_t larger(int64_t x, int64_t y)
 static stk_status apply_pad(const stki_geometry *geometry, const stki_geometry_step *step, frame *f, stk_error *err)
 {
     const int64_t height = seen_height(f), width = seen_width(f), down = step->height - height,
-                  right = step->width - width; /* to the given size; an odd pixel goes to the end, as in torchvision */
+                  right =
+                      step->width - width; /* pads to the given size; an odd pixel goes to the end, as in torchvision */
     const int64_t around[4] = {right / 2, down / 2, right - right / 2, down - down / 2};
     const int64_t *pad = step->height ? around : step->pad;
     stk_status status;
@@ -420,7 +421,7 @@ static stk_status apply_random_crop(const stki_geometry *geometry, const stki_ge
     stki_draw draw;
     stk_status status = STK_OK;
 
-    if (step->pad_if_needed && width < step->width) { /* torchvision pads both sides by the whole difference */
+    if (step->pad_if_needed && width < step->width) { /* torchvision pads both sides by the full difference */
         pad_left += step->width - width;
         width += 2 * (step->width - width);
     }
@@ -439,7 +440,7 @@ static stk_status apply_random_crop(const stki_geometry *geometry, const stki_ge
     return status;
 }
 
-/* As torchvision's RandomResizedCrop: ten attempts, then a center crop. */
+/* Like torchvision's RandomResizedCrop: ten attempts, then a center crop. */
 static void draw_resized_crop(const stki_geometry_step *step, stki_draw *draw, int64_t height, int64_t width,
                               rectangle *out)
 {
@@ -545,7 +546,7 @@ static bool pad_axis(enum stki_padding padding, int64_t n, int64_t start, int64_
         *low = other < *low ? other : *low;
         *high = larger(*high, larger(r->from, other) + 1);
     }
-    if (out->count == 0) { /* only fill: requests one pixel that is not used */
+    if (out->count == 0) { /* only fill: requests one pixel, which is not used */
         *low = 0;
         *high = 1;
     }

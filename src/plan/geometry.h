@@ -1,8 +1,8 @@
-/* geometry.h: the transforms that move pixels: which part of an image becomes a row, at which size and orientation. Any
- * number of steps reduces to one part of the image, one size that it is scaled to, one window of the result (which may
- * extend past its edges) and one of eight orientations, so that no pixel is computed that is not visible. The result
- * has the same bytes as executing the steps one by one: pixels removed by a crop do not influence a later resize. (The
- * exception: a flip or rotation before a resize is done after it.) Sizes and draws follow torchvision.
+/* geometry.h: the transforms that move pixels: they determine which part of an image becomes a row, in which size and
+ * orientation. Any number of steps reduces to one part of the image, one size that it is scaled to, one window of the
+ * result (which may extend past its edges) and one of eight orientations, so that only visible pixels are computed. The
+ * result has the same bytes as executing the steps one by one: pixels removed by a crop do not influence a later
+ * resize. (The exception: a flip or rotation before a resize is done after it.) Sizes and draws follow torchvision.
  *
  *     geometry_steps.c  reads the config     geometry.c  one image     docs/reference/transforms.md  the definitions */
 #ifndef STKI_GEOMETRY_H
@@ -62,7 +62,7 @@ typedef struct stki_geometry {
     int count; /* 0: the image is unchanged */
     stki_geometry_step steps[STKI_GEOMETRY_STEPS];
     bool resizes;
-    bool random; /* the placing varies among samples of the same shape */
+    bool random; /* the placing varies between samples of the same shape */
     bool pads;   /* a window may extend past the image's edges */
     enum stki_padding padding;
     int fill_count; /* CONSTANT: 0: zeros; 1: the same for all channels; else one per channel */
@@ -110,24 +110,25 @@ typedef struct stki_pad_axis {
     int64_t length; /* length of the window */
     int count;
     struct stki_pad_run {
-        int64_t to, from, length; /* `from`: relative to the first pixel that is needed */
+        int64_t to, from, length; /* `from` is relative to the first pixel that is needed */
         int step;                 /* 1, -1, or 0: repeats one pixel */
     } runs[3];
 } stki_pad_axis;
 
 /* The combined effect of the steps on one image. */
 typedef struct stki_placing {
-    int64_t top, left;   /* position of the job's input in the image, pixels */
+    int64_t top, left;   /* position of the job's input in the image, in pixels */
     stki_resize_job job; /* everything except the channels; a copy if no step resizes */
-    bool padded; /* the window extends past the edges: the job makes the needed pixels, and the axes place them in the
-                    window: */
+    bool padded; /* the window extends past the edges: the job makes the pixels that are needed, and these axes place
+                    them in the window: */
     stki_pad_axis pad_y, pad_x;
     stki_orientation orientation; /* maps the window to the row */
 } stki_placing;
 
 /* Computes the placing for an image of this size. `box`: the sample's own box (top, left, height, width) if there is a
- * box_field; a box with fractional edges includes partial pixels. `occasion`: the sample that random steps draw for;
- * NULL: any possible result. STK_E_BAD_SHAPE states step, size found and size expected, but no file. */
+ * box_field; a box with fractional edges includes partial pixels. `occasion`: the sample for which random steps draw;
+ * NULL: any possible result. The message of STK_E_BAD_SHAPE has the step, the size found and the size expected, but no
+ * file. */
 stk_status stki_geometry_apply(const stki_geometry *geometry, int64_t height, int64_t width, const double *box,
                                const stki_occasion *occasion, stki_placing *out, stk_error *err);
 

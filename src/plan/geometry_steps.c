@@ -24,7 +24,7 @@ static stk_status pixels(const stki_node *node, int64_t least, int64_t *out, stk
     return status;
 }
 
-/* N or [height, width]. */
+/* Parses N or [height, width]. */
 static stk_status size(const stki_node *node, int64_t *height, int64_t *width, stk_error *err)
 {
     stk_status status;
@@ -48,7 +48,7 @@ static stk_status square(const stki_node *node, stki_geometry_step *step, stk_er
     return status;
 }
 
-/* `size` of a map, or the node itself. */
+/* Returns `size` of a map, or the node itself. */
 static stk_status size_of(const reading *r, const stki_node **out, stk_error *err)
 {
     *out = r->node->kind == STKI_NODE_MAP ? stki_node_get(r->node, "size") : r->node;
@@ -64,7 +64,7 @@ static stk_status number_between(const stki_node *node, double low, double high,
     return status;
 }
 
-/* Two numbers; `form`: what they are, such as [low, high]. */
+/* Parses two numbers; `form` describes them, such as [low, high]. */
 static stk_status two_numbers(const stki_node *node, const char *form, double low, double high, double *out,
                               stk_error *err)
 {
@@ -123,7 +123,7 @@ static stk_status take_filter(const reading *r, stk_error *err)
 
 /* ---- padding ---- */
 
-/* N, [left and right, top and bottom] or [left, top, right, bottom]. */
+/* Parses N, [left and right, top and bottom] or [left, top, right, bottom]. */
 static stk_status take_pad(const stki_node *node, int64_t *pad, stk_error *err)
 {
     static const int of[3][4] = {{0, 0, 0, 0}, {0, 1, 0, 1}, {0, 1, 2, 3}};
@@ -224,11 +224,11 @@ static stk_status read_box(const stki_node *node, double *box, stk_error *err)
     for (int i = 0; i < 4 && status == STK_OK; i++)
         status = stki_node_double(node->items[i], &box[i], err);
     if (status == STK_OK && !(box[0] >= 0 && box[1] >= 0 && box[2] > box[0] && box[3] > box[1]))
-        status = stki_fail_value(err, node, "left < right and top < bottom, none below 0");
+        status = stki_fail_value(err, node, "left < right, top < bottom and no negative number");
     return status;
 }
 
-/* `longer: N`: the longer side gets N pixels. */
+/* Parses `longer: N`: the longer side gets N pixels. */
 static stk_status take_longer(const reading *r, const stki_node *longer, stk_error *err)
 {
     if (stki_node_get(r->node, "size") || stki_node_get(r->node, "max_size"))
@@ -237,7 +237,7 @@ static stk_status take_longer(const reading *r, const stki_node *longer, stk_err
     return pixels(longer, 1, &r->step->longest, err);
 }
 
-/* `max_size`: upper limit of the longer side when `size` is that of the shorter one. */
+/* Parses `max_size`: the upper limit of the longer side, where `size` is that of the shorter one. */
 static stk_status take_max_size(const reading *r, stk_error *err)
 {
     const stki_node *most = stki_node_get(r->node, "max_size");
@@ -425,7 +425,8 @@ static stk_status read_translate(const reading *r, stk_error *err)
     }
     if (!most)
         return stki_fail_node(err, r->node, "translate is missing: [of the width, of the height], 0 to 1 each");
-    status = two_numbers(most, "[horizontal, vertical], shares 0 to 1 of width and height", 0, 1, fraction, err);
+    status =
+        two_numbers(most, "[horizontal, vertical], fractions from 0 to 1 of width and height", 0, 1, fraction, err);
     if (status != STK_OK)
         return status;
     r->step->most_right = fraction[0];

@@ -1,4 +1,4 @@
-/* late_erase.c: random_erasing and cutout: a box in a finished row gets a value, or noise. See late_rows.h. */
+/* late_erase.c: random_erasing and cutout: fill a box in a finished row with a value or noise. See late_rows.h. */
 #include "allocate.h"
 #include "convert_internal.h"
 #include "error.h"
@@ -13,7 +13,7 @@ static const stki_node *step(const stki_field_plan *plan)
     return plan->erase.step ? plan->erase.step->node : NULL;
 }
 
-/* Rejects a box that does not fit. Rows without pixels have nothing to erase. */
+/* Rejects a box that does not fit. Rows without pixels are left alone. */
 static stk_status check_cutout(const stki_field_plan *plan, stk_error *err)
 {
     const stki_erase *erase = plan->erase.step;
@@ -36,9 +36,10 @@ static stk_status resolve(stki_field_plan *plan, stk_error *err)
     if (!erase->node)
         return STK_OK;
     if (plan->source_layout == STKI_LAYOUT_NONE)
-        return stki_fail_node(err, erase->node,
-                              "which axes are height and width? State the layout of the samples: source: {layout: "
-                              "nhwc} or {layout: nchw}");
+        return stki_fail_node(
+            err, erase->node,
+            "the axes of height and width are unknown; give the layout of the samples, source: {layout: "
+            "nhwc} or {layout: nchw}");
     if (channels > STKI_LATE_CHANNELS)
         return stki_fail_node(err, erase->node, "found samples of %lld channels, expected at most %d",
                               (long long)channels, STKI_LATE_CHANNELS);
@@ -68,8 +69,8 @@ static void store(const stki_field_plan *plan, float y, uint8_t *to)
     stki_convert_store(stki_convert_dst_of(plan->dtype), &lane, to, y);
 }
 
-/* Transforms a value of the erasing step to the end of the list: the arithmetic after the step is the total arithmetic
- * without the part before it. */
+/* Applies the arithmetic that follows the erasing step to its value: the total arithmetic without the part before the
+ * step. */
 static void erased_affine(const stki_field_plan *plan, int64_t c, double *a, double *b)
 {
     const stki_fold *fold = plan->fold;
@@ -107,8 +108,8 @@ static stk_status check_erased(const stki_field_plan *plan, double value, double
                ? stki_fail_node(err, plan->erase.step->node, "found the value %g, expected %g to %g: rows are %s",
                                 value, low, high, stk_dtype_long_name(plan->dtype))
                : stki_fail_node(err, plan->erase.step->node,
-                                "found the value %g, which the following steps turn into %g, expected that to be %g to "
-                                "%g: rows are %s",
+                                "found the value %g, which the following steps change to %g, expected a result from %g "
+                                "to %g: rows are %s",
                                 value, y, low, high, stk_dtype_long_name(plan->dtype));
 }
 

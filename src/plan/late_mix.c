@@ -1,5 +1,5 @@
-/* late_mix.c: mixup and cutmix, and the labels that are mixed along; see late_rows.h. Mixed rows are made in f32 by a
- * separate plan and then rounded. */
+/* late_mix.c: mixup and cutmix, and the labels that are mixed with the images; see late_rows.h. Mixed rows are made in
+ * f32 by a separate plan and then rounded. */
 #include "convert_internal.h"
 #include "error.h"
 #include "late_rows.h"
@@ -37,15 +37,16 @@ static stk_status resolve(stki_field_plan *plan, stk_error *err)
         return STK_OK;
     if (mix->mixup > 0 && !plan->one_hot.step && plan->field->shard_count > 0 && plan->field->shards[0]->indices)
         return stki_fail_node(err, mix->node,
-                              "found images of source.color: index in field %s, whose values are numbers of classes: "
-                              "expected no mixup of them (cutmix keeps each number)",
+                              "found images of source.color: index in field %s, whose values are class numbers, which "
+                              "mixup would average (cutmix keeps each number)",
                               plan->name);
     if ((status = check_mixable(plan, mix->node, err)) != STK_OK)
         return status;
     if (mix->cutmix > 0 && plan->source_layout == STKI_LAYOUT_NONE)
-        return stki_fail_node(err, mix->node,
-                              "which axes are height and width? State the layout of the samples: source: {layout: "
-                              "nhwc} or {layout: nchw}");
+        return stki_fail_node(
+            err, mix->node,
+            "the axes of height and width are unknown; give the layout of the samples, source: {layout: "
+            "nhwc} or {layout: nchw}");
     plan->mix.step = mix;
     return STK_OK;
 }
@@ -55,7 +56,7 @@ static stk_status link_labels(stki_field_plan *plan, stki_field_plan *labels, bo
     const stki_node *node = plan->mix.step->node;
 
     if (labels == plan || labels->mix.step || labels->mix.image)
-        return stki_fail_node(err, node, "labels: field %s is mixed already", labels->name);
+        return stki_fail_node(err, node, "labels: field %s is already mixed", labels->name);
     if (stki_plan_is_window(labels))
         return stki_fail_node(err, node, "labels: field %s has windows for rows, which cannot be mixed", labels->name);
     labels->mix.image = plan;
@@ -91,7 +92,7 @@ stk_status stki_mix_link(stki_field_plan *plans, int count, stk_error *err)
     return STK_OK;
 }
 
-/* Compiles the conversion of `n` contiguous f32 that rounds as the plan requires. */
+/* Compiles the conversion of `n` contiguous f32 that rounds them as the plan requires. */
 static stk_status make_rounding(const stki_field_plan *plan, int64_t n, enum stki_stores stores, stki_convert **out,
                                 stk_error *err)
 {

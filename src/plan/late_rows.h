@@ -27,7 +27,7 @@ const stki_node *stki_late_step(const stki_field_plan *plan);
 
 /* ---- late_erase.c ---- */
 
-/* Erases the box drawn for the row, if any. */
+/* Erases the box drawn for the row, if there is one. */
 void stki_erase_row(const stki_field_plan *plan, const stki_occasion *occasion, uint8_t *row);
 
 /* ---- late_mix.c ---- */
@@ -36,12 +36,12 @@ enum { STKI_MIX_BLOCK = 4096 /* elements mixed and rounded per block, which stay
 
 /* Whether rows are made in f32 and mixed before rounding. */
 bool stki_mix_wants_unrounded(const stki_field_plan *plan);
-/* Adds the tensors of mixed rows to the plan's list. */
+/* Appends the tensors of mixed rows to the plan's list. */
 void stki_mix_list_tensors(stki_field_plan *plan);
-/* Resolves the label fields that are mixed along with images. */
+/* Resolves the label fields that are mixed together with images. */
 stk_status stki_mix_link(stki_field_plan *plans, int count, stk_error *err);
 
-/* ---- kinds of row dtypes ---- */
+/* ---- kinds of dtypes of rows ---- */
 
 static inline bool stki_is_whole(stk_dtype dtype)
 {

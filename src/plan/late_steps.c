@@ -42,7 +42,7 @@ static stk_status range(const stki_node *node, double *out, stk_error *err)
     return out[0] > 0 && out[0] <= out[1] ? STK_OK : stki_fail_value(err, node, "[low, high] with 0 < low <= high");
 }
 
-/* A number, one number per channel, or `random`. */
+/* Parses a number, one number per channel, or `random`. */
 static stk_status take_value(const stki_node *node, stki_erase *erase, stk_error *err)
 {
     const bool list = node && node->kind == STKI_NODE_LIST;
@@ -145,8 +145,8 @@ stk_status stki_mix_read(stki_mix *mix, const char *operation, const stki_node *
         return status;
     if (second && map && (stki_node_get(node, "p") || stki_node_get(node, "draw") || labels || unit))
         return stki_fail_node(err, node,
-                              "found keys besides alpha, expected them at the earlier mixing step: one of the two is "
-                              "drawn each time");
+                              "found keys other than alpha, which belong in the earlier mixing step: one of the two "
+                              "steps is drawn each time");
     if (second)
         return STK_OK;
     mix->node = node;
@@ -195,7 +195,7 @@ static double round_even(double x)
     return rest < 0.5 || (rest == 0.5 && fmod(down, 2) == 0) ? down : down + 1;
 }
 
-/* torchvision's RandomErasing: gives up after ten attempts. */
+/* Like torchvision's RandomErasing: gives up after ten attempts. */
 static bool draw_erasing(const stki_erase *erase, int64_t height, int64_t width, stki_draw *draw, stki_rectangle *out)
 {
     const double area = (double)height * (double)width;
@@ -236,7 +236,8 @@ bool stki_erase_draw(const stki_erase *erase, const stki_occasion *occasion, int
     return erases;
 }
 
-/* torchvision's CutMix: a box with the share 1 - lambda around a uniformly drawn center, clipped at the edges. */
+/* Like torchvision's CutMix: a box with the fraction 1 - lambda of the area around a uniformly drawn center, clipped at
+ * the edges. */
 static void draw_box(double lambda, int64_t height, int64_t width, stki_draw *draw, stki_mixing *out)
 {
     const int64_t x = stki_draw_below(draw, width), y = stki_draw_below(draw, height);

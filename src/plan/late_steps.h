@@ -13,7 +13,7 @@ enum { STKI_LATE_CHANNELS = 16 };
 typedef struct stki_erase {
     const stki_node *node; /* NULL: no erasing */
     uint64_t draw;
-    bool inside; /* cutout: a box of `height` x `width` at a uniformly drawn position */
+    bool inside; /* cutout: the size of the box, whose position is drawn uniformly */
     int64_t height, width;
     double p, scale[2], ratio[2];
     bool random;     /* fill with normal random numbers instead of a value */
@@ -31,7 +31,7 @@ typedef struct stki_mix {
     double mixup, cutmix; /* alpha of each; 0: not a choice */
     bool by_pair;         /* one draw per pair of rows instead of one per global batch */
     double p;
-    const char *labels; /* the label field mixed along; NULL: none */
+    const char *labels; /* the label field that is mixed too; NULL: none */
 } stki_mix;
 
 /* one_hot, label_smoothing. */
@@ -50,11 +50,11 @@ stk_status stki_erase_read(stki_erase *erase, const char *operation, const stki_
 stk_status stki_mix_read(stki_mix *mix, const char *operation, const stki_node *node, const char *draw, stk_error *err);
 stk_status stki_one_hot_read(stki_one_hot *one_hot, const char *operation, const stki_node *node, stk_error *err);
 
-/* False: this row is not erased. Afterwards `draw` yields the numbers for `random`. */
+/* Draws the box to erase in a row. False: this row is not erased. Afterwards `draw` yields the numbers for `random`. */
 bool stki_erase_draw(const stki_erase *erase, const stki_occasion *occasion, int64_t height, int64_t width,
                      stki_draw *draw, stki_rectangle *out);
 
-/* How a row is combined with its partner: weighted, or with a box taken from the partner. */
+/* How a row is combined with its partner: by weights, or with a box taken from the partner. */
 typedef struct stki_mixing {
     bool mixes, cuts;
     float share, rest; /* weights of the row and its partner; with cuts: of the labels */

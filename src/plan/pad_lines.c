@@ -3,7 +3,7 @@
 #include "tensor_internal.h"
 #include <string.h>
 
-/* Lines of the block that only contain padding. */
+/* Writes lines of the block that contain only padding. */
 static void fill_lines(const stki_field_plan *plan, const stki_block *block, void *to, int64_t lines)
 {
     const stk_dtype dtype = plan->field->dtype;
@@ -32,7 +32,7 @@ static bool pads_by_lines(const stki_field_plan *plan, const stki_block *block, 
            view->strides[c] == block->strides[c];
 }
 
-/* One line of a window: a line of the view with its padding on the left and right. */
+/* Writes one line of a window: a line of the view with padding on its left and right. */
 static void pad_line(const stki_field_plan *plan, const stki_block *block, const stki_pad_axis *axis,
                      const uint8_t *line, uint8_t *to)
 {

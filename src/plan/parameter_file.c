@@ -82,19 +82,19 @@ stk_status stki_stats_moments(const stki_node *field, const stki_node *per, cons
 
     *out = field;
     if (!stki_node_get(field, "mean"))
-        return stki_fail_node(err, field, "found no mean, expected statistics of numbers");
+        return stki_fail_node(err, field, "found no mean, expected statistics of a numeric field");
     if (!per)
         return STK_OK;
     status = stki_node_word(per, words, &which, err);
     if (status != STK_OK)
         return status;
     if (which == 1 && !tensor)
-        return stki_fail_value(err, per, "tensor: %s has no statistics by channel", field->file);
+        return stki_fail_value(err, per, "tensor: %s has no per-channel statistics", field->file);
     *out = which == 0 && tensor ? tensor : field;
     return STK_OK;
 }
 
-/* Lists the keys: "minmax, mse". */
+/* Writes the list of keys: "minmax, mse". */
 static const char *methods_of(const stki_node *map, char *text, size_t size)
 {
     size_t used = 0;

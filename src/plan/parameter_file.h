@@ -16,7 +16,7 @@ stk_status stki_parameters_open(const stki_node *node, const char *base_dir, con
 bool stki_parameters_are_stats(const stki_document *document);
 /* The map of a field's mean and std. `per`: "tensor" or "channel"; NULL: as stored in the file. */
 stk_status stki_stats_moments(const stki_node *field, const stki_node *per, const stki_node **out, stk_error *err);
-/* The map of a field's scale and zero point. `method`: the node with the method's name; a map means that none was
+/* The map of a field's scale and zero point. `method`: the node with the method's name; a map means that no method was
  * given, which is allowed if the file has only one. */
 stk_status stki_stats_calibration(const stki_node *field, const stki_node *method, const stki_node **out,
                                   stk_error *err);

@@ -28,7 +28,7 @@ static stk_status read_layout(const stki_field_config *config, const char *name,
                            *name ? name : "\"\"", of_source ? " or nhwc" : ", nhwc or channels_last");
 }
 
-/* The source layout from the config, or else from the format. */
+/* Returns the source layout from the config, or else from the format. */
 static stk_status source_layout(const stki_field_config *config, const stki_field *field, enum stki_layout *out,
                                 stk_error *err)
 {
@@ -66,7 +66,7 @@ static stk_status resolve_axes(const stki_field_config *config, const stki_field
         if (plan->layout != STKI_LAYOUT_NONE)
             return stki_fail_field(
                 err, config, STK_E_CONFIG,
-                "layout: %s needs the layout of the stored samples: add source: {layout: nhwc} or {layout: nchw}",
+                "layout: %s requires the layout of the stored samples: add source: {layout: nhwc} or {layout: nchw}",
                 config->layout);
         *channels = field->ndim == 1 && !field->variable ? field->shape[0] : 0;
         return STK_OK;
@@ -93,7 +93,7 @@ static stk_status resolve_dtype(const stki_field_config *config, stki_field_plan
     plan->dtype = config->dtype ? config->dtype : fold->dtype;
     if (config->dtype && config->dtype != fold->dtype && (fold->quantized || (fold->cast && fold->dtype != STK_F32)))
         return stki_fail_field(err, config, STK_E_CONFIG,
-                               "dtype: found %s, but the transforms end in %s: state it only once",
+                               "dtype: found %s, but the transforms end in %s: give it only once",
                                stk_dtype_name(config->dtype), stk_dtype_name(fold->dtype));
     return STK_OK;
 }
@@ -133,25 +133,25 @@ static stk_status resolve_strides(stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
-/* Number of entries along axis 0 that `max_bytes` of the source's samples can hold, whatever the longest one in the
- * files is. */
+/* Number of entries along axis 0 that fit in `max_bytes` of the source, regardless of the longest sample in the files.
+ */
 static int64_t longest_of(const stki_field *field, int64_t max_bytes)
 {
     int64_t bytes = stk_dtype_size(field->dtype);
 
     for (int i = 1; i < field->ndim; i++)
-        bytes *= field->shape[i] > 0 ? field->shape[i] : 1; /* a part of max_bytes of the readers */
+        bytes *= field->shape[i] > 0 ? field->shape[i] : 1; /* a part of the readers' max_bytes */
     return max_bytes / bytes > 0 ? max_bytes / bytes : 1;
 }
 
-/* Samples whose first axis varies. */
+/* Resolves samples whose first axis varies. */
 static stk_status resolve_varying(stki_field_plan *plan, stk_error *err)
 {
     const int64_t max_bytes = plan->config->source.max_bytes;
 
     if (plan->fold->arithmetic)
         return stki_fail_field(err, plan->config, STK_E_UNSUPPORTED,
-                               "scale, normalize and quantize need samples of one shape");
+                               "scale, normalize and quantize require samples of one shape");
     plan->rows = &stki_ragged_rows;
     plan->varies = true;
     plan->too_long = "source.max_bytes of the field allows longer ones";
@@ -163,7 +163,7 @@ static stk_status resolve_varying(stki_field_plan *plan, stk_error *err)
 static stk_status resolve(const stki_field_config *config, const stki_field *field, bool unrounded,
                           stki_field_plan *plan, stk_error *err);
 
-/* Makes the plan of the same rows in unrounded f32. */
+/* Makes the plan of the same rows in f32, before rounding. */
 static stk_status make_unrounded(stki_field_plan *plan, stk_error *err)
 {
     plan->inner = stki_zalloc(sizeof *plan->inner);
@@ -218,11 +218,10 @@ static stk_status check_sample(const stki_field_config *config, const stki_field
     const stki_node *mix = stki_late_mix.step(each);
 
     if (each->rows->measured)
-        return stki_fail_at(
-            err, STK_E_UNSUPPORTED, (stki_place){first->path, -1, -1, NULL, NULL},
-            "dataset.fields.%s: source.window: the samples differ in shape; windows need samples of one "
-            "shape (images: resize or crop them)",
-            config->name);
+        return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){first->path, -1, -1, NULL, NULL},
+                            "dataset.fields.%s: source.window: the samples differ in shape; windows require samples of "
+                            "one shape (resize or crop images)",
+                            config->name);
     if (mix)
         return stki_fail_node(err, mix, "rows that are windows cannot be mixed");
     if (each->ndim + 2 > STK_MAX_DIMS)
@@ -253,7 +252,8 @@ static stk_status resolve_window(const stki_field_config *config, const stki_fie
     memcpy(plan->shape + 1, each->shape, (size_t)each->ndim * sizeof each->shape[0]);
     memcpy(plan->strides + 1, each->strides, (size_t)each->ndim * sizeof each->strides[0]);
     if (!stki_mul(samples, each->row_bytes, &plan->row_bytes))
-        return stki_fail_field(err, config, STK_E_LIMIT, "source.window.length: rows of more than 63 bits of bytes");
+        return stki_fail_field(err, config, STK_E_LIMIT,
+                               "source.window.length: the size of a row does not fit in 63 bits");
     return STK_OK;
 }
 

@@ -21,24 +21,24 @@ typedef struct stki_row_form {
 /* Which part of an image a row shows, and how its pixels are produced (geometry.h, resample.h, color_rows.h). All zero
  * for samples without a source layout. */
 typedef struct stki_plan_image {
-    const stki_geometry *geometry;                    /* crops and resizes; NULL: none */
-    const stki_colors *colors;                        /* steps that change colors; NULL: none */
-    const stki_field *box_field;                      /* the field with the samples' own boxes */
-    int height_axis, width_axis, channel_axis;        /* axes of the sample */
-    int64_t sample_shape[STK_MAX_DIMS];               /* of the first sample; all samples have the same channels */
-    bool uniform;                                     /* all samples must have the first one's shape */
-    bool resample;                                    /* rows are made in a block of the worker's scratch memory */
-    bool random;                                      /* every row has its own placement */
-    stki_placing placing;                             /* the placement of samples of one shape; unused if random */
-    unsigned orientations;                            /* bit n: orientation n is possible (geometry.h) */
-    uint8_t *fill;                                    /* padded windows: the elements of a fill pixel */
-    bool fill_is_bytes;                               /* all its bytes are equal: memset can be used */
+    const stki_geometry *geometry;             /* crops and resizes; NULL: none */
+    const stki_colors *colors;                 /* steps that change colors; NULL: none */
+    const stki_field *box_field;               /* the field with the samples' own boxes */
+    int height_axis, width_axis, channel_axis; /* axes of the sample */
+    int64_t sample_shape[STK_MAX_DIMS];        /* shape of the first sample; all samples have the same channels */
+    bool uniform;                              /* all samples must have the shape of the first one */
+    bool resample;                             /* rows are made in a block of the worker's scratch memory */
+    bool random;                               /* every row has its own placement */
+    stki_placing placing;                      /* the placement of samples of one shape; unused if random */
+    unsigned orientations;                     /* bit n: orientation n is possible (geometry.h) */
+    uint8_t *fill;                             /* padded windows: the elements of a fill pixel */
+    bool fill_is_bytes;                        /* all its bytes are equal: memset can be used */
     int64_t block_strides[STK_MAX_DIMS], block_bytes; /* of the block, in the order of the sample's axes */
     /* Resized rows are converted a strip of pixel rows at a time, while the strip is in the L1 cache. */
     int64_t strip_rows, strip_bytes;          /* size of a strip; strip_rows 0: converted as a whole */
-    stki_convert *strips[4], *last_strips[4]; /* by orientation (transposing ones have no strips); with colors only [0]:
+    stki_convert *strips[4], *last_strips[4]; /* by orientation (transposing ones have no strips); with colors only [0],
                                                  from planes that are already oriented */
-    stki_convert *padded[STKI_ORIENTATIONS];  /* from the block, if the other rows are views */
+    stki_convert *padded[STKI_ORIENTATIONS];  /* conversions from the block, if the other rows are views */
 } stki_plan_image;
 
 /* Conversions from samples of fixed shape to rows; empty for other rows. */
@@ -61,26 +61,26 @@ typedef struct stki_field_plan {
     stk_dtype dtype;
     enum stki_layout layout, source_layout; /* source_layout: of the sample */
     int ndim;
-    int64_t shape[STK_MAX_DIMS];   /* with varying length: axis 0 has the maximum */
+    int64_t shape[STK_MAX_DIMS];   /* with varying length, axis 0 has the maximum */
     int64_t strides[STK_MAX_DIMS]; /* bytes */
     int64_t row_bytes;             /* bytes of the largest row */
     int source_axis[STK_MAX_DIMS]; /* axis i of the row is axis source_axis[i] of the sample */
 
-    /* storage of rows in a batch */
+    /* how rows are stored in a batch */
     const stki_row_layout *rows;
     int tensor_count, counts;                  /* counts: index of the tensor with the offsets or lengths */
     stki_row_tensor tensors[STKI_ROW_TENSORS]; /* set by stki_plan_list_tensors */
     bool varies;                               /* the length of axis 0 varies from batch to batch */
     bool truncates;                            /* longer samples are cut to shape[0] */
-    const char *too_long;                      /* else: advice for the error about longer samples */
+    const char *too_long;                      /* otherwise, advice for the error about longer samples */
     stki_pad pad;                              /* for padded rows */
 
     /* making rows */
     const struct stki_row_maker *maker; /* pipeline/row_maker.h; this and the next two are set by the loader */
-    const struct stki_row_maker *under; /* the wrapped maker, if `maker` wraps one */
+    const struct stki_row_maker *under; /* the maker that `maker` wraps, if any */
     bool may_split;                     /* a row may be made in parts, because reading its sample is free */
     struct stki_field_plan *inner;      /* of a window's samples, or of the unrounded f32 rows to mix; else NULL */
-    bool is_unrounded;                  /* this is the plan of unrounded f32 rows */
+    bool is_unrounded;                  /* this is a plan of unrounded f32 rows */
     stki_fold *fold;
     bool converts; /* rows are converted from samples of fixed shape */
     stki_plan_image image;
@@ -101,7 +101,7 @@ typedef struct stki_field_plan {
         stki_convert *round, *round_rest; /* f32 to the row's dtype, one block at a time */
     } mix;
     struct {
-        stki_convert *convert; /* from the row above to `form`; NULL: the row is delivered as it is */
+        stki_convert *convert; /* converts the row above to `form`; NULL: the row is delivered unchanged */
         stki_row_form form;
         char kernel[64]; /* "cuda:0 u8>f32" */
     } device;
@@ -135,7 +135,7 @@ bool stki_plan_only_copies(const stki_field_plan *plan);
 /* The first feature of a resolved plan that devices do not support, such as "resize"; NULL: none. Owned by the config.
  */
 const char *stki_plan_device_obstacle(const stki_field_plan *plan);
-/* What a device would do: the form of the stored samples, and the conversion from it to the delivered row. */
+/* Describes what a device would do: the form of the stored samples, and the conversion from it to the delivered row. */
 stk_status stki_plan_second_part(const stki_field_plan *plan, stki_row_form *stored, stki_convert **out,
                                  stk_error *err);
 /* Makes the plan produce `stored`; takes ownership of the conversion. Call between resolve and compile. */
@@ -153,7 +153,7 @@ static inline void stki_plan_form(const stki_field_plan *plan, stki_row_form *ou
     memcpy(out->strides, plan->strides, sizeof plan->strides);
 }
 
-/* For measured rows: the counts in a slot's memory, rows + 1 numbers. */
+/* For measured rows: the counts in a slot's memory, an array of rows + 1 numbers. */
 static inline int64_t *stki_row_counts(const stki_field_plan *plan, char *memory)
 {
     return (int64_t *)(void *)(memory + plan->tensors[plan->counts].offset);
@@ -251,7 +251,7 @@ static inline int64_t stki_plan_turn_offset(const stki_field_plan *plan, stki_or
     return (o.flip_u ? (height - 1) * strides[plan->image.height_axis] : 0) +
            (o.flip_v ? (width - 1) * strides[plan->image.width_axis] : 0);
 }
-/* The same from a sample's first element, for rows that are views. */
+/* The same relative to a sample's first element, for rows that are views. */
 static inline int64_t stki_plan_view_offset(const stki_field_plan *plan, const stki_placing *placing,
                                             const int64_t *strides)
 {
@@ -273,7 +273,7 @@ static inline const stki_convert *stki_plan_convert(const stki_field_plan *plan,
 {
     return plan->convert.turned[plan->convert.of_shard[shard] * STKI_ORIENTATIONS + stki_orientation_number(o)];
 }
-/* The conversion from the block, whether all rows or only padded ones use it. */
+/* The conversion from the block, which all rows use, or only padded ones. */
 static inline const stki_convert *stki_plan_block_convert(const stki_field_plan *plan, stki_orientation o)
 {
     const int n = stki_orientation_number(o);

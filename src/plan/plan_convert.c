@@ -27,7 +27,7 @@ static void turn_strides(const stki_field_plan *plan, stki_orientation o, const 
     to[o.transpose ? y : x] = o.flip_v ? -from[x] : from[x];
 }
 
-/* Rows from samples of this shard, or (NULL) from the block. */
+/* Describes rows made from samples of this shard, or (NULL) from the block. */
 static void describe(const stki_field_plan *plan, const stki_reader *shard, const making *m, stki_orientation o,
                      stki_convert_desc *desc)
 {
@@ -75,7 +75,7 @@ static bool same_geometry(const stki_field_plan *plan, const stki_reader *x, con
     return x->swapped == y->swapped && memcmp(x->strides, y->strides, (size_t)x->ndim * sizeof x->strides[0]) == 0;
 }
 
-/* A conversion of `lines` pixel rows of the block into the same number in the row. */
+/* Describes a conversion of `lines` pixel rows of the block to as many in the row. */
 static stk_status compile_strip(stki_field_plan *plan, stki_convert_desc desc, int64_t lines, stki_convert **out,
                                 stk_error *err)
 {
@@ -83,7 +83,7 @@ static stk_status compile_strip(stki_field_plan *plan, stki_convert_desc desc, i
     return stki_convert_create(&desc, out, err);
 }
 
-/* Non-temporal stores are limited by memory bandwidth, so resizing or padding between them is free. */
+/* Non-temporal stores are limited by memory bandwidth, so resizing or padding between them costs no extra time. */
 static stk_status compile_strips(stki_field_plan *plan, const making *m, stk_error *err)
 {
     enum { STRIP_BYTES = 12 << 10, LINES = 4 };
@@ -113,7 +113,7 @@ static stk_status compile_strips(stki_field_plan *plan, const making *m, stk_err
     return status;
 }
 
-/* Rows, or `lines` lines of them, from f32 planes of `high` lines. */
+/* Describes rows, or `lines` lines of them, made from f32 planes of `high` lines. */
 static void describe_planes(const stki_field_plan *plan, const making *m, int64_t lines, int64_t high,
                             stki_convert_desc *desc)
 {
@@ -220,7 +220,7 @@ stk_status stki_plan_coefficients(const stki_field_plan *plan, float **out, stk_
         if (!isfinite(a[c]) || !isfinite(a[fold->channels + c]))
             status = stki_fail_field(
                 err, plan->config, STK_E_CONFIG,
-                "the transforms come to x * %g + %g in channel %lld, found numbers beyond what float32 can hold",
+                "the transforms amount to x * %g + %g in channel %lld, found numbers beyond what float32 can hold",
                 fold->a[c], fold->b[c], (long long)c);
     }
     if (status == STK_OK)

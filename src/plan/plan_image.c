@@ -17,7 +17,7 @@ static stk_status first_shape(const stki_field *field, int64_t *shape, stk_error
     return stki_reader_shape(shard, within, shape, err);
 }
 
-/* Images of different shapes that are declared uniform without a step that makes them so: an error is reported when one
+/* Images of unknown shapes are assumed to be uniform if no step makes them so; an error is reported for a sample that
  * differs. */
 static stk_status take_first_shape(stki_field_plan *plan, stk_error *err)
 {
@@ -50,7 +50,7 @@ static stk_status check_resizable(const stki_field_plan *plan, stk_error *err)
         return status;
     if (field->dtype == STK_U16 && nearest && field->shape[2] <= STKI_RESIZE_MAX_CHANNELS / 2 &&
         plan->image.height_axis == 0)
-        return STK_OK; /* pixels of twice as many bytes, which are only copied */
+        return STK_OK; /* treated as pixels of twice as many bytes, which are only copied */
     if (field->dtype != STK_U8)
         return stki_fail_field(err, plan->config, STK_E_UNSUPPORTED,
                                "resize: found samples of %s, expected uint8, or uint16 of 1 or 2 channels with "
@@ -63,7 +63,7 @@ static stk_status check_resizable(const stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
-/* For samples of one shape: a step that does not fit fails now instead of with the first batch. */
+/* For samples of one shape, reports a step that does not fit now instead of with the first batch. */
 static stk_status place_first(stki_field_plan *plan, stk_error *err)
 {
     const int64_t *shape = plan->image.sample_shape;
@@ -135,7 +135,7 @@ static stk_status resolve_geometry(stki_field_plan *plan, int64_t *image, stk_er
     return STK_OK;
 }
 
-/* The block holds a window before it is reoriented. */
+/* The block holds the window before it is reoriented. */
 static stk_status resolve_block(stki_field_plan *plan, const int64_t *image, stk_error *err)
 {
     const bool transposes = plan->image.orientations > 0xf;
@@ -196,8 +196,8 @@ stk_status stki_plan_image_resolve(stki_field_plan *plan, int64_t *image, stk_er
                    ? stki_fail_node(err,
                                     plan->image.geometry ? plan->image.geometry->steps[0].node
                                                          : plan->image.colors->steps[0].node,
-                                    "which axes are height, width and channels? State the layout of the samples: "
-                                    "source: {layout: nhwc} or {layout: nchw}")
+                                    "the axes of height, width and channels are unknown; give the layout of the "
+                                    "samples, source: {layout: nhwc} or {layout: nchw}")
                    : STK_OK;
     plan->image.height_axis = planar ? 1 : 0;
     plan->image.width_axis = planar ? 2 : 1;

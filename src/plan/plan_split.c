@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The name of a step that runs on converted rows; NULL: none. */
+/* Returns the name of a step that runs on converted rows; NULL: there is none. */
 static const char *late_step(const stki_field_plan *plan)
 {
     const stki_node *step = stki_late_step(plan);

@@ -1,4 +1,4 @@
-/* reader_call.c: user-defined transforms: a table of named functions, and the reader that runs one of them on each
+/* reader_call.c: custom transforms: a table of named functions, and the reader that runs one of them on each
  * sample of another reader, writing to the worker's memory.
  *
  * Threads. The table has a lock; a reader copies its entry when it is opened and does not access the table afterwards.
@@ -51,7 +51,7 @@ stk_status stk_transform_register(const stk_transform *given, stk_error *err)
     stki_lock(&table.lock);
     entry = find(t.name);
     if (!entry && table.count == MOST) {
-        status = stki_fail(err, STK_E_LIMIT, "transform %s: there are %d already", t.name, MOST);
+        status = stki_fail(err, STK_E_LIMIT, "transform %s: there are already %d", t.name, MOST);
     } else {
         entry = entry ? entry : &table.entries[table.count++];
         snprintf(entry->name, sizeof entry->name, "%s", t.name);
@@ -75,10 +75,9 @@ static stk_status look_up(const char *name, const stki_node *node, stk_transform
     for (int i = 0; i < table.count && used < sizeof known; i++)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", table.entries[i].name);
     stki_unlock(&table.lock);
-    return entry
-               ? STK_OK
-               : stki_fail_node(err, node, "found %s, expected a transform that stk_transform_register was given (%s)",
-                                name, *known ? known : "there is none");
+    return entry ? STK_OK
+                 : stki_fail_node(err, node, "found %s, expected the name of a registered transform (%s)", name,
+                                  *known ? known : "there is none");
 }
 
 /* ---- the reader ---- */
@@ -98,7 +97,8 @@ static const struct calling *calling_of(const stki_reader *base)
 }
 
 /* Whether a status controls the run (timeout, cancelled, closed, end, bad argument) instead of describing an error in
- * one sample, or is not a valid status. From a function for one sample it would be mistaken for the loader's own. */
+ * one sample, or is not a valid status. If the function for a sample returned it, it would be mistaken for the loader's
+ * own status. */
 static bool steers(stk_status status)
 {
     switch (status) {
@@ -191,7 +191,8 @@ static void calling_destroy(stki_reader *base)
     stki_free(c);
 }
 
-/* Whether no sample can have the shape of the reader: that of a folder of images is the largest of the formats. */
+/* Whether the shape of the reader is only an upper bound, too large for any sample: for a folder of images it is the
+ * largest that the formats allow. */
 static bool is_only_bound(const stki_reader *reader)
 {
     int64_t strides[STK_MAX_DIMS], bytes;
@@ -201,7 +202,7 @@ static bool is_only_bound(const stki_reader *reader)
             bytes > reader->max_bytes);
 }
 
-/* Determines the output's form; by default that of the input. */
+/* Determines the form of the output, by default that of the input. */
 static stk_status shape_of(struct calling *c, const stki_node *node, stk_error *err)
 {
     stk_tensor in = {.dtype = c->inner->dtype, .ndim = c->inner->ndim, .device = stk_device_cpu()}, out;

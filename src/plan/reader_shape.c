@@ -1,5 +1,5 @@
-/* reader_shape.c: a reader that wraps another one and gives its samples other axes with the same elements. Contiguous
- * elements are only viewed differently: nothing is copied, and the fast path is kept. */
+/* reader_shape.c: a reader that wraps another one and reshapes its samples. Contiguous elements are only viewed
+ * differently: nothing is copied, and the fast path is kept. */
 #include "allocate.h"
 #include "error.h"
 #include "first_steps.h"
@@ -96,7 +96,7 @@ stk_status stki_shape_reader_open(stki_reader *inner, int ndim, const int64_t *s
     stk_status status = STK_OK;
 
     if (inner->variable || !side_by_side(inner->ndim, inner->shape, inner->strides, inner->dtype))
-        status = stki_fail_node(err, node, "found samples %s, expected one shape and elements side by side",
+        status = stki_fail_node(err, node, "found samples %s, expected one shape and contiguous elements",
                                 inner->variable ? "of different shapes" : "whose elements are not contiguous");
     if (status == STK_OK) {
         s = stki_zalloc(sizeof *s);

@@ -38,13 +38,12 @@ static stk_status other_shape(const stki_field_plan *plan, const stki_reader *sh
     const int ndim = plan->field->ndim;
     char path[STKI_RECORD_PATH], first[STKI_RECORD_PATH];
 
-    return stki_fail_at(
-        err, STK_E_MISMATCH,
-        (stki_place){stki_reader_path(shard, within, path), within, -1, STKI_SHAPE(ndim, shape),
-                     STKI_SHAPE(ndim, plan->image.sample_shape)},
-        "%s: the sample's shape differs from that of record 0 of %s; add a resize or crop to "
-        "its transforms",
-        plan->name, stki_reader_path(plan->field->shards[0], 0, first));
+    return stki_fail_at(err, STK_E_MISMATCH,
+                        (stki_place){stki_reader_path(shard, within, path), within, -1, STKI_SHAPE(ndim, shape),
+                                     STKI_SHAPE(ndim, plan->image.sample_shape)},
+                        "%s: the sample's shape differs from that of record 0 of %s; add a resize or crop to "
+                        "its transforms",
+                        plan->name, stki_reader_path(plan->field->shards[0], 0, first));
 }
 
 static stk_status shape_of(const stki_field_plan *plan, const stki_reader *shard, int64_t within, int64_t *shape,
@@ -90,8 +89,8 @@ static stk_status read_box(const stki_field_plan *plan, stki_resampler *resample
 
 /* ---- before reading ---- */
 
-/* Tells the reader how many pixels of the part are sufficient. An image decoded at a smaller size, but not below that,
- * is viewed within the same part: the filter covers the same area in its larger pixels. */
+/* Computes how many pixels of the part are enough for the reader to return. In an image decoded at a smaller size, but
+ * not below that, the part is the same: the filter covers the same area in its larger pixels. */
 static void ask_for_less(const stki_field_plan *plan, stki_resampler *resampler)
 {
     const stki_resize_job *job = &resampler->placing.job;
@@ -177,7 +176,8 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
 
 /* ---- after reading: the pixels that the row needs ---- */
 
-/* One axis of an image that the reader has scaled down: the pixels that the part touches, and the box within them. */
+/* Maps one axis to an image that the reader has scaled down: the pixels that the part touches, and the box within them.
+ */
 static void scale_axis(int64_t scale, int64_t whole, int64_t *start, int64_t *size, double *low, double *high)
 {
     const int64_t first = *start / scale, end = (*start + *size + scale - 1) / scale;
@@ -200,7 +200,8 @@ static stk_status scale_job(stki_resampler *resampler, stk_error *err)
     return stki_resizer_set(resampler->resizer, &p->job, err);
 }
 
-/* A view of `height` x `width` pixels starting at (top, left) of the data read. NULL data: some of them were not read.
+/* Makes a view of `height` x `width` pixels starting at (top, left) of the data read. NULL data: some of them were not
+ * read.
  */
 static void window_of(const stki_field_plan *plan, const stk_tensor *sample, int64_t top, int64_t left, int64_t height,
                       int64_t width, stk_tensor *out)
@@ -216,7 +217,7 @@ static void window_of(const stki_field_plan *plan, const stk_tensor *sample, int
     out->data = (char *)sample->data + top * sample->strides[y] + left * sample->strides[x];
 }
 
-/* Contiguous row-major elements of the view in native byte order; copied to `to` if necessary. */
+/* Returns the elements of the view, contiguous, row-major and in native byte order; copied to `to` if necessary. */
 static stk_status bring_together(const stk_tensor *view, stki_scratch *to, const void **out, stk_error *err)
 {
     const bool swapped = (view->flags & STK_TENSOR_SWAPPED) != 0;
@@ -326,7 +327,7 @@ static void store_block(const stki_field_plan *plan, const stki_resampler *resam
                      (const uint8_t *)block + stki_plan_turn_offset(plan, o, plan->image.block_strides));
 }
 
-/* Makes lines of the window: from the view with padding around it, or (NULL) from the resizer. */
+/* Makes lines of the window, from the view with padding around it or (NULL) from the resizer. */
 static void make_lines(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *padded, int64_t first,
                        int64_t count, uint8_t *to)
 {
@@ -337,7 +338,8 @@ static void make_lines(const stki_field_plan *plan, stki_resampler *resampler, c
         stki_resizer_next(resampler->resizer, to, plan->image.block_strides[0], count);
 }
 
-/* Converts the window to lines of the row, a strip at a time; from the last one up if the row is upside down. */
+/* Converts the window to lines of the row, a strip at a time, starting with the last strip if the row is upside down.
+ */
 static void store_strips(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *padded, uint8_t *row)
 {
     const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;

@@ -2,9 +2,9 @@
  * become a block of contiguous elements that has the same shape for every sample, in the order of the sample's axes,
  * which is then converted to a row. (Cropping samples of one shape does not need this: the crop is a view.)
  *
- *     stki_resample_want    what to request from the reader
- *     stki_resample_view    from the reader's result to the pixels that are needed
- *     stki_resample_store   from those to the row */
+ *     stki_resample_want    determines what to request from the reader
+ *     stki_resample_view    gets from the reader's result to the pixels that are needed
+ *     stki_resample_store   gets from those to the row */
 #ifndef STKI_RESAMPLE_H
 #define STKI_RESAMPLE_H
 
@@ -14,8 +14,8 @@
 typedef struct stki_resampler {
     stki_resizer *resizer;
     stki_scratch block;  /* the result or a strip of it */
-    stki_scratch tight;  /* contiguous pixels, if the reader's are not */
-    stki_scratch canvas; /* the resized image, if padding surrounds it */
+    stki_scratch tight;  /* contiguous pixels, if those of the reader are not */
+    stki_scratch canvas; /* the resized image, if it is surrounded by padding */
     stki_scratch planes; /* f32 planes for color changes */
     stki_scratch box;    /* for reading the sample's own box */
     /* the current sample, set by stki_resample_want */
@@ -34,8 +34,8 @@ void stki_resampler_fini(stki_resampler *resampler);
 stk_status stki_resample_measure(const stki_field_plan *plan, stki_resampler *resampler, int64_t index,
                                  const stki_occasion *occasion, const stki_reader *shard, int64_t within,
                                  int64_t out[3], stk_error *err);
-/* `index`: of the sample in its field; `within`: in the shard; `occasion`: the sample that random steps draw for.
- * Errors name file and record. *out is valid until the next call. */
+/* `index`: number of the sample in its field; `within`: in its shard; `occasion`: the sample for which random steps
+ * draw. Errors name file and record. *out is valid until the next call. */
 stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resampler, int64_t index,
                               const stki_occasion *occasion, const stki_reader *shard, int64_t within,
                               const stki_want **out, stk_error *err);

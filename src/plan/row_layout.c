@@ -1,4 +1,4 @@
-/* row_layout.c: see row_layout.h. Shared by all layouts. */
+/* row_layout.c: see row_layout.h. What all layouts share. */
 #include "plan.h"
 #include <string.h>
 

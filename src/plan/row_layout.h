@@ -21,17 +21,17 @@
 
 typedef struct stki_field_plan stki_field_plan;
 
-/* How many units a tensor has. */
+/* What determines the number of units of a tensor. */
 enum stki_extent {
     STKI_PER_ROW,
-    STKI_PER_ENTRY,        /* of all rows, stored consecutively */
-    STKI_PER_PADDED_ENTRY, /* the common length for each row */
+    STKI_PER_ENTRY,        /* the entries of all rows, stored consecutively */
+    STKI_PER_PADDED_ENTRY, /* as many as the common length for each row */
     STKI_OFFSETS,          /* counts, i64: the offset of each row's first entry, then the end of the last row's */
     STKI_LENGTHS /* counts, i64: the length of each row; stored after the common length, which is not part of the tensor
                   */
 };
 
-enum { STKI_ROW_TENSORS = 3 /* of one field, at most */ };
+enum { STKI_ROW_TENSORS = 3 /* maximum number for one field */ };
 
 typedef struct stki_row_tensor {
     const char *name, *ending; /* NULL: the field's name; `ending` is appended */
@@ -49,12 +49,13 @@ typedef struct stki_row_tensor {
 /* A row without its padding. */
 typedef struct stki_batch_row {
     char *data;
-    int64_t bytes, entries; /* entries: for a row of varying length, else 0 */
-    const int64_t *shape;   /* of an image with its own: (height, width, channels in the sample's order); else NULL */
+    int64_t bytes, entries; /* number of entries in a row of varying length, else 0 */
+    const int64_t
+        *shape; /* shape of an image with its own (height, width, channels in the sample's order), else NULL */
 } stki_batch_row;
 
 typedef struct stki_row_layout {
-    const char *word;   /* written to saved positions, because different layouts give different rows */
+    const char *word;   /* stored in saved positions, because different layouts give different rows */
     bool measured;      /* rows have lengths */
     bool has_shapes;    /* rows have their own shapes, and the plan's shape is flat */
     const char *no_job; /* why preparation jobs cannot write such rows; NULL: they can */
@@ -64,7 +65,7 @@ typedef struct stki_row_layout {
     void (*settle)(const stki_field_plan *plan, char *memory, int64_t rows);
     /* Changes the length of one row in a settled batch. False: no room. NULL: nothing to do. */
     bool (*fit)(const stki_field_plan *plan, char *memory, int64_t rows, int64_t row, int64_t length);
-    /* Called when the row's own entries have been written: fills the padding. NULL: there is none. */
+    /* Called when the row's own entries have been written, to fill the padding. NULL: there is none. */
     void (*complete)(const stki_field_plan *plan, char *memory, int64_t row);
     /* Clears a failed row that stays in the batch. */
     void (*clear)(const stki_field_plan *plan, char *memory, int64_t row);
@@ -80,7 +81,7 @@ stki_row_tensor *stki_plan_add_tensor(stki_field_plan *plan, const char *ending,
                                       stk_dtype dtype);
 /* Appends the first tensor: the rows or their entries. */
 void stki_plan_add_values(stki_field_plan *plan, const char *ending, enum stki_extent extent);
-/* Zeroes the row in all tensors but the late ones. */
+/* Zeroes the row in all tensors except the late ones. */
 void stki_zero_row(const stki_field_plan *plan, char *memory, int64_t row);
 /* Shared by the layouts whose rows are stored consecutively (rows_ragged.c). */
 void stki_ragged_settle(const stki_field_plan *plan, char *memory, int64_t rows);

@@ -1,4 +1,4 @@
-/* rows_fixed.c: rows of one shape, side by side. See row_layout.h. */
+/* rows_fixed.c: rows of one shape, stored consecutively. See row_layout.h. */
 #include "plan.h"
 
 static void list(stki_field_plan *plan)

@@ -1,6 +1,6 @@
 /* rows_images.c: see rows_images.h and row_layout.h. The size of the largest row must be known before the first batch.
  * If the transforms do not determine it, the headers of all samples are read when the loader is opened, by a few
- * threads. Readers cache what they find, so the first epoch need not read the headers again. */
+ * threads. Readers cache the headers, so the first epoch need not read them again. */
 #include "rows_images.h"
 #include "allocate.h"
 #include "checked.h"
@@ -24,8 +24,8 @@ static const char *const largest_words[] = {"largest", NULL};
 
 static const stki_option options[] = {
     STKI_SIZE_WORDS(ragged_options, max_bytes, largest, 1, INT64_MAX, largest_words, 0,
-                    "Maximum size of a row; largest: as the transforms state, or the largest size in the headers of "
-                    "all samples, read at open",
+                    "Maximum size of a row; largest: the size that the transforms determine, or the largest one in the "
+                    "headers of all samples, which are read at open",
                     .effect = STKI_ON_FAILURES),
 };
 const stki_option_table stki_ragged_table = STKI_OPTION_TABLE("dataset.fields.NAME.ragged", options);
@@ -63,14 +63,13 @@ static stk_status check_samples(const stki_field_plan *plan, stk_error *err)
     const stki_field *field = plan->field;
 
     if (field->ndim != STKI_IMAGE_AXES)
-        return refuse(
-            plan, err,
-            "found samples of %d ax%s, expected images; other fields of varying length are values and offsets "
-            "without it",
-            field->ndim, field->ndim == 1 ? "is" : "es");
+        return refuse(plan, err,
+                      "found samples of %d ax%s, expected images; other fields of varying length are delivered as "
+                      "values and offsets without it",
+                      field->ndim, field->ndim == 1 ? "is" : "es");
     if (plan->source_layout == STKI_LAYOUT_NONE)
         return refuse(plan, err,
-                      "which axes are height, width and channels? State the layout of the samples: source: "
+                      "the axes of height, width and channels are unknown; give the layout of the samples, source: "
                       "{layout: nhwc} or {layout: nchw}");
     if (field->dtype != STK_U8)
         return refuse(plan, err, "found samples of %s, expected uint8", stk_dtype_long_name(field->dtype));
@@ -86,8 +85,8 @@ static stk_status check_steps(const stki_field_plan *plan, stk_error *err)
 
         if (!stki_geometry_knows(name) && !stki_first_steps_know(name))
             return refuse(plan, err,
-                          "found %s in its transforms, expected only steps that move pixels: images in shapes of "
-                          "their own keep their bytes",
+                          "found %s in its transforms, expected only steps that move pixels: images with their own "
+                          "shapes keep their bytes",
                           name);
     }
     return STK_OK;
@@ -108,10 +107,10 @@ stk_status stki_image_rows_check(const stki_field_plan *plan, stk_error *err)
                       stki_layout_name(plan->source_layout));
     if (config->pad.padded)
         return refuse(plan, err,
-                      "found pad too, which is for samples of varying length; the step pad of its "
-                      "transforms puts pixels around images");
+                      "found pad too, which is for samples of varying length; to put pixels around images, use the "
+                      "transform pad");
     if (config->views)
-        return refuse(plan, err, "found views too: its rows have different shapes");
+        return refuse(plan, err, "found views too, but the rows have different shapes");
     return STK_OK;
 }
 
@@ -127,7 +126,7 @@ static int64_t most_of(const stki_field_plan *plan, int64_t height, int64_t widt
     if (!plan->image.geometry)
         return height > 0 && width > 0 && stki_mul(height, width, &bytes) && stki_mul(bytes, channels, &bytes) ? bytes
                                                                                                                : -1;
-    for (int turn = 0; turn < 2; turn++) { /* if some angles swap height and width and others do not: try both */
+    for (int turn = 0; turn < 2; turn++) { /* some angles may swap height and width and others not, so try both */
         either = *plan->image.geometry;
         for (int i = 0; i < either.count; i++)
             if (either.steps[i].kind == STKI_ROTATE && (either.steps[i].turns & 5) && (either.steps[i].turns & 10))
@@ -157,7 +156,7 @@ static int64_t look_at(const stki_field_plan *plan, int64_t index)
                    shape[plan->image.channel_axis]);
 }
 
-/* A part is a run of samples. */
+/* Measures a part, which is a run of samples. */
 static stk_status scan_part(void *context, void *task, int64_t part, int worker, stk_error *err)
 {
     scan *s = context;
@@ -180,7 +179,7 @@ static stk_status scan_all(const stki_field_plan *plan, int64_t *largest, stk_er
     return status;
 }
 
-/* Whether any step can enlarge an image. If so, the limit on a sample's size says nothing about its row. */
+/* Whether any step can enlarge an image. If so, the limit on a sample's size does not limit its row. */
 static bool may_grow(const stki_geometry *geometry)
 {
     return geometry && (geometry->resizes || geometry->pads);
@@ -201,9 +200,10 @@ static stk_status find_largest(const stki_field_plan *plan, int64_t *out, stk_er
     if (*out == 0 && config->source.max_bytes > 0 && !may_grow(plan->image.geometry))
         *out = config->source.max_bytes;
     if (*out == 0 && plan->image.geometry && plan->image.geometry->box_field)
-        return refuse(plan, err,
-                      "how large are the rows? Each sample's box decides: set ragged: {max_bytes: "
-                      "…}, or add a resize: [height, width]");
+        return refuse(
+            plan, err,
+            "the size of the rows is unknown, because it depends on each sample's box: set ragged: {max_bytes: "
+            "…}, or add a resize: [height, width]");
     if (*out == 0 && (status = scan_all(plan, out, err)) != STK_OK)
         return status;
     *out = *out > 0 ? *out : 1;
@@ -218,7 +218,7 @@ stk_status stki_image_rows_resolve(stki_field_plan *plan, stk_error *err)
     stk_status status = STK_OK;
 
     if (!plan->field->variable &&
-        (!plan->image.geometry || !plan->image.geometry->box_field)) /* fail now if it does not fit */
+        (!plan->image.geometry || !plan->image.geometry->box_field)) /* fails now if the row does not fit */
         status = stki_image_shape_after(plan, shape, NULL, NULL, row, err);
     if (status != STK_OK)
         return stki_fail_place(err, status, NULL, -1,

@@ -14,7 +14,8 @@ enum { STKI_IMAGE_AXES = 3 /* axes of such an image */, STKI_IMAGE_SHAPE_BYTES =
 stk_status stki_ragged_read(const stki_node *node, stki_ragged *out, stk_error *err);
 extern const stki_option_table stki_ragged_table;
 
-/* Rejects what such rows do not support, by name. Call when the plan's layouts, transforms and dtype are known. */
+/* Rejects features that such rows do not support, with a message that names them. Call when the plan's layouts,
+ * transforms and dtype are known. */
 stk_status stki_image_rows_check(const stki_field_plan *plan, stk_error *err);
 /* Makes the row flat with the size of the largest image: from the transforms, from `max_bytes` in the config, or by
  * reading the header of every sample. */

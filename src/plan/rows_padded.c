@@ -19,7 +19,7 @@ static const stki_need needs_length = {.key = "to", .when = (const char *const[]
 
 static const stki_option options[] = {
     STKI_INT_WORDS(pad_options, to, batch, 1, MOST, batch_words, 0, "",
-                   "Length of every row: that of the longest one in its batch, or a number"),
+                   "Length of every row: batch (that of the longest row in its batch) or a number"),
     STKI_DOUBLE(pad_options, value, 0, -1e300, 1e300, "", "Value of the padding"),
     STKI_BOOL(pad_options, truncate, false, "Truncate rows longer than `to`; false: they are errors of their samples",
               .need = &needs_length),
@@ -99,7 +99,7 @@ static bool fit(const stki_field_plan *plan, char *memory, int64_t rows, int64_t
     return true;
 }
 
-/* Fills `count` bytes with copies of an element of `size` bytes, by doubling. */
+/* Fills `count` bytes with copies of an element of `size` bytes, doubling the filled part. */
 static void repeat(char *to, int64_t count, const char *element, int64_t size)
 {
     int64_t done = size;
@@ -123,7 +123,7 @@ static void complete(const stki_field_plan *plan, char *memory, int64_t row)
     memset(values + length, 0, (size_t)(bytes - length));
 }
 
-/* Padding from the first entry on. */
+/* Pads the whole row. */
 static void clear(const stki_field_plan *plan, char *memory, int64_t row)
 {
     stki_row_counts(plan, memory)[row + 1] = 0;

@@ -1,4 +1,4 @@
-/* store_image.h: rows that keep the shape that geometry gives their image (rows_images.h): computes the shape and
+/* store_image.h: rows with the shape that the geometry steps give their image (rows_images.h): computes the shape and
  * stores the pixels without conversion. */
 #ifndef STKI_STORE_IMAGE_H
 #define STKI_STORE_IMAGE_H

@@ -18,13 +18,13 @@ enum { MAX_PARAMETERS = 4096 };
 typedef struct state {
     stki_fold *fold;
     const char *field, *base_dir;
-    int index; /* of the current step */
+    int index; /* index of the current step */
     stk_dtype source;
     int64_t sample_channels;
-    bool colored;              /* a color step has run, and no arithmetic since */
+    bool colored;              /* there has been a color step, and no arithmetic since */
     bool real;                 /* an affine step or a cast has made the values real numbers */
-    int main_steps;            /* number so far, without those of first_steps.h */
-    const stki_node *last;     /* a step that only steps of the same kind may follow */
+    int main_steps;            /* number of steps so far, without those of first_steps.h */
+    const stki_node *last;     /* a step that may only be followed by steps of the same kind */
     const stki_node *cast;     /* the last cast, if nothing has followed it */
     const stki_node *quantize; /* the step that ended the list */
 } state;
@@ -70,7 +70,7 @@ static stk_status widen(state *s, int64_t channels, const stki_node *node, stk_e
         s->sample_channels = channels;
     if (s->sample_channels == 0)
         return stki_fail_node(err, node,
-                              "%lld values need a channel axis: state the layout of the samples, source: {layout: "
+                              "%lld values require a channel axis: give the layout of the samples, source: {layout: "
                               "nhwc} or {layout: nchw}",
                               (long long)channels);
     if (channels != s->sample_channels)
@@ -95,7 +95,7 @@ static stk_status widen(state *s, int64_t channels, const stki_node *node, stk_e
     return STK_OK;
 }
 
-/* y = multiply * y + add, where a single value stands for all channels. */
+/* Composes y = multiply * y + add, where a single value stands for all channels. */
 static stk_status affine(state *s, const stki_node *node, const double *multiply, int64_t multiply_count,
                          const double *add, int64_t add_count, stk_error *err)
 {
@@ -105,7 +105,8 @@ static stk_status affine(state *s, const stki_node *node, const double *multiply
         return stki_fail_node(err, node, "nothing can follow quantize");
     if (s->cast && s->fold->dtype != STK_F32)
         return stki_fail_node(
-            err, node, "found arithmetic after cast: %s, expected only cast: f32 before arithmetic (it is done in f32)",
+            err, node,
+            "found arithmetic after cast: %s, expected no cast or cast: f32 before it (arithmetic is done in f32)",
             stk_dtype_name(s->fold->dtype));
     if (multiply_count > 1 && (status = widen(s, multiply_count, node, err)) != STK_OK)
         return status;
@@ -125,7 +126,7 @@ static stk_status affine(state *s, const stki_node *node, const double *multiply
     return STK_OK;
 }
 
-/* A number or a list with one number per channel. The caller frees *out. */
+/* Parses a number or a list with one number per channel. The caller frees *out. */
 static stk_status numbers(const stki_node *node, const char *what, double **out, int64_t *count, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -153,7 +154,7 @@ static stk_status numbers(const stki_node *node, const char *what, double **out,
     return STK_OK;
 }
 
-/* `unit`, or a number to multiply by. */
+/* Parses `unit` or a number to multiply by. */
 static stk_status scale_factor(state *s, const stki_node *node, double *out, stk_error *err)
 {
     if (node->kind == STKI_NODE_SCALAR && strcmp(node->text, "unit") == 0) {
@@ -188,7 +189,7 @@ static stk_status normalize_by(state *s, const stki_node *node, const double *me
 
         if (!(d > 0))
             status = stki_fail_node(err, node, "std: found %g, expected a number above 0%s", d,
-                                    d == 0 ? " (0: all values are equal, and division by it is impossible)" : "");
+                                    d == 0 ? " (std is 0 if all values are equal)" : "");
         multiply[c] = 1 / d;
         add[c] = -m / d;
     }
@@ -219,7 +220,7 @@ static stk_status normalize_by_file(state *s, const stki_node *node, stk_error *
 
     if (status != STK_OK)
         return stki_fail_node(err, node, "found stats and other keys, expected stats alone, or stats and per");
-    if (s->source == STK_DTYPE_NONE) /* only the config is being checked, without data */
+    if (s->source == STK_DTYPE_NONE) /* only the config is being checked, without the data */
         return affine(s, node, &(double){1}, 1, &(double){0}, 1, err);
     if (of_a_job(stki_node_get(node, "stats")))
         return stki_fail_value(err, stki_node_get(node, "stats"),
@@ -274,7 +275,8 @@ static stk_status op_normalize(state *s, const stki_node *node, stk_error *err)
     if (stki_node_get(node, "stats"))
         return normalize_by_file(s, node, err);
     if (stki_node_get(node, "per"))
-        return stki_fail_key(err, stki_node_get(node, "per"), "found it without stats: FILE, which it chooses from");
+        return stki_fail_key(err, stki_node_get(node, "per"),
+                             "found it without stats: FILE, whose statistics it selects");
     return normalize_map(s, node, stki_node_get(node, "mean"), stki_node_get(node, "std"), stki_node_get(node, "scale"),
                          err);
 }
@@ -329,7 +331,7 @@ static stk_status quantize_by_file(state *s, const stki_node *node, const stki_n
         return stki_fail_node(err, node, "found %s and other keys, expected %s alone, or %s and method", path->key,
                               path->key, path->key);
     if (s->source == STK_DTYPE_NONE) {
-        s->quantize = node; /* the file determines the dtype */
+        s->quantize = node; /* the file determines the dtype, which is unknown here */
         s->fold->dtype = STK_DTYPE_NONE;
         return STK_OK;
     }
@@ -356,8 +358,8 @@ static stk_status quantize_later(state *s, const stki_node *node, stk_error *err
 {
     if (s->source != STK_DTYPE_NONE)
         return stki_fail_key(err, stki_node_get(node, "calibrate"),
-                             "found it in the config of a loader; a preparation job computes parameters (stoker prep), "
-                             "and its file is read here: quantize: {stats: NAME.stats.json}");
+                             "only preparation jobs (stoker prep) compute parameters; in the config of a loader, use "
+                             "the job's file: quantize: {stats: NAME.stats.json}");
     s->quantize = node;
     s->fold->dtype = STK_DTYPE_NONE;
     return STK_OK;
@@ -378,7 +380,7 @@ static stk_status op_quantize(state *s, const stki_node *node, stk_error *err)
         return quantize_by_file(s, node, path, err);
     if (stki_node_get(node, "method"))
         return stki_fail_key(err, stki_node_get(node, "method"),
-                             "found it without stats: FILE, from which it takes the parameters");
+                             "found it without stats: FILE, which has the parameters");
     return quantize_map(s, node, err);
 }
 
@@ -402,7 +404,7 @@ static stk_status quantize_map(state *s, const stki_node *node, stk_error *err)
     high = dtype == STK_I8 ? INT8_MAX : dtype == STK_U8 ? UINT8_MAX : INT32_MAX;
     if (zero_node && zero_node->kind == STKI_NODE_LIST)
         return stki_fail_value(err, zero_node,
-                               "one zero point for all channels: calibrate with symmetric: true, or per: tensor");
+                               "one zero point for all channels: calibrate with symmetric: true or per: tensor");
     if (zero_node && (status = stki_node_int(zero_node, &zero, err)) != STK_OK)
         return status;
     if (zero < low || zero > high)
@@ -412,10 +414,11 @@ static stk_status quantize_map(state *s, const stki_node *node, stk_error *err)
         return status;
     for (int64_t c = 0; c < count && status == STK_OK; c++) {
         if (!((float)scale[c] > 0) || !isfinite(1.0f / (float)scale[c]) || !isfinite((float)scale[c]))
-            status = stki_fail_node(err, scale_node,
-                                    "found %g, expected a number above 0 that float32 can hold, and its reciprocal",
-                                    scale[c]);
-        scale[c] = (double)(1.0f / (float)scale[c]); /* multiplies by the f32 reciprocal, as torch does */
+            status = stki_fail_node(
+                err, scale_node,
+                "found %g, expected a number above 0 that float32 can represent, and whose reciprocal it can represent",
+                scale[c]);
+        scale[c] = (double)(1.0f / (float)scale[c]); /* multiplies by the f32 reciprocal, like torch */
     }
     if (status == STK_OK)
         status = affine(s, node, scale, count, &(double){0}, 1, err);
@@ -434,7 +437,7 @@ static stk_status op_cast(state *s, const stki_node *node, stk_error *err)
     if (dtype == STK_DTYPE_NONE)
         return stki_fail_value(err, node, "a dtype such as float32 or f32");
     if (s->quantize || s->cast)
-        return stki_fail_node(err, node, "nothing can follow %s", s->cast ? "a cast but arithmetic" : "quantize");
+        return stki_fail_node(err, node, "nothing can follow %s", s->cast ? "a cast except arithmetic" : "quantize");
     s->fold->dtype = dtype;
     s->fold->cast = true;
     s->real = s->real || is_real(dtype);
@@ -456,11 +459,12 @@ static stk_status op_geometry(state *s, const stki_node *node, stk_error *err)
     char name[DRAW_NAME];
 
     if (s->fold->erase.node)
-        return stki_fail_node(err, node, "found %s after %s, expected it before: pixels are moved first", node->key,
-                              s->fold->erase.node->key);
+        return stki_fail_node(err, node, "found %s after %s, expected it before: steps that move pixels come first",
+                              node->key, s->fold->erase.node->key);
     if (s->fold->arithmetic || s->fold->cast)
         return stki_fail_node(
-            err, node, "found %s after arithmetic or cast, expected it before them: pixels are moved first", node->key);
+            err, node, "found %s after arithmetic or cast, expected it before them: steps that move pixels come first",
+            node->key);
     return stki_geometry_read(&s->fold->geometry, node->key, node, default_draw(s, name), err);
 }
 
@@ -588,8 +592,8 @@ static stk_status unknown(const stki_node *node, stk_error *err)
 static stk_status step(state *s, const stki_node *node, stk_error *err)
 {
     if (node->kind == STKI_NODE_SCALAR && is_operation(node->text))
-        return stki_fail_value(err, node, "its parameters too: {%s: …}, or {%s: {}} if it needs none", node->text,
-                               node->text);
+        return stki_fail_value(err, node, "the step with its parameters: {%s: …}, or {%s: {}} if it has none",
+                               node->text, node->text);
     if (node->kind != STKI_NODE_MAP || node->count != 1)
         return stki_fail_value(err, node, "one operation with its parameters, such as normalize: imagenet");
     if (s->last && strcmp(node->keys[0], s->fold->mix.node ? "mixup" : "label_smoothing") != 0 &&

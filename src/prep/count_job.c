@@ -64,7 +64,7 @@ static int list_waiting(const stki_node *root, waiting *out, int room)
     return count;
 }
 
-/* Steps of several data sets must not be unresolved. */
+/* Fails if a step of one of several data sets is unresolved. */
 static stk_status check_datasets(const stki_node *root, stk_error *err)
 {
     const stki_node *list = stki_node_get(root, "datasets");
@@ -75,10 +75,9 @@ static stk_status check_datasets(const stki_node *root, stk_error *err)
 
         for (int i = 0; fields && fields->kind == STKI_NODE_MAP && i < fields->count; i++)
             if (first_waiting(fields->items[i], &found) >= 0)
-                return stki_fail_node(
-                    err, found.node,
-                    "statistics of several data sets: found it in datasets, expected it in dataset; count "
-                    "them in a separate job, and give its file: stats: FILE");
+                return stki_fail_node(err, found.node,
+                                      "statistics of several data sets: found it in datasets, expected it in dataset; "
+                                      "compute them in a separate job, and use its file: stats: FILE");
     }
     return STK_OK;
 }
@@ -115,10 +114,10 @@ static stk_status read_step(const waiting *step, stki_stats_opts *out, stk_error
         return stki_fail_value(err, stki_node_get(step->node, "calibrate"), "one of minmax, percentile and mse");
     if (out->methods == 1U << STKI_CALIBRATE_MINMAX && stki_node_get(step->node, "histogram"))
         return stki_fail_key(err, stki_node_get(step->node, "histogram"),
-                             "has no effect with calibrate: minmax, which needs no bins: remove it");
+                             "has no effect with calibrate: minmax, which uses no bins: remove it");
     if (out->per == STKI_PER_CHANNEL && stki_stats_scheme(out) != STK_QUANT_SYMMETRIC)
         return stki_fail_value(
-            err, per, "tensor, or symmetric: true as well: rows are quantized with one zero point for all channels");
+            err, per, "tensor, or also symmetric: true: rows are quantized with one zero point for all channels");
     return STK_OK;
 }
 
@@ -150,7 +149,7 @@ static stki_node *child(stki_node *map, const char *key)
     return NULL;
 }
 
-/* A split or filter may refer to other fields. */
+/* Whether a split or filter refers to the field. */
 static bool needs_all_fields(const stki_document *document)
 {
     const stki_node *prep = stki_node_get(document->root, "prep");
@@ -158,7 +157,8 @@ static bool needs_all_fields(const stki_document *document)
     return stki_node_get(prep, "split") || stki_node_get(prep, "filter");
 }
 
-/* Sums do not depend on the order, but blocks of floats do, and sequential reads are faster. */
+/* Counts rows sequentially: sums do not depend on the order, but the rounding in blocks of floats does, and sequential
+ * reads are faster. */
 static stk_status in_order(stki_document *document, stk_error *err)
 {
     const stki_node *order = stki_node_get(stki_node_get(document->root, "loader"), "order");
@@ -235,8 +235,8 @@ static stk_status check_found(const waiting *step, const json_t *report, stk_err
             return stki_fail_node(err, step->node, "the field %s has no finite element in channel %zu", step->field, i);
         if (!(json_number_value(value) > 0))
             return stki_fail_node(err, step->node,
-                                  "all values of the field %s in channel %zu are equal, and nothing can be divided by "
-                                  "a std of 0; per: tensor takes that of all channels",
+                                  "all values of the field %s in channel %zu are equal, so their std is 0, by which "
+                                  "values cannot be divided; per: tensor uses the std of all channels",
                                   step->field, i);
     }
     return STK_OK;
@@ -255,7 +255,7 @@ static stk_status settle(stki_job *job, const waiting *steps, int count, const j
             status = stki_fail_memory(err, 256, "statistics");
     }
     if (status == STK_OK)
-        status = stki_job_settle(job, sets, count, err); /* invalidates the steps' nodes */
+        status = stki_job_settle(job, sets, count, err); /* this invalidates the nodes of the steps */
     for (int i = 0; sets && i < count; i++)
         stki_free(sets[i]);
     stki_free(sets);
@@ -407,7 +407,7 @@ static stk_status count_fields(const stki_job *job, stki_prep_run *run, stki_cou
     return status;
 }
 
-/* Writes the file, which also identifies the job and its data. */
+/* Writes the statistics file, which also identifies the job and its data. */
 static stk_status write_file(const stki_job *job, const json_t *inputs, json_t *reports, int64_t rows, stk_error *err)
 {
     json_t *document = stki_stats_document(rows, json_incref(reports)),
@@ -442,7 +442,8 @@ stk_status stki_count_alone(stki_job *job, stki_prep_run *run, int64_t *rows, st
         return status;
     all = fields_of(stki_document_root(job->document));
     if (!all)
-        return stki_fail(err, STK_E_UNSUPPORTED, "a statistics-only job needs dataset: {fields: …}, one data set");
+        return stki_fail(err, STK_E_UNSUPPORTED,
+                         "a job without output requires dataset: {fields: …}, a single data set");
     fields = stki_zalloc_array(all->count + 1, sizeof *fields);
     if (!fields)
         status = stki_fail_memory(err, all->count, "statistics");

@@ -1,5 +1,5 @@
-/* count_job.h: finds the steps of a job's transforms that need a pass over the data, and resolves them: the job is read
- * again with the resulting parameters, as if they had been written there. */
+/* count_job.h: finds the steps of a job's transforms that require a pass over the data, and resolves them: the job is
+ * read again with the resulting parameters, as if the user had written them. */
 #ifndef STKI_COUNT_JOB_H
 #define STKI_COUNT_JOB_H
 
@@ -14,7 +14,7 @@ stk_status stki_count_pretend(stki_job *job, stk_error *err);
 
 /* A job without output: counts as requested in `stats` and writes job->path. *rows: number of rows counted. */
 stk_status stki_count_alone(stki_job *job, stki_prep_run *run, int64_t *rows, stk_error *err);
-/* Checks that the inputs listed in the file `stats` are the current ones (stki_prep_inputs_same). The job must have no
+/* Checks that the inputs listed in the file `stats` have not changed (stki_prep_inputs_same). The job must have no
  * unresolved steps. */
 stk_status stki_count_same(const stki_job *job, stki_prep_run *run, const json_t *stats, stk_error *err);
 

@@ -138,7 +138,7 @@ static void drop(stki_tally **tallies, int count)
     }
 }
 
-/* Reads into `unit`. STK_E_CORRUPT: the unit must be counted again. */
+/* Reads a file into `unit`. STK_E_CORRUPT: the unit must be counted again. */
 static stk_status read_unit(pass *p, const char *path, stk_error *err)
 {
     char *bytes;

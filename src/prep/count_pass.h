@@ -4,8 +4,8 @@
  * (stats_tally.h), so the result does not depend on which task or thread counts them.
  *
  * Batches are grouped into units of about half a gigabyte. The tally of a unit is stored in the work folder as
- * count-KEY-00000.tally, under a lock of its own: an interrupted pass is resumed, and tasks share the units. Each task
- * first processes its own share, then takes unclaimed units; it ends when all exist. */
+ * count-KEY-00000.tally, under its own lock: an interrupted pass is resumed, and tasks share the units. Each task first
+ * processes its own share, then any unclaimed units; it ends when all tallies exist. */
 #ifndef STKI_COUNT_PASS_H
 #define STKI_COUNT_PASS_H
 
@@ -16,7 +16,8 @@
 
 /* `run` has job, opts and cancelled set; the pass uses its loader and core while it runs. Takes ownership of the
  * config. `text`: other input that determines the result, such as the transforms. `unit_bytes`: size of the rows in a
- * unit. *reports: results by field, new JSON. `inputs` receives the files (stki_prep_describe_inputs); may be NULL. */
+ * unit. *reports: the results by field, as new JSON. `inputs` (may be NULL) receives a description of the files
+ * (stki_prep_describe_inputs). */
 stk_status stki_count_pass(stki_prep_run *run, stki_loader_config *config, stki_count_field *fields, int field_count,
                            const char *text, int64_t unit_bytes, json_t **inputs, json_t **reports, stk_error *err);
 

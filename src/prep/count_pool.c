@@ -6,9 +6,11 @@
 #include "thread_pool.h"
 #include <string.h>
 
-enum { HURRY_AFTER = 1 << 20 }; /* elements from which on the table that speeds up counting is worth its memory */
+enum {
+    HURRY_AFTER = 1 << 20
+}; /* number of elements from which the table that speeds up counting is worth its memory */
 
-/* A batch, or (NULL) samples counted in place. */
+/* The batch, or NULL for samples counted in place. */
 struct item {
     stk_batch *batch;
     int64_t first, rows;
@@ -223,7 +225,7 @@ stk_status stki_count_pool_create(const stki_count_field *fields, int field_coun
         return stki_fail_memory(err, sizeof *pool, "statistics");
     pool->fields = fields;
     pool->field_count = field_count;
-    pool->counter_count = threads > 0 ? threads : 1; /* without threads, the caller is worker 0 */
+    pool->counter_count = threads > 0 ? threads : 1; /* without threads, the calling thread is worker 0 */
     pool->depth = threads + (depth > 0 ? depth : 1);
     status = begin(pool, threads, err);
     if (status == STK_OK)

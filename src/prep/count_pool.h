@@ -18,7 +18,8 @@ typedef struct stki_count_field {
 
 typedef struct stki_count_pool stki_count_pool;
 
-/* threads 0: the caller's thread; depth: batches queued besides those being counted. The fields are borrowed. */
+/* threads 0: the calling thread counts; depth: number of batches queued in addition to those being counted. The fields
+ * are borrowed. */
 stk_status stki_count_pool_create(const stki_count_field *fields, int field_count, int threads, int depth,
                                   stki_count_pool **out, stk_error *err);
 void stki_count_pool_destroy(stki_count_pool *pool); /* accepts NULL; pending batches are released */

@@ -7,8 +7,8 @@
 
 typedef struct stki_cuts {
     int64_t positions, piece_rows;
-    int64_t shard_rows;                   /* of all shards except the last; `positions` if there is one */
-    int64_t shards, pieces, shard_pieces; /* shard_pieces: of all shards except the last */
+    int64_t shard_rows; /* positions in every shard except the last; `positions` if there is only one shard */
+    int64_t shards, pieces, shard_pieces; /* shard_pieces: pieces in every shard except the last */
 } stki_cuts;
 
 static inline int64_t stki_ceil_div(int64_t a, int64_t b)

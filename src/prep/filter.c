@@ -1,7 +1,7 @@
 /* filter.c: see filter.h. Rules on labels are applied before those on sizes, in one pass over the samples in the order
  * of the list of indices or of the data set. A rule is only checked for samples kept by the previous ones. Labels are
- * read; sizes come from the reader, which has them from headers. Only for images that are kept as files are height and
- * width read here, from the header of each. */
+ * read; sizes come from the reader, which has them from headers. Only for images that are kept as files, height and
+ * width are read here, from each header. */
 #include "filter.h"
 #include "allocate.h"
 #include "decode.h"
@@ -64,8 +64,9 @@ static const stki_option size_rows[] = {
     LIMIT(max_height, "pixels", "Maximum height of an image"),
     LIMIT(min_width, "pixels", "Minimum width of an image"),
     LIMIT(max_width, "pixels", "Maximum width of an image"),
-    LIMIT_BYTES(min_bytes, "Minimum bytes of a sample: of the file with decode: none, else of the decoded values"),
-    LIMIT_BYTES(max_bytes, "Maximum bytes of a sample"),
+    LIMIT_BYTES(min_bytes,
+                "Minimum size of a sample, in bytes: of the file with decode: none, else of the decoded values"),
+    LIMIT_BYTES(max_bytes, "Maximum size of a sample, in bytes"),
     LIMIT(min_length, "", "Minimum length of a ragged sample"),
     LIMIT(max_length, "", "Maximum length of a ragged sample"),
 };
@@ -205,7 +206,7 @@ static stk_status number_of(const stki_node *node, const stki_field_classes *cla
     if (*out >= 0 || (!node->quoted && stki_node_int(node, out, NULL) == STK_OK))
         return STK_OK;
     if (classes->names.count == 0)
-        return stki_fail_value(err, node, "a number: the labels have no names of classes");
+        return stki_fail_value(err, node, "a number: the labels have no class names");
     return no_such_class(node, classes, err);
 }
 
@@ -224,7 +225,7 @@ static stk_status open_label(stki_filter_step *step, const stki_core *core, stk_
         return STK_OK;
     if (elements != 1 || field->variable || field->dtype == STK_C64 || field->dtype == STK_C128)
         return stki_fail_node(err, step->node,
-                              "field %s has samples of %s %s, expected one number or a string: name a field of labels",
+                              "field %s has samples of %s %s, expected one number or a string: give a field of labels",
                               field->name, stk_dtype_name(field->dtype), STKI_SHAPE(field->ndim, field->shape));
     rule->numbers = stki_zalloc_array(list->count, sizeof *rule->numbers);
     if (!rule->numbers)
@@ -356,7 +357,7 @@ static stk_status ask_size(const stki_filter_step *step, const stki_reader *shar
 
 /* ---- both ---- */
 
-/* Looks up the field of a step in the open data set. */
+/* Looks up a step's field in the open data set. */
 static stk_status open_step(stki_filter_step *step, const stki_core *core, stk_error *err)
 {
     const char *name = step->is_label ? step->label.field : step->size.field;
@@ -476,7 +477,7 @@ static stk_status narrow(stki_loader_config *config, const uint8_t *stays, const
     int64_t *list = stki_zalloc_array(counts->after, sizeof *list), n = 0;
 
     if (!list)
-        return stki_fail_memory(err, counts->after * (int64_t)sizeof *list, "the samples that stay");
+        return stki_fail_memory(err, counts->after * (int64_t)sizeof *list, "the remaining samples");
     for (int64_t i = 0; i < counts->before; i++)
         if (stays[i])
             list[n++] = config->index_list ? config->index_list[i] : i;
@@ -512,12 +513,13 @@ stk_status stki_filter_apply(const stki_node *node, stki_core *core, const _Atom
         return status;
     config->leaves_out = true;
     if (config->dataset_count > 0)
-        return stki_fail_key(err, node, "found it with several data sets, expected one: filter each in its own job");
+        return stki_fail_key(err, node,
+                             "found it with several data sets, expected one: filter each of them in its own job");
     stki_scratch_init(&f.scratch);
     out->before = config->index_list ? config->index_count : core->dataset->count;
     status = open_steps(&f, core, err);
     if (status == STK_OK && !(stays = stki_zalloc(out->before ? out->before : 1)))
-        status = stki_fail_memory(err, out->before, "the samples that stay");
+        status = stki_fail_memory(err, out->before, "the remaining samples");
     if (status == STK_OK)
         status = choose(&f, core, cancelled, stays, err);
     if (status == STK_OK)
@@ -533,10 +535,10 @@ const char *stki_filter_text(const stki_filter_rule *rule, int64_t before, char 
 {
     if (rule->not_known > 0)
         snprintf(buffer, (size_t)size,
-                 "%s: left out %" PRId64 " of %" PRId64 " samples (and kept %" PRId64 " that could not be read)",
+                 "%s: removed %" PRId64 " of %" PRId64 " samples (and kept %" PRId64 " that could not be read)",
                  rule->name, rule->dropped, before, rule->not_known);
     else
-        snprintf(buffer, (size_t)size, "%s: left out %" PRId64 " of %" PRId64 " samples", rule->name, rule->dropped,
+        snprintf(buffer, (size_t)size, "%s: removed %" PRId64 " of %" PRId64 " samples", rule->name, rule->dropped,
                  before);
     return buffer;
 }

@@ -16,7 +16,7 @@ enum { STKI_FILTER_RULES = 16 };
 
 typedef struct stki_filter_rule {
     char name[80];     /* "label of field label", "size of field image" */
-    int64_t dropped;   /* samples dropped by this rule; each is counted only for the first rule that drops it */
+    int64_t dropped;   /* samples removed by this rule; each is counted only for the first rule that removes it */
     int64_t not_known; /* unreadable samples, which are kept */
 } stki_filter_rule;
 
@@ -34,7 +34,7 @@ stk_status stki_filter_apply(const stki_node *filter, stki_core *core, const _At
                              stki_filter_counts *out, stk_error *err);
 /* "label of field label: 12 of 100 samples", for notes. Returns the buffer. */
 const char *stki_filter_text(const stki_filter_rule *rule, int64_t before, char *buffer, int size);
-/* For the manifest; new JSON. NULL: out of memory. */
+/* Describes the filter for the manifest, as new JSON. NULL: out of memory. */
 json_t *stki_filter_json(const stki_filter_counts *counts);
 
 extern const stki_option_table stki_filter_table; /* of prep.filter */

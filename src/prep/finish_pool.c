@@ -1,11 +1,11 @@
-/* finish_pool.c: see finish_pool.h. A batch is a task of a thread pool with two phases: runs of rows to encode, then
- * one part per observer. Batch n is in slot n % depth from push to release.
+/* finish_pool.c: see finish_pool.h. A batch is a task of a thread pool with two phases: first, its parts are runs of
+ * rows to encode; then there is one part per observer. Batch n is in slot n % depth from push to release.
  *
- * The caller fills a slot. Any number of workers encode its rows, each in its own memory; one of them settles the slot,
- * observers process it, and the caller takes it. A row's value is borrowed from the batch, or appended by its encoder
- * to the memory that its worker has for this slot. That memory moves when it grows, so a value stores an offset and
- * gets its address when all rows are done. The memory is reused for later batches and stops growing after the largest
- * rows. Failed rows take no memory. */
+ * The caller fills a slot. Any number of workers encode its rows, each in its own memory; one of them completes the
+ * slot, observers process it, and the caller takes it. A row's value is borrowed from the batch, or appended by its
+ * encoder to the memory that its worker has for this slot. That memory moves when it grows, so a value stores an
+ * offset, and gets its address when all rows have been encoded. The memory is reused for later batches and stops
+ * growing after the largest rows. Failed rows take no memory. */
 #include "finish_pool.h"
 #include "allocate.h"
 #include "checked.h"
@@ -23,16 +23,16 @@ typedef struct stki_finish_slot {
     stki_finish_batch batch;
     stki_finish_source *sources; /* one per field */
     int64_t run_rows;            /* rows per part */
-    bool observing;              /* all rows are encoded and settled */
+    bool observing;              /* all rows are encoded and the slot is complete */
     /* Per row and field. Each worker writes those of its rows. */
     stki_sink_value *values;
     int64_t *at; /* offset in its worker's memory; -1: borrowed */
     int *worker; /* per row */
     uint8_t *bad;
     stki_bytes *memory; /* one per worker; moves when it grows, so pointers are set at the end */
-    /* Set when the slot is settled: the rows that did not fail. */
+    /* Set when the slot is complete: the rows that did not fail. */
     int64_t good, *kept;
-    stki_seen **seen; /* of these rows, one per observer */
+    stki_seen **seen; /* results for these rows, one per observer */
 
     stki_mutex lock; /* guards the members below while parts run */
     bool has_lock;
@@ -73,7 +73,7 @@ static stk_status make_scratch(stki_finish_rows *work, stk_error *err)
     return STK_OK;
 }
 
-/* worker_count depends on whether there is anything to do. */
+/* The number of workers depends on whether there is anything to encode or observe. */
 static stk_status init_rows(stki_finish_rows *work, const stki_finish_pool_opts *opts, stk_error *err)
 {
     int worker_count;
@@ -247,7 +247,7 @@ static stk_status finish(const stki_finish_rows *work, stki_finish_slot *slot, i
     return status;
 }
 
-/* Adds the row's location to the error and keeps it. */
+/* Adds the row's location to the error and stores the error. */
 static stk_status note_failure(const stki_finish_rows *work, stki_finish_slot *slot, int64_t row, int field,
                                stk_status status, stk_error *error)
 {
@@ -292,7 +292,7 @@ static stk_status finish_rows(const stki_finish_rows *work, stki_finish_slot *sl
     return STK_OK;
 }
 
-/* ---- the end of a batch ---- */
+/* ---- completing a batch ---- */
 
 static int by_row(const void *a, const void *b)
 {
@@ -301,7 +301,7 @@ static int by_row(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* Called when all rows are encoded. */
+/* Called when all rows have been encoded. */
 static void settle_slot(stki_finish_slot *slot, const stki_finish_rows *work)
 {
     const int fields = work->field_count;
@@ -313,7 +313,7 @@ static void settle_slot(stki_finish_slot *slot, const stki_finish_rows *work)
             stki_sink_value value = slot->values[row * fields + f];
             const int64_t at = slot->at[row * fields + f];
 
-            if (at >= 0) /* memory that was never used has no address */
+            if (at >= 0) /* unused memory has no address */
                 value.bytes = value.size > 0 ? slot->memory[slot->worker[row]].bytes + at : "";
             slot->values[slot->good * fields + f] = value;
         }
@@ -342,7 +342,7 @@ static stk_status see(const stki_finish_rows *work, const stki_finish_slot *slot
     return status;
 }
 
-/* Passes the rows that did not fail to observer `number`. Its error is recorded in the slot. */
+/* Passes the rows that did not fail to observer `number`. An error is recorded in the slot. */
 static void observe_rows(const stki_finish_rows *work, stki_finish_slot *slot, int number)
 {
     const stki_observer *observer = work->observers[number];
@@ -422,7 +422,7 @@ static int64_t end_phase(void *context, void *task)
     return pool->work.observer_count;
 }
 
-/* Each worker claims rows a few times per batch, so that none waits long for the last run. */
+/* Each worker claims rows a few times per batch, so that the wait for the last run is short. */
 static int64_t rows_of_run(const stki_finish_pool *pool, int64_t rows)
 {
     const int64_t most = rows / (RUNS_A_WORKER * pool->work.worker_count);
@@ -500,7 +500,7 @@ stk_status stki_finish_pool_push(stki_finish_pool *pool, const stki_finish_batch
     stk_status status;
 
     if (!stki_finish_pool_has_room(pool))
-        return stki_fail(err, STK_E_BUSY, "%d batches are being finished already", pool->depth);
+        return stki_fail(err, STK_E_BUSY, "%d batches are already being finished", pool->depth);
     if (batch->rows < 0 || batch->rows > pool->work.max_rows)
         return stki_fail(err, STK_E_RANGE, "a batch of rows to finish: found %" PRId64 ", expected 0 to %" PRId64,
                          batch->rows, pool->work.max_rows);

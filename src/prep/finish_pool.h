@@ -5,9 +5,9 @@
  *                 rows are encoded, then passed to each observer; oldest batch first; pop helps
  *
  * Several batches are in flight (`depth`, including the popped one), so that the threads have work while the caller
- * writes earlier ones. Each observer processes a batch in one thread, from the first row to the last, so the result
- * does not depend on the number of threads. Once the memory for encoded rows has grown to the size of the batches,
- * encoding allocates nothing.
+ * writes earlier ones. An observer processes a batch in one thread, from the first row to the last, so its result does
+ * not depend on the number of threads. Once the memory for encoded rows has grown to the size of the batches, encoding
+ * allocates nothing.
  *
  * push, pop, release and destroy must be called from one thread; the pool's threads are named stoker-finish.
  */
@@ -30,17 +30,17 @@ typedef const char *stki_finish_path(void *context, int field, int64_t sample, c
 typedef struct stki_finish_pool_opts {
     const stki_finish_field *fields; /* borrowed, including the finishers */
     int field_count;
-    int64_t max_rows;                /* limit of a batch */
-    stki_observer *const *observers; /* get the original rows that did not fail; borrowed */
+    int64_t max_rows;                /* maximum number of rows in a batch */
+    stki_observer *const *observers; /* receive the original rows that did not fail; borrowed */
     int observer_count;
-    int threads;               /* besides the caller's; none are started if there is nothing to do */
+    int threads;               /* number besides the calling thread; none are started if there is nothing to do */
     int depth;                 /* batches in flight; 0: 3 */
     stki_finish_path *path_of; /* NULL: files are unknown */
     void *context;
 } stki_finish_pool_opts;
 
 stk_status stki_finish_pool_create(const stki_finish_pool_opts *opts, stki_finish_pool **out, stk_error *err);
-/* May be called with batches in flight; the caller ends their leases. Accepts NULL. */
+/* May be called with batches in flight, whose leases the caller ends. NULL is allowed. */
 void stki_finish_pool_destroy(stki_finish_pool *pool);
 
 /* The location of a field's rows in a batch. */
@@ -54,9 +54,9 @@ typedef struct stki_finish_source {
 typedef struct stki_finish_batch {
     int64_t rows;
     const stki_finish_source *sources; /* one per field; copied, but their data is borrowed until release */
-    const int64_t *positions;          /* of each row in the job's order; NULL: consecutive from first_position */
+    const int64_t *positions; /* position of each row in the job's order; NULL: consecutive from first_position */
     int64_t first_position;
-    const int64_t *samples; /* of each row; NULL: equal to the positions */
+    const int64_t *samples; /* sample of each row; NULL: equal to the positions */
     void *lease;            /* returned with the batch */
 } stki_finish_batch;
 
@@ -79,8 +79,9 @@ typedef struct stki_finished {
 bool stki_finish_pool_has_room(const stki_finish_pool *pool);
 /* STK_E_BUSY: the pool is full, or has failed with an error that pop returns. STK_E_RANGE: more rows than max_rows. */
 stk_status stki_finish_pool_push(stki_finish_pool *pool, const stki_finish_batch *batch, stk_error *err);
-/* Returns the oldest batch, valid until release. Processes rows itself while there are any. STK_AGAIN: not finished at
- * the deadline. STK_END: nothing was pushed. STK_E_MEMORY: the pool can then only be destroyed. */
+/* Returns the oldest batch, which is valid until release. Until then the calling thread also processes rows. STK_AGAIN:
+ * not finished at the deadline. STK_END: nothing was pushed. STK_E_MEMORY: from then on, the pool can only be
+ * destroyed. */
 stk_status stki_finish_pool_pop(stki_finish_pool *pool, int64_t deadline_ns, stki_finished *out, stk_error *err);
 /* Merges the observations of the popped batch into `seen`, one per observer (NULL: initially). To be called once per
  * batch, in order. */

@@ -1,4 +1,4 @@
-/* job.c: see job.h. The loader's config is the same document. Rows of `loader` with the flag STKI_IN_JOB are also
+/* job.c: see job.h. The loader's config is the same document. Options of `loader` with the flag STKI_IN_JOB are also
  * options of `prep`; the loader's code reads and checks them, and its errors name the job's section and lines. */
 #include "job.h"
 #include "allocate.h"
@@ -35,18 +35,18 @@ static const stki_option prep_rows[] = {
                 "With on_error: skip, the job ends if more than this fraction of the samples fails",
                 .effect = STKI_ON_NOTHING, .need = &needs_skip),
     STKI_SIZE(stki_prep_section, piece_bytes, 64MiB, 4096, INT64_C(1) << 40,
-              "Approximate size of the part of the output files that an interrupted job loses at most; rows to be "
-              "encoded count unencoded",
+              "Approximate maximum of output that an interrupted job has to make again; rows to be encoded count with "
+              "their size before encoding",
               .need = &needs_output),
     STKI_ENUM(stki_prep_section, inputs, sizes, inputs_words,
-              "What the manifest records of each input: its size, or its XXH3 checksum as well, which reads all inputs "
-              "once more",
+              "What the manifest records of each input: its size (sizes), or also its XXH3 checksum (digests), for "
+              "which all inputs are read once more",
               .need = &needs_output),
     STKI_STRING(stki_prep_section, temporary, NULL, "The work folder; by default OUTPUT.prep next to the output",
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
 };
 
-/* The loader options that `prep` shares. Weights are excluded, because they are for training. */
+/* The loader options that are also options of `prep`. Weights are excluded, because they are for training. */
 enum { LOADER_ROWS = 32 };
 static stki_option loader_rows[LOADER_ROWS];
 static stki_option_table loader_table = {.section = "prep", .rows = loader_rows};
@@ -87,8 +87,7 @@ static const stki_option output_rows[] = {
               .flags = STKI_NAMED, .inner = &stki_finish_table),
     STKI_INT(stki_output_section, shard_rows, 0, 0, MOST, "rows", "Rows per shard (NAME-00000, …); 0: one file"),
     STKI_SIZE(stki_output_section, shard_bytes, 0, 0, INT64_MAX,
-              "Starts the next file before the current one would exceed this size; 0: one file",
-              .instead_of = "shard_rows"),
+              "Maximum size of a file, before which the next one is started; 0: one file", .instead_of = "shard_rows"),
 };
 static const stki_option_table output_table =
     STKI_OPTION_TABLE_WITH("output", output_rows, .choice = stki_sink_table, .about = stki_finish_about);
@@ -113,7 +112,7 @@ static stk_status read_document(const stki_job *job, stki_document **out, stk_er
     return status;
 }
 
-/* All sections of a job's document, NULL-terminated. */
+/* All sections of a job's document, terminated by NULL. */
 typedef struct job_tables {
     const stki_option_table *all[6];
 } job_tables;
@@ -130,12 +129,12 @@ static stk_status check_sections(const job_tables *tables, const stki_node *root
 
     if (loader)
         return stki_fail_key(err, loader,
-                             "found it in a preparation job, where order, split, num_workers and the like stand in "
-                             "prep: move them there");
+                             "found it in a preparation job, where order, split, num_workers and similar options are "
+                             "keys of prep: move them there");
     return stki_sections_check(tables->all, NULL, root, err);
 }
 
-/* The job itself counts failed samples, because the count continues across runs. */
+/* Failed samples are counted by the job instead of the loader, because the count continues across runs. */
 static void preset(stki_loader_config *config, const void *job)
 {
     config->launcher = STK_LAUNCHER_NONE;
@@ -217,14 +216,14 @@ static const char *text_of(const stki_node *map, const char *key)
     return node && node->kind == STKI_NODE_SCALAR && !stki_node_is_null(node) ? node->text : NULL;
 }
 
-/* A job with statistics only: their file is the result. */
+/* In a job that only computes statistics, their file is the result. */
 static stk_status without_output(stki_job *job, const stki_node *stats, stk_error *err)
 {
     if (!text_of(stats, "path"))
-        return stki_fail(err, STK_E_CONFIG,
-                         "%s: found no output, expected output: {path: FILE}, or stats: {path: FILE} where statistics "
-                         "alone are wanted",
-                         job->file ? job->file : "text");
+        return stki_fail(
+            err, STK_E_CONFIG,
+            "%s: found no output, expected output: {path: FILE}, or stats: {path: FILE} for statistics only",
+            job->file ? job->file : "text");
     return STK_OK;
 }
 
@@ -270,7 +269,7 @@ static stk_status copy_path(const char *path, char **out, stk_error *err)
     return *out ? STK_OK : stki_fail_memory(err, (int64_t)strlen(path), "a path");
 }
 
-/* Also checks the config of the loader. */
+/* This also checks the config of the loader. */
 static stk_status find_paths(stki_job *job, stk_error *err)
 {
     const stki_node *stats = stki_node_get(job->stats, "path");

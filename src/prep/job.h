@@ -1,5 +1,5 @@
 /* job.h: a preparation job as written: its document, the option tables of `prep` and `output`, and the config of the
- * loader that makes its rows. Nothing here accesses data. */
+ * loader that makes its rows. No function here accesses data. */
 #ifndef STKI_JOB_H
 #define STKI_JOB_H
 
@@ -50,7 +50,7 @@ typedef struct stki_job {
 /* `sets` are copied. Exactly one of file and text must be given. */
 stk_status stki_job_read(const char *file, const char *text, const char *base_dir, const char *const *sets,
                          int set_count, stki_job *job, stk_error *err);
-void stki_job_fini(stki_job *job); /* accepts a zeroed job */
+void stki_job_fini(stki_job *job); /* a zeroed job is allowed */
 /* Creates the config of the loader that makes the rows. `edit` (may be NULL) may change its document before it is read.
  */
 stk_status stki_job_loader(const stki_job *job,
@@ -67,7 +67,7 @@ bool stki_job_differs(const json_t *a, const json_t *b, char *text, int size);
 /* The sections of a job besides its data set, each followed by its subsections; NULL-terminated. */
 extern const stki_option_table *const stki_job_sections[];
 
-/* The map of a field in output.fields; NULL: none. */
+/* The map of a field in output.fields; NULL: there is none. */
 const stki_node *stki_job_field(const stki_job *job, const char *name);
 
 #endif

@@ -22,14 +22,14 @@ static void record(stki_job_clock *clock)
 {
     const int64_t now = stki_now_ns();
     char text[TEXT];
-    /* One length, so that it always replaces what is there. */
+    /* The length is fixed, so that a new text always replaces all of the old one. */
     const int length = snprintf(text, sizeof text, "%020" PRId64 " ns\n", now - clock->began_ns);
 
     if (clock->fd >= 0 && pwrite(clock->fd, text, (size_t)length, 0) == length)
         clock->recorded_ns = now;
 }
 
-/* Its file is still in a folder. --restart empties the work folder. */
+/* Whether the file still exists; --restart empties the work folder. */
 static bool stands(const stki_job_clock *clock)
 {
     struct stat st;
@@ -37,8 +37,8 @@ static bool stands(const stki_job_clock *clock)
     return clock->fd >= 0 && fstat(clock->fd, &st) == 0 && st.st_nlink > 0;
 }
 
-/* Makes the file readable for those who can read the work folder, because tasks of other users sum all times. mkostemp
- * makes files that only their owner can read. */
+/* Makes the file readable for everyone who can read the work folder, because tasks of other users sum all times.
+ * mkostemp creates files that only their owner can read. */
 static void let_others_read(int fd, const char *work)
 {
     struct stat st;
@@ -60,7 +60,7 @@ stk_status stki_job_clock_open(stki_job_clock *clock, const char *work, stk_erro
         return stki_fail_memory(err, (int64_t)strlen(work), "a path");
     clock->fd = mkostemp(path, O_CLOEXEC);
     if (clock->fd < 0)
-        status = stki_fail_errno(err, errno, path, "cannot be made");
+        status = stki_fail_errno(err, errno, path, "cannot be created");
     else {
         let_others_read(clock->fd, work);
         record(clock);
@@ -75,7 +75,7 @@ void stki_job_clock_tick(stki_job_clock *clock)
         record(clock);
 }
 
-/* 0: it has gone, or a crash of the machine left no number in it, or none that can be a time. */
+/* Reads the time in a file. 0: the file is gone, or has no valid time because the machine crashed. */
 static int64_t time_in(int folder, const char *name)
 {
     char text[TEXT] = "";

@@ -132,7 +132,7 @@ static stk_status open_locked(stki_journal *journal, json_t **lines, stk_error *
     *lines = NULL;
     if (status == STK_OK)
         status = read_lines(journal->path, lines, &journal->end, &bytes, err);
-    if (status == STK_OK && bytes == 0) /* a line is useless if the file's name is lost */
+    if (status == STK_OK && bytes == 0) /* a line is useless if the file's name is lost in a crash */
         status = stki_prep_sync_folder_of(journal->path, err);
     if (status == STK_OK && journal->end < bytes && ftruncate(journal->fd, journal->end) != 0)
         status = stki_fail_errno(err, errno, journal->path, "cannot remove an incomplete line");

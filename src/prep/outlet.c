@@ -1,9 +1,9 @@
 /* outlet.c: see outlet.h. The main thread appends rows and sets marks. Slow work (syncing, finishing files, their
- * checksums, journal lines) is done by tasks of the flusher, a thread pool with one thread. Tasks run in order, and
- * none after one that failed, so a journal line is never written before its data is on disk. A full sink stays open
+ * checksums, journal lines) is done by tasks of the flusher, a thread pool with one thread. Tasks run in order, and not
+ * at all after one has failed, so a journal line is never written before its data is on disk. A full sink stays open
  * until its task has run. If the task queue is full, the main thread blocks, which bounds the amount of unsynced data.
  *
- * Lines of the journal: {"piece", "mark", "shard", …} when a piece is safe, {"finished": shard, "files": […]} when a
+ * Lines of the journal: {"piece", "mark", "shard", …} when a piece is on disk, {"finished": shard, "files": […]} when a
  * shard is complete, {"done": true} when all shards are. */
 #include "outlet.h"
 #include "allocate.h"
@@ -19,7 +19,7 @@ struct stki_flusher {
     stki_thread_pool *pool;
     int depth;
     int64_t submitted;
-    stki_flush **tasks; /* task n is tasks[n % depth]; NULL: dropped */
+    stki_flush **tasks; /* task n is tasks[n % depth]; NULL: discarded */
 };
 
 static stk_status run(void *context, void *task, int64_t part, int worker, stk_error *err)
@@ -136,7 +136,7 @@ struct stki_outlet {
     struct closing closing[CLOSING]; /* full sinks that have not been passed to the flusher */
     int closing_count;
     bool alike;   /* all rows have the same sizes */
-    json_t *line; /* line of the only piece of a format without marks: nothing is safe before its end */
+    json_t *line; /* line of the only piece of a format without marks, in which nothing is kept until the end */
 };
 
 /* A task of the flusher. */
@@ -156,7 +156,7 @@ char *stki_outlet_path(const stki_job *job, int64_t shard)
     return shard < 0 ? stki_strdup(job->path) : stki_format("%s-%05" PRId64 "%s", job->stem, shard, job->ending);
 }
 
-/* ---- the flusher's part ---- */
+/* ---- the flusher ---- */
 
 static const char *base_name(const char *path)
 {
@@ -266,7 +266,7 @@ static stk_status check_final_names(stki_outlet *outlet, stk_error *err)
     for (int i = 0; i < count && i < FILES && status == STK_OK && !outlet->opts.force; i++)
         if (stki_prep_exists(files[i].final))
             status = stki_fail_at(err, STK_E_IO, (stki_place){files[i].final, -1, -1, NULL, NULL},
-                                  "it exists already; --force replaces it when the new one is complete");
+                                  "it already exists; --force replaces it when the new one is complete");
     stki_free(files);
     return status;
 }
@@ -306,7 +306,7 @@ static stk_status begin_shard(stki_outlet *outlet, int64_t shard, const json_t *
     return open_sink(outlet, mark, err);
 }
 
-/* The last line of a piece; NULL: none. */
+/* Returns the last line of a piece; NULL: there is none. */
 static const json_t *last_piece(const json_t *lines)
 {
     for (size_t i = json_array_size(lines); i > 0; i--)
@@ -330,22 +330,22 @@ static stk_status go_on(stki_outlet *outlet, const json_t *line, stk_error *err)
     outlet->done_rows = json_integer_value(json_object_get(line, "done_rows"));
     status =
         begin_shard(outlet, json_integer_value(json_object_get(line, "shard")), json_object_get(line, "mark"), &cause);
-    if (status == STK_E_NOT_FOUND || status == STK_E_TRUNCATED) /* an unfinished file was modified by another program */
+    if (status == STK_E_NOT_FOUND || status == STK_E_TRUNCATED) /* another program modified an unfinished file */
         return stki_fail(err, status, "%s; start again with --restart", cause.message);
     if (status != STK_OK && err)
         *err = cause;
     return status;
 }
 
-static stk_status open_at_end(stki_outlet *outlet, bool anew, json_t **lines, stk_error *err)
+static stk_status open_at_end(stki_outlet *outlet, bool restart, json_t **lines, stk_error *err)
 {
     const json_t *line = last_piece(*lines);
 
     if (stki_outlet_done(*lines))
         return STK_OK;
-    if (line && !anew && outlet->opts.job->format->resumes)
+    if (line && !restart && outlet->opts.job->format->resumes)
         return go_on(outlet, line, err);
-    if (json_array_size(*lines) > 0) { /* make them again */
+    if (json_array_size(*lines) > 0) { /* makes the shards again */
         stk_status status = stki_journal_clear(outlet->journal, err);
 
         if (status != STK_OK)
@@ -355,7 +355,7 @@ static stk_status open_at_end(stki_outlet *outlet, bool anew, json_t **lines, st
     return begin_shard(outlet, outlet->opts.shard_bytes > 0 ? 0 : outlet->opts.shard, NULL, err);
 }
 
-stk_status stki_outlet_open(const stki_outlet_opts *opts, bool anew, stki_flusher *flusher, stki_outlet **out,
+stk_status stki_outlet_open(const stki_outlet_opts *opts, bool restart, stki_flusher *flusher, stki_outlet **out,
                             json_t **lines, stk_error *err)
 {
     stki_outlet *outlet = stki_zalloc(sizeof *outlet);
@@ -374,7 +374,7 @@ stk_status stki_outlet_open(const stki_outlet_opts *opts, bool anew, stki_flushe
     if (status != STK_OK)
         *lines = NULL;
     if (status == STK_OK)
-        status = open_at_end(outlet, anew, lines, err);
+        status = open_at_end(outlet, restart, lines, err);
     if (status == STK_OK && outlet->sink) {
         *out = outlet;
         return STK_OK;
@@ -534,7 +534,7 @@ stk_status stki_outlet_finish(stki_outlet *outlet, stk_error *err)
         outlet->path = NULL;
         outlet->journal = NULL;
         status = stki_flusher_put(outlet->flusher, &flush->flush, err);
-    } else { /* earlier tasks still use the dropped objects */
+    } else { /* earlier tasks still use the discarded objects */
         (void)stki_flusher_wait(outlet->flusher, NULL);
     }
     stki_outlet_drop(outlet);

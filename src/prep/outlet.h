@@ -1,5 +1,5 @@
-/* outlet.h: the destination of a run of rows: the sink of one shard, or of consecutive shards if these are limited in
- * bytes; its journal; and the thread that syncs written data while the next rows are made. */
+/* outlet.h: the destination of a run of rows: the sink of a shard (of consecutive shards, if these are limited in
+ * bytes), its journal, and the thread that syncs written data while the next rows are made. */
 #ifndef STKI_OUTLET_H
 #define STKI_OUTLET_H
 
@@ -13,16 +13,15 @@ typedef struct stki_flusher stki_flusher;
 /* A thread that runs tasks in order, with at most `depth` of them queued. */
 stk_status stki_flusher_create(int depth, stki_flusher **out, stk_error *err);
 /* Waits for queued tasks. */
-void stki_flusher_destroy(stki_flusher *flusher); /* NULL is fine */
+void stki_flusher_destroy(stki_flusher *flusher); /* NULL is allowed */
 
-/* A task, freed after it has run. */
+/* A task; it is freed after it has run. */
 typedef struct stki_flush {
     stk_status (*run)(struct stki_flush *flush, stk_error *err); /* not called after an earlier one failed */
-    void (*drop)(struct stki_flush *flush);                      /* frees it */
+    void (*drop)(struct stki_flush *flush);                      /* frees the task */
 } stki_flush;
 
-/* Queues a task; blocks while the queue is full. Takes ownership, also on failure, which returns the error of an
- * earlier task. */
+/* Queues a task; blocks while the queue is full. Takes ownership, even on failure, which is that of an earlier task. */
 stk_status stki_flusher_put(stki_flusher *flusher, stki_flush *flush, stk_error *err);
 /* Waits for all tasks; returns the first error. */
 stk_status stki_flusher_wait(stki_flusher *flusher, stk_error *err);
@@ -45,10 +44,10 @@ typedef struct stki_outlet_opts {
 
 typedef struct stki_outlet stki_outlet;
 
-/* Opens the journal and the sink; resumes an unfinished one at the end of its journal, or restarts if the format cannot
- * resume (or with `anew`). *lines: those of its journal, new JSON; if they include {"done": true} the outlet is
- * complete, and *out is NULL. STK_E_IO: the final name exists and `force` is not set. */
-stk_status stki_outlet_open(const stki_outlet_opts *opts, bool anew, stki_flusher *flusher, stki_outlet **out,
+/* Opens the journal and the sink; resumes an unfinished one at the end of its journal, or restarts it if the format
+ * cannot resume (or with `restart`). *lines: the lines of its journal, as new JSON; if they include {"done": true}, the
+ * outlet is complete, and *out is NULL. STK_E_IO: the final name exists and `force` is not set. */
+stk_status stki_outlet_open(const stki_outlet_opts *opts, bool restart, stki_flusher *flusher, stki_outlet **out,
                             json_t **lines, stk_error *err);
 stk_status stki_outlet_append(stki_outlet *outlet, const stki_sink_value *values, int64_t rows, stk_error *err);
 /* Bytes added to the files since the outlet was opened, including the ends of files. */
@@ -57,10 +56,11 @@ int64_t stki_outlet_written(const stki_outlet *outlet);
 stk_status stki_outlet_mark(stki_outlet *outlet, json_t *line, stk_error *err);
 /* Called after all rows: passes the rest to the flusher. Frees the outlet, also on failure. */
 stk_status stki_outlet_finish(stki_outlet *outlet, stk_error *err);
-/* Frees the outlet and leaves its files as they are. The flusher must have no tasks of it left. Accepts NULL. */
+/* Frees the outlet and leaves its files unchanged. The flusher must have no tasks of the outlet left. NULL is allowed.
+ */
 void stki_outlet_drop(stki_outlet *outlet);
 
-/* The final path of a shard; -1: of the single data set. Free with stki_free. */
+/* The final path of a shard, or (-1) of a single data set. Free with stki_free. */
 char *stki_outlet_path(const stki_job *job, int64_t shard);
 /* Lists the files of a complete outlet: appends {"temporary", "final", "rows", "bytes", "xxh3"} of each to `files`. */
 stk_status stki_outlet_files(const json_t *lines, json_t *files, stk_error *err);

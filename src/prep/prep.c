@@ -1,5 +1,5 @@
 /* prep.c: the public functions of preparation jobs; see prep.h and prep_run.h. They run a job, or return its plan, an
- * estimate, its result or its text. A handle is for one thread at a time, except for `cancelled`. */
+ * estimate, its result or its config. A handle is for one thread at a time, except for `cancelled`. */
 #include "allocate.h"
 #include "apart.h"
 #include "clock.h"
@@ -15,7 +15,7 @@
 struct stk_prep {
     stki_job job;
     stk_prep_opts opts;
-    stki_name_lock name; /* held while the job runs */
+    stki_name_lock name; /* lock that is held while the job runs */
     _Atomic bool cancelled;
     stk_prep_result result;
     char *manifest_path, *skipped_path, *stats_path;
@@ -96,7 +96,7 @@ static stk_status check_opts(stk_prep *prep, const stk_prep_opts *opts, stk_erro
     memcpy(o, opts, opts->struct_size < sizeof *o ? opts->struct_size : sizeof *o);
     if (o->tasks < 0 || o->task < 0 || (o->tasks > 0 ? o->task >= o->tasks : o->task > 0))
         return stki_fail(err, STK_E_BAD_ARG,
-                         "opts.task: found %lld of %lld, expected one of 0 to the number of tasks less 1",
+                         "opts.task: found %lld of %lld, expected a number from 0 to the number of tasks minus 1",
                          (long long)o->task, (long long)o->tasks);
     if (o->restart && o->tasks > 1)
         return stki_fail(err, STK_E_BAD_ARG,
@@ -105,8 +105,8 @@ static stk_status check_opts(stk_prep *prep, const stk_prep_opts *opts, stk_erro
                          (long long)o->tasks);
     if (o->force && o->tasks > 1)
         return stki_fail(err, STK_E_BAD_ARG,
-                         "opts.force: found it with %lld tasks: one that starts late cannot tell the old output from "
-                         "the new output of the others: remove the old output before starting them",
+                         "opts.force: found it with %lld tasks: a task that starts late cannot distinguish the old "
+                         "output from the new output of the others: remove the old output before starting them",
                          (long long)o->tasks);
     if (o->merge && o->no_merge)
         return stki_fail(err, STK_E_BAD_ARG, "opts.merge: cannot be combined with no_merge");
@@ -199,7 +199,7 @@ const char *stk_prep_note(const stk_prep *prep, int index)
 
 /* ---- run ---- */
 
-/* Formats that create their file at the end would find the name in use only then. Others check it when they are opened.
+/* Checks the name in advance for formats that create their file at the end. Others check it when they are opened.
  */
 static stk_status check_name(const stk_prep *prep, stk_error *err)
 {
@@ -209,7 +209,7 @@ static stk_status check_name(const stk_prep *prep, stk_error *err)
 
     if (status == STK_OK && !prep->job.format->resumes && stki_prep_exists(path))
         status = stki_fail_at(err, STK_E_IO, (stki_place){path, -1, -1, NULL, NULL},
-                              "it exists already; --force replaces it when the new one is complete");
+                              "it already exists; --force replaces it when the new one is complete");
     stki_free(path);
     return status;
 }
@@ -221,7 +221,7 @@ static stk_status check_output(const stk_prep *prep, stk_error *err)
     if (!stki_prep_exists(prep->manifest_path))
         return check_name(prep, err);
     return stki_fail_at(err, STK_E_IO, (stki_place){prep->manifest_path, -1, -1, NULL, NULL},
-                        "a data set of this name is complete; --force replaces it when the new one is");
+                        "a complete data set of this name exists; --force replaces it when the new one is complete");
 }
 
 static const char *unit_name(const stki_prep_run *run)
@@ -286,7 +286,7 @@ static stk_status merge(stk_prep *prep, stki_prep_run *run, stki_prep_totals *to
     status = path ? stki_prep_lock_file(path, &fd, &cause) : stki_fail_memory(&cause, 256, "a path");
     stki_free(path);
     if (status == STK_E_BUSY && !prep->opts.merge)
-        return STK_OK; /* already reported by another task */
+        return STK_OK; /* another task has already reported it */
     if (status != STK_OK) {
         if (err)
             *err = cause;
@@ -341,7 +341,7 @@ static stk_status look_for_statistics(stk_prep *prep, bool *made, stk_error *err
         status = stki_count_same(&prep->job, &run, stats, err);
         end_look(prep, &real);
     }
-    if (*made && status == STK_OK) /* left by a run that was interrupted at its end */
+    if (*made && status == STK_OK) /* left by a run that was interrupted at the very end */
         status = stki_work_remove(prep->job.work, err);
     prep->result.rows = json_integer_value(json_object_get(stats, "rows"));
     json_decref(stats);
@@ -360,15 +360,16 @@ static stk_status count_alone(stk_prep *prep, stk_error *err)
     if (!prep->opts.force && stki_prep_exists(prep->stats_path)) {
         status = look_for_statistics(prep, &made, err);
         if (status == STK_OK && !made)
-            return stki_fail_at(err, STK_E_IO, (stki_place){prep->stats_path, -1, -1, NULL, NULL},
-                                "statistics of this name are complete; --force replaces them when the new ones are");
+            return stki_fail_at(
+                err, STK_E_IO, (stki_place){prep->stats_path, -1, -1, NULL, NULL},
+                "complete statistics of this name exist; --force replaces them when the new ones are complete");
     }
     if (made && status == STK_OK)
         note_complete(prep);
     else if (!made)
         status = stki_count_alone(&prep->job, &run, &r->rows, err);
     if ((status == STK_E_NOT_FOUND || status == STK_E_IO) && prep->opts.tasks > 1 && stki_prep_exists(prep->stats_path))
-        status = STK_OK; /* another task finished in the meantime and removed the work folder */
+        status = STK_OK; /* another task has finished in the meantime and removed the work folder */
     r->complete = status == STK_OK;
     r->files = r->complete;
     r->bytes = r->complete ? stki_prep_file_size(prep->stats_path) : 0;
@@ -390,7 +391,7 @@ static stk_status count(stk_prep *prep, stk_error *err)
     status = begin_look(prep, &real, err);
     if (status == STK_OK) {
         if ((status = open_run(prep, &run, err)) == STK_OK)
-            status = stki_prep_space(&run, err); /* before hours of counting */
+            status = stki_prep_space(&run, err); /* checked before hours of counting */
         stki_prep_close(&run);
     }
     end_look(prep, &real);
@@ -398,7 +399,7 @@ static stk_status count(stk_prep *prep, stk_error *err)
     return status == STK_OK ? stki_count_job(&prep->job, &run, err) : status;
 }
 
-/* Fails if there is nothing to merge. */
+/* Fails if no work folder exists. */
 static stk_status check_merge(stk_prep *prep, const stki_prep_run *run, stk_error *err)
 {
     if (!prep->opts.merge || stki_prep_exists(prep->job.work))
@@ -426,8 +427,8 @@ static bool is_made(stk_prep *prep, stki_prep_totals *out)
     return same;
 }
 
-/* The last of several tasks may already have merged everything if this one started late, had nothing to make, or is the
- * merge. */
+/* The last of several tasks may already have merged everything if this one started late, had no share, or only merges.
+ */
 static bool others_are_done(stk_prep *prep, stki_prep_totals *out)
 {
     return (prep->opts.tasks > 1 || prep->opts.merge) && !prep->opts.force && prep->job.format && is_made(prep, out);
@@ -493,7 +494,8 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
             set_result(prep, &totals);
             return status;
         }
-        totals = (stki_prep_totals){0}; /* it belonged to another job of this name, which was interrupted at its end */
+        totals =
+            (stki_prep_totals){0}; /* it belonged to another job of this name, which was interrupted at the very end */
     }
     if (status == STK_OK && (status = look_for_output(prep, &found, &totals, err)) == STK_OK && found) {
         note_complete(prep);
@@ -506,7 +508,7 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
         if (status == STK_OK)
             status = stki_work_open(&run, err);
     }
-    if (status == STK_OK && others_are_done(prep, &totals)) { /* others finished after the check above */
+    if (status == STK_OK && others_are_done(prep, &totals)) { /* other tasks have finished after the check above */
         stki_prep_close(&run);
         return STK_OK;
     }
@@ -683,7 +685,7 @@ stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
     stki_apart_try(NULL);
     stki_apart_end_trial();
     if (trial.made && !text)
-        stki_notes_add(&prep->notes, "HDF5 files were not test-read: the job has a path that is not UTF-8");
+        stki_notes_add(&prep->notes, "HDF5 files were not test-read, because the job has a path that is not UTF-8");
     stk_text_free(text);
     give(out, out->struct_size, &plan, sizeof plan);
     return status;
@@ -709,7 +711,7 @@ stk_status stk_prep_get_estimate(stk_prep *prep, int64_t most_ns, stk_prep_estim
     if (status != STK_OK)
         return status;
     if (!prep->job.format)
-        return stki_fail(err, STK_E_UNSUPPORTED, "a job without output makes no rows that could be sampled");
+        return stki_fail(err, STK_E_UNSUPPORTED, "a job without output makes no rows to sample");
     status = begin_look(prep, &real, err);
     if (status == STK_OK)
         status = sample_job(prep, most_ns > 0 ? most_ns : 2 * STKI_SECOND, &estimate, err);

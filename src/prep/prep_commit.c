@@ -1,6 +1,6 @@
 /* prep_commit.c: the commit of a job. All files are on disk under temporary names. The planned renames are first
  * recorded in commit.json; from then on an interrupted job is not made again, only renamed. Files are renamed one by
- * one, the manifest last, because it marks the data set as complete. */
+ * one, and the manifest last, because it marks the data set as complete. */
 #include "allocate.h"
 #include "error.h"
 #include "output.h"
@@ -139,7 +139,7 @@ static stk_status collect_pieces(stki_prep_run *run, json_t *skipped, stki_seen 
     return status;
 }
 
-/* ---- files beside the data ---- */
+/* ---- files next to the data ---- */
 
 static stk_status write_skipped(const stki_prep_run *run, const json_t *skipped, stk_error *err)
 {
@@ -164,7 +164,7 @@ static stk_status write_skipped(const stki_prep_run *run, const json_t *skipped,
     return status;
 }
 
-/* Creates the report of an observer, also if it saw no rows. */
+/* Creates the report of an observer, even if it received no rows. */
 static stk_status report_of(const stki_observer *observer, stki_seen **seen, json_t **out, stk_error *err)
 {
     stk_status status = *seen ? STK_OK : observer->ops->begin(observer, seen, err);
@@ -232,12 +232,12 @@ static char *in_folder_of(const char *path, const char *name)
     return slash ? stki_format("%.*s/%s", (int)(slash - path), path, name) : stki_strdup(name);
 }
 
-/* Renames a file. Succeeds if that was done before: then the target exists with exactly this size. */
+/* Renames a file. Succeeds if that has already been done, in which case the target exists with exactly this size. */
 static stk_status give_name(const char *from, const char *to, int64_t bytes, stk_error *err)
 {
     if (rename(from, to) == 0 || (errno == ENOENT && stki_prep_file_size(to) == bytes))
         return STK_OK;
-    return stki_fail_errno(err, errno, to, "cannot give %s its name", from);
+    return stki_fail_errno(err, errno, to, "cannot rename %s", from);
 }
 
 static stk_status remove_if_there(const char *path, stk_error *err)
@@ -298,7 +298,7 @@ static stk_status place(const stki_job *job, const char *name, const char *endin
         status = stki_fail_memory(err, 256, "a path");
     else if (!wanted)
         status = remove_if_there(to, err);
-    else if (stki_prep_exists(from)) { /* copied, because the work folder may be on another file system */
+    else if (stki_prep_exists(from)) { /* the file is copied, because the work folder may be on another file system */
         status = stki_prep_read_file(from, &text, &bytes, err);
         if (status == STK_OK)
             status = stki_prep_write_final(to, text, bytes, err);
@@ -351,7 +351,7 @@ static bool is_whole(const json_t *commit)
     return whole;
 }
 
-/* The folder of unfinished files: the work folder, or the one beside the output. */
+/* The folder of unfinished files: the work folder, or the folder next to the output. */
 static char *making_of(const stki_job *job, const json_t *commit)
 {
     char *said = stki_text_of_json(json_object_get(commit, "making"));
@@ -420,7 +420,7 @@ static stk_status finish_removal(const stki_job *job, bool *found, stki_prep_tot
     return status;
 }
 
-/* Since the interruption another job may have created outputs of the same name. */
+/* Fails if another job has created outputs of the same name since the interruption. */
 static stk_status check_old(const stki_job *job, const stki_name_lock *name, bool force, json_t *commit, stk_error *err)
 {
     if (json_is_null(name->old) || json_equal(name->old, json_object_get(commit, "old")) ||
@@ -428,9 +428,9 @@ static stk_status check_old(const stki_job *job, const stki_name_lock *name, boo
         return STK_OK;
     if (force)
         return json_object_set(commit, "old", name->old) == 0 ? STK_OK : stki_fail_memory(err, 256, "a manifest");
-    return stki_fail_at(err, STK_E_IO, (stki_place){job->stem, -1, -1, "the manifest of another one", NULL},
-                        "another job has completed an output of this name since this finished job was interrupted; "
-                        "--force replaces it");
+    return stki_fail_at(
+        err, STK_E_IO, (stki_place){job->stem, -1, -1, "the manifest of another one", NULL},
+        "after this job was interrupted, another job completed an output of the same name; --force replaces it");
 }
 
 stk_status stki_prep_finish_commit(const stki_job *job, const stki_name_lock *name, bool force, bool *found,
@@ -511,14 +511,14 @@ stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error
         (status = check_targets(run, files, err)) == STK_OK)
         status = collect_pieces(run, skipped, seen, out, err);
     if (status == STK_OK && out->rows == 0)
-        status = stki_fail(err, STK_E_EMPTY, "%s: all %lld samples failed and were left out", run->job->path,
+        status = stki_fail(err, STK_E_EMPTY, "%s: all %lld samples failed and were skipped", run->job->path,
                            (long long)run->cuts.positions);
-    if (status == STK_OK && out->skipped > stki_prep_allowed(run)) /* each task only counted its own failures */
+    if (status == STK_OK && out->skipped > stki_prep_allowed(run)) /* each task has only counted its own failures */
         status = stki_fail_at(err, STK_E_LIMIT,
                               (stki_place){run->job->path, -1, -1, STKI_TEXT("%" PRId64, out->skipped),
                                            STKI_TEXT("at most %" PRId64, stki_prep_allowed(run))},
                               "failed samples of all tasks together (prep.max_errors, prep.max_error_fraction); raise "
-                              "them and run it again: the other samples are done");
+                              "the limits and run the job again: the other samples are done");
     out->files = (int64_t)json_array_size(files);
     for (size_t i = 0; i < json_array_size(files); i++)
         out->bytes += json_integer_value(json_object_get(json_array_get(files, i), "bytes"));

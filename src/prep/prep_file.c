@@ -1,6 +1,6 @@
-/* prep_file.c: see prep_file.h. Uses open file description locks (F_OFD_SETLK): they belong to the descriptor, so
- * another part of the process that opens and closes the file does not release them; they end with the process, and
- * network file systems support them. */
+/* prep_file.c: see prep_file.h. Uses open file description locks (F_OFD_SETLK): they belong to the descriptor, so they
+ * are not released when another part of the process opens and closes the file; they end with the process, and network
+ * file systems support them. */
 #include "prep_file.h"
 #include "allocate.h"
 #include "error.h"
@@ -65,7 +65,7 @@ char *stki_prep_relative(const char *folder, const char *path)
     size_t common = 0;
     int steps = 0;
 
-    for (size_t i = 0; from && to; i++) { /* common leading components */
+    for (size_t i = 0; from && to; i++) { /* counts common leading components */
         const bool ends = (from[i] == '/' || !from[i]) && (to[i] == '/' || !to[i]);
 
         common = ends ? i : common;
@@ -113,10 +113,10 @@ stk_status stki_prep_write_final(const char *path, const char *text, int64_t byt
         else
             stki_output_abort(output);
         if (status == STK_OK && rename(temporary, path) != 0)
-            status = stki_fail_errno(err, errno, path, "cannot be given its name");
+            status = stki_fail_errno(err, errno, path, "cannot be renamed");
         if (status != STK_OK)
             (void)unlink(temporary);
-        else /* an error, because the name might not survive a crash; the file stays, because the one it replaced is
+        else /* an error, because the name might not survive a crash; the file is kept, because the one it replaced is
                 gone */
             status = stki_prep_sync_folder_of(path, err);
     }
@@ -155,7 +155,7 @@ static stk_status fail_lock(const char *path, int error, stk_error *err)
 {
     if (error == EAGAIN || error == EACCES)
         return stki_fail_at(err, STK_E_BUSY, (stki_place){path, -1, -1, NULL, NULL},
-                            "another process works on this part of the job; wait until it ends");
+                            "another process is working on this part of the job; wait until it ends");
     return stki_fail_errno(err, error, path, "cannot lock it (the file system must support locks)");
 }
 
@@ -204,7 +204,7 @@ stk_status stki_prep_make_folder(const char *path, stk_error *err)
         return stki_prep_sync_folder_of(path, err);
     if (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return STK_OK;
-    return stki_fail_errno(err, errno, path, "cannot make the folder");
+    return stki_fail_errno(err, errno, path, "cannot create the folder");
 }
 
 static stk_status remove_last(const char *path, const char *last, stk_error *err)
@@ -282,7 +282,7 @@ stk_status stki_prep_sync_folder_of(const char *path, stk_error *err)
     if (!folder)
         return stki_fail_memory(err, (int64_t)strlen(path), "a folder's name");
     fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL)) /* some file systems cannot sync a folder */
+    if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL)) /* some file systems do not support syncing a folder */
         status = stki_fail_errno(err, errno, folder, "cannot sync the folder");
     if (fd >= 0)
         (void)close(fd);

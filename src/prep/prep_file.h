@@ -11,31 +11,33 @@
 stk_status stki_prep_read_file(const char *path, char **text, int64_t *bytes, stk_error *err);
 /* Returns new JSON. STK_E_NOT_FOUND; STK_E_CORRUPT: not JSON. */
 stk_status stki_prep_read_json(const char *path, json_t **out, stk_error *err);
-/* `path` relative to a folder, "../data/x.npy", from the real paths of the folders, so that the working directory does
- * not matter. If one of them does not exist, returns the path unchanged. Free with stki_free; NULL: out of memory. */
+/* `path` relative to a folder, "../data/x.npy", from the real paths of the folders, so that it does not depend on the
+ * working directory. If one of them does not exist, returns the path unchanged. Free with stki_free; NULL: out of
+ * memory. */
 char *stki_prep_relative(const char *folder, const char *path);
 /* The part of a file's path that is its name within its input: the part after the input's path or its folder. Points
  * into `path`. */
 const char *stki_prep_name_within(const char *input, const char *path);
 
-/* Writes a file with its final name in the user's folder. Until it is complete its name is NAME.tmp, which a run that
- * is resumed after a kill overwrites, so nothing is left over. For one writer at a time, as ensured by the name lock.
+/* Writes a file with its final name in the user's folder. Until it is complete its name is NAME.tmp, which a resumed
+ * run overwrites, so no file is left behind after a kill. Only one writer at a time is allowed, which the name lock
+ * ensures.
  */
 stk_status stki_prep_write_final(const char *path, const char *text, int64_t bytes, stk_error *err);
-/* Replaces the file atomically by a complete and synced one. */
+/* Atomically replaces the file by a complete and synced one. */
 stk_status stki_prep_write_json(const char *path, const json_t *json, stk_error *err);
 
-/* Opens or creates the file and takes an exclusive lock, which ends when the descriptor is closed or the process ends.
- * STK_E_BUSY: another process holds it. */
+/* Opens or creates the file and acquires an exclusive lock, which ends when the descriptor is closed or the process
+ * ends. STK_E_BUSY: another process holds it. */
 stk_status stki_prep_lock_file(const char *path, int *fd, stk_error *err);
 /* The same with a shared lock. */
 stk_status stki_prep_share_file(const char *path, int *fd, stk_error *err);
-/* Changes the type of the lock on `fd`. STK_E_BUSY: others share it; the lock is unchanged. */
+/* Changes the type of the lock on `fd`. STK_E_BUSY: other processes share it; the lock is unchanged. */
 stk_status stki_prep_lock_again(int fd, bool exclusive, const char *path, stk_error *err);
-/* Whether the locked file still has this name. A lock on a removed file does not exclude other processes. */
+/* Whether the locked file still has this name; a lock on a removed file does not exclude other processes. */
 bool stki_prep_lock_stands(int fd, const char *path);
 
-/* Succeeds if it exists; does not create parents. */
+/* Creates a folder; succeeds if it exists, and does not create its parents. */
 stk_status stki_prep_make_folder(const char *path, stk_error *err);
 /* Removes the folder with its files and subfolders; the file `last` (may be NULL) is removed after all others. Succeeds
  * if it does not exist. */
@@ -43,9 +45,9 @@ stk_status stki_prep_remove_folder(const char *path, const char *last, stk_error
 bool stki_prep_folder_is_empty(const char *path);
 stk_status stki_prep_sync_folder_of(const char *path, stk_error *err);
 bool stki_prep_exists(const char *path);
-/* -1: it does not exist. */
+/* Returns the size of a file; -1: it does not exist. */
 int64_t stki_prep_file_size(const char *path);
-/* The folder of a path; free with stki_free. NULL: out of memory. */
+/* Returns the folder of a path; free with stki_free. NULL: out of memory. */
 char *stki_prep_folder_of(const char *path);
 
 /* XXH3-64 and size of a whole file. */

@@ -16,7 +16,7 @@
 struct files {
     int field, shard;
     int64_t sample;
-    const stki_reader *reader; /* of the file that was returned */
+    const stki_reader *reader; /* number of the file that was returned */
     char buffer[STKI_RECORD_PATH];
 };
 
@@ -49,7 +49,7 @@ static struct input look_at(const char *path)
                                                          : (struct input){-1, 0};
 }
 
-/* The file that is open may not be the one that has its name by now. */
+/* The open file may not be the one that has its name now. */
 static struct input look_at_opened(const struct files *at, const char *path)
 {
     const stki_file *file = at->reader->ops->path ? NULL : at->reader->file;
@@ -81,7 +81,7 @@ stk_status stki_prep_inputs_write(const stki_prep_run *run, stk_error *err)
     for (int64_t i = 0; status == STK_OK && (file = next_file(run, &at)); i++)
         inputs[i] = look_at_opened(&at, file);
     if (status == STK_OK)
-        status = stki_output_create(path, &output, err); /* tasks that start together write the same content */
+        status = stki_output_create(path, &output, err); /* tasks that start at the same time write the same content */
     if (status == STK_OK) {
         status = stki_output_append(output, inputs, count * (int64_t)sizeof *inputs, err);
         if (status == STK_OK)
@@ -107,8 +107,8 @@ static stk_status fail_changed(const stki_prep_run *run, const char *file, const
     return stki_fail_at(
         err, STK_E_MISMATCH,
         (stki_place){file, -1, -1, input_text(now, found, sizeof found), input_text(then, expected, sizeof expected)},
-        "the input has changed since the job was begun in %s: start again with --restart, or put back the file as it "
-        "was, with its time",
+        "the input has changed since the job was started in %s: start again with --restart, or restore the file with "
+        "its modification time",
         run->work);
 }
 
@@ -131,7 +131,7 @@ static stk_status compare(const stki_prep_run *run, const char *inputs, int64_t 
     return stki_fail_at(
         err, STK_E_MISMATCH,
         (stki_place){run->work, -1, -1, STKI_TEXT("%" PRId64 " files", count_files(run)), STKI_TEXT("%" PRId64, count)},
-        "the inputs have changed since the job was begun: start again with --restart");
+        "the inputs have changed since the job was started: start again with --restart");
 }
 
 stk_status stki_prep_inputs_check(const stki_prep_run *run, stk_error *err)
@@ -167,7 +167,7 @@ static stki_input_seen *place_of(const stki_inputs_seen *seen, uint64_t name)
     return &seen->places[at];
 }
 
-/* Half of the places stay free. */
+/* Half of the table stays free. */
 static stk_status make_room(stki_inputs_seen *seen, stk_error *err)
 {
     stki_inputs_seen larger = {.count = seen->count, .room = seen->room > 0 ? 2 * seen->room : 64};
@@ -233,7 +233,7 @@ static bool is_later(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
 }
 
-/* Returns a file that was written or renamed after the output was made, as far as times show; NULL: none. */
+/* Returns a file that was written or renamed after the output was made, judging by its times; NULL: there is none. */
 static const char *newer_file(const stki_prep_run *run, const char *output, struct files *at)
 {
     struct stat made, now;
@@ -289,7 +289,7 @@ static stk_status compare_input(const json_t *now, const json_t *made, const cha
         "the input has changed since %s was made from it: --force rebuilds it", output);
 }
 
-/* STK_END: the contents are not known. */
+/* STK_END: the old contents are not known. */
 static stk_status compare_contents(const json_t *now, const json_t *made, const char *output, stk_error *err)
 {
     static const char *const keys[] = {"xxh3", "contents"};
@@ -324,17 +324,17 @@ static stk_status fail_modified(const stki_prep_run *run, const json_t *input, c
                      one ? stki_stamp_text(found, sizeof found, bytes, json_integer_value(now)) : NULL,
                      one ? stki_stamp_text(expected, sizeof expected, bytes, json_integer_value(made)) : NULL},
         "the input has changed since %s was made from it: --force rebuilds it%s", output,
-        run->job->format ? "; with prep.inputs: digests, a file of the same contents is accepted" : "");
+        run->job->format ? "; with prep.inputs: digests, a file with the same contents is accepted" : "");
 }
 
-/* Contents are read only if they must be. */
+/* Contents are only read if necessary. */
 static stk_status compare_times(const stki_prep_run *run, const json_t *now, const json_t *manifest, const char *output,
                                 stk_error *err)
 {
     const json_t *made = json_object_get(manifest, "inputs"),
                  *times = json_object_get(json_object_get(manifest, "run"), "inputs_modified");
     struct files at = {0};
-    /* Made by a version that kept no times. */
+    /* The output was made by a version that recorded no times. */
     const bool unchanged = json_array_size(times) < json_array_size(made) && !newer_file(run, output, &at);
     json_t *summed = NULL;
     stk_status status = STK_OK;

@@ -5,8 +5,8 @@
 
 #include "prep_run.h"
 
-/* What a process has seen of its inputs, over all loaders that it opens for one job: a pass that counts and the one
- * that writes must have read the same files. A hash table by path. */
+/* What a process has seen of its inputs, over all loaders that it opens for one job: the passes for statistics and the
+ * writing pass must have read the same files. It is a hash table by path. */
 typedef struct stki_input_seen {
     uint64_t name; /* XXH3 of the path; 0: free */
     int64_t size, mtime_ns;
@@ -18,14 +18,14 @@ struct stki_inputs_seen {
 void stki_inputs_seen_fini(stki_inputs_seen *seen);
 
 /* Adds the files of the open loader to run->seen. STK_E_MISMATCH names one that was seen before and has changed.
- * `print` (may be NULL) receives size and modification time of all files. `opened`: use the state at which the loader
- * opened them, where known; otherwise the current one. */
+ * `print` (may be NULL) receives size and modification time of all files. `opened`: uses the state in which the loader
+ * opened the files, if known; otherwise the current one. */
 stk_status stki_prep_inputs_see(const stki_prep_run *run, bool opened, stki_u128 *print, stk_error *err);
 /* Writes size and modification time of all files to the work folder. */
 stk_status stki_prep_inputs_write(const stki_prep_run *run, stk_error *err);
 /* STK_E_MISMATCH names the first file whose size or modification time differs. Succeeds if nothing was written. */
 stk_status stki_prep_inputs_check(const stki_prep_run *run, stk_error *err);
-/* Checks that the inputs of a complete output, as listed in its manifest or statistics file, are the current ones. If
+/* Checks that the inputs of a complete output, as listed in its manifest or statistics file, have not changed. If
  * only times differ and there are checksums, compares the contents. STK_E_MISMATCH names the first difference. */
 stk_status stki_prep_inputs_same(const stki_prep_run *run, const json_t *manifest, const char *output, stk_error *err);
 

@@ -68,14 +68,15 @@ stk_status stki_prep_join(stki_prep_run *run, stk_error *err)
     char *journal = stki_work_file(run, "join.journal");
     stki_outlet *outlet = NULL;
     json_t *lines = NULL;
-    /* Formats that can resume get the same arguments as when writing without pieces, so that the bytes are the same. */
+    /* Formats that can resume get the same arguments as when they are written without pieces, so that the bytes are the
+     * same. */
     const bool goes_on = run->job->format->resumes;
     int64_t rows;
     stk_error cause;
     stk_status status = journal ? count_rows(run, &rows, err) : stki_fail_memory(err, 256, "a path"), flushed;
 
     if (status == STK_OK && rows == 0)
-        status = stki_fail(err, STK_E_EMPTY, "%s: all %lld samples failed and were left out", run->job->path,
+        status = stki_fail(err, STK_E_EMPTY, "%s: all %lld samples failed and were skipped", run->job->path,
                            (long long)run->cuts.positions);
     if (status == STK_OK)
         status = stki_flusher_create(2, &run->flusher, err);
@@ -94,7 +95,7 @@ stk_status stki_prep_join(stki_prep_run *run, stk_error *err)
                                                       .threads = run->threads,
                                                       .journal = journal},
                                   true, run->flusher, &outlet, &lines, err);
-    if (status == STK_OK && outlet) { /* otherwise already joined */
+    if (status == STK_OK && outlet) { /* otherwise the files have already been joined */
         status = join_all(run, outlet, err);
         if (status == STK_OK) {
             status = stki_outlet_finish(outlet, err);

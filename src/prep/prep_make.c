@@ -2,7 +2,7 @@
  * passes them to the observers of statistics, and popped in order; the main thread then appends them while the next
  * ones are being made.
  *
- * Several batches are in flight, also across the ends of pieces and units, so that no thread has to wait there. A queue
+ * Several batches are in flight, even across the ends of pieces and units, so that no thread has to wait there. A queue
  * records the pushed runs of rows with their pieces. */
 #include "allocate.h"
 #include "clock.h"
@@ -31,10 +31,10 @@ struct pushed {
 struct maker {
     stki_prep_run *run;
     struct pushed queue[STKI_PREP_DEPTH + 1];
-    int64_t first, count;        /* start and length of the queue */
+    int64_t first, count;        /* first entry and length of the queue */
     stki_finish_source *sources; /* rows of a batch, per field */
 
-    int64_t unit, end_unit; /* next unit to push, and end */
+    int64_t unit, end_unit; /* next unit to push, and the end */
     int64_t piece, position, piece_end, unit_end, unit_end_piece;
     bool unit_open;
 
@@ -140,7 +140,7 @@ static stk_status open_unit(struct maker *m, int64_t unit, stk_error *err)
     return status;
 }
 
-/* Total time spent waiting for the flusher, which does not count as writing. */
+/* Returns the total time spent waiting for the flusher, which does not count as writing. */
 static int64_t sync_wait(stki_prep_run *run)
 {
     run->progress.wait_sync_ns = stki_flusher_waited_ns(run->flusher);
@@ -400,7 +400,7 @@ static stk_status next_unit(struct maker *m, bool *found, stk_error *err)
     return status;
 }
 
-/* Finishes a unit whose pieces are all safe. */
+/* Finishes a unit whose pieces are all on disk. */
 static stk_status finish_only(struct maker *m, stk_error *err)
 {
     stk_status status = open_unit(m, m->unit, err);
@@ -448,7 +448,7 @@ static stk_status push_opened(struct maker *m, stk_error *err)
     return status == STK_OK ? push(m, err) : status;
 }
 
-/* Whether another batch can be pushed: the loader must keep a free slot. */
+/* Whether another batch can be pushed; the loader must keep one free slot. */
 static bool may_push(const struct maker *m)
 {
     const stki_prep_run *run = m->run;
@@ -524,7 +524,7 @@ static void drop(struct maker *m)
 {
     stki_prep_run *run = m->run;
 
-    /* Threads first, because they use what is freed below. */
+    /* Threads are stopped first, because they use what is freed below. */
     stki_finish_pool_destroy(run->pool);
     stki_flusher_destroy(run->flusher);
     run->pool = NULL;

@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-enum { LISTED = 1000 }; /* limit of skipped samples listed in the manifest */
+enum { LISTED = 1000 }; /* maximum number of skipped samples listed in the manifest */
 
 static void set(json_t *object, const char *key, json_t *value)
 {
@@ -93,11 +93,12 @@ static bool is_listed(const json_t *inputs, const json_t *path)
     return false;
 }
 
-/* One more input, unless it is listed already. */
+/* Adds an input, unless it is already listed. */
 static stk_status describe_input(const stki_reader *reader, const char *folder, bool digests, json_t *inputs,
                                  json_t *times, stk_error *err)
 {
-    char *relative = stki_prep_relative(folder, reader->path); /* as the manifest is moved with the data */
+    char *relative = stki_prep_relative(
+        folder, reader->path); /* relative, because the manifest may be moved together with the data */
     json_t *path = relative ? stki_text_json(relative) : NULL, *input, *modified = NULL;
     stk_status status;
 

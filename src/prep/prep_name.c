@@ -1,13 +1,13 @@
 /* prep_name.c: only one job at a time makes the outputs of a NAME. Extensions and work folders may differ, but
  * manifest, statistics and list of failed samples are shared, and a job that finishes replaces the files listed in the
- * existing manifest. The lock is the file NAME.prep.lock beside the output:
+ * existing manifest. The lock is the file NAME.prep.lock next to the output:
  *
- *     locked exclusively   for a moment, by a process that finds no other user: it writes the identity of its job
+ *     locked exclusively   briefly, by a process that finds no other user: it writes the identity of its job
  *     locked shared        by every process (task) of that job, until it ends
  *
- * The content says which job holds the lock. Its last user removes the file; a file left by a killed process has no
- * lock and is taken over. Job and manifest are compared again before files are renamed, because other programs may have
- * removed files. */
+ * The content says which job holds the lock. Its last user removes the file; a file left by a killed process is not
+ * locked and is taken over. Job and manifest are compared again before files are renamed, because other programs may
+ * have removed files. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
@@ -49,8 +49,8 @@ char *stki_name_of_work(const stki_job *job)
     return path;
 }
 
-/* Work folders beside the output are identified by the output's name, because hosts may know the folder by different
- * paths. */
+/* Work folders next to the output are identified by the output's name, because the folder may have different paths on
+ * different hosts. */
 static json_t *owner_of(const stki_job *job)
 {
     char host[256] = "?", *work = job->prep.temporary ? stki_name_of_work(job) : NULL;
@@ -81,7 +81,7 @@ static stk_status fail_busy(const char *path, const json_t *owner, stk_error *er
     return stki_fail_at(
         err, STK_E_BUSY,
         (stki_place){path, -1, -1, STKI_TEXT("process %lld of %.40s", process, host ? host : "another host"), NULL},
-        "another job is making %s%s%s now, an output of the same name with files of the same names next to "
+        "another job is making %s%s%s now, an output with the same NAME, which determines the names of files next to "
         "it: wait until it ends, or give this output another name",
         output ? output : "an output", work ? " in the work folder " : "", work ? work : "");
 }
@@ -102,7 +102,7 @@ static stk_status write_owner(int fd, const char *path, const json_t *owner, stk
     return status;
 }
 
-/* Takes the name for this job, because there is no other user. */
+/* Acquires the name for this job; called if there is no other user. */
 static stk_status own(stki_name_lock *name, int fd, const json_t *owner, stk_error *err)
 {
     stk_status status = write_owner(fd, name->path, owner, err);
@@ -132,7 +132,7 @@ static stk_status join(stki_name_lock *name, const json_t *owner, json_t **found
         name->fd = fd;
         return STK_OK;
     }
-    if (stki_prep_lock_again(fd, true, name->path, err) == STK_OK) /* the others have released it */
+    if (stki_prep_lock_again(fd, true, name->path, err) == STK_OK) /* the other users have released it */
         return own(name, fd, owner, err);
     (void)close(fd);
     return fail_busy(name->path, *found, err);
@@ -158,7 +158,7 @@ static stk_status take(stki_name_lock *name, const json_t *owner, stk_error *err
     return status;
 }
 
-/* Reads the manifest of the name; null: none that is readable. */
+/* Reads the manifest of the name; null: there is none, or it cannot be read. */
 static stk_status manifest_of(const stki_job *job, json_t **out, stk_error *err)
 {
     char *path = stki_beside_output(job, "manifest.json");
@@ -217,7 +217,8 @@ void stki_name_release(stki_name_lock *name)
 
     if (name->fd >= 0)
         (void)close(name->fd);
-    /* The last user removes the file: of several that finish at the same time, only one gets the exclusive lock. */
+    /* Releases the lock. The last user removes the file: of several that finish at the same time, only one gets the
+     * exclusive lock. */
     if (name->fd >= 0 && stki_prep_lock_file(name->path, &fd, &ignored) == STK_OK) {
         (void)unlink(name->path);
         (void)close(fd);

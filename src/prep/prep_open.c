@@ -11,7 +11,7 @@
 #include "token_split.h"
 #include <string.h>
 
-#define BATCH_BYTES (INT64_C(2) << 20) /* in rows of the largest size */
+#define BATCH_BYTES (INT64_C(2) << 20) /* measured in rows of the largest size */
 #define SLOTS_BYTES (INT64_C(24) << 20)
 enum { BATCH_MOST = 1024, SLOTS_LEAST = 6, SLOTS_MOST = 32 };
 
@@ -133,7 +133,7 @@ static stk_status check_plan(const stki_field_plan *plan, stk_error *err)
     if (plan->rows->has_shapes && (plan->dtype != STK_U8 || plan->source_layout == STKI_LAYOUT_NCHW))
         return stki_fail_node(err, node,
                               "ragged: found images that are not uint8, height x width x channels; images of different "
-                              "shapes are written as pixels or as image files");
+                              "shapes can only be written as pixels or image files");
     if (!is_row_major(plan))
         return stki_fail_node(err, node,
                               "layout: found channels_last, expected nchw or nhwc: rows in files are "
@@ -141,7 +141,7 @@ static stk_status check_plan(const stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
-/* The channel axis plus 1; 0: unknown. */
+/* Returns the channel axis plus 1; 0: unknown. */
 static int channel_axis(const stki_field_plan *plan)
 {
     if (plan->rows->measured || plan->ndim < 1)
@@ -169,7 +169,7 @@ void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out)
         out->kind = STKI_SINK_IMAGE;
         out->encodings = 1U << STKI_PLAIN;
         out->ndim = STKI_IMAGE_AXES;
-        memset(out->shape, 0, sizeof out->shape); /* the shape differs per row */
+        memset(out->shape, 0, sizeof out->shape); /* the shape varies from row to row */
         out->channel_axis = plan->layout == STKI_LAYOUT_NCHW ? 1 : STKI_IMAGE_AXES;
         if (plan->field->shards[0]->ndim == STKI_IMAGE_AXES && plan->source_layout != STKI_LAYOUT_NCHW)
             out->shape[out->channel_axis - 1] = plan->field->shards[0]->shape[STKI_IMAGE_AXES - 1];
@@ -192,7 +192,7 @@ static stk_status find_finisher(stki_prep_run *run, stki_prep_field *field, stk_
         field->out.alias = options.alias;
         return status;
     }
-    /* Unchanged images: only their headers are read. */
+    /* Handles unchanged images, of which only the headers are read. */
     ops = encode ? stki_finisher_of(encode) : &stki_finish_keep;
     if (!ops)
         return stki_fail_value(err, encode, "%s (docs/reference/encode.md)", stki_finisher_list(words, sizeof words));
@@ -304,7 +304,7 @@ static void cut(stki_prep_run *run)
     const int64_t positions = stk_loader_samples(run->loader), shard_rows = job->output.shard_rows;
     const bool resumes = job->format->resumes;
 
-    if (shard_rows > 0 && !resumes) /* formats without marks make a shard again as a whole */
+    if (shard_rows > 0 && !resumes) /* formats without marks make a shard again from the start */
         run->cuts = stki_cuts_of(positions, shard_rows, shard_rows);
     else
         run->cuts = stki_cuts_of(positions, piece_rows(run), shard_rows);
@@ -341,10 +341,10 @@ static stk_status check_said(const stki_prep_run *run, stk_error *err)
         if (!stki_node_is_null(extension) && strcmp(means, "any") != 0 && strcmp(extension->text, means) != 0)
             return stki_fail_key(err, extension,
                                  "has no effect in %s, which contains no files%s%s: remove it, or write a .tar",
-                                 format->format, *means ? "; the only word that it accepts is " : "", means);
+                                 format->format, *means ? "; the only value that it accepts is " : "", means);
         if (run->sink_fields[i].alias && !format->aliases)
             return stki_fail_key(err, stki_node_get(node, "alias"),
-                                 "has no effect in %s, which names its types itself: remove it", format->format);
+                                 "has no effect in %s, which has its own names for types: remove it", format->format);
     }
     return STK_OK;
 }
@@ -361,7 +361,7 @@ static stk_status check_format(const stki_prep_run *run, stk_error *err)
     return status == STK_OK && run->job->format->check ? run->job->format->check(&opts, err) : status;
 }
 
-/* The identity of the encoders: with another vocabulary or codec version it is another job. */
+/* Returns the identity of the encoders: with another vocabulary or codec version, it is another job. */
 static json_t *encoders(const stki_prep_run *run)
 {
     json_t *list = json_array();

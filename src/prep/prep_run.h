@@ -11,8 +11,8 @@
  *     prep_commit.c   manifest, final names
  *     prep.c          the public functions
  *
- * A unit is made and recorded by itself: the whole job, a shard, or (spooled) a piece. A task makes a run of units. Any
- * number of tasks can make any units at any time, each under the lock of the unit.
+ * A unit is what is made and recorded separately: the whole job, a shard, or (spooled) a piece. A task makes a run of
+ * units. Any number of tasks can make any units at any time, each under the lock of the unit.
  */
 #ifndef STKI_PREP_RUN_H
 #define STKI_PREP_RUN_H
@@ -26,10 +26,10 @@
 #include "outlet.h"
 #include "row_feed.h"
 
-enum { STKI_PREP_IDENTITY = 3 }; /* version of job.json in a work folder; raised as STKI_STATE_VERSION is */
+enum { STKI_PREP_IDENTITY = 3 }; /* version of job.json in a work folder; incremented like STKI_STATE_VERSION */
 
 enum stki_prep_mode {
-    STKI_PREP_WHOLE,  /* one unit: one data set, or shards limited in bytes */
+    STKI_PREP_WHOLE,  /* one unit: a single data set, or shards limited in bytes */
     STKI_PREP_SHARDS, /* one unit per shard */
     STKI_PREP_SPOOLED /* one unit per piece; joined at the end */
 };
@@ -59,7 +59,7 @@ typedef struct stki_prep_run {
     const _Atomic bool *cancelled;
     stki_job_clock *clock;
     stki_inputs_seen *seen; /* prep_inputs.h */
-    stki_notes *notes;      /* of the job; the loader's are added before it is closed */
+    stki_notes *notes;      /* notes of the job; those of the loader are added before it is closed */
 
     stk_loader *loader;
     stki_core *core;
@@ -81,7 +81,7 @@ typedef struct stki_prep_run {
     int threads, depth; /* depth: batches being encoded at a time */
     json_t *stays;      /* rows that were not encoded (stays.h), known at the end */
     json_t *identity;   /* content of job.json in the work folder */
-    bool rewrites;      /* job.json has an equivalent content and is rewritten */
+    bool rewrites;      /* job.json has equivalent content and will be rewritten */
 
     char *work, *making; /* folders */
     int lock;            /* shared lock of the work folder; -1: none */
@@ -96,7 +96,7 @@ typedef struct stki_prep_run {
 /* prep_open.c: opens everything except the work folder. `run` must be zeroed except for job, opts, cancelled and notes.
  */
 stk_status stki_prep_open(stki_prep_run *run, stk_error *err);
-void stki_prep_close(stki_prep_run *run); /* accepts a partly opened run */
+void stki_prep_close(stki_prep_run *run); /* a partly opened run is allowed */
 /* Adds the loader's notes to the job's and closes it, if there is one. */
 void stki_prep_close_loader(stki_prep_run *run);
 /* Describes a loader's field as a field of a sink. */
@@ -106,13 +106,13 @@ void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out);
 /* Called after the format's check and before rows are divided into pieces. STK_E_CONFIG: output.shard_bytes is too
  * small. */
 stk_status stki_prep_find_sizes(stki_prep_run *run, stk_error *err);
-/* Whether all rows have one size, also in the files. */
+/* Whether all rows have the same size, in the files too. */
 bool stki_prep_is_exact(const stki_prep_run *run);
 /* Whether the files are compressed. */
 bool stki_prep_is_packed(const stki_prep_run *run);
 /* Options for a file with this many rows of the job, without its folder. */
 stki_sink_opts stki_prep_sink_opts(const stki_prep_run *run, int64_t rows);
-/* Size of all complete files if the rows are like those of `like`. */
+/* Size of all complete files, assuming that rows are like those of `like`. */
 int64_t stki_prep_files_bytes(const stki_prep_run *run, const stki_sink_size *like);
 /* Size of all spooled pieces; 0: none. */
 int64_t stki_prep_spool_bytes(const stki_prep_run *run);
@@ -120,15 +120,15 @@ int64_t stki_prep_spool_bytes(const stki_prep_run *run);
 int64_t stki_prep_row_bytes(const stki_prep_run *run);
 /* output.shard_bytes: maximum number of rows of a shard, for which its file has room from the start. */
 int64_t stki_prep_shard_most(const stki_prep_run *run);
-/* sum / of * to, without overflow; 0 if `of` is 0. */
+/* Returns sum / of * to, without overflow; 0 if `of` is 0. */
 int64_t stki_prep_scale(int64_t sum, int64_t of, int64_t to);
-/* STK_E_LIMIT: less free disk space than is still needed. */
+/* STK_E_LIMIT: there is less free disk space than is still needed. */
 stk_status stki_prep_space(const stki_prep_run *run, stk_error *err);
 
 /* prep_name.c */
-/* The path NAME.ENDING beside the output. */
+/* The path NAME.ENDING next to the output. */
 char *stki_beside_output(const stki_job *job, const char *ending);
-/* Takes NAME.prep.lock beside the output, which is shared by the processes of one job. STK_E_BUSY names it and a
+/* Acquires NAME.prep.lock next to the output, which is shared by the processes of one job. STK_E_BUSY names it and a
  * process of the other job that holds it. The caller must call stki_name_release in any case. */
 stk_status stki_name_take(const stki_job *job, stki_name_lock *out, stk_error *err);
 /* Called before files are renamed. STK_E_BUSY: the lock was lost, or the manifest of that name has changed. */
@@ -139,15 +139,16 @@ char *stki_name_of_work(const stki_job *job);
 /* prep_work.c */
 /* STK_E_IO: the output's parent is not a folder, or the output is one. */
 stk_status stki_work_check_target(const stki_job *job, stk_error *err);
-/* Creates the folders, takes the shared lock, and writes or compares job.json; with `restart`, empties them first. */
+/* Creates the folders, acquires the shared lock, and writes or compares job.json; with `restart`, empties the folders
+ * first. */
 stk_status stki_work_open(stki_prep_run *run, stk_error *err);
 /* Checks without changing anything: STK_E_MISMATCH, or *found. */
 stk_status stki_work_look(stki_prep_run *run, bool *found, stk_error *err);
 void stki_work_close(stki_prep_run *run);
-/* Creates the work folder. STK_E_CONFIG: it contains the output, or files of others, which would be removed with it at
- * the end. */
+/* Creates the work folder. STK_E_CONFIG: it contains the output or foreign files, which would be removed with it at the
+ * end. */
 stk_status stki_work_claim(const stki_job *job, stk_error *err);
-/* Removes the folder with its contents, unless it belongs to others. */
+/* Removes the folder with its contents, unless it belongs to another job. */
 stk_status stki_work_remove(const char *folder, stk_error *err);
 /* Paths inside the work folder; free with stki_free. NULL: out of memory. */
 char *stki_work_journal(const stki_prep_run *run, int64_t unit);
@@ -159,7 +160,7 @@ stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, st
 stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *done, int64_t *rows, stk_error *err);
 /* Appends the lines of a complete unit's pieces, in order, to `pieces`. */
 stk_status stki_prep_unit_pieces(const stki_prep_run *run, int64_t unit, json_t *pieces, stk_error *err);
-/* Incomplete units: their number, and a list truncated for a message. */
+/* Incomplete units: their number, and a list for messages, truncated if necessary. */
 typedef struct stki_prep_missing {
     int64_t count, from; /* from: first of the current run; -1: none */
     char text[160];      /* "0 to 3, 7, 9 to 12, …" */
@@ -178,7 +179,7 @@ stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_er
 /* Maximum number of skipped samples of the job. */
 int64_t stki_prep_allowed(const stki_prep_run *run);
 /* Creates the pool that encodes the job's rows, `depth` batches at a time, and with `observed` passes them to the job's
- * observers. path_of gets the run; NULL: messages name no file. */
+ * observers. path_of gets the run; NULL: messages do not name files. */
 stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, bool observed, stki_finish_path *path_of,
                                  stki_finish_pool **out, stk_error *err);
 /* Sets the location of a batch's rows for each field; `sources` has room for all fields. */
@@ -197,7 +198,7 @@ typedef struct stki_prep_totals {
 /* prep_progress.c: reports the phase STK_PREP_DONE, with the totals of the whole job. */
 void stki_prep_done(stki_prep_run *run, const stki_prep_totals *totals);
 void stki_prep_read_totals(const json_t *manifest, stki_prep_totals *out);
-/* Writes the manifest and renames the files. Everything must be made (and joined). */
+/* Writes the manifest and renames the files. All units must have been made (and joined). */
 stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error *err);
 /* Finishes an interrupted commit. *found: there was one. Needs only the job's paths, not an open job. */
 stk_status stki_prep_finish_commit(const stki_job *job, const stki_name_lock *name, bool force, bool *found,

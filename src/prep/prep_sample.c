@@ -1,6 +1,6 @@
 /* prep_sample.c: estimates the time and output size of a job. Some batches at a few places of the job are made and
  * encoded as in the real run, and discarded. The first batch of each place is a warm-up: its rows count for the size,
- * but for the time only if there are no others.
+ * but count for the time only if there are no others.
  *
  * The size comes from the sink (sink.h), with each row counted many times, so that the fixed part of a file becomes
  * negligible. If the format compresses, samples of each field are compressed to measure the ratio. */
@@ -23,7 +23,7 @@ struct packing {
     char *bytes;
     int64_t used, times;
     int64_t plain, packed; /* bytes before and after compression */
-    int64_t all;           /* bytes of all rows */
+    int64_t all;           /* total bytes of all rows */
 };
 
 struct sampler {
@@ -34,8 +34,8 @@ struct sampler {
     stki_sink_opts opts;
     stki_sink_size size;          /* each row counted STANDS_FOR times */
     struct packing *packing;      /* per field; NULL: the format does not compress */
-    int64_t timed_rows, timed_ns; /* after the first batch of each place */
-    int64_t first_rows, first_ns; /* first batches */
+    int64_t timed_rows, timed_ns; /* without the first batch of each place */
+    int64_t first_rows, first_ns; /* the first batches */
 };
 
 static stk_status make_pool(struct sampler *s, stk_error *err)
@@ -122,7 +122,7 @@ static stk_status finish(struct sampler *s, const stki_run_of_rows *rows, stk_er
     return status;
 }
 
-/* Takes one batch before position `until`; *end: it was the last one. */
+/* Processes one batch before position `until`; *end: it was the last one. */
 static stk_status take_batch(struct sampler *s, int64_t until, int64_t *rows, bool *end, stk_error *err)
 {
     stki_prep_run *run = s->run;

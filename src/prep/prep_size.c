@@ -1,8 +1,8 @@
 /* prep_size.c: estimates the sizes of a job's files in advance: for the dry run, the check of free space, and the
  * lengths of pieces and shards. Sinks compute the size of given rows (sink.h); this file supplies the rows. Rows of
  * fixed shape have a known size; for others the mean of some samples is used. Encoded rows count with their size before
- * encoding until a dry run has encoded some. Everything depends only on the job and its data, because pieces and shards
- * are divided by it. */
+ * encoding until a dry run has encoded some. All results depend only on the job and its data, because they determine
+ * how pieces and shards are divided. */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -20,7 +20,7 @@
 
 enum {
     SAMPLED = 256,       /* number of samples for a mean */
-    MANY = 1 << 20,      /* number of rows at which the fixed part of a file is negligible */
+    MANY = 1 << 20,      /* number of rows for which the fixed part of a file is negligible */
     SMALLEST_SHARE = 20, /* assumed limit of the ratio of encoding and compression */
     MORE_ROWS = 4        /* limit of the rows of a shard, relative to the mean */
 };
@@ -212,7 +212,8 @@ int64_t stki_prep_row_bytes(const stki_prep_run *run)
 
 /* ---- space ---- */
 
-/* Bytes in use by unfinished files, which are resumed, truncated or overwritten and thus need no additional space. */
+/* Bytes used by unfinished files, which are resumed, truncated or overwritten and therefore need no additional space.
+ */
 static int64_t used_bytes(int at, const char *name)
 {
     const int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -253,14 +254,14 @@ static stk_status check_space(const char *folder, const char *disk, int64_t byte
         "the disk is too small for the remaining output; free space, or use --no-space-check");
 }
 
-/* The folder, or where it will be made. stki_free. */
+/* Returns the folder if it exists, else its parent. stki_free. */
 static char *existing(const char *folder)
 {
     return stki_prep_exists(folder) ? stki_strdup(folder) : stki_prep_folder_of(folder);
 }
 
-/* Uses a lower bound, because the compression ratio is unknown. Before the work folder is opened, only the job tells
- * where files will be. */
+/* Uses a lower bound, because the compression ratio is unknown. Before the work folder is opened, the locations of
+ * files are known only from the job. */
 stk_status stki_prep_space(const stki_prep_run *run, stk_error *err)
 {
     const int64_t files = stki_prep_files_bytes(run, &run->least) / (stki_prep_is_packed(run) ? SMALLEST_SHARE : 1),

@@ -1,4 +1,4 @@
-/* prep_work.c: the work folder of a job, OUTPUT.prep beside the output or where prep.temporary says.
+/* prep_work.c: the work folder of a job, OUTPUT.prep next to the output or the folder given by prep.temporary.
  *
  *     job.json          the identity of the job; other jobs are rejected
  *     lock              shared: held by all processes that work here; exclusive: to empty the folder
@@ -6,11 +6,11 @@
  *     unit-00000.journal, …   journals of the units
  *     pieces/000000.rows, …   spooled pieces
  *     seconds-XXXXXX, …       the working time of each process (job_clock.h)
- *     commit.json       the manifest and the planned renames: from here on an interrupted job is only finished
+ *     commit.json       the manifest and the planned renames: from now on, an interrupted job only has to be finished
  *
- * Unfinished output files are also here, or in OUTPUT.prep if prep.temporary is on another file system, because files
- * can only be renamed within one. The file `making` in it has the path of the work folder. Progress is read from the
- * journals and pieces. */
+ * Unfinished output files are here too, or in OUTPUT.prep if prep.temporary is on another file system, because files
+ * can only be renamed within one file system. The file `making` in it has the path of the work folder. Progress is read
+ * from the journals and pieces. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
@@ -48,7 +48,7 @@ char *stki_work_piece(const stki_prep_run *run, int64_t piece)
 
 /* ---- identity ---- */
 
-/* One process may resume a job of several tasks, and vice versa, if only the number of tasks differs. */
+/* One process may resume a job of several tasks, and vice versa, if nothing but the number of tasks differs. */
 static void adopt_mode(stki_prep_run *run, const json_t *found)
 {
     const char *mode = json_string_value(json_object_get(found, "mode"));
@@ -78,7 +78,7 @@ static void adopt_policy(stki_prep_run *run, json_t *found)
 static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
 {
     char difference[256];
-    /* Parameters determined by a pass follow from the data, so the requested job is compared. */
+    /* Parameters determined by a pass follow from the data, so the job is compared as requested. */
     const char *asked = run->job->requested ? "requested" : "job";
     json_t *found;
     bool differs;
@@ -92,20 +92,20 @@ static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
     if (json_integer_value(json_object_get(found, "version")) != STKI_PREP_IDENTITY) {
         json_decref(found);
         return stki_fail_at(err, STK_E_MISMATCH, (stki_place){run->work, -1, -1, NULL, NULL},
-                            "the work folder was begun by another version of stoker; --restart starts again");
+                            "the work folder was created by another version of stoker; start again with --restart");
     }
     adopt_mode(run, found);
     adopt_policy(run, found);
-    /* Report the option or file itself rather than values derived from it. */
+    /* Reports the option or file itself rather than values derived from it. */
     differs = stki_job_differs(json_object_get(found, asked), json_object_get(run->identity, asked), difference,
                                sizeof difference);
     if (!differs)
         status = stki_prep_inputs_check(run, err);
     if (status == STK_OK && (differs || stki_job_differs(found, run->identity, difference, sizeof difference)))
-        status = stki_fail_at(
-            err, STK_E_MISMATCH, (stki_place){run->work, -1, -1, NULL, NULL},
-            "the work folder is of another job, or of other data (%s); resume that one, or start again with --restart",
-            difference);
+        status = stki_fail_at(err, STK_E_MISMATCH, (stki_place){run->work, -1, -1, NULL, NULL},
+                              "the work folder belongs to another job, or to other data (%s); resume that one, or "
+                              "start again with --restart",
+                              difference);
     json_decref(found);
     return status;
 }
@@ -136,7 +136,7 @@ static dev_t device_of(const char *path)
     return stat(path, &st) == 0 ? st.st_dev : 0;
 }
 
-/* The names in the output's folder that no field is part of: of the manifest while it is written, of the lock, and of
+/* The names in the output's folder that contain no field name: those of the manifest while it is written, the lock, and
  * the work folder. */
 static stk_status check_length(const stki_job *job, const char *folder, const char *key, stk_error *err)
 {
@@ -174,8 +174,8 @@ stk_status stki_work_check_target(const stki_job *job, stk_error *err)
     else if (stat(job->path, &st) == 0 && S_ISDIR(st.st_mode))
         status = stki_fail_at(err, STK_E_IO, (stki_place){job->path, -1, -1, "a folder", "a file name"}, "%s", key);
     else if (lstat(job->path, &st) == 0 && S_ISLNK(st.st_mode) && stat(job->path, &st) != 0)
-        status = stki_fail_at(err, STK_E_IO,
-                              (stki_place){job->path, -1, -1, "a symbolic link to nothing", "a file name"}, "%s", key);
+        status = stki_fail_at(err, STK_E_IO, (stki_place){job->path, -1, -1, "a dangling symbolic link", "a file name"},
+                              "%s", key);
     else if (faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) != 0)
         status = stki_fail_errno(err, errno, folder, "the output's folder cannot be written to");
     else
@@ -201,7 +201,7 @@ stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, st
     return STK_OK;
 }
 
-/* Whether the folder has a file that exists for the whole lifetime of a job's work folder. */
+/* Whether the folder has the file that exists for the whole lifetime of a job's work folder. */
 static bool has_mark(const char *folder)
 {
     char *lock = stki_format("%s/lock", folder), *commit = stki_format("%s/commit.json", folder);
@@ -214,8 +214,8 @@ static bool has_mark(const char *folder)
 
 static const char making_mark[] = "making";
 
-/* The work folder that owns the unfinished files in a folder beside an output; NULL: not such a folder. Free with
- * stki_free. */
+/* Returns the work folder that owns the unfinished files in a folder next to an output; NULL: it is not such a folder.
+ * Free with stki_free. */
 static char *work_of_making(const char *folder)
 {
     char *path = stki_format("%s/%s", folder, making_mark), *work = NULL;
@@ -229,12 +229,14 @@ static char *work_of_making(const char *folder)
     return work;
 }
 
-/* Files that may exist before the mark: counts (count-KEY-…), working times of processes, an empty pieces/, and the
- * mark while it is written. */
+/* Whether the file may exist before the mark does: counts (count-KEY-…), working times of processes, an empty pieces/,
+ * and the mark while it is written. */
 static bool is_early(const char *folder, const char *name)
 {
-    static const char count[] = "count-", times[] = STKI_JOB_CLOCK_FILES,
-                      letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"; /* of mkostemp */
+    static const char
+        count[] = "count-",
+        times[] = STKI_JOB_CLOCK_FILES,
+        letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"; /* random part, by mkostemp */
     bool empty;
     char *pieces;
 
@@ -266,7 +268,7 @@ static bool is_of_others(const char *path)
     return foreign && !has_mark(path);
 }
 
-/* The output must not be inside the work folder, which is removed. */
+/* Checks that the output is not inside the work folder, which is removed at the end. */
 static stk_status check_apart(const stki_job *job, stk_error *err)
 {
     char *folder = stki_prep_folder_of(job->path);
@@ -274,7 +276,7 @@ static stk_status check_apart(const stki_job *job, stk_error *err)
 
     if (status == STK_OK && stki_is_one_file(folder, job->work))
         status = stki_fail_at(err, STK_E_CONFIG,
-                              (stki_place){job->work, -1, -1, "the folder of the output", "a separate folder"},
+                              (stki_place){job->work, -1, -1, "a folder that contains the output", "a separate folder"},
                               "the work folder, which is removed at the end with all its contents: set prep.temporary "
                               "to another folder, or remove it");
     stki_free(folder);
@@ -320,7 +322,7 @@ stk_status stki_work_remove(const char *folder, stk_error *err)
     return status == STK_OK ? stki_prep_remove_folder(folder, "lock", err) : status;
 }
 
-/* Claims the folder beside the output for a job whose work folder is elsewhere. It must not contain files of others. */
+/* Claims the folder next to the output for a job whose work folder is elsewhere. It must not contain foreign files. */
 static stk_status claim_making(const stki_prep_run *run, stk_error *err)
 {
     char *work = stki_name_of_work(run->job), *other = work_of_making(run->making),
@@ -401,7 +403,7 @@ static stk_status restart(const stki_prep_run *run, stk_error *err)
     return status;
 }
 
-/* Removes partly written files left in pieces/ by a killed process; requires that there is no other user. */
+/* Removes partly written files that a killed process left in pieces/; there must be no other user. */
 static void sweep(const stki_prep_run *run)
 {
     char *folder = stki_work_file(run, "pieces");
@@ -416,7 +418,7 @@ static void sweep(const stki_prep_run *run)
     stki_free(folder);
 }
 
-/* Takes the shared lock; exclusive holders only keep it for a moment. */
+/* Acquires the shared lock; exclusive holders release it soon. */
 static stk_status share_lock(const char *path, int *fd, stk_error *err)
 {
     const int64_t deadline = stki_now_ns() + LOCK_NS;
@@ -544,7 +546,7 @@ stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *don
     *done = stki_outlet_done(lines);
     if (*done)
         *rows = end - first;
-    else if (run->job->format->resumes && end_of(lines) > first) /* otherwise the shard starts over */
+    else if (run->job->format->resumes && end_of(lines) > first) /* otherwise the shard is started again */
         *rows = end_of(lines) - first;
     json_decref(lines);
     return STK_OK;

@@ -31,7 +31,7 @@ void stki_row_feed_left_out(void *context, int64_t position, int64_t sample, con
     add_skipped(&rows->left_out, position, sample, error);
 }
 
-/* Moves skipped samples at positions below `end` to `to`. */
+/* Moves the skipped samples at positions below `end` to `to`. */
 static stk_status hand_out(stki_row_feed *rows, int64_t end, stki_skipped_list *to, stk_error *err)
 {
     stki_skipped_list *from = &rows->left_out;

@@ -1,5 +1,5 @@
-/* row_feed.h: delivers the rows of a job in the order of their positions from the loader's batches: from any position
- * on, in blocks that end where the caller chooses. Not thread-safe. */
+/* row_feed.h: delivers the rows of a job, in the order of their positions, from the loader's batches. It starts at any
+ * position, and the caller chooses where blocks end. Not thread-safe. */
 #ifndef STKI_ROW_FEED_H
 #define STKI_ROW_FEED_H
 
@@ -15,7 +15,7 @@ typedef struct stki_skipped {
 typedef struct stki_skipped_list {
     stki_skipped *items;
     int64_t count, room;
-    bool failed; /* out of memory: one is missing */
+    bool failed; /* memory was exhausted: a sample is missing */
 } stki_skipped_list;
 
 void stki_skipped_fini(stki_skipped_list *list);
@@ -31,11 +31,11 @@ typedef struct stki_row_feed {
     stki_core *core;
     int64_t batch_rows, positions;
     int64_t at;                 /* the next position */
-    bool seeks;                 /* the loader has to seek */
+    bool seeks;                 /* the loader must seek first */
     stki_held *current;         /* the batch that contains `at`, or NULL */
     int64_t row;                /* next row of it */
-    stki_skipped_list left_out; /* of delivered batches, not yet returned */
-    stki_held *held;            /* pool of batches */
+    stki_skipped_list left_out; /* skipped samples of delivered batches, not yet returned */
+    stki_held *held;            /* batches in use and free ones */
     int held_count;
     int64_t wait_ns;
     const volatile _Atomic bool *cancelled;

@@ -1,5 +1,5 @@
 /* running_sums.h: XXH3-64 of append-only files, computed incrementally while the bytes are still in memory, so that
- * little is left to read when they are finished. Not thread-safe. */
+ * little has to be read when they are finished. Not thread-safe. */
 #ifndef STKI_RUNNING_SUMS_H
 #define STKI_RUNNING_SUMS_H
 
@@ -9,10 +9,10 @@ typedef struct stki_running_sums stki_running_sums;
 
 /* For a sink whose files are append-only (`settled`). NULL with STK_OK: they are not. */
 stk_status stki_running_sums_create(const stki_sink *sink, stki_running_sums **out, stk_error *err);
-void stki_running_sums_destroy(stki_running_sums *sums); /* NULL is fine */
+void stki_running_sums_destroy(stki_running_sums *sums); /* NULL is allowed */
 /* Adds the bytes since the last call. */
 stk_status stki_running_sums_go_on(stki_running_sums *sums, stk_error *err);
-/* Adds the rest, and returns the checksum and size of the sink's file `index`. */
+/* Adds the remaining bytes, and returns the checksum and size of the sink's file `index`. */
 stk_status stki_running_sums_finish(stki_running_sums *sums, int index, uint64_t *out, int64_t *bytes, stk_error *err);
 
 #endif

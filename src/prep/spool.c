@@ -126,7 +126,7 @@ void stki_spool_abort(stki_spool_writer *spool)
 
 struct stki_spool {
     stki_file *file;
-    char *copy; /* copy of a file that could not be mapped */
+    char *copy; /* a copy, if the file could not be mapped */
     const char *bytes;
     int field_count;
     int64_t at, rows_end, rows, left;
@@ -135,7 +135,7 @@ struct stki_spool {
 static stk_status damaged(const char *path, int64_t offset, const char *what, stk_error *err)
 {
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, offset, what, NULL},
-                        "a piece of the job is damaged; remove it, and the next run makes it again");
+                        "a piece of the job is damaged; remove it, and the next run will make it again");
 }
 
 /* Locates the JSON at the end of the file. */
@@ -190,7 +190,7 @@ static stk_status check_sum(const stki_spool *spool, uint64_t sum, stk_error *er
     const int64_t bytes = spool->file->size - 2 * MARK;
 
     if (memcmp(spool->bytes, begin_mark, MARK) != 0 || stki_digest_64(spool->bytes, bytes) != sum)
-        return damaged(spool->file->path, -1, "other bytes than were written", err);
+        return damaged(spool->file->path, -1, "bytes that differ from those written", err);
     return STK_OK;
 }
 

@@ -7,7 +7,7 @@
  *     JSON: metadata of the piece
  *     8 offset of the JSON, 8 rows, 8 XXH3-64 of everything before, "STKROWSE"
  *
- * It gets its name when it is complete and synced.
+ * A piece gets its final name when it is complete and synced.
  */
 #ifndef STKI_SPOOL_H
 #define STKI_SPOOL_H
@@ -25,17 +25,17 @@ stk_status stki_spool_append(stki_spool_writer *spool, const stki_sink_value *va
 int64_t stki_spool_written(const stki_spool_writer *spool);
 /* `known`: metadata of the piece. Frees the writer. Any thread. */
 stk_status stki_spool_commit(stki_spool_writer *spool, const json_t *known, stk_error *err);
-void stki_spool_abort(stki_spool_writer *spool); /* NULL is fine */
+void stki_spool_abort(stki_spool_writer *spool); /* NULL is allowed */
 
 typedef struct stki_spool stki_spool;
 
 /* The metadata of the piece: new JSON. STK_E_NOT_FOUND: not made yet. STK_E_TRUNCATED, STK_E_CORRUPT. */
 stk_status stki_spool_known(const char *path, json_t **out, stk_error *err);
-/* The checksum of the whole file is checked at open. */
+/* Opens a piece and checks the checksum of the whole file. */
 stk_status stki_spool_open(const char *path, int field_count, stki_spool **out, stk_error *err);
 int64_t stki_spool_rows(const stki_spool *spool);
-/* The next `rows` rows; borrowed from the mapped file until close. */
+/* Returns the next `rows` rows, borrowed from the mapped file until close. */
 stk_status stki_spool_next(stki_spool *spool, stki_sink_value *values, int64_t rows, stk_error *err);
-void stki_spool_close(stki_spool *spool); /* NULL is fine */
+void stki_spool_close(stki_spool *spool); /* NULL is allowed */
 
 #endif

@@ -6,7 +6,7 @@
 #include "sink.h"
 #include <jansson.h>
 
-/* Adds the unchanged rows of `values`, [rows][field_count]. */
+/* Counts the unchanged rows among `values`, [rows][field_count]. */
 stk_status stki_stays_count(json_t *stays, const stki_sink_field *fields, int field_count,
                             const stki_sink_value *values, int64_t rows, stk_error *err);
 /* Adds all of `more` (may be NULL). */

@@ -1,7 +1,7 @@
 /* task.c: see task.h. The task number comes from the first of three sources: the user's options, the launcher of this
  * process, and the scheduler that started the launcher (a Slurm array, an indexed Job). Later sources are checked even
- * if an earlier one has answered, because four processes that all act as task 0 would only be noticed much
- * later. */
+ * if an earlier one has given a number, because several processes that all act as task 0 would not be noticed until
+ * much later. */
 #include "task.h"
 #include "error.h"
 #include "launcher.h"
@@ -13,7 +13,7 @@
 
 #define MOST_TASKS (INT64_C(1) << 30)
 
-/* NULL: not set, or empty. */
+/* Returns NULL if the variable is not set or empty. */
 static const char *variable(const char *name)
 {
     const char *text = getenv(name);
@@ -63,7 +63,7 @@ static stk_status read_task(const char *text, stki_task *out, stk_error *err)
 
 /* ---- schedulers ---- */
 
-/* The elements of an array are first, first + step, …; for a list such as 1,4,9 only their number is known. */
+/* The elements of an array are first, first + step, …; for a list such as 1,4,9, only their number is known. */
 static stk_status read_slurm_array(stki_task *out, stk_error *err)
 {
     int64_t id, first = 0, last, count, step = 1;
@@ -82,7 +82,7 @@ static stk_status read_slurm_array(stki_task *out, stk_error *err)
     if (last < first || (last - first) % step != 0 || (last - first) / step + 1 != count)
         return stki_fail(err, STK_E_CONFIG,
                          "the Slurm array has %" PRId64 " elements from %" PRId64 " to %" PRId64 " in steps of %" PRId64
-                         " (SLURM_ARRAY_TASK_*), a list in which the position of this task is unknown: submit "
+                         " (SLURM_ARRAY_TASK_*), which is a list in which the position of this task is unknown: submit "
                          "--array=0-%" PRId64 ", or give --task i/N and --launcher=none",
                          count, first, last, step, count - 1);
     if (id < first || id > last || (id - first) % step != 0)
@@ -142,7 +142,8 @@ static void take_launch(const stki_launcher_ranks *launch, stki_task *out)
              launch->size_variable, launch->world_size);
 }
 
-/* Combines the ranks within an element of a Slurm array: ranks of an element follow those of the previous elements. */
+/* Combines the ranks within an element of a Slurm array: the ranks of an element follow those of the previous elements.
+ */
 static void multiply(const stki_launcher_ranks *launch, stki_task *array)
 {
     const size_t used = strlen(array->why);
@@ -170,7 +171,7 @@ static stk_status ask_environment(int64_t tasks, stki_task *out, stk_error *err)
     } else if (variable("JOB_COMPLETION_INDEX")) {
         return stki_fail(err, STK_E_CONFIG,
                          "both %s (%s=%" PRId64 ", %s=%" PRId64
-                         ") and Kubernetes (JOB_COMPLETION_INDEX=%s) state the task: use --task i/N and "
+                         ") and Kubernetes (JOB_COMPLETION_INDEX=%s) give a task number: use --task i/N and "
                          "--launcher=none, such as --task $%s/$%s",
                          launch.name, launch.rank_variable, launch.rank, launch.size_variable, launch.world_size,
                          variable("JOB_COMPLETION_INDEX"), launch.rank_variable, launch.size_variable);

@@ -8,8 +8,8 @@
 #include "stream.h"
 
 /* Copies elements of `src` to `dst`, which has the same shape; any two dtypes and devices, no overlap. Only the stream
- * is checked: it must belong to one of the two devices (STK_E_BAD_DEVICE). Copies that go through host memory, because
- * they are strided or cast there, are complete when the call returns. */
+ * is checked: it must belong to one of the two devices (STK_E_BAD_DEVICE). Copies that go through host memory,
+ * because they are strided or cast there, are complete when the call returns. */
 stk_status stki_tensor_transfer_on(const stk_tensor *dst, const stk_tensor *src, stk_stream *stream, bool non_blocking,
                                    stk_error *err);
 

@@ -218,7 +218,7 @@ static void refusals(void **state)
     static const struct {
         const char *transforms, *message;
     } cases[] = {
-        {"[{brightness: -1}]", "a number from 0 on"},
+        {"[{brightness: -1}]", "a number of at least 0"},
         {"[{hue: 0.6}]", "-0.5 to 0.5"},
         {"[{color_jitter: {hue: 0.6}}]", "0 to 0.5"},
         {"[{color_jitter: {contrast: [2, 1]}}]", "low <= high"},

@@ -231,8 +231,9 @@ static void test_what_a_message_says(void **state)
     refuse("beton", &png, 1, NULL, STK_E_UNSUPPORTED,
            "field i cannot be written: found PNG images, expected pixels or JPEG images: give encode: jpeg");
     refuse("beton", &gray, 1, NULL, STK_E_UNSUPPORTED, "found pixels of 1 channel, expected 3 channels");
-    refuse("beton", halves, 2, NULL, STK_E_LIMIT,
-           "a sample does not fit a page: found at least 10485760 bytes, expected at most 8388608 (output.page_bytes)");
+    refuse(
+        "beton", halves, 2, NULL, STK_E_LIMIT,
+        "a sample does not fit in a page: found at least 10485760 bytes, expected at most 8388608 (output.page_bytes)");
     refuse("tar", &png, 1, NULL, STK_E_UNSUPPORTED, "found PNG images, expected what extension: jpg says");
     refuse("tar", &pixels, 1, NULL, STK_E_UNSUPPORTED, "expected what extension: png says: encode the field");
     refuse("hdf5", &wide, 1, rows, STK_E_UNSUPPORTED, "output.chunk_rows of at most 1048574");

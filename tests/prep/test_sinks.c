@@ -1008,7 +1008,7 @@ static void test_fields_refused(void **state)
     assert_status(
         ops->check(&(stki_sink_opts){.path = "x.beton", .fields = &huge, .field_count = 1, .most_rows = 1}, &err),
         STK_E_LIMIT);
-    assert_says("field 'x': a sample does not fit a page: found 9437184 bytes");
+    assert_says("field 'x': a sample does not fit in a page: found 9437184 bytes");
     refuse("beton", &ragged, 1,
            "field walk cannot be written: found rows of float32 of varying length, expected rows of "
            "one shape (pad or crop them)");
@@ -1017,10 +1017,10 @@ static void test_fields_refused(void **state)
     refuse("npy", slash, 2, "field a/b cannot be written: found a slash in its name");
     refuse("npz", &half, 1, "bfloat16");
     refuse("tar", &half, 1, "bfloat16");
-    refuse("safetensors", &complex, 1, "found complex128, expected another type: cast it");
+    refuse("safetensors", &complex, 1, "found complex128, expected another type: use the transform cast");
     refuse("tokens", &ragged, 1, "type of the tokens: found float32, expected u16 or u32");
     refuse("tokens", &image, 1, "expected rows of tokens");
-    refuse("tokens", slash, 2, "files of tokens hold one field; number of fields: found 2, expected 1");
+    refuse("tokens", slash, 2, "token files store one field; number of fields: found 2, expected 1");
     refuse("npy", parts, 2, "two fields would both make an array w.values");
     refuse("hdf5", parts, 2, "two fields would both make an array w.values");
     refuse("tar", twins, 2, "field b cannot be written: found the same extension as a");
@@ -1071,7 +1071,7 @@ static void test_values_refused(void **state)
     refuse_value("raw", &image, &(stki_sink_value){.bytes = bytes, .size = 9, .height = 2, .width = 2, .channels = 3},
                  STK_E_BAD_VALUE, "field i: bytes: found 9, expected 12");
     refuse_value("beton", &image, &(stki_sink_value){.bytes = bytes, .size = 4, .height = 2, .width = 2, .channels = 1},
-                 STK_E_BAD_VALUE, "found 1 channels, expected 3: .beton holds RGB");
+                 STK_E_BAD_VALUE, "found 1 channels, expected 3: .beton only stores RGB");
     refuse_value(
         "beton", &image,
         &(stki_sink_value){.bytes = bytes, .size = 9, .height = 2, .width = 2, .channels = 3, .encoding = STKI_PNG},

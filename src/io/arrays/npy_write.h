@@ -16,6 +16,6 @@ stk_status stki_npy_create(const char *path, stk_dtype dtype, int row_ndim, cons
 stk_status stki_npy_append(stki_npy_writer *writer, const void *rows, int64_t count, stk_error *err);
 /* Finishes and renames the file; frees the writer in any case. On failure there is no file of the final name. */
 stk_status stki_npy_commit(stki_npy_writer *writer, stk_error *err);
-void stki_npy_abort(stki_npy_writer *writer); /* NULL is fine */
+void stki_npy_abort(stki_npy_writer *writer); /* NULL is allowed */
 
 #endif

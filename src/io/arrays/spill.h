@@ -19,6 +19,6 @@ stk_status stki_spill_flush(stki_spill *spill, stk_error *err);
 stk_status stki_spill_sync(stki_spill *spill, stk_error *err);
 int64_t stki_spill_bytes(const stki_spill *spill);
 stk_status stki_spill_read(stki_spill *spill, int64_t offset, void *to, int64_t count, stk_error *err);
-void stki_spill_destroy(stki_spill *spill); /* NULL is fine */
+void stki_spill_destroy(stki_spill *spill); /* NULL is allowed */
 
 #endif

@@ -27,7 +27,7 @@ bool stki_hdf5_chunks_can(const stki_hdf5_dataset *dataset);
  * kind; STK_E_CORRUPT: it is inconsistent. */
 stk_status stki_hdf5_chunks_open(stki_hdf5_dataset *dataset, stki_file *file, const stki_reader_opts *opts,
                                  stki_hdf5_chunks **out, stk_error *err);
-void stki_hdf5_chunks_destroy(stki_hdf5_chunks *chunks); /* NULL is fine */
+void stki_hdf5_chunks_destroy(stki_hdf5_chunks *chunks); /* NULL is allowed */
 
 /* Size of the caller's scratch for decoding a chunk. */
 int64_t stki_hdf5_chunks_room(const stki_hdf5_chunks *chunks);

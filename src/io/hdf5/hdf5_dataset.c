@@ -228,7 +228,7 @@ static stk_status read_field(stki_hdf5_dataset *d, hid_t type, stk_error *err)
     d->type.bytes = native < 0 ? 0 : (int64_t)H5Tget_size(native);
     d->memory_type = native < 0 ? -1 : H5Tcreate(H5T_COMPOUND, (size_t)d->type.bytes);
     if (d->memory_type >= 0 && H5Tinsert(d->memory_type, d->field, 0, native) < 0)
-        status = stki_hdf5_fail(err, STK_E_MEMORY, d->path, d->name, "its type cannot be made");
+        status = stki_hdf5_fail(err, STK_E_MEMORY, d->path, d->name, "its type cannot be created");
     if (native >= 0)
         (void)H5Tclose(native);
     return status;

@@ -58,7 +58,7 @@ stk_status stki_hdf5_dataset_fields(stki_hdf5_file *file, const char *name,
                                     stk_status (*found)(void *context, const char *field, stk_error *err),
                                     void *context, stk_error *err);
 stki_hdf5_dataset *stki_hdf5_dataset_retain(stki_hdf5_dataset *dataset);
-void stki_hdf5_dataset_release(stki_hdf5_dataset *dataset); /* NULL is fine */
+void stki_hdf5_dataset_release(stki_hdf5_dataset *dataset); /* NULL is allowed */
 
 /* Opens the data set with the library if that has not been done. Called between enter and leave. */
 stk_status stki_hdf5_dataset_need(const stki_hdf5_dataset *dataset, stk_error *err);

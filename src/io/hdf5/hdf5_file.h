@@ -55,7 +55,7 @@ static inline bool stki_hdf5_file_parsed(const stki_hdf5_file *file)
     return file->bytes != NULL;
 }
 stki_hdf5_file *stki_hdf5_file_retain(stki_hdf5_file *file);
-void stki_hdf5_file_release(stki_hdf5_file *file); /* NULL is fine */
+void stki_hdf5_file_release(stki_hdf5_file *file); /* NULL is allowed */
 
 /* Checks whether the file `target` that `from` refers to may be opened. `path` (PATH_MAX bytes): its location.
  * STK_E_UNSAFE: outside the allowed folder. STK_E_NOT_FOUND: missing. STK_E_UNSUPPORTED: not a regular file. */

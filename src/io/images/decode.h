@@ -26,7 +26,7 @@ typedef struct stki_image_info {
 } stki_image_info;
 
 stk_status stki_decoder_create(stki_decoder **out, stk_error *err);
-void stki_decoder_destroy(stki_decoder *decoder); /* NULL is fine */
+void stki_decoder_destroy(stki_decoder *decoder); /* NULL is allowed */
 /* The decoder of a worker's scratch, created at first use. */
 stk_status stki_scratch_decoder(stki_scratch *scratch, stki_decoder **out, stk_error *err);
 /* A buffer for encoded bytes read from a file; the content is lost when it grows. */

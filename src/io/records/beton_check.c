@@ -83,7 +83,7 @@ static stk_status take_array(const char *path, const stk_beton_field *field, int
         return stki_fail_at(err, STK_E_LIMIT,
                             (stki_place){path, -1, -1, STKI_TEXT("%" PRId64 " bytes", out->bytes),
                                          STKI_TEXT("at most a page of %" PRId64 " (page_bytes)", page_bytes)},
-                            "field '%s': a sample does not fit a page", out->name);
+                            "field '%s': a sample does not fit in a page", out->name);
     return STK_OK;
 }
 

@@ -1,5 +1,6 @@
 /* added_tokens.c: see added_tokens.h. The names are sorted, so those that start with the bytes read so far form a
- * range, which each further byte narrows. A table of first bytes skips most positions of a text. */
+ * range, which each additional byte narrows. A table of first bytes makes it possible to skip most positions of a text.
+ */
 #include "added_tokens.h"
 #include "allocate.h"
 #include "error.h"

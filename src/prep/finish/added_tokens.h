@@ -1,5 +1,5 @@
 /* added_tokens.h: the added tokens of a tokenizer.json, which are found in a text before anything else is done: the
- * leftmost match first, of matches at the same position the longest. */
+ * leftmost match first, and of matches at the same position the longest. */
 #ifndef STKI_ADDED_TOKENS_H
 #define STKI_ADDED_TOKENS_H
 
@@ -22,9 +22,9 @@ typedef struct stki_added_finder stki_added_finder;
  * includes special tokens. *out is NULL if there are none. `tokens` must outlive it. */
 stk_status stki_added_finder_create(const stki_added_token *tokens, int count, char *const *names, bool normalized,
                                     bool special, stki_added_finder **out, stk_error *err);
-void stki_added_finder_destroy(stki_added_finder *finder); /* NULL is fine */
+void stki_added_finder_destroy(stki_added_finder *finder); /* NULL is allowed */
 
-/* Finds the next one in text[from, length). True: it is at [*begin, *end). */
+/* Finds the next token in text[from, length). True: it is at [*begin, *end). */
 bool stki_added_finder_next(const stki_added_finder *finder, const uint8_t *text, int64_t length, int64_t from,
                             int64_t *begin, int64_t *end, uint32_t *id);
 

@@ -7,7 +7,7 @@
 #include "document.h"
 #include "sink.h"
 
-/* A row as the loader made it; borrowed. */
+/* A row as made by the loader; borrowed. */
 typedef struct stki_row {
     const void *bytes; /* C order */
     int64_t size;
@@ -24,7 +24,7 @@ typedef struct stki_bytes {
     int64_t used, room;
 } stki_bytes;
 
-/* Makes room for `more` bytes after `used`, which the caller advances by the bytes written. */
+/* Makes room for `more` bytes after `used`; the caller advances `used` by the bytes written. */
 stk_status stki_bytes_reserve(stki_bytes *bytes, int64_t more, stk_error *err);
 void stki_bytes_fini(stki_bytes *bytes);
 
@@ -36,7 +36,7 @@ typedef struct stki_finisher_ops {
     const stki_option_table *table; /* table of its keys, for the help */
     /* `options`: the map of the field in `output.fields`, or NULL; all keys except `extension` belong to the finisher.
      * `in`: describes the loader's rows (as a field of a sink: ARRAY, RAGGED or IMAGE). *out is initially a copy of it,
-     * and is changed to describe the result. STK_E_CONFIG: the rows or the keys do not fit. */
+     * and is changed to describe the result. STK_E_CONFIG: the rows or the keys are not supported. */
     stk_status (*create)(const stki_node *options, const stki_sink_field *in, stki_sink_field *out,
                          stki_finisher **finisher, stk_error *err);
     /* A thread's scratch. NULL: none is needed. */
@@ -48,7 +48,7 @@ typedef struct stki_finisher_ops {
      * borrowed from `in`. An error belongs to the row; the job's on_error determines what happens. */
     stk_status (*run)(const stki_finisher *finisher, void *scratch, const stki_row *in, stki_bytes *to,
                       stki_sink_value *out, stk_error *err);
-    /* Facts for the manifest beyond its options (codec versions, counts); new JSON, or NULL. */
+    /* Information for the manifest in addition to the options (codec versions, counts), as new JSON; or NULL. */
     json_t *(*describe)(const stki_finisher *finisher);
     void (*destroy)(stki_finisher *finisher);
 } stki_finisher_ops;
@@ -75,13 +75,13 @@ bool stki_finish_about(const stki_option_table *table, FILE *to);
 /* STK_E_CONFIG for unsuitable rows, located at the field's options (NULL: "output.fields.NAME: "). */
 stk_status stki_finish_refuse(stk_error *err, const stki_node *options, const stki_sink_field *in, const char *format,
                               ...) STK_PRINTF(4, 5);
-/* STK_E_CONFIG unless the rows are images: u8 (or u16, if `deep`), height x width (x 1 or 3 channels). `encode`: for
+/* STK_E_CONFIG: the rows are not images of u8 (or u16, if `deep`), height x width (x 1 or 3 channels). `encode` is for
  * the message. */
 stk_status stki_finish_takes_pixels(const stki_node *options, const stki_sink_field *in, const char *encode, bool deep,
                                     stk_error *err);
 /* Describes the result of encoding such rows: images. */
 void stki_finish_gives_images(const stki_sink_field *in, stki_sink_field *out);
-/* STK_E_CONFIG unless the rows are the bytes of image files. The result are such files too. */
+/* STK_E_CONFIG: the rows are not the bytes of image files. The result is image files too. */
 stk_status stki_finish_takes_files(const stki_node *options, const stki_sink_field *in, const char *encode,
                                    stk_error *err);
 void stki_finish_gives_files(stki_sink_field *out);

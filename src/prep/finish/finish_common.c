@@ -54,17 +54,18 @@ stk_status stki_finish_takes_pixels(const stki_node *options, const stki_sink_fi
     const int64_t *shape = in->shape;
 
     if (in->dtype != STK_U8 && !(deep && in->dtype == STK_U16))
-        return stki_finish_refuse(err, options, in,
-                                  "encode: %s needs pixels of uint8%s, found %s: give dataset.fields.%s no other dtype",
-                                  encode, deep ? " or uint16" : "", stk_dtype_name(in->dtype), in->name);
+        return stki_finish_refuse(
+            err, options, in, "encode: %s requires pixels of uint8%s, found %s: remove the dtype of dataset.fields.%s",
+            encode, deep ? " or uint16" : "", stk_dtype_name(in->dtype), in->name);
     if (in->kind != STKI_SINK_IMAGE && !(in->kind != STKI_SINK_BYTES && (in->ndim == 2 || in->ndim == 3)))
         return stki_finish_refuse(
-            err, options, in, "encode: %s needs images, height x width x channels, found rows of %d ax%s in field %s",
-            encode, in->ndim, in->ndim == 1 ? "is" : "es", in->name);
+            err, options, in,
+            "encode: %s requires images, height x width x channels, found rows of %d ax%s in field %s", encode,
+            in->ndim, in->ndim == 1 ? "is" : "es", in->name);
     if (in->ndim == 3 && shape[2] != 0 && shape[2] != 1 && shape[2] != 3)
         return stki_finish_refuse(
             err, options, in,
-            "encode: %s needs images of 1 or 3 channels, height x width x channels, found %" PRId64 " x %" PRId64
+            "encode: %s requires images of 1 or 3 channels, height x width x channels, found %" PRId64 " x %" PRId64
             " x %" PRId64 " in field %s%s",
             encode, shape[0], shape[1], shape[2], in->name,
             shape[0] == 1 || shape[0] == 3 ? ": give it layout: nhwc" : "");
@@ -88,8 +89,8 @@ stk_status stki_finish_takes_files(const stki_node *options, const stki_sink_fie
     if (in->dtype == STK_U8 && in->ndim == 1 && (in->kind == STKI_SINK_RAGGED || in->kind == STKI_SINK_BYTES))
         return STK_OK;
     return stki_finish_refuse(err, options, in,
-                              "encode: %s needs the unmodified bytes of the images: give dataset.fields.%s.source "
-                              "{decode: none}, and no transforms",
+                              "encode: %s requires the unmodified bytes of the images: set dataset.fields.%s.source: "
+                              "{decode: none}, and remove transforms",
                               encode, in->name);
 }
 

@@ -10,7 +10,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-static const char *const subsampling_words[] = {"444", "422", "420", NULL}; /* in the order of stki_jpeg_subsampling */
+static const char *const subsampling_words[] = {"444", "422", "420",
+                                                NULL}; /* in the order of enum stki_jpeg_subsampling */
 
 typedef struct jpeg_options {
     const char *encode, *extension;
@@ -27,12 +28,12 @@ static const stki_option jpeg_rows[] = {
                 .examples = STKI_EXAMPLES("jpg", "jpeg")),
     STKI_INT(jpeg_options, quality, 90, 1, 100, "", "Quality on libjpeg's scale"),
     STKI_ENUM(jpeg_options, subsampling, 420, subsampling_words,
-              "Chroma subsampling: none (444), of columns (422), or of columns and rows (420)"),
+              "Chroma subsampling: none (444), columns (422), or columns and rows (420)"),
     STKI_BOOL(jpeg_options, optimize, false, "Optimize Huffman tables per image: slightly smaller, slower to write"),
-    STKI_BOOL(jpeg_options, progressive, false, "Progressive JPEG: smaller still, much slower to write and to read"),
+    STKI_BOOL(jpeg_options, progressive, false, "Progressive JPEG: even smaller, but much slower to write and to read"),
     STKI_INT(jpeg_options, restart, 0, 0, STKI_JPEG_MOST_RESTART, "MCUs",
              "Maximum number of MCUs between restart markers, rounded down to a divisor of a row's MCUs, so that "
-             "loaders can decode crops only; 0: no markers"),
+             "loaders can decode only the crop; 0: no markers"),
     STKI_DOUBLE(jpeg_options, proportion, 1, 0, 1, "of 1",
                 "Fraction of the images that are encoded as JPEG, drawn at random; the others are stored as pixels"),
     STKI_INT(jpeg_options, seed, 0, 0, INT64_MAX, "", "Seed of the draw"),
@@ -46,7 +47,7 @@ typedef struct jpeg_finisher {
     stki_finisher base; /* first member */
     stki_jpeg_form form;
     uint64_t seed;
-    uint64_t below; /* share to encode, in units of 2^-32 */
+    uint64_t below; /* fraction to encode, in units of 2^-32 */
     int64_t above_pixels, above_bytes;
 } jpeg_finisher;
 
@@ -60,7 +61,7 @@ static stk_status check_together(const stki_node *options, const jpeg_options *o
     if ((o->proportion < 1) + (o->above_pixels > 0) + (o->above_bytes > 0) > 1)
         return stki_fail_node(err, options, "expected one of proportion, above_pixels and above_bytes");
     if (o->seed != 0 && !(o->proportion < 1))
-        return stki_fail_key(err, stki_node_get(options, "seed"), "is used by proportion alone");
+        return stki_fail_key(err, stki_node_get(options, "seed"), "is only used by proportion");
     if (o->restart > 0 && o->progressive)
         return stki_fail_key(err, stki_node_get(options, "restart"),
                              "parts of progressive images cannot be decoded separately: remove restart or progressive");
@@ -98,7 +99,7 @@ static stk_status jpeg_create(const stki_node *options, const stki_sink_field *i
     out->extension = o.extension ? o.extension : is_mixed(&o) ? in->extension : "jpg";
     out->encodings = 1U << STKI_JPEG | (unsigned)is_mixed(&o) << STKI_PLAIN;
     if (!is_mixed(&o))
-        out->largest_bytes = 0; /* unknown: noise is larger as JPEG than as pixels */
+        out->largest_bytes = 0; /* unknown, because noise is larger as JPEG than as pixels */
     return STK_OK;
 }
 

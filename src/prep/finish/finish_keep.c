@@ -40,7 +40,7 @@ static stk_status keep_create(const stki_node *options, const stki_sink_field *i
 static stk_status keep_run(const stki_finisher *finisher, void *scratch, const stki_row *in, stki_bytes *to,
                            stki_sink_value *out, stk_error *err)
 {
-    const stki_decode_opts opts = {.max_bytes = INT64_MAX}; /* the size when decoded does not matter */
+    const stki_decode_opts opts = {.max_bytes = INT64_MAX}; /* the decoded size does not matter */
     stki_image_info info;
     stk_status status = stki_image_info_of(in->bytes, in->size, &opts, &info, err);
 

@@ -47,7 +47,7 @@ static stk_status png_create(const stki_node *options, const stki_sink_field *in
     stki_finish_gives_images(in, out);
     out->extension = o.extension;
     out->encodings = 1U << STKI_PNG;
-    out->largest_bytes = 0; /* unknown */
+    out->largest_bytes = 0; /* the maximum is unknown */
     return STK_OK;
 }
 

@@ -29,14 +29,16 @@ static const stki_option token_rows[] = {
         "A file: .tiktoken, tokenizer.json, or vocab.json (with merges); by default each byte is a token, 0 to 255",
         .flags = STKI_PATH),
     STKI_STRING(token_options, merges, NULL, "The merges.txt that belongs to a vocab.json", .flags = STKI_PATH),
-    STKI_STRING(token_options, split, NULL,
-                "How text is split before encoding: gpt2, cl100k, o200k, none; by default as the vocabulary states",
-                .examples = STKI_EXAMPLES("gpt2", "none")),
+    STKI_STRING(
+        token_options, split, NULL,
+        "How text is split before encoding: gpt2, cl100k, o200k or none; by default as the vocabulary specifies",
+        .examples = STKI_EXAMPLES("gpt2", "none")),
     STKI_STRING(token_options, pattern, NULL, "A regular expression whose matches are the pieces, instead of split",
                 .instead_of = "split", .examples = STKI_EXAMPLES("\\w+|\\W", ".")),
-    STKI_ENUM(token_options, special_tokens, text, special_words,
-              "What the name of a special token in a text is encoded as: the tokens of its characters, or that token",
-              .need = &needs_vocabulary),
+    STKI_ENUM(
+        token_options, special_tokens, text, special_words,
+        "How the name of a special token in a text is encoded: as text (the tokens of its characters) or as that token",
+        .need = &needs_vocabulary),
     STKI_STRING(token_options, begin, NULL, "Token inserted before each document, given by id or by text",
                 .examples = STKI_EXAMPLES("256", "1")),
     STKI_STRING(token_options, end, NULL, "Token inserted after each document, given by id or by text",
@@ -76,7 +78,7 @@ static stk_status find_token(const stki_node *options, const char *key, const ch
                                           : stki_fail_value(err, node, "an id of at most %d", STKI_TOKEN_LARGEST);
     }
     *out = stki_vocabulary_named(v, text);
-    return *out >= 0 ? STK_OK : stki_fail_value(err, node, "the id of a token, or the text of one in %s", v->path);
+    return *out >= 0 ? STK_OK : stki_fail_value(err, node, "the id or the text of a token in %s", v->path);
 }
 
 static stk_status choose_dtype(token_finisher *tokens, const stki_node *options, const token_options *o, stk_error *err)
@@ -144,7 +146,7 @@ static stk_status token_create(const stki_node *options, const stki_sink_field *
     if (in->dtype != STK_U8 || in->ndim != 1)
         return stki_finish_refuse(
             err, options, in,
-            "encode: tokens needs texts, rows of bytes of their own length; field %s has rows of %s "
+            "encode: tokens requires texts, which are rows of bytes of varying length; field %s has rows of %s "
             "with %d axes",
             in->name, stk_dtype_name(in->dtype), in->ndim);
     tokens = stki_zalloc(sizeof *tokens);
@@ -225,7 +227,7 @@ static stk_status token_run(const stki_finisher *finisher, void *scratch, const 
     status = stki_bytes_reserve(to, out->size, err);
     if (status != STK_OK)
         return status;
-    if (out->size == 0) /* data may be NULL */
+    if (out->size == 0) /* data may be NULL here */
         return STK_OK;
     at = to->bytes + to->used;
     if (tokens->begin >= 0)
@@ -256,7 +258,7 @@ static json_t *token_describe(const stki_finisher *finisher)
 }
 
 const stki_finisher_ops stki_finish_tokens = {.name = "tokens",
-                                              .most_out = 4, /* worst case: each byte is a u32 token */
+                                              .most_out = 4, /* in the worst case, each byte is a u32 token */
                                               .table = &token_table,
                                               .create = token_create,
                                               .scratch = token_scratch,

@@ -1,6 +1,6 @@
 /* finish_transcode.c: `encode: {transcode: jpeg}`: losslessly rewrites JPEG images so that a loader can decode parts of
  * them (jpeg_cut.h). The field is read with `source: {decode: none}`. PNG images and images that cannot be transcoded
- * are kept as they are and counted. */
+ * are kept unchanged, and counted. */
 #include "allocate.h"
 #include "decode.h"
 #include "error.h"
@@ -49,7 +49,7 @@ typedef struct transcoder {
 
 static stk_status check_key(const stki_node *encode, stk_error *err)
 {
-    return stki_node_get(encode, "transcode") ? STK_OK : stki_fail_value(err, encode, "transcode: jpeg in such a map");
+    return stki_node_get(encode, "transcode") ? STK_OK : stki_fail_value(err, encode, "transcode: jpeg in this map");
 }
 
 static stk_status transcode_create(const stki_node *options, const stki_sink_field *in, stki_sink_field *out,

@@ -18,7 +18,7 @@ static stk_status reserve(stki_token_joiner *joiner, int64_t bytes, stk_error *e
     if (bytes <= joiner->room)
         return STK_OK;
     room = room < 4096 ? 4096 : room;
-    stki_free(joiner->memory); /* the content need not be kept */
+    stki_free(joiner->memory); /* the old content is not needed */
     joiner->room = 0;
     joiner->memory = grown = stki_resize(NULL, room);
     if (!grown)
@@ -33,7 +33,7 @@ void stki_token_joiner_fini(stki_token_joiner *joiner)
     *joiner = (stki_token_joiner){0};
 }
 
-/* The end of the part at `at`, and its token: a byte, or a character that has a token. */
+/* Returns the end of the part at `at`, and its token: a byte, or a character that has a token. */
 static int32_t first_part(const stki_vocabulary *v, const uint8_t *bytes, int32_t length, int32_t at, uint32_t *id)
 {
     const uint8_t lead = bytes[at];
@@ -48,7 +48,7 @@ static int32_t first_part(const stki_vocabulary *v, const uint8_t *bytes, int32_
 
 /* ---- short pieces ---- */
 
-/* The parts in order: their start, their token, and the rank of joining each with the next. */
+/* The parts in order: start, token, and the rank of joining with the next part. */
 typedef struct parts {
     int start[SHORT + 1];
     uint32_t rank[SHORT + 1];
@@ -213,7 +213,8 @@ static int64_t join_long(chain *c)
     return count;
 }
 
-/* Starts with at most one entry per byte. Most later entries soon become outdated; more room means fewer sweeps. */
+/* The heap starts with at most one entry per byte. Most later entries soon become outdated; more room means fewer
+ * sweeps. */
 static int64_t heap_room(int64_t length)
 {
     return length + length / 4;

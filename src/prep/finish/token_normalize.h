@@ -1,4 +1,4 @@
-/* token_normalize.h: Unicode normalization forms. */
+/* token_normalize.h: normalizes texts to Unicode normalization forms. */
 #ifndef STKI_TOKEN_NORMALIZE_H
 #define STKI_TOKEN_NORMALIZE_H
 
@@ -10,7 +10,7 @@ typedef struct stki_normalized {
     int64_t room;
 } stki_normalized;
 
-/* *out: `text` itself if it is already normalized, otherwise memory of `to`. The text must be valid UTF-8. */
+/* *out is `text` itself if it is already normalized, otherwise memory of `to`. The text must be valid UTF-8. */
 stk_status stki_token_normalize(enum stki_token_form form, stki_normalized *to, const uint8_t *text, int64_t length,
                                 const uint8_t **out, int64_t *out_length, stk_error *err);
 void stki_normalized_fini(stki_normalized *normalized);

@@ -1,5 +1,5 @@
-/* token_split.c: see token_split.h. Uses PCRE2 with just-in-time compilation where the system allows it. Text between
- * two matches is a piece too, so no byte is lost.
+/* token_split.c: see token_split.h. Uses PCRE2, with just-in-time compilation if the system allows it. Text between two
+ * matches is also a piece, so no byte is lost.
  *
  * Patterns are written for other regular expression libraries, in which \s is Unicode's White_Space property (PCRE2's
  * \s also matches U+180E) and \w includes marks and connector punctuation (not in PCRE2 before 10.43). \s, \S, \w and
@@ -19,7 +19,7 @@ enum { MACHINE_STACK = 32 << 10, MOST_MACHINE_STACK = 8 << 20, MOST_PATTERN = 64
 #define SPACES \
     "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 
-/* Letters and other alphabetic characters, marks, decimal digits, connectors. */
+/* Letters and other alphabetic characters, marks, decimal digits, connector punctuation. */
 #define WORDS                                                                                                       \
     "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{" \
     "1f189}"
@@ -91,7 +91,7 @@ static void give(void *block, void *unused)
 
 /* ---- patterns ---- */
 
-/* Replaces \s, \S, \w and \W. The caller frees *out with stki_free. Sets inside sets have another meaning in PCRE2. */
+/* Replaces \s, \S, \w and \W. The caller frees *out with stki_free. Nested sets have a different meaning in PCRE2. */
 static stk_status translate(const char *pattern, bool ruby, char **out, stk_error *err)
 {
     stki_text_build build = {0};
@@ -122,9 +122,8 @@ static stk_status translate(const char *pattern, bool ruby, char **out, stk_erro
         if (ruby && inside && ((at[0] == '[' && at[1] != ':') || (at[0] == '&' && at[1] == '&'))) {
             stki_free(stki_text_take(&build));
             return stki_fail(err, STK_E_UNSUPPORTED,
-                             "pattern: found %.2s inside a set, at byte %" PRId64
-                             " of %s, expected sets without others inside them",
-                             at, (int64_t)(at - pattern), pattern);
+                             "pattern: found %.2s inside a set, at byte %" PRId64 " of %s, expected no nested sets", at,
+                             (int64_t)(at - pattern), pattern);
         }
         if (inside && at[0] == '[' && at[1] == ':' && strstr(at, ":]")) { /* [:alpha:] */
             const char *end = strstr(at, ":]") + 2;

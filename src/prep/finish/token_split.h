@@ -8,7 +8,7 @@
 #include <stoker/status.h>
 
 typedef struct stki_token_split stki_token_split;
-typedef struct stki_token_finder stki_token_finder; /* one thread's */
+typedef struct stki_token_finder stki_token_finder; /* matching state of one thread */
 
 /* A predefined pattern; NULL: unknown name. */
 const char *stki_token_pattern(const char *name);
@@ -20,9 +20,9 @@ const char *stki_token_pattern_list(const char *last, char *buffer, int size);
  * `ruby`: the pattern has Oniguruma's Ruby syntax, as in a tokenizer.json: ^ and $ match at line ends. STK_E_CONFIG:
  * not a regular expression; the message has the position. STK_E_UNSUPPORTED: `ruby`, and nested sets. */
 stk_status stki_token_split_create(const char *pattern, bool ruby, stki_token_split **out, stk_error *err);
-void stki_token_split_destroy(stki_token_split *split); /* NULL is fine */
+void stki_token_split_destroy(stki_token_split *split); /* NULL is allowed */
 stk_status stki_token_finder_create(const stki_token_split *split, stki_token_finder **out, stk_error *err);
-void stki_token_finder_destroy(stki_token_finder *finder); /* NULL is fine */
+void stki_token_finder_destroy(stki_token_finder *finder); /* NULL is allowed */
 
 /* Finds the end of the piece at `at` < length: a match (*matched), or the text before the next match. The text must be
  * valid UTF-8. STK_E_LIMIT: matching takes too much time or memory. */

@@ -79,7 +79,7 @@ char *stki_token_literal(const char *text)
 
     for (; to && *text; text++) {
         if ((*text & 0x80) == 0 && !((*text | 32) >= 'a' && (*text | 32) <= 'z') && !(*text >= '0' && *text <= '9'))
-            *end++ = '\\'; /* escape characters with a special meaning; escaped control characters stay themselves */
+            *end++ = '\\'; /* escapes characters with a special meaning; an escaped control character matches itself */
         *end++ = *text;
     }
     return to;
@@ -237,7 +237,7 @@ static stk_status prefix(walk *w, int i, const uint8_t *text, int64_t length, bo
     return run_from(w, i + 1, memory->text, length + by, starts);
 }
 
-/* A piece that has not been passed on, because the next one may be joined to it. */
+/* A piece that has not been passed on yet, because the next one may be joined to it. */
 typedef struct held {
     int64_t begin, end; /* equal: none */
     bool matched;

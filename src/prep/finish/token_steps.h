@@ -11,10 +11,10 @@
 enum { STKI_TOKEN_MOST_STEPS = 16 };
 
 enum stki_token_step_kind {
-    STKI_TOKEN_NORMALIZE, /* to a Unicode normalization form */
+    STKI_TOKEN_NORMALIZE, /* converts to a Unicode normalization form */
     STKI_TOKEN_REPLACE,   /* replaces each `from` by `text` */
     STKI_TOKEN_PREFIX,    /* prepends `text` to a non-empty piece */
-    STKI_TOKEN_SPLIT      /* at the matches of the regular expression `text` */
+    STKI_TOKEN_SPLIT      /* splits at the matches of the regular expression `text` */
 };
 
 enum stki_token_form { STKI_TOKEN_NFC, STKI_TOKEN_NFD, STKI_TOKEN_NFKC, STKI_TOKEN_NFKD };
@@ -27,7 +27,7 @@ enum stki_token_prefix {
 
 /* The treatment of the matches of a SPLIT and of the text between them. */
 enum stki_token_behavior {
-    STKI_SPLIT_ISOLATED,   /* each is a piece */
+    STKI_SPLIT_ISOLATED,   /* each of them is a piece */
     STKI_SPLIT_REMOVED,    /* matches are dropped */
     STKI_SPLIT_CONTIGUOUS, /* adjacent matches form one piece */
     STKI_SPLIT_WITH_PREVIOUS,
@@ -53,21 +53,21 @@ typedef struct stki_token_steps {
  * or PREFIX of more than 1024 bytes. */
 stk_status stki_token_steps_add(stki_token_steps *steps, const stki_token_step *step, stk_error *err);
 void stki_token_steps_fini(stki_token_steps *steps);
-/* A regular expression that matches exactly this text; to be freed with stki_free. NULL: out of memory. */
+/* Returns a regular expression that matches exactly this text; free it with stki_free. NULL: out of memory. */
 char *stki_token_literal(const char *text);
-/* Maximum number of output bytes per input byte, without prefixes; at most 1 << 24, which means more. */
+/* Maximum number of output bytes per input byte, without prefixes; at most 1 << 24, which means that or more. */
 int64_t stki_token_steps_growth(const stki_token_steps *steps);
 
 typedef struct stki_token_program stki_token_program;
-typedef struct stki_token_run stki_token_run; /* one thread's memory */
+typedef struct stki_token_run stki_token_run; /* memory of one thread */
 
 /* `steps` must outlive it. STK_E_CONFIG: a pattern is not a regular expression. */
 stk_status stki_token_program_create(const stki_token_steps *steps, stki_token_program **out, stk_error *err);
-void stki_token_program_destroy(stki_token_program *program); /* NULL is fine */
+void stki_token_program_destroy(stki_token_program *program); /* NULL is allowed */
 stk_status stki_token_run_create(const stki_token_program *program, stki_token_run **out, stk_error *err);
-void stki_token_run_destroy(stki_token_run *run); /* NULL is fine */
+void stki_token_run_destroy(stki_token_run *run); /* NULL is allowed */
 
-/* Receives a non-empty piece; `starts`: the first of the document. */
+/* Receives a non-empty piece; `starts`: it is the first of the document. */
 typedef stk_status stki_token_piece_fn(void *context, const uint8_t *piece, int64_t length, bool starts,
                                        stk_error *err);
 /* Calls `each` for the resulting pieces of a text (valid UTF-8), in order. */

@@ -1,6 +1,6 @@
 /* tokenize.c: see tokenize.h. Added tokens are found in the text, and again in the normalized text between them; the
- * rest is split into pieces (token_steps.c). A piece that is itself a token, as most are, takes one lookup; others are
- * joined from their bytes (token_join.c). */
+ * rest is split into pieces (token_steps.c). Most pieces are tokens themselves and take one lookup; others are joined
+ * from their bytes (token_join.c). */
 #include "tokenize.h"
 #include "allocate.h"
 #include "error.h"
@@ -38,7 +38,7 @@ static stk_status no_such_split(const char *found, stk_error *err)
                      stki_token_pattern_list("none", words, sizeof words));
 }
 
-/* The pattern that replaces the file's; *out stays NULL if text is not split. */
+/* Sets the pattern that replaces that of the file; *out stays NULL if text is not split. */
 static stk_status choose_pattern(const stki_tokenizer_opts *opts, const char **out, stk_error *err)
 {
     *out = NULL;
@@ -63,12 +63,12 @@ static stk_status choose_steps(stki_tokenizer *t, const stki_tokenizer_opts *opt
         return v->by_pairs
                    ? STK_OK
                    : stki_fail(err, STK_E_CONFIG,
-                               "%s does not state how text is split before encoding: set split: %s, or a pattern",
+                               "%s does not specify how text is split before encoding: set split: %s, or a pattern",
                                v->path, stki_token_pattern_list("none", words, sizeof words));
     if (v->by_characters)
         return stki_fail(err, STK_E_CONFIG,
-                         "%s: found %s, which a vocabulary of characters does not take: its spaces are marked by its "
-                         "own steps; remove it",
+                         "%s: found %s, which is not supported with a vocabulary of characters, whose own steps mark "
+                         "spaces; remove it",
                          opts->split ? "split" : "pattern", v->path);
     t->steps = &t->own;
     if ((status = choose_pattern(opts, &pattern, err)) != STK_OK || !pattern)
@@ -200,7 +200,7 @@ int64_t stki_token_scratch_bytes(const stki_tokenizer *t, int64_t length)
 
     if (length > INT64_MAX / (64 * first * then))
         return INT64_MAX;
-    /* The output of each step (utf8proc uses four bytes per character), and the token ids. */
+    /* Counts the output of each step (utf8proc uses four bytes per character), and the token ids. */
     return (t->vocabulary->first.count ? 4 * length * first : 0) + (then > 1 ? length * first * then : 0) +
            (cuts(t) ? length * (int64_t)sizeof(uint32_t) : stki_token_join_bytes(length * first * then));
 }
@@ -273,7 +273,7 @@ static stk_status add_piece(const stki_tokenizer *t, stki_token_scratch *scratch
     return STK_OK;
 }
 
-/* The first byte that is not valid UTF-8; -1: none. */
+/* Returns the offset of the first byte that is not valid UTF-8; -1: there is none. */
 static int64_t first_wrong_byte(const uint8_t *text, int64_t length)
 {
     int64_t at = 0;
@@ -367,7 +367,7 @@ static stk_status by_pieces(const stki_tokenizer *t, stki_token_scratch *scratch
     if (wrong >= 0)
         return stki_fail(err, STK_E_CORRUPT,
                          "the text is not UTF-8: found 0x%02x at byte %" PRId64
-                         "; convert the text, or remove the vocabulary: byte tokens accept any bytes",
+                         "; convert the text, or remove the vocabulary, because byte tokens accept any bytes",
                          text[wrong], wrong);
     return between_added(&e, t->raw, text, length, true, normalize, err);
 }

@@ -1,6 +1,6 @@
-/* vocabulary.c: see vocabulary.h. Two open-addressing hash tables, tokens by their bytes and ranks of pairs, are at
- * most half full. Entries include part of the hash or the whole key, so that failed lookups, which are the majority
- * while encoding, rarely need a second memory access. */
+/* vocabulary.c: see vocabulary.h. There are two hash tables with open addressing, tokens by their bytes and ranks of
+ * pairs, both at most half full. Entries include part of the hash or the whole key, so that failed lookups, which are
+ * the majority while encoding, rarely need a second memory access. */
 #include "vocabulary.h"
 #include "allocate.h"
 #include "checked.h"
@@ -281,11 +281,11 @@ stk_status stki_vocabulary_add_pair(stki_vocabulary *v, const uint8_t *left, int
     }
     if (!both)
         return stki_fail_at(err, STK_E_CORRUPT,
-                            (stki_place){v->path, -1, -1, "one of its parts, or what they make, is not a token",
+                            (stki_place){v->path, -1, -1, "one of its parts, or their concatenation, is not a token",
                                          "tokens of the vocabulary"},
                             "merge %" PRId64, line);
     v->joined[v->pair_count] = both->id;
-    if (find_pair(v, a->id, b->id)) { /* the first one wins, but later ones keep their rank */
+    if (find_pair(v, a->id, b->id)) { /* of duplicates the first one wins, but later pairs keep their rank */
         v->pair_count++;
         return STK_OK;
     }

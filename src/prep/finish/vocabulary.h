@@ -45,7 +45,7 @@ typedef struct stki_vocabulary {
     } * table;
     uint32_t mask;
     /* Joining starts with the characters of a text instead of its bytes, as in vocabularies of SentencePiece. A
-     * character without token is replaced by its bytes. */
+     * character without a token is replaced by its bytes. */
     bool by_characters;
     bool utf8_only;        /* bytes that do not occur in UTF-8 (0xc0, 0xc1, 0xf5 to 0xff) need no token */
     uint32_t of_byte[256]; /* id of each single byte */
@@ -67,14 +67,14 @@ typedef struct stki_vocabulary {
  * a vocab.json with its list of merges in `merges`. STK_E_CORRUPT, STK_E_UNSUPPORTED, STK_E_LIMIT have file and line or
  * key. */
 stk_status stki_vocabulary_open(const char *path, const char *merges, stki_vocabulary **out, stk_error *err);
-/* The same for texts in memory; `path` is for messages; `merges` may be NULL. */
+/* The same for files in memory; `path` is for messages; `merges` may be NULL. */
 stk_status stki_vocabulary_read(const char *path, const char *text, int64_t length, const char *merges,
                                 int64_t merges_length, stki_vocabulary **out, stk_error *err);
 /* The vocabulary of 256 bytes, tokens 0 to 255, without joining. */
 stk_status stki_vocabulary_bytes(stki_vocabulary **out, stk_error *err);
-void stki_vocabulary_destroy(stki_vocabulary *vocabulary); /* NULL is fine */
+void stki_vocabulary_destroy(stki_vocabulary *vocabulary); /* NULL is allowed */
 
-/* NULL: these bytes are not a token. */
+/* Returns NULL if these bytes are not a token. */
 const stki_token *stki_vocabulary_find(const stki_vocabulary *vocabulary, const uint8_t *bytes, uint32_t length);
 /* The rank of joining two adjacent parts, which together are `length` bytes at `bytes`; STKI_NO_TOKEN: not joined. */
 uint32_t stki_vocabulary_rank(const stki_vocabulary *vocabulary, const uint8_t *bytes, uint32_t length, uint32_t left,
@@ -94,16 +94,16 @@ stk_status stki_vocabulary_create(const char *path, stki_vocabulary **out, stk_e
  * stki_vocabulary_finish). */
 stk_status stki_vocabulary_add(stki_vocabulary *vocabulary, const uint8_t *bytes, int64_t length, int64_t id,
                                stk_error *err);
-/* Reserves an id that no text results in. */
+/* Reserves an id that is never the result of encoding a text. */
 stk_status stki_vocabulary_reserve_id(stki_vocabulary *vocabulary, int64_t id, stk_error *err);
-/* Adds the token of a byte; only with by_characters. */
+/* Adds the token of a single byte; only with by_characters. */
 stk_status stki_vocabulary_add_byte(stki_vocabulary *vocabulary, uint8_t byte, int64_t id, stk_error *err);
-/* Copies the name. */
+/* Adds an added token; the name is copied. */
 stk_status stki_vocabulary_add_added(stki_vocabulary *vocabulary, const stki_added_token *token, stk_error *err);
 /* Builds the tables after all tokens have been added. STK_E_UNSUPPORTED: one of the 256 bytes is not a token.
  * STK_E_CORRUPT: duplicates. */
 stk_status stki_vocabulary_finish(stki_vocabulary *vocabulary, stk_error *err);
-/* After that, for joining by pairs: allocates the list, then adds each pair. */
+/* To be called after that, for joining by pairs: the first allocates the list, the second adds a pair. */
 stk_status stki_vocabulary_pairs(stki_vocabulary *vocabulary, int64_t count, stk_error *err);
 stk_status stki_vocabulary_add_pair(stki_vocabulary *vocabulary, const uint8_t *left, int64_t left_bytes,
                                     const uint8_t *right, int64_t right_bytes, int64_t line, stk_error *err);

@@ -38,7 +38,7 @@ static void make_map(reading *r)
         r->byte_of[prints(byte) ? byte : next++] = (int16_t)byte;
 }
 
-/* Converts a token's text to its bytes; -1: invalid, -2: too long. */
+/* Converts a token's text to its bytes. Returns -1 if the text is invalid, -2 if it is too long. */
 static int64_t bytes_of(const reading *r, const char *text, int64_t length, uint8_t *to)
 {
     int64_t n = 0;
@@ -75,7 +75,7 @@ static stk_status wrong(const reading *r, const char *what, const char *expected
 
 /* ---- tokens and merges ---- */
 
-/* The byte of a text like "<0x0A>"; -1: other texts. */
+/* Returns the byte of a text like "<0x0A>", or -1 for other texts. */
 static int byte_named(const char *text)
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -113,7 +113,7 @@ static stk_status read_vocabulary(reading *r, json_t *vocabulary)
     json_object_foreach(vocabulary, text, id)
     {
         if (!json_is_integer(id))
-            return wrong(r, "vocab", "whole numbers as ids");
+            return wrong(r, "vocab", "integers as ids");
         if ((status = add_token(r, text, json_integer_value(id))) != STK_OK)
             return status;
     }
@@ -222,7 +222,7 @@ static stk_status read_added(reading *r, const json_t *added, const json_t *voca
             json_integer_value(id) > STKI_TOKEN_LARGEST)
             return wrong(r, "added_tokens", "maps of id, content and special");
         if (!*content)
-            continue; /* as the tokenizers library does */
+            continue; /* like the tokenizers library */
         if ((status = check_added_id(r, content, id, vocabulary, &next)) != STK_OK)
             return status;
         found = (stki_added_token){.name = content,
@@ -257,7 +257,7 @@ static stk_status check_model(reading *r, const json_t *model)
             return refuse(r, STKI_TEXT("model.%s", not_known[i]), "a value", "null");
     if (r->v->by_characters && !json_is_true(json_object_get(model, "byte_fallback")))
         return refuse(r, "model", "neither a ByteLevel pre-tokenizer nor byte_fallback: characters would be lost",
-                      "one of the two");
+                      "only one of them");
     return STK_OK;
 }
 
@@ -273,9 +273,10 @@ static stk_status read_tokenizer(reading *r, const json_t *root)
     if ((status = check_model(r, model)) != STK_OK)
         return status;
     if (!is_off(json_object_get(root, "truncation")))
-        return refuse(r, "truncation", "a length at which ids are cut off", "null: loader options choose the length");
+        return refuse(r, "truncation", "a length to which ids are truncated",
+                      "null, because the loader's options set the length");
     if (!is_off(padding) && json_is_object(json_object_get(padding, "strategy")))
-        return refuse(r, "padding", "a fixed length", "null: loader options choose the length");
+        return refuse(r, "padding", "a fixed length", "null, because the loader's options set the length");
     r->special = json_object();
     if (!r->special)
         return stki_fail_memory(r->err, 0, "added tokens");
@@ -292,7 +293,7 @@ static stk_status read_pair_of_files(reading *r, json_t *root, const char *merge
 
     if (!merges)
         return stki_fail_at(r->err, STK_E_CONFIG,
-                            (stki_place){r->v->path, -1, -1, "a vocab.json alone", "its merges.txt as `merges` too"},
+                            (stki_place){r->v->path, -1, -1, "only a vocab.json", "its merges.txt as `merges` too"},
                             "vocabulary");
     status = stki_token_steps_add(
         &r->v->then, &(stki_token_step){.kind = STKI_TOKEN_SPLIT, .text = stki_token_pattern("gpt2")}, r->err);
@@ -320,10 +321,11 @@ stk_status stki_vocabulary_json(const char *text, int64_t length, const char *me
         status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){v->path, -1, where.position, where.text, "JSON"},
                               "line %d", where.line);
     else if (json_object_get(root, "model") && json_is_object(json_object_get(root, "model")))
-        status = merges ? stki_fail_at(err, STK_E_CONFIG,
-                                       (stki_place){v->path, -1, -1, "a tokenizer.json and `merges`", "one of the two"},
-                                       "vocabulary")
-                        : read_tokenizer(r, root);
+        status = merges
+                     ? stki_fail_at(err, STK_E_CONFIG,
+                                    (stki_place){v->path, -1, -1, "a tokenizer.json and `merges`", "only one of them"},
+                                    "vocabulary")
+                     : read_tokenizer(r, root);
     else
         status = read_pair_of_files(r, root, merges, merges_length);
     json_decref(r->special);

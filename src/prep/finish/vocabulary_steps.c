@@ -1,5 +1,5 @@
-/* vocabulary_steps.c: converts the normalizer and pre_tokenizer of a tokenizer.json to steps. Supports the kinds of the
- * tokenizers library that published byte-pair vocabularies use. */
+/* vocabulary_steps.c: converts the normalizer and pre_tokenizer of a tokenizer.json to steps. It supports the kinds of
+ * steps that published byte-pair vocabularies use. */
 #include "allocate.h"
 #include "error.h"
 #include "token_split.h"
@@ -81,7 +81,7 @@ static stk_status read_replace(reading *r, const json_t *step)
     const char *from = text_of(json_object_get(step, "pattern"), "String"), *text = text_of(step, "content");
 
     if (!from || !*from || !text)
-        return refuse(r, "normalizer", "a Replace of something other than a String", "a String and what replaces it");
+        return refuse(r, "normalizer", "a Replace of something other than a String", "a String and its replacement");
     return add(r, &r->v->first, (stki_token_step){.kind = STKI_TOKEN_REPLACE, .from = from, .text = text});
 }
 
@@ -139,7 +139,7 @@ static stk_status read_split(reading *r, const json_t *step)
     if (literal && *literal)
         return add_literal(r, literal, split);
     return split.text ? add(r, &r->v->then, split)
-                      : refuse(r, "pre_tokenizer", "a Split by something else", "one by a Regex or a String");
+                      : refuse(r, "pre_tokenizer", "a Split by something else", "a Split by a Regex or a String");
 }
 
 static stk_status read_digits(reading *r, const json_t *step)
@@ -200,7 +200,7 @@ static stk_status read_sequence(reading *r, const char *what, const step_kind *k
     stk_status status = STK_OK;
 
     if (!json_is_array(list) || depth > 4)
-        return refuse(r, what, depth > 4 ? "sequences inside sequences, many times" : "a Sequence without its list",
+        return refuse(r, what, depth > 4 ? "sequences nested too deep" : "a Sequence without its list",
                       "a list of steps");
     for (size_t i = 0; i < json_array_size(list) && status == STK_OK; i++)
         status = read_step(r, what, kinds, json_array_get(list, i), depth + 1);

@@ -17,7 +17,7 @@ static int digit_of(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Decodes base64 to `to`; -1: invalid, -2: too long. */
+/* Decodes base64 to `to`. Returns -1 if it is invalid, -2 if it is too long. */
 static int64_t decode(const char *text, int64_t length, uint8_t *to, int64_t room)
 {
     int64_t n = 0, pads = 0;
@@ -47,7 +47,7 @@ static int64_t decode(const char *text, int64_t length, uint8_t *to, int64_t roo
     return n;
 }
 
-/* Parses a non-negative integer without leading zeros; -1: invalid. */
+/* Parses a non-negative integer without leading zeros. Returns -1 if it is invalid. */
 static int64_t number_of(const char *text, int64_t length)
 {
     int64_t value = 0;

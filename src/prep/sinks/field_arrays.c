@@ -43,7 +43,7 @@ static stk_status check_names(const stki_field_arrays *arrays, stk_error *err)
         for (int k = 0; k < i; k++)
             if (!strcmp(arrays->items[i].name, arrays->items[k].name))
                 return stki_fail(err, STK_E_UNSUPPORTED,
-                                 "two fields would both make an array %s: give one of them another name",
+                                 "two fields would both be stored as array %s: rename one of them",
                                  arrays->items[i].name);
     return STK_OK;
 }
@@ -130,7 +130,7 @@ stk_status stki_field_arrays_begin(stki_field_arrays *arrays, stki_field_array_p
     return status;
 }
 
-/* Rows that are lent by the loader are contiguous, so a batch is appended at once. */
+/* Rows borrowed from the loader are contiguous, so a batch is appended at once. */
 static stk_status append_bytes(const struct target *to, int index, const stki_sink_value *v, int64_t rows, int step,
                                stk_error *err)
 {

@@ -1,6 +1,6 @@
-/* field_arrays.h: a field as named arrays, for formats that only contain arrays. Rows of one shape form an array NAME.
- * Rows of varying size are stored as delivered by the loader: NAME.values, their concatenation, and NAME.offsets (i64,
- * one more than rows), their starts along axis 0 of the values; images also have NAME.shapes (i64: height, width,
+/* field_arrays.h: stores a field as named arrays, for formats that only contain arrays. Rows of one shape form an array
+ * NAME. Rows of varying size are stored as delivered by the loader: NAME.values, their concatenation, and NAME.offsets
+ * (i64, one more than rows), their starts along axis 0 of the values; images also have NAME.shapes (i64: height, width,
  * channels). */
 #ifndef STKI_FIELD_ARRAYS_H
 #define STKI_FIELD_ARRAYS_H
@@ -42,7 +42,7 @@ int64_t stki_field_arrays_measure(const stki_sink_opts *opts, const stki_sink_va
 typedef stk_status (*stki_field_array_put)(void *context, int array, const void *bytes, int64_t rows, bool lasting,
                                            stk_error *err);
 
-/* Stores the initial rows of arrays: the first offset, 0. */
+/* Passes on the initial rows of arrays, that is, the first offset, 0. */
 stk_status stki_field_arrays_begin(stki_field_arrays *arrays, stki_field_array_put put, void *context, stk_error *err);
 /* Passes checked rows (stki_sink_check_rows) on, as many at once as are contiguous. */
 stk_status stki_field_arrays_append(stki_field_arrays *arrays, const stki_sink_value *values, int64_t rows,

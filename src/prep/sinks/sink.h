@@ -1,11 +1,11 @@
 /* sink.h: the interface between a preparation job and the formats it writes. A sink takes rows in order and makes one
- * data set from them: one file, or one per field. Each format implements the table; sinks.c lists them.
+ * data set from them: one file, or one per field. Each format implements the table; sinks.c lists the formats.
  *
  *     open ─→ append … append ─→ mark ─→ append … ─→ mark ─→ finish ─→ files ─→ destroy       one thread
  *                                  └──→ sync … sync …                                          another one,
  * concurrently
  *
- * A sink writes files under temporary names in `folder` and never renames them; the job does this when it is complete.
+ * A sink writes files under temporary names in `folder` and never renames them; the job does that when it is complete.
  * A killed job opens the sink again with its last mark. The bytes depend on the rows, the fields, the options and
  * most_rows, but not on how the rows were divided into calls of append, on the marks, or on the number of threads.
  */
@@ -56,7 +56,7 @@ typedef struct stki_sink_value {
     int64_t length;                  /* RAGGED: length of axis 0 */
     int64_t height, width, channels; /* IMAGE, also if encoded */
     enum stki_encoding encoding;     /* IMAGE */
-    const char *stays;               /* reason why the row was kept unchanged instead of encoded; static */
+    const char *stays;               /* the reason why the row was kept unchanged instead of encoded; static */
 } stki_sink_value;
 
 typedef struct stki_sink_opts {
@@ -87,7 +87,7 @@ typedef struct stki_sink_file {
 typedef struct stki_sink_ops {
     const char *format;         /* "npy" */
     const char *const *endings; /* ".npy", …; NULL-terminated */
-    /* Can resume at a mark. Other formats are written at once, from rows that the job has stored. */
+    /* Whether the format can resume at a mark. Other formats are written at once, from rows that the job has stored. */
     bool resumes;
     /* Supported values of output.fields.NAME.extension: "any", or a single word; NULL: none. */
     const char *extensions;
@@ -96,14 +96,14 @@ typedef struct stki_sink_ops {
     /* The format's keys in `output`, and the size of the struct for their values; NULL, 0: none. */
     const stki_option_table *table;
     int64_t options_bytes;
-    /* Checks that the format supports these fields, without accessing files. If accepted here, rows are only rejected
-     * for their own value or size. STK_E_UNSUPPORTED names the field and what would be accepted. NULL: any fields.
+    /* Checks that the format supports these fields, without accessing files. After that, rows are only rejected for
+     * their own values or sizes. STK_E_UNSUPPORTED names the field and what would be accepted. NULL: any fields.
      * `count`, and most_rows of `opts`, are set; folder is not. */
     stk_status (*check)(const stki_sink_opts *opts, stk_error *err);
     /* Adds `count` rows with the sizes of the one row in `values` (0: none; texts and pixels may be NULL), and returns
-     * the size of the finished files with all rows added so far, where most_rows is the announced number. Exact for
-     * formats that resume; an upper bound before compression for others. Saturates. Accesses no file; `opts` as in
-     * check. */
+     * the size of the finished files with all rows added so far, where most_rows is the announced number. The size is
+     * exact for formats that can resume; for others it is an upper bound before compression. It saturates. No files are
+     * accessed; `opts` is as in check. */
     int64_t (*measure)(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count, stki_sink_size *size);
     /* The approximate compressed size of `size` bytes of a field's values; -1: not compressed. NULL: never compressed.
      */
@@ -124,9 +124,9 @@ typedef struct stki_sink_ops {
     stk_status (*finish)(stki_sink *sink, stk_error *err);
     /* Returns the number of the sink's files and lists at most `room` of them. Names are known after open. */
     int (*files)(const stki_sink *sink, stki_sink_file *out, int room);
-    /* True: the files are append-only. NULL: false. */
+    /* Whether the files are append-only. NULL: they are not. */
     bool (*settled)(const stki_sink *sink);
-    /* In any state. Keeps the files. */
+    /* Allowed in any state. The files are kept. */
     void (*destroy)(stki_sink *sink);
 } stki_sink_ops;
 

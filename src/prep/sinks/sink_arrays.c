@@ -44,7 +44,8 @@ static stk_status check_part(const stki_sink_opts *opts, const stki_sink_array *
     if (npy)
         status = stki_npy_form_init(&form, opts->path, array->dtype, array->ndim, array->shape, array->alias, err);
     else if (array->dtype == except && except != STK_DTYPE_NONE)
-        status = stki_sink_refuse(opts, field, stk_dtype_long_name(array->dtype), "another type: cast it", err);
+        status = stki_sink_refuse(opts, field, stk_dtype_long_name(array->dtype),
+                                  "another type: use the transform cast", err);
     else if (array->ndim >= STK_MAX_DIMS)
         status =
             stki_sink_refuse(opts, field, STKI_TEXT("%d axes", array->ndim), STKI_TEXT("below %d", STK_MAX_DIMS), err);
@@ -104,7 +105,7 @@ int64_t stki_arrays_packed(int level, bool shuffled, const stki_sink_field *fiel
 
 /* ---- opening ---- */
 
-/* Bytes per sample; values of unknown size count as largest. */
+/* Bytes per sample; values of unknown size count as the largest. */
 static int64_t weight(const struct arrays *a, int index)
 {
     const stki_sink_array *array = &a->arrays.items[index];

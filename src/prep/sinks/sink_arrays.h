@@ -1,5 +1,6 @@
 /* sink_arrays.h: files with several named arrays that are written one after the other (writer.h): npz, HDF5, pt,
- * safetensors. Fields become arrays as described in field_arrays.h. These formats are written at once, without marks.
+ * safetensors. Fields become arrays as described in field_arrays.h. These formats are written as a whole, without
+ * marks.
  */
 #ifndef STKI_SINK_ARRAYS_H
 #define STKI_SINK_ARRAYS_H

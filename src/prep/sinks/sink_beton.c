@@ -95,7 +95,7 @@ static stk_status check_images(const stki_sink_opts *opts, const stki_sink_field
     if ((field->encodings & 1U << STKI_PLAIN) && channels > 0 && channels != 3)
         return stki_sink_refuse(
             opts, field, STKI_TEXT("pixels of %" PRId64 " channel%s", channels, channels > 1 ? "s" : ""),
-            "3 channels: .beton holds RGB (encode: jpeg without proportion and above_… takes 1, too)", err);
+            "3 channels: .beton only stores RGB (encode: jpeg without proportion and above_… also accepts 1)", err);
     return STK_OK;
 }
 
@@ -118,8 +118,8 @@ static stk_status choose(const stki_sink_opts *opts, const stki_sink_field *fiel
     case STKI_SINK_RAGGED:
         if (field->dtype != STK_U8 || field->ndim != 1)
             return stki_sink_refuse(
-                opts, field, NULL, "rows of one shape (pad or crop them), or uint8 of one axis: .beton holds no others",
-                err);
+                opts, field, NULL,
+                "rows of one shape (pad or crop them), or uint8 of one axis: .beton stores no others", err);
         out->kind = STK_BETON_BYTES;
         return STK_OK;
     case STKI_SINK_IMAGE:
@@ -166,7 +166,7 @@ static stk_status choose_all(const stki_sink_opts *opts, stk_beton_field **out, 
                               (stki_place){opts->path, -1, -1,
                                            STKI_TEXT("at least %" PRId64 " bytes", least_bytes(opts, fields)),
                                            STKI_TEXT("at most %" PRId64 " (output.page_bytes)", page_bytes)},
-                              "a sample does not fit a page");
+                              "a sample does not fit in a page");
     if (status != STK_OK)
         stki_free(fields);
     else
@@ -187,7 +187,7 @@ static stk_status beton_check(const stki_sink_opts *opts, stk_error *err)
     if (opts->most_rows < 1)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){opts->path, -1, -1, STKI_TEXT("%" PRId64, opts->most_rows), "at least 1"},
-                            "FFCV reads no .beton without samples; rows of the job");
+                            "FFCV cannot read a .beton without samples; rows of the job");
     status = choose_all(opts, &fields, err);
     if (status == STK_OK)
         stki_free(fields);
@@ -212,7 +212,8 @@ static int64_t row_bytes(const stki_sink_opts *opts)
     return fine ? layout.row_bytes : 0;
 }
 
-/* The end of the regions of `count` samples of `each` bytes in one page each, starting at `at` bytes into the pages. */
+/* Returns where the regions of `count` samples of `each` bytes end; they start at `at` bytes into the pages, and none
+ * crosses a page. */
 static int64_t place(int64_t at, int64_t count, int64_t each, int64_t page)
 {
     const int64_t rest = at % page ? page - at % page : 0, fit = rest / each, whole = page / each;
@@ -223,7 +224,7 @@ static int64_t place(int64_t at, int64_t count, int64_t each, int64_t page)
     return stki_sink_times(at + rest, (count - 1) / whole, page) + ((count - 1) % whole + 1) * each;
 }
 
-/* size->bytes counts the pages. */
+/* size->bytes is the size of the pages. */
 static int64_t beton_measure(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count,
                              stki_sink_size *size)
 {
@@ -238,7 +239,7 @@ static int64_t beton_measure(const stki_sink_opts *opts, const stki_sink_value *
         if (field->kind == STKI_SINK_ARRAY && field->ndim == 0)
             continue; /* a number */
         regions++;
-        if (count > 0) /* an empty region takes one byte, a JSON text has a NUL */
+        if (count > 0) /* an empty region takes one byte; a JSON text has a NUL */
             each = stki_sink_times(
                 each, 1, values[i].size + ((field->kind == STKI_SINK_BYTES && is_json(field)) || values[i].size == 0));
     }
@@ -353,9 +354,10 @@ static stk_status take_image(const struct beton_sink *b, int64_t row, int field,
         return STK_OK;
     }
     if (v->encoding == STKI_PNG)
-        return fail_value(b, row, field, "a PNG image", "pixels or JPEG: .beton holds no others (encode: jpeg)", err);
+        return fail_value(b, row, field, "a PNG image", "pixels or JPEG: .beton stores no others (encode: jpeg)", err);
     if (v->encoding == STKI_PLAIN && v->channels != 3)
-        return fail_value(b, row, field, STKI_TEXT("%" PRId64 " channels", v->channels), "3: .beton holds RGB", err);
+        return fail_value(b, row, field, STKI_TEXT("%" PRId64 " channels", v->channels), "3: .beton only stores RGB",
+                          err);
     out->height = v->height;
     out->width = v->width;
     out->jpeg = v->encoding == STKI_JPEG;

@@ -99,7 +99,7 @@ static stk_status write_header(struct column *column, int64_t rows, stk_error *e
     return stki_output_write_at(column->output, 0, header, column->form.header_bytes, err);
 }
 
-/* The final number of rows if it is known in advance; otherwise -1. */
+/* Returns the final number of rows if it is known in advance, otherwise -1. */
 static int64_t final_rows(const struct columns *c, int index)
 {
     const stki_sink_opts *opts = &c->common.opts;
@@ -121,7 +121,7 @@ static stk_status read_mark(struct columns *c, int index, const json_t *mark, in
         return STK_OK;
     }
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){c->common.opts.path, -1, -1, NULL, "a number of rows"},
-                        "where it was left: array %s", array->name);
+                        "the file as it was left: array %s", array->name);
 }
 
 static stk_status open_column(struct columns *c, int index, bool header, const json_t *mark, stk_error *err)
@@ -141,7 +141,7 @@ static stk_status open_column(struct columns *c, int index, bool header, const j
         status = read_mark(c, index, mark, &keep, err);
     if (status == STK_OK)
         status = stki_output_hold(column->final, column->temporary, keep, &column->output, err);
-    if (status == STK_OK) /* unbuffered, so that a full disk is reported now */
+    if (status == STK_OK) /* unbuffered, so that a full disk is reported immediately */
         status = write_header(column, final_rows(c, index) < 0 ? 0 : final_rows(c, index), err);
     return status != STK_OK || mark ? status : stki_output_seek(column->output, column->form.header_bytes, err);
 }
@@ -149,7 +149,7 @@ static stk_status open_column(struct columns *c, int index, bool header, const j
 static stk_status put(void *context, int array, const void *bytes, int64_t rows, bool lasting, stk_error *err)
 {
     struct columns *c = context;
-    int64_t count = rows * c->arrays.items[array].row_bytes; /* no overflow: the bytes are in memory */
+    int64_t count = rows * c->arrays.items[array].row_bytes; /* cannot overflow, because the bytes are in memory */
     stki_output *output = c->items[array].output;
 
     return lasting ? stki_output_lend(output, bytes, count, err) : stki_output_append(output, bytes, count, err);

@@ -203,8 +203,8 @@ stk_status stki_mark_int(const json_t *mark, const char *key, const char *path, 
     *out = json_is_integer(number) ? json_integer_value(number) : -1;
     if (*out >= 0)
         return STK_OK;
-    return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, NULL, "a number from 0 on"},
-                        "where it was left: %s", key);
+    return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, NULL, "a number of at least 0"},
+                        "the file as it was left: %s", key);
 }
 
 stk_status stki_mark_rows(stki_sink_common *c, const json_t *mark, stk_error *err)
@@ -216,7 +216,7 @@ stk_status stki_mark_rows(stki_sink_common *c, const json_t *mark, stk_error *er
     return stki_fail_at(err, STK_E_CORRUPT,
                         (stki_place){c->opts.path, -1, -1, STKI_TEXT("%" PRId64, c->rows),
                                      STKI_TEXT("at most %" PRId64, c->opts.most_rows)},
-                        "where it was left: rows");
+                        "the file as it was left: rows");
 }
 
 stk_status stki_mark_new(json_t *made, json_t **out, stk_error *err)

@@ -9,7 +9,7 @@ typedef struct stki_sink_common {
     stki_sink_opts opts; /* path and folder are owned */
     int64_t rows;        /* appended */
     int64_t *units;      /* per field: bytes of a row (ARRAY) or of one entry along axis 0 (RAGGED); otherwise 1 */
-    stk_status failed;   /* after a failure nothing more is written and finish fails */
+    stk_status failed;   /* after a failure, nothing more is written and finish fails */
 } stki_sink_common;
 
 /* The struct must be zeroed. */
@@ -17,10 +17,10 @@ stk_status stki_sink_common_init(stki_sink_common *common, const stki_sink_ops *
                                  stk_error *err);
 void stki_sink_common_fini(stki_sink_common *common);
 
-/* Checks before rows are taken: no earlier failure, not more rows than announced, all values as described by their
- * fields. STK_E_RANGE, STK_E_BAD_VALUE. */
+/* Checks rows before they are appended: no earlier failure, no more rows than announced, all values as described by
+ * their fields. STK_E_RANGE, STK_E_BAD_VALUE. */
 stk_status stki_sink_check_rows(stki_sink_common *common, const stki_sink_value *values, int64_t rows, stk_error *err);
-/* Called afterwards: counts the rows, or records the failure. */
+/* Called after an append: counts the rows, or records the failure. */
 stk_status stki_sink_took(stki_sink_common *common, int64_t rows, stk_status status);
 /* STK_E_MISMATCH: fewer rows than announced. */
 stk_status stki_sink_check_finish(const stki_sink_common *common, stk_error *err);
@@ -36,7 +36,7 @@ int64_t stki_sink_times(int64_t size, int64_t count, int64_t each);
 
 /* DIR/STEM.PART.EXTENSION for DIR/STEM.EXTENSION; part NULL: the path itself. New; NULL: out of memory. */
 char *stki_sink_array_path(const char *path, const char *part);
-/* The temporary name in the job's folder of the file `final`, with the suffix `more`, or "". */
+/* The temporary name of the file `final` in the job's folder, with the suffix `more` (may be ""). */
 char *stki_sink_temporary(const char *folder, const char *final, const char *more);
 
 /* A non-negative number in a mark. STK_E_CORRUPT: missing. */

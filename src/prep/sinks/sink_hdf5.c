@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 enum {
-    DATASET_MOST = 5 << 10, /* metadata of a data set, and padding to the page where its rows start */
+    DATASET_MOST = 5 << 10, /* metadata of a data set, and padding up to the page at which its rows start */
     CHUNK_ENTRY = 128,      /* bytes per chunk in the index, which is half full */
     PAGE = 4096,            /* uncompressed chunks of at least this size are aligned to it */
     INDEX_MOST = 8 << 10,   /* size of an index of few chunks */
@@ -47,7 +47,7 @@ static stk_status check_chunks(const stki_sink_opts *opts, stk_error *err)
         if (!stki_mul(rows, bytes, &chunk) || chunk > CHUNK_MOST)
             return stki_sink_refuse(
                 opts, field, STKI_TEXT("chunks of %" PRId64 " rows of %" PRId64 " bytes", rows, bytes),
-                STKI_TEXT("less than 4 GiB a chunk: output.chunk_rows of at most %" PRId64, CHUNK_MOST / bytes), err);
+                STKI_TEXT("less than 4 GiB per chunk: output.chunk_rows of at most %" PRId64, CHUNK_MOST / bytes), err);
     }
     return STK_OK;
 }

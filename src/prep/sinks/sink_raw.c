@@ -1,5 +1,5 @@
-/* sink_raw.c: writes files that contain only the values of an array (sink_columns.h); the reader's config states dtype
- * and shape. */
+/* sink_raw.c: writes files that contain only the values of an array (sink_columns.h); the reader's config must specify
+ * dtype and shape. */
 #include "sink_columns.h"
 #include "sinks.h"
 

@@ -90,7 +90,7 @@ static enum form form_of(const stki_sink_field *field, const char *extension)
     return !strcmp(part, "npy") && field->kind != STKI_SINK_BYTES ? FORM_NPY : FORM_BYTES;
 }
 
-/* Whether another field has the same extension as the default of this one. */
+/* Whether another field has the same default extension. */
 static bool is_shared(const stki_sink_opts *opts, int index)
 {
     const char *own = usual_extension(&opts->fields[index]), *other;
@@ -103,7 +103,7 @@ static bool is_shared(const stki_sink_opts *opts, int index)
             return true;
         if (!own && other && (!strcmp(other, "jpg") || !strcmp(other, "png") || !strcmp(other, "npy")))
             return true;
-        if (own && !other && !strcmp(own, "npy")) /* pixels are npy */
+        if (own && !other && !strcmp(own, "npy")) /* pixels are stored as npy */
             return true;
     }
     return false;
@@ -197,8 +197,11 @@ static stk_status check_images(const stki_sink_opts *opts, const stki_sink_field
         return STK_OK;
     return stki_sink_refuse(
         opts, field, one == STKI_PLAIN ? NULL : words[one],
-        one == STKI_PLAIN ? STKI_TEXT("what extension: %s says: encode the field (encode: jpeg or png)", extension)
-                          : STKI_TEXT("what extension: %s says: remove it, or say %s", extension, image_extension(one)),
+        one == STKI_PLAIN
+            ? STKI_TEXT("an image of the kind given by extension: %s: encode the field (encode: jpeg or png)",
+                        extension)
+            : STKI_TEXT("an image of the kind given by extension: %s: remove it, or set it to %s", extension,
+                        image_extension(one)),
         err);
 }
 
@@ -214,7 +217,7 @@ static stk_status check_field(const stki_sink_opts *opts, const struct tar_field
     for (int i = 0; i < index && status == STK_OK; i++)
         if (collide(&fields[i], &fields[index]))
             return stki_sink_refuse(opts, field, STKI_TEXT("the same extension as %s", opts->fields[i].name),
-                                    "one of its own (output.fields.NAME.extension)", err);
+                                    "a different one (output.fields.NAME.extension)", err);
     if (status == STK_OK && field->extension)
         status = check_images(opts, field, field->extension, err);
     if (status == STK_OK && fields[index].form == FORM_NPY)
@@ -339,7 +342,7 @@ static int64_t member_bytes(const stki_sink_opts *opts, int index, const stki_si
         size = v->bytes ? bytes_of(v, extension) : size;
         break;
     default:
-        size = 1; /* a number takes one block */
+        size = 1; /* a number fits in one block */
     }
     row = name_bytes(opts, index, extension, row, &ascii);
     return stki_tar_member_bytes(row, ascii, size < INT64_MAX / 4 ? size : INT64_MAX / 4);
@@ -456,7 +459,7 @@ static stk_status tar_append(stki_sink *sink, const stki_sink_value *values, int
     if (status != STK_OK)
         return status;
     for (int64_t row = 0; row < rows && status == STK_OK; row++) {
-        t->common.rows = first + row; /* for messages */
+        t->common.rows = first + row; /* used in messages */
         snprintf(key, sizeof key, "%09" PRId64, t->common.opts.first_row + first + row);
         for (int i = 0; i < t->common.opts.field_count && status == STK_OK; i++)
             status = put_value(t, key, i, &values[row * t->common.opts.field_count + i], err);

@@ -50,12 +50,12 @@ static stk_status check_ending(const stki_sink_ops *sink, const char *path, stk_
 
     for (int i = 0; name && !has_ending(sink, name) && stki_sinks[i]; i++)
         if (has_ending(stki_sinks[i], name))
-            return stki_fail(err, STK_E_UNSUPPORTED,
-                             "found %s, but the path ends in %s, as files of %s do: leave format out, or give the path "
-                             "%s%s%s",
-                             sink->format, strrchr(name, '.'), stki_sinks[i]->format,
-                             sink->endings ? "the ending " : "another ending", sink->endings ? sink->endings[0] : "",
-                             sink->endings && sink->endings[1] ? " or another one" : "");
+            return stki_fail(
+                err, STK_E_UNSUPPORTED,
+                "found %s, but the path ends in %s, as files of %s do: remove format, or give the path %s%s%s",
+                sink->format, strrchr(name, '.'), stki_sinks[i]->format,
+                sink->endings ? "the ending " : "another ending", sink->endings ? sink->endings[0] : "",
+                sink->endings && sink->endings[1] ? " or another one" : "");
     return STK_OK;
 }
 
@@ -71,6 +71,6 @@ stk_status stki_sink_find(const char *format, const char *path, const stki_sink_
     if (format)
         return stki_fail(err, STK_E_UNSUPPORTED, "found %s, expected one of %s", format, names(all, sizeof all));
     return stki_fail(err, STK_E_UNSUPPORTED,
-                     "the extension of %s is not that of a format; give output.format, one of %s", path,
+                     "the extension of %s is not that of any format; set output.format to one of %s", path,
                      names(all, sizeof all));
 }

@@ -10,7 +10,7 @@ const char *const stki_calibration_words[] = {"minmax", "percentile", "mse", NUL
 
 /* ---- percentiles ---- */
 
-/* Element k in sorted order. The elements of a bin are assumed to be evenly spaced. */
+/* Returns element k in sorted order. The elements of a bin are assumed to be evenly spaced. */
 static double element(const stki_bins *bins, int64_t k, double min, double max)
 {
     int64_t before = 0, i = 0;
@@ -24,7 +24,7 @@ static double element(const stki_bins *bins, int64_t k, double min, double max)
     return at < min ? min : at > max ? max : at;
 }
 
-/* The quantile at `place` in [0, total - 1], linearly interpolated between neighbors and inside a bin. */
+/* Returns the quantile at `place` in [0, total - 1], linearly interpolated between neighbors and inside a bin. */
 static double value_at(const stki_bins *bins, double place, double min, double max)
 {
     const int64_t k = (int64_t)place, last = bins->total - 1;

@@ -1,13 +1,12 @@
 /* calibrate.h: ranges for quantization from histograms of values. docs/reference/statistics.md defines them. The
  * methods are
  *
- *     minmax       smallest and largest element, as torch.ao.quantization.MinMaxObserver
- *     percentile   the range with a given share of the elements, as
- *                  onnxruntime.quantization.calibrate.PercentileCalibrater: asymmetric ranges exclude half of the
- *                  rest on either side, symmetric ones the largest magnitudes
- *     mse          the range with the smallest mean squared error of the quantized elements, over a histogram:
- *                  Sung, Shin and Hwang, Resiliency of deep neural networks under quantization, arXiv:1511.06488,
- *                  as in torch.ao.quantization.HistogramObserver and the "mse" of TensorRT's pytorch-quantization
+ *     minmax       smallest and largest element, like torch.ao.quantization.MinMaxObserver
+ *     percentile   the range with a given percentage of the elements, like
+ * onnxruntime.quantization.calibrate.PercentileCalibrater: asymmetric ranges exclude half of the rest on either side,
+ * symmetric ones the largest magnitudes mse          the range with the smallest mean squared error of the quantized
+ * elements, over a histogram: Sung, Shin and Hwang, Resiliency of deep neural networks under quantization,
+ * arXiv:1511.06488, as in torch.ao.quantization.HistogramObserver and the "mse" of TensorRT's pytorch-quantization
  *
  * Ranges are converted to scale and zero point as in <stoker/quant.h>.
  */

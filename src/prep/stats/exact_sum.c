@@ -40,7 +40,7 @@ void stki_exact_add_whole(stki_exact *sum, stki_i128 value, int exponent)
     }
     at = place / DIGIT_BITS;
     shift = place % DIGIT_BITS;
-    /* The lowest digit takes the bits above the shift; the others are whole digits. */
+    /* The lowest digit gets the bits above the shift; the others are whole digits. */
     for (int taken = DIGIT_BITS - shift; rest && at <= LAST; at++, taken = DIGIT_BITS, shift = 0) {
         const int64_t part = (int64_t)((uint64_t)rest & (((uint64_t)1 << taken) - 1)) << shift;
 
@@ -118,7 +118,7 @@ double stki_exact_fraction(const stki_exact *sum, int *exponent)
         negate(&settled);
     while (at > 0 && !settled.digit[at])
         at--;
-    /* Three digits have at least 65 bits of the number; of the others it only matters whether they are all 0. */
+    /* Three digits have at least 65 bits of the number; of the others, only whether they are all 0 matters. */
     lowest = at >= 2 ? at - 2 : 0;
     for (int i = at; i >= lowest; i--)
         top = top << DIGIT_BITS | (uint64_t)settled.digit[i];

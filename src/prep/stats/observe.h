@@ -18,12 +18,12 @@ typedef struct stki_observer_ops {
     /* Adds rows that follow the previous ones. Thread-safe with one `seen` per thread. */
     stk_status (*see)(const stki_observer *observer, stki_seen *seen, const stki_row *rows, int64_t count,
                       stk_error *err);
-    /* Adds the result of `next`, which follows. */
+    /* Merges `next`, the result for the rows that follow. */
     stk_status (*merge)(const stki_observer *observer, stki_seen *into, const stki_seen *next, stk_error *err);
     /* Lossless conversion to JSON and back, for lines of the journal. */
     json_t *(*save)(const stki_observer *observer, const stki_seen *seen);
     stk_status (*load)(const stki_observer *observer, const json_t *saved, stki_seen **out, stk_error *err);
-    void (*drop)(const stki_observer *observer, stki_seen *seen); /* NULL is fine */
+    void (*drop)(const stki_observer *observer, stki_seen *seen); /* NULL is allowed */
     /* The field's part of NAME.stats.json: new JSON. */
     stk_status (*report)(const stki_observer *observer, const stki_seen *seen, json_t **out, stk_error *err);
     void (*destroy)(stki_observer *observer);

@@ -91,7 +91,7 @@ stk_status stki_counts_page(stki_counts *counts, int64_t channel, int page, uint
     return STK_OK;
 }
 
-/* The counting loop: `KEY` combines the element's page and bin. */
+/* Defines a counting loop; `KEY` combines the element's page and bin. */
 #define COUNT(type, KEY)                                                                 \
     do {                                                                                 \
         const type *at = x;                                                              \
@@ -294,7 +294,7 @@ static void set_bin(const stki_counts *counts, uint64_t key, uint64_t count, stk
     stki_bin bin = {.count = count};
 
     if (counts->exact) {
-        bin.low = bin.high = bin.middle = value_of(counts->dtype, (unsigned)key) + 0.0; /* 0 for -0 */
+        bin.low = bin.high = bin.middle = value_of(counts->dtype, (unsigned)key) + 0.0; /* 0 instead of -0 */
     } else {
         const double start = edge(counts->dtype, key, counts->bits), end = edge(counts->dtype, key + 1, counts->bits);
         const bool negative = signbit(start);

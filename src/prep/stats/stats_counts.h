@@ -22,13 +22,13 @@ typedef struct stki_counts {
     int32_t *page_of; /* [channels][page_count]: index in `bins` plus 1; 0: not allocated */
     uint64_t *bins;
     int64_t pages, room, most_pages;
-    int64_t hurry_in; /* elements until `flat` is allocated, plus 1; 0: never */
+    int64_t hurry_in; /* number of elements until `flat` is allocated, plus 1; 0: never */
     uint64_t *flat;   /* NULL, or between stki_counts_hurry and _settle: all possible bins, [channels], without pages */
 } stki_counts;
 
 /* A non-empty bin. */
 typedef struct stki_bin {
-    double low, high, middle; /* exact: all three are the value */
+    double low, high, middle; /* if exact, all three are the value */
     uint64_t count;
 } stki_bin;
 
@@ -40,7 +40,7 @@ typedef struct stki_bins {
         infinite[2]; /* negative, positive; only for floats of 8 and 16 bits: others count only finite values */
 } stki_bins;
 
-/* `most_bytes`: STK_E_LIMIT beyond that. */
+/* STK_E_LIMIT: more than `most_bytes` are needed. */
 stk_status stki_counts_init(stki_counts *counts, stk_dtype dtype, int64_t channels, int64_t most_bytes, stk_error *err);
 void stki_counts_fini(stki_counts *counts);
 /* Adds at most STKI_COUNT_RUN contiguous elements. f32, f64: must be finite. */
@@ -52,11 +52,11 @@ stk_status stki_counts_add(stki_counts *counts, const stki_stats_loops *loops, i
 void stki_counts_hurry(stki_counts *counts, int64_t after);
 stk_status stki_counts_settle(stki_counts *counts, stk_error *err);
 stk_status stki_counts_merge(stki_counts *into, const stki_counts *from, stk_error *err);
-/* The bins of a page; allocates them / returns NULL if they do not exist. */
+/* Return the bins of a page. If they do not exist, the first function allocates them, the second returns NULL. */
 stk_status stki_counts_page(stki_counts *counts, int64_t channel, int page, uint64_t **out, stk_error *err);
 const uint64_t *stki_counts_look(const stki_counts *counts, int64_t channel, int page);
 
-/* The bins of a channel, or of all together (-1); free with stki_bins_fini. */
+/* Returns the bins of a channel, or of all channels together (-1); free with stki_bins_fini. */
 stk_status stki_counts_bins(const stki_counts *counts, int64_t channel, stki_bins *out, stk_error *err);
 void stki_bins_fini(stki_bins *bins);
 

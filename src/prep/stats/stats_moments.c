@@ -63,7 +63,7 @@ static void add_run(stki_moments *moments, int64_t n, double pivot, const stki_r
     stki_exact_add(&moments->squares, look->square, 2 * exponent);
 }
 
-/* A value near the elements: the mean of the first few. */
+/* Returns a value near the elements: the mean of the first few. */
 static double pivot_of(stk_dtype dtype, const void *x, int64_t n, double scale)
 {
     const stki_f32 *singles = x;
@@ -187,8 +187,7 @@ void stki_moments_add_value(stki_moments *moments, double value, int64_t count)
     moments->count += count;
     moments->zeros += value == 0 ? count : 0;
     whole = stki_exact_split(value, &place);
-    for (; whole && !(whole & 1);
-         place++) /* limited to 16 bits, so that its square times the count does not overflow */
+    for (; whole && !(whole & 1); place++) /* limited to 16 bits, so that its square times the count cannot overflow */
         whole /= 2;
     stki_exact_add_whole(&moments->sum, (stki_i128)whole * count, place);
     stki_exact_add_whole(&moments->squares, (stki_i128)(whole * whole) * count, 2 * place);

@@ -5,8 +5,8 @@
  * A run of n floats adds n p + Σ d to the sum and n p^2 + 2 p Σ d + Σ d^2 to the sum of squares, where d = x - p and p
  * is the mean of the run's first elements (shifted data: Chan, Golub and LeVeque, Algorithms for computing the sample
  * variance, The American Statistician 37, 1983, section 3). Only the two sums of small d are rounded; large numbers are
- * subtracted only in the exact totals, from which the variance is computed. An outlier among the first elements does no
- * harm, because it then dominates the variance anyway. Integers are added unchanged. */
+ * subtracted only in the exact totals, from which the variance is computed. An outlier among the first elements is
+ * harmless, because it dominates the variance anyway. Integers are added unchanged. */
 #ifndef STKI_STATS_MOMENTS_H
 #define STKI_STATS_MOMENTS_H
 
@@ -24,7 +24,7 @@ typedef struct stki_moments {
 /* The results. */
 typedef struct stki_numbers {
     int64_t count, nan, infinite[2], zeros;
-    bool whole;      /* least and most are exact, min and max are rounded */
+    bool whole;      /* least and most are exact; min and max are rounded */
     double min, max; /* these and the following members are only valid if count > 0 */
     stki_i128 least, most;
     double mean, std; /* of the population: divided by count */

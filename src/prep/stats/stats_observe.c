@@ -17,7 +17,7 @@ typedef struct stats_observer {
 
 struct stki_seen {
     stki_tally *tally;
-    stki_bytes waiting; /* rows of `block`, which may continue in the next call */
+    stki_bytes waiting; /* pending rows of `block`, which may continue in the next call */
     int64_t block, waiting_rows;
 };
 
@@ -173,7 +173,7 @@ static stk_status merge(const stki_observer *observer, stki_seen *into, const st
     return status == STK_OK ? add_waiting(o, into->tally, next, err) : status;
 }
 
-/* Merges all observations, including pending rows. */
+/* Merges all observations, including those of pending rows. */
 static stk_status whole_of(const stats_observer *o, const stki_seen *seen, stki_tally **out, stk_error *err)
 {
     stk_status status = stki_tally_create(&o->form, stki_isa(), out, err);

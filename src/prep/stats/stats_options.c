@@ -19,7 +19,7 @@ static const stki_option field_rows[] = {
     STKI_INT_WORDS(stki_stats_opts, histogram, auto, 0, 4096, histogram_words, -1, "bins",
                    "Number of bins from the smallest to the largest element; 0: none; auto: the 256 values of 8-bit "
                    "integers, none otherwise"),
-    STKI_BOOL(stki_stats_opts, classes, false, "Count how often each value occurs, for labels"),
+    STKI_BOOL(stki_stats_opts, classes, false, "Count how often each value occurs; for labels"),
     STKI_NODE(
         stki_stats_opts, calibrate,
         "Compute quantization parameters: minmax, percentile or mse, or a list of them (docs/reference/statistics.md)",
@@ -37,7 +37,7 @@ static const stki_option rows[] = {
     STKI_STRING(stki_stats_section, path, NULL,
                 "The file, in a job without output; with output, it is NAME.stats.json next to the data",
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
-    STKI_NODE(stki_stats_section, fields, "Fields and their statistics: {NAME: {…}}; by default all fields",
+    STKI_NODE(stki_stats_section, fields, "Statistics by field: {NAME: {…}}; by default, all fields",
               .flags = STKI_NAMED | STKI_GIVEN, .inner = &stki_stats_field_table),
 };
 const stki_option_table stki_stats_table = STKI_OPTION_TABLE("stats", rows);
@@ -158,7 +158,7 @@ stk_status stki_stats_form(const stki_stats_opts *opts, const stki_sink_field *f
         return fail(map, err, field->name, "the rows are files, of which only the lengths are counted");
     if (opts->per == STKI_PER_CHANNEL && axis < 0)
         return fail(map, err, field->name,
-                    "per: channel needs a channel axis: state the layout of the samples, source: {layout: nhwc} or "
+                    "per: channel requires a channel axis: give the layout of the samples, source: {layout: nhwc} or "
                     "{layout: nchw}");
     if (channels) {
         out->channels = field->shape[axis];

@@ -245,7 +245,7 @@ static stk_status calibrate_one(report *r, int method, int64_t at, int64_t chann
     stk_status status = STK_OK;
 
     out->error[at] = (double)NAN;
-    if (n->count && !r->tally->counts.page_of) { /* only the extremes were counted, which is sufficient */
+    if (n->count && !r->tally->counts.page_of) { /* only the extremes were counted, which is enough */
         range = (stki_qrange){n->min, n->max};
     } else if (n->count) { /* a channel without elements has the range [0, 0] */
         status = stki_counts_bins(&r->tally->counts, channel, &bins, r->err);
@@ -273,7 +273,7 @@ static json_t *numbers_of(report *r, const double *values, int64_t count, bool l
     return array;
 }
 
-/* A single zero point if all are equal, which is what loaders accept. */
+/* Writes a single zero point if all are equal, because loaders only accept one. */
 static json_t *zeros_of(report *r, const int64_t *zero, int64_t count)
 {
     bool same = true;

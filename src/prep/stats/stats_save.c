@@ -189,13 +189,13 @@ stk_status stki_tally_save(stki_tally *tally, const stki_tally_form *form, char 
 
 /* ---- reading ---- */
 
-/* Limit on counts, so that sums of the counts of several files cannot overflow. */
+/* Limit for counts, so that sums of the counts of several files cannot overflow. */
 #define MOST_COUNTED (INT64_C(1) << 56)
 
 typedef struct reader {
     const uint8_t *at, *end;
     bool failed;
-    int64_t counted; /* counts of the current part so far */
+    int64_t counted; /* total of the counts in the current part so far */
 } reader;
 
 static void get(reader *r, void *out, int64_t size)
@@ -349,7 +349,8 @@ stk_status stki_tally_load(const stki_tally_form *form, const void *bytes, int64
     get(&r, start, sizeof start);
     if (r.failed || memcmp(start, magic, sizeof magic) != 0 || get_number(&r) != (uint64_t)form->dtype ||
         get_number(&r) != flags_of(form) || get_number(&r) != (uint64_t)form->channels)
-        return stki_fail(err, STK_E_CORRUPT, "saved statistics: of another field, or of other options");
+        return stki_fail(err, STK_E_CORRUPT,
+                         "saved statistics: they are of another field, or were computed with other options");
     status = stki_tally_create(form, stki_isa(), &tally, err);
     if (status != STK_OK)
         return status;

@@ -1,5 +1,5 @@
-/* stats_tally.h: the statistics of one field, computed in parts that can be merged. The result is bit-identical however
- * rows are divided among threads, tasks and runs, as long as blocks are not divided: a block is `block_rows`
+/* stats_tally.h: the statistics of one field, computed in parts that can be merged. The result is bit-identical for any
+ * division of rows among threads, tasks and runs, as long as blocks are not divided: a block is `block_rows`
  * consecutive rows starting at a multiple of it (fewer at the end, and if rows were skipped), processed by one call of
  * stki_tally_block. Everything else is independent of the order: counts, and sums without rounding (exact_sum.h).
  *
@@ -21,7 +21,7 @@ typedef struct stki_tally_form {
      * combined. */
     int64_t outer, channels, inner;
     bool ragged;        /* rows vary along outer; lengths are counted too */
-    bool opaque;        /* files: only their lengths are counted */
+    bool opaque;        /* rows are files: only their lengths are counted */
     bool counts;        /* values are counted in bins (always for 8 and 16 bits) */
     bool classes;       /* each distinct value is counted */
     int64_t most_bytes; /* limit on all bins of a tally */
@@ -48,7 +48,7 @@ void stki_tally_form_blocks(stki_tally_form *form, int64_t largest);
 stk_status stki_tally_form_check(const stki_tally_form *form, const char *field, stk_error *err);
 
 stk_status stki_tally_create(const stki_tally_form *form, enum stki_isa isa, stki_tally **out, stk_error *err);
-void stki_tally_destroy(stki_tally *tally); /* NULL is fine */
+void stki_tally_destroy(stki_tally *tally); /* NULL is allowed */
 /* Adds a block, or a part of one that starts and ends at run boundaries; its rows are contiguous at `data`, with
  * `elements` in total. */
 stk_status stki_tally_block(stki_tally *tally, const stki_tally_form *form, const void *data, int64_t rows,
@@ -56,12 +56,12 @@ stk_status stki_tally_block(stki_tally *tally, const stki_tally_form *form, cons
 stk_status stki_tally_length(stki_tally *tally, int64_t length, stk_error *err);
 stk_status stki_tally_merge(stki_tally *into, const stki_tally_form *form, const stki_tally *from, stk_error *err);
 
-/* The results of a channel, or of all together (-1). */
+/* Computes the results of a channel, or of all channels together (-1). */
 stk_status stki_tally_numbers(const stki_tally *tally, const stki_tally_form *form, int64_t channel, stki_numbers *out,
                               stk_error *err);
 
 /* stats_save.c: converts a tally to bytes (freed with stki_free) and back. Equal tallies give equal bytes.
- * STK_E_CORRUPT: invalid bytes, or of another form. */
+ * STK_E_CORRUPT: the bytes are invalid, or of another form. */
 stk_status stki_tally_save(stki_tally *tally, const stki_tally_form *form, char **out, int64_t *size, stk_error *err);
 stk_status stki_tally_load(const stki_tally_form *form, const void *bytes, int64_t size, stki_tally **out,
                            stk_error *err);

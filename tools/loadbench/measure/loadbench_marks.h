@@ -32,7 +32,7 @@ struct lb_marks {
 
 /* The caller adds the first mark, at the opening, too. */
 stk_status lb_marks_create(int worker_count, int64_t period_ns, struct lb_marks **out, stk_error *err);
-void lb_marks_destroy(struct lb_marks *marks); /* NULL is fine */
+void lb_marks_destroy(struct lb_marks *marks); /* NULL is allowed */
 /* `workers`: worker_count entries. `begins`: the measurement starts here. The next mark is due a period later. */
 void lb_marks_add(struct lb_marks *marks, const struct lb_mark *mark, const stk_worker_stats *workers, bool begins);
 /* Reads the statistics of all workers. */

@@ -52,7 +52,7 @@ struct lb_point {
  * point's own (NULL ends them). *out is NULL after a failure, including those of lb_config_open. */
 stk_status lb_point_measure(const char *path, const char *const *defaults, const char *const *sets, int set_count,
                             const char *const *own, struct lb_point **out, stk_error *err);
-void lb_point_destroy(struct lb_point *point); /* NULL is fine */
+void lb_point_destroy(struct lb_point *point); /* NULL is allowed */
 
 /* A figure of struct lb_run, summarized over all repeats. */
 struct lb_summary lb_result_figure(const struct lb_result *result, const struct lb_figure *figure);
