@@ -156,7 +156,7 @@ static stk_status check(const stki_state *state, stk_error *err)
     if (state->epoch_left_out < 0 ||
         state->epoch_left_out > MOST_FAILED) /* not limited by the number of failed samples, because mixed rows are lost
                                                 with their partners */
-        return damaged(err, "rows left out in this epoch", STKI_TEXT("%" PRId64, state->epoch_left_out), "0 or more");
+        return damaged(err, "rows skipped in this epoch", STKI_TEXT("%" PRId64, state->epoch_left_out), "0 or more");
     return STK_OK;
 }
 

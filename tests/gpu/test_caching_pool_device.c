@@ -262,7 +262,7 @@ static void too_much_is_refused_by_name(void **state)
     if (stk_device_get_kind(device) == STK_DEVICE_HOST)
         skip(); /* an ordinary system promises more memory than it has, and sanitizers end who asks */
     assert_status(stk_tensor_empty(STK_U8, 1, &huge, device, &t, &err), STK_E_MEMORY);
-    assert_says("out of device memory: asked 64.00 TiB; allocated ");
+    assert_says("out of device memory: requested 64.00 TiB; allocated ");
     assert_says(stk_device_name(device));
     t = tensor(10); /* and it works on */
     stk_tensor_release(&t);

@@ -65,7 +65,7 @@ static void test_message(void **unused)
     stki_count_set(&fake.limit_bytes, 210 * MIB);
     assert_status(pool->ops->alloc(pool, 25 * MIB, NULL, &out, &err), STK_E_MEMORY);
     assert_string_equal(err.message,
-                        "fake: out of device memory: asked 25.00 MiB; allocated 186.00 MiB, reserved 206.00 "
+                        "fake: out of device memory: requested 25.00 MiB; allocated 186.00 MiB, reserved 206.00 "
                         "MiB, free in the cache 20.00 MiB (largest block 18.00 MiB), 20.00 MiB of it in partly used "
                         "segments; the driver: fakeMalloc: no more; held: 120.00 MiB by net.c:10, 64.00 "
                         "MiB by opt.c:7, 2.00 MiB by (no tag)");
@@ -81,11 +81,11 @@ static void test_message(void **unused)
         assert_says("there is enough free memory, but it is fragmented or belongs to other streams");
     }
     assert_status(pool->ops->alloc_exact(pool, 30, &out, &err), STK_E_MEMORY);
-    assert_says("asked 30 B exactly");
+    assert_says("requested 30 B exactly");
     assert_status(pool->ops->alloc(pool, INT64_MAX - 3, NULL, &out, &err), STK_E_MEMORY);
     assert_says("no device has that much memory");
     assert_status(pinned->ops->alloc(pinned, 5, NULL, &out, &err), STK_E_MEMORY);
-    assert_says("fake: out of pinned memory: asked 5 B");
+    assert_says("fake: out of pinned memory: requested 5 B");
     stki_count_set(&fake.broken, 1);
     assert_status(pool->ops->alloc(pool, 500 * MIB, NULL, &out, &err), STK_E_DEVICE); /* not a matter of memory */
     assert_string_equal(err.message, "the fake device is broken");

@@ -41,7 +41,7 @@ static void what_is_missing_is_said(void **state)
         const char *visible, *says;
     } rows[] = {
         {0, 0, cudaSuccess, NULL, "no NVIDIA driver"},
-        {11040, 2, cudaErrorInsufficientDriver, NULL, "too old: it has CUDA 11.4, this stoker was built with 13.0"},
+        {11040, 2, cudaErrorInsufficientDriver, NULL, "too old: it supports CUDA 11.4, but stoker was built with 13.0"},
         {13000, 0, cudaErrorNoDevice, NULL, "finds no GPU"},
         {13000, 0, cudaSuccess, NULL, "finds no GPU"},
         {13000, 0, cudaErrorNoDevice, "", "CUDA_VISIBLE_DEVICES is empty"},
@@ -108,7 +108,7 @@ static void a_device_that_cannot_be_made_leaves_nothing(void **state)
     assert_says("cuda:1: the driver cannot create a context on it: CUDA_ERROR_OUT_OF_MEMORY");
     fake.fail = "push_context";
     assert_status(stk_device_find("cuda:1", &found, &err), STK_E_DEVICE);
-    assert_says("context cannot be used");
+    assert_says("cannot make its context current");
     fake.fail = "GetDeviceProperties";
     fake.error = cudaErrorIllegalAddress;
     assert_status(stk_device_find("cuda:1", &found, &err), STK_E_DEVICE);
@@ -371,7 +371,7 @@ static void no_memory_says_how_much_there_is(void **state)
     (void)state;
     fake_reset(2);
     assert_status(device->ops->alloc(device, 5 << 20, &block, &err), STK_E_MEMORY);
-    assert_says("cuda:1: out of memory: allocating: 5242880 bytes; of its 2097152 bytes 1048576 are free");
+    assert_says("cuda:1: out of memory: allocating: 5242880 bytes; 2097152 bytes in total, 1048576 free");
     assert_int_equal(fake.last, cudaSuccess);
     fake.fail = "HostAlloc";
     fake.error = cudaErrorMemoryAllocation;

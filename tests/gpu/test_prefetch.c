@@ -31,7 +31,7 @@ static void wait_until_copying(stki_prefetch *prefetch)
 
     do
         assert_status(stki_prefetch_next(prefetch, NULL, 10000000, &slot, &err), STK_E_TIMEOUT);
-    while (!strstr(err.message, "not done"));
+    while (!strstr(err.message, "not finished"));
 }
 
 /* An upstream that, while it fills batch 1, finds that the copies of an earlier one have failed. */
@@ -522,7 +522,7 @@ static void timeouts_name_copies_that_do_not_end(void **state)
         stki_prefetch_release(prefetch, slot);
     }
     assert_status(stki_prefetch_next(prefetch, stream, 20000000, &slot, &err), STK_E_TIMEOUT);
-    assert_says("2 copies to host of delivered batches are not done");
+    assert_says("2 copies to host of delivered batches are unfinished");
     set_faults(stream, (stkt_host_faults){0});
     for (int i = 3; i < 5; i++)
         take(prefetch, &f, i);

@@ -222,7 +222,7 @@ static void closing_ends_in_time_though_a_stream_hangs(void **state)
         start = stki_now_ns();
         if (what == COPIES) {
             assert_int_equal(stk_loader_close(loader, &err), STK_E_TIMEOUT);
-            assert_says("not done and"); /* one copy or two */
+            assert_says("unfinished and"); /* one copy or two */
         }
         stk_loader_destroy(loader);
         assert_true(stki_now_ns() - start < 10 * STKI_SECOND); /* 5 s; each slot by itself would take 5 s more */

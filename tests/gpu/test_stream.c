@@ -202,7 +202,7 @@ static void a_wait_ends_at_its_timeout_and_can_be_repeated(void **state)
     copy(stream, &a, "a", 1);
     assert_ok(stk_event_record(event, stream, &err));
     assert_status(stk_stream_synchronize(stream, 2 * MS, &err), STK_E_TIMEOUT);
-    assert_says("not done");
+    assert_says("not finished");
     assert_status(stk_event_synchronize(event, 0, &err), STK_E_TIMEOUT);
     assert_int_equal(a, 0);
     stkt_host_set_faults(host(0), stream, NULL); /* takes effect on the delay that runs */

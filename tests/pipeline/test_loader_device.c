@@ -863,7 +863,7 @@ static void what_a_device_cannot_do_is_refused_by_name(void **state)
     open_refused(STK_E_CONFIG, "device_prefetch", plain, "device: host, device_prefetch: 0");
     open_refused(STK_E_DEVICE, "loader.device", plain, "device: hots");
     assert_ok(stkt_open(&loader, "{dataset: {fields: {x: %s}}, loader: {device: host}}", colored));
-    assert_true(has_note(loader, "brightness has no form on a device"));
+    assert_true(has_note(loader, "do not support brightness"));
     stk_loader_destroy(loader);
 }
 

@@ -435,7 +435,7 @@ static void wrong_configs_say_what_and_where(void **state)
          {"beyond what float32 can hold"},
          STK_E_CONFIG},
         {"{dataset: {fields: {x: {synthetic: {}, transforms: [{quantize: {scale: 1e-300}}]}}}}",
-         {"float32 can hold"},
+         {"float32 can represent"},
          STK_E_CONFIG},
         {"{dataset: {fields: {x: {synthetic: {}}}}, loader: {memory_budget: 1 GiB}}", {"64MiB"}, STK_E_CONFIG},
         {"{dataset: {fields: {x: {synthetic: {}}}}, loader: {batch_size: 99999999999999999999}}",

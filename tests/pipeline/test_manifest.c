@@ -130,7 +130,7 @@ static void test_refusals(void **state)
          STK_E_CORRUPT, "lacks one of"},
         {"{\"parts\": [{\"path\": \"a\", \"rows\": 1, \"bytes\": 1, \"xxh3\": \"0123456789abcdef\"}], \"fingerprint\": "
          "\"00000000000000000000000000000000\"}",
-         STK_E_CORRUPT, "fingerprint is not that of its parts"},
+         STK_E_CORRUPT, "fingerprint does not match its parts"},
         {"{\"parts\": [{\"path\": \"../a\", \"rows\": 1, \"bytes\": 1, \"xxh3\": \"0123456789abcdef\"}], "
          "\"fingerprint\": \"00000000000000000000000000000000\"}",
          STK_E_CORRUPT, "is outside its folder"},

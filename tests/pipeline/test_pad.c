@@ -275,7 +275,7 @@ static void refusals(void **state)
     refuse(varying, "pad: {value: 0.5}", STK_E_CONFIG, "0.5");
     refuse(varying, "views: {a: [0, 1]}", STK_E_CONFIG, "different lengths");
     refuse(varying, "pad: 20, views: {a: [0, 21]}", STK_E_CONFIG, "inside the 20");
-    refuse(fixed, "views: {t: [0, 1]}", STK_E_CONFIG, "of that name exists already");
+    refuse(fixed, "views: {t: [0, 1]}", STK_E_CONFIG, "with that name already exists");
     refuse(fixed, "views: {a: [0, 1], b: [3, 2]}", STK_E_CONFIG, "inside the 19");
     refuse(fixed, "views: {a: [-20, 2]}", STK_E_CONFIG, "inside the 19");
     refuse(fixed, "views: {a: 3}", STK_E_CONFIG, "[start, stop]");

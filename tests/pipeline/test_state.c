@@ -166,8 +166,8 @@ static void impossible_numbers_are_refused(void **state)
         {4096, INT64_MAX, 4, 3, "failed samples"},
         {4096, -1, 4, 3, "failed samples"},
         {4096, 10, 11, 3, "failed samples"},
-        {4096, 10, 4, INT64_MAX, "left out"},
-        {4096, 10, 4, -1, "left out"},
+        {4096, 10, 4, INT64_MAX, "rows skipped"},
+        {4096, 10, 4, -1, "rows skipped"},
     };
 
     (void)state;
@@ -229,8 +229,8 @@ static void json_by_hand(void **state)
         const char *text, *says;
         stk_status status;
     } wrong[] = {
-        {"", "found nothing, expected STKSTATE, or { of JSON", STK_E_CORRUPT},
-        {"epoch: 1", "expected STKSTATE, or { of JSON", STK_E_CORRUPT},
+        {"", "found nothing, expected STKSTATE, or { (JSON)", STK_E_CORRUPT},
+        {"epoch: 1", "expected STKSTATE, or { (JSON)", STK_E_CORRUPT},
         {"{}", "stoker_state: 2 is missing", STK_E_CONFIG},
         {"{\"stoker_state\": 3}", "found 3, expected 1 or 2", STK_E_UNSUPPORTED},
         {"{\"stoker_state\": 2, \"dataset\": \"0123456789abcdef0123456789abcdef\"}", "version 1", STK_E_CONFIG},
@@ -244,8 +244,7 @@ static void json_by_hand(void **state)
         {"{\"stoker_state\": 1, \"order\": \"rando\"}", "random", STK_E_CONFIG},
         {"{\"stoker_state\": 2, \"digest\": \"xyz\"}", "digest: found \"xyz\", expected 32 hexadecimal digits",
          STK_E_CONFIG},
-        {"{\"stoker_state\": 2, \"epoch\": 1, \"checksum\": \"0000000000000000\"}", "remove checksum",
-         STK_E_CORRUPT},
+        {"{\"stoker_state\": 2, \"epoch\": 1, \"checksum\": \"0000000000000000\"}", "remove checksum", STK_E_CORRUPT},
         {"{\"stoker_state\": 1, ", "state:2: not YAML", STK_E_CONFIG},
     };
     stki_state read;

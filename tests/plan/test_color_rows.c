@@ -225,9 +225,9 @@ static void refusals(void **state)
         {"[{color_jitter: {brightnes: 1}}]", "did you mean brightness?"},
         {"[{grayscale: 1}]", "color: gray"},
         {"[{random_grayscale: 2}]", "0 to 1"},
-        {"[{channel_swap: [0, 0, 1]}]", "each once"},
+        {"[{channel_swap: [0, 0, 1]}]", "once each"},
         {"[{normalize: imagenet}, {hue: 0.1}]", "before them"},
-        {"[{hue: 0.1}, {horizontal_flip: {}}]", "pixels are moved first"},
+        {"[{hue: 0.1}, {horizontal_flip: {}}]", "steps that move pixels come first"},
     };
 
     (void)state;

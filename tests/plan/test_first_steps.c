@@ -293,7 +293,7 @@ static void refusals(void **state)
         {"flat.npy", "transforms: [{reshape: [-1, -1]}]", "or once -1"},
         {"flat.npy", "transforms: [{squeeze: 0}]", "an axis of length 1 of [24]"},
         {"flat.npy", "transforms: [{squeeze: 3}]", "-1 to 0"},
-        {"turned.npy", "transforms: [{reshape: [24]}]", "side by side"},
+        {"turned.npy", "transforms: [{reshape: [24]}]", "contiguous elements"},
         {"flat.npy", "transforms: [{scale: 2}, {reshape: [24]}]", "expected it first"},
         {"flat.npy", "transforms: [{normalize: {stats: a, scale: 1}}]", "stats alone"},
         {"flat.npy", "transforms: [{quantize: {file: /nowhere/q.json}}]", "/nowhere/q.json"},

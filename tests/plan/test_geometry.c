@@ -927,7 +927,7 @@ static void refusals(void **state)
         {"[{random_translate: {translate: 0.1}}]", "found 0.1, expected [horizontal, vertical]"},
         {"[{random_translate: {translate: [0.1, 0.2, 0.3]}}]", "found a list [0.1, 0.2, 0.3], expected [horizontal"},
         {"[{pad: 1}, {translate: {x: 1}}]", "a second step that pads"},
-        {"[horizontal_flip]", "found horizontal_flip, expected its parameters too: {horizontal_flip: …}"},
+        {"[horizontal_flip]", "found horizontal_flip, expected the step with its parameters: {horizontal_flip: …}"},
         {"[horizontal_flop]", "expected one operation"},
         {"[{random_translate: {translate: [2, 0]}}]", "0 to 1"},
         {"[{normalize: imagenet}, {random_crop: 4}]", "before them"},

@@ -496,7 +496,7 @@ static void test_refusals(void **state)
     stkt_write_npy(stkt_path("constant.npy"), "<f4", "False", "(2, 2)", 64, (const float[]){1, 1, 1, 1}, 16);
     refused(stkt_text("dataset: {fields: {x: {path: %sconstant.npy, transforms: [{normalize: {stats: job}}]}}}\n%s",
                       inputs, out),
-            "a std of 0");
+            "their std is 0");
     refused(stkt_text("datasets: [{fields: {x: {path: %sx.npy, transforms: [{normalize: {stats: job}}]}}}]\n%s", inputs,
                       out),
             "in a separate job");

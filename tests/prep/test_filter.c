@@ -278,7 +278,7 @@ static void what_cannot_be_read_stays(void **unused)
     stki_filter_rule rule = {.name = "size of field file", .dropped = 3, .not_known = 2};
 
     assert_string_equal(stki_filter_text(&rule, 9, text, sizeof text),
-                        "size of field file: left out 3 of 9 samples (and kept 2 that could not be read)");
+                        "size of field file: removed 3 of 9 samples (and kept 2 that could not be read)");
     c.counts = (stki_filter_counts){.before = 9, .after = 6, .rule_count = 1, .rules = {rule}};
     json = stki_filter_json(&c.counts);
     assert_int_equal(json_integer_value(json_object_get(json, "stay")), 6);
@@ -302,7 +302,7 @@ static void filters_that_are_refused(void **unused)
         {"{filter: {label: {keep: [beee]}}}", "did you mean bee", STK_E_CONFIG},
         {"{filter: {label: {keep: [zebra]}}}", "3 classes (ant", STK_E_CONFIG},
         {"{filter: {label: {keep: [\"1\"]}}}", "3 classes", STK_E_CONFIG},
-        {"{filter: {label: {field: kind, keep: [ant]}}}", "no names of classes", STK_E_CONFIG},
+        {"{filter: {label: {field: kind, keep: [ant]}}}", "no class names", STK_E_CONFIG},
         {"{filter: {label: {field: lable, keep: [1]}}}", "image, label, kind", STK_E_CONFIG},
         {"{filter: {label: {field: image, keep: [1]}}}", "one number or a string", STK_E_CONFIG},
         {"{filter: {size: {field: image}}}", "expected a limit", STK_E_CONFIG},
@@ -310,7 +310,7 @@ static void filters_that_are_refused(void **unused)
         {"{filter: {size: {min_hight: 3}}}", "min_height", STK_E_CONFIG},
         {"{filter: {size: {field: kind, min_height: 3}}}", "no images", STK_E_CONFIG},
         {"{filter: {size: {field: image, min_length: 3}}}", "no ragged samples", STK_E_CONFIG},
-        {"{filter: {size: {min_height: 1000}}}", "left out 12 of 12", STK_E_EMPTY},
+        {"{filter: {size: {min_height: 1000}}}", "removed 12 of 12", STK_E_EMPTY},
     };
     chosen cancelled = {.filter = "{filter: {label: {keep: [1]}}}", .cancelled = true};
     stk_error err;

@@ -77,9 +77,9 @@ static void test_encodings(void **state)
     refuse(job(".beton", "", "fields: {image: {encode: png}}", ""), STK_E_UNSUPPORTED,
            "field image cannot be written: found PNG images");
     refuse(job(".tar", "", "fields: {image: {encode: png, extension: jpg}}", ""), STK_E_UNSUPPORTED,
-           "expected what extension: jpg says");
+           "expected an image of the kind given by extension: jpg");
     refuse(job(".tar", "", "fields: {image: {extension: jpg}}", ""), STK_E_UNSUPPORTED,
-           "extension: jpg says: encode the field");
+           "extension: jpg: encode the field");
     refuse(job(".npy", "", "fields: {image: {encode: jpeg, proportion: 0.5}}", ""), STK_E_CONFIG, "write a .beton");
     accept(job(".beton", "", "fields: {image: {encode: jpeg, proportion: 0.5}}", ""));
     accept(job(".tar", "", "fields: {image: {encode: png}}", ""));

@@ -234,7 +234,8 @@ static void test_what_a_message_says(void **state)
     refuse(
         "beton", halves, 2, NULL, STK_E_LIMIT,
         "a sample does not fit in a page: found at least 10485760 bytes, expected at most 8388608 (output.page_bytes)");
-    refuse("tar", &png, 1, NULL, STK_E_UNSUPPORTED, "found PNG images, expected what extension: jpg says");
+    refuse("tar", &png, 1, NULL, STK_E_UNSUPPORTED,
+           "found PNG images, expected an image of the kind given by extension: jpg");
     refuse("tar", &pixels, 1, NULL, STK_E_UNSUPPORTED, "expected what extension: png says: encode the field");
     refuse("hdf5", &wide, 1, rows, STK_E_UNSUPPORTED, "output.chunk_rows of at most 1048574");
     refuse("safetensors", &meta, 1, NULL, STK_E_UNSUPPORTED, "found a name that the format uses itself");
@@ -263,7 +264,7 @@ static void test_endings(void **state)
                 }
                 assert_status(stki_sink_find(stki_sinks[i]->format, path, &found, &err), STK_E_UNSUPPORTED);
                 assert_says(*ending);
-                assert_says("leave format out, or give the path");
+                assert_says("remove format, or give the path");
             }
     for (int i = 0; stki_sinks[i]; i++) { /* one that is nobody's, none at all, a folder's */
         const stki_sink_ops *found;

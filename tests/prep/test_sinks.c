@@ -1000,7 +1000,7 @@ static void test_fields_refused(void **state)
     (void)state;
     assert_ok(stki_sink_find("beton", NULL, &ops, &err));
     assert_status(ops->check(&empty, &err), STK_E_UNSUPPORTED);
-    assert_says("FFCV reads no .beton without samples");
+    assert_says("FFCV cannot read a .beton without samples");
     assert_status(
         ops->check(&(stki_sink_opts){.path = "x.beton", .fields = &long_name, .field_count = 1, .most_rows = 1}, &err),
         STK_E_BAD_ARG);

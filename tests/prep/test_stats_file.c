@@ -234,7 +234,7 @@ static void test_refusals(void **unused)
     refused("x", "{quantize: {stats: data.stats.json}}", "several calibrations, expected method: one of minmax, mse");
     refused("x", "{quantize: {stats: data.stats.json, method: percentile}}", "has: minmax, mse");
     refused("x", "{quantize: {stats: data.stats.json, method: mse}}", "fields.x.quantize.mse.zero_point");
-    refused("x", "{quantize: {stats: data.stats.json, method: mse}}", "symmetric: true, or per: tensor");
+    refused("x", "{quantize: {stats: data.stats.json, method: mse}}", "symmetric: true or per: tensor");
     refused("x", "{quantize: {stats: data.stats.json, dtype: int8}}", "stats alone, or stats and method");
     refused("x", "{quantize: {scale: 1, method: mse}}", "without stats: FILE");
     refused("x", "{quantize: {stats: plain.json, method: mse}}", "is not a statistics file");

@@ -367,7 +367,7 @@ static void tokenizer_files_that_are_refused(void **unused)
          "Split after ByteLevel", STK_E_UNSUPPORTED},
         {"tokens_gpt2.json", "\"vocab\":{", "\"vocab\":{\"xyzzyq\":1,", "id 1 twice", STK_E_CORRUPT},
         {"tokens_gpt2.json", "\"vocab\":{", "\"vocab\":{\"xyzzyq\":-1,", "id of a token", STK_E_CORRUPT},
-        {"tokens_gpt2.json", "\"vocab\":{", "\"vocab\":{\"xyzzyq\":\"1\",", "whole numbers", STK_E_CORRUPT},
+        {"tokens_gpt2.json", "\"vocab\":{", "\"vocab\":{\"xyzzyq\":\"1\",", "integers as ids", STK_E_CORRUPT},
         {"tokens_gpt2.json", "\"vocab\":{", "\"vocab\":{\"<|endoftext|>\":1,", "line 1", STK_E_CORRUPT}, /* twice */
         {"tokens_gpt2.json", "\"merges\":[", "\"merges\":[[\"q\",\"zqzq\"],", "merge 0", STK_E_CORRUPT},
         {"tokens_gpt2.json", "\"merges\":[", "\"merges\":[[\"q\"],", "LEFT RIGHT", STK_E_CORRUPT},
@@ -663,14 +663,14 @@ static void rows_of_a_field(void **unused)
     } wrong[] = {
         {"{encode: tokens, end: 65536, dtype: uint16}", "uint32: the largest id of bytes with begin and end is 65536"},
         {"{encode: tokens, dtype: int32}", "uint16 or uint32"},
-        {"{encode: tokens, end: '<|endoftext|>'}", "the text of one in bytes"},
+        {"{encode: tokens, end: '<|endoftext|>'}", "the text of a token in bytes"},
         {"{encode: tokens, special_tokens: tokens}", "vocabulary"},
-        {"{encode: tokens, end: -1}", "the id of a token"},
+        {"{encode: tokens, end: -1}", "the id or the text of a token in"},
         {"{encode: tokens, end: 2147483647}", "an id of at most"},
         {"{encode: tokens, split: gpt2}", "vocabulary"},
         {"{encode: tokens, vocab: x}", "vocabulary"},
         {"{encode: tokens, vocabulary: '@', split: gpt4}", "output.fields.text: split: found gpt4"},
-        {"{encode: tokens, vocabulary: '@', begin: '<|begin|>'}", "the text of one in"},
+        {"{encode: tokens, vocabulary: '@', begin: '<|begin|>'}", "the text of a token in"},
     };
     stki_sink_field out, in = {.name = "x", .kind = STKI_SINK_ARRAY, .dtype = STK_F32, .ndim = 1, .shape = {4}};
     stki_finisher *finisher;

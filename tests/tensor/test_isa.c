@@ -53,7 +53,7 @@ static void test_choice(void **unused)
         if (stki_isa_usable(all[i]))
             assert_int_equal(decide(stki_isa_name(all[i]), all[i], NULL), 0);
         else
-            assert_int_equal(decide(stki_isa_name(all[i]), best(), "cannot run"), 0);
+            assert_int_equal(decide(stki_isa_name(all[i]), best(), "not supported"), 0);
 }
 
 static void test_names_and_cache(void **unused)

@@ -95,7 +95,7 @@ static stk_status check_images(const stki_sink_opts *opts, const stki_sink_field
     if ((field->encodings & 1U << STKI_PLAIN) && channels > 0 && channels != 3)
         return stki_sink_refuse(
             opts, field, STKI_TEXT("pixels of %" PRId64 " channel%s", channels, channels > 1 ? "s" : ""),
-            "3 channels: .beton only stores RGB (encode: jpeg without proportion and above_… also accepts 1)", err);
+            "3 channels: .beton stores RGB (encode: jpeg without proportion and above_… accepts 1)", err);
     return STK_OK;
 }
 
