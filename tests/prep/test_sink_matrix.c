@@ -236,7 +236,8 @@ static void test_what_a_message_says(void **state)
         "a sample does not fit in a page: found at least 10485760 bytes, expected at most 8388608 (output.page_bytes)");
     refuse("tar", &png, 1, NULL, STK_E_UNSUPPORTED,
            "found PNG images, expected an image of the kind given by extension: jpg");
-    refuse("tar", &pixels, 1, NULL, STK_E_UNSUPPORTED, "expected what extension: png says: encode the field");
+    refuse("tar", &pixels, 1, NULL, STK_E_UNSUPPORTED,
+           "expected an image of the kind given by extension: png: encode the field");
     refuse("hdf5", &wide, 1, rows, STK_E_UNSUPPORTED, "output.chunk_rows of at most 1048574");
     refuse("safetensors", &meta, 1, NULL, STK_E_UNSUPPORTED, "found a name that the format uses itself");
 }

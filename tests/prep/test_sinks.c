@@ -1021,8 +1021,8 @@ static void test_fields_refused(void **state)
     refuse("tokens", &ragged, 1, "type of the tokens: found float32, expected u16 or u32");
     refuse("tokens", &image, 1, "expected rows of tokens");
     refuse("tokens", slash, 2, "token files store one field; number of fields: found 2, expected 1");
-    refuse("npy", parts, 2, "two fields would both make an array w.values");
-    refuse("hdf5", parts, 2, "two fields would both make an array w.values");
+    refuse("npy", parts, 2, "two fields would both be stored as array w.values");
+    refuse("hdf5", parts, 2, "two fields would both be stored as array w.values");
     refuse("tar", twins, 2, "field b cannot be written: found the same extension as a");
     assert_ok(stki_sink_find("tar", NULL, &ops, &err));
     assert_status(ops->check(&(stki_sink_opts){.path = "x.tar", .fields = &upper, .field_count = 1}, &err),
