@@ -2,9 +2,9 @@
  * Opening checks that every element is inside the file; reading only checks the index. bool elements are the bytes of
  * the file: any non-zero byte is true, and the copy into a batch makes it 1.
  *
- * Without a mapping a sample is read into the worker's scratch memory. A packed sample takes one read. A scattered one
- * is read as a single range if its span is short, else element by element, which is correct but slow (such files should
- * be mapped). */
+ * Without a mapping a sample is read into the worker's scratch memory. A packed sample takes one read. A scattered
+ * sample is read as a single range if its span is short, else element by element, which is correct but slow (such files
+ * should be mapped). */
 #include "array.h"
 #include "allocate.h"
 #include "checked.h"
@@ -14,7 +14,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { READ_STRETCH = 1 << 20 /* longest span in bytes that is read at once for a scattered sample of any size */ };
+enum { READ_STRETCH = 1 << 20 /* maximum span in bytes that is read at once for a scattered sample of any size */ };
 
 /* ---- the array ---- */
 
@@ -60,7 +60,8 @@ stk_status stki_array_check(const stki_array *array, const char *path, stk_error
                                              "numbers from 0"},
                                 "shape of an array");
     if (!extent_of(array->dtype, array->ndim, array->shape, array->strides, &extent))
-        return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, array->offset, NULL, "at most 63 bits of bytes"},
+        return stki_fail_at(err, STK_E_CORRUPT,
+                            (stki_place){path, -1, array->offset, NULL, "a size in bytes that fits in 63 bits"},
                             "size of an array");
     if (!stki_inside(array->offset, extent, size))
         return stki_fail_at(
@@ -68,7 +69,7 @@ stk_status stki_array_check(const stki_array *array, const char *path, stk_error
             (stki_place){path, -1, array->offset,
                          STKI_TEXT("%" PRId64, array->offset < 0 || array->offset > size ? 0 : size - array->offset),
                          STKI_TEXT("%" PRId64 " bytes", extent)},
-            "the data ends too early");
+            "the data is truncated");
     return STK_OK;
 }
 
@@ -82,7 +83,7 @@ stk_status stki_array_row_major(stki_array *array, int64_t *bytes, const char *p
             return stki_fail_at(err, STK_E_CORRUPT,
                                 (stki_place){path, -1, array->offset,
                                              STKI_TEXT("axis %d of %" PRId64, i, array->shape[i]),
-                                             "sizes from 0 whose product fits into 63 bits"},
+                                             "sizes of at least 0 whose product fits in 63 bits"},
                                 "shape of an array");
     }
     *bytes = is_empty(array->ndim, array->shape) ? 0 : step;
@@ -101,13 +102,13 @@ static void close_file(void *context)
     stki_file_close(context);
 }
 
-/* A copy of the data in memory with its file, which is checked for changes like a mapped one. */
+/* A copy of the data in memory, together with its file, which is checked for changes like a mapped one. */
 struct copy {
     stki_file *file;
-    int64_t bytes; /* size of the data, which follows at COPY_AT */
+    int64_t bytes; /* size of the data, which starts at COPY_AT */
 };
 enum { COPY_AT = 64 };
-_Static_assert(sizeof(struct copy) <= COPY_AT, "the bytes lie behind the struct");
+_Static_assert(sizeof(struct copy) <= COPY_AT, "the bytes follow the struct");
 
 static void free_copy(void *context)
 {
@@ -184,7 +185,8 @@ stk_status stki_array_tensor(const stki_array *array, const char *path, stk_tens
 
     if (status != STK_OK)
         return status;
-    (void)extent_of(array->dtype, array->ndim, array->shape, array->strides, &extent); /* cannot fail: checked before */
+    (void)extent_of(array->dtype, array->ndim, array->shape, array->strides,
+                    &extent); /* cannot fail, because it was checked before */
     status = storage_of(array, extent, &storage, &offset, err);
     if (status != STK_OK)
         return status;
@@ -205,11 +207,11 @@ struct array_reader {
     stki_reader_ops ops;
     stki_array array;
     stki_file_rows rows;
-    bool scattered;              /* a sample is not contiguous, so `rows` does not apply */
+    bool scattered;              /* a sample is not contiguous, so `rows` is not used */
     int64_t extent;              /* bytes from the first to the last byte of a sample */
-    stk_tensor sample;           /* a sample without its address */
-    bool stretch;                /* scattered, and read including the bytes between its elements */
-    int64_t steps[STK_MAX_DIMS]; /* strides of a sample in the file; base.strides are those of the result */
+    stk_tensor sample;           /* a sample, except for its address */
+    bool stretch;                /* a scattered sample is read including the bytes between its elements */
+    int64_t steps[STK_MAX_DIMS]; /* strides of a sample in the file; base.strides are the strides of the result */
 };
 
 static const struct array_reader *reader_of(const stki_reader *base)
@@ -228,7 +230,7 @@ static stk_status read_in_place(const stki_reader *base, int64_t index, const st
     return STK_OK;
 }
 
-/* Reads the elements of one sample one by one, packed row-major. */
+/* Reads the elements of a sample one by one, packed row-major. */
 static stk_status read_elements(const struct array_reader *r, int64_t offset, char *to, stk_error *err)
 {
     const stki_reader *base = &r->base;
@@ -304,10 +306,10 @@ static int64_t all_filled(const stki_reader *base, int64_t index)
 static stk_status check_axis(const stki_array *array, const char *path, const stki_reader_opts *opts, stk_error *err)
 {
     if (array->ndim == 0)
-        return stki_fail_at(
-            err, STK_E_UNSUPPORTED,
-            (stki_place){path, -1, -1, "an array of 0 axes (one number)", "a first axis to count samples along"},
-            "no samples to read");
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){path, -1, -1, "an array without axes (a scalar)",
+                                         "a first axis, along which samples are counted"},
+                            "no samples to read");
     if (opts->axis < 0 || opts->axis >= array->ndim)
         return stki_fail_at(err, STK_E_CONFIG,
                             (stki_place){path, -1, -1, STKI_TEXT("axis %d", opts->axis),
@@ -343,7 +345,7 @@ static stk_status describe_samples(struct array_reader *r, const char *path, con
         base->ndim++;
     }
     if (base->count <= 1)
-        step = 0; /* unused, and could overflow below */
+        step = 0; /* it is unused, and could overflow below */
     if (is_empty(base->ndim, base->shape))
         step = 0; /* empty samples all have the address of the first byte */
     if (!stki_mul(step, array->strides[opts->axis], &base->sample_stride))
@@ -370,7 +372,7 @@ static stk_status describe(struct array_reader *r, const char *format, const cha
     memcpy(r->steps, base->strides, sizeof r->steps);
     for (int i = 0; i < base->ndim; i++)
         packed = packed && (base->shape[i] <= 1 || base->strides[i] == sample.strides[i]);
-    if (base->count > 0) /* otherwise a window may be longer than the array */
+    if (base->count > 0) /* otherwise a window could be longer than the array */
         (void)extent_of(array->dtype, base->ndim, base->shape, base->strides, &r->extent);
     r->scattered = !packed && base->max_bytes > 0;
     r->stretch = r->scattered && (r->extent <= READ_STRETCH || r->extent / 4 <= base->max_bytes);

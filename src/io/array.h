@@ -1,6 +1,6 @@
 /* array.h: an array in a file or in memory, with any strides. Shared by .npy, stored zip members, .pt, safetensors, raw
  * data, token files and contiguous HDF5 data sets: the parser of a format fills in the struct, and everything after
- * that is the same. */
+ * that is shared. */
 #ifndef STKI_ARRAY_H
 #define STKI_ARRAY_H
 
@@ -8,12 +8,13 @@
 #include "reader.h"
 
 typedef struct stki_array {
-    stki_file *file;     /* has the bytes; NULL: `memory` has them. Retained by tensors and readers made from it */
-    stk_storage *memory; /* host memory */
+    stki_file
+        *file; /* the file with the bytes; NULL: `memory` has them. Retained by tensors and readers made from it */
+    stk_storage *memory; /* host memory with the bytes */
     int64_t offset;      /* of the element at index 0, 0, … from the start of the file or of `memory`, bytes */
     stk_dtype dtype;
     bool swapped;
-    bool fill; /* it was never written: one element stands for all */
+    bool fill; /* the array was never written: one element stands for all */
     int ndim;
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS]; /* strides in bytes, >= 0 */
 } stki_array;
@@ -24,12 +25,12 @@ typedef struct stki_array {
 stk_status stki_array_check(const stki_array *array, const char *path, stk_error *err);
 /* Sets row-major strides for `shape`; *bytes: total size. STK_E_CORRUPT: exceeds 63 bits. */
 stk_status stki_array_row_major(stki_array *array, int64_t *bytes, const char *path, stk_error *err);
-/* The whole array, read-only: a view of the mapping or memory, which it keeps alive, or a copy if the file is not
- * mapped. */
+/* Returns the whole array, read-only: a view of the mapping or memory, which the tensor keeps alive, or a copy if the
+ * file is not mapped. */
 stk_status stki_array_tensor(const stki_array *array, const char *path, stk_tensor *out, stk_error *err);
 /* Releases the file and the memory. */
 void stki_array_release(stki_array *array);
-/* The file of a tensor made by stki_array_tensor, or of a view of it; NULL: none. */
+/* Returns the file of a tensor made by stki_array_tensor, or of a view of it; NULL: none. */
 const stki_file *stki_array_file(const stk_tensor *tensor);
 /* Creates a reader of samples, or windows, along opts->axis. `format` is a static string; `path` is copied. */
 stk_status stki_array_reader(const stki_array *array, const char *format, const char *path,

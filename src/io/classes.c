@@ -1,5 +1,5 @@
-/* classes.c: see classes.h. There can be as many names as samples, so a name costs a few bytes beside its text, one
- * hash per occurrence, and one sort. */
+/* classes.c: see classes.h. There can be as many names as samples, so a name only costs a few bytes in addition to its
+ * text, one hash per occurrence, and its part in one sort. */
 #include "classes.h"
 #include "allocate.h"
 #include "digest.h"
@@ -59,7 +59,7 @@ static stk_status grow(stki_classes *classes, stk_error *err)
     classes->name_at = name_at ? name_at : classes->name_at;
     table = name_at ? stki_resize(classes->table, 2 * bytes) : NULL;
     if (!table)
-        return stki_fail_memory(err, 2 * bytes, "the names of classes");
+        return stki_fail_memory(err, 2 * bytes, "the class names");
     classes->table = table;
     classes->room = room;
     fill_table(classes);
@@ -76,7 +76,7 @@ stk_status stki_classes_add(stki_classes *classes, const char *name, int64_t *nu
             return STK_E_MEMORY;
         stki_put_bytes(&classes->names, name, (int64_t)strlen(name) + 1);
         if (classes->names.failed)
-            return stki_fail_memory(err, at + (int64_t)strlen(name) + 1, "the names of classes");
+            return stki_fail_memory(err, at + (int64_t)strlen(name) + 1, "the class names");
         found = classes->count;
         *place_of(classes, name) = found + 1;
         classes->name_at[found] = at;
@@ -111,7 +111,7 @@ stk_status stki_classes_sort(stki_classes *classes, stk_error *err)
         return STK_OK;
     names = stki_zalloc_array(classes->count, sizeof *names);
     if (!names)
-        return stki_fail_memory(err, classes->count * (int64_t)sizeof *names, "sorting the names of classes");
+        return stki_fail_memory(err, classes->count * (int64_t)sizeof *names, "sorting the class names");
     for (int64_t i = 0; i < classes->count; i++)
         names[i] = stki_classes_name(classes, i);
     qsort(names, (size_t)classes->count, sizeof *names, by_name);
@@ -183,7 +183,7 @@ static stk_status fail_line(const char *path, int64_t line, const char *found, c
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, found, expected}, "line %" PRId64, line);
 }
 
-/* [at, end) is modified and has room for a NUL at its end. */
+/* Parses [at, end), which is modified and has room for a NUL at its end. */
 static stk_status take_lines(const char *path, char *at, char *end, stki_classes *out, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -215,7 +215,7 @@ static stk_status take_file(const stki_file *file, stki_classes *out, stk_error 
 {
     char *text = stki_zalloc(file->size + 1), *at = text, *end;
     stk_status status = text ? stki_file_read(file, 0, text, file->size, err)
-                             : stki_fail_memory(err, file->size + 1, "the names of classes");
+                             : stki_fail_memory(err, file->size + 1, "the class names");
 
     if (status == STK_OK) {
         end = text + file->size;
@@ -239,11 +239,11 @@ stk_status stki_classes_read_lines(const char *path, stki_classes *out, stk_erro
     status = file->size > INT64_C(1) << 30
                  ? stki_fail_at(err, STK_E_LIMIT,
                                 (stki_place){path, -1, -1, STKI_TEXT("%" PRId64 " bytes", file->size), "at most 1 GiB"},
-                                "a file of names of classes")
+                                "a file of class names")
                  : take_file(file, out, err);
     stki_file_close(file);
     if (status == STK_OK && out->count == 0)
         status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, "no line", "one class name per line"},
-                              "names of classes");
+                              "class names");
     return status;
 }

@@ -1,4 +1,4 @@
-/* classes.h: names of classes. The number of a class is the index of its name in a table. Names are unique, not empty,
+/* classes.h: class names. The number of a class is the index of its name in a table. Names are unique, not empty,
  * and at most STKI_CLASS_NAME bytes long. A table is built by one thread; afterwards it is immutable and thread-safe.
  */
 #ifndef STKI_CLASSES_H
@@ -22,7 +22,7 @@ void stki_classes_fini(stki_classes *classes);
 stk_status stki_classes_add(stki_classes *classes, const char *name, int64_t *number, stk_error *err);
 stk_status stki_classes_add_all(stki_classes *classes, const stki_classes *more, stk_error *err);
 int64_t stki_classes_find(const stki_classes *classes, const char *name); /* -1: unknown */
-/* Sorts bytewise, which changes the numbers. */
+/* Sorts the names bytewise, which changes the numbers. */
 stk_status stki_classes_sort(stki_classes *classes, stk_error *err);
 int64_t stki_classes_bytes(const stki_classes *classes); /* memory used */
 static inline const char *stki_classes_name(const stki_classes *classes, int64_t number)
@@ -30,13 +30,13 @@ static inline const char *stki_classes_name(const stki_classes *classes, int64_t
     return classes->names.text + classes->name_at[number];
 }
 
-/* Whether the samples are bytes of varying length, which may be names. */
+/* Whether the samples are bytes of varying length, which can be names. */
 bool stki_classes_are_texts(const stki_reader *reader);
 /* Collects the strings of all samples in order of first occurrence, and stores the class number of each sample in
  * `numbers` (room for reader->count; NULL: not needed). Reads all samples. STK_E_BAD_VALUE: a string that cannot be a
  * name. */
 stk_status stki_classes_of_texts(const stki_reader *reader, stki_classes *out, int64_t *numbers, stk_error *err);
-/* Reads a text file with one name per line, in that order. */
+/* Reads a text file with one name per line, in the order of the file. */
 stk_status stki_classes_read_lines(const char *path, stki_classes *out, stk_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* container.h: an open file or folder with named members. Every format is a container: an .npy has one member "", an
  * .npz its arrays, an HDF5 file its data sets, a .beton its fields, a tar the extensions of its samples, an image
  * folder "image", "label" and "path". `stoker inspect` lists members; a field of a data set is one of them. Immutable
- * and thread-safe after open. Reference-counted, because readers keep their container. */
+ * and thread-safe after open. Reference-counted, because readers retain their container. */
 #ifndef STKI_CONTAINER_H
 #define STKI_CONTAINER_H
 
@@ -25,7 +25,7 @@ typedef struct stki_member {
     enum stki_member_kind kind;
     stk_dtype dtype;
     bool swapped;
-    int ndim;         /* ARRAY: of the array; RECORDS: of one sample */
+    int ndim;         /* ARRAY: shape of the array; RECORDS: of one sample */
     int64_t *shape;   /* owned, ndim numbers; -1: varying axis of records */
     int64_t *strides; /* bytes; owned; NULL: not applicable (chunked, compressed, records) */
     int64_t count;    /* RECORDS: number of samples */
@@ -34,22 +34,22 @@ typedef struct stki_member {
     const char *layout; /* "contiguous", "fortran", "strided", "chunked", "compact", "external", "virtual", "deflated",
                            "records"; static */
     int64_t offset;     /* offset of the data in the file; -1: not contiguous */
-    stk_status status;  /* not STK_OK: not readable */
+    stk_status status;  /* not STK_OK: the member cannot be read */
     char *why;          /* the message of `status`; owned */
-    json_t *details;    /* object with further facts for inspect (chunks, filters, value); owned, or NULL */
+    json_t *details;    /* object with more facts for inspect (chunks, filters, value); owned, or NULL */
     const stki_source_group *const
-        *groups;      /* option groups that it accepts, NULL-terminated; static. NULL: those of its format */
+        *groups;      /* option groups that the member accepts, NULL-terminated; static. NULL: those of its format */
     bool names_files; /* its samples are files, whose members determine the accepted options */
 } stki_member;
 
 /* A member whose samples are numbers of named classes. Owned by the container. */
 typedef struct stki_class_column {
     const stki_classes *names;
-    const int64_t *numbers; /* count of them */
+    const int64_t *numbers; /* `count` names */
     int64_t count;
 } stki_class_column;
 
-enum { STKI_FORMAT_HEAD = 1024 }; /* number of first bytes passed to a format for recognition */
+enum { STKI_FORMAT_HEAD = 1024 }; /* number of leading bytes that a format gets for recognition */
 
 typedef struct stki_container_ops {
     const char *format; /* "npz" */
@@ -60,8 +60,8 @@ typedef struct stki_container_ops {
     /* The member's samples. NULL: derived from `array`. */
     stk_status (*reader)(const stki_container *container, int64_t member, const stki_reader_opts *opts,
                          stki_reader **out, stk_error *err);
-    /* False, or NULL: the member's samples are not named classes. A member may have names although it was refused as an
-     * array of numbers, if numbers were expected. */
+    /* False, or NULL: the member's samples are not named classes. A member may have names even if it was rejected as an
+     * array of numbers, because numbers were expected. */
     bool (*classes)(const stki_container *container, int64_t member, stki_class_column *out);
     /* If `named` is not 0: the name of a sample's file, relative to the container's folder. False: too long. */
     bool (*name)(const stki_container *container, int64_t index, char *buffer, int64_t size);
@@ -74,7 +74,7 @@ typedef struct stki_container_ops {
 typedef stk_status stki_open_fn(const char *path, const struct stki_reader_opts *opts, stki_container **out,
                                 stk_error *err);
 
-/* May replace *reader by a wrapper, depending on opts. Destroys it on failure. */
+/* May replace *reader by a wrapper, depending on opts. On failure the reader is destroyed. */
 typedef stk_status stki_finish_fn(const stki_container *container, int64_t member, const stki_reader_opts *opts,
                                   stki_reader **reader, stk_error *err);
 
@@ -90,8 +90,8 @@ struct stki_container {
     json_t *details;      /* of the file, for inspect; owned, or NULL */
     int64_t named;        /* samples that are files with their own names (same for all members); 0: none */
     bool listed;          /* ordered by a list; false: sorted by name */
-    bool partial;         /* has only the member requested by opts->name; the file may have others */
-    char **warnings;      /* harmless oddities, such as duplicate names; owned */
+    bool partial;         /* only the member requested by opts->name is listed; the file may have others */
+    char **warnings;      /* harmless irregularities, such as duplicate names; owned */
     int warning_count;
 };
 
@@ -117,7 +117,7 @@ void stki_container_release(stki_container *container); /* NULL is allowed */
  * opts->prefer, otherwise the only readable member. */
 stk_status stki_container_find(const stki_container *container, const stki_reader_opts *opts, int64_t *out,
                                stk_error *err);
-/* For an unreadable member, fails with its own error. */
+/* For an unreadable member, fails with the member's error. */
 stk_status stki_container_array(const stki_container *container, int64_t member, const stki_reader_opts *opts,
                                 stki_array *out, stk_error *err);
 stk_status stki_container_reader(const stki_container *container, int64_t member, const stki_reader_opts *opts,

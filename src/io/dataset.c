@@ -63,7 +63,7 @@ static stk_status check_shard(const char *name, const stki_reader *first, const 
                         "shard of field '%s' differs from its first, %s", name, first->path);
 }
 
-/* Empty files without a dtype get that of the other files. */
+/* Empty files without a dtype get the dtype of the other files. */
 static void type_the_untyped(stki_field *field)
 {
     const stki_reader *typed = NULL;
@@ -175,7 +175,7 @@ stk_status stki_dataset_finish(stki_dataset *dataset, stk_error *err)
             return stki_fail_at(err, STK_E_MISMATCH,
                                 (stki_place){field->shards[0]->path, -1, -1, STKI_TEXT("%" PRId64, found),
                                              STKI_TEXT("%" PRId64 " as field '%s'", expected, first->name)},
-                                "field '%s' has another number of samples than field '%s' (%s)", field->name,
+                                "field '%s' and field '%s' have different numbers of samples (%s)", field->name,
                                 first->name, first->shards[0]->path);
     }
     dataset->count = first->first[first->shard_count];

@@ -13,7 +13,7 @@ typedef struct stki_field {
     int shard_count;
     stki_reader **shards;
     int64_t *first;  /* shard_count + 1 prefix sums of the counts, less `ahead` */
-    int64_t ahead;   /* number i refers to sample i + ahead: windows deliver a later sample than their first */
+    int64_t ahead;   /* number i refers to sample i + ahead, if windows deliver a sample after their first one */
     stk_dtype dtype; /* of all shards, like ndim and shape (the largest if variable); byte order may differ */
     int ndim;
     int64_t shape[STK_MAX_DIMS];
@@ -31,8 +31,8 @@ struct stki_dataset {
 };
 
 stk_status stki_dataset_create(stki_dataset **out, stk_error *err);
-/* Takes ownership of the readers, also on failure. STK_E_MISMATCH: shards that differ in dtype or shape; names both
- * files. STK_E_CONFIG: the name exists. */
+/* Takes ownership of the readers, even on failure. STK_E_MISMATCH: shards differ in dtype or shape; the message names
+ * both files. STK_E_CONFIG: the name exists. */
 stk_status stki_dataset_add(stki_dataset *dataset, const char *name, stki_reader **shards, int count, stk_error *err);
 /* Checks that shards of two data sets can be combined in one field. STK_E_MISMATCH names both data sets and files. */
 stk_status stki_dataset_go_together(const char *field, const char *first_name, const stki_reader *first,
@@ -40,9 +40,9 @@ stk_status stki_dataset_go_together(const char *field, const char *first_name, c
 /* Checks that all fields have the same count (STK_E_MISMATCH names two fields with their files and counts), and sets
  * it. */
 stk_status stki_dataset_finish(stki_dataset *dataset, stk_error *err);
-/* Makes numbers refer to windows; takes ownership of them. */
+/* Makes numbers refer to windows; takes ownership of the windows. */
 void stki_dataset_use_windows(stki_dataset *dataset, stki_windows *windows);
-/* Makes number i of the field refer to its sample i + ahead. Must be called before numbers are used. */
+/* Makes number i of the field refer to its sample i + ahead. Must be called before any numbers are used. */
 void stki_field_look_ahead(stki_field *field, int64_t ahead);
 /* Units for `order: block`: the chunks or pages of the field with the largest samples among those that have any,
  * otherwise runs of about a megabyte of the largest field; never across shards. */
@@ -50,7 +50,7 @@ typedef struct stki_units {
     const char *field;
     int64_t *first; /* count + 1 sample numbers; stki_free */
     int64_t count;
-    int64_t largest_bytes; /* size of one unpacked unit */
+    int64_t largest_bytes; /* size of one decompressed unit */
 } stki_units;
 
 stk_status stki_dataset_units(const stki_dataset *dataset, stki_units *out, stk_error *err);

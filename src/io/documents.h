@@ -5,9 +5,9 @@
 
 #include "array.h"
 
-/* `array`: one-dimensional, integers; retained. The tokens are scanned once, here; 8 bytes per document are kept.
- * `ends`: the token ends a document; otherwise it starts one. Tokens before the first or after the last one also form a
- * document; none is empty. STK_E_UNSUPPORTED: another kind of array. */
+/* `array`: one-dimensional, integers; retained. The tokens are scanned once, when the reader is opened; 8 bytes per
+ * document are kept. `ends`: the token ends a document; otherwise it starts one. Tokens before the first or after the
+ * last such token also form a document; no document is empty. STK_E_UNSUPPORTED: another kind of array. */
 stk_status stki_documents_open(const stki_array *array, const char *format, const char *path, int64_t token, bool ends,
                                const stki_reader_opts *opts, stki_reader **out, stk_error *err);
 

@@ -10,8 +10,8 @@
  * to it. In that case a few files keep their descriptor and are probed with a non-blocking read; the others are assumed
  * not to be resident.
  *
- * Descriptors are scarce (descriptor.h) and mappings are limited (map_room.h). A file beyond these limits is opened
- * again for each read. */
+ * Descriptors (descriptor.h) and mappings (map_room.h) are limited. A file beyond these limits is opened again for each
+ * read. */
 #include "file.h"
 #include "allocate.h"
 #include "checked.h"
@@ -35,7 +35,7 @@
 
 enum {
     PROBE_PAGES = 4,
-    MERGE_GAP = 16 << 10 /* ranges closer than this are merged: reading the gap is cheaper */
+    MERGE_GAP = 16 << 10 /* ranges closer than this are merged, because reading the gap is cheaper */
 };
 
 static const char *kind_of(mode_t mode)
@@ -110,7 +110,7 @@ static void map_whole(stki_file *file, enum stki_access access)
     void *map;
 
     if (!stki_map_room_take()) {
-        file->note = "the process has too many mappings for more (vm.max_map_count): read with pread";
+        file->note = "the process has too many mappings (vm.max_map_count): read with pread";
         return;
     }
     map = mmap(NULL, (size_t)file->size, PROT_READ, MAP_SHARED, file->fd, 0);
@@ -175,7 +175,7 @@ stk_status stki_file_open(const char *path, enum stki_access access, enum stki_p
     if (status != STK_OK) {
         if (file->fd >= 0)
             (void)close(file->fd);
-        file->fd = -1; /* not counted */
+        file->fd = -1; /* this mapping is not counted */
         stki_file_close(file);
         return status;
     }
@@ -213,7 +213,8 @@ void stki_file_close(stki_file *file)
     stki_free(file);
 }
 
-/* Returns the file's descriptor, or opens one temporarily after checking that the file is the same. */
+/* Returns the file's descriptor, or opens one temporarily after checking that the path still refers to the same file.
+ */
 static stk_status borrow(const stki_file *file, int *fd, stk_error *err)
 {
     const stki_stamp stamp = {file->size, file->mtime_ns, file->device, file->inode};
@@ -244,7 +245,7 @@ static stk_status fail_cut(const stki_file *file, int64_t offset, int64_t bytes,
     return stki_fail_at(
         err, STK_E_TRUNCATED,
         (stki_place){file->path, -1, offset, STKI_TEXT("%" PRId64, got), STKI_TEXT("%" PRId64 " bytes", bytes)},
-        "the file ends too early");
+        "the file is truncated");
 }
 
 static stk_status read_all(const stki_file *file, int fd, int64_t offset, void *to, int64_t bytes, stk_error *err)
@@ -369,7 +370,7 @@ static stki_residency *residency_of(const stki_file *file)
     return (stki_residency *)(uintptr_t)&file->residency;
 }
 
-/* Checks a few pages of one sample. Any will do, so both are chosen by a hash of the first index. */
+/* Checks a few pages of one sample; sample and pages are chosen by a hash of the first index. */
 static bool one_is_resident(const stki_file *file, const stki_file_rows *rows, const int64_t *indices, int64_t count)
 {
     uint64_t any = scatter(indices[0]);

@@ -1,7 +1,7 @@
 /* file.h: read-only files, mapped or read with pread. Files must be regular; they are opened with O_NONBLOCK, so that
  * opening a FIFO or device does not block. The size is taken at open (fstat). Files should not be truncated or written
- * to while they are open. If they are, stki_file_read fails, and code that reads `map` must call stki_file_intact
- * afterwards. Thread-safe after open. */
+ * to while they are open. If they are, stki_file_read fails, and code that reads `map` must detect it by calling
+ * stki_file_intact afterwards. Thread-safe after open. */
 #ifndef STKI_FILE_H
 #define STKI_FILE_H
 
@@ -16,22 +16,23 @@ typedef struct stki_file {
     int fd; /* -1: no descriptor is held, so that the number of files is not limited by descriptors: mapped files need
                none, and others are reopened for each read if descriptors are scarce */
     bool optional; /* fd is only used by stki_file_resident of a mapped file */
-    bool blind;    /* mapped, and residency of pages cannot be determined */
+    bool blind;    /* the file is mapped, and the residency of its pages cannot be determined */
     enum stki_pattern pattern;
     int64_t size, mtime_ns;
     uint64_t device, inode;
     const void *map;   /* the whole file from offset 0; NULL: use stki_file_read. Empty files are not mapped. */
-    stki_guard *guard; /* of the mapping; NULL: none */
+    stki_guard *guard; /* guard of the mapping; NULL: none */
     char *from_root;   /* absolute path, since the working directory may change; NULL: unknown */
-    bool watched;      /* it is checked for changes */
+    bool watched;      /* the file is checked for changes */
     const struct stki_file
-        *beside; /* a file that is checked together with this one and lives as long, such as an index; or NULL */
+        *beside; /* a file, such as an index, that is checked together with this one and lives as long; or NULL */
     _Atomic bool changed; /* a change was detected; never reset */
     const char *access;   /* "mmap" or "pread" */
     const char *note;     /* static text: why a requested mmap is not used; or NULL */
-    /* Members below are written during use; on their own cache lines, because those above are read for every row. */
+    /* The members below are written during use. They have their own cache lines, because those above are read for every
+     * row. */
     char apart[128];
-    stki_counter asked_ns; /* time of the last check that found it unchanged */
+    stki_counter asked_ns; /* time of the last check that found the file unchanged */
     stki_residency residency;
 } stki_file;
 
@@ -40,27 +41,27 @@ typedef struct stki_file {
  * has the reason. */
 stk_status stki_file_open(const char *path, enum stki_access access, enum stki_pattern pattern, stki_file **out,
                           stk_error *err);
-/* Reference-counted: code that keeps the file longer than its opener retains it, and closes it too. */
+/* Reference-counted: code that keeps the file beyond the lifetime of its opener retains it, and closes it too. */
 stki_file *stki_file_retain(const stki_file *file);
 void stki_file_close(stki_file *file); /* NULL is allowed */
 /* Reads exactly `bytes` at `offset`, retrying short reads and EINTR. STK_E_TRUNCATED: the file is too short. */
 stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64_t bytes, stk_error *err);
 /* Checks that the file has not changed since it was opened. Call it after using its bytes and before relying on them,
  * because missing pages of a mapping read as zeros, and positional reads return the current contents. Checking the
- * guard's mark is free; size, modification time and inode take a system call (microseconds), which is needed because
- * truncation inside the last page raises no signal. A deleted file counts as unchanged. STK_E_TRUNCATED: shorter.
- * STK_E_CORRUPT: modified or replaced. STK_E_IO: a page could not be read. Always STK_OK for a file that is neither
- * watched nor guarded. */
+ * guard's mark costs nothing; size, modification time and inode take a system call (microseconds), which is needed
+ * because truncation inside the last page raises no signal. A deleted file counts as unchanged. STK_E_TRUNCATED:
+ * shorter. STK_E_CORRUPT: modified or replaced. STK_E_IO: a page could not be read. Always returns STK_OK for a file
+ * that is neither watched nor guarded. */
 stk_status stki_file_intact(const stki_file *file, int64_t record, stk_error *err);
 /* The same if only these bytes were used: ignores unreadable pages elsewhere. */
 stk_status stki_file_intact_in(const stki_file *file, const stki_range *ranges, int count, int64_t record,
                                stk_error *err);
 /* The same for a sample of reader->file, which must not be NULL; the error names it as the record. */
 stk_status stki_reader_intact(const stki_reader *reader, int64_t index, stk_error *err);
-/* The same without a system call: known to have changed, or marked by the guard. */
+/* The same without a system call: whether the file is known to have changed, or is marked by the guard. */
 bool stki_file_known_changed(const stki_file *file);
-/* Whether the range is in the page cache, judged by its first pages (mapped) or its ends (read). One cheap call; true
- * also if unknown. */
+/* Whether the range is in the page cache, judged by its first pages (mapped) or its ends (read). One cheap call; also
+ * returns true if unknown. */
 bool stki_file_resident(const stki_file *file, int64_t offset, int64_t bytes);
 /* Whether the last read-ahead found resident pages. False if there was none. */
 static inline bool stki_file_was_resident(const stki_file *file)
@@ -69,7 +70,7 @@ static inline bool stki_file_was_resident(const stki_file *file)
 }
 /* Whether the file is on a local disk or in memory, judged by the type of its file system. */
 bool stki_file_is_local(const stki_file *file);
-/* Advises the kernel to read the range soon, resident or not. Does not block. */
+/* Advises the kernel to read the range soon, whether it is resident or not. Does not block. */
 void stki_file_advise(const stki_file *file, int64_t offset, int64_t bytes);
 /* Advice ahead of use; cheap when the range is resident. */
 void stki_file_will_need(const stki_file *file, int64_t offset, int64_t bytes);
@@ -79,12 +80,12 @@ typedef struct stki_file_rows {
     int64_t offset, stride, bytes;
 } stki_file_rows;
 
-/* The same for samples in their order of use. Checks the residency of a part of one sample; if it is resident, as those
- * of the last second were, nothing is done. Otherwise all are advised, with adjacent ranges merged. Does nothing for a
- * mapped file opened with STKI_PATTERN_SEQUENTIAL. Indexes must be valid. */
+/* The same for samples in their order of use. Checks the residency of a part of one sample; if it is resident, as were
+ * those of the last second, nothing is done. Otherwise advice is given for all samples, with adjacent ranges merged.
+ * Does nothing for a mapped file opened with STKI_PATTERN_SEQUENTIAL. Indexes must be valid. */
 void stki_file_will_need_rows(const stki_file *file, const stki_file_rows *rows, const int64_t *indices, int64_t count);
 
-/* The same for samples at arbitrary locations. Locating them takes time, so first check whether advice is due. */
+/* The same for samples at arbitrary locations. Locating them takes time, so first check whether advice is needed. */
 bool stki_file_advice_due(const stki_file *file);
 void stki_file_will_need_ranges(const stki_file *file, const stki_range *ranges, int64_t count);
 

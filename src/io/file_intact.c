@@ -1,6 +1,6 @@
-/* file_intact.c: checks whether a file has changed since it was opened. See file.h. Uses the path instead of a
- * descriptor: mapped files have none, and only the path reveals that a file was replaced. The result is the same for
- * mapped and read files. */
+/* file_intact.c: checks whether a file has changed since it was opened. See file.h. It uses the path instead of a
+ * descriptor: mapped files have no descriptor, and only the path shows that a file was replaced. The result is the same
+ * for mapped and read files. */
 #include "error.h"
 #include "file.h"
 #include "stamp.h"
@@ -34,7 +34,7 @@ stk_status stki_file_intact_in(const stki_file *file, const stki_range *ranges, 
         const stki_stamp stamp = {file->size, file->mtime_ns, file->device, file->inode};
 
         status = stki_stamp_check(&stamp, file->from_root, file->path, record, err);
-        if (status == STK_END && file->fd >= 0) /* deleted, but not closed */
+        if (status == STK_END && file->fd >= 0) /* the file was deleted, but is still open */
             status = stki_stamp_check_open(&stamp, file->fd, false, file->path, record, err);
         if (status < 0) {
             atomic_store_explicit(&shared->changed, true, memory_order_relaxed);
@@ -48,7 +48,7 @@ stk_status stki_file_intact_in(const stki_file *file, const stki_range *ranges, 
         return status;
     if (atomic_load_explicit(&file->changed, memory_order_relaxed))
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){file->path, record, -1, NULL, NULL},
-                            "the file changed while it was open, and back");
+                            "the file was changed and restored while it was open");
     if (!is_bad(file, ranges, count))
         return STK_OK;
     return stki_fail_at(err, STK_E_IO,

@@ -62,7 +62,7 @@ static stk_status open_sample(const struct files *f, int64_t index, stk_tensor *
         return status;
     status = stk_tensor_contiguous(&found, out, err);
     if (status == STK_OK && stki_array_file(&found) &&
-        !stki_array_file(out)) { /* copied: later checks cannot see the file */
+        !stki_array_file(out)) { /* the sample is a copy, so later checks cannot find the file */
         status = stki_file_intact(stki_array_file(&found), -1, err);
         if (status != STK_OK)
             stk_tensor_release(out);
@@ -81,7 +81,7 @@ static void shape_text(stk_dtype dtype, int ndim, const int64_t *shape, char *bu
         snprintf(buffer + used, size - used, "]");
 }
 
-/* The shape found at open; NULL: the file could not be read then. */
+/* Returns the shape found at open; NULL: the file could not be read. */
 static const int64_t *known_shape(const struct files *f, int64_t index)
 {
     const int64_t *shape = f->shapes ? f->shapes + index * f->base.ndim : f->base.shape;
@@ -89,7 +89,7 @@ static const int64_t *known_shape(const struct files *f, int64_t index)
     return shape[0] < 0 ? NULL : shape;
 }
 
-/* Checks the sample against the first file, the given shape or its own header at open. */
+/* Compares the sample with the first file, and with the given shape or that of its own header at open. */
 static stk_status check_sample(const struct files *f, int64_t index, const stk_tensor *t, stk_error *err)
 {
     const stki_reader *base = &f->base;
@@ -105,7 +105,7 @@ static stk_status check_sample(const struct files *f, int64_t index, const stk_t
     shape_text(base->dtype, base->ndim, expected, wanted, sizeof wanted);
     return stki_fail_at(err, STK_E_MISMATCH, (stki_place){f->list.paths[index], index, -1, found, wanted},
                         f->shapes && known ? "the file changed since it was opened"
-                                           : "the sample differs from the first, %s",
+                                           : "the sample differs from the first one, %s",
                         f->list.paths[f->first]);
 }
 
@@ -140,10 +140,10 @@ static void keep(struct files *f, int64_t index, const stk_tensor *tensor)
     f->cache[index % CACHE].tensor = *tensor;
     f->cache[index % CACHE].index = index + 1;
     stki_unlock(&f->lock);
-    stk_tensor_release(&old); /* outside the lock: it may unmap a file */
+    stk_tensor_release(&old); /* outside the lock, because this may unmap a file */
 }
 
-/* A sample that is not in the cache. */
+/* Reads a sample that is not in the cache. */
 static stk_status load(struct files *f, int64_t index, stk_tensor *out, stk_error *err)
 {
     stk_status status = open_sample(f, index, out, err);
@@ -221,7 +221,7 @@ struct scan {
     struct files *files;
     stki_mutex lock;          /* guards the members below */
     int64_t failures, failed; /* number of files that failed; index of the first one (count: none) */
-    stk_error error;          /* of the first failed file */
+    stk_error error;          /* error of the first failed file */
 };
 
 static stk_status scan_one(struct files *f, int64_t index, stk_error *err)
@@ -238,9 +238,9 @@ static stk_status scan_one(struct files *f, int64_t index, stk_error *err)
     } else {
         shape_text(t.dtype, t.ndim, t.shape, found, sizeof found);
         shape_text(base->dtype, base->ndim, base->shape, wanted, sizeof wanted);
-        status =
-            stki_fail_at(err, STK_E_MISMATCH, (stki_place){f->list.paths[index], -1, -1, found, wanted},
-                         "the sample's dtype or number of axes differs from the first, %s", f->list.paths[f->first]);
+        status = stki_fail_at(err, STK_E_MISMATCH, (stki_place){f->list.paths[index], -1, -1, found, wanted},
+                              "the sample's dtype or number of axes differs from those of the first one, %s",
+                              f->list.paths[f->first]);
     }
     stk_tensor_release(&t);
     return status;
@@ -274,7 +274,7 @@ static stk_status scan_part(void *context, void *task, int64_t index, int worker
         note_failure(scan, index, &error);
         return STK_OK;
     }
-    *err = error; /* fails the open */
+    *err = error; /* an error that makes the open fail */
     return status;
 }
 
@@ -373,7 +373,7 @@ stk_status stki_files_open(const stki_file_list *list, stki_open_fn *open, const
     f->base.ops = &files_ops;
     f->base.access = "mmap";
     f->base.file_bytes = f->base.data_offset = -1;
-    f->base.copies = true; /* one file per sample: not divided into parts */
+    f->base.copies = true; /* each sample has its own file, so rows are not divided into parts */
     f->open = open;
     f->opts = *opts;
     f->name = opts->name ? stki_strdup(opts->name) : NULL;

@@ -12,17 +12,17 @@ typedef struct stki_file_list {
 /* Adds `path`. If no such file exists and it is a pattern (*, ?, [...]), adds all matching files, sorted bytewise.
  * STK_E_NOT_FOUND: a pattern without matches. */
 stk_status stki_file_list_add(stki_file_list *list, const char *path, stk_error *err);
-/* Adds `path` literally, whether or not it exists. */
+/* Adds `path` without interpreting it, whether or not it exists. */
 stk_status stki_file_list_add_file(stki_file_list *list, const char *path, stk_error *err);
 void stki_file_list_fini(stki_file_list *list);
 
 /* Sample i is the whole array (or the member opts->name) of file i. Shapes may differ; then the headers of all files
- * are read here, with several threads if there are many. Files are opened when they are read; the most recent ones stay
- * open. Samples are row-major in native byte order, as views of the file if it stores them that way.
+ * are read here, with several threads if there are many. Files are opened when they are read; the most recently used
+ * ones stay open. Samples are row-major in native byte order, as views of the file if it stores them that way.
  *
  * A file that cannot be read, or that differs from the first readable file in dtype or number of axes, fails when its
  * sample is read; the reader's note counts such files. If none can be read, fails with the error of the first. The list
- * is copied; `open` opens a file. */
+ * is copied; `open` is called to open a file. */
 stk_status stki_files_open(const stki_file_list *list, stki_open_fn *open, const stki_reader_opts *opts,
                            stki_reader **out, stk_error *err);
 /* A reader of one text sample whose reads always fail with `error`. */

@@ -1,4 +1,4 @@
-/* foreign_file.c: signatures of unsupported files, and of common files with a misleading name, for error messages.
+/* foreign_file.c: signatures of unsupported files, and of common files with misleading names, for error messages.
  * Supported formats are recognized in formats/formats.c and images/image_kind.c. */
 #include "foreign_file.h"
 #include <stdio.h>
@@ -11,10 +11,11 @@ struct signature {
     stki_file_kind kind;
 };
 
-#define ANY "\x7f" /* matches every byte */
+#define ANY "\x7f" /* matches any byte */
 #define PICKLE \
     "a Python pickle", "pickles run code: save arrays with numpy.save or torch.save", false, STKI_KIND_POSSIBLE
-#define HTML_PAGE "an HTML page", "a server sent it instead of the file: download it again", true, STKI_KIND_LIKELY
+#define HTML_PAGE \
+    "an HTML page", "a server sent it instead of the file: download the file again", true, STKI_KIND_LIKELY
 
 static const struct signature signatures[] = {
     {0,
@@ -22,16 +23,16 @@ static const struct signature signatures[] = {
      "version https://git-lfs.github.com/spec/v1",
      {"a Git LFS pointer", "run git lfs pull", false, STKI_KIND_SURE}},
     {0, 3, "\x1f\x8b\x08", {"a gzip file", "gunzip it", false, STKI_KIND_LIKELY}},
-    {0, 4, "\x28\xb5\x2f\xfd", {"a zstd file", "unpack it by unzstd", false, STKI_KIND_LIKELY}},
-    {0, 10, "BZh" ANY "1AY&SY", {"a bzip2 file", "unpack it by bunzip2", false, STKI_KIND_LIKELY}},
-    {0, 5, "\xfd\x37zXZ", {"an xz file", "unpack it by unxz", false, STKI_KIND_LIKELY}},
-    {0, 4, "\x04\x22\x4d\x18", {"an lz4 file", "unpack it by unlz4", false, STKI_KIND_LIKELY}},
-    {0, 2, "\x1f\x9d", {"a compress (.Z) file", "unpack it by uncompress", false, STKI_KIND_POSSIBLE}},
-    {0, 9, "\x89LZO\0\r\n\x1a\n", {"an lzop file", "unpack it by lzop -d", false, STKI_KIND_LIKELY}},
-    {0, 4, "\x02\x21\x4c\x18", {"an lz4 file", "unpack it by unlz4", false, STKI_KIND_LIKELY}},
-    {0, 4, "P*M\x18", {"a zstd or lz4 file", "unpack it by unzstd or unlz4", false, STKI_KIND_LIKELY}},
-    {0, 4, "LZIP", {"an lzip file", "unpack it by lzip -d", false, STKI_KIND_POSSIBLE}},
-    {0, 4, "LRZI", {"an lrzip file", "unpack it by lrunzip", false, STKI_KIND_POSSIBLE}},
+    {0, 4, "\x28\xb5\x2f\xfd", {"a zstd file", "decompress it with unzstd", false, STKI_KIND_LIKELY}},
+    {0, 10, "BZh" ANY "1AY&SY", {"a bzip2 file", "decompress it with bunzip2", false, STKI_KIND_LIKELY}},
+    {0, 5, "\xfd\x37zXZ", {"an xz file", "decompress it with unxz", false, STKI_KIND_LIKELY}},
+    {0, 4, "\x04\x22\x4d\x18", {"an lz4 file", "decompress it with unlz4", false, STKI_KIND_LIKELY}},
+    {0, 2, "\x1f\x9d", {"a compress (.Z) file", "decompress it with uncompress", false, STKI_KIND_POSSIBLE}},
+    {0, 9, "\x89LZO\0\r\n\x1a\n", {"an lzop file", "decompress it with lzop -d", false, STKI_KIND_LIKELY}},
+    {0, 4, "\x02\x21\x4c\x18", {"an lz4 file", "decompress it with unlz4", false, STKI_KIND_LIKELY}},
+    {0, 4, "P*M\x18", {"a zstd or lz4 file", "decompress it with unzstd or unlz4", false, STKI_KIND_LIKELY}},
+    {0, 4, "LZIP", {"an lzip file", "decompress it with lzip -d", false, STKI_KIND_POSSIBLE}},
+    {0, 4, "LRZI", {"an lrzip file", "decompress it with lrunzip", false, STKI_KIND_POSSIBLE}},
     {0, 4, "xar!", {"a xar archive", "unpack it", false, STKI_KIND_POSSIBLE}},
     {0, 6, "070701", {"a cpio archive", "unpack it", false, STKI_KIND_POSSIBLE}},
     {0, 6, "070707", {"a cpio archive", "unpack it", false, STKI_KIND_POSSIBLE}},

@@ -1,17 +1,17 @@
-/* foreign_file.h: identifies unsupported files by their first bytes, whatever their name: compressed files, Git LFS
- * pointers, error pages sent by a server. Pure functions; thread-safe. */
+/* foreign_file.h: identifies unsupported files by their first bytes, regardless of their names: compressed files, Git
+ * LFS pointers, error pages sent by a server. Pure functions; thread-safe. */
 #ifndef STKI_FOREIGN_FILE_H
 #define STKI_FOREIGN_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { STKI_KIND_BYTES = 64 }; /* sufficient number of first bytes */
+enum { STKI_KIND_BYTES = 64 }; /* number of first bytes that suffice */
 
 /* How likely a file with this signature is raw data. */
 enum stki_kind_certainty {
     STKI_KIND_POSSIBLE, /* the signature can occur in raw data by chance */
-    STKI_KIND_LIKELY,   /* raw data only if the config says so */
+    STKI_KIND_LIKELY,   /* raw data only if the config says that it is */
     STKI_KIND_SURE      /* never raw data */
 };
 
@@ -28,7 +28,7 @@ const stki_file_kind *stki_file_kind_of(const void *head, int64_t count, bool te
 /* Identifies folders that are data sets of other programs: "a Zarr store". NULL: unknown. */
 const char *stki_folder_kind_of(const char *path);
 
-/* A possible reason why the file does not exist, for messages: it is a URL, or starts with ~. "": none. */
+/* Returns a possible reason why the file does not exist, for messages: it is a URL, or starts with ~. "": none. */
 const char *stki_file_missing_because(const char *path);
 
 #endif

@@ -8,10 +8,10 @@
  *
  *     writer (under the lock)          handler
  *     sequence = odd                   before = sequence       acquire, pairs with the release of `even`
- *     start, end     release           start, end              acquire: who sees a new value sees the odd number too
- *     sequence = even release          sequence == before?
+ *     start, end     release           start, end              acquire: a thread that reads a new value also reads the
+ * odd number sequence = even release          sequence == before?
  *
- * An unreadable page is added to the mapping's list and replaced by a page of zeros; other pages are left as they are.
+ * An unreadable page is added to the mapping's list and replaced by a page of zeros; other pages are not changed.
  * The list consists of blocks that the handler maps on demand and that are freed with the slot. If no memory is left
  * for a block, the rest of the mapping counts as bad. The entry and the mark are stored before the zeros are mapped, so
  * a thread that reads zeros also finds the entry.
@@ -45,7 +45,7 @@ enum { PAGES_IN_BLOCK = 500 };
 
 struct bad_pages {
     struct bad_pages *next;
-    _Atomic int64_t count;                   /* may exceed the capacity; further pages are in a newer block */
+    _Atomic int64_t count;                   /* may exceed the capacity; additional pages are in a newer block */
     _Atomic uintptr_t pages[PAGES_IN_BLOCK]; /* 0: not entered yet */
 };
 
@@ -63,7 +63,7 @@ static int last_used;                           /* guarded by lock: used slots o
 
 static const struct sigaction by_default = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
 static struct sigaction found; /* the action found at the first install; constant afterwards, like page_bytes */
-static const struct sigaction *_Atomic previous; /* one of the three above; NULL: our handler was never installed */
+static const struct sigaction *_Atomic previous; /* one of the three above; NULL: the handler was never installed */
 static uintptr_t page_bytes;
 static _Atomic bool spent; /* `found` has SA_RESETHAND and has been called */
 
@@ -214,7 +214,7 @@ static bool is_plain(const struct sigaction *action, void (*handler)(int))
 static void watch_forks(void)
 {
     (void)pthread_atfork(lock_table, unlock_table,
-                         unlock_table); /* so that a child has a consistent table and a free lock */
+                         unlock_table); /* ensures that a child process has a consistent table and a free lock */
 }
 
 void stki_guard_watch_forks(void)
@@ -224,8 +224,9 @@ void stki_guard_watch_forks(void)
     (void)pthread_once(&once, watch_forks);
 }
 
-/* Installs our handler at first use, and again if SIG_DFL or SIG_IGN has been restored since; another handler is left
- * alone, since it may call ours. Flags and mask are those of the previous action, because our handler may call it. */
+/* Installs the handler at first use, and again if SIG_DFL or SIG_IGN has been restored since; another handler is left
+ * in place, since it may call this one. Flags and mask are those of the previous action, because this handler may call
+ * it. */
 static void install(void)
 {
     struct sigaction ours = {.sa_sigaction = on_bus}, now;

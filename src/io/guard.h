@@ -4,12 +4,12 @@
  *     stki_guard_add       adds the mapping to a table; the first one installs the handler of SIGBUS
  *     the handler          finds the address in the table, records the missing page as bad, maps zeros over it and
  *                          returns: the read continues and returns zeros
- *     stki_guard_broken    to be called after the bytes were used and before they are relied on
+ *     stki_guard_broken    to be called after the bytes have been read and before the result is used
  *     stki_guard_bad       checks which bytes are affected
  *
  * Other addresses, and a SIGBUS sent by a process, are passed to the previous handler, or have the default effect of
  * killing the process. A handler that the program installs later is left in place, and should forward signals that it
- * does not handle; only if SIG_DFL or SIG_IGN has been restored does the next mapping install ours again.
+ * does not handle; only if SIG_DFL or SIG_IGN has been restored, the next mapping installs stoker's handler again.
  *
  * A thread with SIGBUS blocked is not protected: the kernel then kills the process regardless of handlers.
  * Thread-safe.
@@ -22,7 +22,7 @@
 
 typedef struct stki_guard stki_guard;
 
-/* `start` must be a result of mmap. NULL: out of memory; the mapping must not be used then. */
+/* `start` must be a result of mmap. NULL: out of memory; the mapping must not be used. */
 stki_guard *stki_guard_add(const void *start, int64_t bytes);
 /* Call before munmap, when the mapping is no longer read. Accepts NULL. */
 void stki_guard_remove(stki_guard *guard);
@@ -31,8 +31,8 @@ bool stki_guard_broken(const stki_guard *guard);
 /* Whether a page of these bytes is bad. NULL: false. */
 bool stki_guard_bad(const stki_guard *guard, const void *start, int64_t bytes);
 
-/* fork takes the table's lock. Locks held while files are closed (HDF5's) must be taken before it: their owner calls
- * this first and registers its own handlers afterwards, which then run first. */
+/* A fork acquires the table's lock. A lock that is held while files are closed (that of HDF5) must be acquired before
+ * it: the lock's owner calls this function before it registers its own handlers, which then run first. */
 void stki_guard_watch_forks(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* map_room.c: see map_room.h. Only the kernel knows the number of mappings of a process, and listing many of them is
- * slow. It is therefore counted again only after as many new mappings of our own as half of the free ones. */
+ * slow. It is therefore only counted again after the library has made half as many new mappings as were free. */
 #include "map_room.h"
 #include "clock.h"
 #include "counter.h"
@@ -8,8 +8,8 @@
 
 enum { FIRST_LOOK = 64, LEAST_ROOM = 64, LEAST_STEP = 512, ASKED_EACH = 8, USUAL = 65530 };
 
-static stki_counter mapped;               /* number of our own mappings */
-static stki_counter look_at = FIRST_LOOK; /* count all mappings when `mapped` reaches this */
+static stki_counter mapped;               /* number of the library's own mappings */
+static stki_counter look_at = FIRST_LOOK; /* all mappings are counted when `mapped` reaches this */
 static stki_counter full_ns;              /* time of the last count if no room was found; otherwise 0 */
 static atomic_flag looking =
     ATOMIC_FLAG_INIT; /* not a lock, so that a child forked during a count just skips counting */
@@ -55,7 +55,8 @@ static void look(void)
     stki_count_set(&look_at, own + (room < LEAST_ROOM ? 0 : room / 2 < step ? room / 2 : step));
 }
 
-/* After a count without room, waits a second, so that opening thousands of files does not count each time. */
+/* After a count that found no room, waits a second before the next one, so that opening thousands of files does not
+ * count each time. */
 static bool may_look(void)
 {
     const int64_t full = stki_counted(&full_ns);

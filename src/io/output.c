@@ -2,7 +2,7 @@
  * and renamed. A device is written in place, with all errors checked (writing to /dev/full fails).
  *
  * Appended bytes are collected in a list of parts, which one writev writes. Short runs are copied to the buffer, where
- * adjacent ones are merged; lent runs are referenced. */
+ * adjacent ones are merged; borrowed runs are referenced. */
 #include "output.h"
 #include "allocate.h"
 #include "checked.h"
@@ -20,8 +20,8 @@
 enum {
     BUFFER = 256 << 10,
     PARTS = 256,
-    LEND_LEAST = 16 << 10, /* shorter runs are copied, which is cheaper than a part of their own */
-    WAITING_MOST = 2 << 20 /* flush lent bytes while they are still in the cache */
+    LEND_LEAST = 16 << 10, /* shorter runs are copied, which is cheaper than a separate part */
+    WAITING_MOST = 2 << 20 /* borrowed bytes are flushed while they are still in the cache */
 };
 
 struct stki_output {
@@ -32,11 +32,11 @@ struct stki_output {
     int fd;
     int64_t flushed; /* file offset of the first part */
     int64_t waiting; /* bytes of all parts */
-    int64_t used;    /* of buffer */
+    int64_t used;    /* bytes used in buffer */
     int part_count;
     bool lent; /* a part refers to memory of the caller */
     struct iovec parts[PARTS];
-    _Atomic int failed; /* a write failed: nothing more is written, commit fails too */
+    _Atomic int failed; /* a write failed: nothing more is written, and commit fails too */
     _Atomic int cause;  /* errno of the failure; set before `failed` */
     char buffer[BUFFER];
 };
@@ -140,11 +140,11 @@ static stk_status open_in_place(stki_output *o, stk_error *err)
 {
     o->fd = open(o->path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (o->fd < 0)
-        return stki_fail_errno(err, errno, o->path, "cannot open for writing");
+        return stki_fail_errno(err, errno, o->path, "cannot open it for writing");
     if (lseek(o->fd, 0, SEEK_SET) < 0)
         return stki_fail_at(
             err, STK_E_UNSUPPORTED,
-            (stki_place){o->path, -1, -1, "something without positions", "a file or a device with them"},
+            (stki_place){o->path, -1, -1, "something that cannot seek", "a file or a device that can seek"},
             "cannot write there");
     return STK_OK;
 }
@@ -162,8 +162,8 @@ static stk_status open_beside(stki_output *o, stk_error *err)
         o->fd = open(o->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     } while (o->fd < 0 && errno == EEXIST);
     if (o->fd < 0) {
-        stk_status status = stki_fail_errno(err, errno, o->path, "cannot make %s", o->temporary);
-        stki_free(o->temporary); /* nothing to remove */
+        stk_status status = stki_fail_errno(err, errno, o->path, "cannot create %s", o->temporary);
+        stki_free(o->temporary); /* there is nothing to remove */
         o->temporary = NULL;
         return status;
     }
@@ -297,14 +297,14 @@ static stk_status check_append(stki_output *o, int64_t count, stk_error *err)
     return STK_OK;
 }
 
-/* Requires a free part. */
+/* Adds a part; requires a free one. */
 static void add_part(stki_output *o, const void *bytes, int64_t count)
 {
     o->parts[o->part_count++] = (struct iovec){(void *)(uintptr_t)bytes, (size_t)count};
     o->waiting += count;
 }
 
-/* Requires room in the buffer and a free part. */
+/* Copies bytes; requires room in the buffer and a free part. */
 static void copy_part(stki_output *o, const void *bytes, int64_t count)
 {
     struct iovec *last = o->part_count ? &o->parts[o->part_count - 1] : NULL;
@@ -361,7 +361,7 @@ stk_status stki_output_flush(stki_output *o, stk_error *err)
     return o->failed ? fail_earlier(o, err) : flush(o, err);
 }
 
-/* The name of a held file must survive a crash. */
+/* Syncs the folder, because the name of a held file must survive a crash. */
 static stk_status sync_name(stki_output *o, stk_error *err)
 {
     stk_status status = o->held && o->fresh ? sync_directory(o->temporary, err) : STK_OK;
@@ -381,7 +381,7 @@ stk_status stki_output_sync(stki_output *o, stk_error *err)
         status = stki_fail_errno(err, errno, o->path, "cannot sync");
     } else {
         status = sync_name(o, err);
-        o->cause = status == STK_E_MEMORY ? ENOMEM : EIO; /* cause of a failed sync_name */
+        o->cause = status == STK_E_MEMORY ? ENOMEM : EIO; /* the cause of a failed sync_name */
     }
     if (status != STK_OK)
         o->failed = (int)status;
@@ -427,7 +427,7 @@ stk_status stki_output_clear(stki_output *o, int64_t offset, int64_t count, stk_
     if (o->failed)
         return fail_earlier(o, err);
     if (fstat(o->fd, &st))
-        return stki_fail_errno(err, errno, o->path, "cannot look at it");
+        return stki_fail_errno(err, errno, o->path, "cannot examine it");
     count = st.st_size - offset < count ? st.st_size - offset : count;
     if (count <= 0 || !fallocate(o->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)count))
         return STK_OK;

@@ -18,9 +18,9 @@ stk_status stki_output_create(const char *path, stki_output **out, stk_error *er
  * Otherwise the file must have at least `keep` bytes (else STK_E_TRUNCATED); it is truncated to them, and appending
  * continues there. */
 stk_status stki_output_hold(const char *path, const char *temporary, int64_t keep, stki_output **out, stk_error *err);
-/* A new output: held if `temporary` is not NULL; otherwise as stki_output_create. */
+/* Creates an output: held if `temporary` is not NULL; otherwise like stki_output_create. */
 stk_status stki_output_begin(const char *path, const char *temporary, stki_output **out, stk_error *err);
-/* The final name, for messages, and the current name (for a library that writes by itself). */
+/* The final name, for messages, and the current name, for a library that writes by itself. */
 const char *stki_output_path(const stki_output *output);
 const char *stki_output_temporary(const stki_output *output);
 /* Appends; buffered. */
@@ -29,16 +29,16 @@ stk_status stki_output_append(stki_output *output, const void *bytes, int64_t co
 stk_status stki_output_lend(stki_output *output, const void *bytes, int64_t count, stk_error *err);
 /* Writes all borrowed bytes. Short runs may remain in the buffer. */
 stk_status stki_output_settle(stki_output *output, stk_error *err);
-/* Passes all appended bytes to the operating system: they survive the process. */
+/* Passes all appended bytes to the operating system, so that they survive the process. */
 stk_status stki_output_flush(stki_output *output, stk_error *err);
-/* Waits until everything flushed before the call is on disk. Any thread, also while another one writes. */
+/* Waits until everything flushed before the call is on disk. Any thread, even while another one writes. */
 stk_status stki_output_sync(stki_output *output, stk_error *err);
 /* Appends zeros up to a multiple of `alignment`. */
 stk_status stki_output_pad(stki_output *output, int64_t alignment, stk_error *err);
 int64_t stki_output_position(const stki_output *output); /* offset of the next append */
 /* Writes at any offset, unbuffered. Does not affect the position for appending. */
 stk_status stki_output_write_at(stki_output *output, int64_t offset, const void *bytes, int64_t count, stk_error *err);
-/* Zeros existing bytes, with a hole if the file system supports it. */
+/* Overwrites existing bytes with zeros, or with a hole if the file system supports it. */
 stk_status stki_output_clear(stki_output *output, int64_t offset, int64_t count, stk_error *err);
 /* Sets the position for appending. */
 stk_status stki_output_seek(stki_output *output, int64_t offset, stk_error *err);

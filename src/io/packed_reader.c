@@ -1,6 +1,6 @@
 /* packed_reader.c: see packed_reader.h. A window is assembled in a worker's scratch memory, piece by piece, from views
- * of the documents. Documents that have to be read use a second scratch. Plan and document reader are shared by the
- * three readers and reference-counted. */
+ * of the documents. Documents that have to be read use a second scratch. The three readers share the plan and the
+ * document reader, which are reference-counted. */
 #include "packed_reader.h"
 #include "allocate.h"
 #include "error.h"
@@ -12,13 +12,13 @@ struct shared {
     stki_counter refs;
     stki_reader *documents;
     stki_packing plan;
-    char value[16]; /* padding, in the dtype and byte order of a document */
+    char value[16]; /* padding value, in the dtype and byte order of a document */
 };
 
 struct packed {
     stki_reader base; /* first member */
     struct shared *shared;
-    enum stki_packed_tensor tensor; /* which tensor of the windows */
+    enum stki_packed_tensor tensor; /* which tensor of the windows it delivers */
 };
 
 static const struct packed *packed_of(const stki_reader *base)
@@ -62,7 +62,7 @@ static stk_status copy_piece(const struct shared *s, const stki_piece *piece, ch
                               (stki_place){documents->path, piece->document, -1,
                                            STKI_TEXT("%" PRId64 " elements", document.shape[0]),
                                            STKI_TEXT("at least %" PRId64, piece->start + piece->length)},
-                              "the document became shorter");
+                              "the document has become shorter");
     else if (document.strides[0] == size)
         memcpy(to, (const char *)document.data + piece->start * size, (size_t)(piece->length * size));
     else
@@ -240,12 +240,12 @@ static stk_status check(const stki_reader *documents, const stki_pack_opts *opts
     stki_copy_strided(s->value, documents->dtype, none, &opts->value, STK_I64, none, false, 0, none);
     stki_copy_strided(&back, STK_I64, none, s->value, documents->dtype, none, false, 0, none);
     if (back != opts->value)
-        return stki_fail_at(
-            err, STK_E_CONFIG,
-            (stki_place){documents->path, -1, -1, STKI_TEXT("%" PRId64, opts->value),
-                         STKI_TEXT("a value of %s, as the tokens are stored", stk_dtype_long_name(documents->dtype))},
-            "source.pack.value (windows are filled before dtype and cast; to leave places out of a loss, mask where "
-            "NAME.segments is 0, or use pad: {value: …} without pack)");
+        return stki_fail_at(err, STK_E_CONFIG,
+                            (stki_place){documents->path, -1, -1, STKI_TEXT("%" PRId64, opts->value),
+                                         STKI_TEXT("a value of %s, the type of the stored tokens",
+                                                   stk_dtype_long_name(documents->dtype))},
+                            "source.pack.value (windows are filled before dtype and cast; to exclude them from a loss, "
+                            "mask elements whose NAME.segments is 0, or use pad: {value: …} without pack)");
     if (documents->swapped)
         for (int64_t i = 0, n = stk_dtype_size(documents->dtype); i < n / 2; i++) {
             char byte = s->value[i];

@@ -45,7 +45,7 @@ static void unmark(struct planner *p, int64_t room)
     }
 }
 
-/* The smallest available room of at least `wanted`; -1: none. */
+/* Returns the smallest available room of at least `wanted`; -1: none. */
 static int64_t least_room(const struct planner *p, int64_t wanted)
 {
     int64_t at = wanted;
@@ -92,7 +92,7 @@ static int64_t pop(struct planner *p, int64_t room)
     return window;
 }
 
-/* Number of pieces that fill a whole window; *rest: length of the remainder. */
+/* Returns the number of pieces that fill a whole window; *rest: length of the remainder. */
 static int64_t whole_pieces(const stki_packing_opts *o, int64_t length, int64_t *rest)
 {
     int64_t step = o->length - o->overlap, whole = 0;
@@ -100,7 +100,7 @@ static int64_t whole_pieces(const stki_packing_opts *o, int64_t length, int64_t 
     if (length >= o->length)
         whole = 1 + (length - o->length) / step;
     *rest = length - whole * step;
-    if (whole > 0 && *rest <= o->overlap) /* the last piece already contains it */
+    if (whole > 0 && *rest <= o->overlap) /* the last piece already contains the rest */
         *rest = 0;
     return whole;
 }
@@ -190,7 +190,7 @@ static stk_status measure(struct planner *p, int64_t *pieces, stk_error *err)
         p->lengths[d] = o->length_of(o->context, d);
         if (p->lengths[d] < 0)
             return stki_fail_at(err, STK_E_CORRUPT, (stki_place){NULL, d, -1, NULL, NULL},
-                                "the length of a document can't be read");
+                                "the length of a document cannot be read");
         *pieces += whole_pieces(o, p->lengths[d], &rest) + 1;
         if (*pieces > INT64_MAX / 64)
             return stki_fail(err, STK_E_LIMIT, "packing: more windows than memory can hold");

@@ -1,5 +1,5 @@
-/* piece.h: reads a long range of a file once, sequentially, in pieces: of the mapping, with readahead of the next ones,
- * or read into memory. Not thread-safe. */
+/* piece.h: reads a long range of a file once, sequentially, in pieces, which are either in the mapping, with readahead
+ * of the next ones, or read into memory. Not thread-safe. */
 #ifndef STKI_PIECE_H
 #define STKI_PIECE_H
 
@@ -9,7 +9,7 @@ typedef struct stki_pieces {
     const stki_file *file;
     int64_t at, end; /* remaining range */
     int64_t most;    /* size of a piece */
-    void *buffer;    /* used if the file is not mapped */
+    void *buffer;    /* buffer, used if the file is not mapped */
 } stki_pieces;
 
 /* Reads `count` units of `unit_bytes` at `offset`, which must be inside the file. */

@@ -7,7 +7,7 @@
 
 enum { BLOCK = STKI_PLACES_BLOCK };
 
-static const char what[] = "where the samples of a file begin";
+static const char what[] = "the offsets of samples";
 
 /* Releases unused capacity if possible. */
 static void shrink(void *memory, int64_t *room, int64_t used, int64_t size)

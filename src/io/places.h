@@ -24,16 +24,16 @@ typedef struct stki_places {
     int64_t count;
     stki_places_near *blocks;
     int64_t *wide;
-    int64_t block_room, wide_count, wide_room; /* wide: in numbers */
+    int64_t block_room, wide_count, wide_room; /* size of wide, in numbers */
     int64_t last[STKI_PLACES_BLOCK];           /* while adding: numbers that are not yet in a block */
 } stki_places;
 
 /* Adds a number, which must not be less than the previous one. */
 stk_status stki_places_add(stki_places *places, int64_t number, stk_error *err);
-/* Ends adding and releases unused capacity. */
+/* Completes the list and releases unused capacity. */
 stk_status stki_places_end(stki_places *places, stk_error *err);
 void stki_places_fini(stki_places *places);
-/* Memory used. */
+/* Returns the memory used. */
 int64_t stki_places_bytes(const stki_places *places);
 
 /* 0 <= index < count. */
@@ -47,7 +47,7 @@ static inline int64_t stki_places_at(const stki_places *places, int64_t index)
     return within > 0 ? block->start + block->distance[within - 1] : block->start;
 }
 
-/* The number at `index` and the next one, which must exist. */
+/* Returns the number at `index` and the next one, which must exist. */
 static inline void stki_places_pair(const stki_places *places, int64_t index, int64_t *from, int64_t *to)
 {
     *from = stki_places_at(places, index);

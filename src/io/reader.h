@@ -1,7 +1,7 @@
 /* reader.h: a file of a field, or another source of samples, as tensor views. Every format implements this table; data
  * sets only use the table. A reader has one owner; all other functions are thread-safe.
  *
- * Errors belong to a record: after a failed read the reader can be used for all other records. */
+ * Errors concern only one record: after a failed read, the reader can be used for all other records. */
 #ifndef STKI_READER_H
 #define STKI_READER_H
 
@@ -14,21 +14,21 @@ typedef struct stki_reader stki_reader;
 /* The part of a sample that was read, if not the whole. */
 typedef struct stki_given {
     int64_t scale;     /* 0: the whole sample; otherwise 1, 2, 4 or 8: a part of the sample scaled by 1 / scale */
-    int64_t top, left; /* first pixel of the part; its size is that of the tensor */
-    int64_t whole_height, whole_width; /* of the whole scaled sample */
+    int64_t top, left; /* first pixel of the part, whose size is that of the tensor */
+    int64_t whole_height, whole_width; /* size of the whole scaled sample */
 } stki_given;
 
-/* The part of a sample that is needed, so that a reader can do less work: the box that is used, and the smallest
- * sufficient height and width (a JPEG may be decoded at half size). A reader may return more: a larger box, or the
- * whole sample. NULL: everything. */
+/* The part of a sample that is needed, so that a reader can do less work: the box that is used, and the smallest height
+ * and width that are enough (a JPEG may be decoded at half size). A reader may return more: a larger box, or the whole
+ * sample. NULL: everything. */
 typedef struct stki_want {
     int ndim;
     int64_t start[STK_MAX_DIMS], length[STK_MAX_DIMS];
-    int64_t enough_height, enough_width; /* of the box after scaling; 0: no scaling */
+    int64_t enough_height, enough_width; /* size of the box after scaling; 0: no scaling */
     stki_given *given;                   /* zeroed by the caller; set by a reader that returns a part */
 } stki_want;
 
-/* A worker's private memory. It grows with stki_scratch_reserve and is reused for all samples, so that nothing is
+/* A worker's private memory. stki_scratch_reserve grows it, and it is reused for all samples, so that nothing is
  * allocated after warm-up. */
 typedef struct stki_scratch {
     void *data;
@@ -36,15 +36,15 @@ typedef struct stki_scratch {
     struct stki_decoder *decoder; /* for images; created at first use (stki_scratch_decoder in decode.h) */
     void (*destroy_decoder)(struct stki_decoder *decoder);
     struct stki_scratch *second; /* for readers that wrap readers; created at first use */
-    uint64_t draw;               /* random draw for the next sample, passed to user code by readers that run it */
+    uint64_t draw;               /* random draw for the next sample, which readers that run user code pass to it */
     stki_counter warnings;       /* samples decoded despite warnings; any thread may read it */
 } stki_scratch;
 
 void stki_scratch_init(stki_scratch *scratch);
 void stki_scratch_fini(stki_scratch *scratch);
-/* Makes `data` at least `bytes` long, aligned to 64; the content is lost. */
+/* Makes `data` at least `bytes` long, aligned to 64; the content is discarded. */
 stk_status stki_scratch_reserve(stki_scratch *scratch, int64_t bytes, stk_error *err);
-/* A second scratch with the same lifetime. */
+/* Returns a second scratch with the same lifetime. */
 stk_status stki_scratch_second(stki_scratch *scratch, stki_scratch **out, stk_error *err);
 
 /* A range of bytes in a file. */
@@ -61,11 +61,11 @@ typedef struct stki_reader_ops {
     stk_status (*read)(const stki_reader *reader, int64_t index, const stki_want *want, stki_scratch *scratch,
                        stk_tensor *out, stk_error *err);
     /* Returns the address of a sample, with the reader's strides, in a block shared by several samples, which *kept
-     * (NULL: not needed) keeps alive until it is released. Several may be held at once. STK_AGAIN: this sample has to
-     * be read. NULL: not supported. */
+     * (NULL: not needed) keeps alive until it is released. Several may be held at once. STK_AGAIN: this sample must be
+     * read. NULL: not supported. */
     stk_status (*pin)(const stki_reader *reader, int64_t index, stki_scratch *scratch, const char **address,
                       stk_storage **kept, stk_error *err);
-    /* NULL: stk_tensor_release(out) is sufficient. */
+    /* Releases a sample. NULL: stk_tensor_release(out) does it. */
     void (*done)(const stki_reader *reader, stk_tensor *out);
     /* Variable shapes only: the shape of a sample without reading it. NULL: every sample has the reader's shape. */
     stk_status (*shape)(const stki_reader *reader, int64_t index, int64_t *shape, stk_error *err);
@@ -87,25 +87,25 @@ typedef struct stki_reader_ops {
 
 struct stki_reader {
     const stki_reader_ops *ops;
-    char *path;    /* for messages; owned */
+    char *path;    /* path, for messages; owned */
     int64_t count; /* samples */
     stk_dtype dtype;
     int ndim;                    /* axes of one sample */
     int64_t shape[STK_MAX_DIMS]; /* of one sample; variable: the largest size of each axis */
     bool image;                  /* samples are known to be images: height, width, channels of u8 or u16 */
-    bool indices;                /* of these images: class or palette numbers, which cannot be interpolated */
+    bool indices;                /* the images contain class or palette numbers, which cannot be interpolated */
     const char *ending;          /* samples are documents with this extension: "txt", "json", "bin"; NULL: arrays */
-    bool untyped;                /* there are no samples, and the file does not state their type */
-    bool lists;                  /* samples are lists, of one length here but possibly of another in other shards */
+    bool untyped;                /* there are no samples, and the file does not specify their type */
+    bool lists;                  /* samples are lists, all of one length here but possibly of another in other shards */
     const char *remedy;          /* advice if another shard has another dtype; NULL: none */
     bool variable;               /* shapes differ in axis 0 or more; ops->shape is set */
-    bool swapped;                /* samples have the other byte order (STK_TENSOR_SWAPPED) */
+    bool swapped;                /* samples have the opposite byte order (STK_TENSOR_SWAPPED) */
     bool draws;                  /* read uses the scratch's draw */
     bool windows;                /* samples are windows along opts->axis (opts->window_length) */
     int64_t longest_group;       /* windows: samples of the longest group; 0: unknown */
     bool copies;                 /* read decodes or copies to scratch, so samples are not divided into parts */
     const char *access;          /* access in effect: "mmap", "pread", "memory", "none" */
-    const char *note;            /* why it differs from the requested one (a failed mapping), or NULL */
+    const char *note;            /* why the access differs from the requested one (a failed mapping), or NULL */
     int64_t max_bytes;           /* of one sample */
     /* The fast path: if base is not NULL, every sample i is at base + i * sample_stride with the strides below,
      * readable at any time. */
@@ -122,7 +122,7 @@ struct stki_reader {
      * the storage of a sample (stki_array_file). */
     const struct stki_file *file;
     /* The ranges of `file` from which a sample is made, at most STKI_PLACES; called with `placer`; 0: unknown. A
-     * wrapping reader that keeps sample numbers copies these two members. NULL: always unknown. */
+     * wrapping reader that does not change sample numbers copies these two members. NULL: always unknown. */
     int (*place)(const stki_reader *placer, int64_t index, stki_range *out);
     const stki_reader *placer;
     /* Units that are best read together (chunks, pages), for `order: block`. unit_first has unit_count + 1 sample
@@ -164,7 +164,7 @@ static inline stk_status stki_reader_shape(const stki_reader *reader, int64_t in
     return STK_OK;
 }
 
-enum { STKI_RECORD_PATH = 4096 }; /* sufficient for the path of a sample */
+enum { STKI_RECORD_PATH = 4096 }; /* large enough for the path of a sample */
 
 /* The file of a sample, for messages; possibly in `buffer`. */
 static inline const char *stki_reader_path(const stki_reader *reader, int64_t index, char buffer[STKI_RECORD_PATH])
@@ -183,8 +183,8 @@ stk_status stki_reader_check_index(const stki_reader *reader, int64_t index, stk
 stk_status stki_reader_check_size(const stki_reader *reader, int64_t max_bytes, stk_error *err);
 void stki_reader_destroy(stki_reader *reader); /* NULL is allowed */
 
-/* By default files are watched: reading from a changed file is an error. UNGUARDED: as AUTO, but not watched, and
- * truncation of a mapped file kills the process (see guard.h). UNWATCHED: as PREAD, but not watched. */
+/* By default files are watched: reading from a changed file is an error. UNGUARDED: like AUTO, but not watched, and
+ * truncation of a mapped file kills the process (see guard.h). UNWATCHED: like PREAD, but not watched. */
 enum stki_access {
     STKI_ACCESS_AUTO,
     STKI_ACCESS_MMAP,
@@ -203,7 +203,7 @@ enum stki_text_unit { STKI_TEXT_LINES, STKI_TEXT_PARAGRAPHS, STKI_TEXT_WHOLE, ST
 
 /* Options for decoding images. */
 typedef struct stki_decode_opts {
-    bool none;            /* do not decode: samples are the bytes of the file, u8 of varying length */
+    bool none;            /* images are not decoded: samples are the bytes of the file, u8 of varying length */
     bool gray;            /* one channel instead of RGB */
     bool index;           /* with gray: the channel is the stored palette index or gray sample of a PNG */
     bool deep;            /* stored samples of 16 bits, u16 */
@@ -219,11 +219,11 @@ typedef struct stki_decode_opts {
 
 typedef struct stki_reader_opts {
     enum stki_access access;
-    enum stki_pattern pattern;        /* the advice given to the kernel */
-    bool by_units;                    /* samples are read unit by unit (order: block) */
-    bool numbers;                     /* the field converts its samples: text, which may be unintended, is rejected */
+    enum stki_pattern pattern; /* the advice given to the kernel */
+    bool by_units;             /* samples are read unit by unit (order: block) */
+    bool numbers;              /* the field converts its samples, so text is rejected, because it may be unintended */
     const struct stki_source *source; /* the config's `source` (source.h); NULL: none */
-    bool lenient; /* options in `source` may be for other files: those that do not apply are ignored */
+    bool lenient; /* options in `source` may be meant for other files: those that do not apply are ignored */
     const struct stki_source_group *withheld; /* for files named by a table: the options of the table; or NULL */
     const char *format;                       /* "npz", "hdf5", …; NULL: by content and name */
     const char *name;      /* the member, data set or field; NULL: `prefer` if it exists, otherwise the only one */
@@ -240,7 +240,7 @@ typedef struct stki_reader_opts {
     bool sums;           /* check every record against FILE.sums (sums.h) */
 } stki_reader_opts;
 
-/* Synthetic samples, a pure function of (seed, index), in every form that readers can have. */
+/* Options of synthetic samples, which are a pure function of (seed, index), in every form that readers can have. */
 enum stki_synthetic_form {
     STKI_SYNTHETIC_MEMORY,  /* views of one block created at open, like a mapping, with base set */
     STKI_SYNTHETIC_SCRATCH, /* written to the worker's scratch at each read */
@@ -265,8 +265,8 @@ typedef struct stki_synthetic_opts {
     }
 
 stk_status stki_synthetic_open(const stki_synthetic_opts *opts, stki_reader **out, stk_error *err);
-/* Computes the bytes of sample `index`, of `length` on axis 0, so that tests can compare them. (MEMORY: sample i of the
- * reader is index i mod distinct.) */
+/* Computes the bytes of sample `index`, with `length` on axis 0, so that tests can compare them. (MEMORY: sample i of
+ * the reader has index i mod distinct.) */
 void stki_synthetic_fill(const stki_synthetic_opts *opts, int64_t index, int64_t length, void *out);
 /* The size of axis 0 of sample `index`: shape[0], or between min_length and shape[0]. 1 for samples without axes. */
 int64_t stki_synthetic_length(const stki_synthetic_opts *opts, int64_t index);

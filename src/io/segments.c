@@ -21,13 +21,13 @@ static const struct segments *segments_of(const stki_reader *base)
     return (const struct segments *)(const void *)base;
 }
 
-/* The inner sample that contains segment `index`. */
+/* Returns the inner sample that contains segment `index`. */
 static int64_t whole_of(const struct segments *s, int64_t index)
 {
     return stki_bisect(s->first, 0, s->inner->count - 1, index);
 }
 
-/* Number of segments in a sample of this many rows: rows, or windows of rows. */
+/* Returns the number of segments in a sample with this many rows: rows, or windows of rows. */
 static int64_t count_of(const struct segments *s, int64_t rows)
 {
     return s->opts.length > 0 ? stki_window_count(rows, s->opts.length, s->opts.dilation, s->opts.step) : rows;
@@ -105,7 +105,7 @@ static stk_status describe(struct segments *s, stk_error *err)
 
     if (inner->ndim == 0)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){inner->path, -1, -1, "a sample of 0 axes (one number)", "a first axis"},
+                            (stki_place){inner->path, -1, -1, "a sample without axes (a scalar)", "a first axis"},
                             "source.window: no axis for windows");
     for (int64_t i = 0; i < inner->count; i++) {
         int64_t shape[STK_MAX_DIMS];

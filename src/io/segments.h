@@ -12,7 +12,7 @@ typedef struct stki_segments_opts {
     int64_t missing;  /* number of failing samples that replace one of unknown shape; at least 1 */
 } stki_segments_opts;
 
-/* Takes ownership of `inner` (also on failure), whose samples must be row-major. A sample whose axes after the first
+/* Takes ownership of `inner` (even on failure), whose samples must be row-major. A sample whose axes after the first
  * differ from those of the largest one fails. */
 stk_status stki_segments_open(stki_reader *inner, const stki_segments_opts *opts, stki_reader **out, stk_error *err);
 

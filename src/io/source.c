@@ -44,13 +44,13 @@ bool stki_source_equal(const stki_source *a, const stki_source *b)
 {
     if (!a || !b)
         return a == b;
-    for (int i = 0; i < a->count; i++) /* every map is read by the same groups */
+    for (int i = 0; i < a->count; i++) /* all maps are read by the same groups */
         if (!a->groups[i]->refuses && !stki_options_equal(a->parts[i].table, a->parts[i].values, b->parts[i].values))
             return false;
     return true;
 }
 
-/* ---- refusing ---- */
+/* ---- rejecting ---- */
 
 /* The format or member whose options are being checked. */
 typedef struct question {
@@ -60,7 +60,7 @@ typedef struct question {
     const char *what; /* "npy" */
 } question;
 
-/* Returns what the option is for; NULL: it is accepted. */
+/* Returns what the option is meant for; NULL: it is accepted. */
 static const char *refusal(const question *q, const stki_source *source, int g, const stki_option *row)
 {
     const stki_source_group *group = source->groups[g];
@@ -72,7 +72,7 @@ static const char *refusal(const question *q, const stki_source *source, int g, 
     return source->takers[g];
 }
 
-/* Lists the members of the container that take the group: "image or label"; empty: none. */
+/* Lists the members of the container that accept the group: "image or label"; empty: none. */
 static const char *members_with(const stki_container *container, const stki_source_group *group, char *text, int size)
 {
     enum { MOST = 32 };
@@ -94,7 +94,7 @@ static bool takes(const question *q, const char *name)
     return false;
 }
 
-/* The format takes the option, but this member does not. */
+/* Fails because the format accepts the option, but this member does not. */
 static stk_status fail_member(const question *q, const stki_source *source, const stki_option *row,
                               const stki_source_group *group, stk_error *err)
 {
@@ -102,10 +102,10 @@ static stk_status fail_member(const question *q, const stki_source *source, cons
     const bool others = *members_with(q->container, group, names, sizeof names);
 
     return stki_fail_key(err, stki_node_get(source->map, row->name),
-                         "%s: %s member %s does not take this option, which is for %s%s", q->container->path, q->what,
+                         "%s: %s member %s does not accept this option, which is for %s%s", q->container->path, q->what,
                          q->member->name, others ? "other members: " : "",
                          others              ? names
-                         : takes(q, "files") ? "files that a member names: source.files states their kind"
+                         : takes(q, "files") ? "files that a member names: source.files gives their kind"
                                              : "members of another kind");
 }
 
@@ -117,7 +117,7 @@ static stk_status fail(const question *q, const stki_source *source, const stki_
     if (*name && q->container && stki_source_holds(q->container->groups, group))
         return fail_member(q, source, row, group, err);
     return stki_fail_key(err, stki_node_get(source->map, row->name),
-                         "%s%s%s%s%s does not take this option, which is for %s",
+                         "%s%s%s%s%s does not accept this option, which is for %s",
                          q->container ? q->container->path : "", q->container ? ": " : "", q->what,
                          *name ? " member " : "", name, takers);
 }

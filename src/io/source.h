@@ -1,10 +1,10 @@
 /* source.h: the options in `source` of a field. Each kind of source owns its options: a group is a table with the
  * struct that it fills, next to the code that uses the values (raw.c, csv.c, …). A format lists the groups that any of
- * its members accepts (format.h); a member may accept fewer (container.h). An option that was given but is in no group
- * of the member is rejected when the file is opened, or already with the config if source.format is given.
+ * its members accepts (format.h); a member may accept fewer (container.h). An option that is in no group of the member
+ * is rejected when the file is opened, or when the config is read if source.format is given.
  *
  * The format is not known before the file is opened, so all groups read the map first. The values are allocated in the
- * config's document and live as long. They are immutable, so any thread may use them. */
+ * config's document and have its lifetime. They are immutable, so any thread may use them. */
 #ifndef STKI_SOURCE_H
 #define STKI_SOURCE_H
 
@@ -25,9 +25,9 @@ typedef struct stki_source_group {
     /* Parses nodes into other members of the struct, and makes checks beyond those of the rows; NULL: none. `map` is
      * NULL for the defaults. */
     stk_status (*check)(const stki_node *map, void *values, stk_error *err);
-    /* For options implemented above the formats, which are not listed by formats: NULL if the member accepts this one,
-     * otherwise what does: "arrays". `source`: the whole map; the container is NULL for samples that do not come from a
-     * file. */
+    /* For options implemented above the formats, which formats do not list: returns NULL if the member accepts this
+     * one, otherwise what accepts it: "arrays". `source`: the whole map; the container is NULL for samples that do not
+     * come from a file. */
     const char *(*refuses)(const stki_option *row, const struct stki_source *source,
                            const struct stki_container *container, const struct stki_member *member);
 } stki_source_group;

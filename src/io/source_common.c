@@ -7,7 +7,7 @@ typedef struct limit_options {
 
 static const stki_option dtype_rows[] = {
     STKI_STRING(stki_dtype_options, dtype, NULL,
-                "A dtype that the format cannot state: bfloat16, float8_e4m3fn, float8_e5m2; for raw data, any",
+                "A dtype that the format cannot name: bfloat16, float8_e4m3fn, float8_e5m2; for raw data, any dtype",
                 .examples = STKI_EXAMPLES("bfloat16", "float8_e4m3fn")),
 };
 static const stki_option header_rows[] = {

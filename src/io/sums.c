@@ -61,8 +61,8 @@ static void STK_PRINTF(2, 3) put(char how[STKI_SUMS_HOW], const char *format, ..
     va_end(args);
 }
 
-/* Adds the format options that may change samples. Options implemented above the formats are not included here; those
- * that change records are members of opts. */
+/* Adds the options of formats that may change samples. Options implemented above the formats are not included here,
+ * because those that change records are members of opts. */
 static void put_options(char how[STKI_SUMS_HOW], const stki_source *source)
 {
     stki_print print = {0};
@@ -72,7 +72,7 @@ static void put_options(char how[STKI_SUMS_HOW], const stki_source *source)
         first++;
     stki_print_parts(&print, source->parts + first, source->count - first, source->map, "source");
     if (stki_print_end(&print, NULL) != STK_OK)
-        put(how, "; ?"); /* matches no way of reading */
+        put(how, "; ?"); /* matches no description */
     for (int i = 0; i < print.count; i++)
         put(how, "; %s=%s", print.lines[i].path, print.lines[i].value);
     stki_print_fini(&print);
@@ -158,7 +158,7 @@ stk_status stki_sums_validate(const void *data, int64_t count, const char *path,
                     "no file of checksums", err);
     if (count < HEADER)
         return fail(path, STK_E_TRUNCATED, -1, STKI_TEXT("%" PRId64 " bytes", count), "at least 40",
-                    "the file ends too early", err);
+                    "the file is truncated", err);
     if (number_at(bytes, 8, 4) != 1)
         return fail(path, STK_E_UNSUPPORTED, 8, STKI_TEXT("version %" PRIu64, number_at(bytes, 8, 4)), "version 1",
                     "file of checksums", err);
@@ -183,7 +183,7 @@ static char *sums_path(const char *data_path)
     char whole[PATH_MAX];
 
     if ((!strcmp(base, ".") || !strcmp(base, "..")) &&
-        realpath(data_path, whole)) /* beside the folder, with its real name */
+        realpath(data_path, whole)) /* next to the folder, under the folder's real name */
         return stki_format("%s.sums", whole);
 
     while (length > 1 && data_path[length - 1] == '/')
@@ -286,7 +286,7 @@ stk_status stki_sums_find(const stki_sums *sums, const char *member, const char 
     struct entry entry, found = {.name = NULL};
 
     for (uint64_t i = 0; i < members && next_entry(sums->bytes, sums->file->size, &at, &entry); i++)
-        if (is_text(entry.name, entry.name_bytes, member)) /* of two with one name the last counts */
+        if (is_text(entry.name, entry.name_bytes, member)) /* of two with the same name, the last one wins */
             found = entry;
     if (!found.name)
         return fail(path, STK_E_NOT_FOUND, -1, NULL, member, "it has no sums of the member", err);
@@ -315,7 +315,7 @@ stk_status stki_sums_check(const stki_sums *sums, int64_t first, int64_t index, 
     expected = number_at(sums->bytes, first + index * 8, 8);
     if (sum == expected)
         return STK_OK;
-    status = stki_file_intact(sums->file, index, err); /* the sums file itself may have changed */
+    status = stki_file_intact(sums->file, index, err); /* the file of checksums itself may have changed */
     if (status != STK_OK)
         return status;
     return stki_fail_at(

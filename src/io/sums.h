@@ -31,18 +31,19 @@ bool stki_sums_exist(const char *data_path);
 /* The checksum of a tensor's values. */
 uint64_t stki_sums_of(const stk_tensor *tensor);
 /* Describes how a reader's records are read: dtype, shape and the options that change values. Checksums are only valid
- * for one way. */
+ * for one description. */
 void stki_sums_how(const stki_reader *reader, const stki_reader_opts *opts, char how[STKI_SUMS_HOW]);
 
 /* Opens FILE.sums. STK_E_NOT_FOUND: none. STK_E_MISMATCH: made for a FILE of another size. STK_E_CORRUPT,
  * STK_E_TRUNCATED, STK_E_UNSUPPORTED: not such a file, or damaged. */
 stk_status stki_sums_open(const char *data_path, stki_sums **out, stk_error *err);
 void stki_sums_close(stki_sums *sums); /* NULL is allowed */
-/* Finds the member's checksums. STK_E_NOT_FOUND: none for this member. STK_E_MISMATCH: for other records: read in
- * another way, or another number of them. */
+/* Finds the member's checksums. STK_E_NOT_FOUND: none for this member. STK_E_MISMATCH: they are for other records: read
+ * with other options, or of another number. */
 stk_status stki_sums_find(const stki_sums *sums, const char *member, const char *how, int64_t count, int64_t *first,
                           stk_error *err);
-/* STK_E_CORRUPT names the record of `path`, the found and the expected checksum. */
+/* STK_E_CORRUPT: the checksum is wrong; the message has the record of `path`, and the found and the expected checksum.
+ */
 stk_status stki_sums_check(const stki_sums *sums, int64_t first, int64_t index, uint64_t sum, const char *path,
                            stk_error *err);
 
@@ -57,8 +58,9 @@ typedef struct stki_sums_member {
 
 stk_status stki_sums_write(const char *data_path, const stki_sums_member *members, int64_t count, stk_error *err);
 
-/* Wraps a reader (takes ownership, also on failure): every record read is checked against `member` of FILE.sums, where
- * FILE is the container's path. The whole record is read, whatever part is requested, and there is no fast path. */
+/* Wraps a reader (takes ownership, even on failure): every record read is checked against `member` of FILE.sums, where
+ * FILE is the container's path. The whole record is read, even if only a part is requested, and there is no fast path.
+ */
 stk_status stki_sums_reader(stki_reader *inner, const char *data_path, const char *member, const stki_reader_opts *opts,
                             stki_reader **out, stk_error *err);
 

@@ -1,7 +1,7 @@
 /* synthetic.c: generated samples, for tests and for measuring everything except reading.
  *
  * The bytes of sample i are a stream of 64-bit words, word w = mix(key(seed, i) + (w + 1) * GOLDEN), little-endian (mix
- * is the finalizer of splitmix64). A mask turns each element into an ordinary value: integers keep all bits, bool keeps
+ * is the finalizer of splitmix64). A mask makes each element an ordinary value: integers keep all bits, bool keeps
  * the lowest, floats and the parts of complex numbers keep their mantissa and get the exponent of 1, which makes them
  * uniform on [1, 2). Elements do not straddle words, except complex128, whose two halves are separate elements. */
 #include "allocate.h"
@@ -231,7 +231,7 @@ static stk_status hold(struct synthetic *s, stk_error *err)
         return stki_fail_memory(err, s->held_bytes, "synthetic samples");
     for (int64_t i = 0; i < s->distinct; i++)
         stki_synthetic_fill(&s->opts, i, stki_synthetic_length(&s->opts, i), s->held + i * each);
-    /* The fast path bypasses read(), so it is not offered if reads have a simulated duration. */
+    /* The fast path bypasses read(), so it is not available if reads have a simulated duration. */
     if (!s->base.variable && s->opts.read_ns <= 0 && (s->distinct == 1 || s->distinct >= s->opts.count)) {
         s->base.base = s->held;
         s->base.sample_stride = s->distinct == 1 ? 0 : each;

@@ -35,7 +35,7 @@ void stki_windows_destroy(stki_windows *windows); /* NULL is allowed */
 
 /* The first sample of window `number`, which must be in [0, count). */
 int64_t stki_windows_first(const stki_windows *windows, int64_t number);
-/* Number of windows whose first sample is before `sample`, which is also the number of the first window at or after it.
+/* Number of windows whose first sample is before `sample`; it is also the number of the first window at or after it.
  */
 int64_t stki_windows_before(const stki_windows *windows, int64_t sample);
 

@@ -58,10 +58,10 @@ static stk_status add_name(stki_writer *w, const char *name, stk_error *err)
     if (status != STK_OK)
         return status;
     if (stki_text_check(name, (int64_t)strlen(name), STKI_TEXT_KEY, what) >= 0)
-        return stki_fail(err, STK_E_BAD_ARG, "the name of an array holds %s", what);
+        return stki_fail(err, STK_E_BAD_ARG, "the name of an array contains %s", what);
     place = place_of(w->names, w->name_room, name);
     if (*place)
-        return stki_fail(err, STK_E_BAD_ARG, "the array %s exists already", name);
+        return stki_fail(err, STK_E_BAD_ARG, "the array %s already exists", name);
     *place = stki_strdup(name);
     if (!*place)
         return stki_fail_memory(err, (int64_t)strlen(name) + 1, "a name");
@@ -80,8 +80,8 @@ static void free_names(stki_writer *w)
 
 /* ---- the calls ---- */
 
-/* Keeps the first failure, so that commit fails. This includes calls rejected before anything was written, because the
- * file would lack the data. */
+/* Stores the first failure, so that commit fails. This includes calls rejected before anything was written, because the
+ * data would be missing in the file. */
 static stk_status note(stki_writer *w, stk_status status)
 {
     if (status != STK_OK && !w->failed)
@@ -92,10 +92,10 @@ static stk_status note(stki_writer *w, stk_status status)
 static stk_status check_turn(stki_writer *w, bool writing, stk_error *err)
 {
     if (w->failed)
-        return stki_fail(err, w->failed, "an earlier call failed, so that the file can't be finished");
+        return stki_fail(err, w->failed, "an earlier call failed, so the file cannot be finished");
     if (w->writing == writing)
         return STK_OK;
-    return stki_fail(err, STK_E_BAD_ARG, writing ? "no array is begun" : "an array is not complete");
+    return stki_fail(err, STK_E_BAD_ARG, writing ? "no array has been started" : "an array is not complete");
 }
 
 /* The sizes of a row are checked by stki_row_major. */
@@ -158,7 +158,8 @@ static stk_status append(stki_writer *w, const void *rows, int64_t count, stk_er
         return stki_fail_at(err, STK_E_BAD_SHAPE,
                             (stki_place){NULL, -1, -1, STKI_TEXT("%" PRId64, count), "at least 0"}, "rows to append");
     if (!stki_add(w->rows, count, &total) || !stki_mul(total, w->row_bytes, &bytes))
-        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " more rows: at most 63 bits of bytes fit", count);
+        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " more rows: a size in bytes that fits in 63 bits fit",
+                         count);
     if (w->rows_wanted >= 0 && total > w->rows_wanted)
         return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows, where %" PRId64 " were announced", total,
                          w->rows_wanted);
@@ -250,7 +251,7 @@ static stk_status add_in_pieces(stki_writer *w, const stk_tensor *t, int64_t tot
     return status;
 }
 
-/* Contiguous rows in native byte order are written as they are; bool is copied, which makes every byte 0 or 1. */
+/* Contiguous rows in native byte order are written directly; bool is copied, which makes every byte 0 or 1. */
 static stk_status add_rows(stki_writer *w, const stk_tensor *t, int64_t total, stk_error *err)
 {
     stk_status status = total > 0 && w->row_bytes > 0 ? stki_check_given(t->data, "tensor.data", err) : STK_OK;
@@ -267,7 +268,7 @@ static stk_status add(stki_writer *w, const char *name, stk_tensor t, stk_error 
     stk_status status;
 
     if (t.device && stk_device_get_kind(t.device) != STK_DEVICE_CPU)
-        return stki_fail(err, STK_E_BAD_DEVICE, "array %s is on %s: only memory of the CPU is written", name,
+        return stki_fail(err, STK_E_BAD_DEVICE, "array %s is on %s: only CPU tensors can be written", name,
                          stk_device_name(t.device));
     status = stki_writer_begin(w, name, t.dtype, t.ndim - 1, t.ndim > 0 ? t.shape + 1 : NULL,
                                t.ndim > 0 ? t.shape[0] : 1, err);

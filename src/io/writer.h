@@ -9,12 +9,12 @@
 typedef struct stki_writer stki_writer;
 
 typedef struct stki_writer_opts {
-    int level;             /* deflate 1 to 9; 0: none */
+    int level;             /* deflate level 1 to 9; 0: none */
     int64_t chunk_rows;    /* HDF5: samples per chunk; 0: contiguous without compression, otherwise automatic */
     int threads;           /* compression threads; 0: number of processors */
     bool alias;            /* dtypes that the format cannot name are written as raw bytes (npy, npz) */
-    const char *temporary; /* temporary name, which the file keeps (stki_output_hold); NULL: a temporary name beside
-                              `path`, and it is renamed. Not for npy and raw */
+    const char *temporary; /* temporary name, which the file keeps (stki_output_hold); NULL: a temporary file next to
+                              `path`, which is renamed. Not for npy and raw */
 } stki_writer_opts;
 
 typedef struct stki_writer_ops {
@@ -34,7 +34,7 @@ struct stki_writer {
     const stki_writer_ops *ops;
     /* State of writer.c; zeroed by formats. */
     bool writing;      /* between begin and end of an array */
-    stk_status failed; /* after a failure nothing more is written and commit fails */
+    stk_status failed; /* after a failure, nothing more is written and commit fails */
     int64_t row_bytes, rows, rows_wanted;
     int64_t chunk_rows; /* HDF5: for arrays begun from now on; initially opts.chunk_rows */
     char **names;       /* names of the arrays so far: a hash table with `name_room` slots */
@@ -47,7 +47,7 @@ stk_status stki_writer_begin(stki_writer *writer, const char *name, stk_dtype dt
 stk_status stki_writer_append(stki_writer *writer, const void *rows, int64_t count, stk_error *err);
 /* STK_E_BAD_SHAPE: fewer rows than announced. */
 stk_status stki_writer_end(stki_writer *writer, stk_error *err);
-/* Writes a whole tensor of any strides with begin, append and end. */
+/* Writes a whole tensor, of any strides, with begin, append and end. */
 stk_status stki_writer_add(stki_writer *writer, const char *name, const stk_tensor *tensor, stk_error *err);
 /* Both free the writer. After a failure of any call, including rejected arguments, commit fails too and leaves no file,
  * because an array would be missing. */

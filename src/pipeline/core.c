@@ -548,7 +548,7 @@ static stk_status make_workers(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
-/* Runs the job's `arrange`. The containers are freed afterwards, because they hold the names of classes. */
+/* Runs the job's `arrange`. The containers are freed afterwards, because they hold the class names. */
 static stk_status arrange(stki_core *core, stk_error *err)
 {
     stki_loader_config *config = core->config;

@@ -556,7 +556,7 @@ static stk_status list_names(stki_field_classes *classes, stk_error *err)
         return STK_OK;
     classes->list = stki_zalloc_array(count, sizeof *classes->list);
     if (!classes->list)
-        return stki_fail_memory(err, count * (int64_t)sizeof *classes->list, "the names of classes");
+        return stki_fail_memory(err, count * (int64_t)sizeof *classes->list, "the class names");
     for (int64_t i = 0; i < count; i++)
         classes->list[i] = stki_classes_name(&classes->names, i);
     return STK_OK;

@@ -82,9 +82,8 @@ static inline int64_t fill_mapped(stki_worker *worker, const stki_field_plan *pl
         const stki_reader *reader = field->shards[shard];
         const char *address = stki_reader_address(reader, within);
 
-        if (!address ||
-            (n > 0 && reader != used &&
-             (plan->convert.of_shard[shard] != convert || stki_watch_is_full(worker, plan, reader))))
+        if (!address || (n > 0 && reader != used &&
+                         (plan->convert.of_shard[shard] != convert || stki_watch_is_full(worker, plan, reader))))
             break;
         convert = plan->convert.of_shard[shard];
         if (!list_row(worker, plan, row + n, shard, address, n, random, &offset))

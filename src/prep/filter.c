@@ -47,7 +47,7 @@ static const char *const any_words[] = {"any", NULL};
 static const stki_option label_rows[] = {
     STKI_STRING(stki_label_rule, field, "label", "The field, with one integer or one text per sample",
                 .examples = STKI_EXAMPLES("label", "other")),
-    STKI_NODE(stki_label_rule, keep, "Keep samples with one of these labels: numbers, or names of classes",
+    STKI_NODE(stki_label_rule, keep, "Keep samples with one of these labels: numbers, or class names",
               .examples = STKI_EXAMPLES("[1, 2]", "[3]")),
     STKI_NODE(stki_label_rule, drop, "Remove samples with one of these labels", .instead_of = "keep",
               .examples = STKI_EXAMPLES("[1, 2]", "[3]")),

@@ -169,9 +169,9 @@ static void a_record_is_added(void **state)
     char path[400] = "";
 
     (void)state;
-    stki_fail_at(&err, STK_E_TRUNCATED, (stki_place){"w.npy", -1, 7, "x", "y"}, "the file ends too early");
+    stki_fail_at(&err, STK_E_TRUNCATED, (stki_place){"w.npy", -1, 7, "x", "y"}, "the file is truncated");
     assert_int_equal(stki_fail_record(&err, STK_E_TRUNCATED, 3), STK_E_TRUNCATED);
-    assert_string_equal(err.message, "w.npy: record 3: offset 7: the file ends too early: found x, expected y");
+    assert_string_equal(err.message, "w.npy: record 3: offset 7: the file is truncated: found x, expected y");
     assert_int_equal(err.record, 3);
     assert_int_equal(err.offset, 7);
     assert_string_equal(err.found, "x");

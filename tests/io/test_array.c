@@ -251,7 +251,7 @@ static void a_file_that_was_cut_is_told_by_record(void **state)
     stki_reader_done(reader, &sample);
     assert_int_equal(reader->ops->read(reader, 1, NULL, &scratch, &sample, &err), STK_E_TRUNCATED);
     assert_int_equal(err.record, 1);
-    assert_non_null(strstr(err.message, "/array: record 1: offset 127: the file ends too early"));
+    assert_non_null(strstr(err.message, "/array: record 1: offset 127: the file is truncated"));
     stki_scratch_fini(&scratch);
     stki_reader_destroy(reader);
     stki_array_release(&array);

@@ -273,7 +273,7 @@ static void test_jpeg(void **state)
     assert_ok(stki_container_reader(container, 0, NULL, &reader, &err));
     rc = reader->ops->read(reader, 0, NULL, &scratch, &t, &err);
     assert_int_equal(rc, STK_E_CORRUPT);
-    assert_says("a JPEG image of 16 x 20 pixels, expected 17 x 20 as the row says");
+    assert_says("a JPEG image of 16 x 20 pixels, expected 17 x 20, as in the row");
     stki_reader_destroy(reader);
     stki_container_release(container);
     stki_scratch_fini(&scratch);

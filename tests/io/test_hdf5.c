@@ -446,7 +446,7 @@ static void test_odd_float(void **state)
         x = new_dataset(file, type, 1, shape, NULL, H5P_DEFAULT);
         STKT_MUST(H5Tclose(type));
         close_both(x, file);
-        expect_refused(path, "x", STK_E_UNSUPPORTED, "float type of unusual fields");
+        expect_refused(path, "x", STK_E_UNSUPPORTED, "float type with unsupported fields");
     }
 }
 

@@ -182,11 +182,11 @@ static void test_left_out(void **state) /* P17 */
     assert_int_equal(symlink("nowhere", stkt_path("odd/cat/gone")), 0);
     assert_int_equal(mkfifo(stkt_path("odd/cat/pipe"), 0600), 0);
     assert_string_equal(listing("odd", NULL), "cat/1.jpg=0");
-    assert_true(warns("odd", "left out: 4 hidden"));
-    assert_true(warns("odd", "left out: 1 files that are not .jpg"));
-    assert_true(warns("odd", "left out: 2 links to nothing, pipes and the like"));
-    assert_true(warns("odd", "left out: 1 images next to the class folders"));
-    assert_true(warns("odd", "1 class folders hold no image"));
+    assert_true(warns("odd", "skipped: 4 hidden"));
+    assert_true(warns("odd", "skipped: 1 files that are not .jpg"));
+    assert_true(warns("odd", "skipped: 2 dangling links, pipes and similar"));
+    assert_true(warns("odd", "skipped: 1 images next to the class folders"));
+    assert_true(warns("odd", "1 class folders have no image"));
 }
 
 /* What has the name of an image is a sample, and fails as one: a set with a hole is not a smaller set. */
@@ -248,7 +248,7 @@ static void test_links(void **state)
     assert_int_equal(symlink("../..", stkt_path("world/links/a/up")), 0);
     assert_int_equal(symlink("../store", stkt_path("world/links/b")), 0);
     assert_string_equal(listing("world/links", NULL), "a/linked.jpg=0 a/up/store/real.jpg=0 b/real.jpg=1");
-    assert_true(warns("world/links", "folders inside themselves"));
+    assert_true(warns("world/links", "folders that contain themselves"));
 }
 
 static void test_nothing_there(void **state)
@@ -319,8 +319,8 @@ static void test_lists_refused(void **state)
         {"a.jpg\t1\nb.jpg\tcat\nc.jpg\n", 24, STK_E_CORRUPT, "line 3: the name of a class: found no tab"},
         {"a.jpg\t1\nb.jpg\t\n", 15, STK_E_CORRUPT, "line 2: the name of a class"},
         {"a.jpg\nb\0.jpg\n", 13, STK_E_CORRUPT, "line 2: no list of images"},
-        {"\n\n", 2, STK_E_NOT_FOUND, "no image in the list"},
-        {"", 0, STK_E_NOT_FOUND, "no image in the list"},
+        {"\n\n", 2, STK_E_NOT_FOUND, "no images in the list"},
+        {"", 0, STK_E_NOT_FOUND, "no images in the list"},
     };
     static char path[5000];
 

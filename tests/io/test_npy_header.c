@@ -110,12 +110,12 @@ static void test_syntax_errors(void **state)
     bad("['descr']", STK_E_CORRUPT, 0, "found '['");
     bad("dict(descr='<i4')", STK_E_CORRUPT, 0, "found 'dict'");
     bad("{", STK_E_CORRUPT, 1, "the end of the header");
-    bad("{}", STK_E_CORRUPT, 1, "the key 'descr' too");
+    bad("{}", STK_E_CORRUPT, 1, "also the key 'descr'");
     bad("{,}", STK_E_CORRUPT, 1, "the key");
-    bad("{'descr': '<i4'}", STK_E_CORRUPT, 15, "the key 'fortran_order' too");
-    bad("{'descr': '<i4', 'shape': (3,)}", STK_E_CORRUPT, 30, "the key 'fortran_order' too");
-    bad("{'descr': '<i4', 'fortran_order': False}", STK_E_CORRUPT, 39, "the key 'shape' too");
-    bad("{'shape': (3,), 'fortran_order': False}", STK_E_CORRUPT, 38, "the key 'descr' too");
+    bad("{'descr': '<i4'}", STK_E_CORRUPT, 15, "also the key 'fortran_order'");
+    bad("{'descr': '<i4', 'shape': (3,)}", STK_E_CORRUPT, 30, "also the key 'fortran_order'");
+    bad("{'descr': '<i4', 'fortran_order': False}", STK_E_CORRUPT, 39, "also the key 'shape'");
+    bad("{'shape': (3,), 'fortran_order': False}", STK_E_CORRUPT, 38, "also the key 'descr'");
     bad("{'descr' '<i4'}", STK_E_CORRUPT, 9, "a colon");
     bad("{'descr': '<i4' 'fortran_order': False}", STK_E_CORRUPT, 16, "a comma or '}'");
     bad("{'descr': '<i4',, 'fortran_order': False}", STK_E_CORRUPT, 16, "the key");
@@ -129,7 +129,7 @@ static void test_syntax_errors(void **state)
     bad("{'descr': '<i4, 'fortran_order': False, 'shape': (3,)}", STK_E_CORRUPT, 17, "found 'fortran_order'");
     bad("{'descr': '<i4", STK_E_CORRUPT, 10, "a string without an end");
     bad("{'descr': '<i4\n', 'fortran_order': False, 'shape': (3,)}", STK_E_CORRUPT, 14, "a line end or NUL inside");
-    bad("{'descr': '<i4', 'fortran_order': False, # so\n 'shape': (3,)}", STK_E_CORRUPT, 41, "no place");
+    bad("{'descr': '<i4', 'fortran_order': False, # so\n 'shape': (3,)}", STK_E_CORRUPT, 41, "not allowed in a header");
     bad("{'des\\x63r': '<i4', 'fortran_order': False, 'shape': (3,)}", STK_E_CORRUPT, 1, "the key");
     bad("{'descr': '<\\x694', 'fortran_order': False, 'shape': (3,)}", STK_E_CORRUPT, 10, "a type string");
     bad("{'descr': '<i4\\", STK_E_CORRUPT, 10, "a string without an end");

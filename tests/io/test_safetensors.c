@@ -107,7 +107,7 @@ static void test_cover(void **state)
 static void test_wrong_tensors(void **state)
 {
     (void)state;
-    refused("{" F32("a", "[2]", "0", "4") "}", 4, STK_E_CORRUPT, "do not fit its shape");
+    refused("{" F32("a", "[2]", "0", "4") "}", 4, STK_E_CORRUPT, "do not match its shape");
     refused("{" F32("a", "[1]", "4", "0") "}", 4, STK_E_CORRUPT, "data_offsets");
     refused("{" F32("a", "[1]", "-4", "0") "}", 4, STK_E_CORRUPT, "data_offsets");
     refused("{" F32("a", "[1]", "0", "8") "}", 4, STK_E_TRUNCATED, "beyond the end of the file");

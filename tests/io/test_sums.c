@@ -387,7 +387,7 @@ static void damaged(void **state)
         whole[at] ^= 0x81;
     }
     stkt_write_file(stkt_path("x.npy.sums"), whole, 0);
-    refused((stki_reader_opts){0}, STK_E_TRUNCATED, "x.npy.sums: the file ends too early");
+    refused((stki_reader_opts){0}, STK_E_TRUNCATED, "x.npy.sums: the file is truncated");
     stkt_write_file(stkt_path("x.npy.sums"), values, sizeof values);
     refused((stki_reader_opts){0}, STK_E_CORRUPT, "no file of checksums");
     whole[20] ^= 1;

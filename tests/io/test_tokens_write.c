@@ -181,7 +181,8 @@ static void test_counts(void **state)
     assert_ok(stki_tokens_open("x.bin", STK_TOKENS_LLMC, STK_U16, &making, &w, &err));
     assert_ok(stk_tokens_append(w, tokens, 1, &err));
     assert_status(stk_tokens_append(w, tokens, 1, &err), STK_E_LIMIT);
-    assert_says("llm.c counts in 31 bits; write several files: found 2147483648, expected at most 2147483647");
+    assert_says(
+        "llm.c stores the count in 31 bits; write several files: found 2147483648, expected at most 2147483647");
     stk_tokens_abort(w);
     unlink(making.temporary);
 }

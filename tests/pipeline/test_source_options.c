@@ -218,7 +218,7 @@ static bool check(const struct kind *kind, const stki_option *row, bool taken, c
 
         snprintf(more, sizeof more, "%s: %s", row->name, values[v]);
         status = outcome(kind, more, &hash, &err);
-        refused = status == STK_E_CONFIG && strstr(err.message, "does not take this option");
+        refused = status == STK_E_CONFIG && strstr(err.message, "does not accept this option");
         changes |= status != usual || hash != plain;
         /* of two shards, the one that takes it may find the value wrong before the other is asked */
         if (taken ? refused : !refused && !(kind->other && status != STK_END)) {

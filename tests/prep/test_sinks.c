@@ -141,7 +141,7 @@ static const char *folder_named(const char *name)
     const char *path = stkt_path(name);
 
     if (mkdir(path, 0700) && errno != EEXIST)
-        fail_msg("cannot make %s", path);
+        fail_msg("cannot create %s", path);
     return path;
 }
 
@@ -1077,7 +1077,7 @@ static void test_values_refused(void **state)
         &(stki_sink_value){.bytes = bytes, .size = 9, .height = 2, .width = 2, .channels = 3, .encoding = STKI_PNG},
         STK_E_BAD_VALUE, "found a PNG image, expected pixels or JPEG");
     refuse_value("beton", &note, &(stki_sink_value){.bytes = bytes, .size = sizeof bytes}, STK_E_LIMIT,
-                 "the sample does not fit a page: found 9437184 bytes, expected at most 8388608 (page_bytes)");
+                 "the sample does not fit in a page: found 9437184 bytes, expected at most 8388608 (page_bytes)");
     refuse_value("beton", &big, &(stki_sink_value){.bytes = bytes, .size = 8}, STK_E_BAD_VALUE,
                  "field u: found 18446744073709551615, expected at most 2^63 - 1");
     refuse_value("tar", &jpg, &(stki_sink_value){.bytes = bytes, .size = 12, .height = 2, .width = 2, .channels = 3},

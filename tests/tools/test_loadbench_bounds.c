@@ -122,8 +122,8 @@ static void files_are_read(void **state)
 
     (void)state;
     assert_int_equal(lb_read_limit_measure(&files, 2, 1000000, &limit, &err), STK_OK);
-    assert_non_null(strstr(limit.cached_missing, "in no file"));
-    assert_non_null(strstr(limit.cold_missing, "in no file"));
+    assert_non_null(strstr(limit.cached_missing, "not in files"));
+    assert_non_null(strstr(limit.cold_missing, "not in files"));
     snprintf(path, sizeof path, "%s/data", folder);
     FILE *file = fopen(path, "w");
     for (int i = 0; i < 50; i++) /* no whole number of blocks */

@@ -105,12 +105,12 @@ static void what_cannot_be_is_refused(void **state)
         {"limit: true", "chunk_unpacked_times_count<=1", "is for data in compressed chunks"},
         {"step: 1ms", "au>=90%", NULL},
         {"preset: unet3d-h100", "utilization.au>=0.9", NULL},
-        {"limit: true", "au>=0.9", "needs a training step: give bench.step"},
+        {"limit: true", "au>=0.9", "requires a training step: set bench.step"},
         {"limit: false", "gather_bytes_per_s>=1GB", "not measured with bench.limit: false"},
-        {"limit: true", "device.hidden_percent>=90", "give loader.device"},
+        {"limit: true", "device.hidden_percent>=90", "set loader.device"},
         {"limit: true", "samples_per_sec>=1", "did you mean samples_per_s?"},
-        {"limit: true", "zzzzzzzzzzzz>=1", "there are samples_per_s, batches_per_s, "},
-        {"limit: true", "samples_per_s>=1ms", "is a plain number, and the number given is a time"},
+        {"limit: true", "zzzzzzzzzzzz>=1", "which has samples_per_s, batches_per_s, "},
+        {"limit: true", "samples_per_s>=1ms", "is a plain number, but the given number is a time"},
         {"limit: true", "p50_us<=1", "several numbers"},
     };
     stk_error err;

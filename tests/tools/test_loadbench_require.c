@@ -69,7 +69,7 @@ static void unknown_names_are_suggested(void **state)
     assert_int_equal(lb_scalar_find(tree, "samples_per_sec", &found, &err), STK_E_CONFIG);
     assert_non_null(strstr(err.message, "did you mean samples_per_s?"));
     assert_int_equal(lb_scalar_find(tree, "zzzzzzzzzz", &found, &err), STK_E_CONFIG);
-    assert_non_null(strstr(err.message, "there are samples_per_s, wait_p99_us, slot_memory_mb, "));
+    assert_non_null(strstr(err.message, "which has samples_per_s, wait_p99_us, slot_memory_mb, "));
     assert_int_equal(lb_scalar_find(tree, "p50_us", &found, &err), STK_E_CONFIG);
     assert_non_null(strstr(err.message, "several"));
     assert_non_null(strstr(err.message, "wait.p50_us"));

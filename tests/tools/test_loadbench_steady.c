@@ -202,15 +202,15 @@ static void trends_in_words(void **state)
 
     (void)state;
     lb_steady_text(&steady, text, sizeof text);
-    assert_string_equal(text, "from its beginning to its end the rate changed by -42.3 % of its mean (+- 7.0), "
-                              "intervals scatter by 10.0 %");
+    assert_string_equal(text, "from start to end, the rate changed by -42.3 % of its mean (+- 7.0); "
+                              "intervals vary by 10.0 %");
     steady.trend_percent = -124.5;
     lb_steady_text(&steady, text, sizeof text);
-    assert_string_equal(text, "the rate went from 162 % of its mean at the beginning to 38 % at the end, intervals "
-                              "scatter by 10.0 %");
+    assert_string_equal(text, "the rate changed from 162 % of its mean at the start to 38 % at the end; intervals "
+                              "vary by 10.0 %");
     steady.trend_percent = 260;
     lb_steady_text(&steady, text, sizeof text);
-    assert_non_null(strstr(text, "from 0 % of its mean at the beginning to 230 % at the end"));
+    assert_non_null(strstr(text, "from 0 % of its mean at the start to 230 % at the end"));
 }
 
 int main(void)

@@ -32,7 +32,7 @@ static stk_status apply(const struct arg_option *option, void *owner, const char
     return option->take ? option->take(owner, value, err) : STK_OK;
 }
 
-/* Checks a value against the option's choices and the values given before. */
+/* Checks a value against the option's choices and the values given earlier. */
 static stk_status check_value(const struct arg_option *option, const char *value, const char **given, stk_error *err)
 {
     if (!option->value)
@@ -89,7 +89,7 @@ stk_status arg_read(int argc, char **argv, const struct arg_option *options, int
         else if (!only_words && is_option(argv[i]))
             status = read_option(argc, argv, &i, options, option_count, owner, given, err);
         else if (*word_count == most_words)
-            status = stki_fail(err, STK_E_CONFIG, "one word too many: %s", argv[i]);
+            status = stki_fail(err, STK_E_CONFIG, "unexpected argument: %s", argv[i]);
         else
             words[(*word_count)++] = argv[i];
         if (status != STK_OK)

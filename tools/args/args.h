@@ -14,12 +14,12 @@ struct arg_option {
     bool *flag;        /* set to true */
     const char **text; /* set to the value */
     int *count;        /* repeatable: sets text[(*count)++], with room for argc entries */
-    int *action, as;   /* set to `as`; an error if another option has set it */
-    stk_status (*take)(void *owner, const char *value, stk_error *err); /* "" without a value */
-    bool repeats; /* may be repeated with different values, although it has no count */
+    int *action, as;   /* set to `as`; it is an error if another option has set it */
+    stk_status (*take)(void *owner, const char *value, stk_error *err); /* set to the value, or "" without one */
+    bool repeats; /* the option may be repeated with different values, although it has no count */
 };
 
-enum { ARG_OPTIONS = 32 }; /* limit of a table */
+enum { ARG_OPTIONS = 32 }; /* maximum number of rows of a table */
 
 /* Reads argv[1…] in any order. `--option value` is the same as `--option=value`, -h the same as --help. "--" ends the
  * options. A word that starts with '-' but no letter is not an option: -1. Words are stored in `words`, up to
@@ -27,7 +27,7 @@ enum { ARG_OPTIONS = 32 }; /* limit of a table */
  * twice with different values unless it may be repeated. */
 stk_status arg_read(int argc, char **argv, const struct arg_option *options, int option_count, void *owner,
                     const char **words, int most_words, int *word_count, stk_error *err);
-/* Prints a line per option, with help texts in column `width`. */
+/* Prints one line per option, with help texts in column `width`. */
 void arg_help(const struct arg_option *options, int option_count, int width, FILE *to);
 
 /* Parses an integer from `least` to `most`. */

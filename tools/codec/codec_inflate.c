@@ -1,5 +1,5 @@
 /* codec_inflate.c: measures libdeflate alone on chunks from all over an HDF5 data set. Shuffling and checksums, which
- * stoker also undoes, are excluded: this is the part that every loader has to do. */
+ * stoker also decodes, are excluded: deflate is the part that every loader has to do. */
 #include "codec_run.h"
 #include "error.h"
 #include "file.h"
@@ -94,7 +94,7 @@ static stk_status collect(const struct codec_ask *ask, const stki_hdf5_chunks *c
     return status;
 }
 
-/* Samples are along axis 0: a chunk has a part of each of its rows. */
+/* Samples are along axis 0; a chunk has a part of each of its rows. */
 static double samples_a_chunk(const stki_hdf5_grid *grid)
 {
     double samples = (double)grid->chunk[0];

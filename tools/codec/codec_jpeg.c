@@ -72,7 +72,7 @@ static void end(void *state)
     free(decoder);
 }
 
-/* `to` NULL: only stores the size in *unpacked. */
+/* If `to` is NULL, only stores the size in *unpacked. */
 static bool decode(struct decoder *decoder, const void *bytes, int64_t count, unsigned char *to, int64_t *unpacked)
 {
     if (setjmp(decoder->leave)) {

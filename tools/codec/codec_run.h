@@ -1,4 +1,4 @@
-/* codec_run.h: several threads repeatedly unpack items in memory for a given time. */
+/* codec_run.h: several threads repeatedly decompress items in memory for a given time. */
 #ifndef CODEC_RUN_H
 #define CODEC_RUN_H
 
@@ -14,10 +14,10 @@ struct codec_item {
 struct codec_items {
     struct codec_item items[CODEC_ITEMS];
     int count;
-    int64_t packed_bytes, largest; /* largest unpacked size */
+    int64_t packed_bytes, largest; /* largest decompressed size */
 };
 
-/* The work of a thread. unpack returns false if an item cannot be unpacked. `state`: created by `begin` for this
+/* The work of a thread. unpack returns false if an item cannot be decompressed. `state` was created by `begin` for this
  * thread. */
 struct codec_kind {
     void *(*begin)(void); /* NULL: out of memory */
@@ -25,11 +25,11 @@ struct codec_kind {
     void (*end)(void *state);
 };
 
-/* Returns items and unpacked bytes per second (median of three), and sets out->items and packed_bytes. All 0 if it was
- * stopped. */
+/* Returns items and decompressed bytes per second (median of three), and sets out->items and packed_bytes. All are 0 if
+ * the measurement was stopped. */
 stk_status codec_time(const struct codec_items *items, const struct codec_kind *kind, const struct codec_ask *ask,
                       double *items_per_s, struct codec_limit *out, stk_error *err);
-/* The memory limit for all items. */
+/* Returns the memory limit for all items. */
 int64_t codec_most_bytes(const struct codec_ask *ask);
 /* Whether it was stopped; sets out->missing. */
 bool codec_stopped(const struct codec_ask *ask, struct codec_limit *out);

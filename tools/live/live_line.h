@@ -4,11 +4,11 @@
 
 #include <stdbool.h>
 
-/* Whether this is a terminal that supports carriage return: TERM is set, and not to "dumb". */
+/* Whether this is a terminal that supports carriage returns: TERM is set, and not to "dumb". */
 bool live_is_terminal(int descriptor);
 /* Whether this is such a terminal and NO_COLOR is not set. */
 bool live_takes_color(int descriptor);
-/* The current width of stderr; read at each redraw, because the terminal may be resized. 80: unknown. */
+/* Returns the current width of stderr; called for each redraw, because the terminal may be resized. 80: unknown. */
 int live_columns(void);
 
 /* Replaces the line on stderr, truncated to `columns`. ASCII. */
@@ -16,10 +16,10 @@ void live_line_draw(const char *text, int columns, bool color);
 /* Removes the line. */
 void live_line_clear(void);
 
-/* A number with a decimal prefix: "9.83k", "1.46G", "3". */
+/* Writes a number with a decimal prefix: "9.83k", "1.46G", "3". */
 const char *live_short_number(char *buffer, int size, double value);
 #define LIVE_SHORT(value) live_short_number((char[32]){0}, 32, value)
-/* A duration: "8s", "4m10s", "2h05m", "3d04h"; "?" if unknown (< 0). */
+/* Writes a duration: "8s", "4m10s", "2h05m", "3d04h"; "?" if unknown (< 0). */
 const char *live_time(char *buffer, int size, double seconds);
 #define LIVE_TIME(seconds) live_time((char[32]){0}, 32, seconds)
 

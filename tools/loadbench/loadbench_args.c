@@ -82,15 +82,17 @@ static void options_of(struct lb_args *a, struct arg_option *options)
          .as = LB_PARSE_ONLY},
         {"--explain", NULL, "print what the loader will do, without reading samples, and exit", .action = action,
          .as = LB_EXPLAIN},
-        {"--preview", "OUT.png", "write the images of the first batch, as the model will see them, and exit",
-         .text = &a->picture, .take = take_picture, .action = action, .as = LB_PREVIEW},
+        {"--preview", "OUT.png",
+         "write the images of the first batch, as the model would get them, to a file, and exit", .text = &a->picture,
+         .take = take_picture, .action = action, .as = LB_PREVIEW},
         {"--make", NULL, "generate the data that SPEC.yaml describes; existing files are not overwritten",
          .action = action, .as = LB_MAKE},
         {"--force", NULL, "with --make: overwrite existing files", .flag = &a->force},
         {"--transfer", "DEVICE", "measure copies to a device (cuda:0, host) by size", .text = &a->device,
          .action = action, .as = LB_TRANSFER},
         {"--digest", NULL,
-         "print a digest of what was delivered, over num_epochs or one epoch, however long (loader.digest: order)",
+         "print a digest of the delivered samples, over num_epochs or one epoch, without a time limit (loader.digest: "
+         "order)",
          .flag = &a->digest, .take = take_digest},
         {"--cache", "as-is|warm|cold",
          "the page cache before each repeat: unchanged, with all data in it, or without the data", .take = take_cache,
@@ -101,14 +103,16 @@ static void options_of(struct lb_args *a, struct arg_option *options)
         {"--check-prediction", NULL, "also measure the settings that the verdict predicts, and compare",
          .flag = &a->check_prediction},
         {"--sweep", "KEY=VALUES",
-         "measure every value: 1,2,4 or 64..1024*2 or 2..8+2; with several keys, all combinations", .text = a->sweeps,
-         .count = &a->sweep_count},
-        {"--tune", NULL, "search for the workers, slots, tiles and access with the highest samples/s",
+         "measure every value of a key: 1,2,4 or 64..1024*2 or 2..8+2; with several keys, all combinations",
+         .text = a->sweeps, .count = &a->sweep_count},
+        {"--tune", NULL,
+         "search for the numbers of workers and slots, tile size and access mode with the highest samples/s",
          .flag = &a->tune},
         {"--budget", "cpus=N,memory=SIZE", "with --tune: limits for the settings", .text = &a->budget},
         {"--compare", "OLD.json", "compare the result with one that was saved with --format=json", .text = &a->compare},
-        {"--require", "NAME>=NUMBER", "exit with status 1 unless this holds, as in wait.p99<=5ms; may be repeated",
-         .text = a->required, .count = &a->require_count},
+        {"--require", "NAME>=NUMBER",
+         "exit with status 1 unless this condition holds, as in wait.p99<=5ms; may be repeated", .text = a->required,
+         .count = &a->require_count},
         {"--report", "OUT.html", "write the result or sweep as an HTML page with plots", .text = &a->report,
          .take = take_report},
         {"--debug", "TOPIC[,TOPIC]", "print debug messages on stderr", .text = &a->debug},
@@ -144,7 +148,8 @@ void lb_args_help(FILE *to)
         to);
 }
 
-/* Returns an option that uses the result of a run; NULL: none was given. --accelerators has its own requirements. */
+/* Returns an option that uses the result of a run; NULL: none was given. (--accelerators handles requirements itself.)
+ */
 static const char *studied(const struct lb_args *args)
 {
     const bool required = args->require_count > 0 && args->action != LB_ACCELERATORS;
@@ -168,7 +173,7 @@ static stk_status fail_no_run(struct lb_args *args, const char *option, stk_erro
     for (int i = 0; i < OPTIONS; i++)
         if (options[i].action && options[i].as == args->action)
             action = options[i].name;
-    return stki_fail(err, STK_E_CONFIG, "%s is for a run only: leave it or %s out", option, action);
+    return stki_fail(err, STK_E_CONFIG, "%s is only for a run: remove it or %s", option, action);
 }
 
 static stk_status check_together(struct lb_args *args, stk_error *err)

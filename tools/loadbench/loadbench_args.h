@@ -25,7 +25,7 @@ struct lb_source;
 struct lb_args {
     int action;               /* an lb_action */
     const char *file;         /* the config, or the specification of --make; NULL where the action needs none */
-    struct lb_source *source; /* measured instead of a config's loader; NULL: none. Set by the caller */
+    struct lb_source *source; /* measured instead of the config's loader; NULL: none. Set by the caller */
     const char **sets;        /* assignments in order; freed by lb_args_fini, the strings belong to argv */
     int set_count;
     const char *debug;     /* topics, or NULL */
@@ -34,7 +34,7 @@ struct lb_args {
     const char *intervals; /* of --intervals, or NULL */
     int accelerators;      /* of --accelerators */
     bool json, force, digest;
-    bool cache; /* --cache was given, which is one of the sets */
+    bool cache; /* --cache was given, and is one of the sets */
     /* Use of results (loadbench_study.h); the strings belong to argv, the lists are freed by lb_args_fini. */
     bool check_prediction, tune;
     const char **sweeps, **required;

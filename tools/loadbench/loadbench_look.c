@@ -15,7 +15,7 @@
 #include <stoker/loader.h>
 #include <string.h>
 
-#define SLICE_NS 100000000 /* longest wait: bounds the delay of a signal */
+#define SLICE_NS 100000000 /* longest wait in ns, which bounds the delay of a signal */
 
 /* ---- --explain ---- */
 
@@ -37,7 +37,7 @@ static stk_status bytes_of_sample(const stk_loader *loader, int64_t *read, int64
     return status;
 }
 
-/* The question for the measurement, and the bytes of a sample. */
+/* The request for the measurement, and the bytes of a sample. */
 struct explained {
     struct lb_limit_ask ask;
     int64_t read, written;
@@ -61,7 +61,8 @@ static stk_status ask_limit(const stk_loader *loader, struct explained *out, stk
     return STK_OK;
 }
 
-/* After the loader was closed: the measuring process is forked, and a fork has only one of the threads. */
+/* Called after the loader was closed, because the measurement runs in a forked process, which has only one of the
+ * threads. */
 static void explain_limit(const struct explained *about, FILE *to)
 {
     const int64_t read = about->read, written = about->written;
@@ -110,7 +111,7 @@ stk_status lb_explain(const struct lb_config *config, FILE *to, stk_error *err)
 /* The inverse of a field's arithmetic: x = (y - zero_point - add[c]) / multiply[c]. */
 struct undo {
     const json_t *multiply, *add;
-    double zero_point, largest; /* largest value of the stored dtype (255 is white); 0: scale by the values */
+    double zero_point, largest; /* largest value of the stored dtype (255 is white); 0: scaled by the values */
 };
 
 static void undo_init(const struct lb_effective *effective, const stk_field_info *info, struct undo *undo)
@@ -270,7 +271,7 @@ static stk_status first_batch(stk_loader *loader, int64_t timeout_ns, stk_batch 
     return status;
 }
 
-/* Checks before reading that the picture can be written and does not overwrite an input. */
+/* Checks before reading that the image file can be written and does not overwrite an input. */
 static stk_status check_picture(const struct lb_config *config, const char *path, const stk_loader *loader,
                                 struct lb_facts *facts, stk_error *err)
 {

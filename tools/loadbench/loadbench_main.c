@@ -77,16 +77,17 @@ static char output[256 << 10];
 
 static int finish_output(int code)
 {
-    const bool said = code != EXIT_FINE && ferror(stdout); /* already reported where the buffer overflowed */
+    const bool said = code != EXIT_FINE && ferror(stdout); /* already reported when the buffer overflowed */
 
     errno = 0;
     if ((fflush(stdout) == 0 && !ferror(stdout)) || said)
         return code;
-    fprintf(stderr, "loadbench: writing the result: %s\n", errno ? strerror(errno) : "not all of it could be written");
+    fprintf(stderr, "loadbench: writing the result: %s\n", errno ? strerror(errno) : "only a part could be written");
     return EXIT_RUN;
 }
 
-/* A run ended by SIGTERM must not look complete. Ctrl-C counts as success, because the user has seen enough. */
+/* A run that SIGTERM ended must not look complete. Ctrl-C counts as success, because the user ended the run on purpose.
+ */
 static int finish_run(int code)
 {
     code = finish_output(code);
@@ -175,8 +176,8 @@ static int run(const struct lb_args *args)
     return code == EXIT_FINE ? finish_run(code) : finish_output(code);
 }
 
-/* Fail early if stdout is closed. Also reserve file descriptors 0 and 2, so that a later open() cannot reuse them and
- * receive our messages. */
+/* Fails early if stdout is closed. Also reserves file descriptors 0 and 2, so that a file opened later does not reuse
+ * them and receive messages. */
 static bool has_output(void)
 {
     const int flags = fcntl(STDOUT_FILENO, F_GETFL);
@@ -190,7 +191,7 @@ static bool has_output(void)
         close(fd);
     if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY)
         return true;
-    fputs("loadbench: the standard output is closed: the result has no place to go\n", stderr);
+    fputs("loadbench: the standard output is closed, so the result cannot be printed\n", stderr);
     return false;
 }
 
@@ -254,7 +255,7 @@ int lb_main(int argc, char **argv, struct lb_source *source)
     args.source = source;
     if (source && args.action != LB_RUN && args.action <= LB_ACCELERATORS) {
         lb_args_fini(&args);
-        stki_fail(&err, STK_E_CONFIG, "%s is not a config: it can be measured, and nothing else", argv[1]);
+        stki_fail(&err, STK_E_CONFIG, "%s is not a config: it can only be measured", argv[1]);
         return complain(&err, EXIT_USE);
     }
     if (!has_output()) {

@@ -1,6 +1,6 @@
-/* loadbench_study.c: see loadbench_study.h. Everything after the measurement works on the result's JSON, so results
- * kept with --format=json can be compared, judged and reported like new ones. With --format=json, text goes to stderr
- * and stdout has only the JSON. */
+/* loadbench_study.c: see loadbench_study.h. Everything after the measurement uses the result's JSON, so results saved
+ * with --format=json can be compared, checked and reported like new ones. With --format=json, text goes to stderr and
+ * stdout has only the JSON. */
 #include "loadbench_study.h"
 #include "allocate.h"
 #include "error.h"
@@ -43,7 +43,7 @@ static bool begins_as_result(const char *path)
     return strstr(head, "\"schema\"") && strstr(head, "\"program\": \"loadbench");
 }
 
-/* Recognizes a kept result, because configs may be JSON too. *tree (may be NULL): the parsed file, if complete. */
+/* Recognizes a saved result; a config may be JSON too. *tree (may be NULL): the parsed file, if complete. */
 static bool read_kept(const char *path, json_t **tree)
 {
     const size_t length = strlen(path);
@@ -65,7 +65,8 @@ bool lb_is_kept_result(const char *path)
     return read_kept(path, NULL);
 }
 
-/* Output files must differ from all other files of the command. Data files are checked later, when they are known. */
+/* Checks that output files differ from all other files of the command. Data files are checked later, when they are
+ * known. */
 static stk_status check_outputs(const struct lb_args *args, stk_error *err)
 {
     const struct {
@@ -76,15 +77,16 @@ static stk_status check_outputs(const struct lb_args *args, stk_error *err)
     for (size_t i = 0; i < 2; i++)
         for (size_t k = 0; k < 2; k++)
             if (outputs[i].path && inputs[k].path && stki_is_one_file(outputs[i].path, inputs[k].path))
-                return stki_fail(err, STK_E_CONFIG, "%s: %s is %s: give another name", outputs[i].option,
+                return stki_fail(err, STK_E_CONFIG, "%s: %s is %s: choose another name", outputs[i].option,
                                  outputs[i].path, inputs[k].option);
     if (args->report && args->intervals &&
         (strcmp(args->report, args->intervals) == 0 || stki_is_one_file(args->report, args->intervals)))
-        return stki_fail(err, STK_E_CONFIG, "--report and --intervals name one file, %s: give two", args->report);
+        return stki_fail(err, STK_E_CONFIG, "--report and --intervals both name %s: choose different files",
+                         args->report);
     return STK_OK;
 }
 
-/* A swept key must not be set in another way. */
+/* A key that is swept must not be set in another way. */
 static stk_status check_swept(const struct lb_args *args, const struct lb_sweep *sweep, stk_error *err)
 {
     for (int i = 0; i < sweep->count; i++)
@@ -97,7 +99,7 @@ static stk_status check_swept(const struct lb_args *args, const struct lb_sweep 
     return STK_OK;
 }
 
-/* The --set of a key; NULL: none. */
+/* Returns the --set of a key; NULL: there is none. */
 static const char *set_of(const struct lb_args *args, const char *key)
 {
     const size_t length = strlen(key);
@@ -132,7 +134,7 @@ stk_status lb_study_open(const struct lb_args *args, struct lb_study *study, stk
         return status;
     if (args->source && (search || args->check_prediction || args->digest || args->report))
         return stki_fail(err, STK_E_CONFIG,
-                         "%s is not a config: --sweep, --tune, --check-prediction, --digest and --report need one",
+                         "%s is not a config, which --sweep, --tune, --check-prediction, --digest and --report require",
                          args->file);
     if (args->budget && !args->tune)
         return stki_fail(err, STK_E_CONFIG, "--budget needs --tune");
@@ -144,7 +146,7 @@ stk_status lb_study_open(const struct lb_args *args, struct lb_study *study, stk
                          "bench.run_time for longer runs",
                          repeats);
     if (search && (args->compare || args->require_count > 0 || args->check_prediction || args->digest))
-        return stki_fail(err, STK_E_CONFIG, "%s runs many configs: %s is for the result of one",
+        return stki_fail(err, STK_E_CONFIG, "%s runs many configs, but %s is for the result of one",
                          args->tune ? "--tune" : "--sweep",
                          args->compare             ? "--compare"
                          : args->require_count > 0 ? "--require"
@@ -153,9 +155,9 @@ stk_status lb_study_open(const struct lb_args *args, struct lb_study *study, stk
     if (kept && !args->compare && args->require_count == 0 && !args->report)
         return stki_fail(err, STK_E_CONFIG, "%s is a saved result: use --compare, --require or --report", args->file);
     if (args->tune && args->report)
-        return stki_fail(err, STK_E_CONFIG, "--tune prints lines for a config; --report is for a run, or a sweep");
+        return stki_fail(err, STK_E_CONFIG, "--tune prints lines for a config; --report is for a run or a sweep");
     if (search && args->intervals)
-        return stki_fail(err, STK_E_CONFIG, "--intervals is for the run of one config");
+        return stki_fail(err, STK_E_CONFIG, "--intervals is for a run of one config");
     if (kept && (search || args->intervals || args->check_prediction || args->digest || args->set_count > 0))
         return stki_fail(err, STK_E_CONFIG,
                          "%s is a saved result: it can only be used with --compare, --require and --report",
@@ -170,7 +172,7 @@ void lb_study_fini(struct lb_study *study)
     *study = (struct lb_study){0};
 }
 
-/* A kept sweep can only be reported. */
+/* A saved sweep can only be reported. */
 static int report_kept_sweep(const struct lb_args *args, const json_t *tree)
 {
     stk_error err;
@@ -193,7 +195,7 @@ static stk_status judge(const struct lb_study *study, const json_t *before, json
     return status;
 }
 
-/* Continues after a failure, because measuring took time. Returns the exit status. */
+/* Uses the result. Continues after a failure, because measuring took time. Returns the exit status. */
 static int use(const struct lb_study *study, const json_t *before, json_t *tree)
 {
     const struct lb_args *args = study->args;
@@ -230,7 +232,8 @@ static stk_status measure(const struct lb_args *args, struct lb_config *config, 
         status = *tree ? STK_OK : STK_E_MEMORY;
     }
     if (status == STK_END)
-        stki_fail(err, STK_E_CLOSED, "stopped by a signal before the first batch was consumed: nothing to print");
+        stki_fail(err, STK_E_CLOSED,
+                  "stopped by a signal before the first batch was consumed, so there is nothing to print");
     if (result)
         lb_result_fini(result);
     stki_free(result);
@@ -252,17 +255,17 @@ static int run_one(const struct lb_study *study)
     stk_status status = STK_OK;
     int code = EXIT_FINE;
 
-    if (args->compare) /* before measuring, and only once, because it may be a pipe */
+    if (args->compare) /* loaded before measuring, and only once, because it may be a pipe */
         status = lb_result_load(args->compare, &before, &err);
     if (status == STK_OK && tree)
         status = lb_result_check(args->file, tree, &err);
-    else if (status == STK_OK && study->is_kept) /* incomplete: read it again for the error */
+    else if (status == STK_OK && study->is_kept) /* the result is incomplete: read it again for the error */
         status = lb_result_load(args->file, &tree, &err);
     else if (status == STK_OK && open_config(args, &config, &err) != STK_OK)
         status = err.status = err.status == STK_E_MEMORY ? STK_E_MEMORY : STK_E_CONFIG;
     else if (status == STK_OK) {
         config.intervals = args->intervals;
-        if (args->require_count > 0) /* reject impossible requirements before measuring */
+        if (args->require_count > 0) /* rejects impossible requirements before measuring */
             status = lb_require_foresee(study->requirements, args->require_count, &config, &err);
         if (status == STK_OK)
             status = measure(args, &config, &tree, &code, &err);

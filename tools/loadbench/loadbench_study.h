@@ -1,5 +1,5 @@
-/* loadbench_study.h: uses results, measured now or kept earlier: checks, comparisons, requirements and reports; and
- * searches that take many runs. */
+/* loadbench_study.h: uses results, whether new or saved: checks, comparisons, requirements and reports; and runs
+ * searches that take many measurements. */
 #ifndef LOADBENCH_STUDY_H
 #define LOADBENCH_STUDY_H
 
@@ -8,13 +8,13 @@
 #include "loadbench_tune.h"
 #include <jansson.h>
 
-/* The parsed requests of the command line. */
+/* The parsed options about results. */
 struct lb_study {
     const struct lb_args *args;
     struct lb_require *requirements; /* of --require, args->require_count */
-    struct lb_budget budget;         /* of --budget; zeros: none */
+    struct lb_budget budget;         /* of --budget; all zero: none */
     bool is_kept;                    /* the file is a result instead of a config */
-    json_t *kept;                    /* the result; NULL: incomplete */
+    json_t *kept;                    /* the result; NULL: it is incomplete */
 };
 
 /* Parses --sweep, --require and --budget and checks combinations, without running anything. The caller must call
@@ -24,7 +24,7 @@ stk_status lb_study_open(const struct lb_args *args, struct lb_study *out, stk_e
  * wrong. */
 int lb_study_run(const struct lb_study *study);
 void lb_study_fini(struct lb_study *study);
-/* Whether the file is a result instead of a config. Truncated results count too. */
+/* Whether the file is a result (possibly truncated) instead of a config. */
 bool lb_is_kept_result(const char *path);
 
 #endif

@@ -41,12 +41,12 @@ static int act(const struct pl_args *args, FILE *page)
         return exit_code(pl_run(args->chain, page));
     case PL_MEMORY:
         if (page)
-            pl_page_begin(page, "What tensors take", "Bytes of the elements alone; 1 GiB = 1024³ bytes.");
+            pl_page_begin(page, "Memory of tensors", "Bytes of the elements only; 1 GiB = 1024³ bytes.");
         status = pl_memory(args, page, &err);
         return status != STK_OK ? stoker_complain("play", &err, exit_code(status)) : STOKER_FINE;
     case PL_PRECISION:
         if (page)
-            pl_page_begin(page, "What dtypes keep", "One signal in every form that is smaller than float32.");
+            pl_page_begin(page, "Precision of dtypes", "One signal in every format smaller than float32.");
         status = pl_precision(args, page, &err);
         return status != STK_OK ? stoker_complain("play", &err, exit_code(status)) : STOKER_FINE;
     }

@@ -15,7 +15,8 @@ static stk_status read_real(const char *name, const char *value, double *out, st
 
     *out = strtod(value, &end);
     if (end == value || *end || !isfinite(*out) || *out <= 0 || *out > 1e30)
-        return stki_fail(err, STK_E_CONFIG, "%s: found \"%s\", expected a number above 0, at most 1e30", name, value);
+        return stki_fail(err, STK_E_CONFIG, "%s: found \"%s\", expected a number above 0 and at most 1e30", name,
+                         value);
     return STK_OK;
 }
 
@@ -73,12 +74,12 @@ static void options_of(struct pl_args *a, struct arg_option *options)
         {"--html", "FILE", "write a page with the same steps, drawn", .text = &a->html},
         {"--memory", "N|SHAPE", "memory of a model of N parameters (7B, 125M), or of a batch (32x3x224x224)",
          .text = &a->what, .action = &a->action, .as = PL_MEMORY},
-        {"--fits", "SIZE", "with --memory: what fits into this size (24GiB)", .take = take_fits},
-        {"--dtype", "DTYPE", "with --memory SHAPE: of the values in the table of sparse forms (f32)",
+        {"--fits", "SIZE", "with --memory: what fits in this size (24GiB)", .take = take_fits},
+        {"--dtype", "DTYPE", "with --memory SHAPE: dtype of the values in the table of sparse formats (f32)",
          .take = take_dtype},
         {"--precision", "A", "a sine of amplitude A in each dtype and in int8", .take = take_precision,
          .action = &a->action, .as = PL_PRECISION},
-        {"--range", "R", "with --precision: int8 also for a fixed range of -R to R (1)", .take = take_range},
+        {"--range", "R", "with --precision: also int8 with a fixed range of -R to R (1)", .take = take_range},
         {"--help", NULL, "print this text", .action = &a->action, .as = PL_HELP},
     };
 
@@ -106,7 +107,7 @@ void pl_args_help(FILE *to)
     fputs("\nExit status: 0 success, 1 an operation failed, 2 the command is wrong.\n", to);
 }
 
-/* Joins the words to one chain. */
+/* Joins the words into one chain. */
 static stk_status join(struct pl_args *args, const char *const *words, int count, stk_error *err)
 {
     for (int i = 0; i < count; i++) {

@@ -38,7 +38,7 @@ static stk_status op_to(struct pl_call *call, stk_error *err)
 
     if (status == STK_OK && dtype == STK_DTYPE_NONE) {
         const char *word = pl_take_any_word(call->command);
-        return word ? pl_fail_dtype("to", word, err) : stki_fail(err, STK_E_CONFIG, "to: no dtype named: to f16");
+        return word ? pl_fail_dtype("to", word, err) : stki_fail(err, STK_E_CONFIG, "to: no dtype given: to f16");
     }
     status = status != STK_OK ? status : pl_take_end(call->command, err);
     status = status != STK_OK ? status : afford_copy(call, dtype, err);
@@ -195,8 +195,8 @@ static stk_status op_matmul(struct pl_call *call, stk_error *err)
 }
 
 const struct pl_op pl_compute_ops[] = {
-    {"contiguous", "", "row-major; the tensor itself if it is already", true, op_contiguous},
-    {"clone", "", "a row-major copy, always", true, op_contiguous},
+    {"contiguous", "", "row-major; the tensor itself if it already is", true, op_contiguous},
+    {"clone", "", "always a row-major copy", true, op_contiguous},
     {"channels_last", "", "N, C, H, W over memory in the order N, H, W, C", true, op_channels_last},
     {"to", "DTYPE", "another dtype: f32, f16, bf16, u8, i64, …", true, op_to},
     {"add", "NUMBER|NAME", "also add_; a tensor is broadcast", true, op_binary},

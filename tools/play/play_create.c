@@ -188,7 +188,7 @@ const struct pl_op pl_create_ops[] = {
     {"zeros", "SHAPE [DTYPE]", "a shape is 2 3, (2, 3) or 2x3", false, create_zeros},
     {"ones", "SHAPE [DTYPE]", "", false, create_zeros},
     {"full", "SHAPE VALUE [DTYPE]", "one value everywhere", false, create_full},
-    {"linspace", "START END COUNT [DTYPE]", "COUNT numbers, both ends in it", false, create_linspace},
+    {"linspace", "START END COUNT [DTYPE]", "COUNT numbers, including both ends", false, create_linspace},
     {"eye", "ROWS [COLUMNS] [DTYPE]", "ones on the diagonal", false, create_eye},
     {"rand", "SHAPE [DTYPE] [seed=N]", "uniform in [0, 1)", false, create_random},
     {"randn", "SHAPE [DTYPE] [seed=N]", "normal, deviation 1", false, create_random},

@@ -1,4 +1,4 @@
-/* play_memory.c: --memory. `fits in` is the smallest sufficient size from a list of common memory sizes. */
+/* play_memory.c: --memory. `fits in` is the smallest size in a list of common memory sizes that is enough. */
 #include "play_memory.h"
 #include "allocate.h"
 #include "error.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pseudo dtype with two elements per byte; uses the free value STK_DTYPE_NONE. */
+/* A pseudo dtype with two elements per byte, which uses the free value STK_DTYPE_NONE. */
 #define INT4 STK_DTYPE_NONE
 
 static const stk_dtype model_dtypes[] = {STK_F64, STK_F32, STK_BF16, STK_F16, STK_F8_E4M3FN, STK_F8_E5M2, STK_I8, INT4};
@@ -61,8 +61,8 @@ static void put_fits_heading(struct pl_table *table, int64_t fits)
         pl_table_put(table, "fits in");
 }
 
-/* Weights and gradients in the dtype, both moments of Adam and, for 16 bits, a master copy of the weights in f32. 0:
- * not used for training. */
+/* Returns the bytes of weights and gradients in the dtype, both moments of Adam and, for 16 bits, a master copy of the
+ * weights in f32. 0: the dtype is not used for training. */
 static int64_t training_bytes(stk_dtype dtype)
 {
     switch (dtype) {

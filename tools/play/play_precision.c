@@ -26,9 +26,9 @@ static const struct form forms[] = {
     {"bfloat16", "8 bits, the range of float32", STK_BF16, false},
     {"float8_e4m3fn", "4 bits, up to 448, no infinity", STK_F8_E4M3FN, false},
     {"float8_e5m2", "3 bits, up to 57344", STK_F8_E5M2, false},
-    {"int8 cast", "fractions cut off, -128 to 127", STK_I8, false},
+    {"int8 cast", "fractions truncated, -128 to 127", STK_I8, false},
     {"qint8 calibrated", "256 levels over the sine's own range", STK_DTYPE_NONE, false},
-    {"qint8 fixed", "256 levels over a range stated before", STK_DTYPE_NONE, true},
+    {"qint8 fixed", "256 levels over a range given in advance", STK_DTYPE_NONE, true},
 };
 
 enum { FORMS = sizeof forms / sizeof *forms };

@@ -259,12 +259,12 @@ static stk_status op_flip(struct pl_call *call, stk_error *err)
 }
 
 const struct pl_op pl_view_ops[] = {
-    {"view", "SHAPE", "another shape over the same memory; one size may be -1", true, op_view},
+    {"view", "SHAPE", "another shape for the same memory; one size may be -1", true, op_view},
     {"reshape", "SHAPE", "view where possible, else a copy", true, op_reshape},
-    {"flatten", "[FIRST [LAST]]", "these axes become one; a copy where reshape needs one", true, op_flatten},
+    {"flatten", "[FIRST [LAST]]", "merges these axes; copies where reshape does", true, op_flatten},
     {"transpose", "DIM DIM", "two axes change places", true, op_transpose},
     {"t", "", "swaps rows and columns", true, op_transpose},
-    {"permute", "DIM…", "axes in another order", true, op_permute},
+    {"permute", "DIM…", "reorders the axes", true, op_permute},
     {"slice", "INDEX, …", "Python's: slice :, ::2; also [:, ::2]; 1, ... and None work", true, pl_op_slice},
     {"select", "DIM INDEX", "one index of an axis; removes the axis", true, op_select},
     {"narrow", "DIM START LENGTH", "part of an axis", true, op_narrow},
@@ -273,6 +273,6 @@ const struct pl_op pl_view_ops[] = {
     {"expand", "SHAPE", "axes of size 1 repeat without memory; -1 keeps a size", true, op_expand},
     {"as_strided", "(SHAPE) (STRIDES) [OFFSET]", "any view of the storage, in elements", true, op_as_strided},
     {"diagonal", "[OFFSET [DIM DIM]]", "", true, op_diagonal},
-    {"flip", "DIM…", "backwards: a negative stride, as in NumPy", true, op_flip},
+    {"flip", "DIM…", "reversed: a negative stride, as in NumPy", true, op_flip},
     {NULL, NULL, NULL, false, NULL},
 };

@@ -95,8 +95,8 @@ void pl_why_expand(const stk_tensor *tensor, int ndim, const int64_t *shape, cha
     int lead = ndim - tensor->ndim;
 
     if (lead < 0) {
-        snprintf(out, (size_t)size, "expand adds axes on the left and never takes any away: %d sizes for %d axes.",
-                 ndim, tensor->ndim);
+        snprintf(out, (size_t)size, "expand adds axes on the left and never removes any: %d sizes for %d axes.", ndim,
+                 tensor->ndim);
         return;
     }
     for (int i = 0; i < tensor->ndim; i++) {
@@ -109,7 +109,7 @@ void pl_why_expand(const stk_tensor *tensor, int ndim, const int64_t *shape, cha
         return;
     }
     if (lead > 0 && shape[0] == -1)
-        snprintf(out, (size_t)size, "-1 keeps the size of an existing axis; a new one on the left needs a number.");
+        snprintf(out, (size_t)size, "-1 keeps the size of an existing axis; a new axis on the left requires a number.");
 }
 
 void pl_why_broadcast(int a_ndim, const int64_t *a, int b_ndim, const int64_t *b, char *out, int size)
@@ -139,7 +139,7 @@ void pl_why_as_strided(const stk_tensor *tensor, int ndim, const int64_t *shape,
     for (int i = 0; i < ndim; i++) {
         int64_t reach;
         if (strides[i] < 0) {
-            snprintf(out, (size_t)size, "as_strided follows torch and takes no negative strides; flip creates them.");
+            snprintf(out, (size_t)size, "as_strided follows torch and accepts no negative strides; flip creates them.");
             return;
         }
         if (shape[i] <= 0 || __builtin_mul_overflow(shape[i] - 1, strides[i], &reach) ||
@@ -199,13 +199,14 @@ void pl_why_index(int64_t length, char *out, int size)
 void pl_why_in_place(const stk_tensor *tensor, stk_status status, char *out, int size)
 {
     if (status == STK_E_BAD_OVERLAP)
-        snprintf(out, (size_t)size,
-                 "In place writes each element once; if two indices are one cell (stride 0), or the other operand is "
-                 "another view of the same cells, the result would depend on the order. clone first.");
+        snprintf(
+            out, (size_t)size,
+            "An operation in place writes each element once; if two indices are the same cell (stride 0), or the other "
+            "operand is a different view of the same cells, the result would depend on the order. Use clone first.");
     else if (status == STK_E_BAD_DTYPE)
         snprintf(out, (size_t)size,
                  "The result would be of a higher category than %s (bool < integer < real), and in place it must fit: "
-                 "convert first, or leave the _ off.",
+                 "convert first, or omit the _.",
                  stk_dtype_name(tensor->dtype));
     else if (status == STK_E_BAD_BROADCAST)
         snprintf(out, (size_t)size, "In place the result has the shape of the first tensor, which does not grow.");

@@ -11,7 +11,7 @@ static const struct subcommand {
     int (*run)(int argc, char **argv);
     const char *help;
 } subcommands[] = {
-    {"inspect", stoker_inspect, "shows what a file holds: members, dtypes, shapes, layouts, checksums"},
+    {"inspect", stoker_inspect, "shows the contents of a file: members, dtypes, shapes, layouts, checksums"},
     {"play", stoker_play, "runs chains of tensor operations and draws each step"},
     {"prep", stoker_prep, "runs a preparation job: reads, transforms, encodes and writes a data set"},
     {"verify", stoker_verify, "reads and checks every record of a file; writes checksums"},

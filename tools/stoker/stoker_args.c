@@ -19,11 +19,11 @@ static stk_status refuse_of_field(const stki_node *map, const stki_field_config 
     if (field->classes.node)
         return stki_fail_key(
             err, field->classes.node,
-            "belongs to a field of a config: this command reads one file and does not number its names");
+            "applies to a field in a config: this command reads one file and does not number its class names");
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         if (options[i].given)
             return stki_fail_key(err, stki_node_get(map, options[i].key),
-                                 "belongs to a field of a config: this command reads one file as stored");
+                                 "applies to a field in a config: this command reads one file as stored");
     return STK_OK;
 }
 

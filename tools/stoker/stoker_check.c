@@ -1,6 +1,6 @@
 /* stoker_check.c: see stoker_check.h. Threads claim runs of records, member by member: chunks or pages that are best
- * read together, or about a megabyte. A member is opened by the thread that finds the previous one used up, while the
- * others wait, and released when its last run is done.
+ * read together, or about a megabyte. A member is opened by the thread that finds no runs left in the previous one,
+ * while the others wait, and released when its last run is done.
  *
  * A record is good if its values could be hashed, which reads every byte, the hash matches the stored checksum, if any,
  * and the file has not changed since it was opened. */
@@ -157,7 +157,7 @@ static stk_status open_member(const struct st_check *check, struct part *part, s
     return status;
 }
 
-/* Skips members without values, except those that stoker cannot read. */
+/* Whether to skip the member: members without values are skipped, except those that stoker cannot read. */
 static bool is_wanted(const struct st_check *check, int64_t member)
 {
     const stki_member *m = &check->container->members[member];
@@ -400,14 +400,14 @@ static void finish_run(struct crew *crew, const struct run *run, struct st_bad_l
     check->bad.total += bad->total;
     for (int64_t i = 0; i < bad->count; i++) {
         add_bad(&check->bad, bad->items[i].member, bad->items[i].record, bad->items[i].status, bad->items[i].message);
-        bad->items[i].message = NULL; /* ownership has moved */
+        bad->items[i].message = NULL; /* ownership has been transferred */
     }
     let_go(run->part);
     stki_unlock(&crew->lock);
     clear_bad(bad);
 }
 
-/* The work of each thread. */
+/* The body of each thread. */
 static stk_status work(void *context, void *task, int64_t part, int worker, stk_error *err)
 {
     struct crew *crew = context;

@@ -19,7 +19,7 @@ static void add(void *context, const void *bytes, int64_t count)
         d->failed = true;
 }
 
-/* Limits fill values, which can be of any number and would all be hashed. */
+/* Limits fill values, whose number is unlimited and which would all be hashed. */
 static stk_status check_filled(const stki_container *c, const stki_reader_opts *opts, int64_t count, int64_t each,
                                stk_error *err)
 {
@@ -30,7 +30,7 @@ static stk_status check_filled(const stki_container *c, const stki_reader_opts *
     return stki_fail_at(err, STK_E_LIMIT,
                         (stki_place){c->path, -1, -1, STKI_TEXT("%" PRId64 " times %" PRId64 " bytes", count, each),
                                      STKI_TEXT("at most %" PRId64 " (memory_limit)", limit)},
-                        "fill values, as nothing was written: not hashed");
+                        "only fill values, which are not hashed");
 }
 
 static bool is_fill(const stk_tensor *t)

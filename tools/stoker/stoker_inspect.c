@@ -32,10 +32,10 @@ static void options_of(struct inspect *in, struct arg_option *options)
 {
     const struct arg_option table[OPTIONS] = {
         {"--json", NULL, "print one JSON object instead of a table", &in->json, NULL, NULL},
-        {"--sha256", NULL, "read all values, and print the SHA-256 of their C-order little-endian bytes", &in->sha256,
+        {"--sha256", NULL, "read all values and print the SHA-256 of their C-order little-endian bytes", &in->sha256,
          NULL, NULL},
         {"--image", "OUT.png", "write the first images of NAME as one image file", NULL, &in->image, NULL},
-        {"--source", "{...}", "facts that the file does not state, as under `source` in a config", NULL, &in->source,
+        {"--source", "{...}", "properties that the file does not record, as in `source` of a config", NULL, &in->source,
          NULL},
         {"--help", NULL, "print this text", &in->help, NULL, NULL},
     };
@@ -247,7 +247,7 @@ static int refuse(void *context, const stk_error *err)
     return stoker_finish_output("inspect", stoker_complain("inspect", err, STOKER_FAILED));
 }
 
-/* Finds the only member with images: folders, .beton files and tars often have one besides others. */
+/* Finds the only member with images; folders, .beton files and tars often have one in addition to others. */
 static stk_status find_images(const struct inspect *in, const stki_container *container, int64_t *out, stk_error *err)
 {
     int64_t found = -1, count = 0;

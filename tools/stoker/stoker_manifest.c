@@ -114,7 +114,7 @@ static stk_status begin_check(const stki_manifest *list, bool inputs, struct st_
         out->unsummed += !file->has_sum && !file->contents;
     }
     if (!digest_is_right(list->manifest)) {
-        out->fault = stki_format("%s: digest: it is not that of the manifest, which was changed", list->path);
+        out->fault = stki_format("%s: digest: it does not match the manifest, which was changed", list->path);
         out->faults = 1;
     }
     for (int64_t i = 0; i < out->file_count; i++)
@@ -147,7 +147,7 @@ static stk_status check_size(const struct st_listed *file, int fd, stk_error *er
     struct stat facts;
 
     if (fstat(fd, &facts) != 0)
-        return stki_fail_errno(err, errno, file->path, "cannot be looked at");
+        return stki_fail_errno(err, errno, file->path, "cannot be examined");
     if (!S_ISREG(facts.st_mode))
         return differs(file, "what it is", "no regular file", "a file", err);
     if (facts.st_size != file->bytes)
@@ -250,7 +250,7 @@ static stk_status sum_folder(struct st_manifest_check *check, const struct st_li
 
         stki_fingerprint_text(names, stki_prep_name_within(reader->path, path));
         if (stat(path, &facts) != 0)
-            return stki_fail_errno(err, errno, path, "cannot be looked at");
+            return stki_fail_errno(err, errno, path, "cannot be examined");
         stki_fingerprint_number(names, facts.st_size);
         if (!file->contents)
             continue;
@@ -314,7 +314,7 @@ static stk_status check_file(struct st_manifest_check *check, const struct st_li
         return check_folder(check, file, err);
     if (!file->has_sum) {
         if (stat(file->path, &facts) != 0)
-            return stki_fail_errno(err, errno, file->path, "cannot be looked at");
+            return stki_fail_errno(err, errno, file->path, "cannot be examined");
         return facts.st_size == file->bytes
                    ? STK_OK
                    : differs(file, "size", STKI_TEXT("%" PRId64 " bytes", (int64_t)facts.st_size),

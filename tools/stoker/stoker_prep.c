@@ -26,8 +26,8 @@ static void ask_to_stop(int signal_number)
     stk_prep_cancel(running);
 }
 
-/* The first signal requests an orderly end; a second one of the same kind kills the program. Even then nothing is lost
- * except the unfinished piece, which is made again. */
+/* The first signal requests an orderly end; a second one of the same kind kills the program. Even then only the
+ * unfinished piece is lost, and it is made again. */
 static void catch_signals(stk_prep *job)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -36,7 +36,7 @@ static void catch_signals(stk_prep *job)
     running = job;
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* e.g. set by nohup */
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* set by nohup, for example */
             sigaction(numbers[i], &action, NULL);
 }
 
@@ -149,14 +149,14 @@ static int open_and_act(const struct st_prep_args *args, const stki_task *task)
     return code;
 }
 
-/* --merge ignores the environment: it is run once, not per task. */
+/* --merge ignores the environment, because it is run once and not per task. */
 static stk_status find_task(const struct st_prep_args *args, stki_task *out, stk_error *err)
 {
     const stki_task_opts opts = {args->task, args->tasks, args->ignore_launcher || args->merge};
     stk_status status;
 
     if (args->merge && args->tasks)
-        return stki_fail(err, STK_E_CONFIG, "--merge needs no --tasks: it joins what the tasks have made");
+        return stki_fail(err, STK_E_CONFIG, "--merge does not accept --tasks: it joins what the tasks have made");
     status = stki_task_find(&opts, out, err);
     if (status == STK_OK && out->tasks > 1 && (args->force || args->restart))
         return stki_fail(err, STK_E_CONFIG,

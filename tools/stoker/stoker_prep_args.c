@@ -31,7 +31,8 @@ static void options_of(struct st_prep_args *a, struct texts *t, struct arg_optio
         {"--merge", NULL, "only join the pieces that the tasks have made", &a->merge, NULL, NULL},
         {"--workers", "N", "number of worker threads, as prep.num_workers in the job", NULL, &t->workers, NULL},
         {"--jobs", "N", "the same", NULL, &t->jobs, NULL},
-        {"--no-space-check", NULL, "start even if the disk seems too small", &a->no_space_check, NULL, NULL},
+        {"--no-space-check", NULL, "start even if there seems to be too little disk space", &a->no_space_check, NULL,
+         NULL},
         {"--json-progress", NULL, "print progress and result on stdout as JSON Lines", &a->json_progress, NULL, NULL},
         {"--quiet", NULL, "print errors only", &a->quiet, NULL, NULL},
         {"--help", NULL, "print this text", &a->help, NULL, NULL},
@@ -91,7 +92,7 @@ static stk_status read_texts(struct st_prep_args *a, const struct texts *t, stk_
     if (t->tasks)
         status = arg_number("--tasks", t->tasks, 1, 1 << 30, &a->tasks, err);
     if (status == STK_OK && t->workers && t->jobs)
-        return stki_fail(err, STK_E_CONFIG, "--workers and --jobs are the same option: give one of them");
+        return stki_fail(err, STK_E_CONFIG, "--workers and --jobs are the same option: use only one of them");
     if (status == STK_OK && t->workers)
         status = read_workers(a, "--workers", t->workers, err);
     if (status == STK_OK && t->jobs)
@@ -103,7 +104,7 @@ static stk_status read_texts(struct st_prep_args *a, const struct texts *t, stk_
 static stk_status check_together(const struct st_prep_args *a, stk_error *err)
 {
     if (a->merge && a->task)
-        return stki_fail(err, STK_E_CONFIG, "--merge puts all tasks together, --task makes one: give one of them");
+        return stki_fail(err, STK_E_CONFIG, "--merge joins all tasks, --task makes one: use only one of them");
     if (a->merge && a->restart)
         return stki_fail(err, STK_E_CONFIG, "--restart would discard what --merge is to join");
     if (a->dry_run && (a->merge || a->restart || a->json_progress))
@@ -112,11 +113,12 @@ static stk_status check_together(const struct st_prep_args *a, stk_error *err)
                          : a->restart ? "--restart"
                                       : "--json-progress");
     if (a->dry_run && a->show_config)
-        return stki_fail(err, STK_E_CONFIG, "--dry-run and --show-config both stop before the run: give one of them");
+        return stki_fail(err, STK_E_CONFIG,
+                         "--dry-run and --show-config both stop before the run: use only one of them");
     if (a->quiet && a->json_progress)
-        return stki_fail(err, STK_E_CONFIG, "--quiet and --json-progress contradict each other: give one of them");
+        return stki_fail(err, STK_E_CONFIG, "--quiet and --json-progress contradict each other: use only one of them");
     if (!a->file)
-        return stki_fail(err, STK_E_CONFIG, "no job named; see --help");
+        return stki_fail(err, STK_E_CONFIG, "missing job; see --help");
     return STK_OK;
 }
 

@@ -45,7 +45,7 @@ static void print_size(const stk_prep_plan *plan, const stk_prep_estimate *estim
     printf("%s\n", plan->output_exists ? "; it exists already: --force replaces it" : "");
 }
 
-/* The time for this task's share, excluding finished parts. */
+/* Returns the time for this task's share, excluding finished parts. */
 static void print_time(const stk_prep_plan *plan, const stki_task *task, const stk_prep_estimate *estimate)
 {
     const int64_t left = plan->positions / task->tasks - plan->resumed_rows;
@@ -74,13 +74,13 @@ static void print_notes(const stk_prep *job, const stk_error *cause, const stk_p
 static void print_making(const stk_prep_plan *plan, const stk_prep_estimate *estimate, const stki_task *task)
 {
     printf("pieces    %" PRId64 " of %" PRId64 " rows%s\n", plan->pieces, plan->piece_rows,
-           plan->spooled ? ", kept first and joined at the end" : "");
+           plan->spooled ? ", written separately and joined at the end" : "");
     print_size(plan, estimate);
     print_time(plan, task, estimate);
     if (plan->work_bytes > 0)
-        printf("work      about %sB beside that until the end\n", LIVE_SHORT((double)plan->work_bytes));
+        printf("work      about %sB in addition until the end\n", LIVE_SHORT((double)plan->work_bytes));
     if (plan->resumed_rows > 0)
-        printf("resumes   %" PRId64 " rows are made already\n", plan->resumed_rows);
+        printf("resumes   %" PRId64 " rows have already been made\n", plan->resumed_rows);
     if (task->tasks > 1)
         print_share(plan, task);
 }
@@ -116,8 +116,7 @@ static void print_incomplete(const stk_prep_result *result)
         return;
     }
     printf("this task's share is made; %" PRId64
-           " piece%s of others %s still missing: the task that makes the last one puts "
-           "all together\n",
+           " piece%s of others %s still missing: the task that makes the last one joins all pieces\n",
            result->missing_pieces, result->missing_pieces == 1 ? "" : "s", result->missing_pieces == 1 ? "is" : "are");
 }
 

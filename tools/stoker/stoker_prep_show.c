@@ -106,7 +106,7 @@ static void print_json(json_t *line)
 
     if (text) {
         puts(text);
-        fflush(stdout); /* lines may be read by a program as they appear */
+        fflush(stdout); /* a program may read the lines as they appear */
     }
     json_decref(line);
     free(text);
@@ -221,7 +221,7 @@ void st_prep_show_progress(void *context, const stk_prep_progress *now)
     const bool new_phase = now->phase != show->phase;
     char line[256];
 
-    if (now->phase == STK_PREP_DONE && !show->json) /* the result reports it */
+    if (now->phase == STK_PREP_DONE && !show->json) /* the result reports the failure */
         return;
     st_prep_show_figures(show, now, now_ns, &figures);
     if (now_ns < show->due_ns && !(new_phase && !show->log))

@@ -41,7 +41,7 @@ static void options_of(struct verify *v, struct arg_option *options)
         {"--json", NULL, "print one JSON object with the bad records, at most 10000 of them", &v->json, NULL, NULL},
         {"--write-sums", NULL, "write the XXH3 checksum of each record to FILE.sums", &v->write_sums, NULL, NULL},
         {"--inputs", NULL, "with a manifest: also check the files that the job read", &v->inputs, NULL, NULL},
-        {"--source", "{...}", "facts that the file does not state, as under `source` in a config", NULL, &v->source,
+        {"--source", "{...}", "properties that the file does not record, as in `source` of a config", NULL, &v->source,
          NULL},
         {"--help", NULL, "print this text", &v->help, NULL, NULL},
     };
@@ -94,7 +94,7 @@ static void show_progress(const struct st_check *check)
 
 /* ---- results ---- */
 
-/* Members without values, or that stoker does not support, are not errors. */
+/* Members that have no values, or that stoker does not support, are not errors. */
 static bool only_declined(stk_status status)
 {
     return status == STK_E_UNSUPPORTED || status == STK_E_UNSAFE;
@@ -169,12 +169,12 @@ static void show_text(const struct verify *v, const struct st_check *check)
             printf("%s: %s: %s: %s\n", fails(check, m) ? "bad" : "not checked", named(c->members[i].name),
                    stk_status_name(m->refused), m->why ? m->why : "");
         else if (m->read && check->sums && !m->has_sums)
-            printf("note: %s has no sums\n", named(c->members[i].name));
+            printf("note: %s has no checksums\n", named(c->members[i].name));
         if (m->filled > 0)
             printf("note: %s: %" PRId64 " of %" PRId64 " records were never written and are fill values\n",
                    named(c->members[i].name), m->filled, m->count);
         if (m->plain)
-            printf("note: %s was read without the options of --source, which it does not take\n",
+            printf("note: %s was read without the options of --source, which it does not accept\n",
                    named(c->members[i].name));
     }
     for (int64_t i = 0; i < shown; i++) {
@@ -227,7 +227,7 @@ static stk_status write_sums(const struct st_check *check, stk_error *err)
     return status;
 }
 
-/* Whether anything failed, or there was nothing to check. */
+/* Whether anything failed or there was nothing to check. */
 static bool has_failed(const struct st_check *check, stk_error *err)
 {
     bool failed = check->bad.total > 0, read = false, refused = false;
@@ -241,7 +241,7 @@ static bool has_failed(const struct st_check *check, stk_error *err)
         (void)stki_fail(err, STK_E_CORRUPT, "%s: %s", check->container->path,
                         check->bad.total ? "there are bad records" : "a member cannot be read");
     else if (!read && refused)
-        (void)stki_fail(err, STK_E_UNSUPPORTED, "%s: nothing in it could be checked", check->container->path);
+        (void)stki_fail(err, STK_E_UNSUPPORTED, "%s: nothing could be checked", check->container->path);
     return failed || (!read && refused);
 }
 
@@ -250,7 +250,7 @@ static int report(struct verify *v, struct st_check *check)
     stk_error err;
     bool failed = has_failed(check, &err);
 
-    if (v->write_sums && check->bad.total == 0) { /* covers everything that could be read */
+    if (v->write_sums && check->bad.total == 0) { /* includes everything that could be read */
         stk_error write_error;
         bool written = write_sums(check, &write_error) == STK_OK;
 
@@ -354,7 +354,7 @@ static stk_status check_manifest_words(const struct verify *v, stk_error *err)
 {
     if (!st_is_manifest(v->words[0]))
         return v->inputs ? stki_fail(err, STK_E_CONFIG,
-                                     "--inputs is for manifests: found %s, expected NAME.manifest.json", v->words[0])
+                                     "--inputs requires a manifest: found %s, expected NAME.manifest.json", v->words[0])
                          : STK_OK;
     if (v->word_count > 1 || v->write_sums || v->source)
         return stki_fail(err, STK_E_CONFIG, "%s: a manifest is checked as a whole: remove %s", v->words[0],

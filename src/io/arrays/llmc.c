@@ -105,7 +105,7 @@ stk_status stki_llmc_open(const char *path, const stki_reader_opts *opts, stki_c
         status = stki_fail_at(err, STK_E_MISMATCH,
                               (stki_place){path, -1, -1, stk_dtype_long_name(array.dtype),
                                            STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(opts->alias_dtype))},
-                              "the file states another token type");
+                              "the file has another token type");
     if (status == STK_OK)
         status = stki_array_row_major(&array, &bytes, path, err);
     if (status == STK_OK)

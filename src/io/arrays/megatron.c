@@ -1,5 +1,6 @@
-/* megatron.c: Megatron's token files as a container. Members: "documents" and "sequences", records of varying length;
- * "tokens", the whole .bin as one array; "document_index", the list of documents; "modes", if the file has them.
+/* megatron.c: Megatron's token files as a container. Its members are "documents" and "sequences" (records of varying
+ * length), "tokens" (the whole .bin as one array), "document_index" (the list of documents) and, if the file has them,
+ * "modes".
  *
  * A document is a run of sequences. If they are consecutive in the .bin, as usual, the document is a view; otherwise
  * they are copied together. The index is used from its mapping, or from a copy in memory if files are not mapped. */
@@ -59,7 +60,7 @@ static int64_t first_of(const struct megatron *set, int64_t document)
 
 /* ---- records ---- */
 
-/* The sequences and the location of a record. */
+/* The sequences of a record, and its location. */
 struct span {
     int64_t first, last; /* sequences [first, last) */
     int64_t tokens;
@@ -102,7 +103,8 @@ static stk_status locate(const struct spans *s, int64_t index, struct span *out,
             continue;
         out->together = out->together && (out->tokens == 0 || offset == end);
         out->offset = out->tokens == 0 ? offset : out->offset;
-        out->tokens += length; /* no overflow: a length is below 2^31, and the file limits the number of sequences */
+        out->tokens += length; /* cannot overflow: a length is below 2^31, and the size of the file limits the number of
+                                  sequences */
         end = offset + length * size;
     }
     if (s->max_bytes == 0 || out->tokens <= s->max_bytes / size)
@@ -367,7 +369,7 @@ static stk_status add_array(struct megatron *set, const char *name, stk_dtype dt
     return stki_member_set_strides(member, &stride, err);
 }
 
-/* In the order of enum member. */
+/* in the order of enum member */
 static stk_status add_members(struct megatron *set, stk_error *err)
 {
     const stki_megatron_index *index = &set->index;
@@ -395,7 +397,7 @@ static bool ends_with(const char *text, const char *ending)
     return length >= end && !strcmp(text + length - end, ending);
 }
 
-/* Replaces the extension. The path may be either of the two files or their common prefix. */
+/* Replaces the extension. The path may be that of either file or their common prefix. */
 static char *name_of(const char *path, const char *ending)
 {
     size_t length = strlen(path);

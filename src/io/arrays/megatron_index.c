@@ -10,7 +10,7 @@
  *     34 + 12 S    E i64: the first sequence of each document, then S
  *     … + 8 E      S i8: modes, only in multimodal files
  *
- * Works on bytes in memory only. */
+ * The functions here work on bytes in memory. */
 #include "checked.h"
 #include "error.h"
 #include "npy_header.h"
@@ -108,7 +108,7 @@ stk_status stki_megatron_read_header(const void *head, int64_t file_bytes, const
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){path, -1, file_bytes - (int64_t)left, STKI_TEXT("%" PRIu64 " bytes", left),
                                          STKI_TEXT("nothing, or %" PRIu64 " modes", sequences)},
-                            "behind the list of documents");
+                            "after the list of documents");
     out->sequences = (int64_t)sequences;
     out->documents = entries > 0 ? (int64_t)entries - 1 : 0;
     out->lengths = STKI_MEGATRON_HEADER;

@@ -13,7 +13,7 @@ struct descr {
     const char *whole;
     char order; /* '<', '>', '|', '=', or 0 */
     char kind;
-    int64_t size;     /* -1: none given */
+    int64_t size;     /* -1: no size given */
     const char *rest; /* what follows the size */
 };
 
@@ -28,7 +28,7 @@ static struct descr split(const char *whole)
     if (*at >= '0' && *at <= '9') {
         d.size = 0;
         for (; *at >= '0' && *at <= '9'; at++)
-            d.size = d.size < 1000000000 ? d.size * 10 + (*at - '0') : d.size; /* stop above any valid size */
+            d.size = d.size < 1000000000 ? d.size * 10 + (*at - '0') : d.size; /* stops above any valid size */
     }
     d.rest = at;
     return d;
@@ -89,13 +89,13 @@ static stk_dtype plain_type(const struct descr *d)
     return STK_DTYPE_NONE;
 }
 
-/* Raw bytes whose type must come from the user: 'V' of any size, and f1. */
+/* Whether the type is raw bytes whose type the user must give: 'V' of any size, and f1. */
 static bool is_raw(const struct descr *d)
 {
     return (d->kind == 'V' || (d->kind == 'f' && d->size == 1)) && !*d->rest;
 }
 
-/* Describes a type of NumPy that stoker does not support; NULL: NumPy has no such type. */
+/* Describes a NumPy type that stoker does not support; NULL: NumPy has no such type. */
 static const char *declined(const struct descr *d)
 {
     size_t rest = strlen(d->rest);
@@ -127,7 +127,7 @@ static stk_status read_raw(const struct descr *d, stk_dtype alias, stki_place pl
 {
     if (alias == STK_DTYPE_NONE) {
         place.expected = "source.dtype in the configuration (bfloat16 for V2, a float8 for V1 and f1)";
-        return stki_fail_at(err, STK_E_UNSUPPORTED, place, "the file does not state the type of its raw bytes");
+        return stki_fail_at(err, STK_E_UNSUPPORTED, place, "the file does not specify the type of its raw bytes");
     }
     if (d->size != stk_dtype_size(alias)) {
         place.expected =
@@ -135,7 +135,7 @@ static stk_status read_raw(const struct descr *d, stk_dtype alias, stki_place pl
         return stki_fail_at(err, STK_E_MISMATCH, place, "the configured type has a different size");
     }
     if (d->order == '>' && d->size > 1)
-        return stki_fail_at(err, STK_E_UNSUPPORTED, place, "big-endian raw bytes are not read");
+        return stki_fail_at(err, STK_E_UNSUPPORTED, place, "big-endian raw bytes are not supported");
     *dtype = alias;
     return STK_OK;
 }
@@ -160,9 +160,9 @@ stk_status stki_npy_read_descr(const char *descr, stk_dtype alias, const char *p
     *dtype = plain_type(&d);
     if (*dtype == STK_DTYPE_NONE) {
         const char *what = declined(&d);
-        place.expected = "bool, whole numbers, float16 to float64, complex64 or complex128";
+        place.expected = "bool, integers, float16 to float64, complex64 or complex128";
         if (what)
-            return stki_fail_at(err, STK_E_UNSUPPORTED, place, "the element type is not read: %s", what);
+            return stki_fail_at(err, STK_E_UNSUPPORTED, place, "the element type is not supported: %s", what);
         place.expected = "a byte order, a kind and a size such as '<f4'";
         return stki_fail_at(err, STK_E_CORRUPT, place, "there is no such element type");
     }

@@ -62,11 +62,11 @@ static stk_status check_dtype(const char *path, stk_dtype dtype, bool alias, stk
         return stki_fail_at(err, STK_E_BAD_DTYPE,
                             (stki_place){path, -1, -1, STKI_TEXT("dtype number %d", (int)dtype), NULL}, "cannot write");
     if (is_alias(dtype) && !alias)
-        return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){path, -1, -1, stk_dtype_long_name(dtype), "a type that npy files can name"},
-                            "npy files cannot say that they hold this type; to read them as raw bytes (%s), the type "
-                            "must be given (source.dtype)",
-                            descr_of(dtype));
+        return stki_fail_at(
+            err, STK_E_UNSUPPORTED,
+            (stki_place){path, -1, -1, stk_dtype_long_name(dtype), "a type that npy files can name"},
+            "npy files cannot name this type; they can store it as raw bytes (%s), to be read with source.dtype",
+            descr_of(dtype));
     return STK_OK;
 }
 
@@ -104,7 +104,8 @@ stk_status stki_npy_form_init(stki_npy_form *form, const char *path, stk_dtype d
     return stki_row_major(dtype, form->row_ndim, form->row_shape, strides, &form->row_bytes, err);
 }
 
-/* Magic, version 1.0, length, text, spaces, newline. At most 32 sizes of 21 characters: always far below 64 KiB. */
+/* Magic, version 1.0, length, text, spaces, newline. There are at most 32 sizes of 21 characters, which is far below 64
+ * KiB. */
 void stki_npy_form_write(const stki_npy_form *form, int64_t rows, char *to)
 {
     int64_t bytes = form->header_bytes, text = bytes - 10;

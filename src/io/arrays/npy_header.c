@@ -7,8 +7,8 @@
  *                          in 3.0 UTF-8; usually padded with spaces and ended by a newline (not required here)
  *     then       data      elements without gaps, at any alignment
  *
- * A structured type is parsed with an explicit stack, to quote it in the error and to report Python objects inside it
- * as unsafe. */
+ * A structured type is parsed with an explicit stack, so that the error can quote it, and Python objects inside it are
+ * reported as unsafe. */
 #include "npy_header.h"
 #include "checked.h"
 #include "error.h"
@@ -27,10 +27,10 @@ struct parser {
     stk_error *err;
     bool has_descr, has_order, has_shape;
     int64_t axes;                  /* number of axes, even if above the limit */
-    int64_t shape_at, shape_bytes; /* in the text */
-    int64_t descr_at;              /* in the text */
+    int64_t shape_at, shape_bytes; /* position in the text */
+    int64_t descr_at;              /* position in the text */
     char descr[MAX_DESCR + 1];
-    const char *structured; /* start of the text of a type that is not a string; NULL: it is one */
+    const char *structured; /* start of the text of a type that is not a string; NULL: it is a string */
     int64_t structured_bytes;
     bool has_objects;
 };
@@ -138,7 +138,7 @@ enum role { FIELDS, FIELD, SUBARRAY, OTHER };
 struct level {
     enum role role;
     char closing;
-    int64_t index; /* of the next element */
+    int64_t index; /* role of the next element */
 };
 
 static bool names_a_type(const struct level *level)
@@ -258,9 +258,9 @@ static stk_status read_dictionary(struct parser *p)
     if (status != STK_OK)
         return status;
     if (!p->has_descr || !p->has_order || !p->has_shape)
-        return fail_here(p, !p->has_descr   ? "the key 'descr' too"
-                            : !p->has_order ? "the key 'fortran_order' too"
-                                            : "the key 'shape' too");
+        return fail_here(p, !p->has_descr   ? "also the key 'descr'"
+                            : !p->has_order ? "also the key 'fortran_order'"
+                                            : "also the key 'shape'");
     advance(p);
     return p->token.kind == STKI_NPY_END ? STK_OK : fail_here(p, "nothing but blanks after '}'");
 }
@@ -280,7 +280,7 @@ static stk_status judge_type(struct parser *p, stk_dtype alias)
                             "refused for security: Python objects are a pickle, and loading one could run code");
     return stki_fail_at(p->err, STK_E_UNSUPPORTED,
                         (stki_place){p->path, -1, offset, quoted, "one plain type such as '<f4'"},
-                        "structured and subarray types are not read");
+                        "structured and subarray types are not supported");
 }
 
 static stk_status fail_shape(const struct parser *p, stk_status status, const char *what, const char *expected)

@@ -28,7 +28,7 @@ static stki_npy_token token(const stki_npy_lexer *lexer, enum stki_npy_kind kind
     return (stki_npy_token){.kind = kind, .text = lexer->text + first, .length = last - first, .at = start};
 }
 
-/* Reports the byte at `start` and the word that starts there, if any. */
+/* Fails with the byte at `start` and the word that starts there, if any. */
 static stki_npy_token wrong(stki_npy_lexer *lexer, int64_t start, const char *why)
 {
     int64_t end = start < lexer->length ? start + 1 : start;
@@ -43,7 +43,7 @@ static stki_npy_token wrong(stki_npy_lexer *lexer, int64_t start, const char *wh
     return t;
 }
 
-/* The quote is at lexer->at; `start` is the position of a prefix u, or of the quote. */
+/* Parses a string. The quote is at lexer->at; `start` is the position of a prefix u, or of the quote. */
 static stki_npy_token string(stki_npy_lexer *lexer, int64_t start)
 {
     char quote = peek(lexer, 0);
@@ -113,5 +113,5 @@ stki_npy_token stki_npy_next(stki_npy_lexer *lexer)
         lexer->at++;
         return token(lexer, STKI_NPY_MARK, start, start, lexer->at);
     }
-    return wrong(lexer, start, "a character that has no place in a header");
+    return wrong(lexer, start, "a character that is not allowed in a header");
 }

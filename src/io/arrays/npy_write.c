@@ -12,7 +12,7 @@ struct stki_npy_writer {
     stki_output *output;
     stki_npy_form form;
     int64_t rows;
-    stk_status failed; /* after a failure nothing more is written and commit fails */
+    stk_status failed; /* after a failure, nothing more is written and commit fails */
 };
 
 /* ---- opening ---- */
@@ -29,7 +29,7 @@ stk_status stki_npy_create(const char *path, stk_dtype dtype, int row_ndim, cons
     status = stki_npy_form_init(&w->form, path, dtype, row_ndim, row_shape, alias, err);
     if (status == STK_OK)
         status = stki_output_create(path, &w->output, err);
-    if (status == STK_OK) { /* unbuffered, so that a full disk is reported now */
+    if (status == STK_OK) { /* unbuffered, so that a full disk is reported immediately */
         stki_npy_form_write(&w->form, 0, header);
         status = stki_output_write_at(w->output, 0, header, w->form.header_bytes, err);
     }
@@ -47,7 +47,7 @@ stk_status stki_npy_create(const char *path, stk_dtype dtype, int row_ndim, cons
 static stk_status fail_earlier(const stki_npy_writer *w, stk_error *err)
 {
     return stki_fail_at(err, w->failed, (stki_place){stki_output_path(w->output), -1, -1, NULL, NULL},
-                        "an earlier call failed, so that the file can't be finished");
+                        "an earlier call failed, so the file cannot be finished");
 }
 
 static stk_status append(stki_npy_writer *w, const void *rows, int64_t count, stk_error *err)

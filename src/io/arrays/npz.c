@@ -2,7 +2,7 @@
  * A deflated member is unpacked into memory as a whole when it is opened. Its header is unpacked first: memory is
  * allocated only if the array's shape, the size in the directory and the memory limit are consistent.
  *
- * A member that cannot be read (objects, another compression, wrong CRC) does not affect the others. */
+ * A member that cannot be read (objects, an unsupported compression, a wrong CRC) does not affect the others. */
 #include "npz.h"
 #include "allocate.h"
 #include "error.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD = 1024 /* first bytes of a member to read; most headers fit */ };
+enum { HEAD = 1024 /* number of first bytes of a member that are read; most headers fit */ };
 
 struct npz {
     stki_container base; /* first member */
@@ -30,7 +30,7 @@ static bool has_suffix(const char *name, int64_t length)
     return length >= 4 && !memcmp(name + length - 4, ".npy", 4);
 }
 
-/* Length of the array's name within an entry's name. */
+/* Returns the length of the array's name within an entry's name. */
 static int64_t array_name(const char *name)
 {
     int64_t length = (int64_t)strlen(name);
@@ -81,7 +81,7 @@ static stk_status find_shadowed(struct npz *npz, bool *shadowed, stk_error *err)
             memcmp(sorted[i].name, sorted[i + 1].name, (size_t)sorted[i].length) != 0)
             continue;
         shadowed[sorted[i].index] = true;
-        stki_container_warn(&npz->base, "%s: two members are named %.*s: the last one counts", npz->base.path,
+        stki_container_warn(&npz->base, "%s: two members are named %.*s: the last one wins", npz->base.path,
                             (int)(sorted[i].length < 100 ? sorted[i].length : 100), sorted[i].name);
     }
     stki_free(sorted);
@@ -120,7 +120,7 @@ static stk_status parse_header(const struct member_bytes *m, const char *head, i
     return status;
 }
 
-/* *is_array is false if neither name nor content indicates an array. */
+/* *is_array is set to false if neither name nor content indicates an array. */
 static stk_status read_header(const struct npz *npz, const stki_zip_entry *entry, const stki_reader_opts *opts,
                               stk_dtype alias, int64_t *offset, stki_npy_header *out, bool *is_array, stk_error *err)
 {
@@ -223,7 +223,7 @@ static stk_status add_array(struct npz *npz, const stki_zip_entry *entry, const 
     return stki_member_set_strides(member, header->strides, err);
 }
 
-/* Whether a failure has nothing to do with the content of the file. */
+/* Whether a failure is unrelated to the content of the file. */
 static bool is_ours(stk_status status)
 {
     return status == STK_E_MEMORY || status == STK_E_IO;
@@ -242,7 +242,7 @@ static stk_status add_entry(struct npz *npz, const stki_zip_entry *entry, const 
         return add_other(npz, entry, err);
     status = read_header(npz, entry, opts, STK_DTYPE_NONE, &offset, &header, &is_array, &why);
     if (status == STK_E_UNSUPPORTED && is_array &&
-        opts->alias_dtype != STK_DTYPE_NONE) /* retry with the type given by the user */
+        opts->alias_dtype != STK_DTYPE_NONE) /* retry with the type that the user has given */
         status = read_header(npz, entry, opts, opts->alias_dtype, &offset, &header, &is_array, &why);
     if (is_ours(status)) {
         if (err)
@@ -280,7 +280,7 @@ static stk_status unpack(const struct npz *npz, const stki_zip_entry *entry, int
     stk_status status;
 
     if (entry->size > limit)
-        return stki_zip_fail(&npz->zip, entry, STK_E_LIMIT, -1, "too large to be unpacked into memory",
+        return stki_zip_fail(&npz->zip, entry, STK_E_LIMIT, -1, "too large to be decompressed into memory",
                              STKI_TEXT("%" PRId64 " bytes", entry->size),
                              STKI_TEXT("at most %" PRId64 " (memory_limit)", limit), err);
     status = stk_storage_create(NULL, entry->size, &out->memory, err);

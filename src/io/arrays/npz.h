@@ -7,7 +7,7 @@
 /* Whether this is an empty archive, or one whose first member is an .npy. */
 bool stki_npz_matches(const char *head, int64_t length);
 stk_status stki_npz_container(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
-/* The same for an open file. Takes ownership of it, also on failure. */
+/* Opens the container over an open file. Takes ownership of the file, even on failure. */
 stk_status stki_npz_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 
 #endif

@@ -27,7 +27,7 @@
 
 struct placed {
     const stki_zip_entry *entry; /* the storage; NULL: not a tensor */
-    int64_t offset, data_bytes;  /* offset in the storage; bytes of all elements, counting repeated ones */
+    int64_t offset, data_bytes;  /* offset in the storage; size of all elements, counting repeated ones */
 };
 
 struct pt {
@@ -38,7 +38,7 @@ struct pt {
     const char *root;
     int root_bytes;
     bool big_endian;
-    bool legacy;           /* no archive: `zip` lists the storages like members */
+    bool legacy;           /* the file is not an archive: `zip` lists the storages like members */
     struct placed *placed; /* per member of the container */
 };
 
@@ -124,7 +124,7 @@ static stk_status sort_entries(struct pt *pt, stk_error *err)
     return STK_OK;
 }
 
-/* Finds ROOT/NAME; the last one if there are several. NULL: none. */
+/* Finds ROOT/NAME (the last one if there are several). NULL: there is none. */
 static const stki_zip_entry *entry_named(const struct pt *pt, const char *folder, const char *name, int name_bytes)
 {
     char wanted[1024];
@@ -157,7 +157,7 @@ static stk_status find_root(struct pt *pt, stk_error *err)
         pt->root_bytes = (int)(slash - name);
     }
     if (!pt->root || pt->root_bytes > 800)
-        return fail(pt, STK_E_CORRUPT, "no file of torch.save", "an archive without a data.pkl in its folder", NULL,
+        return fail(pt, STK_E_CORRUPT, "not a file of torch.save", "an archive without a data.pkl in its folder", NULL,
                     err);
     return STK_OK;
 }
@@ -206,7 +206,7 @@ static stk_status locate(const struct pt *pt, const stki_zip_entry *entry, int64
     return STK_OK;
 }
 
-/* Locates the storage. Its size must be exactly the one in the pickle. */
+/* Locates the storage, whose size must be exactly the one in the pickle. */
 static stk_status place(const struct pt *pt, const stki_pt_tensor *t, const char *label, const stki_zip_entry **entry,
                         int64_t *offset, stk_error *err)
 {
@@ -232,7 +232,7 @@ static bool is_dense(const stki_pt_tensor *t, bool fortran)
 
         if (t->shape[i] > 1 && t->strides[i] != step)
             return false;
-        step *= t->shape[i] > 0 ? t->shape[i] : 1; /* no overflow: the whole product was checked */
+        step *= t->shape[i] > 0 ? t->shape[i] : 1; /* cannot overflow, because the whole product was checked */
     }
     return true;
 }
@@ -304,7 +304,7 @@ static json_t *describe_value(const stki_pt_pickle *pickle, const stki_pt_value 
     }
 }
 
-/* Whether the value contains data that is not read, as opposed to a plain value. */
+/* Whether the value contains data that is not supported, as opposed to a plain value. */
 static bool is_missed(const stki_pt_value *value)
 {
     return value->kind == STKI_PT_STORED || value->kind == STKI_PT_LONG ||
@@ -325,7 +325,7 @@ static stk_status add_value(struct pt *pt, const stki_pt_pickle *pickle, const s
     if (!is_missed(value))
         return STK_OK;
     (void)stki_fail_at(&why, STK_E_UNSUPPORTED, (stki_place){pt->base.path, -1, -1, NULL, NULL},
-                       "%.100s: %s.%s is not read", leaf->path,
+                       "%.100s: %s.%s is not supported", leaf->path,
                        value->global ? value->global->module : "a bare storage",
                        value->global ? value->global->name : "or an integer of more than 64 bits");
     stki_member_refuse(member, &why);
@@ -361,7 +361,7 @@ static stk_status add_leaf(struct pt *pt, const stki_pt_pickle *pickle, const st
     if (status == STK_OK)
         status = place(pt, &tensor, label, &entry, &offset, &why);
     stki_free(label);
-    if (status == STK_E_MEMORY || status == STK_E_IO) { /* unrelated to the tensor */
+    if (status == STK_E_MEMORY || status == STK_E_IO) { /* the failure is unrelated to the tensor */
         if (err)
             *err = why;
         return status;
@@ -380,7 +380,7 @@ static int by_path(const void *a, const void *b)
     return order ? order : (x > y) - (x < y);
 }
 
-/* A dict may contain a key twice, or a number and its text. The last one wins; the others get no path. */
+/* A dict may contain a key twice, or a number and its text. The last one wins, and the others get no path. */
 static stk_status drop_repeated(struct pt *pt, stki_pt_leaves *leaves, stk_error *err)
 {
     stki_pt_leaf **sorted = stki_zalloc_array(leaves->count, sizeof(stki_pt_leaf *));
@@ -393,7 +393,7 @@ static stk_status drop_repeated(struct pt *pt, stki_pt_leaves *leaves, stk_error
     for (int64_t i = 0; i + 1 < leaves->count; i++) {
         if (strcmp(sorted[i]->path, sorted[i + 1]->path) != 0)
             continue;
-        stki_container_warn(&pt->base, "%s: two values are named %.100s: the last one counts", pt->base.path,
+        stki_container_warn(&pt->base, "%s: two values are named %.100s: the last one wins", pt->base.path,
                             sorted[i]->path);
         sorted[i]->value = -1;
     }
@@ -456,7 +456,7 @@ static stk_status load_pickle(struct pt *pt, const stki_reader_opts *opts, stk_e
         return stki_zip_fail(&pt->zip, entry, STK_E_LIMIT, offset, "the pickle is too long",
                              STKI_TEXT("%" PRId64 " bytes", entry->size),
                              STKI_TEXT("at most %" PRId64 " (header_limit)", limit), err);
-    bytes = stki_resize(NULL, entry->size + 1); /* never 0 bytes */
+    bytes = stki_resize(NULL, entry->size + 1); /* the size must not be 0 */
     if (!bytes)
         return stki_fail_memory(err, entry->size, "a pickle");
     status = stki_zip_read(&pt->zip, entry, offset, bytes, err);
@@ -474,7 +474,7 @@ static stk_status unpack(const struct pt *pt, const struct placed *placed, int64
     stk_status status;
 
     if (placed->entry->size > limit)
-        return stki_zip_fail(&pt->zip, placed->entry, STK_E_LIMIT, -1, "too large to be unpacked into memory",
+        return stki_zip_fail(&pt->zip, placed->entry, STK_E_LIMIT, -1, "too large to be decompressed into memory",
                              STKI_TEXT("%" PRId64 " bytes", placed->entry->size),
                              STKI_TEXT("at most %" PRId64 " (memory_limit)", limit), err);
     status = stk_storage_create(NULL, placed->entry->size, &out->memory, err);
@@ -495,7 +495,7 @@ static stk_status check_repeated(const struct pt *pt, const stki_member *member,
                         (stki_place){pt->base.path, -1, member->offset,
                                      STKI_TEXT("%" PRId64 " bytes", placed->data_bytes),
                                      STKI_TEXT("at most %" PRId64 " (memory_limit)", limit)},
-                        "%.100s: repeated elements are too many", *member->name ? member->name : "the tensor");
+                        "%.100s: too many repeated elements", *member->name ? member->name : "the tensor");
 }
 
 static stk_status pt_array(const stki_container *container, int64_t number, const stki_reader_opts *opts,

@@ -7,8 +7,8 @@
 
 enum stki_pt_role {
     STKI_PT_REBUILD_V1, /* (storage, offset, size, stride) */
-    STKI_PT_REBUILD_V2, /* and requires_grad, hooks[, metadata] */
-    STKI_PT_REBUILD_V3, /* and requires_grad, hooks, dtype[, metadata] */
+    STKI_PT_REBUILD_V2, /* the same and requires_grad, hooks[, metadata] */
+    STKI_PT_REBUILD_V3, /* the same and requires_grad, hooks, dtype[, metadata] */
     STKI_PT_PARAMETER,  /* (tensor, requires_grad, hooks[, attributes]): the tensor */
     STKI_PT_ORDERED_DICT,
     STKI_PT_STORAGE, /* second part of a storage id; dtype NONE: not supported */
@@ -25,7 +25,7 @@ typedef struct stki_pt_global {
     stk_dtype dtype;
 } stki_pt_global;
 
-/* Compares exactly and with full lengths, including NULs and dots. NULL: not in the table. */
+/* Compares names exactly, with their full lengths, including NULs and dots. NULL: not in the table. */
 const stki_pt_global *stki_pt_find_global(const char *module, int64_t module_bytes, const char *name,
                                           int64_t name_bytes);
 

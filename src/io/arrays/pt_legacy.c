@@ -4,7 +4,7 @@
  *     for each key: the number of elements (8 bytes, little-endian), the elements (little-endian)
  *
  * The size of an element is only given by the object's pickle, where it refers to the storage. Storages that are views
- * of others (before torch 0.4) are refused. */
+ * of others (before torch 0.4) are rejected. */
 #include "pt_legacy.h"
 #include "allocate.h"
 #include "checked.h"
@@ -20,7 +20,7 @@ static const unsigned char magic[] = {0x80, 0x02, 0x8A, 0x0A, 0x6C, 0xFC, 0x9C, 
 
 struct reading {
     const stki_file *file;
-    char *bytes; /* the pickles and possibly more */
+    char *bytes; /* the pickles, and possibly more */
     int64_t length, at;
     stk_error *err;
 };
@@ -29,7 +29,7 @@ struct reading {
 struct reference {
     const char *key;
     int64_t key_bytes;
-    int64_t count, bytes; /* number of elements, and their bytes */
+    int64_t count, bytes; /* number of elements, and their size */
 };
 
 bool stki_pt_is_legacy(const void *head, int64_t length)
@@ -112,10 +112,10 @@ static stk_status add_reference(const struct reading *r, const stki_pt_pickle *p
 
     *to = (struct reference){key->text, key->length, stki_pt_item(pickle, stored, 4)->integer, 0};
     if (size == 0)
-        return fail(r, STK_E_UNSUPPORTED, "a storage of a type that is not read", class->name, NULL);
+        return fail(r, STK_E_UNSUPPORTED, "a storage of an unsupported type", class->name, NULL);
     if (!stki_mul(to->count, size, &to->bytes))
         return fail(r, STK_E_CORRUPT, "the storage is too large", STKI_TEXT("%" PRId64 " elements", to->count),
-                    "at most 63 bits of bytes");
+                    "a size in bytes that fits in 63 bits");
     return STK_OK;
 }
 
@@ -161,7 +161,7 @@ static stk_status take_storage(struct reading *r, const stki_pt_value *key, cons
         elements = elements << 8 | size[i];
     if (elements != (uint64_t)found->count)
         return fail(r, STK_E_CORRUPT, "the number of elements of a storage", STKI_TEXT("%" PRIu64, elements),
-                    STKI_TEXT("%" PRId64 ", which the pickle says", found->count));
+                    STKI_TEXT("%" PRId64 ", as in the pickle", found->count));
     r->at += SIZE_BYTES;
     if (!stki_inside(r->at, found->bytes, r->file->size))
         return fail(r, STK_E_TRUNCATED, "the file ends inside a storage",

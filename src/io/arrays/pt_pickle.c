@@ -74,14 +74,14 @@ static stk_status refuse_opcode(const struct machine *m, unsigned char op)
         if (refused[i].byte == op)
             return fail(m, refused[i].status,
                         refused[i].status == STK_E_UNSAFE ? "refused for security: this would build objects"
-                                                          : "outside the pickles that torch.save writes",
+                                                          : "torch.save does not write such pickles",
                         refused[i].name, "plain values and tensors");
     return corrupt(m, STKI_TEXT("byte 0x%02x", op), "an opcode");
 }
 
 /* ---- memory ---- */
 
-/* Makes room for one more element of `bytes_each`. */
+/* Makes room for one more element of `bytes_each` bytes. */
 static stk_status grow(const struct machine *m, void *block, int32_t count, int32_t *room, int64_t bytes_each)
 {
     int64_t wanted = *room;
@@ -235,7 +235,7 @@ static stk_status do_text(struct machine *m, int length_bytes, enum stki_pt_kind
         return status;
     if (kind == STKI_PT_TEXT && first_bad(text, (int64_t)length) >= 0) {
         if (!python2)
-            return corrupt(m, "a text with other bytes", "UTF-8");
+            return corrupt(m, "other bytes", "UTF-8");
         kind = STKI_PT_BYTES;
     }
     return push_new(m, (stki_pt_value){.kind = kind, .text = text, .length = (int64_t)length});
@@ -297,7 +297,7 @@ static stk_status do_short_tuple(struct machine *m, int32_t count)
     return tuple_of(m, m->depth - count);
 }
 
-/* Moves stack[first…] into the container below it. If that is an object that is not read, they are discarded. */
+/* Moves stack[first…] into the container below it. If that is an unsupported object, they are discarded. */
 static stk_status add_items(struct machine *m, int32_t first, enum stki_pt_kind kind)
 {
     int32_t to, end = m->depth;
@@ -344,7 +344,7 @@ static stk_status put(struct machine *m, uint64_t index)
 
     if (status != STK_OK)
         return status;
-    if (index >= (uint64_t)m->length) /* each index takes an opcode, so no valid one is larger */
+    if (index >= (uint64_t)m->length) /* each index takes an opcode, so a valid one cannot be larger */
         return fail(m, STK_E_LIMIT, "the memo grows too large", STKI_TEXT("number %" PRIu64, index),
                     STKI_TEXT("numbers below the pickle's %" PRId64 " bytes", m->length));
     if (index >= (uint64_t)m->memo_room) {
@@ -465,7 +465,7 @@ static bool is_text(const stki_pt_value *value, const char *text)
            !memcmp(value->text, text, strlen(text));
 }
 
-/* Only tuples: a list could change after this check. */
+/* Accepts only tuples, because a list could change after this check. */
 static bool is_sizes(const struct machine *m, const stki_pt_value *value)
 {
     if (value->kind != STKI_PT_TUPLE && value->kind != STKI_PT_TORCH_SIZE)
@@ -478,7 +478,7 @@ static bool is_sizes(const struct machine *m, const stki_pt_value *value)
 
 /* ---- storages ---- */
 
-/* Digits only: the key becomes part of a member's name and must never be a path. */
+/* Accepts only digits, because the key becomes part of a member's name and must never be a path. */
 static bool is_key(const stki_pt_value *value)
 {
     if (value->kind != STKI_PT_TEXT || value->length < 1 || value->length > 20)

@@ -1,6 +1,7 @@
-/* pt_pickle.h: parses the pickle of a .pt file to a table of plain values. The machine has a stack, marks and a memo,
- * and can only build such values: no opcode calls, imports or looks up anything (pt_global.h). Works on bytes in memory
- * without recursion. Memory is bounded by the pickle's length, because each opcode makes at most one value. */
+/* pt_pickle.h: parses the pickle of a .pt file to a table of plain values. The pickle machine has a stack, marks and a
+ * memo, and can only build such values: no opcode calls, imports or looks up anything (pt_global.h). The parser works
+ * on bytes in memory, without recursion. Memory is bounded by the pickle's length, because each opcode makes at most
+ * one value. */
 #ifndef STKI_PT_PICKLE_H
 #define STKI_PT_PICKLE_H
 
@@ -23,7 +24,7 @@ enum stki_pt_kind {
     STKI_PT_TORCH_SIZE, /* integer: index of its tuple */
     STKI_PT_STORED,     /* integer: index of its checked tuple ("storage", global, key, location, count[, None]) */
     STKI_PT_TENSOR,     /* integer: index of the argument tuple of `global`, with the required number of items */
-    STKI_PT_OTHER       /* global: an object built by it that is not read */
+    STKI_PT_OTHER       /* global: an unsupported object built by it */
 };
 
 typedef struct stki_pt_value {
@@ -54,7 +55,7 @@ typedef struct stki_pt_pickle {
 stk_status stki_pt_unpickle(const void *bytes, int64_t length, const char *label, stki_pt_pickle *out, stk_error *err);
 void stki_pt_pickle_free(stki_pt_pickle *pickle);
 
-/* The k-th item of a value that has items, or of the tuple it refers to. */
+/* Returns the k-th item of a value that has items, or of the tuple to which it refers. */
 static inline const stki_pt_value *stki_pt_item(const stki_pt_pickle *pickle, const stki_pt_value *value, int32_t k)
 {
     if (value->kind >= STKI_PT_TORCH_SIZE)

@@ -49,11 +49,11 @@ static stk_status take_storage(struct parts *p)
         return fail(p, STK_E_UNSUPPORTED, "a tensor on the device 'meta' has no data", NULL, NULL);
     if (p->out->dtype == STK_DTYPE_NONE)
         return fail(p, class->role == STKI_PT_UNTYPED && !dtype ? STK_E_CORRUPT : STK_E_UNSUPPORTED,
-                    "a type that is not read", dtype ? dtype->name : class->name, NULL);
+                    "an unsupported type", dtype ? dtype->name : class->name, NULL);
     p->element_bytes = stk_dtype_size(p->out->dtype);
     if (!stki_mul(count, class->role == STKI_PT_UNTYPED ? 1 : stk_dtype_size(class->dtype), &p->out->storage_bytes))
         return fail(p, STK_E_CORRUPT, "the storage is too large", STKI_TEXT("%" PRId64 " elements", count),
-                    "at most 63 bits of bytes");
+                    "a size in bytes that fits in 63 bits");
     return STK_OK;
 }
 
@@ -70,7 +70,7 @@ static stk_status check_metadata(const struct parts *p)
     for (int32_t i = 0; i + 1 < metadata->count; i += 2)
         if (stki_pt_item(p->pickle, metadata, i + 1)->kind != STKI_PT_BOOL ||
             stki_pt_item(p->pickle, metadata, i + 1)->integer)
-            return fail(p, STK_E_UNSUPPORTED, "a lazily conjugated or negated tensor is not read",
+            return fail(p, STK_E_UNSUPPORTED, "lazily conjugated and negated tensors are not supported",
                         "metadata such as {'conj': True}", "a tensor saved after resolve_conj() or resolve_neg()");
     return STK_OK;
 }
@@ -79,7 +79,7 @@ static stk_status fail_numbers(const struct parts *p, int axis, int64_t size, in
 {
     return fail(p, STK_E_CORRUPT, "the geometry of a tensor",
                 STKI_TEXT("axis %d of %" PRId64 ", stride %" PRId64, axis, size, stride),
-                "numbers from 0, 63 bits of bytes in all");
+                "numbers of at least 0, with a total size that fits in 63 bits");
 }
 
 /* Sets shape, strides in bytes, the bytes of all elements and the distance from the first element to the last. */
@@ -127,7 +127,7 @@ static stk_status check_bounds(const struct parts *p, int64_t reach)
         !stki_add(end, p->element_bytes, &end) || end > out->storage_bytes)
         return fail(p, STK_E_CORRUPT, "a tensor reaches outside its storage",
                     STKI_TEXT("%" PRId64 " bytes at element %" PRId64, reach, offset),
-                    STKI_TEXT("a place inside %" PRId64 " bytes", out->storage_bytes));
+                    STKI_TEXT("a position inside %" PRId64 " bytes", out->storage_bytes));
     return STK_OK;
 }
 

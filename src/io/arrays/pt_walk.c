@@ -16,7 +16,7 @@ enum { DEPTH = 1000 };
 
 struct frame {
     int32_t value, next; /* index of the next item (dicts: pair) */
-    int64_t path_bytes;  /* length of its path */
+    int64_t path_bytes;  /* length of the container's path */
 };
 
 struct walk {
@@ -24,7 +24,7 @@ struct walk {
     const char *label;
     stki_pt_leaves *out;
     stk_error *err;
-    bool *inside; /* per value: whether it is on the stack */
+    bool *inside; /* for each value, whether it is on the stack */
     struct frame *frames;
     int32_t depth;
     stki_text_build path;
@@ -39,7 +39,7 @@ static stk_status fail(const struct walk *w, stk_status status, const char *what
 
 /* ---- keys ---- */
 
-/* As Python's repr: the shortest digits that round-trip, marked as a float. */
+/* Like Python's repr: the shortest digits that round-trip, marked as a float. */
 static void put_float(stki_text_build *to, double x)
 {
     char text[40];
@@ -58,7 +58,7 @@ static void put_float(stki_text_build *to, double x)
         stki_put(to, ".0");
 }
 
-/* False: not a plain value. */
+/* Writes a key as text. False: it is not a plain value. */
 static bool put_plain(stki_text_build *to, const stki_pt_value *key)
 {
     switch (key->kind) {
@@ -137,7 +137,7 @@ static stk_status visit(struct walk *w, int32_t value)
         return stki_fail_memory(w->err, w->path.length, "the tensors of a file");
     w->path_bytes += w->path.length;
     if (++w->steps > w->most_steps || w->path_bytes > w->most_path_bytes)
-        return fail(w, STK_E_LIMIT, "too many values for so short a pickle: they are shared again and again",
+        return fail(w, STK_E_LIMIT, "too many values for such a short pickle: shared values occur too often",
                     STKI_TEXT("%" PRId64 " values with paths of %" PRId64 " bytes", w->steps, w->path_bytes),
                     STKI_TEXT("at most %" PRId64 ", %" PRId64 " bytes", w->most_steps, w->most_path_bytes));
     return is_container(&w->pickle->values[value]) ? enter(w, value) : add_leaf(w, value);

@@ -25,7 +25,7 @@ static struct pt_writer *pt_of(stki_writer *base)
 
 /* ---- dtypes ---- */
 
-/* The class of a typed storage, as older torch versions have it; NULL: an untyped storage, named by its dtype. */
+/* The class of a typed storage, as in older torch versions; NULL: an untyped storage, named by its dtype. */
 static const char *storage_class(stk_dtype dtype)
 {
     switch (dtype) {
@@ -72,7 +72,7 @@ static void put_u32(stki_text_build *to, uint32_t number)
 static void put_text(stki_text_build *to, const char *text)
 {
     stki_put(to, "X");
-    put_u32(to, (uint32_t)strlen(text)); /* below 4 GiB: names are much shorter */
+    put_u32(to, (uint32_t)strlen(text)); /* below 4 GiB, because names are much shorter */
     stki_put(to, text);
 }
 

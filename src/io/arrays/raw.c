@@ -11,7 +11,7 @@ typedef struct raw_options {
     const stki_node *shape;
     int64_t count, offset;
     int byte_order;
-    int ndim; /* of one sample, parsed from `shape` … */
+    int ndim; /* shape of one sample, parsed from `shape` … */
     int64_t sizes[STK_MAX_DIMS];
 } raw_options;
 
@@ -50,7 +50,7 @@ static stk_status check_shape(const stki_node *map, void *values, stk_error *err
 
 const stki_source_group stki_raw_source = {&raw_table, sizeof(raw_options), check_shape, NULL};
 
-/* Sets the number of samples: the one in the config, else all whole samples up to the end of the file. */
+/* Sets the number of samples: that in the config, or else the number of whole samples up to the end of the file. */
 static stk_status count_samples(const char *path, const raw_options *raw, stk_dtype dtype, int64_t size, int64_t *out,
                                 stk_error *err)
 {
@@ -80,8 +80,8 @@ static stk_status count_samples(const char *path, const raw_options *raw, stk_dt
     return STK_OK;
 }
 
-/* Raw data may start with any bytes. Signatures of other formats are nevertheless trusted unless the config says that
- * the data is raw; the complete first line of a Git LFS pointer always is. */
+/* Raw data may start with any bytes. The signatures of other formats are nevertheless trusted, unless the config says
+ * that the data is raw; the complete first line of a Git LFS pointer is always trusted. */
 static stk_status check_kind(const stki_file *file, const raw_options *raw, const stki_reader_opts *opts,
                              stk_error *err)
 {
@@ -100,7 +100,7 @@ static stk_status check_kind(const stki_file *file, const raw_options *raw, cons
         err, STK_E_UNSUPPORTED,
         (stki_place){file->path, -1, -1, kind->what,
                      kind->certainty == STKI_KIND_SURE ? "raw data" : "raw data; source.format: raw reads it anyway"},
-        "the file is not in the format it is read as (%s)", kind->advice);
+        "the file is not in the format as which it is read (%s)", kind->advice);
 }
 
 stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
@@ -114,7 +114,7 @@ stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_co
 
     if (opts->alias_dtype == STK_DTYPE_NONE)
         return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, "no type", "source.dtype"},
-                            "raw data does not state its type");
+                            "raw data does not specify its type");
     stki_source_values(opts, &stki_raw_source, &values);
     status = stki_file_open(path, opts->access, opts->pattern, &array.file, err);
     if (status != STK_OK)

@@ -1,5 +1,5 @@
-/* raw_write.c: writes only the values of one array, through the interface of writer.h. The config of the reader has to
- * state dtype and shape (raw.c). */
+/* raw_write.c: writes only the values of one array, through the interface of writer.h. The config of the reader must
+ * specify dtype and shape (raw.c). */
 #include "allocate.h"
 #include "array_writers.h"
 #include "error.h"

@@ -45,7 +45,7 @@ static const struct {
     {"F8_E5M2", STK_F8_E5M2},
 };
 
-/* Newer types that are not supported; some are not whole bytes. */
+/* Newer types, which are not supported; some are not whole bytes. */
 static const char *const later[] = {"F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F4", "F6_E2M3", "F6_E3M2"};
 
 static stk_dtype find_dtype(const char *name)
@@ -69,7 +69,7 @@ struct item {
     const char *name;
     const json_t *object;
     stki_array array;
-    int64_t begin, end; /* in the data */
+    int64_t begin, end; /* range in the data */
     bool unsupported;   /* its dtype is not supported */
 };
 
@@ -142,7 +142,7 @@ static stk_status check_size(struct item *item, stk_error *err)
     status = stki_array_row_major(&item->array, &bytes, item->tensors->base.path, err);
     if (status != STK_OK || bytes == item->end - item->begin)
         return status;
-    return fail_item(item, STK_E_CORRUPT, "its data_offsets do not fit its shape",
+    return fail_item(item, STK_E_CORRUPT, "its data_offsets do not match its shape",
                      STKI_TEXT("%" PRId64 " bytes", item->end - item->begin), STKI_TEXT("%" PRId64, bytes), err);
 }
 
@@ -173,7 +173,7 @@ static stk_status add_item(struct tensors *t, const struct item *item, stk_error
     member->offset = t->data + item->begin;
     if (!item->unsupported)
         return stki_member_set_strides(member, item->array.strides, err);
-    (void)fail_item(item, STK_E_UNSUPPORTED, "its dtype is not read",
+    (void)fail_item(item, STK_E_UNSUPPORTED, "its dtype is not supported",
                     json_string_value(json_object_get(item->object, "dtype")), NULL, &why);
     stki_member_refuse(member, &why);
     return STK_OK;
@@ -271,7 +271,7 @@ static stk_status parse_header(struct tensors *t, const char *text, int64_t byte
     header = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!json_is_object(header)) {
         json_decref(header);
-        return fail(t, STK_E_CORRUPT, 8 + (error.position > 0 ? error.position : 0), "the header is no JSON object",
+        return fail(t, STK_E_CORRUPT, 8 + (error.position > 0 ? error.position : 0), "the header is not a JSON object",
                     error.text, NULL, err);
     }
     spans = stki_zalloc_array((int64_t)json_object_size(header) + 1, sizeof *spans);

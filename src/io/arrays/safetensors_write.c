@@ -16,7 +16,7 @@
 
 enum { PIECE = 1 << 20, LENGTH_BYTES = 8, ALIGN = 64 };
 
-static const int64_t header_limit = 100000000; /* what readers accept */
+static const int64_t header_limit = 100000000; /* the limit of readers */
 
 struct safetensors_writer {
     stki_writer base; /* first member */
@@ -54,7 +54,7 @@ static stk_status safetensors_begin(stki_writer *base, const char *name, stk_dty
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){stki_output_path(w->output), -1, -1,
                                          STKI_TEXT("%s, %d axes", stk_dtype_long_name(dtype), row_ndim + 1), NULL},
-                            "safetensors can't hold %s", name);
+                            "safetensors cannot store %s", name);
     status = stki_saved_begin(&w->saved, name, dtype, row_ndim, row_shape, err);
     if (status == STK_OK)
         w->saved.items[w->saved.count - 1].waits_at = stki_spill_bytes(w->spill);
@@ -116,12 +116,12 @@ static stk_status write_header(struct safetensors_writer *w, stk_error *err)
     put_header(&header, w);
     if (header.failed)
         status = stki_fail_memory(err, header.length, "a header");
-    else if (header.length > header_limit) /* readers would reject it */
+    else if (header.length > header_limit) /* readers would reject the file */
         status = stki_fail_at(err, STK_E_LIMIT,
                               (stki_place){stki_output_path(w->output), -1, -1,
                                            STKI_TEXT("%" PRId64 " bytes", header.length),
                                            STKI_TEXT("at most %" PRId64, header_limit)},
-                              "the header of safetensors gets too long: fewer or shorter names");
+                              "the header of safetensors gets too long: use fewer or shorter names");
     for (int i = 0; i < LENGTH_BYTES; i++)
         length[i] = (char)((uint64_t)header.length >> (8 * i));
     if (status == STK_OK)

@@ -16,7 +16,7 @@ typedef struct stki_saved {
 typedef struct stki_saved_list {
     stki_saved *items;
     int64_t count, room;
-    /* of the array being written, which is the last item */
+    /* offset of the array being written, which is the last item */
     int64_t row_bytes, rows;
     bool scalar;
 } stki_saved_list;
@@ -24,9 +24,9 @@ typedef struct stki_saved_list {
 /* Begins an array; arguments as in stki_writer_ops.begin. Rows have fewer than 32 axes. */
 stk_status stki_saved_begin(stki_saved_list *list, const char *name, stk_dtype dtype, int row_ndim,
                             const int64_t *row_shape, stk_error *err);
-/* Adds `count` rows; returns their bytes. stki_writer_append has checked for overflow. */
+/* Adds `count` rows; returns their size in bytes. stki_writer_append has checked for overflow. */
 int64_t stki_saved_append(stki_saved_list *list, int64_t count);
-/* Ends the array, whose shape is now known. */
+/* Ends the array, whose number of rows is now known. */
 stki_saved *stki_saved_end(stki_saved_list *list);
 void stki_saved_fini(stki_saved_list *list);
 

@@ -18,12 +18,12 @@ struct stki_spill {
     char *beside;
     int fd;
     int64_t flushed, used;
-    _Atomic int sync_errno; /* of a failed sync, after which the state of earlier writes is unknown, so nothing more is
-                               written */
+    _Atomic int sync_errno; /* error of a failed sync, after which the state of earlier writes is unknown, so nothing
+                               more is written */
     char buffer[BUFFER];
 };
 
-/* File systems without O_TMPFILE get a temporary file that is unlinked immediately. */
+/* On file systems without O_TMPFILE, a temporary file is unlinked immediately. */
 static int open_in(const char *folder)
 {
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -84,7 +84,7 @@ stk_status stki_spill_create(const char *beside, stki_spill **out, stk_error *er
         *out = s;
         return STK_OK;
     }
-    status = stki_fail_errno(err, errno, beside, "cannot make a file for its data");
+    status = stki_fail_errno(err, errno, beside, "cannot create a file for its data");
     stki_spill_destroy(s);
     return status;
 }

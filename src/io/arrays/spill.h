@@ -7,7 +7,7 @@
 
 typedef struct stki_spill stki_spill;
 
-/* Creates an unnamed file in the folder of `beside`; if that fails or `beside` is a device, in TMPDIR or /tmp. */
+/* Creates an unnamed file in the folder of `beside`, or, if that fails or `beside` is a device, in TMPDIR or /tmp. */
 stk_status stki_spill_create(const char *beside, stki_spill **out, stk_error *err);
 /* Uses the file `name`, which is kept. keep -1: starts empty. Otherwise the file must have at least `keep` bytes (else
  * STK_E_TRUNCATED) and is truncated to them. */

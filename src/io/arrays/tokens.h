@@ -1,5 +1,5 @@
 /* tokens.h: token files and raw data. llm.c: a header of 1,024 bytes, then tokens. Megatron: an index (.idx) and raw
- * tokens (.bin). Raw: only values, whose dtype and shape the config states. */
+ * tokens (.bin). Raw: only values, whose dtype and shape are in the config. */
 #ifndef STKI_TOKENS_H
 #define STKI_TOKENS_H
 
@@ -9,7 +9,7 @@ enum { STKI_LLMC_HEADER = 1024, STKI_LLMC_READ = 12, STKI_MEGATRON_HEADER = 34 }
 
 /* ---- one_array.c ---- */
 
-/* A container of the single array "". Takes ownership of it, also on failure. `format` is static. */
+/* Creates a container of a single array named "". Takes ownership of the array, even on failure. `format` is static. */
 stk_status stki_one_array(const char *path, const char *format, const stki_array *array, stki_container **out,
                           stk_error *err);
 

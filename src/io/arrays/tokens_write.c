@@ -11,8 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { LENGTHS = 4096 /* read at once */ };
-#define MOST (INT64_C(1) << 59) /* most tokens and documents: their bytes fit in 63 bits */
+enum { LENGTHS = 4096 /* number of lengths read at once */ };
+#define MOST (INT64_C(1) << 59) /* maximum number of tokens and documents, whose size then fits in 63 bits */
 
 struct stk_tokens_writer {
     stk_tokens_format format;
@@ -25,7 +25,7 @@ struct stk_tokens_writer {
 
 /* ---- dtypes and limits ---- */
 
-/* The dtype code of Megatron's index; 0: none. */
+/* Returns the dtype code of Megatron's index; 0: there is none. */
 static int megatron_code(stk_dtype dtype)
 {
     switch (dtype) {
@@ -36,7 +36,7 @@ static int megatron_code(stk_dtype dtype)
     case STK_I16:
         return 3;
     case STK_I32:
-    case STK_U32: /* same as i32 below 2^31 */
+    case STK_U32: /* the same as i32 below 2^31 */
         return 4;
     case STK_I64:
         return 5;
@@ -57,7 +57,7 @@ stk_status stki_tokens_check(const char *path, stk_tokens_format format, stk_dty
 {
     const char *expected = format == STK_TOKENS_LLMC       ? "u16 or u32"
                            : format == STK_TOKENS_MEGATRON ? "u8, i8, u16, i16, u32, i32 or i64"
-                                                           : "a type of whole numbers";
+                                                           : "an integer type";
     bool fine = format == STK_TOKENS_LLMC       ? dtype == STK_U16 || dtype == STK_U32
                 : format == STK_TOKENS_MEGATRON ? megatron_code(dtype) > 0
                                                 : is_whole(dtype);
@@ -164,7 +164,7 @@ stk_status stki_tokens_open(const char *path, stk_tokens_format format, stk_dtyp
 static stk_status fail_earlier(const stk_tokens_writer *w, stk_error *err)
 {
     return stki_fail_at(err, w->failed, (stki_place){stki_output_path(w->output), -1, -1, NULL, NULL},
-                        "an earlier call failed, so that the file can't be finished");
+                        "an earlier call failed, so the file cannot be finished");
 }
 
 static stk_status fail_limit(const stk_tokens_writer *w, int64_t found, const char *what, const char *advice,
@@ -199,11 +199,13 @@ static stk_status check_document(const stk_tokens_writer *w, const void *tokens,
                                          "at least 0, and a file size that fits in 63 bits"},
                             "tokens of a document");
     if (w->format == STK_TOKENS_LLMC && total > INT32_MAX)
-        return fail_limit(w, total, "tokens of the file", "llm.c counts in 31 bits; write several files", err);
+        return fail_limit(w, total, "tokens of the file", "llm.c stores the count in 31 bits; write several files",
+                          err);
     if (w->format != STK_TOKENS_MEGATRON)
         return STK_OK;
     if (count > INT32_MAX)
-        return fail_limit(w, count, "tokens of a document", "Megatron counts in 31 bits; split it", err);
+        return fail_limit(w, count, "tokens of a document", "Megatron stores the count in 31 bits; split the document",
+                          err);
     high = w->dtype == STK_U32 ? find_high(tokens, count) : -1;
     return high < 0 ? STK_OK
                     : fail_limit(w, ((const uint32_t *)tokens)[high], "a token", "Megatron has no u32, only i32", err);
@@ -320,7 +322,8 @@ stk_status stki_tokens_finish(stk_tokens_writer *w, int64_t *bytes, int64_t *ind
     if (status == STK_OK && w->index)
         status = write_index(w, err);
     *index_bytes = w->index ? stki_output_position(w->index) : 0;
-    if (status == STK_OK && w->index) /* anything that can fail runs before the first of the two files gets its name */
+    if (status == STK_OK &&
+        w->index) /* everything that can fail is done before the first of the two files is renamed */
         status = stki_output_flush(w->index, err);
     if (status == STK_OK && w->index)
         status = stki_output_sync(w->index, err);

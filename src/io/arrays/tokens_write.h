@@ -23,7 +23,7 @@ stk_status stki_tokens_check(const char *path, stk_tokens_format format, stk_dty
  * stki_free. */
 bool stki_tokens_names(const char *path, char **data, char **index);
 
-/* `making` NULL: the files get temporary names and are renamed at the end. */
+/* If `making` is NULL, the files get temporary names and are renamed at the end. */
 stk_status stki_tokens_open(const char *path, stk_tokens_format format, stk_dtype dtype,
                             const stki_tokens_making *making, stk_tokens_writer **out, stk_error *err);
 /* Like stk_tokens_append, but long documents are borrowed until stki_tokens_settle. */

@@ -1,6 +1,6 @@
 /* zip.c: see zip.h. The end record is the one whose comment ends exactly at the end of the file, because a comment may
  * contain the signature too. An archive may be preceded by other bytes (offsets are then relative to its start), which
- * is detected from the end of its directory. Two members must not share bytes, since zip bombs are made that way. */
+ * is detected from the end of its directory. Two members must not share bytes, because zip bombs work that way. */
 #include "zip.h"
 #include "allocate.h"
 #include "checked.h"
@@ -25,7 +25,7 @@ enum {
 struct end {
     int64_t position;                /* where the directory must end: of the zip64 end record, else of the end record */
     uint64_t count, size, offset;    /* entries, bytes and offset of the directory */
-    uint64_t disk, disk_of, on_disk; /* number of this file and of the directory's file; entries in this file */
+    uint64_t disk, disk_of, on_disk; /* numbers of this file and of the directory's file; entries in this file */
 };
 
 static uint16_t u16(const char *p)
@@ -65,7 +65,7 @@ static stk_status fail_no_end(const stki_file *file, int64_t other_end, stk_erro
 
     if (other_end >= 0)
         return fail(file, STK_E_CORRUPT, other_end, "the comment of the zip archive's end record",
-                    "another length than it states", "one that ends at the end of the file", err);
+                    "not the length that it specifies", "one that ends at the end of the file", err);
     if (begins || file->size == 0)
         return fail(file, STK_E_TRUNCATED, -1, "the zip archive has no end record",
                     STKI_TEXT("%" PRId64 " bytes", file->size), "a whole archive", err);
@@ -97,7 +97,7 @@ static stk_status read_end64(const stki_file *file, const char *locator, int64_t
     stk_status status;
 
     if (u32(locator + 16) > 1)
-        return fail(file, STK_E_UNSUPPORTED, locator_at, "split zip archives are not read",
+        return fail(file, STK_E_UNSUPPORTED, locator_at, "split zip archives are not supported",
                     STKI_TEXT("%" PRIu32 " files", u32(locator + 16)), "one", err);
     for (int i = 0; i < 2; i++) {
         if (places[0] < 0 || !stki_inside(places[i], END64_BYTES, locator_at))
@@ -146,7 +146,7 @@ static stk_status parse_end(const stki_file *file, const char *tail, int64_t tai
         take_end64(record, out);
     }
     if (out->disk || out->disk_of || out->on_disk != out->count)
-        return fail(file, STK_E_UNSUPPORTED, start + at, "split zip archives are not read",
+        return fail(file, STK_E_UNSUPPORTED, start + at, "split zip archives are not supported",
                     STKI_TEXT("file number %" PRIu64, out->disk), "0, with all members", err);
     return STK_OK;
 }
@@ -272,7 +272,7 @@ static stk_status parse_directory(stki_zip *zip, int64_t bytes, int64_t before, 
         if (whole > bytes - at)
             return fail_entry_at(zip, i, at, "more bytes than the directory has", err);
         if (u16(record + 34) != 0 && u16(record + 34) != 0xFFFF)
-            return fail(zip->file, STK_E_UNSUPPORTED, zip->end + at + 34, "split zip archives are not read",
+            return fail(zip->file, STK_E_UNSUPPORTED, zip->end + at + 34, "split zip archives are not supported",
                         STKI_TEXT("a member in file %d", u16(record + 34)), "0", err);
         if (memchr(record + ENTRY_BYTES, '\0', (size_t)name))
             return fail_entry_at(zip, i, at, "a NUL in the name", err);
@@ -411,7 +411,7 @@ static const char *method_name(int method)
     }
 }
 
-/* Checks what can be checked from the directory alone. */
+/* Checks everything that the directory determines. */
 static stk_status check_entry(const stki_zip *zip, const stki_zip_entry *entry, stk_error *err)
 {
     const char *name = method_name(entry->method);
@@ -419,8 +419,8 @@ static stk_status check_entry(const stki_zip *zip, const stki_zip_entry *entry, 
     if (entry->fault)
         return stki_zip_fail(zip, entry, STK_E_CORRUPT, entry->header, entry->fault, NULL, NULL, err);
     if (entry->flags & (FLAG_ENCRYPTED | FLAG_MASKED))
-        return stki_zip_fail(zip, entry, STK_E_UNSUPPORTED, entry->header, "encrypted members are not read", NULL, NULL,
-                             err);
+        return stki_zip_fail(zip, entry, STK_E_UNSUPPORTED, entry->header, "encrypted members are not supported", NULL,
+                             NULL, err);
     if (entry->method != STKI_ZIP_STORED && entry->method != STKI_ZIP_DEFLATED)
         return stki_zip_fail(zip, entry, STK_E_UNSUPPORTED, entry->header, "unknown compression method",
                              name ? name : STKI_TEXT("%d", entry->method), "0 (stored) or 8 (deflate)", err);
@@ -461,7 +461,7 @@ static stk_status check_extent(const stki_zip *zip, const stki_zip_entry *entry,
                              STKI_TEXT("%" PRId64, entry->compressed), err);
     }
     if (entry->method == STKI_ZIP_DEFLATED && entry->size / DEFLATE_RATIO > entry->compressed)
-        return stki_zip_fail(zip, entry, STK_E_CORRUPT, data, "deflate cannot hold so much",
+        return stki_zip_fail(zip, entry, STK_E_CORRUPT, data, "deflate cannot compress that much",
                              STKI_TEXT("%" PRId64 " bytes in %" PRId64, entry->size, entry->compressed),
                              "at most 1032 times as many", err);
     return STK_OK;

@@ -19,7 +19,7 @@ typedef struct stki_zip_entry {
     int64_t header;           /* offset of its local header in the file */
     uint32_t crc;
     uint16_t method, flags;
-    const char *fault; /* why the entry contradicts itself or another one; static; NULL: it does not */
+    const char *fault; /* how the entry contradicts itself or another one; static; NULL: it does not */
 } stki_zip_entry;
 
 typedef struct stki_zip {
@@ -28,7 +28,7 @@ typedef struct stki_zip {
     stki_zip_entry *entries; /* in the order of the directory */
     int64_t end;             /* members end before this offset */
     char *directory;         /* memory of the names */
-    bool crc_optional;       /* a CRC of 0 means that none was computed (torch); set by the format */
+    bool crc_optional;       /* a CRC of 0 means that none was computed (as in torch); set by the format */
 } stki_zip;
 
 /* `directory_limit`: maximum size of the directory; 0: 64 MiB. STK_E_TRUNCATED: starts like an archive but has no end
@@ -36,7 +36,7 @@ typedef struct stki_zip {
  * members are reported by stki_zip_locate. */
 stk_status stki_zip_open(const stki_file *file, int64_t directory_limit, stki_zip *out, stk_error *err);
 void stki_zip_close(stki_zip *zip); /* accepts a zeroed struct */
-/* A message about one member: "FILE: offset O: member NAME: WHAT: found …". */
+/* Fails with a message about one member: "FILE: offset O: member NAME: WHAT: found …". */
 stk_status stki_zip_fail(const stki_zip *zip, const stki_zip_entry *entry, stk_status status, int64_t offset,
                          const char *what, const char *found, const char *expected, stk_error *err);
 

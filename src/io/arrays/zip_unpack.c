@@ -1,7 +1,7 @@
-/* zip_unpack.c: unpacks zip members. Whole members are decoded by libdeflate, which needs all input and output at once
- * and is several times as fast as a stream. The first bytes, from which the content is identified before the member's
- * memory is allocated, are decoded by zlib. libdeflate allocates a few KiB per call with malloc: its allocator can only
- * be set for the whole process. */
+/* zip_unpack.c: decompresses zip members. Whole members are decoded by libdeflate, which needs all input and output at
+ * once and is several times as fast as a stream decoder. The first bytes, from which the content is identified before
+ * the member's memory is allocated, are decoded by zlib. libdeflate allocates a few KiB per call with malloc: its
+ * allocator can only be set for the whole process. */
 #include "allocate.h"
 #include "error.h"
 #include "read_clock.h"
@@ -85,7 +85,7 @@ stk_status stki_zip_head(const stki_zip *zip, const stki_zip_entry *entry, int64
                          int64_t *got, stk_error *err)
 {
     bytes = bytes < entry->size ? bytes : entry->size;
-    bytes = bytes < 1 << 30 ? bytes : 1 << 30; /* zlib counts in 32 bits */
+    bytes = bytes < 1 << 30 ? bytes : 1 << 30; /* zlib's counters have 32 bits */
     *got = bytes;
     if (entry->method == STKI_ZIP_STORED)
         return stki_file_read(zip->file, offset, to, bytes, err);

@@ -31,7 +31,7 @@ enum {
     FLAG_UTF8 = 1 << 11
 };
 
-#define WIDE INT64_C(0xFFFFFFFF) /* does not fit in 32 bits, or is the marker for that */
+#define WIDE INT64_C(0xFFFFFFFF) /* the number does not fit in 32 bits, or is the marker for that */
 
 /* ---- little-endian records ---- */
 
@@ -241,7 +241,7 @@ stk_status stki_zip_write_append(stki_zip_writer *zip, const void *bytes, int64_
     zip->body_bytes += count;
     if (!zip->stream)
         return stki_output_append(zip->output, bytes, count, err);
-    for (int64_t done = 0, n; done < count && status == STK_OK; done += n) { /* zlib counts in 32 bits */
+    for (int64_t done = 0, n; done < count && status == STK_OK; done += n) { /* zlib's counters have 32 bits */
         n = count - done < 1 << 30 ? count - done : 1 << 30;
         zip->stream->next_in = (Bytef *)(uintptr_t)bytes + done;
         zip->stream->avail_in = (uInt)n;
@@ -250,7 +250,7 @@ stk_status stki_zip_write_append(stki_zip_writer *zip, const void *bytes, int64_
     return status;
 }
 
-/* zlib combines lengths of its off_t, in pieces where that has 32 bits. */
+/* zlib combines CRCs of lengths up to its off_t, so long ones are combined in pieces if that has 32 bits. */
 static uint32_t combine(uint32_t head_crc, uint32_t body_crc, int64_t body_bytes)
 {
     return (uint32_t)crc32_combine(head_crc, body_crc, (z_off_t)body_bytes);
@@ -294,7 +294,7 @@ static stk_status write_entry(stki_zip_writer *zip, const stki_zip_record *recor
     bool wide = is_wide(record) || record->header >= WIDE;
     stk_status status;
 
-    if (wide) { /* only those that are all ones, in this order */
+    if (wide) { /* only the fields that are all ones, in this order */
         put(&extra, 4, 1);
         if (record->size >= WIDE)
             put(&extra, 8, (uint64_t)record->size);

@@ -19,7 +19,7 @@ static int add_all(const stki_source_group **all, int count, const stki_source_g
     return count;
 }
 
-/* `own`, then the groups of the formats. */
+/* Collects `own`, then the groups of the formats. */
 static int list_groups(const stki_source_group *all[MOST_GROUPS + 1], const stki_source_group *const *own)
 {
     int count = add_all(all, 0, own);
@@ -51,7 +51,7 @@ static size_t put(char *buffer, size_t size, size_t used, const char *text)
     return used < size ? used : size;
 }
 
-/* Lists the formats that take the group: "csv, text", truncated to the buffer. Returns the buffer. */
+/* Lists the formats that accept the group: "csv, text", truncated to the buffer. Returns the buffer. */
 static const char *takers_of(const stki_source_group *group, char *buffer, size_t size)
 {
     size_t used = 0;
@@ -122,6 +122,6 @@ bool stki_source_about(const stki_option_table *table, FILE *to)
         i++;
     if (!stki_source_group_at(i))
         return false;
-    fprintf(to, "Taken by: %s.\n", takers_of(stki_source_group_at(i), takers, sizeof takers));
+    fprintf(to, "Accepted by: %s.\n", takers_of(stki_source_group_at(i), takers, sizeof takers));
     return true;
 }

@@ -4,16 +4,16 @@
 
 #include "source.h"
 
-/* Group i of the distinct groups of all formats. NULL: out of range. */
+/* Returns group i of the distinct groups of all formats. NULL: out of range. */
 const stki_source_group *stki_source_group_at(int i);
-/* Its table: a `choice` of the section's own table. */
+/* Returns the table of group i: a `choice` of the section's own table. */
 const stki_option_table *stki_source_table_at(int i);
 
 /* Reads the map with all groups, those in `own` (NULL-terminated) first. For an unknown key the error suggests the
  * nearest of all keys. */
 stk_status stki_source_read(const stki_node *map, const stki_source_group *const *own, stki_document *document,
                             const stki_source **out, stk_error *err);
-/* Prints "Taken by: csv, text." for the docs of a group's table; false: not such a table. */
+/* Prints "Accepted by: csv, text." for the docs of a group's table; false: it is not such a table. */
 bool stki_source_about(const stki_option_table *table, FILE *to);
 
 #endif

@@ -1,5 +1,5 @@
-/* formats.c: the table of formats, one line each. Files are recognized by their first bytes, then by name. Well-known
- * formats without a reader are named in the error. */
+/* formats.c: the table of formats, one line each. Files are recognized by their first bytes, then by name. The error
+ * names well-known formats that have no reader. */
 #include "allocate.h"
 #include "beton.h"
 #include "csv.h"
@@ -57,7 +57,7 @@ static bool is_png(const char *head, int64_t length)
         __VA_ARGS__, NULL              \
     }
 
-/* The first match wins. */
+/* The first format that matches wins. */
 static const stki_file_format formats[] = {
     {"npy", ENDINGS(".npy"), is_npy, stki_npy_container, false, GROUPS(&stki_dtype_source, &stki_header_source)},
     {"npz", ENDINGS(".npz"), stki_npz_matches, stki_npz_container, false,
@@ -110,7 +110,7 @@ static stk_status check_kind(const char *path, const char *head, int64_t length,
     if (!kind || (is_zip(format) && length > 1 && memcmp(head, "PK", 2) == 0))
         return STK_OK;
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, kind->what, format->name}, "%s%s",
-                        "the file is not in the format it is read as",
+                        "the file is not in the format as which it is read",
                         kind->advice[0] ? STKI_TEXT(" (%s)", kind->advice) : "");
 }
 
@@ -122,11 +122,11 @@ static stk_status fail_unknown(const char *path, const char *head, int64_t lengt
                                                       : "an unknown kind of file";
 
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, kind ? kind->what : what, NULL},
-                        "no reader for it among %s%s", all,
+                        "no reader supports it (%s%s)", all,
                         kind && kind->advice[0] ? STKI_TEXT(" (%s)", kind->advice) : "");
 }
 
-/* Formats that accept any bytes, and text, which checks the content itself. */
+/* Whether the format accepts any bytes, or is text, which checks the content itself. */
 static bool takes_anything(const stki_file_format *format)
 {
     static const char *const names[] = {"raw", "text", "jsonl", "csv"};
@@ -190,7 +190,7 @@ static stk_status check_folder(const char *path, stk_error *err)
 
     return what
                ? stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, what, "a file, or a folder of images"},
-                              "no reader for it (convert it, for example to HDF5, NumPy or tar)")
+                              "no reader supports it (convert it, for example to HDF5, NumPy or tar)")
                : STK_OK;
 }
 
@@ -246,7 +246,7 @@ stk_status stki_file_format_open(const stki_file_format *format, const char *pat
 
     if (status == STK_OK)
         stki_container_complete(*out);
-    /* If the file is of another kind, that is a better error than the damage found by the reader. */
+    /* If the file is of another kind, that is reported instead of the damage that the reader found. */
     if ((status == STK_E_CORRUPT || status == STK_E_TRUNCATED || status == STK_E_UNSUPPORTED) &&
         !takes_anything(format) && read_head(path, head, &length, NULL) == STK_OK &&
         !(format->matches && format->matches(head, length))) {

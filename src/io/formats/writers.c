@@ -49,7 +49,7 @@ static stk_status check_opts(const char *path, const stki_writer_opts *opts, con
         return fail_option(path, STK_E_BAD_ARG, opts->threads, "at least 0", "threads", err);
     if (opts->chunk_rows > 0 && !format->chunks)
         return fail_option(path, STK_E_UNSUPPORTED, opts->chunk_rows,
-                           STKI_TEXT("0: %s has no chunks of rows", format->name), "chunk_rows", err);
+                           STKI_TEXT("0: %s does not store chunks of rows", format->name), "chunk_rows", err);
     return STK_OK;
 }
 

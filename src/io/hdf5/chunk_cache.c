@@ -4,8 +4,8 @@
  * unused.
  *
  * The chunks also form an eviction list. A requested chunk moves to the end. A chunk that has delivered all its samples
- * moves to the front: in an order by chunks its block is then reused while it is still in the CPU cache, and the chunks
- * of earlier passes stay. */
+ * moves to the front: if samples are read chunk by chunk, its block is reused while it is still in the CPU cache, and
+ * chunks of earlier passes are kept. */
 #include "chunk_cache.h"
 #include "allocate.h"
 #include "clock.h"
@@ -54,7 +54,7 @@ struct stki_chunk_user {
     stki_counter decoded, found, waited;
 };
 
-/* The cache of the process; it exists while it has users. */
+/* The cache of the process, which exists while it has users. */
 static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cache *the_cache;
 static int64_t next_salt;
@@ -132,7 +132,7 @@ static void take_from_bucket(struct cache *cache, struct entry *entry)
     *at = entry->next;
 }
 
-/* Doubles the number of buckets; keeps them if out of memory. */
+/* Doubles the number of buckets; does nothing if out of memory. */
 static void grow(struct cache *cache)
 {
     struct entry **wider = stki_zalloc_array(cache->bucket_count * 2, sizeof *wider);
@@ -165,7 +165,7 @@ static void free_entry(struct entry *entry)
 static struct entry *next_to_go(struct cache *cache)
 {
     for (struct entry *e = cache->ends.after; e != &cache->ends; e = e->after)
-        /* Pairs with the release by the last user, because the block is overwritten next. */
+        /* The acquire pairs with the release by the last user, because the block is overwritten next. */
         if (!e->filling && atomic_load_explicit(&e->storage->refs, memory_order_acquire) == 1)
             return e;
     return NULL;
@@ -181,7 +181,7 @@ static stk_status make_room(struct cache *cache, int64_t bytes, struct entry **o
         struct entry *going = next_to_go(cache);
 
         if (!going)
-            break; /* all chunks are in use: exceeds the budget by what threads currently hold */
+            break; /* all chunks are in use: the budget is exceeded by what threads currently hold */
         drop(cache, going);
         if (going->bytes == bytes) {
             *out = going;
@@ -257,7 +257,7 @@ static void note_failed(stki_chunk_user *user, int64_t number, const stk_error *
         user->failed_count = FAILED;
 }
 
-/* Called and returns with the lock held; releases it while decoding. */
+/* Called with the lock held; releases it while decoding, and returns with it held. */
 static stk_status fill_entry(struct cache *cache, struct entry *entry, stki_chunk_fill fill, const void *context,
                              stk_error *err)
 {

@@ -17,9 +17,9 @@
 typedef struct stki_chunk_user stki_chunk_user;
 
 typedef struct stki_chunk_counts {
-    int64_t decoded; /* chunks decoded */
-    int64_t found;   /* requests that found the chunk */
-    int64_t waited;  /* requests that waited for another thread */
+    int64_t decoded; /* number of chunks decoded */
+    int64_t found;   /* number of requests that found the chunk */
+    int64_t waited;  /* number of requests that waited for another thread */
     int64_t bytes;   /* bytes held now by all readers */
 } stki_chunk_counts;
 
@@ -28,11 +28,11 @@ typedef stk_status (*stki_chunk_fill)(const void *context, int64_t number, void 
 
 /* `chunk_bytes`: size of each chunk of this user. budget 0: 64 MiB. */
 stk_status stki_chunk_user_create(int64_t budget, int64_t chunk_bytes, stki_chunk_user **out, stk_error *err);
-void stki_chunk_user_destroy(stki_chunk_user *user); /* accepts NULL; chunks in use stay valid */
+void stki_chunk_user_destroy(stki_chunk_user *user); /* NULL is allowed; chunks in use stay valid */
 
 /* Returns chunk `number` as a storage with a reference for the caller. `uses`: number of requests per chunk in one pass
- * over the data; after that many it is the first to be evicted. STK_AGAIN: no cache here (a forked child).
- * STK_E_TIMEOUT: another thread has been decoding it for two minutes. Otherwise the error of `fill`. */
+ * over the data; after that many it is the first to be evicted. STK_AGAIN: there is no cache in this process (a forked
+ * child). STK_E_TIMEOUT: another thread has been decoding it for two minutes. Otherwise the error of `fill`. */
 stk_status stki_chunk_get(stki_chunk_user *user, int64_t number, int64_t uses, stki_chunk_fill fill,
                           const void *context, const char *path, stk_storage **out, stk_error *err);
 

@@ -65,7 +65,7 @@ static stk_status take(void *context, stki_hdf5_cursor c, stk_error *err)
     type = stki_hdf5_skip(&c, padded(type_bytes, version));
     space = stki_hdf5_skip(&c, padded(space_bytes, version));
     if (c.bad || version < 1 || version > 3 || name_bytes < 1 || name[name_bytes - 1] != '\0')
-        return stki_hdf5_unsupported(looking->super, 0, "an attribute that is not understood", err);
+        return stki_hdf5_unsupported(looking->super, 0, "an unsupported attribute", err);
     if (strcmp((const char *)name, looking->name) != 0)
         return STK_OK;
     if ((version > 1 && flags) || !stki_hdf5_space_parse((stki_hdf5_cursor){space, space_bytes, false}, &shape))
@@ -113,7 +113,7 @@ stk_status stki_hdf5_attribute_find(const stki_hdf5_super *super, uint64_t heade
                                           : take(&looking, h.messages[i].data, err);
     info = stki_hdf5_header_find(&h, STKI_HDF5_ATTRIBUTE_INFO, &several);
     if (status == STK_OK && (several || (info && info->shared)))
-        status = stki_hdf5_unsupported(super, header, "attribute information that is not understood", err);
+        status = stki_hdf5_unsupported(super, header, "unsupported attribute information", err);
     if (status == STK_OK && info)
         status = visit_dense(&looking, info->data, err);
     stki_hdf5_header_fini(&h);

@@ -38,7 +38,7 @@ struct cf {
 
 /* ---- attributes ---- */
 
-/* True: the attribute was read without the library, or is missing. */
+/* Returns true if the attribute was read without the library, or is missing. */
 static bool parse_attribute(const stki_hdf5_dataset *d, const char *name, stki_hdf5_attribute *out)
 {
     return stki_hdf5_file_parsed(d->home) &&
@@ -200,11 +200,11 @@ static stk_status read_packing(const stki_hdf5_dataset *d, struct packing *out, 
     out->computes = out->scale.there || out->offset.there || out->fill.there || out->missing.there;
     if (out->computes && (out->stored == STK_C64 || out->stored == STK_C128))
         return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, "complex numbers", NULL},
-                            "%s: cf: nothing to scale", d->name);
+                            "%s: cf: the values cannot be scaled", d->name);
     return STK_OK;
 }
 
-/* The dtype of computed values. */
+/* Returns the dtype of computed values. */
 static stk_dtype unpacked_dtype(stk_dtype stored)
 {
     switch (stored) {
@@ -247,7 +247,7 @@ static stk_status compute(const struct packing *p, const stk_tensor *stored, voi
                       (stored->flags & STK_TENSOR_SWAPPED) != 0, stored->ndim, stored->shape);
     unpack(p, to, count);
     if (unpacked_dtype(p->stored) ==
-        STK_F32) { /* in place: element i overwrites only bytes of elements that have been read */
+        STK_F32) { /* works in place, because element i only overwrites bytes of elements that have been read */
         const double *from = to;
         for (int64_t i = 0; i < count; i++) {
             float x = (float)from[i];
@@ -342,7 +342,7 @@ static void cf_destroy(stki_reader *base)
 static const stki_reader_ops cf_ops = {
     .format = "hdf5", .read = cf_read, .will_need = cf_will_need, .destroy = cf_destroy};
 
-/* If nothing is computed, samples are those of the inner reader with another dtype. */
+/* If nothing is computed, the samples are those of the inner reader with another dtype. */
 static stk_status signed_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
                               stk_tensor *out, stk_error *err)
 {

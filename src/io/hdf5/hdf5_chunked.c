@@ -1,7 +1,7 @@
-/* hdf5_chunked.c: a chunked data set as samples. There are two cases.
+/* hdf5_chunked.c: samples of a chunked data set. There are two cases.
  *
  * Samples in one chunk: chunks span all axes except that of the samples, so no sample crosses a chunk boundary. A
- * sample is a view of the mapping if the chunk is stored as it is, otherwise of the decoded chunk in the cache, which
+ * sample is a view of the mapping if the chunk is stored unfiltered, otherwise of the decoded chunk in the cache, which
  * it keeps alive. Chunks that contain a single sample are decoded into the worker's memory, because no other sample
  * needs them.
  *
@@ -178,7 +178,7 @@ static stk_status read_gathered(const stki_reader *base, int64_t index, const st
     return STK_OK;
 }
 
-/* ---- looking ahead ---- */
+/* ---- announcing reads ---- */
 
 static const stki_hdf5_chunk *band_of(const struct chunked *r, int64_t index, int64_t *band)
 {
@@ -192,7 +192,7 @@ static const stki_hdf5_chunk *band_of(const struct chunked *r, int64_t index, in
     return stki_hdf5_table_find(&r->chunks->table, number);
 }
 
-/* Announces the chunks along the axis of the samples. Of the chunks beside them, only the first is announced. */
+/* Announces the chunks along the axis of the samples; of those along other axes, only the first. */
 static void chunked_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
 {
     const struct chunked *r = chunked_of(base);
@@ -213,7 +213,7 @@ static void chunked_will_need(const stki_reader *base, const int64_t *indices, i
     }
 }
 
-/* Chunks along axis 0 are consecutive; for other axes no range is given. */
+/* Chunks along axis 0 are consecutive; for other axes, no range is returned. */
 static int chunked_place(const stki_reader *base, int64_t index, stki_range *out)
 {
     const struct chunked *r = chunked_of(base);
@@ -323,8 +323,8 @@ static stk_status describe_in_one(struct chunked *r, const stki_hdf5_dataset *d,
     return STK_OK;
 }
 
-/* Checks whether all stored chunks are views of the mapping. If none is missing either, the data set is read by address
- * only. */
+/* Checks whether all stored chunks are views of the mapping. If in addition none is missing, the data set is read by
+ * address only. */
 static stk_status find_addresses(struct chunked *r, bool one, bool *mapped, stk_error *err)
 {
     const stki_hdf5_chunks *c = r->chunks;
@@ -359,7 +359,7 @@ static void describe_units(struct chunked *r)
     r->base.unit_count = (r->base.count + r->base.unit_length - 1) / r->base.unit_length;
 }
 
-/* Warns that random order decodes a whole chunk for each sample unless the cache holds all chunks. */
+/* Warns that random order decodes a whole chunk for each sample unless all chunks fit in the cache. */
 static stk_status warn_of_amplification(struct chunked *r, const stki_reader_opts *opts, bool mapped, stk_error *err)
 {
     const stki_hdf5_grid *grid = &r->chunks->grid;

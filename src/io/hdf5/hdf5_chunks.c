@@ -163,7 +163,7 @@ static void fill_with(char *to, const void *item, int64_t item_bytes, int64_t co
     if (count == 0)
         return;
     memcpy(to, item, (size_t)item_bytes);
-    for (; done < bytes; done *= 2) /* copies what has been filled so far */
+    for (; done < bytes; done *= 2) /* copies the part that has been filled so far */
         memcpy(to + done, to, (size_t)(done < bytes - done ? done : bytes - done));
 }
 
@@ -257,8 +257,8 @@ int64_t stki_hdf5_chunks_read_room(const stki_hdf5_chunks *c)
 struct box {
     const stki_hdf5_chunks *chunks;
     const int64_t *start, *length;
-    int64_t strides[STK_MAX_DIMS];                                     /* of the result */
-    int64_t first[STK_MAX_DIMS], last[STK_MAX_DIMS], at[STK_MAX_DIMS]; /* chunks along each axis */
+    int64_t strides[STK_MAX_DIMS];                                     /* strides of the result */
+    int64_t first[STK_MAX_DIMS], last[STK_MAX_DIMS], at[STK_MAX_DIMS]; /* range of chunks along each axis */
     char *to;
 };
 
@@ -300,7 +300,7 @@ static int64_t chunk_number(const struct box *b)
     return number;
 }
 
-/* How often one pass over the data set reads from a chunk. */
+/* Returns how often one pass over the data set reads from a chunk. */
 static int64_t uses_of(const struct box *b)
 {
     int64_t uses = 1;
@@ -341,7 +341,7 @@ static stk_status read_part(const struct box *b, bool cached, char *scratch, stk
     return STK_OK;
 }
 
-/* Fills a box that spans more chunks than are stored, and reads the stored ones inside. */
+/* Fills a box that spans more chunks than are stored, and then reads the stored chunks inside. */
 static stk_status read_stored(struct box *b, int64_t items, bool cached, char *scratch, stk_error *err)
 {
     const stki_hdf5_chunks *c = b->chunks;

@@ -15,13 +15,13 @@ typedef struct stki_hdf5_chunks {
     stki_hdf5_pipeline pipeline;
     stki_hdf5_table table;
     int64_t strides[STK_MAX_DIMS]; /* bytes between the elements of a chunk */
-    int64_t stored_room;           /* size of the largest stored chunk that has to be read into memory */
+    int64_t stored_room;           /* size of the largest stored chunk that must be read into memory */
     void *fill;                    /* one item */
     stki_chunk_user *cache;
     stki_counter direct; /* chunks decoded without the cache */
 } stki_hdf5_chunks;
 
-/* Whether filters, type and layout are supported. */
+/* Whether the data set's filters, type and layout are supported. */
 bool stki_hdf5_chunks_can(const stki_hdf5_dataset *dataset);
 /* `file`: the data set's file if it is already open (retained); or NULL. STK_E_UNSUPPORTED: the index is of an unknown
  * kind; STK_E_CORRUPT: it is inconsistent. */
@@ -32,7 +32,8 @@ void stki_hdf5_chunks_destroy(stki_hdf5_chunks *chunks); /* NULL is allowed */
 /* Size of the caller's scratch for decoding a chunk. */
 int64_t stki_hdf5_chunks_room(const stki_hdf5_chunks *chunks);
 
-/* Address of a chunk's elements in the mapping; NULL: not stored unfiltered. *missing: never written. */
+/* Returns the address of a chunk's elements in the mapping; NULL: the chunk is not stored unfiltered. *missing: it was
+ * never written. */
 const char *stki_hdf5_chunks_mapped(const stki_hdf5_chunks *chunks, int64_t number, bool *missing);
 /* The same for an entry of the table. */
 const char *stki_hdf5_chunks_mapped_entry(const stki_hdf5_chunks *chunks, const stki_hdf5_chunk *chunk);

@@ -16,13 +16,13 @@
 
 static const stki_reader_opts no_opts;
 
-/* Containers that keep their file open; further ones open it for each call. */
+/* Number of containers that keep their file open; others open it for each call. */
 enum { MOST_OPEN = 64 };
 static stki_counter open_files;
 
 struct hdf5 {
     stki_container base;   /* first member */
-    stki_hdf5_file *file;  /* NULL: not kept open */
+    stki_hdf5_file *file;  /* NULL: the file is not kept open */
     stki_reader_opts opts; /* options for opening the file */
 };
 
@@ -166,7 +166,7 @@ static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, const cha
     member->dtype = d->type.dtype;
     member->swapped = d->type.swapped;
     member->layout = layout_name(d);
-    member->offset = d->field ? -1 : d->offset; /* a field's values do not follow each other */
+    member->offset = d->field ? -1 : d->offset; /* the values of a field are not contiguous */
     member->details = details_of(d);
     if (alias_of)
         json_object_set_new(member->details, "alias_of", stki_text_json(alias_of));
@@ -176,7 +176,7 @@ static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, const cha
     } else if (wants_cf(&h->opts) && (status = stki_hdf5_cf_look(d, &member->dtype, &computes, &why)) != STK_OK) {
         stki_member_refuse(member, &why);
     }
-    if (computes) { /* the computed values are not in the file */
+    if (computes) { /* computed values are not in the file */
         json_object_set_new(member->details, "stored", json_string(stk_dtype_long_name(d->type.dtype)));
         member->swapped = false;
         member->offset = -1;
@@ -319,7 +319,7 @@ static stk_status records_of(const stki_container *base, int64_t member, const s
 
     if (status == STK_OK && wants_cf(opts))
         status = stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){base->path, -1, -1, NULL, NULL},
-                              "%s: cf is for one data set", base->members[member].name);
+                              "%s: cf requires a single data set", base->members[member].name);
     else if (status == STK_OK)
         status = stki_hdf5_groups_reader(file, base->members[member].name, opts, out, err);
     stki_hdf5_file_release(file);
@@ -371,7 +371,7 @@ bool stki_hdf5_matches(const char *head, int64_t length)
     return stki_hdf5_find_signature(&bytes, &at, NULL) == STK_OK;
 }
 
-/* The library in use, for programs that also use it in this process. */
+/* Describes the library in use, for programs that also use it in this process. */
 static json_t *library_details(void)
 {
     return json_pack("{s:s, s:b}", "libhdf5", stki_hdf5_version(), "thread_safe", stki_hdf5_thread_safe());

@@ -70,7 +70,7 @@ static stk_status read_space(stki_hdf5_dataset *d, hsize_t *largest, stk_error *
     if (space >= 0)
         (void)H5Sclose(space);
     if (class == H5S_NULL)
-        return fail(d, STK_E_UNSUPPORTED, "a null data space", "it has neither elements nor a shape", err);
+        return fail(d, STK_E_UNSUPPORTED, "a null data space", "the data set has neither elements nor a shape", err);
     if ((class != H5S_SIMPLE && class != H5S_SCALAR) || rank < 0)
         return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "its shape cannot be read");
     if (rank + d->type.inner_ndim > STK_MAX_DIMS)

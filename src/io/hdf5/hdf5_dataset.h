@@ -26,8 +26,8 @@ typedef struct stki_hdf5_beside {
 typedef struct stki_hdf5_dataset {
     stki_counter refs;
     stki_hdf5_file *file; /* the file through which it was opened; holds a reference */
-    stki_hdf5_file *home; /* the file that contains it, which differs after an external link; holds a reference */
-    char *path;           /* of `home` */
+    stki_hdf5_file *home; /* the file that contains it, which may differ after an external link; holds a reference */
+    char *path;           /* fork generation, as in `home` */
     char *name;
     char *field;           /* selected field of a compound type; NULL: whole elements */
     hid_t id, memory_type; /* -1: not opened by the library; set by stki_hdf5_dataset_need */
@@ -40,12 +40,12 @@ typedef struct stki_hdf5_dataset {
     stki_hdf5_grid grid;           /* chunked: over the axes of the data set, with items of type.bytes */
     stki_hdf5_pipeline pipeline;   /* chunked */
     bool odd_edges;                /* chunks at the edge are stored without filters */
-    bool live;                     /* may be written by another process */
+    bool live;                     /* another process may write to it */
     uint64_t header;               /* address of its object header */
     void *compact;                 /* elements stored in the object header; or NULL */
     void *fill;                    /* fill value of type.bytes bytes */
     char filter_missing[96];       /* name of a filter that cannot be decoded; "": none */
-    struct stki_hdf5_parts *parts; /* virtual and external data: see hdf5_parts.h; set by check_sources */
+    struct stki_hdf5_parts *parts; /* for virtual and external data, see hdf5_parts.h; set by check_sources */
     stki_hdf5_beside *beside;
     int64_t beside_count;
 } stki_hdf5_dataset;
@@ -79,10 +79,11 @@ stk_status stki_hdf5_dataset_check_sources(stki_hdf5_dataset *dataset, stk_error
 
 /* The library returns zeros for missing bytes of a file, and fill values for missing sources. After reading with it,
  * call this to check that all files are unchanged since they were opened. STK_E_TRUNCATED, STK_E_CORRUPT: as in
- * stki_file_intact. STK_E_NOT_FOUND: another file of the data set is missing. Always STK_OK for files that are known to
- * be written to, or not guarded. */
+ * stki_file_intact. STK_E_NOT_FOUND: another file of the data set is missing. Always returns STK_OK for files that are
+ * known to be written to, or are not guarded. */
 stk_status stki_hdf5_dataset_intact(const stki_hdf5_dataset *dataset, stk_error *err);
-/* Adds another file that the data set needs, before it is read. No effect if it is known, or not to be watched. */
+/* Adds another file that the data set needs, before it is read. Has no effect if the file is already known, or must not
+ * be watched. */
 stk_status stki_hdf5_dataset_add_beside(stki_hdf5_dataset *dataset, const char *path, stk_error *err);
 
 #endif

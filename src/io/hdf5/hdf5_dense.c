@@ -162,7 +162,7 @@ static stk_status load_block(struct dense *d, int64_t at, uint64_t address, int6
         return status;
     if (bytes < 5 + 8 + d->offset_bytes + 4 || memcmp(block.data, mark, 4) != 0 || block.data[4] != 0 ||
         stki_hdf5_number(block.data + 5, 8) != d->heap)
-        return corrupt(d, address, "another block of a fractal heap was expected here", err);
+        return corrupt(d, address, "a block of a fractal heap is not the expected one", err);
     return block_sum_fits(d, &block, mark)
                ? STK_OK
                : corrupt(d, address, "the checksum of a block of a fractal heap is wrong", err);
@@ -201,7 +201,7 @@ static stk_status from_block(struct dense *d, uint64_t address, uint64_t bytes, 
     stk_status status;
 
     if (at >= bytes || length > bytes - at)
-        return corrupt(d, address, "an object of a fractal heap leaves its block", err);
+        return corrupt(d, address, "an object of a fractal heap crosses the end of its block", err);
     status = find_block(d, address, (int64_t)bytes, direct, &data, err);
     if (status == STK_OK)
         *out = (stki_hdf5_cursor){data + at, (int64_t)length, false};

@@ -1,6 +1,6 @@
 /* hdf5_describe.c: parses the messages of a data set's object header. See hdf5_parse.h. Supports data sets that are
  * read without the library: numbers that are contiguous, compact or chunked with an index of hdf5_index.h, and with
- * filters of hdf5_filter.c. Everything else is left to the library.
+ * filters of hdf5_filter.c. Everything else is read by the library.
  *
  *     dataspace (IV.A.2.b): version 1: u8 1, u8 axes, u8 flags, 5 bytes; version 2: u8 2, u8 axes, u8 flags, u8 kind
  *         (0 scalar, 1 simple, 2 null); then u64 sizes, and u64 largest sizes if flags & 1
@@ -38,7 +38,7 @@ static struct type type_head(stki_hdf5_cursor *c)
     struct type t = {.class = first & 15, .version = first >> 4, .bits = (uint32_t)stki_hdf5_take(c, 3)};
 
     t.bytes = (int64_t)stki_hdf5_take(c, 4);
-    c->bad = c->bad || t.version < 1 || t.version > 3 || t.bytes == 0; /* newer versions are left to the library */
+    c->bad = c->bad || t.version < 1 || t.version > 3 || t.bytes == 0; /* newer versions are read by the library */
     return t;
 }
 
@@ -69,7 +69,7 @@ static bool read_float(stki_hdf5_cursor *c, const struct type *t, stki_hdf5_type
            out->dtype != STK_DTYPE_NONE;
 }
 
-/* A NUL-terminated string, `padded` to a multiple of 8 bytes. NULL: it is not terminated. */
+/* Reads a NUL-terminated string, `padded` to a multiple of 8 bytes. NULL: it is not terminated. */
 static const char *text_of(stki_hdf5_cursor *c, bool padded)
 {
     const char *text = (const char *)c->at;
@@ -181,7 +181,7 @@ bool stki_hdf5_type_parse(stki_hdf5_cursor c, stki_hdf5_type *out)
     return (t.class == ARRAY ? read_array(&c, &t, out) : read_simple(&c, &t, out)) && !c.bad;
 }
 
-/* A message that only says in which object header the type is: that of a committed datatype. */
+/* Follows a message that only refers to the object header that has the type, that of a committed datatype. */
 static bool parse_committed(const stki_hdf5_super *super, stki_hdf5_cursor c, stki_hdf5_type *out)
 {
     const int version = (int)stki_hdf5_take(&c, 1), kind = (int)stki_hdf5_take(&c, 1);
@@ -420,7 +420,7 @@ stk_status stki_hdf5_describe(const stki_hdf5_super *super, uint64_t header, stk
     if (!read_messages(&d, super, &h) || stki_file_known_changed(super->file)) {
         stki_free(d.fill);
         stki_free(d.compact);
-        status = stki_hdf5_unsupported(super, header, "a data set that is not understood", err);
+        status = stki_hdf5_unsupported(super, header, "an unsupported data set", err);
     } else {
         d.header = header;
         *out = d;

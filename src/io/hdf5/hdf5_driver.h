@@ -1,11 +1,11 @@
-/* hdf5_driver.h: the driver with which libhdf5 opens files for reading. It never locks files, whatever
- * HDF5_USE_FILE_LOCKING says, and ignores HDF5_DRIVER. Called between stki_hdf5_enter and leave. */
+/* hdf5_driver.h: the driver with which libhdf5 opens files for reading. It never locks files, regardless of
+ * HDF5_USE_FILE_LOCKING, and ignores HDF5_DRIVER. Called between stki_hdf5_enter and leave. */
 #ifndef STKI_HDF5_DRIVER_H
 #define STKI_HDF5_DRIVER_H
 
 #include "hdf5_library.h"
 
-/* Returns an access property list for H5Fopen, to be closed; negative: failed. */
+/* Returns an access property list for H5Fopen, which the caller closes; negative: failure. */
 hid_t stki_hdf5_driver_access(void);
 /* Whether this process has opened the file with another driver. It must then be opened in the same way, because the
  * library keeps written data in memory. */

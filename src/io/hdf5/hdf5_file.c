@@ -1,5 +1,5 @@
-/* hdf5_file.c: see hdf5_file.h. Before the library opens a path, the file is opened by our own functions, which reject
- * FIFOs and devices and distinguish a truncated file from one of another format. */
+/* hdf5_file.c: see hdf5_file.h. Before the library opens a path, stoker's own functions open the file; they reject
+ * FIFOs and devices, and distinguish truncated files from those of another format. */
 #include "hdf5_file.h"
 #include "allocate.h"
 #include "checked.h"
@@ -18,7 +18,7 @@
 
 /* ---- opening ---- */
 
-/* Facts from the first bytes of the superblock. */
+/* What the first bytes of the superblock say. */
 struct head {
     int version;        /* -1: it cannot be read */
     bool writing, swmr; /* consistency flags from version 3 on: 1: open for writing, 4: SWMR */
@@ -106,8 +106,8 @@ static stk_status open_again(stki_hdf5_file *file, const struct head *head, stk_
     return status;
 }
 
-/* Opens the file with our driver, in SWMR mode if the flags say that there is such a writer. The library checks these
- * flags only for its own drivers. */
+/* Opens the file with hdf5_driver.h, in SWMR mode if the flags say that there is such a writer. The library checks
+ * these flags only for its own drivers. */
 static stk_status open_id(stki_hdf5_file *file, const struct head *head, stk_error *err)
 {
     hid_t access;
@@ -142,7 +142,7 @@ static stk_status open_by_library(stki_hdf5_file *file, const struct head *head,
 
 static void note_opening(const stki_file *bytes, const char *path)
 {
-    const int64_t few = 1 << 20; /* a limit on the bytes to search */
+    const int64_t few = 1 << 20; /* limit on the bytes to search */
 
     stki_apart_note(path, NULL, "opening the file", bytes->size < few ? bytes->size : few);
 }
@@ -170,7 +170,8 @@ static stk_status open_either(stki_hdf5_file *file, const struct head *head, stk
 
 stk_status stki_hdf5_file_need(stki_hdf5_file *file, stk_error *err)
 {
-    const struct head head = {.version = NEWEST_SUPERBLOCK}; /* no writer: checked when the file was opened */
+    const struct head head = {.version =
+                                  NEWEST_SUPERBLOCK}; /* there is no writer, as checked when the file was opened */
     stk_status status = stki_hdf5_check_fork(file->generation, file->path, err);
 
     if (status != STK_OK || file->id >= 0)
@@ -328,7 +329,7 @@ stk_status stki_hdf5_may_open(const stki_hdf5_file *from, const char *target, ch
         return refuse(from->path, target, STK_E_UNSAFE, "it is outside the folder, and external files are not allowed",
                       err);
     if (!there)
-        return refuse(from->path, target, STK_E_NOT_FOUND, "it is not there", err);
+        return refuse(from->path, target, STK_E_NOT_FOUND, "it does not exist", err);
     if (stat(real, &stat_of) || !S_ISREG(stat_of.st_mode))
         return refuse(from->path, target, STK_E_UNSUPPORTED, "it is not a regular file", err);
     return STK_OK;

@@ -1,13 +1,13 @@
 /* hdf5_file.h: open HDF5 files, and the rules for other files that they refer to. Reference-counted; thread-safe.
  *
  * An ordinary file is read without the library (hdf5_parse.h), which opens it only if something is not supported there.
- * Files are opened without file locks, whatever the environment says. A file that a SWMR writer has open, or that this
+ * Files are opened without file locks, regardless of the environment. A file that a SWMR writer has open, or that this
  * process has open for writing, is `live`: it is only read through the library, because a writer may move its data.
  *
  * External links, external raw data and sources of virtual data sets refer to other files, and the referring file may
  * be hostile: unless external files are allowed, only regular files in the folder of the first file are opened. They
  * are searched only in the folder of the referring file. They are opened here and not by the library, which would also
- * search folders given by the environment and lock files. */
+ * search folders given in the environment and lock the files. */
 #ifndef STKI_HDF5_FILE_H
 #define STKI_HDF5_FILE_H
 
@@ -24,7 +24,7 @@ typedef struct stki_hdf5_file {
     stki_counter refs;
     hid_t id;              /* -1: not yet opened by the library; accessed between enter and leave */
     stki_file *bytes;      /* for reading without the library; NULL: everything is read through the library */
-    stki_hdf5_super super; /* of `bytes` */
+    stki_hdf5_super super; /* superblock of `bytes` */
     enum stki_access access;
     char *path;
     char *folder; /* folder of the file, with links resolved; NULL: external files are allowed everywhere */
@@ -49,7 +49,7 @@ stk_status stki_hdf5_file_open(const char *path, const stki_reader_opts *opts, s
 /* Opens the file with the library if that has not been done. Called between enter and leave. Errors as above.
  * STK_E_FORKED: opened by a parent of this process. */
 stk_status stki_hdf5_file_need(stki_hdf5_file *file, stk_error *err);
-/* Whether it is read without the library. */
+/* Whether the file is read without the library. */
 static inline bool stki_hdf5_file_parsed(const stki_hdf5_file *file)
 {
     return file->bytes != NULL;

@@ -60,7 +60,7 @@ static const char *inflate_stream(const void *from, int64_t bytes, void *to, int
     case LIBDEFLATE_INSUFFICIENT_SPACE:
         return "the stream decompresses to more bytes than the chunk has";
     default:
-        return "the stream is broken";
+        return "the stream is damaged";
     }
 }
 
@@ -72,7 +72,7 @@ uint32_t stki_hdf5_fletcher32(const void *bytes, int64_t count)
     uint32_t one = 0, two = 0;
     int64_t words = count / 2;
 
-    while (words > 0) { /* the most words whose sums cannot overflow 32 bits */
+    while (words > 0) { /* maximum number of words whose sums cannot overflow 32 bits */
         int64_t many = words < 360 ? words : 360;
 
         words -= many;
@@ -203,7 +203,8 @@ static stk_status fail(const struct decoding *d, int64_t found, int64_t expected
         "a chunk: %s: %s", filter, what);
 }
 
-/* The output of the next step: the last step writes to the destination unless its result still has a checksum. */
+/* Returns the output of the next step. The last step writes to the destination, unless its result still has a checksum.
+ */
 static char *next_place(struct decoding *d, int64_t bytes)
 {
     if (--d->moves == 0 && bytes == d->pipeline->chunk_bytes)
@@ -247,7 +248,7 @@ static stk_status check_sum(struct decoding *d, int k, stk_error *err)
     const unsigned char *at;
 
     if (d->count < CHECKSUM)
-        return fail(d, d->count, d->before[k] + CHECKSUM, "fletcher32", "no room for the checksum", err);
+        return fail(d, d->count, d->before[k] + CHECKSUM, "fletcher32", "too short for the checksum", err);
     d->count -= CHECKSUM;
     at = (const unsigned char *)d->bytes + d->count;
     for (int i = 0; i < CHECKSUM; i++)

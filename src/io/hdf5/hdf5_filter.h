@@ -17,7 +17,7 @@ enum {
 typedef struct stki_hdf5_filter {
     int id;
     unsigned value; /* shuffle: bytes of an element */
-    char name[24];  /* as in the file */
+    char name[24];  /* parameters, as in the file */
 } stki_hdf5_filter;
 
 typedef struct stki_hdf5_pipeline {
@@ -45,7 +45,7 @@ void stki_hdf5_unshuffle(void *to, const void *from, int64_t count, int64_t size
 /* The inverse. */
 void stki_hdf5_shuffle(void *to, const void *from, int64_t count, int64_t size);
 uint32_t stki_hdf5_fletcher32(const void *bytes, int64_t count);
-/* True: the stream decoded to exactly `room` bytes. */
+/* Returns true if the stream decoded to exactly `room` bytes. */
 bool stki_hdf5_lzf(const void *from, int64_t bytes, void *to, int64_t room);
 
 #endif

@@ -30,7 +30,7 @@ struct groups {
     stki_reader_opts opts;
     struct item *items;
     int64_t capacity;
-    const char *pattern; /* valid during open */
+    const char *pattern; /* only valid during open */
     int64_t *first;      /* base.group_first */
 };
 
@@ -64,11 +64,11 @@ static int64_t bytes_of(const struct groups *g, const struct item *item)
     int64_t bytes = stk_dtype_size(g->base.dtype);
 
     for (int i = 0; i < g->base.ndim; i++)
-        bytes *= item->shape[i]; /* no overflow: checked at open */
+        bytes *= item->shape[i]; /* cannot overflow, as checked at open */
     return bytes;
 }
 
-/* Unpacks a data set of any layout into the worker's memory. */
+/* Decodes a data set of any layout into the worker's memory. */
 static stk_status unpack(const struct groups *g, const struct item *item, char *to, stk_error *err)
 {
     stki_hdf5_dataset *d;
@@ -245,7 +245,7 @@ static stk_status take_facts(struct groups *g, struct item *item, const stki_hdf
         return stki_fail_at(err, STK_E_TRUNCATED,
                             (stki_place){d->path, -1, d->offset, STKI_TEXT("a file of %" PRId64, g->map->size),
                                          STKI_TEXT("%" PRId64 " bytes", bytes)},
-                            "%s: the data ends too early", d->name);
+                            "%s: the data is truncated", d->name);
     item->offset = d->offset;
     return STK_OK;
 }
@@ -300,7 +300,7 @@ static size_t group_bytes(const char *name, const char *pattern)
     return (size_t)(end - name);
 }
 
-/* Windows do not cross groups: neighbors that differ in the component of the pattern's last wildcard. */
+/* Starts groups, which windows do not cross, where the component of the pattern's last wildcard changes. */
 static stk_status find_groups(struct groups *g, stk_error *err)
 {
     const int64_t count = g->base.count;
@@ -335,7 +335,7 @@ static stk_status open_groups(struct groups *g, const char *path, const char *pa
         status = stki_hdf5_list(g->file, pattern, on_found, g, err);
     if (status == STK_OK && g->base.count == 0)
         status = stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){path, -1, -1, NULL, NULL},
-                              "no data set fits the pattern %s", pattern);
+                              "no data set matches the pattern %s", pattern);
     if (status != STK_OK)
         return status;
     qsort(g->items, (size_t)g->base.count, sizeof *g->items, by_name);
@@ -357,9 +357,10 @@ stk_status stki_hdf5_groups_reader(stki_hdf5_file *file, const char *pattern, co
     g->opts = *opts;
     g->opts.name = g->opts.prefer = g->opts.format = NULL;
     g->opts.window_length = 0;
-    status = opts->axis ? stki_fail_at(err, STK_E_CONFIG, (stki_place){file->path, -1, -1, NULL, NULL},
-                                       "%s: data sets that are samples have no axis of samples", pattern)
-                        : open_groups(g, file->path, pattern, err);
+    status = opts->axis
+                 ? stki_fail_at(err, STK_E_CONFIG, (stki_place){file->path, -1, -1, NULL, NULL},
+                                "%s: data sets that are samples have no axis along which samples are counted", pattern)
+                 : open_groups(g, file->path, pattern, err);
     if (status != STK_OK) {
         groups_destroy(&g->base);
         return status;

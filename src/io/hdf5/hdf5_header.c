@@ -22,7 +22,7 @@
 
 enum {
     CONTINUATION = 0x10,
-    NEWEST = 0x17, /* newest message type in the specification */
+    NEWEST = 0x17, /* highest message type in the specification */
     SHARED = 2,
     FAILS_IF_UNKNOWN = 0x80,
     MAX_BLOCKS = 256,
@@ -155,7 +155,7 @@ static bool is_plain_new(stki_hdf5_super *s, const unsigned char *block, int64_t
     stki_hdf5_cursor rest = {block + 20, room - 20, false};
     uint64_t extension = stki_hdf5_take(&rest, 8), end = stki_hdf5_take(&rest, 8);
 
-    s->leaf_k = 4; /* default without an extension */
+    s->leaf_k = 4; /* default if there is no extension */
     s->internal_k = 16;
     s->root = stki_hdf5_take(&rest, 8);
     (void)stki_hdf5_take(&rest, 4);
@@ -322,7 +322,7 @@ static stk_status next_block(struct reading *r, uint64_t address, uint64_t bytes
     stk_status status;
 
     if (bytes < (uint64_t)(2 * around))
-        return stki_hdf5_corrupt(r->super, address, "an object header's block has no room for itself", err);
+        return stki_hdf5_corrupt(r->super, address, "a block of an object header is too short", err);
     status = copy_block(r, address, bytes, &block, err);
     if (status != STK_OK)
         return status;
@@ -351,8 +351,7 @@ static stk_status read_header(struct reading *r, uint64_t address, stk_error *er
     for (int i = 0; i < r->pending && status == STK_OK; i++)
         status = next_block(r, r->blocks[i].address, r->blocks[i].bytes, err);
     if (status == STK_OK && messages >= 0 && messages != r->header->count)
-        status = stki_hdf5_unsupported(r->super, address,
-                                       "an object header has another number of messages than it says", err);
+        status = stki_hdf5_unsupported(r->super, address, "an object header has not as many messages as it says", err);
     return status;
 }
 

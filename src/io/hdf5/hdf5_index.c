@@ -101,14 +101,14 @@ int64_t stki_hdf5_table_from(const stki_hdf5_table *table, int64_t number)
 
 const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_t number)
 {
-    int64_t at = number; /* its index if no chunk before it is missing */
+    int64_t at = number; /* its index, if no earlier chunk is missing */
 
     if (at < 0 || at >= table->count || table->chunks[at].number != number)
         at = stki_hdf5_table_from(table, number);
     return at < table->count && table->chunks[at].number == number ? &table->chunks[at] : NULL;
 }
 
-/* Allocates the upper bound: the chunks of the grid, or as many as fit in the file. */
+/* Allocates room for the maximum: the chunks of the grid, or as many as fit in the file. */
 static stk_status make_room(struct walk *w, stk_error *err)
 {
     stki_hdf5_table *table = w->table;
@@ -130,7 +130,7 @@ static stk_status add(struct walk *w, int64_t number, uint64_t address, uint64_t
     int64_t at;
 
     if (table->count >= w->file->size) /* a chunk or its entry takes at least one byte */
-        return corrupt(w, -1, "more chunks than the file has room for", err);
+        return corrupt(w, -1, "more chunks than fit in the file", err);
     if (table->count == table->capacity) {
         stk_status status = make_room(w, err);
         if (status != STK_OK)
@@ -159,7 +159,7 @@ static stk_status look(const struct walk *w, int64_t at, int64_t bytes, unsigned
 static stk_status count_entries(struct walk *w, int64_t count, int64_t offset, stk_error *err)
 {
     if (count > w->entries_left)
-        return corrupt(w, offset, "more entries than the file has room for", err);
+        return corrupt(w, offset, "more entries than fit in the file", err);
     w->entries_left -= count;
     return STK_OK;
 }
@@ -259,7 +259,7 @@ static stk_status add_leaf(struct walk *w, const unsigned char *entry, int64_t o
     if (number == -2)
         return corrupt(w, offset + 8, "no chunk begins at this element", err);
     if (number == -1)
-        return STK_OK; /* left over from a larger shape */
+        return STK_OK; /* left from a larger shape */
     return add(w, number, stki_hdf5_number(entry + 8 + 8 * (w->grid->ndim + 1), 8), stki_hdf5_number(entry, 4),
                (uint32_t)stki_hdf5_number(entry + 4, 4), err);
 }
@@ -384,7 +384,7 @@ static stk_status open_array(struct walk *w, uint64_t address, struct array *out
     if (*empty)
         return STK_OK;
     if (entries > (uint64_t)(w->file->size / out->entry_bytes))
-        return corrupt(w, at + 8, "a fixed array of more entries than the file has room for", err);
+        return corrupt(w, at + 8, "a fixed array of more entries than fit in the file", err);
     status = stki_hdf5_place(w->file, w->base, stki_hdf5_number(head + 16, 8), 14,
                              "chunk index: the block of a fixed array", &at, err);
     if (status == STK_OK)
@@ -434,7 +434,7 @@ static stk_status walk_pages(struct walk *w, const struct array *a, stk_error *e
 
         many = many < a->page_entries ? many : a->page_entries;
         status = stki_file_read(w->file, a->at + page / 8, &used, 1, err);
-        if (status == STK_OK && (used & (0x80 >> page % 8))) /* otherwise nothing in the page was written */
+        if (status == STK_OK && (used & (0x80 >> page % 8))) /* otherwise no entry of the page was written */
             status = add_entries(w, a, first, many, at, err);
     }
     return status;
@@ -534,7 +534,7 @@ static stk_status walk_data_block(struct walk *w, const struct extensible *e, ui
     if (address == STKI_HDF5_UNDEFINED)
         return STK_OK;
     if (count > w->file->size / e->entries.entry_bytes)
-        return corrupt(w, -1, "a data block of more entries than the file has room for", err);
+        return corrupt(w, -1, "a data block of more entries than fit in the file", err);
     status = find_marked(w, address, "EADB", head, &at, err);
     if (status != STK_OK)
         return status;
@@ -579,8 +579,8 @@ static stk_status walk_super_block(struct walk *w, const struct extensible *e, u
     return status;
 }
 
-/* Visits the blocks of the index block, in the order of the entries. Super blocks are numbered below 63, so nothing
- * overflows. */
+/* Visits the blocks of the index block, in the order of the entries. The numbers of super blocks are below 63, so
+ * nothing overflows. */
 static stk_status walk_blocks(struct walk *w, const struct extensible *e, int64_t at, stk_error *err)
 {
     int64_t first = e->in_index;
@@ -618,7 +618,7 @@ static stk_status walk_extensible(struct walk *w, uint64_t address, stk_error *e
         if (w->grid->largest[i] >= 0)
             continue;
         if (w->endless >= 0)
-            return corrupt(w, -1, "an extensible array for two axes without end", err);
+            return corrupt(w, -1, "an extensible array for two unlimited axes", err);
         w->endless = i;
     }
     if (w->endless < 0)
@@ -626,7 +626,7 @@ static stk_status walk_extensible(struct walk *w, uint64_t address, stk_error *e
     status = measure_largest(w, &total, err);
     for (int i = 0; i < w->grid->ndim && status == STK_OK; i++)
         if (i != w->endless && w->largest_per[i] < 1)
-            return STK_OK; /* no chunks at all */
+            return STK_OK; /* there are no chunks */
     if (status == STK_OK)
         status = open_extensible(w, address, &e, &block, err);
     if (status != STK_OK || block == STKI_HDF5_UNDEFINED)
@@ -694,12 +694,12 @@ static stk_status check_dimensions(const struct walk *w, const stki_hdf5_layout 
     const stki_hdf5_grid *grid = w->grid;
 
     if (each < 1 || each > 8 || dims != grid->ndim + 1 || at + dims * each > layout->length)
-        return corrupt(w, layout->place, "a layout of another rank than the data set", err);
+        return corrupt(w, layout->place, "a layout whose rank differs from the data set's", err);
     for (int i = 0; i < dims; i++)
         if (stki_hdf5_number(layout->bytes + at + i * each, each) !=
             (uint64_t)(i < grid->ndim ? grid->chunk[i] : grid->item_bytes))
-            return corrupt(w, layout->place + at + i * each, "a layout of other chunks than the data set's description",
-                           err);
+            return corrupt(w, layout->place + at + i * each,
+                           "a layout whose chunks differ from the data set's description", err);
     return STK_OK;
 }
 

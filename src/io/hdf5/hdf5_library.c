@@ -1,8 +1,8 @@
-/* hdf5_library.c: see hdf5_library.h. libhdf5 built without thread safety must not be entered by two threads at once,
- * and thread-safe builds serialize all calls anyway. One lock around all calls is therefore right for both and costs
- * nothing. It is recursive: a program that holds it (stk_hdf5_lock) may call stoker.
+/* hdf5_library.c: see hdf5_library.h. Two threads must not be inside a libhdf5 that was built without thread safety at
+ * the same time, and thread-safe builds serialize all calls anyway. One lock around all calls is therefore correct for
+ * both and costs nothing. It is recursive: a program that holds it (stk_hdf5_lock) may call stoker.
  *
- * fork takes the lock, so that in the child neither it nor the library's lock is held. */
+ * A fork acquires the lock, so that in the child neither this lock nor the library's is held. */
 #include "hdf5_library.h"
 #include "error.h"
 #include "guard.h"
@@ -25,10 +25,11 @@ static void hold(void)
 
 static void watch_forks(void)
 {
-    stki_guard_watch_forks(); /* the guard's lock is taken while ours is held, so fork must take ours first */
+    stki_guard_watch_forks(); /* the guard's lock is acquired while this one is held, so a fork must acquire this one
+                                 first */
     (void)pthread_atfork(hold, stk_hdf5_unlock, stk_hdf5_unlock);
-    (void)H5dont_atexit(); /* closing objects that a damaged file left open can crash; all files written here are closed
-                              explicitly */
+    (void)H5dont_atexit(); /* closing objects that are still open because a file was damaged can crash; all files
+                              written here are closed explicitly */
 }
 
 void stk_hdf5_lock(void)
@@ -87,7 +88,7 @@ static void plan_quiet_end(void)
 
 /* ---- errors ---- */
 
-/* What is needed of an error stack, which goes from the deepest failure to the outermost. */
+/* What is used of an error stack, which is traversed from the deepest failure to the outermost. */
 struct said {
     hid_t major, minor, next_minor; /* of the deepest error, and of its consequence */
     bool in_path, in_link;          /* the error occurred while following a path or an external link */
@@ -130,7 +131,7 @@ static stk_status class_of(const struct said *said, stk_status otherwise)
     if (said->minor == H5E_NOSPACE && said->major == H5E_RESOURCE)
         return STK_E_MEMORY;
     if (said->major == H5E_IO && (said->minor == H5E_READERROR || said->minor == H5E_WRITEERROR))
-        return STK_E_IO; /* read or write of the system failed */
+        return STK_E_IO; /* a read or write of the system failed */
     return otherwise;
 }
 
@@ -204,7 +205,7 @@ stk_status stki_hdf5_check_fork(int64_t generation, const char *path, stk_error 
 {
     if (generation == stki_fork_generation())
         return STK_OK;
-    return stki_fail_at(err, STK_E_FORKED, (stki_place){path, -1, -1, NULL, NULL},
-                        "this data set is read through libhdf5, whose files do not outlive a fork: open it again in "
-                        "the child");
+    return stki_fail_at(
+        err, STK_E_FORKED, (stki_place){path, -1, -1, NULL, NULL},
+        "this data set is read through libhdf5, whose files cannot be used after a fork: open it again in the child");
 }

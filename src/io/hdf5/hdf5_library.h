@@ -1,7 +1,7 @@
 /* hdf5_library.h: access to libhdf5. All code that calls it includes this header and does so between stki_hdf5_enter
- * and stki_hdf5_leave, which hold the one process-wide lock, keep the library from printing, and keep it from loading
- * filter plugins unless they are allowed. The file in use is recorded (apart.h). Ids of the library must not be used
- * after a fork: owners remember stki_fork_generation and do not use them in a child. */
+ * and stki_hdf5_leave, which hold the process-wide lock, and keep the library from printing and from loading filter
+ * plugins that are not allowed. The file in use is recorded (apart.h). Ids of the library must not be used after a
+ * fork: owners remember stki_fork_generation and do not use them in a child. */
 #ifndef STKI_HDF5_LIBRARY_H
 #define STKI_HDF5_LIBRARY_H
 
@@ -34,7 +34,7 @@ const char *stki_hdf5_version(void);
 /* Whether the library is built with thread safety. */
 bool stki_hdf5_thread_safe(void);
 
-/* STK_E_FORKED if `generation` is not that of this process. */
+/* STK_E_FORKED: `generation` is not that of this process. */
 stk_status stki_hdf5_check_fork(int64_t generation, const char *path, stk_error *err);
 
 #endif

@@ -22,7 +22,7 @@
 
 enum {
     MAX_DEPTH = 32,
-    MAX_NAME = 1024,    /* longest name of a link to find in an old group */
+    MAX_NAME = 1024,    /* maximum length of a link's name in an old group */
     MAX_HEAP = 1 << 28, /* limit on the names of a listing */
     TREE_HEAD = 24,
     ENTRY = 40,
@@ -96,7 +96,7 @@ static stk_status heap_text(const struct links *l, struct heap *heap, uint64_t o
         return status;
     end = memchr(*out, '\0', room);
     if (!end)
-        return corrupt(l, heap->at, "the name of a link leaves the heap", err);
+        return corrupt(l, heap->at, "the name of a link crosses the end of the heap", err);
     if (heap->all && (heap->left -= end - *out + 1) < 0)
         return corrupt(l, heap->at, "the names of a group share bytes of the heap", err);
     return STK_OK;
@@ -145,12 +145,12 @@ static stk_status take_symbols(struct links *l, struct old_group *g, uint64_t ad
         return status;
     count = (int)stki_hdf5_number(head + 6, 2);
     if (l->left-- <= 0)
-        return corrupt(l, address, "more nodes than the file has room for", err);
+        return corrupt(l, address, "more nodes than fit in the file", err);
     if (memcmp(head, "SNOD", 4) != 0 || head[4] != 1 || count > 2 * l->super->leaf_k)
         return corrupt(l, address, "no node of symbols", err);
     for (int i = 0; i < count && status == STK_OK; i++) {
         if (l->left-- <= 0)
-            return corrupt(l, address, "more links than the file has room for", err);
+            return corrupt(l, address, "more links than fit in the file", err);
         status = stki_hdf5_copy(l->super, address + 8 + (uint64_t)i * ENTRY, entry, ENTRY, "a link", err);
         if (status == STK_OK)
             status = take_entry(l, g, entry, address, err);
@@ -200,7 +200,7 @@ static stk_status choose_child(const struct links *l, struct old_group *g, struc
     }
     node->next = low;
     if (low < node->entries)
-        node->entries = low + 1; /* visit only this child */
+        node->entries = low + 1; /* only this child is visited */
     return STK_OK;
 }
 
@@ -301,7 +301,7 @@ static stk_status take_link(struct links *l, stki_hdf5_cursor data, stk_error *e
     if (!text)
         return stki_fail_memory(err, data.left + 3, "a link");
     if (!decode_link(data, text, &link))
-        status = stki_hdf5_unsupported(l->super, 0, "a link that is not understood", err);
+        status = stki_hdf5_unsupported(l->super, 0, "an unsupported link", err);
     else
         status = l->only && strcmp(l->only, link.name) != 0 ? STK_OK : l->visit(l->context, &link, err);
     stki_free(text);
@@ -338,7 +338,7 @@ static stk_status take_links(struct links *l, stki_hdf5_cursor *links, int64_t c
         qsort(links, (size_t)count, sizeof *links, by_name);
     for (int64_t i = 1; i < count; i++)
         if (by_name(&links[i - 1], &links[i]) == 0)
-            return corrupt(l, 0, "a group has two links of one name", err);
+            return corrupt(l, 0, "a group has two links with the same name", err);
     for (int64_t i = 0; i < count && status == STK_OK; i++)
         status = take_link(l, links[i], err);
     return status;

@@ -14,7 +14,7 @@
 enum {
     MAX_GROUPS = 1 << 20,
     MAX_ALIASES =
-        1 << 16, /* limit on groups visited again by another path: a few links to links can form very many paths */
+        1 << 16, /* limit on groups visited again by another path, because a few links can form very many paths */
     MAX_PATH = 1 << 16
 };
 
@@ -141,10 +141,9 @@ static stk_status enter_group(struct listing *l, int64_t parent, const char *nam
     l->aliases += first != NULL;
     if (l->count >= MAX_GROUPS || l->aliases > MAX_ALIASES)
         return stki_fail_at(err, STK_E_LIMIT, (stki_place){l->file->path, -1, -1, NULL, NULL},
-                            l->aliases > MAX_ALIASES
-                                ? "more than %d paths to groups that other paths lead to, too: name "
-                                  "the data set or a pattern"
-                                : "more than %d groups",
+                            l->aliases > MAX_ALIASES ? "more than %d paths to groups that are already listed by "
+                                                       "another path: give the name of a data set, or a pattern"
+                                                     : "more than %d groups",
                             l->aliases > MAX_ALIASES ? MAX_ALIASES : MAX_GROUPS);
     return push_group(l, name, parent, key, err);
 }

@@ -11,7 +11,7 @@ typedef stk_status (*stki_hdf5_found)(void *context, const char *name, const cha
                                       stk_error *err);
 
 /* Calls `found` without the library's lock, in the order of names within a group. `pattern` (as in fnmatch, per
- * component): only matching paths; NULL: all. Errors on the way to paths that could match are reported too. */
+ * component): only matching paths; NULL: all. Errors at prefixes of paths that could match are reported too. */
 stk_status stki_hdf5_list(stki_hdf5_file *file, const char *pattern, stki_hdf5_found found, void *context,
                           stk_error *err);
 

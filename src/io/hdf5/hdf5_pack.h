@@ -14,12 +14,12 @@ typedef struct stki_hdf5_packed {
     bool deflated; /* false: only shuffled, because deflate would not make it smaller */
 } stki_hdf5_packed;
 
-/* level 1 to 9. threads 1: everything runs in the caller's thread. */
+/* level: 1 to 9. threads 1: everything runs in the calling thread. */
 stk_status stki_hdf5_packer_create(int64_t chunk_bytes, int64_t item_bytes, int level, int threads,
                                    stki_hdf5_packer **out, stk_error *err);
-void stki_hdf5_packer_destroy(stki_hdf5_packer *packer); /* accepts NULL; chunks not taken are lost */
+void stki_hdf5_packer_destroy(stki_hdf5_packer *packer); /* NULL is allowed; chunks that were not taken are discarded */
 
-/* Buffer for the next chunk; NULL: all are in use, take one first. */
+/* Returns a buffer for the next chunk; NULL: all are in use, so a chunk must be taken first. */
 void *stki_hdf5_packer_room(stki_hdf5_packer *packer);
 /* Submits the filled buffer. Only after stki_hdf5_packer_room; fails if an earlier chunk failed. */
 stk_status stki_hdf5_packer_submit(stki_hdf5_packer *packer, stk_error *err);

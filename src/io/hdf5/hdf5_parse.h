@@ -1,7 +1,7 @@
 /* hdf5_parse.h: reads HDF5 files without the library, from the structures described in the HDF5 File Format
- * Specification (version 3.0); comments refer to its sections. libhdf5 can crash on damaged files and has one lock;
- * ordinary files are read without it. Anything unsupported or inconsistent is rejected with STK_E_UNSUPPORTED or
- * STK_E_CORRUPT, and the caller uses the library.
+ * Specification (version 3.0); comments refer to its sections. libhdf5 can crash on damaged files and serializes all
+ * calls with one lock, so ordinary files are read without it. Anything unsupported or inconsistent is rejected with
+ * STK_E_UNSUPPORTED or STK_E_CORRUPT, and the caller uses the library.
  *
  * Every structure is copied from the file once and decoded from the copy. Offsets are checked against the end of the
  * file, loops are bounded by the size of the file, and no function recurses along addresses. Thread-safe. */
@@ -119,7 +119,7 @@ typedef struct stki_hdf5_header {
 /* `address` is relative to the base. On failure there is nothing to free. */
 stk_status stki_hdf5_header_read(const stki_hdf5_super *super, uint64_t address, stki_hdf5_header *out, stk_error *err);
 void stki_hdf5_header_fini(stki_hdf5_header *header);
-/* The only message of a type; NULL: none, or several (*several). */
+/* Returns the only message of a type; NULL: there is none, or several (*several). */
 const stki_hdf5_message *stki_hdf5_header_find(const stki_hdf5_header *header, int type, bool *several);
 
 enum stki_hdf5_kind { STKI_HDF5_IS_DATASET, STKI_HDF5_IS_GROUP, STKI_HDF5_IS_OTHER };
@@ -144,7 +144,7 @@ typedef struct stki_hdf5_link {
 } stki_hdf5_link;
 
 /* Calls `visit` with the links of a group, sorted by name, or only with the one called `only`. `visit` must copy what
- * it keeps. Stops at a status other than STK_OK and returns it. */
+ * it needs later. Stops at a status other than STK_OK and returns it. */
 stk_status stki_hdf5_links_visit(const stki_hdf5_super *super, uint64_t group, const char *only,
                                  stk_status (*visit)(void *context, const stki_hdf5_link *link, stk_error *err),
                                  void *context, stk_error *err);

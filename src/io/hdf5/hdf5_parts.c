@@ -1,6 +1,6 @@
-/* hdf5_parts.c: see hdf5_parts.h. Sources of a virtual data set must not be virtual themselves, because chains could
- * lead anywhere. All sources are opened once when the data set is opened for reading, to check that they exist. After
- * that only the most recently used ones stay open, so the number of sources is not limited by descriptors. */
+/* hdf5_parts.c: see hdf5_parts.h. Sources of a virtual data set must not be virtual themselves, because chains of them
+ * would be unlimited. All sources are opened once when the data set is opened for reading, to check that they exist.
+ * After that only the most recently used ones stay open, so the number of sources is not limited by descriptors. */
 #include "hdf5_parts.h"
 #include "allocate.h"
 #include "checked.h"
@@ -159,7 +159,7 @@ static stk_status space_there(const stki_hdf5_dataset *d, const struct mapping *
             (void)H5Sclose(*out);
         *out = -1;
         (void)H5Eclear2(H5E_DEFAULT);
-        return fail(d, STK_E_MISMATCH, m->name, "a source has another shape than the one that is mapped", err);
+        return fail(d, STK_E_MISMATCH, m->name, "the shape of a source differs from that of its mapping", err);
     }
     (void)H5Sclose(space);
     return STK_OK;
@@ -205,7 +205,7 @@ static stk_status open_source(stki_hdf5_dataset *d, struct mapping *m, stk_error
              (status = space_there(d, m, m->there, &space, err)) == STK_OK)
         (void)H5Sclose(space);
     if (status == STK_OK && H5Sget_select_npoints(m->here) != H5Sget_select_npoints(m->there))
-        status = fail(d, STK_E_MISMATCH, m->name, "a source has another number of elements than are mapped", err);
+        status = fail(d, STK_E_MISMATCH, m->name, "a source has not as many elements as are mapped", err);
     if (status != STK_OK) {
         stki_hdf5_object_close(&m->source);
         return status;
@@ -274,7 +274,7 @@ static stk_status open_virtual(stki_hdf5_dataset *d, hid_t plist, stk_error *err
 static stk_status read_mapped(stki_hdf5_dataset *d, struct mapping *m, hid_t mine, hid_t memory, void *to,
                               stk_error *err)
 {
-    const int64_t chunk = 1 << 20; /* an assumption: the source's chunk size is not known */
+    const int64_t chunk = 1 << 20; /* assumed, because the source's chunk size is not known */
     hid_t there, here, file = -1;
     stk_status status = STK_OK;
 
@@ -306,7 +306,7 @@ static stk_status put_fill(const stki_hdf5_dataset *d, void *to, int64_t bytes, 
     H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
     bool fine = plist >= 0 && H5Pfill_value_defined(plist, &defined) >= 0;
 
-    memset(to, 0, (size_t)d->type.bytes); /* undefined elements read as zeros */
+    memset(to, 0, (size_t)d->type.bytes); /* undefined elements are read as zeros */
     if (fine && defined != H5D_FILL_VALUE_UNDEFINED)
         fine = H5Pget_fill_value(plist, d->memory_type, to) >= 0;
     if (plist >= 0)
@@ -454,7 +454,7 @@ static stk_status read_box(const stki_hdf5_dataset *d, const int64_t *start, con
 
     for (int i = d->rank - 1; i >= 0; i--) {
         steps[i] = step;
-        step *= d->shape[i]; /* checked at open */
+        step *= d->shape[i]; /* was checked at open */
     }
     for (bool whole = true; outer > 0 && whole; outer--) {
         run *= length[outer - 1];

@@ -10,7 +10,7 @@ enum { MOST_LINKS = 16 /* the limit in libhdf5 */ };
 
 struct walk {
     const char *asked; /* the requested name */
-    int links;         /* followed */
+    int links;         /* link that was followed */
     char link[200];    /* the last one, for messages */
 };
 
@@ -80,7 +80,7 @@ static stk_status walk_path(struct walk *w, const stki_hdf5_object *from, const 
 
 static stk_status count_link(struct walk *w, const stki_hdf5_object *at, stk_error *err)
 {
-    return ++w->links <= MOST_LINKS ? STK_OK : fail_lost(w, at, "more than 16 links follow each other", err);
+    return ++w->links <= MOST_LINKS ? STK_OK : fail_lost(w, at, "a chain of more than 16 links", err);
 }
 
 static stk_status follow_soft(struct walk *w, const stki_hdf5_object *at, const char *name, const char *target,

@@ -15,8 +15,9 @@ typedef struct stki_hdf5_object {
 
 #define STKI_HDF5_NO_OBJECT ((stki_hdf5_object){NULL, STKI_HDF5_UNDEFINED, -1})
 
-/* Opens the object of this name. STK_E_NOT_FOUND: none, or a dangling link on the way (reported with its target), or
- * more than 16 links. STK_E_UNSUPPORTED: written by a newer HDF5, or an unknown kind of link. */
+/* Opens the object of this name. STK_E_NOT_FOUND: there is none, a link on the path is dangling (the message names its
+ * target), or there are more than 16 links. STK_E_UNSUPPORTED: the file was written by a newer HDF5, or a link is of an
+ * unknown kind. */
 stk_status stki_hdf5_object_open(stki_hdf5_file *file, const char *name, stki_hdf5_object *out, stk_error *err);
 /* The links of a group, sorted by name; must be freed even on failure. */
 typedef struct stki_hdf5_link_list {
@@ -33,7 +34,7 @@ stk_status stki_hdf5_object_follow(stki_hdf5_object *group, const stki_hdf5_link
 stk_status stki_hdf5_object_need(stki_hdf5_object *object, const char *asked, stk_error *err);
 void stki_hdf5_object_close(stki_hdf5_object *object);
 
-/* Identifies an object, whatever its name. */
+/* Identifies an object independently of its name. */
 typedef struct stki_hdf5_key {
     uint64_t device, inode, header;
 } stki_hdf5_key;

@@ -10,7 +10,7 @@
 /* The whole data set as an array. `file`: the data set's file if it is already open; or NULL. */
 stk_status stki_hdf5_array_of(stki_hdf5_dataset *dataset, stki_file *file, const stki_reader_opts *opts,
                               stki_array *out, stk_error *err);
-/* STK_E_LIMIT: more than opts->memory_limit. */
+/* STK_E_LIMIT: the data set is larger than opts->memory_limit. */
 stk_status stki_hdf5_check_limit(const stki_hdf5_dataset *dataset, const stki_reader_opts *opts, int64_t bytes,
                                  const char *what, stk_error *err);
 /* Each data set whose path matches the pattern is one sample, sorted by path. */
@@ -27,7 +27,7 @@ stk_status stki_hdf5_library_reader(stki_hdf5_dataset *dataset, const stki_reade
 /* Elements of varying length (type.varying) of a one-dimensional data set, each a sample. */
 stk_status stki_hdf5_values_reader(stki_hdf5_dataset *dataset, const stki_reader_opts *opts, stki_reader **out,
                                    stk_error *err);
-/* Wraps `inner` (takes ownership, also on failure) and applies the NetCDF/CF attributes of the data set: value *
+/* Wraps `inner` (takes ownership, even on failure) and applies the NetCDF/CF attributes of the data set: value *
  * scale_factor + add_offset in double precision, NaN if the stored value is _FillValue. The result is f64 if the data
  * set has f64 or integers of 32 or 64 bits, otherwise f32. With only _Unsigned, the same bytes become integers of the
  * other sign. A data set without such attributes is unchanged. STK_E_UNSUPPORTED: an attribute that violates the
@@ -39,7 +39,7 @@ stk_status stki_hdf5_cf_array(const stki_hdf5_dataset *dataset, const stki_reade
 /* The resulting dtype, and whether values are computed (false: stored bytes). */
 stk_status stki_hdf5_cf_look(const stki_hdf5_dataset *dataset, stk_dtype *dtype, bool *computes, stk_error *err);
 
-/* Geometry of the samples in a data set. */
+/* The geometry of the samples in a data set. */
 typedef struct stki_hdf5_samples {
     int axis;
     int64_t count, step;          /* sample i starts at element i * step of the axis */
@@ -62,6 +62,7 @@ typedef struct stki_hdf5_counts {
     stki_chunk_counts cache;
     int64_t direct;
 } stki_hdf5_counts;
-bool stki_hdf5_reader_counts(const stki_reader *reader, stki_hdf5_counts *out); /* false: not a chunked reader */
+bool stki_hdf5_reader_counts(const stki_reader *reader,
+                             stki_hdf5_counts *out); /* returns false if the reader is not a chunked one */
 
 #endif

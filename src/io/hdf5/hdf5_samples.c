@@ -11,7 +11,7 @@ static stk_status check_axis(const stki_hdf5_dataset *d, const stki_reader_opts 
 {
     if (d->rank == 0)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){d->path, -1, -1, "one number", "an axis to count samples along"},
+                            (stki_place){d->path, -1, -1, "one number", "an axis along which samples are counted"},
                             "%s: no samples to read", d->name);
     if (opts->axis < 0 || opts->axis >= d->ndim)
         return stki_fail_at(err, STK_E_CONFIG,
@@ -241,7 +241,7 @@ static const char *library_note(const stki_hdf5_dataset *d)
            : d->layout == STKI_HDF5_VIRTUAL  ? "read through libhdf5, under its lock: a virtual data set"
            : d->layout == STKI_HDF5_EXTERNAL ? "read through libhdf5, under its lock: external raw data"
            : d->odd_edges ? "read through libhdf5, under its lock: chunks at the edge are stored without filters"
-                          : "read through libhdf5, under its lock: a filter that is only supported by libhdf5";
+                          : "read through libhdf5, under its lock: a filter that only libhdf5 supports";
 }
 
 stk_status stki_hdf5_library_reader(stki_hdf5_dataset *d, const stki_reader_opts *opts, stki_reader **out,
@@ -250,7 +250,7 @@ stk_status stki_hdf5_library_reader(stki_hdf5_dataset *d, const stki_reader_opts
     struct library_reader *r;
     stk_status status = stki_hdf5_dataset_check_sources(d, err);
 
-    if (status == STK_OK && d->filter_missing[0]) /* fail now instead of at the first sample */
+    if (status == STK_OK && d->filter_missing[0]) /* fails now instead of at the first sample */
         status = stki_hdf5_dataset_read(d, NULL, NULL, NULL, 0, err);
     if (status == STK_OK)
         status = stki_hdf5_dataset_check_room(d, err);

@@ -1,6 +1,6 @@
 /* hdf5_shuffle.c: HDF5's shuffle filter, which stores all first bytes of the elements, then all second bytes and so on,
- * and its inverse. That is a transposition of bytes. For elements of 2, 4 and 8 bytes it processes 16 elements at once
- * with byte unpack instructions, which every x86-64 processor has (elsewhere with the compiler's vector types). */
+ * and its inverse. It is a transposition of bytes. Elements of 2, 4 and 8 bytes are processed 16 at a time with byte
+ * unpack instructions, which every x86-64 processor has (elsewhere with the compiler's vector types). */
 #include "hdf5_filter.h"
 #include <string.h>
 #if defined(__x86_64__)

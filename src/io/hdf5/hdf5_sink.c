@@ -1,6 +1,6 @@
-/* hdf5_sink.c: see hdf5_sink.h. A driver of libhdf5 ("virtual file layer"). It must only be registered while a file is
- * being opened, because open files hold a reference. Bytes that the library reads back come from the file under its
- * temporary name. */
+/* hdf5_sink.c: see hdf5_sink.h. A driver of libhdf5 ("virtual file layer"). The driver need only be registered while a
+ * file is being opened, because open files hold a reference to it. Bytes that the library reads back come from the file
+ * under its temporary name. */
 #include "hdf5_sink.h"
 #include <fcntl.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static herr_t sink_read(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t a
             break;
         got += (size_t)n;
     }
-    memset((char *)to + got, 0, count - got); /* bytes after the end are zeros */
+    memset((char *)to + got, 0, count - got); /* bytes after the end are read as zeros */
     return 0;
 }
 

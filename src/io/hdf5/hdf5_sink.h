@@ -1,8 +1,8 @@
 /* hdf5_sink.h: lets libhdf5 write to an output (output.h) instead of a file: every write is checked there, and
  * temporary name, sync and rename are those of all writers. Not thread-safe; called between stki_hdf5_enter and leave.
  *
- * A failed write is recorded here but not reported to the library, because libhdf5 1.10 crashes at the end of the
- * process after a file that it cannot close. Check the sink after every call. */
+ * A failed write is recorded in the sink but not reported to the library, because after a file that it cannot close,
+ * libhdf5 1.10 crashes when the process exits. Check the sink after every call. */
 #ifndef STKI_HDF5_SINK_H
 #define STKI_HDF5_SINK_H
 

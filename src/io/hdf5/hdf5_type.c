@@ -25,7 +25,7 @@ static const struct float_row {
 stk_dtype stki_hdf5_float_dtype(const stki_hdf5_float *about)
 {
     for (size_t i = 0; i < sizeof floats / sizeof floats[0]; i++)
-        if (!memcmp(about, &floats[i].is, sizeof *about)) /* six members of one size: no padding */
+        if (!memcmp(about, &floats[i].is, sizeof *about)) /* six members of one size, so there is no padding */
             return floats[i].dtype;
     return STK_DTYPE_NONE;
 }
@@ -79,7 +79,7 @@ static void read_whole(hid_t type, stki_hdf5_type *out)
         out->dtype = stki_hdf5_whole_dtype((int64_t)size, sign == H5T_SGN_2);
 }
 
-/* Bits as whole numbers without a sign, as h5py reads them. The library converts a bitfield to bitfields alone. */
+/* Reads bits as unsigned integers, like h5py. The library converts bitfields only to bitfields. */
 static void read_bits(hid_t type, stki_hdf5_type *out)
 {
     const size_t size = H5Tget_size(type);
@@ -159,15 +159,15 @@ static const char *class_name(H5T_class_t class)
 {
     switch (class) {
     case H5T_INTEGER:
-        return "an integer type of an unusual size or sign";
+        return "an integer type of an unsupported size";
     case H5T_FLOAT:
-        return "a float type of unusual fields";
+        return "a float type with unsupported fields";
     case H5T_TIME:
         return "a time type";
     case H5T_STRING:
         return "a string type";
     case H5T_BITFIELD:
-        return "a bitfield type of an unusual size";
+        return "a bitfield type of an unsupported size";
     case H5T_OPAQUE:
         return "an opaque type";
     case H5T_COMPOUND:
@@ -175,13 +175,13 @@ static const char *class_name(H5T_class_t class)
     case H5T_REFERENCE:
         return "a reference type";
     case H5T_ENUM:
-        return "an enum type of an unusual base";
+        return "an enum type with an unsupported base type";
     case H5T_VLEN:
         return "a variable-length type";
     case H5T_ARRAY:
         return "an array type of something other than numbers";
     default:
-        return "a type that is not known";
+        return "an unknown type";
     }
 }
 
@@ -211,7 +211,7 @@ static stk_status read_array(hid_t type, const char *path, const char *name, stk
     hid_t base;
 
     if (rank < 1 || rank > STK_MAX_DIMS || H5Tget_array_dims2(type, dims) < 0)
-        return refuse(path, name, "an array type of an unusual rank", err);
+        return refuse(path, name, "an array type of an unsupported rank", err);
     base = H5Tget_super(type);
     if (base < 0)
         return refuse(path, name, "an array type without a base", err);
@@ -301,7 +301,7 @@ static hid_t native(stk_dtype dtype)
     }
 }
 
-/* Of one item, little-endian. */
+/* The memory type of one item, little-endian. */
 static hid_t item_in_memory(hid_t type, stk_dtype dtype)
 {
     hid_t copy;
@@ -314,7 +314,7 @@ static hid_t item_in_memory(hid_t type, stk_dtype dtype)
     return copy;
 }
 
-/* Of lists or arrays, which `about` tells. */
+/* The memory type of lists or arrays, depending on `about`. */
 static hid_t items_in_memory(hid_t type, const stki_hdf5_type *about)
 {
     hsize_t dims[STK_MAX_DIMS];

@@ -18,21 +18,22 @@ typedef struct stki_hdf5_type {
     stk_dtype dtype;
     bool swapped;
     bool raw;                       /* the file's bytes are the elements; false: the library has to convert them */
-    enum stki_hdf5_varying varying; /* `dtype` is that of the items: u8 for strings */
-    enum stki_hdf5_padding padding; /* of FIXED */
+    enum stki_hdf5_varying varying; /* `dtype` is the dtype of the items, u8 for strings */
+    enum stki_hdf5_padding padding; /* length of FIXED */
     int inner_ndim;                 /* an array type: its axes follow those of the data set */
     int64_t inner[STK_MAX_DIMS];
     int64_t bytes; /* of one element of the data set, including the inner axes */
 } stki_hdf5_type;
 
-/* Description of a float type without padding: bit positions from the lowest bit. STK_DTYPE_NONE: no such dtype. */
+/* The description of a float type without padding: bit positions from the lowest bit. STK_DTYPE_NONE: there is no such
+ * dtype. */
 typedef struct stki_hdf5_float {
     int64_t size, sign, exponent_at, exponent_bits, mantissa_bits, bias;
 } stki_hdf5_float;
 stk_dtype stki_hdf5_float_dtype(const stki_hdf5_float *about);
 stk_dtype stki_hdf5_whole_dtype(int64_t size, bool is_signed);
 
-/* STK_E_UNSUPPORTED names the class of a type without dtype. */
+/* STK_E_UNSUPPORTED: there is no such dtype; the message names the class of the type. */
 stk_status stki_hdf5_type_read(hid_t type, const char *path, const char *name, stki_hdf5_type *out, stk_error *err);
 /* The memory type for H5Dread: the file's type if that is raw, so that nothing is converted. Returns an id to close;
  * negative: failed. */

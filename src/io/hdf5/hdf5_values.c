@@ -1,6 +1,6 @@
 /* hdf5_values.c: one-dimensional data sets whose elements vary in length: fixed and variable-length strings, and
- * variable-length lists of numbers. A sample is one element, read through the library under its lock. The greatest
- * length of fixed strings is given by their type; for others all elements are read once at open. */
+ * variable-length lists of numbers. A sample is one element, read through the library under its lock. The maximum
+ * length of fixed strings is given by their type; for others, all elements are read once at open. */
 #include "allocate.h"
 #include "error.h"
 #include "hdf5_reader.h"
@@ -23,7 +23,7 @@ static const struct values *values_of(const stki_reader *base)
     return (const struct values *)(const void *)base;
 }
 
-/* Length of a fixed string without its padding. */
+/* Returns the length of a fixed string without its padding. */
 static int64_t fixed_bytes(const char *text, int64_t size, enum stki_hdf5_padding padding)
 {
     int64_t bytes = padding == STKI_HDF5_TERMINATED ? (int64_t)strnlen(text, (size_t)size) : size;
@@ -272,11 +272,11 @@ static stk_status check(const stki_hdf5_dataset *d, const stki_reader_opts *opts
     if (d->rank != 1)
         return stki_fail_at(
             err, STK_E_UNSUPPORTED,
-            (stki_place){d->path, -1, -1, STKI_TEXT("%d axes", d->rank), "one, along which samples are"},
+            (stki_place){d->path, -1, -1, STKI_TEXT("%d axes", d->rank), "one, along which samples are counted"},
             "%s: elements of different lengths", d->name);
     if (opts->axis != 0 || opts->window_length > 0)
         return stki_fail_at(err, STK_E_CONFIG, (stki_place){d->path, -1, -1, NULL, NULL},
-                            "%s: elements of different lengths have neither another axis nor windows", d->name);
+                            "%s: elements of different lengths support neither another axis nor windows", d->name);
     if (d->filter_missing[0])
         return stki_hdf5_dataset_read(d, NULL, NULL, NULL, 0, err);
     if (d->layout == STKI_HDF5_VIRTUAL || d->layout == STKI_HDF5_EXTERNAL)

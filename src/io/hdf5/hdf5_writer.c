@@ -2,8 +2,8 @@
  * metadata; elements are written without it.
  *
  * Contiguous data is allocated by the library at creation and then written directly to its place in the file, a
- * multiple of 4096. Chunks are shuffled and deflated by our own threads (hdf5_pack.h) and passed to the library in
- * their stored form (H5Dwrite_chunk). An array of unknown length grows by chunks to exactly the number of rows, so the
+ * multiple of 4096. Chunks are shuffled and deflated by a thread pool (hdf5_pack.h) and passed to the library in their
+ * stored form (H5Dwrite_chunk). An array of unknown length grows by chunks to exactly the number of rows, so the
  * library never has to unpack a chunk.
  *
  * The library writes to an output (hdf5_sink.h), which has a temporary name until it is complete. */
@@ -25,7 +25,7 @@ struct hdf5_writer {
     stki_hdf5_sink sink;
     stki_writer_opts opts;
     hid_t file;
-    stk_status failed; /* first failure; nothing is written after it */
+    stk_status failed; /* the first failure; nothing is written after it */
     /* the array being written */
     hid_t dataset;
     char *name;
@@ -53,7 +53,7 @@ static const char *path_of(const struct hdf5_writer *w)
     return stki_output_path(w->sink.output);
 }
 
-/* After calls of the library: checks for failed writes that the library did not report. */
+/* Called after calls of the library: checks for failed writes that the library did not report. */
 static stk_status check_sink(const struct hdf5_writer *w, stk_status status, stk_error *err)
 {
     if (w->sink.status == STK_OK)
@@ -80,13 +80,13 @@ static stk_status check_usable(const struct hdf5_writer *w, bool in_array, stk_e
     if (w->failed != STK_OK)
         return stki_fail_at(err, w->failed, (stki_place){path_of(w), -1, -1, NULL, NULL}, "an earlier write failed");
     if (in_array != (w->dataset >= 0))
-        return misuse(w, in_array ? "no array is begun" : "an array is not complete", err);
+        return misuse(w, in_array ? "no array has been started" : "an array is not complete", err);
     return STK_OK;
 }
 
 /* ---- begin an array ---- */
 
-/* Chunks of about half a megabyte, unless stated. */
+/* Chooses chunks of about half a megabyte, unless the options give the number of rows. */
 static int64_t choose_chunk_rows(const struct hdf5_writer *w)
 {
     int64_t rows = w->base.chunk_rows > 0        ? w->base.chunk_rows
@@ -132,7 +132,7 @@ static stk_status measure(struct hdf5_writer *w, stk_dtype dtype, int row_ndim, 
         if (row_shape[i] < 0 || !stki_mul(w->row_bytes, row_shape[i], &w->row_bytes))
             return stki_fail_at(err, STK_E_BAD_SHAPE,
                                 (stki_place){path_of(w), -1, -1, STKI_TEXT("%" PRId64 " on axis %d", row_shape[i], i),
-                                             "sizes from 0 whose product fits into 63 bits"},
+                                             "sizes of at least 0 whose product fits in 63 bits"},
                                 "%s: shape of a row", w->name);
     }
     w->shape[0] = rows > 0 ? (hsize_t)rows : 0;
@@ -164,7 +164,7 @@ static hid_t make_dataset(const struct hdf5_writer *w, stk_dtype dtype)
         largest[0] = H5S_UNLIMITED;
     space = w->ndim == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(w->ndim, w->shape, largest);
     if (type >= 0 && plist >= 0 && links >= 0 && space >= 0 && set_storage(w, plist) &&
-        H5Pset_obj_track_times(plist, 0) >= 0 && /* the same arrays give the same file */
+        H5Pset_obj_track_times(plist, 0) >= 0 && /* so that the same arrays give the same file */
         H5Pset_create_intermediate_group(links, 1) >= 0)
         dataset = H5Dcreate2(w->file, w->name, type, space, links, plist, H5P_DEFAULT);
     if (type >= 0)
@@ -489,7 +489,7 @@ static hid_t create_id(struct hdf5_writer *w)
     hid_t access = H5Pcreate(H5P_FILE_ACCESS), id = -1;
     bool fine = access >= 0 && H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_V110) >= 0;
 
-    if (fine && w->opts.level == 0) /* aligns data to pages, so that it can be mapped */
+    if (fine && w->opts.level == 0) /* data is aligned to pages, so that it can be mapped */
         fine = H5Pset_alignment(access, PAGE, PAGE) >= 0;
     if (fine)
         id = stki_hdf5_sink_create(&w->sink, access);

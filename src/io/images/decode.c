@@ -19,7 +19,7 @@
 
 enum {
     ALIGNMENT = 64,
-    SMOOTHING = 3 * 8 /* pixels: a progressive image that lacks scans is smoothed over two blocks */
+    SMOOTHING = 3 * 8 /* in pixels: a progressive image with missing scans is smoothed over two blocks */
 };
 
 struct room {
@@ -28,7 +28,7 @@ struct room {
 };
 
 struct stki_decoder {
-    struct room encoded; /* memory returned by stki_decoder_room */
+    struct room encoded; /* memory that stki_decoder_room returns */
     struct room cut;     /* a smaller file cut from the encoded one */
     struct room rows;    /* additional memory of a decoder */
     struct room turned;  /* an image before it is rotated upright */
@@ -150,7 +150,7 @@ static stk_status info_of_png(const void *bytes, int64_t count, stki_image_info 
     return STK_OK;
 }
 
-/* Masks of class numbers: rejects images whose values are anything else. */
+/* For masks of class numbers: rejects images whose values are anything else. */
 static stk_status check_index(const void *bytes, int64_t count, enum stki_image_kind kind, stk_error *err)
 {
     stki_png_header header;
@@ -163,14 +163,15 @@ static stk_status check_index(const void *bytes, int64_t count, enum stki_image_
             return status;
         found = header.channels == 1   ? "16 bits of gray"
                 : header.channels == 2 ? "gray and alpha"
-                                       : "colors without one";
+                                       : "colors without a palette";
     }
     return stki_fail_at(err, STK_E_UNSUPPORTED,
                         (stki_place){NULL, -1, -1, found, "a PNG image with a palette, or gray of at most 8 bits"},
                         "source.color: index");
 }
 
-/* source.depth: 16 rejects samples of fewer bits: these would need scaling, and a field has only one scale. */
+/* Implements source.depth: 16, which rejects samples of fewer bits: they would have to be scaled, and a field has only
+ * one scale. */
 static stk_status check_deep(const void *bytes, int64_t count, enum stki_image_kind kind, const stki_decode_opts *opts,
                              stk_error *err)
 {
@@ -181,7 +182,7 @@ static stk_status check_deep(const void *bytes, int64_t count, enum stki_image_k
         return status;
     return header.bits == 16
                ? stki_fail_at(err, STK_E_UNSUPPORTED,
-                              (stki_place){NULL, -1, -1, "a PNG image of 3 channels", "gray ones (or color: rgb)"},
+                              (stki_place){NULL, -1, -1, "a PNG image of 3 channels", "gray images (or color: rgb)"},
                               "source.depth: 16 with color: gray")
                : stki_fail_at(err, STK_E_UNSUPPORTED,
                               (stki_place){NULL, -1, -1, STKI_TEXT("an image of %d bits", header.bits),
@@ -252,7 +253,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Replaces the file by one with only the restart intervals that the part needs, and adjusts `how`. It includes the
+/* Replaces the file by one that has only the restart intervals that the part needs, and adjusts `how`. It includes the
  * lines above and below the part that upsampling reads; the neighboring columns already belong to the part. */
 static stk_status cut_jpeg(stki_decoder *decoder, const void **bytes, int64_t *count, int64_t margin,
                            stki_jpeg_how *how, stk_error *err)

@@ -1,6 +1,5 @@
-/* decode.h: decodes images in memory to the caller's buffer. Shared by JPEG and PNG; readers of encoded images (folder,
- * tar, beton) call stki_image_shape and stki_image_sample, which do everything. Thread-safe with one decoder per
- * thread. */
+/* decode.h: decodes images in memory to the caller's buffer. Shared by JPEG and PNG. Readers of encoded images (folder,
+ * tar, beton) only call stki_image_shape and stki_image_sample. Thread-safe with one decoder per thread. */
 #ifndef STKI_DECODE_H
 #define STKI_DECODE_H
 
@@ -13,16 +12,17 @@ typedef struct stki_decoder stki_decoder; /* handles and buffers of one thread *
 
 typedef struct stki_image_info {
     const char *format;    /* "jpeg", "png" */
-    int64_t height, width; /* of the decoded image: upright if requested */
+    int64_t height, width; /* size of the decoded image, upright if requested */
     int64_t stored_height, stored_width;
     int channels;    /* stored channels: 1 to 4 */
     int orientation; /* EXIF, 1 to 8 */
     /* For decoding parts. */
-    bool swapped;            /* upright height is stored width */
-    int block_width, margin; /* JPEG: columns decoded together; columns beside a part that its pixels depend on */
-    bool restarts;           /* JPEG: parts can be cut from the file at restart markers */
-    bool whole_rows, whole;  /* PNG: parts are whole rows; the whole image */
-    int64_t least_bytes;     /* an image of this size with fewer bytes is truncated */
+    bool swapped; /* upright height is stored width */
+    int block_width,
+        margin;    /* JPEG: number of columns decoded together; columns next to a part on which its pixels depend */
+    bool restarts; /* JPEG: parts can be cut from the file at restart markers */
+    bool whole_rows, whole; /* PNG: parts are whole rows; the whole image */
+    int64_t least_bytes;    /* minimum number of bytes of an image of this size */
 } stki_image_info;
 
 stk_status stki_decoder_create(stki_decoder **out, stk_error *err);
@@ -34,9 +34,9 @@ stk_status stki_decoder_room(stki_decoder *decoder, int64_t bytes, void **out, s
 /* The same for an image that is rotated upright afterwards. */
 stk_status stki_decoder_turning(stki_decoder *decoder, int64_t bytes, void **out, stk_error *err);
 
-/* Reads only the header. Errors have no location: the caller adds file and record (stki_fail_place). Other kinds of
- * files are named (STK_E_UNSUPPORTED: "a WebP image", "a gzip file"). STK_E_TRUNCATED: more bytes are needed; the first
- * 4 KiB suffice for most images. STK_E_LIMIT: larger than opts->max_bytes. */
+/* Reads only the header. Errors have no location: the caller adds file and record (stki_fail_place). STK_E_UNSUPPORTED:
+ * another kind of file, which the message names ("a WebP image", "a gzip file"). STK_E_TRUNCATED: more bytes are
+ * needed; the first 4 KiB are enough for most images. STK_E_LIMIT: larger than opts->max_bytes. */
 stk_status stki_image_info_of(const void *bytes, int64_t count, const stki_decode_opts *opts, stki_image_info *out,
                               stk_error *err);
 
@@ -44,10 +44,10 @@ stk_status stki_image_info_of(const void *bytes, int64_t count, const stki_decod
  * allocating memory for pixels. */
 stk_status stki_image_check(const stki_image_info *info, int64_t count, stk_error *err);
 
-/* The part to decode: a box of the (upright) image in pixels, and the sufficient size. */
+/* The part to decode: a box of the (upright) image in pixels, and the size that is enough. */
 typedef struct stki_image_part {
     int64_t top, left, height, width;    /* height 0: the whole image */
-    int64_t enough_height, enough_width; /* of the box after scaling; 0: no scaling. Only with opts->fast */
+    int64_t enough_height, enough_width; /* size of the box after scaling; 0: no scaling. Only with opts->fast */
 } stki_image_part;
 
 /* The result: rows [top, top + height) and columns [left, left + width) of the (upright) image scaled by 1 / scale. It
@@ -83,10 +83,12 @@ static inline stk_dtype stki_image_dtype(const stki_decode_opts *opts)
 }
 
 enum { STKI_PNG_HEAD_BYTES = 33 };
-/* Whether decoding the image that starts with these bytes (at least STKI_PNG_HEAD_BYTES) drops bits of its samples. */
+/* Whether decoding the image that starts with these bytes (at least STKI_PNG_HEAD_BYTES) discards bits of its samples.
+ */
 bool stki_image_is_cut(const void *bytes, int64_t count, const stki_decode_opts *opts);
 /* The warning for this, a printf format with the name of the image. */
-#define STKI_IMAGE_CUT "%s has samples of 16 bits, of which the upper 8 are read; source.depth: 16 reads all"
+#define STKI_IMAGE_CUT \
+    "%s has samples of 16 bits, of which only the upper 8 are read; source.depth: 16 reads all of them"
 
 /* Options in `source` for all images, for those that may have EXIF data, and for JPEG images. */
 extern const stki_source_group stki_image_source, stki_exif_source, stki_jpeg_source;
@@ -94,7 +96,7 @@ extern const stki_source_group stki_image_source, stki_exif_source, stki_jpeg_so
 /* The decoding options of a reader; max_bytes applies to a sample. */
 stki_decode_opts stki_image_opts(const stki_reader_opts *opts);
 
-bool stki_decoder_warned(const stki_decoder *decoder); /* the last image was decoded despite warnings */
+bool stki_decoder_warned(const stki_decoder *decoder); /* whether the last image was decoded despite warnings */
 
 /* ---- for readers ---- */
 

@@ -13,7 +13,7 @@ struct tiff {
     bool big;
 };
 
-/* Returns 0 if the number is out of bounds. */
+/* Reads a number; 0 if it is out of bounds. */
 static uint32_t number(const struct tiff *tiff, int64_t at, int size)
 {
     uint32_t value = 0;

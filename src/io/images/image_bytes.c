@@ -151,7 +151,7 @@ static void describe(struct encoded *e)
     base->unit_length = inner->unit_length;
     base->max_bytes = e->decode.max_bytes > 0 ? e->decode.max_bytes : STKI_IMAGE_MOST_BYTES;
     if (e->decode.max_bytes <= 0 && base->count > 0 && encoded_shape(base, 0, shape, NULL) == STK_OK)
-        base->max_bytes = shape[0] * shape[1] * shape[2] * base->strides[2]; /* an estimate */
+        base->max_bytes = shape[0] * shape[1] * shape[2] * base->strides[2]; /* estimated */
 }
 
 static stk_status wrap(stki_reader *inner, const stki_decode_opts *decode, stki_reader **out, stk_error *err)

@@ -11,7 +11,7 @@
 
 struct image_file {
     stki_container base; /* first member */
-    stki_image_set set;  /* of one image */
+    stki_image_set set;  /* shape of the image */
 };
 
 static stk_status file_reader(const stki_container *base, int64_t member, const stki_reader_opts *opts,
@@ -51,7 +51,7 @@ static stk_status info_of(const stki_file *file, const void *bytes, enum stki_im
     if (found != kind && found != STKI_KIND_OTHER)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){NULL, -1, -1, what, kind == STKI_KIND_JPEG ? "a JPEG image" : "a PNG image"},
-                            "cannot be decoded as that");
+                            "cannot be decoded as this kind of image");
     return stki_image_info_of(bytes, file->size, opts, out, err);
 }
 

@@ -60,7 +60,7 @@ static stk_status folder_reader(const stki_container *base, int64_t member, cons
     return status;
 }
 
-/* Opens files listed in a config. They have a common shape if all readable ones do. */
+/* Opens files listed in a config. They have a common shape if all readable images do. */
 static stk_status files_reader(const stki_container *base, int64_t member, const stki_reader_opts *opts,
                                stki_reader **out, stk_error *err)
 {
@@ -138,20 +138,22 @@ static void warn(struct folder *folder)
     const stki_image_set *set = &folder->set;
 
     if (set->hidden)
-        stki_container_warn(&folder->base, "left out: %" PRId64 " hidden files or folders", set->hidden);
+        stki_container_warn(&folder->base, "skipped: %" PRId64 " hidden files or folders", set->hidden);
     if (set->others)
-        stki_container_warn(&folder->base, "left out: %" PRId64 " files that are not .jpg, .jpeg or .png", set->others);
+        stki_container_warn(&folder->base, "skipped: %" PRId64 " files that are not .jpg, .jpeg or .png", set->others);
     if (set->broken)
         stki_container_warn(&folder->base,
-                            "left out: %" PRId64 " links to nothing, pipes and the like, without the name of an image",
+                            "skipped: %" PRId64 " dangling links, pipes and similar, without the name of an image",
                             set->broken);
     if (set->outside)
-        stki_container_warn(&folder->base, "left out: %" PRId64 " images next to the class folders", set->outside);
+        stki_container_warn(&folder->base, "skipped: %" PRId64 " images next to the class folders", set->outside);
     if (set->loops)
-        stki_container_warn(
-            &folder->base, "left out: %" PRId64 " folders inside themselves (links), or more than 64 deep", set->loops);
+        stki_container_warn(&folder->base,
+                            "skipped: %" PRId64
+                            " folders that contain themselves (by links), or are nested more than 64 deep",
+                            set->loops);
     if (set->empty_classes)
-        stki_container_warn(&folder->base, "%" PRId64 " class folders hold no image", set->empty_classes);
+        stki_container_warn(&folder->base, "%" PRId64 " class folders have no image", set->empty_classes);
 }
 
 static stk_status add_details(struct folder *folder, stk_error *err)

@@ -25,7 +25,7 @@ enum stki_image_kind stki_image_kind_of(const void *bytes, int64_t count, const 
         return STKI_KIND_JPEG;
     }
     kind = stki_file_kind_of(bytes, count, false);
-    if (kind) /* a two-byte match would be too weak elsewhere */
+    if (kind) /* two bytes are not enough to recognize other files */
         *what = kind->what;
     else if (count >= 2 && !memcmp(bytes, "BM", 2))
         *what = "a BMP image";

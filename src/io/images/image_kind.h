@@ -1,4 +1,4 @@
-/* image_kind.h: recognizes files by their first bytes, whatever their name. Pure functions; thread-safe. */
+/* image_kind.h: recognizes files by their first bytes, regardless of their names. Pure functions; thread-safe. */
 #ifndef STKI_IMAGE_KIND_H
 #define STKI_IMAGE_KIND_H
 

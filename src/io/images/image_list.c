@@ -1,8 +1,8 @@
 /* image_list.c: a text file that lists one image per line: "PATH", "PATH<TAB>LABEL" or "PATH LABEL" with an integer
- * label. Either all lines have a label or none. Text after the last tab is a label. Without a tab, text after the last
- * space is a label if it is an integer; otherwise it belongs to the path. If any label after a tab is not an integer,
- * all labels are class names and must follow a tab. Empty lines are skipped. Missing files are reported when they are
- * read. */
+ * label. Either all lines have a label, or none has. Text after the last tab is a label. Without a tab, text after the
+ * last space is a label if it is an integer; otherwise it belongs to the path. If any label after a tab is not an
+ * integer, all labels are class names and must follow a tab. Empty lines are skipped. Missing files are reported when
+ * they are read. */
 #include "allocate.h"
 #include "error.h"
 #include "file.h"
@@ -33,7 +33,7 @@ static bool whole_number(const char *text, int64_t *out)
     return errno == 0 && *end == '\0' && end > text;
 }
 
-/* Removes the label from `line`, if it has one. */
+/* Removes the label from `line` if it has one. */
 static bool cut_label(char *line, int64_t *label)
 {
     char *tab = strrchr(line, '\t'), *at = tab ? tab : strrchr(line, ' ');
@@ -54,7 +54,7 @@ static stk_status take_named(stki_image_set *set, char *line, int64_t number, co
     stk_status status;
 
     if (!tab || tab == line || !*name || strlen(name) > STKI_CLASS_NAME)
-        return fail_line(path, number, !tab ? "no tab" : STKI_TEXT("%s", name), "PATH<TAB>NAME, as in other lines",
+        return fail_line(path, number, !tab ? "no tab" : STKI_TEXT("%s", name), "PATH<TAB>NAME, as on the other lines",
                          "the name of a class", err);
     while (tab > line && (tab[-1] == ' ' || tab[-1] == '\t'))
         tab--;
@@ -162,7 +162,7 @@ static stk_status read_list(stki_file *file, stki_image_set *set, stk_error *err
     stki_free(text);
     if (status == STK_OK && set->count == 0)
         status = stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){file->path, -1, -1, "no line", "lines of PATH LABEL"},
-                              "no image in the list");
+                              "no images in the list");
     return status;
 }
 

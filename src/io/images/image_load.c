@@ -74,7 +74,7 @@ static stk_status read_source(const struct source *source, void *to, int64_t byt
             return fail_errno(source, errno, "cannot read");
         if (n == 0) /* truncated since the fstat */
             return fail(source, STK_E_TRUNCATED, STKI_TEXT("%" PRId64, got), STKI_TEXT("%" PRId64 " bytes", bytes),
-                        "the file ends too early");
+                        "the file is truncated");
         got += n > 0 ? n : 0;
     }
     return STK_OK;
@@ -172,7 +172,7 @@ bool stki_image_load_ahead(const char *path)
     int fd = stki_descriptor_try(path, O_NONBLOCK | O_NOCTTY);
 
     if (fd < 0)
-        return true; /* the read reports the error */
+        return true; /* the read will report the error */
     if (!fstat(fd, &stat) && S_ISREG(stat.st_mode) && stat.st_size > 0) {
         resident = preadv2(fd, &into, 1, stat.st_size - 1, RWF_NOWAIT) >= 0 || errno != EAGAIN;
         if (!resident)

@@ -18,10 +18,10 @@ stk_status stki_image_load_size(const char *path, int64_t record, int64_t *bytes
 stk_status stki_image_load_shape(const char *path, int64_t record, const stki_decode_opts *opts, int64_t shape[3],
                                  stk_error *err);
 
-/* Whether decoding drops bits of its samples; false if the file cannot be read. */
+/* Whether decoding discards bits of its samples; false if the file cannot be read. */
 bool stki_image_load_is_cut(const char *path, const stki_decode_opts *opts);
 
-/* Advises the kernel to read the file soon. True: already in memory, judged by its end. */
+/* Advises the kernel to read the file soon. True: it is already in memory, judged by its end. */
 bool stki_image_load_ahead(const char *path);
 
 #endif

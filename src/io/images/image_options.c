@@ -26,20 +26,20 @@ static const char *const warning_words[] = {"fail", "accept", NULL};
 
 static const stki_option image_rows[] = {
     STKI_ENUM(image_options, decode, exact, decode_words,
-              "exact: the same pixels as Pillow; fast: scaled decoding, fast upsampling and DCT, with slightly "
-              "different pixels; none: the bytes of the file, as ragged rows"),
-    STKI_ENUM(
-        image_options, color, rgb, color_words,
-        "Channels of decoded images; index: the palette indices of PNG images, or the stored values of gray ones"),
-    STKI_ENUM(
-        image_options, depth, 8, depth_words,
-        "Bits per sample; 8: the upper 8 of deeper PNG images; 16: the samples of PNG images of 16 bits as uint16"),
+              "How images are decoded: exact (the same pixels as Pillow), fast (scaled decoding, fast upsampling and "
+              "DCT, with slightly different pixels), or none (the bytes of the file, as ragged rows)"),
+    STKI_ENUM(image_options, color, rgb, color_words,
+              "Channels of decoded images: rgb, gray, or index (the palette indices of PNG images, or the stored "
+              "values of gray ones)"),
+    STKI_ENUM(image_options, depth, 8, depth_words,
+              "Bits per sample: 8 (the upper 8 bits of deeper PNG images) or 16 (the samples of PNG images of 16 bits, "
+              "as uint16)"),
 };
 static const stki_option_table image_table = STKI_SOURCE_TABLE("images", image_rows);
 
 static const stki_option exif_rows[] = {
     STKI_ENUM(exif_options, orientation, stored, orientation_words,
-              "upright: rotate images as their EXIF orientation says"),
+              "upright: rotate images according to their EXIF orientation"),
 };
 static const stki_option_table exif_table = STKI_SOURCE_TABLE("EXIF", exif_rows);
 
@@ -58,11 +58,11 @@ static stk_status check_image(const stki_node *map, void *values, stk_error *err
     for (size_t i = 0; image->decode == NONE && i < sizeof keys / sizeof keys[0]; i++)
         if (stki_node_get(map, keys[i]))
             return stki_fail_key(err, stki_node_get(map, keys[i]),
-                                 "decode: none makes no pixels: remove one of the two");
+                                 "decode: none produces no pixels: remove one of the two");
     if (image->color == INDEX && image->depth == DEEP)
         return stki_fail_key(
             err, stki_node_get(map, "depth"),
-            "color: index gives numbers of at most 8 bits: for gray images of 16 bits use color: gray");
+            "color: index returns numbers of at most 8 bits; for gray images of 16 bits use color: gray");
     return STK_OK;
 }
 

@@ -1,12 +1,12 @@
 /* image_plan.c: computes which pixels of the stored image to decode for a box of the upright image, and where they are
- * in the result. Columns beside the box are decoded if upsampling needs them, but are not part of the result. */
+ * in the result. Columns next to the box are decoded if upsampling needs them, but are not part of the result. */
 #include "checked.h"
 #include "decode.h"
 #include "error.h"
 #include "exif.h"
 #include <inttypes.h>
 
-enum { NARROW = 5 }; /* pixels; libjpeg does not smooth rows of one or two chroma samples */
+enum { NARROW = 5 }; /* in pixels; libjpeg does not smooth rows of one or two chroma samples */
 
 struct range { /* of rows or columns */
     int64_t first, count;
@@ -64,7 +64,7 @@ static struct range range_scaled(struct range range, int64_t scale, int64_t more
 }
 
 /* A scaled image is aligned to the first stored pixel. If it is flipped and the size is not a multiple of the scale,
- * pixels are offset by a fraction; one more pixel covers this. */
+ * pixels are shifted by a fraction, which one additional pixel covers. */
 static struct box box_scaled(struct box box, int64_t scale, stki_turn turn, const stki_image_info *info)
 {
     return (struct box){range_scaled(box.rows, scale, scale > 1 && turn.flip_rows, info->stored_height),
@@ -85,7 +85,7 @@ static int64_t scale_of(const stki_image_info *info, const stki_decode_opts *opt
     return scale;
 }
 
-/* `wanted` plus the columns needed to decode it exactly; the left edge is a multiple of `step`. */
+/* Extends `wanted` by the columns needed to decode it exactly; the left edge becomes a multiple of `step`. */
 static struct range columns_decoded(struct range wanted, int64_t margin, int64_t step, int64_t width)
 {
     int64_t first = wanted.first > margin ? wanted.first - margin : 0, last = wanted.first + wanted.count + margin;
@@ -93,7 +93,7 @@ static struct range columns_decoded(struct range wanted, int64_t margin, int64_t
     first -= first % step;
     last = last < first + step ? first + step : last; /* narrower images are upsampled differently */
     last = last < width ? last : width;
-    if (margin > 0 && last - first < NARROW && first >= step) /* the same at the right edge */
+    if (margin > 0 && last - first < NARROW && first >= step) /* likewise at the right edge */
         first -= step;
     return (struct range){first, last - first};
 }

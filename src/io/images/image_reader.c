@@ -40,7 +40,7 @@ static stk_status find_path(const stki_reader *base, const stki_image_set *set, 
 
 static void remember(const struct images *images, int64_t index, int64_t height, int64_t width)
 {
-    if (height <= INT32_MAX && width <= UINT32_MAX) /* height << 32 keeps its sign */
+    if (height <= INT32_MAX && width <= UINT32_MAX) /* keeps height << 32 positive */
         stki_count_set(&images->sizes[index], height << 32 | width);
 }
 
@@ -66,7 +66,7 @@ static stk_status images_shape(const stki_reader *base, int64_t index, int64_t *
     return status;
 }
 
-/* If all images have one shape, rows are made without checking the sample's shape, so it is checked here. */
+/* If all images have the same shape, rows are made without checking the shape of each sample, so it is checked here. */
 static stk_status check_shape(const stki_reader *base, const char *path, int64_t index, const stk_tensor *image,
                               stk_error *err)
 {
@@ -76,7 +76,7 @@ static stk_status check_shape(const stki_reader *base, const char *path, int64_t
                         (stki_place){path, index, -1,
                                      STKI_TEXT("%" PRId64 " x %" PRId64, image->shape[0], image->shape[1]),
                                      STKI_TEXT("%" PRId64 " x %" PRId64, base->shape[0], base->shape[1])},
-                        "the image has another height or width than the files had when they were opened");
+                        "the height or width of the image differs from that of the files when they were opened");
 }
 
 static stk_status images_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
@@ -148,7 +148,7 @@ static stk_status bytes_read(const stki_reader *base, int64_t index, const stki_
     return STK_OK;
 }
 
-/* The size of the largest file. Files without a size fail when they are read. */
+/* Returns the size of the largest file. Files whose size is unknown fail when they are read. */
 static int64_t largest_file(const stki_reader *base)
 {
     int64_t largest = 0, size;

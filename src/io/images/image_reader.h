@@ -7,7 +7,7 @@
 #include "image_set.h"
 
 /* The set belongs to the container, which the reader retains. With decode->none, samples are the bytes of the files, u8
- * of varying length, whatever their content. */
+ * of varying length, with any content. */
 stk_status stki_image_reader_open(const stki_container *container, const stki_image_set *set,
                                   const stki_decode_opts *decode, stki_reader **out, stk_error *err);
 /* Checks all images: if the readable ones have a common shape, it becomes the reader's. Fails with the error of the

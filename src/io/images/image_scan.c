@@ -126,7 +126,8 @@ static stk_status take_entry(struct scan *scan, int64_t number, int fd, const st
         scan->set->broken += kind != DT_REG;
         return STK_OK;
     }
-    /* Added whatever its kind: a dangling link fails when it is read instead of being skipped silently. */
+    /* The entry is added even if it is not a file: a dangling link is an error when it is read, instead of being
+     * skipped silently. */
     return stki_image_set_add(scan->set, scan->folders[number].path, name, scan->folders[number].klass, scan->err);
 }
 
@@ -367,7 +368,7 @@ stk_status stki_image_set_classes(const char *folder, stki_classes *out, stk_err
     if (status == STK_OK && set.classes.count == 0)
         status = stki_fail_at(err, STK_E_NOT_FOUND,
                               (stki_place){folder, -1, -1, "no folder inside it", "a folder of class folders"},
-                              "names of classes");
+                              "class names");
     if (status == STK_OK)
         status = stki_classes_add_all(out, &set.classes, err);
     stki_image_set_fini(&set);
@@ -385,7 +386,7 @@ stk_status stki_image_set_scan(const char *folder, stki_image_set *out, stk_erro
                          STKI_TEXT("%" PRId64 " other and %" PRId64 " hidden files, %" PRId64 " broken links",
                                    out->others, out->hidden, out->broken),
                          ".jpg, .jpeg or .png files"},
-            "no image in the folder");
+            "no images in the folder");
     if (status != STK_OK)
         stki_image_set_fini(out);
     return status;

@@ -15,7 +15,7 @@ typedef struct stki_image_set {
     int64_t *labels;       /* NULL: no labels; owned */
     int64_t count, room;
     stki_classes classes; /* names of the labels; empty: labels are only numbers */
-    /* A list: line and text of the first label that is not a number, if any. */
+    /* Of a list: line and text of the first label that is not a number, if any. */
     int64_t name_line;
     char *name_found; /* owned */
     /* Numbers of skipped entries. */
@@ -25,7 +25,7 @@ typedef struct stki_image_set {
 /* Scans class folders (labels: their bytewise order; files beside them are `outside`) or, if no folder contains an
  * image, one flat folder without labels. Sorted by path, bytewise. Hidden names and extensions other than .jpg, .jpeg
  * and .png (any case) are skipped and counted; links are followed, except to an ancestor. Entries with the name of an
- * image that are not readable files (a dangling link, a pipe) belong to the set and fail when they are read. */
+ * image that are not readable files (a dangling link, a pipe) are included, and fail when they are read. */
 stk_status stki_image_set_scan(const char *folder, stki_image_set *out, stk_error *err);
 /* Reads lines of "PATH" or "PATH<TAB or space>LABEL", in that order; paths are relative to the list's folder. If a
  * label after a tab is not an integer, all labels are class names, numbered by first occurrence. */
@@ -42,7 +42,7 @@ static inline const char *stki_image_set_name(const stki_image_set *set, int64_t
 /* Writes the path of an image to `buffer`. False: too long. */
 bool stki_image_set_path(const stki_image_set *set, int64_t index, char *buffer, int64_t size);
 
-/* For building a set. */
+/* Functions for building a set. */
 stk_status stki_image_set_add(stki_image_set *set, const char *folder, const char *name, int64_t label, stk_error *err);
 /* Whether the name has an image extension. */
 bool stki_image_name(const char *name);

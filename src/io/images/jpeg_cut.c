@@ -5,10 +5,10 @@
  *     FF D8  tables, frame header, FF DD restart interval, FF DA scan header
  *     interval 0  FF D0  interval 1  FF D1  …  interval 8  FF D0  …  last interval  FF D9
  *
- * A rectangle of MCUs is kept. If a row of MCUs is a multiple of the interval, it consists of some intervals of some
- * rows; otherwise all intervals between two rows that start with an interval. The frame header gets the smaller size.
- * At the right and bottom edge of the image that is the exact remaining size instead of whole MCUs, since upsampling
- * treats the last pixels differently. Markers are renumbered. Segments that do not affect pixels (EXIF, ICC profiles,
+ * A rectangle of MCUs is kept. If a row of MCUs is a multiple of the interval, these are some intervals of some rows;
+ * otherwise, all intervals between two rows that start with an interval. The frame header gets the smaller size. At the
+ * right and bottom edge of the image that is the exact remaining size instead of whole MCUs, since upsampling treats
+ * the last pixels differently. Markers are renumbered. Segments that do not affect pixels (EXIF, ICC profiles,
  * comments) are dropped.
  *
  * Inside an interval, FF is always followed by 00, so markers are found by searching for FF. The search covers the
@@ -63,7 +63,8 @@ static int64_t common_divisor(int64_t a, int64_t b)
 
 static void measure(struct cut *cut, const stki_jpeg_header *header)
 {
-    const bool alone = header->components == 1; /* then an MCU is one block, regardless of the sampling factors */
+    const bool alone =
+        header->components == 1; /* in that case an MCU is one block, regardless of the sampling factors */
 
     cut->mcu_height = alone ? 8 : 8 * header->max_v;
     cut->mcu_width = alone ? 8 : 8 * header->max_h;
@@ -81,7 +82,7 @@ static void extend(int64_t *start, int64_t *length, int64_t step, int64_t size)
     *length = (end < size ? end : size) - first;
 }
 
-/* Extends the box to whole intervals. False: nothing is gained over decoding the whole image. */
+/* Extends the box to whole intervals. False: this would not be cheaper than decoding the whole image. */
 static bool choose(struct cut *cut, const stki_jpeg_header *header, stki_jpeg_box *box)
 {
     const bool divided = cut->columns % cut->interval == 0;
@@ -142,7 +143,8 @@ static bool take_segment(struct cut *cut, int marker, int64_t length)
     return true;
 }
 
-/* Copies everything up to the first interval. Fails on stray bytes between segments, for which decoding must warn. */
+/* Copies everything up to the first interval. Fails on stray bytes between segments, about which the decoder must warn.
+ */
 static bool copy_header(struct cut *cut, int components)
 {
     int marker = 0;

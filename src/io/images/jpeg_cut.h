@@ -1,4 +1,4 @@
-/* jpeg_cut.h: makes a smaller JPEG file from the restart intervals that a part of an image needs. Pure functions;
+/* jpeg_cut.h: makes a smaller JPEG file of the restart intervals needed for a part of an image. Pure functions;
  * thread-safe. */
 #ifndef STKI_JPEG_CUT_H
 #define STKI_JPEG_CUT_H
@@ -12,10 +12,10 @@ typedef struct stki_jpeg_box {
 
 /* Makes a file of the smallest box that covers `box` and consists of whole restart intervals, at `to`, which has room
  * for `count` bytes. *box is set to the box of the file; *made to its size. Decoding the file yields the same pixels as
- * decoding the whole image, except next to edges, where upsampling differs. False: nothing is made and *box is
- * unchanged: either decoding the whole image costs no more, or it has no usable intervals (no restart markers, or
- * missing, misordered or additional ones, several scans, or anything unusual in the header). Errors in such a file are
- * reported by the decoder of the whole image. */
+ * decoding the whole image, except next to edges, where upsampling differs. False: no file is made and *box is
+ * unchanged, because decoding the whole image costs no more, or the image has no usable intervals (no restart markers,
+ * or missing, misordered or additional ones, several scans, or anything unusual in the header). Errors in such a file
+ * are reported by the decoder of the whole image. */
 bool stki_jpeg_cut(const void *bytes, int64_t count, const stki_jpeg_header *header, stki_jpeg_box *box, uint8_t *to,
                    int64_t *made);
 

@@ -6,7 +6,7 @@
  *
  * Errors leave libjpeg by longjmp; all state that must survive is in struct job. A warning aborts decoding unless it is
  * accepted. Rows above the part are skipped, columns to its left and right are not transformed, and rows below it are
- * not read, so errors there are not detected. */
+ * not read, so errors in those rows are not detected. */
 #include "jpeg_decode.h"
 #include "error.h"
 #include "jpeg_library.h"
@@ -59,7 +59,7 @@ static void on_message(j_common_ptr d, int level)
     struct job *job = d->client_data;
 
     if (level >= 0)
-        return; /* traces also occur for valid images */
+        return; /* trace messages also occur for valid images */
     if (!job->how->accept_warnings)
         leave(job);
     job->warnings++;
@@ -85,7 +85,7 @@ static void start(struct job *job)
     job->errors.error_exit = on_error;
     job->errors.emit_message = on_message;
     d->client_data = job;
-    jpeg_create_decompress(d); /* clears d except err and client_data */
+    jpeg_create_decompress(d); /* clears d, except err and client_data */
     d->progress = &job->progress;
     job->progress.progress_monitor = on_progress;
     jpeg_mem_src(d, job->bytes, (unsigned long)job->count);
@@ -118,7 +118,7 @@ static void cut(struct job *job)
     jpeg_crop_scanline(d, &left, &width);
     if (left != (JDIMENSION)how->left || width != (JDIMENSION)how->width) {
         job->status = stki_fail(job->err, STK_E_UNSUPPORTED,
-                                "libjpeg cuts columns %u to %u where %" PRId64 " to %" PRId64 " were requested", left,
+                                "libjpeg returns columns %u to %u, but %" PRId64 " to %" PRId64 " were requested", left,
                                 left + width, how->left, how->left + how->width);
         longjmp(job->out, 1);
     }

@@ -42,7 +42,7 @@ static void on_error(j_common_ptr c)
 static void on_message(j_common_ptr c, int level)
 {
     if (level < 0)
-        on_error(c); /* compressors do not warn; if one did, the result would be doubtful */
+        on_error(c); /* compressors do not warn; if one did, the result could not be trusted */
 }
 
 /* ---- destination ---- */
@@ -158,7 +158,7 @@ static void write_rows(struct job *job)
     while (done < image->height) {
         int n = image->height - done < ROWS_AT_ONCE ? (int)(image->height - done) : ROWS_AT_ONCE;
 
-        for (int i = 0; i < n; i++) /* libjpeg's rows are not const, but it only reads them */
+        for (int i = 0; i < n; i++) /* libjpeg declares rows as not const, but only reads them */
             rows[i] = (JSAMPROW)(uintptr_t)(image->pixels + (done + i) * image->row_bytes);
         done += jpeg_write_scanlines(&job->c, rows, (JDIMENSION)n);
     }
@@ -185,8 +185,7 @@ static stk_status check(const stki_jpeg_pixels *image, stk_error *err)
                          "1 or 3 channels",
                          image->height, image->width, image->channels);
     if (image->height > STKI_JPEG_MOST_SIDE || image->width > STKI_JPEG_MOST_SIDE)
-        return stki_fail(err, STK_E_LIMIT,
-                         "an image of %" PRId64 " x %" PRId64 " pixels; no side of a JPEG image may be above %d",
+        return stki_fail(err, STK_E_LIMIT, "an image of %" PRId64 " x %" PRId64 " pixels; JPEG allows sides up to %d",
                          image->height, image->width, STKI_JPEG_MOST_SIDE);
     return STK_OK;
 }

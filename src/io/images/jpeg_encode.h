@@ -1,4 +1,4 @@
-/* jpeg_encode.h: encodes JPEG images with libjpeg-turbo. The same pixels and options give the same bytes on any thread.
+/* jpeg_encode.h: encodes JPEG images with libjpeg-turbo. The same pixels and options give the same bytes in any thread.
  * Thread-safe with one room per thread. */
 #ifndef STKI_JPEG_ENCODE_H
 #define STKI_JPEG_ENCODE_H

@@ -4,7 +4,7 @@
  *     FF MM LL LL …               a segment: marker, length (with its own two bytes, big-endian), data
  *
  * Any number of FF bytes may precede a marker. The inside of a segment is never searched for markers, because a
- * thumbnail in APP1 is a whole JPEG image. As in libjpeg, stray bytes between segments are skipped; decoding warns
+ * thumbnail in APP1 is a whole JPEG image. As in libjpeg, stray bytes between segments are skipped; the decoder warns
  * about them. */
 #include "jpeg_header.h"
 #include "checked.h"
@@ -132,11 +132,11 @@ static stk_status read_frame(struct walk *walk, int marker, const uint8_t *data,
     if (out->width == 0)
         return fail(walk, STK_E_CORRUPT, at + 3, "width 0", "1 to 65535", "size of the image");
     if (out->height == 0)
-        return fail(walk, STK_E_UNSUPPORTED, at + 1, "height 0 (to come after the pixels, DNL)", "1 to 65535",
+        return fail(walk, STK_E_UNSUPPORTED, at + 1, "height 0 (stored after the pixels, DNL)", "1 to 65535",
                     "size of the image");
     if (out->components == 0 || length != 6 + 3 * out->components)
         return fail(walk, STK_E_CORRUPT, at + 5, STKI_TEXT("%d in %" PRId64 " bytes", out->components, length),
-                    "6 bytes and 3 a component", "number of components");
+                    "6 bytes, and 3 per component", "number of components");
     if (out->components != 1 && out->components != 3 && out->components != 4)
         return fail(walk, STK_E_UNSUPPORTED, at + 5, STKI_TEXT("%d", out->components),
                     "1 (gray), 3 (color) or 4 (CMYK)", "number of components");

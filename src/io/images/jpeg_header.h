@@ -26,7 +26,7 @@ stk_status stki_jpeg_read_header(const void *bytes, int64_t count, stki_jpeg_hea
 /* The same, but unsupported features are not an error. */
 stk_status stki_jpeg_look(const void *bytes, int64_t count, stki_jpeg_header *out, stk_error *err);
 
-/* Minimum number of bytes of this image, however well it is compressed. */
+/* Minimum number of bytes of this image with any compression. */
 int64_t stki_jpeg_least_bytes(const stki_jpeg_header *header);
 
 #endif

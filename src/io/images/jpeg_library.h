@@ -15,7 +15,7 @@ enum {
         500 /* limit for progressive images, which have about ten; each scan can cost as much as the whole image */
 };
 
-/* The status of an error while reading. */
+/* Returns the status for an error while reading. */
 static inline stk_status stki_jpeg_class_of(int code)
 {
     switch (code) {
@@ -46,7 +46,7 @@ static inline stk_status stki_jpeg_fail_scans(stk_error *err)
                      STKI_JPEG_MOST_SCANS);
 }
 
-/* Output of a compressor to `room`, which grows. Must live as long as the compressor. */
+/* The output of a compressor to `room`, which grows. It must live as long as the compressor. */
 typedef struct stki_jpeg_target {
     struct jpeg_destination_mgr to; /* first member */
     stki_jpeg_room *room;

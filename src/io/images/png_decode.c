@@ -10,7 +10,7 @@
 #include <zlib.h>
 
 enum {
-    MOST_CHUNK_BYTES = 64 << 20, /* limit of a chunk without pixels, and of all such chunks that libspng keeps */
+    MOST_CHUNK_BYTES = 64 << 20, /* limit for a chunk without pixels, and for all such chunks that libspng keeps */
     SIGNATURE = 8,               /* bytes */
     CHUNK_AROUND = 12            /* bytes of a chunk besides its data: length, type, CRC */
 };
@@ -56,8 +56,8 @@ static int64_t number(const uint8_t *bytes)
     return (int64_t)bytes[0] << 24 | bytes[1] << 16 | bytes[2] << 8 | bytes[3];
 }
 
-/* The approximate offset of the damage: the first chunk that is truncated or has a wrong CRC, else the first chunk of
- * pixels. */
+/* Returns the approximate offset of the damage: the first chunk that is truncated or has a wrong CRC, or else the first
+ * chunk of pixels. */
 static int64_t broken_at(const uint8_t *bytes, int64_t count)
 {
     int64_t pixels = 0;
@@ -175,7 +175,7 @@ static int decode_whole(spng_ctx *ctx, const stki_png_header *header, const stki
     const int64_t row = row_of(header, how);
     int code;
 
-    if (how->index) /* for packed samples libspng only sets bits in each pass */
+    if (how->index) /* for packed samples, libspng only sets bits in each pass */
         memset(room, 0, (size_t)(row * header->height));
     code = spng_decode_image(ctx, is_narrowed(how) ? room : to, (size_t)(row * header->height), format_of(how), 0);
 

@@ -7,16 +7,16 @@
 typedef struct stki_png_how {
     bool gray;           /* one byte per pixel; false: RGB */
     bool index;          /* with gray: the stored samples of 1 to 8 bits of an image with one channel or a palette */
-    bool deep;           /* u16 samples of a 16-bit image; with gray: of one without colors */
+    bool deep;           /* u16 samples of a 16-bit image; with gray: of an image without colors */
     int64_t top, height; /* whole rows of the image; all rows if it is interlaced */
 } stki_png_how;
 
 /* Size of the `room` that stki_png_decode needs besides the result; may be 0. */
 int64_t stki_png_room(const stki_png_header *header, const stki_png_how *how);
 
-/* Stores how->height contiguous rows. Alpha is dropped, of 16 bits the upper 8 are used unless how->deep, and gray from
- * colors is (19595 R + 38470 G + 7471 B + 32768) >> 16. STK_E_TRUNCATED, STK_E_CORRUPT, STK_E_MEMORY; the message has
- * libspng's text and no location. */
+/* Stores how->height contiguous rows. Alpha is discarded, only the upper 8 of 16 bits are used unless how->deep is set,
+ * and gray from colors is (19595 R + 38470 G + 7471 B + 32768) >> 16. STK_E_TRUNCATED, STK_E_CORRUPT, STK_E_MEMORY; the
+ * message has libspng's text and no location. */
 stk_status stki_png_decode(const void *bytes, int64_t count, const stki_png_header *header, const stki_png_how *how,
                            uint8_t *to, uint8_t *room, stk_error *err);
 

@@ -28,7 +28,7 @@ static stk_status beton_array(const stki_container *base, int64_t member, const 
     const stki_beton *beton = beton_of(base);
     const stki_beton_field *field = &beton->fields[member];
 
-    (void)opts, (void)err; /* records are rejected before */
+    (void)opts, (void)err; /* records were rejected before */
     *out = (stki_array){.file = stki_file_retain(beton->file),
                         .offset = beton->layout.rows + field->row_offset,
                         .dtype = field->dtype,
@@ -78,8 +78,8 @@ static const stki_container_ops ops = {
 
 /* ---- opening ---- */
 
-/* FFCV truncates names to 16 bytes, so two fields may have the same name; the later ones then get their number
- * appended. */
+/* FFCV truncates names to 16 bytes, so two fields may have the same name; the number of the field is appended to the
+ * later one. */
 static const char *name_of(const stki_beton *beton, int index, char *buffer, size_t size)
 {
     const char *name = beton->fields[index].name;
@@ -121,8 +121,9 @@ static stk_status add_member(stki_beton *beton, int index, stk_status refused, c
     if (status != STK_OK)
         return status;
     if (name == buffer)
-        stki_container_warn(&beton->base, "field %d has the name '%s' of an earlier one: it is renamed to '%s' here",
-                            index, field->name, name);
+        stki_container_warn(&beton->base,
+                            "field %d has the same name '%s' as an earlier one and is renamed to '%s' here", index,
+                            field->name, name);
     member->kind = is_number(field) ? STKI_MEMBER_ARRAY : STKI_MEMBER_RECORDS;
     member->groups = groups_of(field);
     member->dtype = field->dtype;
@@ -140,7 +141,7 @@ static stk_status add_member(stki_beton *beton, int index, stk_status refused, c
 }
 
 /* Reads all descriptors. An unsupported element type only affects its own field; *refused is the index of the first
- * such field, with its error. Others are parsed again when they become members. */
+ * such field, whose error is returned. The others are parsed again when they become members. */
 static stk_status read_fields(stki_beton *beton, stk_error *err)
 {
     unsigned char descriptor[STKI_BETON_FIELD];

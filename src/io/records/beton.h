@@ -104,18 +104,18 @@ typedef struct stki_beton {
     stki_file *file;
     stki_beton_layout layout;
     stki_beton_field *fields;
-    stki_beton_lazy *lazy; /* the table, read when a field first needs it */
+    stki_beton_lazy *lazy; /* the table, which is read when it is first needed */
 } stki_beton;
 
 stk_status stki_beton_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
-/* Takes ownership of the file, also on failure. */
+/* Takes ownership of the file, even on failure. */
 stk_status stki_beton_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 bool stki_beton_matches(const char *head, int64_t length);
-/* beton_index.c: the table of allocations, read once; thread-safe. */
+/* beton_index.c: returns the table of allocations, which is read once; thread-safe. */
 stk_status stki_beton_table_of(const stki_beton *beton, const stki_beton_table **out, stk_error *err);
-/* STK_E_MISMATCH: the user named a type (NONE: none) that differs from that of a field that is not an array. */
+/* STK_E_MISMATCH: the type named by the user (NONE: none) differs from that of a field that is not an array. */
 stk_status stki_beton_check_type(const stki_beton_field *field, stk_dtype named, const char *path, stk_error *err);
-/* Reads the samples of a field with regions. */
+/* Creates a reader of a field with regions. */
 stk_status stki_beton_reader(const stki_beton *beton, int field, const stki_reader_opts *opts, stki_reader **out,
                              stk_error *err);
 

@@ -175,7 +175,7 @@ stk_status stki_beton_check_value(const stki_beton_place *place, const stki_beto
 {
     *out = value->size;
     if (value->size < 0 || value->size > place->page_bytes)
-        *out = place->page_bytes + 1; /* more than fits in a page */
+        *out = place->page_bytes + 1; /* more than what fits in a page */
     if (value->size < 0)
         return fail_value(place, field, STKI_TEXT("%" PRId64 " bytes", value->size), "at least 0", "size", err);
     if (*out > place->page_bytes)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    ODD_VERSION = 100 /* from this version on it is not a .beton file */,
+    ODD_VERSION = 100 /* files from this version on are not .beton files */,
     TEXT_AT = 8 * 32 + 8,
     NAME_AT = 1,
     ARGUMENTS_AT = 17
@@ -101,7 +101,7 @@ static stk_status read_name(const char *bytes, int index, const char *path, char
     return STK_OK;
 }
 
-/* The rank is not stored; trailing zeros are not axes. */
+/* Determines the rank, which is not stored: trailing zeros are not axes. */
 static stk_status read_shape(const char *arguments, const char *path, int64_t at, stki_beton_field *out, stk_error *err)
 {
     int64_t strides[STK_MAX_DIMS], bytes;
@@ -229,7 +229,7 @@ stk_status stki_beton_read_field(const void *descriptor, int index, const char *
 
 void stki_beton_row_size(enum stki_beton_kind kind, int64_t *bytes, int64_t *alignment)
 {
-    /* nested structs in NumPy's row struct have alignment 1 */
+    /* structs inside NumPy's row struct have alignment 1 */
     *alignment = kind == STKI_BETON_IMAGE || kind == STKI_BETON_BYTES || kind == STKI_BETON_JSON ? 1 : 8;
     *bytes = kind == STKI_BETON_IMAGE ? 13 : kind == STKI_BETON_BYTES || kind == STKI_BETON_JSON ? 16 : 8;
 }
@@ -260,7 +260,7 @@ static stk_status check_table(const stki_beton_layout *layout, int64_t file_byte
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){path, -1, 16, STKI_TEXT("%" PRId64, layout->table),
                                          STKI_TEXT("at least %" PRId64 ", the end of the rows", layout->rows_end)},
-                            "place of the table of allocations");
+                            "offset of the table of allocations");
     if (layout->table > file_bytes)
         return stki_fail_at(err, STK_E_TRUNCATED,
                             (stki_place){path, -1, 16, STKI_TEXT("%" PRId64 " bytes", file_bytes),
@@ -286,8 +286,8 @@ stk_status stki_beton_lay_out(stki_beton_layout *layout, stki_beton_field *field
     status = check_table(layout, file_bytes, path, err);
     if (status != STK_OK)
         return status;
-    layout->data_start =
-        stki_round_up(layout->rows_end, layout->page_bytes); /* no overflow: a file's size plus less than 2^32 */
+    layout->data_start = stki_round_up(
+        layout->rows_end, layout->page_bytes); /* cannot overflow: the size of a file plus less than 2^32 */
     if (layout->table > layout->data_start)
         layout->page_count = (layout->table - layout->data_start) / layout->page_bytes;
     layout->entry_count = (file_bytes - layout->table) / STKI_BETON_ENTRY;

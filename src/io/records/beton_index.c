@@ -1,10 +1,10 @@
 /* beton_index.c: the table of allocations of a .beton file, which has the length of each region. For JPEG images it is
  * the only source; for all others it must agree with the row.
  *
- * The table is in the order in which its writers filled their pages. A single writer, including ours, writes the
+ * The table is in the order in which its writers filled their pages. A single writer, such as stoker's, writes the
  * entries of sample 0, 1, 2, … consecutively; if all samples have the same number of entries, an entry's index follows
- * from its sample. Several writers interleave runs of samples; then the first entry of each sample is recorded. Only if
- * a sample's entries are not consecutive is the table sorted, with a counting sort.
+ * from its sample. Several writers interleave runs of samples; in that case the first entry of each sample is recorded.
+ * The table is only sorted (with a counting sort) if a sample's entries are not consecutive.
  *
  * An empty region has an entry of size 0, whose pointer is meaningless and may equal that of the next region. */
 #include "allocate.h"

@@ -3,8 +3,8 @@
  *
  * Opening makes one pass over the rows to find the largest sizes and the runs of samples in the same page, which are
  * the units of `order: block`. (If JPEG images are not decoded, it also looks up each image in the table, because rows
- * do not have their size.) A row is only trusted after a check when its record is read: the table must have an
- * allocation for this sample with this pointer and the size implied by the row. */
+ * do not have their size.) A row is checked when its record is read: the table must have an allocation for this sample
+ * with this pointer and the size implied by the row. */
 #include "allocate.h"
 #include "beton.h"
 #include "checked.h"
@@ -83,7 +83,7 @@ static bool parse_row(const stki_beton_field *field, int64_t page_bytes, const u
     case STKI_BETON_BYTES:
     case STKI_BETON_JSON:
         out->pointer = load(bytes, 8);
-        out->bytes = (int64_t)(load(bytes + 8, 8) & INT64_MAX); /* values that this changes are too large anyway */
+        out->bytes = (int64_t)(load(bytes + 8, 8) & INT64_MAX); /* values that this changes are too large in any case */
         *why = "size";
         if (load(bytes + 8, 8) > INT64_MAX)
             return false;
@@ -174,7 +174,7 @@ static stk_status locate(const struct records *r, int64_t index, struct row *row
         !stki_inside((int64_t)row->pointer, allocated, file->size))
         return fail_allocation(r, index, row, allocated, err);
     row->bytes = allocated;
-    return r->encoded ? check_limit(r, index, row, err) : STK_OK; /* the size is only known now */
+    return r->encoded ? check_limit(r, index, row, err) : STK_OK; /* the size is not known before */
 }
 
 static void shape_of(const struct records *r, const struct row *row, int64_t *shape)
@@ -240,7 +240,7 @@ static stk_status read_jpeg(const struct records *r, int64_t index, const struct
         return stki_fail_place(err, status, r->base.path, index, NULL);
     if (shape[0] != row->height || shape[1] != row->width)
         return fail_row(r, index, STKI_TEXT("a JPEG image of %" PRId64 " x %" PRId64 " pixels", shape[0], shape[1]),
-                        STKI_TEXT("%" PRId64 " x %" PRId64 " as the row says", row->height, row->width),
+                        STKI_TEXT("%" PRId64 " x %" PRId64 ", as in the row", row->height, row->width),
                         "height and width", err);
     return stki_image_sample(bytes, row->bytes, &r->decode, want, scratch, r->base.path, index, out, err);
 }
@@ -273,7 +273,7 @@ static stk_status records_read(const stki_reader *base, int64_t index, const stk
     shape_of(r, &row, out->shape);
     for (int i = base->ndim - 1; i >= 0; i--) {
         out->strides[i] = stride;
-        stride *= out->shape[i] > 0 ? out->shape[i] : 1; /* no overflow: the product was checked */
+        stride *= out->shape[i] > 0 ? out->shape[i] : 1; /* cannot overflow, because the product was checked */
     }
     return STK_OK;
 }
@@ -344,7 +344,7 @@ static const stki_reader_ops variable_ops = {.format = "beton",
 
 /* ---- opening ---- */
 
-/* Results of one pass over the rows. Invalid rows are skipped; they fail when they are read. */
+/* Results of one pass over the rows. Invalid rows are skipped; their errors are reported when they are read. */
 struct survey {
     int64_t bytes, height, width; /* the largest */
     int64_t first_height, first_width;
@@ -501,7 +501,7 @@ static void describe(struct records *r, const struct survey *s)
     }
     base->ops = base->variable ? &variable_ops : &fixed_ops;
     (void)stki_row_major(base->dtype, base->ndim, base->shape, base->strides, &(int64_t){0},
-                         NULL); /* no overflow: it fits in a page */
+                         NULL); /* cannot overflow, because it fits in a page */
 }
 
 stk_status stki_beton_check_type(const stki_beton_field *field, stk_dtype named, const char *path, stk_error *err)

@@ -55,7 +55,7 @@ static stk_status begin_page(stk_beton_writer *w, stk_error *err)
     void *page;
     stk_status status;
 
-    if (!w->pages) /* a no-op except before the first page */
+    if (!w->pages) /* has no effect except before the first page */
         return w->cursor.page > 0 ? STK_OK : stki_output_seek(w->output, w->layout.data_start, err);
     status = stki_page_take(w->pages, &page, err);
     if (status == STK_OK)
@@ -85,7 +85,7 @@ static stk_status make_room(stk_beton_writer *w, const stk_beton_value *values, 
                             (stki_place){stki_output_path(w->output), w->done, -1,
                                          STKI_TEXT("%" PRId64 " bytes", wanted > total ? wanted : total),
                                          STKI_TEXT("at most %" PRId64 " (page_bytes)", w->layout.page_bytes)},
-                            "the sample does not fit a page");
+                            "the sample does not fit in a page");
     if (w->cursor.page == before.page)
         return STK_OK;
     status = stki_beton_end_page(w, &before, err);

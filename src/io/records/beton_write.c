@@ -1,10 +1,10 @@
-/* beton_write.c: writes .beton files that FFCV reads (layout in beton.h). The caller's thread places everything: the
- * regions of a sample are consecutive in one page, and a sample that does not fit in the rest of a page starts the next
- * one. Positions therefore depend only on sizes, and not on which thread writes a page.
+/* beton_write.c: writes .beton files that FFCV reads (layout in beton.h). The calling thread determines all positions:
+ * the regions of a sample are consecutive in one page, and a sample that does not fit in the rest of a page starts the
+ * next one. Positions therefore depend only on sizes, and not on which thread writes a page.
  *
  * Rows are written whenever a buffer is full. Of the table of allocations only the sizes are kept, 4 bytes per region,
- * in a temporary file; at the end positions are computed again to write the table. The header says that there is no
- * table until everything else has been written.
+ * in a temporary file; at the end positions are computed again to write the table. Until everything else has been
+ * written, the header says that there is no table.
  *
  * Memory does not grow with the number of samples. To resume after a crash, a writer needs only three numbers;
  * everything else is in the two files. */
@@ -217,7 +217,7 @@ static stk_status go_on(stk_beton_writer *w, const char *path, const stki_beton_
     if (w->regions > 0 && mark->samples > 0) /* below 2^62: see check_mark */
         keep = w->layout.data_start + mark->cursor.page * w->layout.page_bytes + mark->cursor.used;
     status = stki_output_hold(path, making->temporary, keep, &w->output, err);
-    if (status == STK_OK && w->regions > 0) /* clear rows after the mark, which may not be written again */
+    if (status == STK_OK && w->regions > 0) /* clear rows after the mark, because they may not be written again */
         status = stki_output_clear(w->output, w->layout.rows + mark->samples * w->layout.row_bytes,
                                    (w->layout.sample_count - mark->samples) * w->layout.row_bytes, err);
     if (status == STK_OK && w->regions > 0)
@@ -396,7 +396,7 @@ static stk_status commit(stk_beton_writer *w, bool fewer, int64_t *bytes, stk_er
     if (status == STK_OK) {
         *bytes = w->regions > 0 && w->done > 0 ? stki_output_position(w->output)
                                                : w->layout.rows + w->done * w->layout.row_bytes;
-        stki_page_writer_destroy(w->pages); /* its threads have finished */
+        stki_page_writer_destroy(w->pages); /* the threads of the pool have finished */
         w->pages = NULL;
         status = stki_output_commit(w->output, err);
         w->output = NULL;

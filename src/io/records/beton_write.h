@@ -16,7 +16,7 @@ typedef struct stki_beton_cursor {
 
 struct stk_beton_writer {
     stki_output *output;
-    stki_page_writer *pages; /* NULL: the caller's thread appends regions to the output */
+    stki_page_writer *pages; /* NULL: the calling thread appends regions to the output */
     stki_beton_layout layout;
     stki_beton_field *fields;
     int regions; /* number of fields with a region */
@@ -49,13 +49,13 @@ stk_status stki_beton_hold(const char *path, const stki_beton_making *making, co
 stk_status stki_beton_mark_here(stk_beton_writer *writer, stki_beton_mark *out, stk_error *err);
 /* Waits until everything up to the last mark is on disk. Any thread. */
 stk_status stki_beton_sync(stk_beton_writer *writer, stk_error *err);
-/* Like commit, but the number of samples is that of those appended (at least 1), and the file keeps its temporary name.
+/* Like commit, but the number of samples is the number appended (at least 1), and the file keeps its temporary name.
  * The space for missing rows stays empty. *bytes: size of the file. */
 stk_status stki_beton_finish(stk_beton_writer *writer, int64_t *bytes, stk_error *err);
 
 /* ---- beton_rows.c ---- */
 
-/* Moves the cursor to the start of a sample with regions of these sizes. False: they do not fit in a page. */
+/* Moves the cursor to the start of a sample with regions of these sizes. False: the regions do not fit in a page. */
 bool stki_beton_place_sample(stki_beton_cursor *cursor, int64_t page_bytes, const uint32_t *sizes, int regions,
                              int64_t *total);
 /* Returns the region's offset in the file. */

@@ -31,8 +31,8 @@ typedef struct stki_csv_problem {
 
 enum stki_csv_result {
     STKI_CSV_RECORD_READ,
-    STKI_CSV_MORE,    /* the bytes end inside the record, but more follow */
-    STKI_CSV_BROKEN,  /* see *problem */
+    STKI_CSV_MORE,    /* the bytes end inside the record, but there are more to come */
+    STKI_CSV_BROKEN,  /* an error; see *problem */
     STKI_CSV_TOO_MANY /* cells */
 };
 
@@ -55,7 +55,7 @@ void stki_csv_text(const stki_csv_cell *cell, char *to); /* writes stki_csv_byte
 /* Blanks around a number are allowed. False: not a number, or (whole) out of range. */
 bool stki_csv_whole(const stki_csv_cell *cell, int64_t *out);
 bool stki_csv_number(const stki_csv_cell *cell, double *out); /* also nan and inf in any case */
-/* strtod in the C locale. */
+/* Like strtod in the C locale. */
 double stki_decimal(const char *text);
 
 /* ---- csv_table.c ---- */
@@ -65,12 +65,12 @@ enum stki_csv_kind { STKI_CSV_WHOLE, STKI_CSV_REAL, STKI_CSV_TEXT };
 /* Which cells count as missing, and their replacement. */
 typedef struct stki_csv_missing {
     const stki_node *words; /* NULL: those of pandas */
-    bool given, whole;      /* a replacement is given; it is an integer */
+    bool given, whole;      /* whether there is a replacement; whether it is an integer */
     int64_t value;          /* if it is */
     double real;
 } stki_csv_missing;
 
-/* Whether the cell is one of the words, compared as stored, so "0" may be one. */
+/* Whether the cell is one of the words. They are compared as stored, so "0" can be one. */
 bool stki_csv_is_missing(const stki_csv_missing *missing, const stki_csv_cell *cell);
 
 typedef struct stki_csv_column {
@@ -78,7 +78,7 @@ typedef struct stki_csv_column {
     enum stki_csv_kind kind; /* the common type of all cells that are not missing */
     int64_t missing;         /* number of missing cells */
     int64_t longest;         /* size of the longest cell */
-    int64_t first_text;      /* the first record with a cell that is not a number */
+    int64_t first_text;      /* first record with a cell that is not a number */
 } stki_csv_column;
 
 typedef struct stki_csv {
@@ -132,21 +132,21 @@ stk_status stki_csv_fail(const stki_csv *csv, int column, int64_t record, stk_st
 
 /* ---- csv_reader.c, csv_files.c ---- */
 
-/* A numeric column, or those of `columns`, as one array. */
+/* Makes one array of a numeric column, or of those in `columns`. */
 stk_status stki_csv_array(const stki_container *base, int64_t member, const stki_reader_opts *opts, stki_array *out,
                           stk_error *err);
 
-/* A column's samples, depending on the options: numbers, strings, files. */
+/* Creates a reader of a column; depending on the options, samples are numbers, strings or files. */
 stk_status stki_csv_reader(const stki_csv *csv, int column, const stki_reader_opts *opts, stki_reader **out,
                            stk_error *err);
-/* Samples are the files named by a column. */
+/* Creates a reader whose samples are the files named by a column. */
 stk_status stki_csv_files(const stki_csv *csv, int column, const stki_reader_opts *opts, stki_reader **out,
                           stk_error *err);
 
 /* ---- csv.c ---- */
 
 stk_status stki_csv_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
-/* Takes ownership of the file, also on failure. */
+/* Takes ownership of the file, even on failure. */
 stk_status stki_csv_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* csv_files.c: the samples are the files named by a column: images, arrays (one per file), or their bytes. Paths are
- * relative to the table's folder. The readers are those of image lists and of `sample_per_file`. */
+/* csv_files.c: samples that are the files named by a column: images, arrays (one per file), or the bytes of the files.
+ * Paths are relative to the table's folder. The readers are those of image lists and of `sample_per_file`. */
 #include "allocate.h"
 #include "csv.h"
 #include "error.h"
@@ -9,7 +9,7 @@
 
 enum { MOST_PATH = 4096 };
 
-/* Holds the names for an image reader; internal, not visible as a container. */
+/* Holds the names for an image reader; not visible outside as a container. */
 struct listed {
     stki_container base; /* first member */
     stki_image_set set;

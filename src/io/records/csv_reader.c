@@ -67,7 +67,7 @@ static stk_status number_array(const stki_csv *csv, const int *columns, int coun
 {
     stk_storage *storage;
     numbers n = {.csv = csv, .columns = columns, .count = count};
-    /* At most 8 times the size of the file, since even a missing cell takes one byte. */
+    /* The array takes at most 8 times the size of the file, since even a missing cell takes one byte. */
     const int64_t bytes = csv->count * count * 8;
     stk_status status = stk_storage_create(NULL, bytes > 0 ? bytes : 8, &storage, err);
 
@@ -93,7 +93,7 @@ static stk_status number_array(const stki_csv *csv, const int *columns, int coun
     return STK_OK;
 }
 
-/* The dtype of the column: that of its cells unless source.dtype overrides it. */
+/* Returns the dtype of the column: that of its cells, unless source.dtype overrides it. */
 static stk_status dtype_of(const stki_csv *csv, int column, const stki_reader_opts *opts, stk_dtype *out,
                            stk_error *err)
 {
@@ -110,7 +110,7 @@ static stk_status dtype_of(const stki_csv *csv, int column, const stki_reader_op
 
 static stk_status refuse_text(const stki_csv *csv, int column, stk_error *err);
 
-/* Reads the columns listed in `columns` with a common dtype as by numpy.result_type. */
+/* Reads the columns listed in `columns` with a common dtype, like that of numpy.result_type. */
 static stk_status picked_array(const stki_csv *csv, const stki_reader_opts *opts, const int *picked, int count,
                                stki_array *out, stk_error *err)
 {
@@ -169,9 +169,9 @@ static stk_status find_text(void *context, int64_t record, const stki_csv_cell *
         stki_npy_printable(text, sizeof text, cell->at, cell->length < 255 ? cell->length : 255);
         snprintf(err->message + used, sizeof err->message - used, "%s%s",
                  ", since the field has a dtype or transforms: correct the cell, remove them, ",
-                 stki_image_name(text) ? "or say source: {files: images} to read the images that the cells name"
-                                       : "say source: {classes: sorted} to number the names of classes, or "
-                                         "source: {dtype: uint8} to get the characters");
+                 stki_image_name(text) ? "or set source: {files: images} to read the images that the cells name"
+                                       : "set source: {classes: sorted} to number the class names, or source: {dtype: "
+                                         "uint8} to get the characters");
     }
     return status;
 }

@@ -10,7 +10,7 @@ typedef struct reading {
     const char *begin, *at, *end;
     bool last;
     char delimiter;
-    int count; /* cells so far */
+    int count; /* number of cells so far */
     stki_csv_problem *problem;
 } reading;
 
@@ -35,7 +35,8 @@ static enum stki_csv_result cell_end(reading *r, bool *line_end)
         if (r->at + 1 == r->end && !r->last)
             return STKI_CSV_MORE;
         if (r->at + 1 == r->end || r->at[1] != '\n')
-            return broken(r, r->at, "a carriage return with no line feed after it", "one inside quotes");
+            return broken(r, r->at, "a carriage return with no line feed after it",
+                          "a carriage return only inside quotes");
         r->at++;
     }
     if (*r->at != '\n')
@@ -54,9 +55,9 @@ static enum stki_csv_result read_quoted(reading *r, stki_csv_cell *cell)
         const char *quote = memchr(r->at, '"', (size_t)(r->end - r->at));
 
         if (!quote)
-            return r->last ? broken(r, opening, "a quote that nothing closes", "a closing quote") : STKI_CSV_MORE;
+            return r->last ? broken(r, opening, "a quote that is not closed", "a closing quote") : STKI_CSV_MORE;
         if (quote + 1 == r->end && !r->last)
-            return STKI_CSV_MORE; /* may be the first half of an escaped quote */
+            return STKI_CSV_MORE; /* this may be the first half of an escaped quote */
         r->at = quote + 1;
         if (r->at < r->end && *r->at == '"') {
             cell->quotes++;
@@ -77,7 +78,8 @@ static enum stki_csv_result read_plain(reading *r, stki_csv_cell *cell)
     cell->at = r->at;
     while (r->at < r->end && *r->at != delimiter && *r->at != '\n' && *r->at != '\r') {
         if (*r->at == '"')
-            return broken(r, r->at, "a quote inside a cell without quotes", "the cell in quotes, its own doubled");
+            return broken(r, r->at, "a quote inside a cell without quotes",
+                          "the cell in quotes, with quotes inside it doubled");
         if (*r->at == '\0')
             return broken(r, r->at, "a NUL byte", "text");
         r->at++;

@@ -1,5 +1,5 @@
-/* csv_table.c: scans the records of a table, and its options; see csv.h. A mapped file is scanned in place; others are
- * read piece by piece, with the unconsumed rest of the previous piece first. */
+/* csv_table.c: scans the records of a table, and parses its options; see csv.h. A mapped file is scanned in place;
+ * others are read piece by piece, each after the unconsumed rest of the previous one. */
 #include "allocate.h"
 #include "csv.h"
 #include "error.h"
@@ -238,7 +238,7 @@ static stk_status take_name(stki_csv *csv, int column, const stki_csv_cell *cell
         return fail_header(csv, column, STKI_TEXT("%" PRId64 " bytes", bytes), "a name of at most 255 bytes", err);
     if (!csv->header)
         name = stki_format("%d", column);
-    else if (bytes == 0) /* pandas' name for it; its to_csv leaves the index column unnamed */
+    else if (bytes == 0) /* pandas' name for an unnamed column; its to_csv does not name the index column */
         name = stki_format("Unnamed: %d", column);
     else
         name = stki_zalloc(bytes + 1);
@@ -393,7 +393,7 @@ bool stki_csv_is_missing(const stki_csv_missing *missing, const stki_csv_cell *c
     const char *at = cell->at;
 
     if (cell->quotes > 0 || (!missing->words && cell->length > 0 && *at >= '2' && *at <= '9'))
-        return false; /* short cut for most numbers */
+        return false; /* shortcut for most numbers */
     for (int i = 0; i < count; i++) {
         const char *word = missing->words ? missing->words->items[i]->text : usual[i];
         const size_t length = strlen(word);
@@ -414,12 +414,13 @@ typedef struct csv_options {
     stki_csv_missing rule; /* parsed from the two options above */
 } csv_options;
 
-static const char *const files_words[] = {"none", "images", "arrays", "bytes", NULL}; /* as enum stki_listed */
+static const char *const files_words[] = {"none", "images", "arrays", "bytes",
+                                          NULL}; /* same values as enum stki_listed */
 
 static const stki_option csv_rows[] = {
     STKI_ENUM(csv_options, files, none, files_words,
-              "The column holds file names, relative to the table's folder, and the files are the samples: images, "
-              "arrays (one per .npy file, for example) or raw bytes"),
+              "What the files are that the column names, relative to the table's folder, and that are the samples: "
+              "images, arrays (one per .npy file, for example) or raw bytes"),
     STKI_STRING(csv_options, delimiter, NULL,
                 "The character between cells; by default a comma, or a tab for .tsv files",
                 .examples = STKI_EXAMPLES(",", ";")),
@@ -430,7 +431,7 @@ static const stki_option csv_rows[] = {
               "pattern are in the order of the file",
               .examples = STKI_EXAMPLES("[n]", "[n, 'm*']")),
     STKI_NODE(csv_options, missing,
-              "Value of missing cells; by default NaN, which makes a column of integers one of floats",
+              "Value of missing cells; by default NaN, which turns a column of integers into one of floats",
               .examples = STKI_EXAMPLES("0", "-1")),
     STKI_NODE(csv_options, missing_words,
               "Texts that mark a cell as missing; by default those of pandas: the empty text, NA, NaN, null and others",
@@ -477,7 +478,7 @@ enum stki_listed stki_csv_listed(const stki_reader_opts *opts)
     return (enum stki_listed)csv.files;
 }
 
-/* The delimiter: from the option, otherwise from the file's extension. */
+/* Determines the delimiter from the option, or otherwise from the file's extension. */
 static char delimiter_of(const char *path, const stki_reader_opts *opts)
 {
     const size_t length = strlen(path);

@@ -8,7 +8,7 @@
 typedef struct parser {
     const unsigned char *begin, *at, *end;
     int depth;
-    const char *what; /* the error, at position `at` */
+    const char *what; /* the error, which is at position `at` */
 } parser;
 
 static bool fail(parser *p, const char *what)
@@ -119,7 +119,7 @@ static bool parse_string(parser *p, stki_json_span *out)
             if (!parse_escape(p, &bytes))
                 return false;
         } else if (*run < 0x20) {
-            return fail(p, "no control character inside a string");
+            return fail(p, "no control characters inside a string");
         } else {
             const int n = stki_utf8_next((const char *)run, p->end - run, &code);
 
@@ -155,7 +155,7 @@ void stki_json_unescape(const stki_json_span *span, char *to)
     static const char names[] = "bfnrt", values[] = "\b\f\n\r\t";
     const unsigned char *at = (const unsigned char *)span->at, *end = at + span->length;
 
-    if (span->bytes == span->length) { /* no escapes: an escape is longer than its character */
+    if (span->bytes == span->length) { /* there are no escapes, because an escape is longer than its character */
         memcpy(to, span->at, (size_t)span->length);
         return;
     }
@@ -307,7 +307,7 @@ static bool parse_value(parser *p)
     case '{':
     case '[':
         if (++p->depth > STKI_JSON_DEPTH)
-            return fail(p, "no more than 128 lists and objects inside each other");
+            return fail(p, "lists and objects nested at most 128 deep");
         good = *p->at == '{' ? parse_object(p) : parse_list(p);
         p->depth--;
         return good;
@@ -392,7 +392,7 @@ static bool parse_members(parser *p, const char *key, enum stki_json_found *foun
             *out = value;
         } else if (rest) {
             if (++p->depth > STKI_JSON_DEPTH)
-                return fail(p, "no more than 128 lists and objects inside each other");
+                return fail(p, "lists and objects nested at most 128 deep");
             good = parse_members(p, rest, found, out, kind);
             p->depth--;
             if (!good)
@@ -433,7 +433,7 @@ enum stki_json_found stki_json_find(const char *line, int64_t length, const char
     good = p.at < p.end && *p.at == '{' ? parse_members(&p, key, &found, out, &kind) : parse_value(&p);
     if (good) {
         skip_space(&p);
-        good = p.at == p.end || fail(&p, "nothing after the value");
+        good = p.at == p.end || fail(&p, "the end of the line after the value");
     }
     if (good && found != STKI_JSON_TEXT && found != STKI_JSON_MISSING)
         *problem = (stki_json_problem){0, kind};

@@ -9,15 +9,15 @@
 
 enum { STKI_JSON_DEPTH = 128 };
 
-/* A string without its quotes, or a number or list. */
+/* A string without its quotes, a number or a list. */
 typedef struct stki_json_span {
     const char *at;
-    int64_t length; /* as it stands */
+    int64_t length; /* as stored */
     int64_t bytes;  /* of the unescaped string; 0 for others */
 } stki_json_span;
 
 typedef struct stki_json_problem {
-    int64_t at;       /* offset in the line; its length: the line ends too early */
+    int64_t at;       /* offset in the line, whose length means that the line ends too early */
     const char *what; /* static text: what was expected, or what is wrong */
 } stki_json_problem;
 
@@ -44,10 +44,10 @@ typedef struct stki_json_number {
     double real; /* always set */
 } stki_json_number;
 
-/* Parses the number at *at in a span from stki_json_find, and advances *at past it and its separator. False: not a
- * number (*at is unchanged), or the end of the list. Start with stki_json_list. */
+/* Parses the number at *at in a span from stki_json_find, and advances *at past the number and its separator. False:
+ * not a number (*at is unchanged), or the end of the list. Start with stki_json_list. */
 bool stki_json_next(const char **at, const char *end, stki_json_number *out);
-/* The first item of a list; *end: its end. */
+/* Returns the first item of a list; *end: the end of the list. */
 const char *stki_json_list(const stki_json_span *list, const char **end);
 
 #endif

@@ -43,7 +43,7 @@ static bool is_null(enum stki_json_found found, const stki_json_problem *problem
     return found == STKI_JSON_OTHER && strcmp(problem->what, "null") == 0;
 }
 
-/* Reads the next number of a value. False: it is not a number, or is out of range, as *number says. */
+/* Reads the next number of a value. False: it is not a number, or it is out of range (see *number). */
 static bool next_number(const stki_text_file *text, const char **at, const char *end, stki_json_number *number)
 {
     *number = (stki_json_number){0};
@@ -88,7 +88,7 @@ stk_status stki_jsonl_numbers(const stki_text_file *text, stk_dtype dtype, int64
     for (*count = 0; next < end; ++*count) {
         if (!next_number(text, &next, end, &number))
             return number.too_large
-                       ? fail_value(text, index, at, "a whole number beyond 64 bits",
+                       ? fail_value(text, index, at, "an integer beyond 64 bits",
                                     "smaller ones, or source.dtype: float64, which rounds them", err)
                        : fail_value(text, index, at, *next == '[' ? "a list in it" : "something else in it", "numbers",
                                     err);
@@ -106,7 +106,7 @@ stk_status stki_jsonl_numbers(const stki_text_file *text, stk_dtype dtype, int64
 
 /* ---- all lines ---- */
 
-/* Returns a line in the mapping, or read to *block. */
+/* Returns a line that is in the mapping, or has been read into *block. */
 static stk_status read_line(const stki_text_file *text, int64_t index, char **block, int64_t *room, const char **line,
                             int64_t *at, int64_t *bytes, stk_error *err)
 {

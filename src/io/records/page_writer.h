@@ -7,15 +7,15 @@
 
 typedef struct stki_page_writer stki_page_writer;
 
-/* threads <= 1: pages are written by the caller, in the next call. The output is borrowed. */
+/* threads <= 1: the caller writes the pages, in the next call. The output is borrowed. */
 stk_status stki_page_writer_create(stki_output *output, int64_t page_bytes, int threads, stki_page_writer **out,
                                    stk_error *err);
 /* Returns an uninitialized page buffer; waits for one. Fails if an earlier page could not be written. */
 stk_status stki_page_take(stki_page_writer *writer, void **out, stk_error *err);
 /* Writes a full page at `offset`, and returns its buffer to the pool. */
 stk_status stki_page_put(stki_page_writer *writer, void *page, int64_t offset, stk_error *err);
-/* Waits until all are written. */
+/* Waits until all pages have been written. */
 stk_status stki_page_writer_finish(stki_page_writer *writer, stk_error *err);
-void stki_page_writer_destroy(stki_page_writer *writer); /* accepts NULL; queued pages are dropped */
+void stki_page_writer_destroy(stki_page_writer *writer); /* NULL is allowed; queued pages are discarded */
 
 #endif

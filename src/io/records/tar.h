@@ -23,7 +23,7 @@ enum {
 enum stki_tar_what {
     STKI_TAR_FILE,
     STKI_TAR_SPARSE,    /* a file with a sparse map in the header (old GNU tar) */
-    STKI_TAR_HARD_LINK, /* another name of an earlier member: no data follows */
+    STKI_TAR_HARD_LINK, /* a hard link to an earlier member: no data follows */
     STKI_TAR_SYMLINK,   /* no data follows */
     STKI_TAR_SKIP,      /* a folder or a device: no data follows */
     STKI_TAR_OTHER, /* a volume label or a directory listing (incremental archives); its data is not that of a file */
@@ -36,8 +36,8 @@ enum stki_tar_what {
 
 typedef struct stki_tar_header {
     enum stki_tar_what what;
-    int64_t size;             /* of the data after it; links and SKIP: 0 */
-    char name[STKI_TAR_NAME]; /* including the prefix; not checked */
+    int64_t size;             /* size of the data after it; links and SKIP: 0 */
+    char name[STKI_TAR_NAME]; /* the name including the prefix; not checked */
     char link[STKI_TAR_LINK]; /* target of a link */
 } stki_tar_header;
 
@@ -55,7 +55,7 @@ enum stki_tar_map {
     STKI_TAR_MAP_NONE,
     STKI_TAR_MAP_RECORDS, /* GNU 0.0: one record for each offset and each number of bytes */
     STKI_TAR_MAP_RECORD,  /* GNU 0.1: one record */
-    STKI_TAR_MAP_DATA,    /* GNU 1.0: before the data */
+    STKI_TAR_MAP_DATA,    /* GNU 1.0: the map precedes the data */
     STKI_TAR_MAP_HOLES    /* Solaris: one record with the ends of holes and data alternately; holes are stored too */
 };
 
@@ -66,7 +66,7 @@ typedef struct stki_tar_text {
 } stki_tar_text;
 
 typedef struct stki_tar_pax {
-    stki_tar_text path, sparse_path /* of a sparse member; takes precedence over `path` */, link;
+    stki_tar_text path, sparse_path /* name of a sparse member; takes precedence over `path` */, link;
     int64_t size; /* -1: none */
     enum stki_tar_map map;
     stki_tar_text map_text; /* of MAP_RECORD and MAP_HOLES */
@@ -97,7 +97,8 @@ int64_t stki_tar_decimal(const char *text, int64_t length, int64_t *out);
 stk_status stki_tar_read_pax(const char *text, int64_t length, int64_t offset, const char *path, stki_tar_pax *out,
                              stk_error *err);
 
-/* Splits a member's name: length of the key and offset of the extension. False: not part of a sample. */
+/* Splits a member's name into the key (its length) and the extension (its offset). False: the member is not part of a
+ * sample. */
 bool stki_tar_split_name(const char *name, int64_t length, int64_t *key_bytes, int64_t *extension_at);
 
 /* ---- tar_sparse.c: sparse members ---- */
@@ -135,16 +136,16 @@ stk_status stki_tar_sparse_gnu(const stki_file *file, const unsigned char *block
 
 /* Also the layout in a cached index file. */
 typedef struct stki_tar_entry {
-    int64_t offset, size;   /* of the data; sparse: `offset` of the stored bytes, `size` of the file */
-    uint32_t height, width; /* of an image as stored; 0: unknown */
+    int64_t offset, size;   /* range of the data; sparse: `offset` of the stored bytes, `size` of the file */
+    uint32_t height, width; /* size of an image as stored; 0: unknown */
     uint32_t extension;
-    uint16_t orientation; /* of an image, 1 to 8 */
+    uint16_t orientation; /* orientation of an image, 1 to 8 */
     uint16_t sparse;      /* 1: the runs from `offset` on are the stored bytes; the others are 0 */
 } stki_tar_entry;
 
 typedef struct stki_tar_extension {
     char name[STKI_TAR_EXTENSION_NAME]; /* in lower case, NUL-terminated */
-    int64_t count;                      /* number of samples that have it */
+    int64_t count;                      /* number of samples that have this extension */
     int64_t smallest, largest;          /* bytes */
 } stki_tar_extension;
 
@@ -181,11 +182,11 @@ enum stki_tar_kind stki_tar_kind_read(const char *extension, const stki_decode_o
 /* Builds the index in one pass over the headers of the archive. */
 stk_status stki_tar_index_build(const stki_file *file, stki_tar_index *out, stk_error *err);
 void stki_tar_index_fini(stki_tar_index *index);
-/* The entry of a sample with this extension, checked to be inside the archive. STK_E_NOT_FOUND names the sample;
- * STK_E_CORRUPT: invalid entry in a cached index. */
+/* Returns the entry of a sample with this extension, checked to be inside the archive. STK_E_NOT_FOUND names the
+ * sample; STK_E_CORRUPT: invalid entry in a cached index. */
 stk_status stki_tar_index_find(const stki_tar_index *index, const stki_file *file, int64_t sample, int extension,
                                const stki_tar_entry **out, stk_error *err);
-/* The address of a member in the archive's mapping. NULL: it has to be read. */
+/* Returns the address of a member in the archive's mapping. NULL: it must be read. */
 const void *stki_tar_index_mapped(const stki_file *file, const stki_tar_entry *entry);
 /* Reads `count` bytes of a member from `at` on, which must be inside it. */
 stk_status stki_tar_index_read(const stki_tar_index *index, const stki_file *file, const stki_tar_entry *entry,
@@ -200,7 +201,8 @@ stk_status stki_tar_runs_read(const stki_tar_run *runs, int64_t run_count, const
 bool stki_tar_cache_load(const char *path, const stki_file *archive, stki_tar_index *out);
 stk_status stki_tar_cache_store(const char *path, const stki_file *archive, const stki_tar_index *index,
                                 stk_error *err);
-/* The path of an archive's cached index: beside it, or in the folder `where`. NULL: out of memory. Free with stki_free.
+/* The path of an archive's cached index: next to the archive, or in the folder `where`. NULL: out of memory. Free with
+ * stki_free.
  */
 char *stki_tar_cache_path(const char *archive, const char *where);
 
@@ -214,7 +216,7 @@ typedef struct stki_webdataset {
 
 extern const stki_source_group stki_tar_source;
 stk_status stki_webdataset_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
-/* Takes ownership of the file, also on failure. */
+/* Takes ownership of the file, even on failure. */
 stk_status stki_webdataset_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 bool stki_webdataset_matches(const char *head, int64_t length);
 stk_status stki_webdataset_reader(const stki_webdataset *set, int extension, const stki_reader_opts *opts,

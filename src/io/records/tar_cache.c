@@ -10,7 +10,8 @@
  *           K bytes of keys
  *
  * It is valid for an archive with exactly this size and modification time. A damaged index has a wrong checksum and is
- * built again. Its numbers are nevertheless checked when they are used, since a checksum does not stop an attacker.
+ * built again. Its numbers are nevertheless checked when they are used, because a checksum does not protect against
+ * attackers.
  */
 #include "allocate.h"
 #include "checked.h"
@@ -46,7 +47,7 @@ static bool place(const struct header *h, struct parts *out)
 
     if (h->samples < 0 || h->entries < 0 || h->entries >= UINT32_MAX || h->samples > h->entries || h->key_bytes < 0 ||
         h->extensions > STKI_TAR_EXTENSIONS || h->runs < 0 || h->runs >= UINT32_MAX)
-        return false; /* prevents overflow below; only keys can be larger */
+        return false; /* prevents overflow below, because only keys can be larger */
     out->entries = sizeof *h;
     out->runs = out->entries + h->entries * (int64_t)sizeof(stki_tar_entry);
     out->key_at = out->runs + h->runs * (int64_t)sizeof(stki_tar_run);

@@ -65,7 +65,7 @@ static void sums(const unsigned char *block, int64_t *plain, int64_t *of_signed)
     *of_signed = *plain - 256 * (int64_t)(high - field_high);
 }
 
-/* Accepts sums of signed bytes too, as written by old programs. */
+/* Also accepts sums of signed bytes, as written by old programs. */
 static bool sum_holds(const unsigned char *block, int64_t *found, int64_t *expected)
 {
     int64_t of_signed;
@@ -182,7 +182,7 @@ static void read_name(const unsigned char *block, char *out)
     char name[NAME_BYTES + 1], prefix[PREFIX_BYTES + 1] = "";
 
     copy_text(name, block + NAME, NAME_BYTES);
-    if (!memcmp(block + MAGIC, "ustar\0", 6)) /* GNU tar uses these bytes differently */
+    if (!memcmp(block + MAGIC, "ustar\0", 6)) /* GNU tar uses these bytes for something else */
         copy_text(prefix, block + PREFIX, PREFIX_BYTES);
     if (prefix[0])
         stki_text(out, STKI_TAR_NAME, "%s/%s", prefix, name);
@@ -209,7 +209,7 @@ stk_status stki_tar_read_header(const void *block, int64_t offset, const char *p
     copy_text(out->link, b + LINK, NAME_BYTES);
     status = read_type(b[TYPE], !memcmp(b + MAGIC, "ustar  ", 8), out->name, offset, path, &out->what, err);
     if (status != STK_OK || out->what == STKI_TAR_SKIP || out->what == STKI_TAR_HARD_LINK ||
-        out->what == STKI_TAR_SYMLINK) /* old archives give hard links a size although no data follows */
+        out->what == STKI_TAR_SYMLINK) /* in old archives, hard links have a size although no data follows */
         return status;
     return stki_tar_number(b + SIZE, offset + SIZE, path, "size of a member", &out->size, err);
 }
@@ -248,7 +248,7 @@ stk_status stki_tar_next_record(const char *text, int64_t length, int64_t offset
     end = line + bytes - 1;
     equals = memchr(key, '=', (size_t)(end - key));
     if (*end != '\n' || !equals)
-        return fail_pax(path, offset + *at, *end != '\n' ? "no line end where the length says" : "no '='",
+        return fail_pax(path, offset + *at, *end != '\n' ? "no newline at the end given by the length" : "no '='",
                         "LENGTH key=value", err);
     *out = (stki_tar_record){key, equals + 1, equals - key, end - equals - 1};
     *at += bytes;

@@ -1,9 +1,10 @@
-/* tar_index.c: one pass over the headers of a tar archive locates the files of every sample; archives with hard links
- * take a second pass, which keeps the names of all members. For images the size in pixels is recorded too. Tar has no
- * directory, so the pass reads every header; therefore the index can be cached (tar_cache.c).
+/* tar_index.c: makes an index of a tar archive. One pass over the headers locates the files of every sample; archives
+ * with hard links need a second pass, which keeps the names of all members. For images the size in pixels is recorded
+ * too. Tar archives have no directory, so the pass reads every header; therefore the index can be cached (tar_cache.c).
  *
  * The archive ends with a block of zeros, or at the end of the file after a complete member; anything after a block of
- * zeros is ignored. A header with a wrong checksum is always an error: programs that stop there silently lose the rest.
+ * zeros is ignored. A header with a wrong checksum is always an error: programs that stop there lose the rest without
+ * an error.
  */
 #include "allocate.h"
 #include "checked.h"
@@ -38,7 +39,7 @@ struct builder {
     char *pax_text, *global_text;
     int64_t pax_bytes, pax_offset;
     stki_tar_pax pax, global;
-    bool pending; /* an extended header was read whose member must follow */
+    bool pending; /* an extended header was read, so its member must follow */
     void *head;   /* IMAGE_HEAD bytes, allocated at first use */
 };
 
@@ -109,12 +110,13 @@ static stk_status check_twice(const struct builder *b, uint32_t extension, int64
         if (entries[i].extension == extension)
             return stki_fail_at(err, STK_E_CORRUPT,
                                 (stki_place){b->file->path, b->first.count - 1, offset,
-                                             STKI_TEXT("a second .%s", b->extensions[extension].name), "one of each"},
+                                             STKI_TEXT("a second .%s", b->extensions[extension].name),
+                                             "at most one of each"},
                                 "sample %s", stki_npy_printable(shown, sizeof shown, key, bytes));
     return STK_OK;
 }
 
-/* Records the size of an image. If it cannot be found, the image fails when it is read. */
+/* Records the size of an image. If it cannot be determined, reading the image fails. */
 static stk_status note_size(struct builder *b, stki_tar_entry *entry, stk_error *err)
 {
     static const stki_decode_opts as_stored;
@@ -236,7 +238,7 @@ static stk_status take_extra(struct builder *b, const stki_tar_header *header, i
         return status != STK_OK ? status
                                 : stki_tar_read_pax(b->pax_text, header->size, offset, b->file->path, &b->pax, err);
     default:
-        b->global = STKI_TAR_NO_PAX; /* drop references to its text */
+        b->global = STKI_TAR_NO_PAX; /* removes references to its text */
         status = read_extra(b, offset, header->size, &b->global_text, err);
         return status != STK_OK
                    ? status
@@ -289,7 +291,7 @@ static stk_status fail_encoded(const struct builder *b, stki_tar_text name, int6
         (stki_place){b->file->path, -1, offset,
                      STKI_TEXT("pax record %s", stki_npy_printable(key, sizeof key, record.text, record.bytes)),
                      "the bytes of a whole file"},
-        "member %s is a part of a divided file, or sparse in a format that is not read: write the archive without "
+        "member %s is a part of a divided file, or sparse in an unsupported format: write the archive without "
         "--multi-volume and --sparse",
         stki_npy_printable(shown, sizeof shown, name.text, name.bytes));
 }
@@ -364,8 +366,8 @@ static stk_status take_file(struct builder *b, const stki_tar_header *header, co
         status = place_data(b, header, block, name, &member, wanted ? err : NULL);
     if (status != STK_OK && !wanted) {
         b->skipped++;
-        b->runs.count = runs; /* remove the runs read before the error */
-        return STK_OK;        /* links to it are skipped too */
+        b->runs.count = runs; /* removes the runs read before the error */
+        return STK_OK;        /* links to it are skipped as well */
     }
     if (status == STK_OK)
         status = add_file(b, name, header_at + STKI_TAR_BLOCK, &member, err);
@@ -382,7 +384,7 @@ static stk_status take_hard_link(struct builder *b, const stki_tar_header *heade
 
     b->hard_links++;
     if (!b->names)
-        return STK_OK; /* handled in the second pass */
+        return STK_OK; /* will be handled in the second pass */
     text = stki_format("%.*s", (int)target.bytes, target.text);
     if (!text)
         return stki_fail_memory(err, target.bytes, "the name of a member");
@@ -574,7 +576,7 @@ static const char *shown_key(const stki_tar_index *index, int64_t sample, char *
 static stk_status fail_kept(const stki_file *file, int64_t sample, stk_error *err)
 {
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){file->path, sample, -1, NULL, NULL},
-                        "its saved index does not match it: remove the index");
+                        "its cached index does not match it: remove the index");
 }
 
 stk_status stki_tar_index_find(const stki_tar_index *index, const stki_file *file, int64_t sample, int extension,

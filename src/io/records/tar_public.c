@@ -102,7 +102,7 @@ static stk_status append(stk_tar_writer *w, const char *key, const stk_tar_file 
 static stk_status fail_earlier(const stk_tar_writer *w, stk_error *err)
 {
     return stki_fail_at(err, w->failed, (stki_place){stki_output_path(w->output), -1, -1, NULL, NULL},
-                        "an earlier call failed, so that the file can't be finished");
+                        "an earlier call failed, so the file cannot be finished");
 }
 
 stk_status stk_tar_append(stk_tar_writer *w, const char *key, const stk_tar_file *files, int file_count, stk_error *err)

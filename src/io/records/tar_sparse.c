@@ -24,7 +24,7 @@ struct map {
     const stki_file *file;
     stki_tar_array *runs;
     int64_t size, at;     /* size of the file, and end of the previous run */
-    int64_t stored, left; /* offset of the next run's data, bytes left in the member */
+    int64_t stored, left; /* offset of the next run's data, and bytes left in the member */
     int64_t place;        /* offset of the map, for messages */
 };
 
@@ -93,7 +93,7 @@ static stk_status read_pairs(struct map *m, stki_tar_text text, stk_error *err)
     for (int64_t i = 0, at, bytes; i < text.bytes && status == STK_OK;) {
         status = map_number(m, text, ',', &i, &at, err);
         if (status == STK_OK && i >= text.bytes)
-            status = fail_map(m, "an odd number of numbers", "pairs", err);
+            status = fail_map(m, "an odd count of numbers", "pairs", err);
         if (status == STK_OK)
             status = map_number(m, text, ',', &i, &bytes, err);
         if (status == STK_OK)
@@ -170,7 +170,7 @@ static stk_status read_data_map(struct map *m, stki_tar_sparse *member, stk_erro
     m->left = member->stored - used - (m->stored - member->offset);
     if (used > member->stored || m->left < 0)
         return fail_map(m, STKI_TEXT("runs of %" PRId64 " bytes", m->stored - member->offset),
-                        STKI_TEXT("the %" PRId64 " that are stored behind it", member->stored - used), err);
+                        STKI_TEXT("the %" PRId64 " that are stored after it", member->stored - used), err);
     for (int64_t i = first; i < m->runs->count; i++)
         ((stki_tar_run *)m->runs->data)[i].offset += used;
     m->stored += used;
@@ -316,7 +316,7 @@ stk_status stki_tar_runs_read(const stki_tar_run *runs, int64_t run_count, const
         if (!stki_inside(runs[i].at, runs[i].bytes, entry->size) ||
             !stki_inside(runs[i].offset, runs[i].bytes, file->size))
             return stki_fail_at(err, STK_E_CORRUPT, (stki_place){file->path, -1, runs[i].offset, NULL, NULL},
-                                "its saved index does not match it: remove the index");
+                                "its cached index does not match it: remove the index");
         end = runs[i].at + runs[i].bytes;
         end = end < at + count ? end : at + count;
         if (from < end)

@@ -6,8 +6,8 @@
 
 #include "output.h"
 
-/* Checks that readers can recover the key from KEY.EXTENSION: its last part has no dot; no absolute path, no "..", no
- * name that WebDataset treats as metadata. `record` is for messages. */
+/* Checks that readers can recover the key from KEY.EXTENSION: its last part has no dot, and it is not an absolute path,
+ * has no "..", and is not a name that WebDataset treats as metadata. `record` is for messages. */
 stk_status stki_tar_check_key(const char *key, const char *path, int64_t record, stk_error *err);
 /* Checks that readers return the extension unchanged: lower case, no slash, at most 231 bytes. */
 stk_status stki_tar_check_extension(const char *extension, const char *path, stk_error *err);
@@ -21,7 +21,7 @@ stk_status stki_tar_put_header(stki_output *output, const char *key, const char 
                                stk_error *err);
 /* Writes the padding after a member. */
 stk_status stki_tar_put_tail(stki_output *output, stk_error *err);
-/* Writes the end of the archive: two blocks of zeros, padded to a multiple of 10,240 bytes. */
+/* Writes the end of the archive: two blocks of zeros, then padding to a multiple of 10,240 bytes. */
 stk_status stki_tar_put_end(stki_output *output, stk_error *err);
 
 #endif

@@ -18,7 +18,7 @@ const char *stki_text_refuse(const char *head, int64_t length, bool markup, int6
         return kind->what;
     }
     if (length >= 2 && (!memcmp(head, "\xff\xfe", 2) || !memcmp(head, "\xfe\xff", 2))) {
-        *advice = "make it UTF-8: iconv -f UTF-16 -t UTF-8";
+        *advice = "convert it to UTF-8: iconv -f UTF-16 -t UTF-8";
         return "UTF-16 text";
     }
     return NULL;
@@ -64,11 +64,11 @@ typedef struct text_options {
     int unit;
 } text_options;
 
-static const char *const unit_words[] = {"line", "paragraph", "file", NULL}; /* as enum stki_text_unit */
+static const char *const unit_words[] = {"line", "paragraph", "file", NULL}; /* same values as enum stki_text_unit */
 
 static const stki_option text_rows[] = {
     STKI_ENUM(text_options, unit, line, unit_words,
-              "What a sample is: a line, a paragraph that ends at a blank line, or the whole file"),
+              "What a sample is: a line, a paragraph (which ends at a blank line), or the whole file"),
     STKI_STRING(text_options, separator, NULL, "Samples are documents separated by this text: \"<|endoftext|>\"",
                 .instead_of = "unit", .examples = STKI_EXAMPLES("--", "<|endoftext|>")),
 };
@@ -148,7 +148,7 @@ static stk_status add_member(stki_text_file *text, stk_error *err)
     if (text->key && member->details)
         json_object_set_new(member->details, "key", json_string(text->key));
     if (index->left_out > 0)
-        stki_container_warn(&text->base, "left out: %" PRId64 " %s", index->left_out,
+        stki_container_warn(&text->base, "skipped: %" PRId64 " %s", index->left_out,
                             text->key ? "blank lines" : "empty documents");
     return STK_OK;
 }

@@ -12,7 +12,7 @@
 #include "json_text.h"
 #include "places.h"
 
-enum { STKI_TEXT_SEPARATOR = 256 /* limit of its length */, STKI_TEXT_MARKS = 1024 };
+enum { STKI_TEXT_SEPARATOR = 256 /* maximum length of a separator */, STKI_TEXT_MARKS = 1024 };
 
 typedef struct stki_text_index {
     int64_t count;
@@ -21,7 +21,7 @@ typedef struct stki_text_index {
     int64_t held_bytes; /* memory used */
     int64_t longest;    /* size of the longest sample, or (lines of JSON) of the longest line */
     int64_t left_out;   /* blank lines of JSON, empty documents */
-    bool carriage;      /* a line ends in CR LF */
+    bool carriage;      /* whether any line ends in CR LF */
 } stki_text_index;
 
 /* The type of a key's values, from the first one. */
@@ -34,7 +34,7 @@ typedef struct stki_text_file {
     char separator[STKI_TEXT_SEPARATOR + 1];
     int64_t separator_bytes;
     char *key;                 /* key in lines of JSON; NULL: plain text */
-    enum stki_jsonl_kind kind; /* of JSON; the next four only for numbers and lists */
+    enum stki_jsonl_kind kind; /* type of the values, if JSON; the next four are only for numbers and lists */
     bool reals;      /* source.dtype: float64: numbers are F64 even if all are integers, or out of range of I64 */
     stk_dtype dtype; /* I64, F64 */
     int64_t width;   /* length of a list; -1: varies */
@@ -49,12 +49,12 @@ extern const stki_source_group stki_text_source, stki_jsonl_source;
 bool stki_text_whole(const stki_reader_opts *opts); /* source.unit: file */
 stk_status stki_text_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 stk_status stki_jsonl_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
-/* Take ownership of the file, also on failure. */
+/* Both take ownership of the file, even on failure. */
 stk_status stki_text_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 stk_status stki_jsonl_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 
 /* Identifies a file that is not 8-bit text from its beginning: "a gzip file", "UTF-16 text"; NULL: unknown. `markup`:
- * HTML and XML are accepted. *begins: size of a UTF-8 byte order mark. `advice`: what to do about it. */
+ * HTML and XML are accepted. *begins: size of a UTF-8 byte order mark. `advice` receives what to do about it. */
 const char *stki_text_refuse(const char *head, int64_t length, bool markup, int64_t *begins, const char **advice);
 
 /* ---- text_index.c ---- */
@@ -69,7 +69,8 @@ int64_t stki_text_line(const stki_text_file *text, int64_t index);
 /* ---- jsonl.c ---- */
 
 /* Chooses the key (`named`: from the options; NULL: the field's name if the first record has it, otherwise "text") and
- * determines the type of its values. For numbers and lists every line is checked: another type is STK_E_MISMATCH. */
+ * determines the type of its values. For numbers and lists, every line is checked. STK_E_MISMATCH: a value has another
+ * type. */
 stk_status stki_jsonl_look(stki_text_file *text, const char *named, const char *field, stk_error *err);
 /* Finds the value of the key in line `index`, which is at offset `at`. */
 stk_status stki_jsonl_find(const stki_text_file *text, int64_t index, int64_t at, const char *line, int64_t bytes,

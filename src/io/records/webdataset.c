@@ -34,7 +34,7 @@ static const stki_container_ops ops = {.format = "webdataset", .reader = set_rea
 /* ---- options ---- */
 
 typedef struct tar_options {
-    const char *index_cache; /* NULL: beside the archive; "none"; or a folder */
+    const char *index_cache; /* NULL: next to the archive; "none"; or a folder */
 } tar_options;
 
 static const char *const cache_words[] = {"none", NULL};
@@ -52,8 +52,8 @@ const stki_source_group stki_tar_source = {&tar_table, sizeof(tar_options), NULL
 
 /* ---- the index ---- */
 
-/* Caches the index. Failure is ignored, because the folder may be read-only. A cached index is then used from its file,
- * so that the process that created it uses no more memory than others. */
+/* Caches the index. Failures are ignored, because the folder may be read-only. A cached index is then used from its
+ * file, so that the process that created it uses no more memory than others. */
 static void keep_index(stki_webdataset *set, const char *path, const char *where)
 {
     stki_tar_index kept;
@@ -174,8 +174,9 @@ static stk_status add_members(stki_webdataset *set, const stki_decode_opts *deco
                             index->skipped);
     if (index->links > 0)
         stki_container_warn(&set->base,
-                            "%" PRId64 " links are left out: symbolic ones, and hard ones to files that are not in the "
-                            "archive before them (tar --dereference --hard-dereference stores the files)",
+                            "%" PRId64
+                            " links are skipped: symbolic links, and hard links to files that do not precede them in "
+                            "the archive (tar --dereference --hard-dereference stores the files)",
                             index->links);
     if (index->others > 0)
         stki_container_warn(

@@ -17,7 +17,7 @@
 
 enum { CLASS_MOST = 64 /* bytes of a .cls */, ADVISE_AT_ONCE = 128, UNIT_BYTES = 4 << 20, HEAD_MOST = 64 << 10 };
 
-/* Limit of a sparse file without max_bytes: its size is only a number in a header, however little is stored. */
+/* Limit of a sparse file without max_bytes, because its size is only a number in a header, however little is stored. */
 #define SPARSE_MOST (INT64_C(1) << 30)
 
 struct files {
@@ -95,7 +95,7 @@ static void set_tensor(const struct files *f, const void *data, stk_tensor *out)
     out->reserved = 0;
 }
 
-/* The kind of an extension; images that are not decoded are bytes. */
+/* Returns the kind of an extension; images that are not decoded are bytes. */
 enum stki_tar_kind stki_tar_kind_read(const char *extension, const stki_decode_opts *decode)
 {
     enum stki_tar_kind kind = stki_tar_kind_of(extension);
@@ -137,7 +137,7 @@ static bool known_shape(const struct files *f, const stki_tar_entry *entry, int6
     return entry->height > 0;
 }
 
-/* Gets the shape of an image. If the index does not have it, reading the header reports why. */
+/* Gets the shape of an image. If the index does not have it, the header is read again to report why. */
 static stk_status ask_shape(const struct files *f, int64_t index, const stki_tar_entry *entry, int64_t *shape,
                             stk_error *err)
 {
@@ -200,7 +200,7 @@ static stk_status read_class(const struct files *f, int64_t index, const stki_ta
     if (status == STK_OK && (entry->size > CLASS_MOST || !parse_class(text, count, &value)))
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){f->base.path, index, entry->offset,
-                                         stki_npy_printable(shown, sizeof shown, text, count), "a whole number"},
+                                         stki_npy_printable(shown, sizeof shown, text, count), "an integer"},
                             "its .%s", name_of(f));
     if (status == STK_OK)
         status = stki_scratch_reserve(scratch, sizeof value, err);
@@ -257,7 +257,7 @@ static bool same_array(const struct files *f, const stki_npy_header *h)
     return same;
 }
 
-/* If all shapes are equal, byte and element order must be too, because one conversion is used for all. */
+/* If all shapes are equal, byte order and element order must be equal too, because one conversion is used for all. */
 static bool same_order(const struct files *f, const stki_npy_header *h)
 {
     bool same = h->swapped == f->base.swapped || h->data_bytes == 0;
@@ -468,7 +468,7 @@ static stk_status make_units(struct files *f, stk_error *err)
         if (i > 0 && at - start < UNIT_BYTES)
             continue;
         if (count == f->set->file->size / UNIT_BYTES + 1)
-            break; /* more only in a damaged index */
+            break; /* there can be more only in a damaged index */
         f->units[count++] = i;
         start = at;
     }

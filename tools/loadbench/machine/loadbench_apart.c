@@ -1,5 +1,5 @@
-/* loadbench_apart.c: runs work in a forked child and gets the result through a pipe. The child dies with its parent,
- * writes no core dump, and is the first process that the kernel kills when memory runs out. */
+/* loadbench_apart.c: runs work in a forked child and gets the result through a pipe. The child is killed when its
+ * parent exits, writes no core dump, and is the first process that the kernel kills when memory runs out. */
 #include "loadbench_apart.h"
 #include "error.h"
 #include "loadbench_stop.h"
@@ -13,7 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { POLL_MS = 100 }; /* a signal may arrive just before the call that it should interrupt */
+enum {
+    POLL_MS = 100
+}; /* polling interval, because a signal may arrive just before the call that it should interrupt */
 
 static bool write_all(int fd, const void *bytes, int64_t count)
 {
@@ -48,13 +50,13 @@ _Noreturn static void run_child(lb_apart_work *work, const void *ask, void *out,
     _exit(write_all(to, &err, sizeof err) && write_all(to, out, out_bytes) ? 0 : 1);
 }
 
-/* False: the child ended before it had written everything. */
+/* Returns false if the child ended before it had written everything. */
 static bool read_all(int fd, pid_t child, bool *stopped, void *bytes, int64_t count)
 {
     struct pollfd ready = {.fd = fd, .events = POLLIN};
 
     for (int64_t at = 0; at < count;) {
-        if (lb_stop_asked && !*stopped) /* only once, because a second signal would kill it */
+        if (lb_stop_asked && !*stopped) /* forwarded only once, because a second signal would kill the child */
             *stopped = kill(child, SIGTERM) == 0;
         if (poll(&ready, 1, POLL_MS) <= 0)
             continue;
@@ -76,7 +78,7 @@ static stk_status fail_ended(int how, stk_error *err)
         return stki_fail(err, STK_E_RESOURCE, "the process that measures ended early");
     return stki_fail(err, STK_E_RESOURCE, "the process that measures was killed by signal %d (%s)%s", number,
                      strsignal(number),
-                     number == SIGKILL  ? ": probably no memory was left"
+                     number == SIGKILL  ? ": the system probably ran out of memory"
                      : number == SIGBUS ? ": a data file was truncated during the run"
                                         : "");
 }

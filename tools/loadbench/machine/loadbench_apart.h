@@ -14,7 +14,7 @@ typedef stk_status lb_apart_work(const void *ask, void *out, stk_error *err);
  * threads. STK_E_RESOURCE: the child was killed; the message names the signal. A stop signal (loadbench_stop.h) is
  * forwarded to the child. */
 stk_status lb_apart(lb_apart_work *work, const void *ask, void *out, int64_t out_bytes, stk_error *err);
-/* The same with lb_limit_measure. */
+/* Runs lb_limit_measure in a child process. */
 stk_status lb_apart_limit(const struct lb_limit_ask *ask, struct lb_limit *out, stk_error *err);
 
 #endif

@@ -18,8 +18,9 @@
 #include <unistd.h>
 
 enum { MOST_DEPTH = 32, MOST_ASKED = 4096, SOON_ASKED = 256 };
-#define WINDOW_BYTES (INT64_C(1) << 26) /* checked per call: a vector of 16 KiB; address space may be limited */
-#define SOON_BYTES (INT64_C(16) << 30)  /* this much, and SOON_ASKED files, are checked even after a signal */
+#define WINDOW_BYTES \
+    (INT64_C(1) << 26) /* bytes checked per call (a vector of 16 KiB), because address space may be limited */
+#define SOON_BYTES (INT64_C(16) << 30) /* this many bytes, and SOON_ASKED files, are checked even after a signal */
 #define READ_BYTES (INT64_C(4) << 20)
 
 const char *const lb_cache_words[] = {"as-is", "warm", "cold", NULL};
@@ -97,17 +98,17 @@ static stk_status count_window(int descriptor, const char *path, int64_t offset,
     const int64_t page = sysconf(_SC_PAGESIZE), count = (bytes + page - 1) / page;
     void *map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, descriptor, offset);
 
-    if (map == MAP_FAILED && errno == ENOMEM) { /* nice to know, but no reason to end a run */
+    if (map == MAP_FAILED && errno == ENOMEM) { /* residency is useful, but no reason to end a run */
         out->known = false;
         snprintf(out->why, sizeof out->why, "%.200s: too little address space to map it (ulimit -v)", path);
         return STK_OK;
     }
     if (map == MAP_FAILED)
-        return stki_fail_errno(err, errno, path, "mapping, to ask what lies in memory");
+        return stki_fail_errno(err, errno, path, "mapping it, to query its residency");
     const int failed = mincore(map, (size_t)bytes, pages) != 0 ? errno : 0;
     munmap(map, (size_t)bytes);
     if (failed)
-        return stki_fail_errno(err, failed, path, "asking what lies in memory");
+        return stki_fail_errno(err, failed, path, "querying its residency");
     out->bytes += count * page;
     for (int64_t i = 0; i < count; i++)
         out->resident_bytes += pages[i] & 1 ? page : 0;
@@ -133,7 +134,7 @@ stk_status lb_residency_of(int descriptor, const char *path, int64_t offset, int
 
     out->asked++;
     if (fstat(descriptor, &about) != 0)
-        return stki_fail_errno(err, errno, path, "asking for its size");
+        return stki_fail_errno(err, errno, path, "querying its size");
     if (bytes <= 0)
         return STK_OK;
     if (!may_know(&about, path)) {
@@ -143,7 +144,7 @@ stk_status lb_residency_of(int descriptor, const char *path, int64_t offset, int
     }
     pages = stki_zalloc((most + page - 1) / page);
     if (!pages)
-        return stki_fail_memory(err, most / page, "asking what lies in memory");
+        return stki_fail_memory(err, most / page, "querying its residency");
     for (int64_t at = 0; at < bytes && status == STK_OK && out->known && !gives_up(out); at += WINDOW_BYTES)
         status = count_window(descriptor, path, offset + at, bytes - at < WINDOW_BYTES ? bytes - at : WINDOW_BYTES,
                               pages, out, err);
@@ -172,7 +173,7 @@ stk_status lb_residency_read(const struct lb_files *files, struct lb_residency *
         snprintf(out->why, sizeof out->why, "the data is in files that the config does not name itself");
     } else if (files->count == 0) {
         out->known = false;
-        snprintf(out->why, sizeof out->why, "the data is in no file");
+        snprintf(out->why, sizeof out->why, "the data is not in files");
     }
     return status;
 }
@@ -200,10 +201,9 @@ stk_status lb_cache_fill(const struct lb_files *files, stk_error *err)
     stk_status status = STK_OK;
 
     if (files->bytes > room)
-        return stki_fail(
-            err, STK_E_LIMIT,
-            "--cache=warm: the data take %.1f GB and %.1f GB of memory are free: they do not fit; use --cache=as-is",
-            (double)files->bytes / 1e9, (double)room / 1e9);
+        return stki_fail(err, STK_E_LIMIT,
+                         "--cache=warm: %.1f GB of data does not fit in %.1f GB of free memory; use --cache=as-is",
+                         (double)files->bytes / 1e9, (double)room / 1e9);
     buffer = stki_zalloc(READ_BYTES);
     if (!buffer)
         return stki_fail_memory(err, READ_BYTES, "reading the data into memory");
@@ -223,12 +223,12 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
                          "--cache=cold: the data is in files that the config does not name itself (a list of images, "
                          "a name without its extension), which cannot be evicted");
     if (files->count == 0)
-        return stki_fail(err, STK_E_UNSUPPORTED, "--cache=cold: the data is in no file: nothing can be cold");
+        return stki_fail(err, STK_E_UNSUPPORTED, "--cache=cold: the data is not in files, so it cannot be evicted");
     for (int64_t i = 0; i < files->count; i++) {
         const int descriptor = open(files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (descriptor < 0)
-            return stki_fail_errno(err, errno, files->paths[i], "opening, to take it out of memory");
-        (void)fdatasync(descriptor); /* dirty pages cannot be evicted; read-only files have none */
+            return stki_fail_errno(err, errno, files->paths[i], "opening it, to evict it from memory");
+        (void)fdatasync(descriptor); /* dirty pages cannot be evicted, so they are synced; read-only files have none */
         (void)posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
         close(descriptor);
         if (lb_stop_asked)
@@ -250,7 +250,8 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
 
 /* ---- restoring ---- */
 
-/* One byte per page of an open file, to be freed with stki_free; NULL: empty or unknown. */
+/* Returns one byte per page of an open file, to be freed with stki_free; NULL: the file is empty, or residency is
+ * unknown. */
 static unsigned char *read_pages(int descriptor, int64_t *count)
 {
     const int64_t page = sysconf(_SC_PAGESIZE);

@@ -1,5 +1,5 @@
-/* loadbench_cache.h: measures which part of the data is in the page cache, and loads or evicts all of it. The most
- * common mistake in such benchmarks is to measure memory instead of the disk.
+/* loadbench_cache.h: measures how much of the data is in the page cache, and loads or evicts all of it. The most common
+ * mistake in such benchmarks is to measure memory instead of the disk.
  *
  * mincore is only reliable for files that the caller owns or may write to; for others it reports that every page is
  * resident. Their residency is then reported as unknown. File systems that keep their data elsewhere (in their own
@@ -22,19 +22,19 @@ struct lb_files {
     bool others;   /* there are more, named only by a file (a list of images), so the list is incomplete */
 };
 
-/* Adds a file, or every file below a folder. Unreadable ones are skipped: the loader reports what is missing. Names
- * that do not exist (NAME of NAME.bin and NAME.idx) set `others`. */
+/* Adds a file, or every file below a folder. Unreadable files are skipped, because the loader reports them. Names that
+ * do not exist (NAME of NAME.bin and NAME.idx) set `others`. */
 stk_status lb_files_add(struct lb_files *files, const char *path, stk_error *err);
 void lb_files_fini(struct lb_files *files);
 
 struct lb_residency {
     bool known;                    /* false: unknown for the reason `why` */
-    int64_t bytes, resident_bytes; /* of the checked files, in whole pages */
-    int64_t files, asked;          /* number of files; number checked (an evenly spaced part of very many) */
+    int64_t bytes, resident_bytes; /* size of the checked files, in whole pages */
+    int64_t files, asked;          /* number of files; number checked (if there are very many, evenly spaced ones) */
     char why[256];
 };
 
-/* 0 to 1; 1 if there are no bytes. */
+/* Returns the resident fraction, 0 to 1; 1 if there are no bytes. */
 double lb_residency_share(const struct lb_residency *residency);
 /* After a stop signal, very many or very large files are not checked and their residency is unknown. */
 stk_status lb_residency_read(const struct lb_files *files, struct lb_residency *out, stk_error *err);
@@ -52,15 +52,16 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err);
 
 struct lb_file_pages {
     unsigned char *pages; /* one byte per page; NULL: unknown */
-    int64_t count;        /* at that time; the file may have changed since */
+    int64_t count;        /* size at that time; the file may have changed since */
 };
 
 /* The resident pages of the files, so that pages loaded by a measurement can be evicted again. */
 struct lb_pages {
     const struct lb_files *files;
-    struct lb_file_pages *resident; /* of each file */
+    struct lb_file_pages *resident; /* pages of each file */
 };
-/* Records nothing for more than LB_PAGES_FILES files or LB_PAGES_BYTES, which would take seconds. */
+/* Records the resident pages. Does nothing for more than LB_PAGES_FILES files or LB_PAGES_BYTES, which would take
+ * seconds. */
 stk_status lb_pages_note(const struct lb_files *files, struct lb_pages *out, stk_error *err);
 /* Evicts pages that were not resident when recorded, and frees `pages`. */
 void lb_pages_put_back(struct lb_pages *pages);

@@ -1,5 +1,5 @@
 /* loadbench_limit.c: threads copy until a common deadline, each to its own part of the target; the rate is the total of
- * all threads. The best of several methods counts, since the limit is what the machine can do.
+ * all threads. The best of several methods counts, since the limit is what the machine can achieve.
  *
  * The blocks are allocated for each call and freed afterwards, so they do not appear in the loader's memory figures.
  * All memory is touched before timing. */
@@ -20,8 +20,8 @@
 enum {
     MAX_THREADS = 256,
     CHUNK_BYTES = 1 << 20,      /* size of a memcpy, small enough that the C library uses plain stores */
-    PREFETCH_ROW_BYTES = 16384, /* longer rows are handled by the hardware prefetcher */
-    AHEAD = 4                   /* rows; a power of two */
+    PREFETCH_ROW_BYTES = 16384, /* for longer rows, the hardware prefetcher is enough */
+    AHEAD = 4                   /* number of rows; a power of two */
 };
 #define BLOCK_BYTES (INT64_C(64) << 20) /* at least */
 #define POPULATED (INT64_C(256) << 20)
@@ -84,7 +84,7 @@ static void run(void *context)
     worker->copied_bytes = copied * work->row_bytes;
 }
 
-/* Bytes read and written per second by all threads together. STK_END: interrupted. */
+/* Measures the bytes read and written per second by all threads together. STK_END: interrupted. */
 static stk_status time_work(struct work *work, int threads, int64_t time_ns, double *out, stk_error *err)
 {
     struct worker workers[MAX_THREADS] = {{0}};
@@ -107,7 +107,7 @@ static stk_status time_work(struct work *work, int threads, int64_t time_ns, dou
         copied += workers[i].copied_bytes;
         end = workers[i].end_ns > end ? workers[i].end_ns : end;
     }
-    if (status == STK_OK && lb_stop_asked) /* the measurement was cut short or is not needed */
+    if (status == STK_OK && lb_stop_asked) /* the measurement was interrupted or is not needed */
         return STK_END;
     if (status == STK_OK)
         *out = (work->only_writes ? 1 : 2) * (double)copied * 1e9 / (double)(end - work->begin_ns);
@@ -150,7 +150,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The longest run of resident pages, as a range of bytes. */
+/* Finds the longest run of resident pages, as a range of bytes. */
 static void longest_run(const unsigned char *pages, int64_t count, int64_t page, int64_t *offset, int64_t *bytes)
 {
     *offset = *bytes = 0;
@@ -164,7 +164,7 @@ static void longest_run(const unsigned char *pages, int64_t count, int64_t page,
     }
 }
 
-/* A mapped file whose pages are resident; otherwise the disk would be measured. */
+/* A mapped file whose pages are resident, because otherwise the disk would be measured. */
 struct mapped {
     char *map;
     int64_t size, offset, bytes; /* of the file; of its resident part, at least half of it */
@@ -197,7 +197,7 @@ static bool map_resident(const char *path, struct mapped *out)
         munmap(map, (size_t)about.st_size);
         return false;
     }
-    madvise(map, (size_t)about.st_size, MADV_RANDOM); /* faults do not read ahead */
+    madvise(map, (size_t)about.st_size, MADV_RANDOM); /* disables readahead on faults */
     for (int64_t at = 0; at < out->bytes && !lb_stop_asked;
          at += POPULATED) /* otherwise the first pass would time page faults */
         madvise(out->map + out->offset + at, (size_t)smaller(POPULATED, out->bytes - at), MADV_POPULATE_READ);
@@ -215,7 +215,7 @@ static stk_status touch(char *block, int value, int64_t bytes)
     return STK_OK;
 }
 
-/* Much larger than the caches. */
+/* Returns a size much larger than the caches. */
 static int64_t block_bytes(const struct lb_limit_ask *ask)
 {
     const int64_t enough = 4 * lb_cache_bytes();
@@ -245,7 +245,7 @@ static stk_status measure_gather(const struct lb_limit_ask *ask, const char *blo
     struct mapped file = {0};
     const bool mapped = ask->path && map_resident(ask->path, &file);
 
-    if (mapped && file.bytes >= out->row_bytes) { /* take whole rows from the end of the file, after its header */
+    if (mapped && file.bytes >= out->row_bytes) { /* uses whole rows from the end of the file, after its header */
         work.source = file.map + file.offset + file.bytes % out->row_bytes;
         work.row_count = file.bytes / out->row_bytes;
         out->from_file = true;

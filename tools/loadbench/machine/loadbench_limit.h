@@ -11,24 +11,25 @@
 
 struct lb_limit_ask {
     int threads;
-    int64_t row_bytes;   /* size of a sample in its file */
-    int64_t row_count;   /* number of samples */
-    int64_t slot_bytes;  /* total size of all slots */
-    bool random;         /* rows at random positions; false: sequential */
-    const char *path;    /* the rows' file, whose mapping is used if half of it is resident; NULL: none */
-    int64_t time_ns;     /* duration of one measurement; there are up to eight */
-    int64_t block_bytes; /* for memcpy, and for rows not from a file; 0: four times the last-level cache */
+    int64_t row_bytes;  /* size of a sample in its file */
+    int64_t row_count;  /* number of samples */
+    int64_t slot_bytes; /* total size of all slots */
+    bool random;        /* rows at random positions; false: sequential */
+    const char *path;   /* file of the rows, whose mapping is used if half of it is resident; NULL: none */
+    int64_t time_ns;    /* duration in ns of one measurement; there are up to eight */
+    int64_t
+        block_bytes; /* size for memcpy, and for rows that are not from a file; 0: four times the last-level cache */
 };
 
 struct lb_limit_rate {
-    double bytes_per_s; /* read + written; of `write` written */
+    double bytes_per_s; /* read + written; for `write`, written */
     const char *way;    /* the best method: "plain", "streaming", "plain, prefetched", … Static */
 };
 
 struct lb_limit {
     struct lb_limit_rate memcpy, gather, write;
     int threads;
-    int64_t row_bytes, source_bytes, target_bytes; /* of the gather */
+    int64_t row_bytes, source_bytes, target_bytes; /* of gather */
     bool random, from_file;
 };
 

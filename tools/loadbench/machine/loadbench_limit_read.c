@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 enum { MAX_THREADS = 256, PAGE = 4096 };
-#define MOST_COLD (INT64_C(256) << 20) /* most distinct bytes to read */
+#define MOST_COLD (INT64_C(256) << 20) /* maximum number of distinct bytes to read */
 #define MOST_CACHED (INT64_C(4) << 30)
-#define LEAST_COLD (INT64_C(1) << 20) /* less would measure the system calls instead of the device */
+#define LEAST_COLD (INT64_C(1) << 20) /* with fewer bytes, system calls would be measured instead of the device */
 
 struct block {
     int64_t file, offset, bytes;
@@ -86,7 +86,7 @@ static stk_status list_blocks(struct work *work, int64_t most, stk_error *err)
     return status;
 }
 
-/* Returns 0 or an errno. */
+/* Reads a block. Returns 0 or an errno. */
 static int read_block(const struct work *work, const struct block *block, int *descriptor, int64_t *open_file,
                       char *buffer, int64_t *bytes)
 {
@@ -119,7 +119,7 @@ static void run(void *context)
     int descriptor = -1;
     int64_t open_file = -1;
 
-    do { /* at least one block, even if the time is over before this thread runs */
+    do { /* reads at least one block, even if the time is over before this thread runs */
         const int64_t n = atomic_fetch_add_explicit(&work->next, 1, memory_order_relaxed);
         if ((work->flags & O_DIRECT) && n >= work->block_count)
             break;
@@ -240,8 +240,8 @@ stk_status lb_read_limit_measure(const struct lb_files *files, int threads, int6
     memset(out, 0, sizeof *out);
     out->threads = count;
     if (files->count == 0) {
-        snprintf(out->cached_missing, sizeof out->cached_missing, "the data is in no file");
-        snprintf(out->cold_missing, sizeof out->cold_missing, "the data is in no file");
+        snprintf(out->cached_missing, sizeof out->cached_missing, "the data is not in files");
+        snprintf(out->cold_missing, sizeof out->cold_missing, "the data is not in files");
         return STK_OK;
     }
     status = measure_cached(files, count, time_ns, out, err);

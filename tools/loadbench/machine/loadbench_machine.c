@@ -1,5 +1,5 @@
-/* loadbench_machine.c: reads /proc and /sys. Missing facts are "unknown", never an error: a result without the name of
- * its processor is still a result. */
+/* loadbench_machine.c: reads /proc and /sys. Missing facts are "unknown" instead of errors: a result without the name
+ * of its processor is still a result. */
 #include "loadbench_machine.h"
 #include "allocate.h"
 #include "cgroup.h"
@@ -157,7 +157,7 @@ enum { DEPTH = 8, PATH_BYTES = 96 };
 
 static int64_t tree_ns(const char *process, int depth);
 
-/* CPU time of the processes started by a thread. */
+/* Returns the CPU time of the processes started by a thread. */
 static int64_t children_of(const char *path, int depth)
 {
     FILE *const file = fopen(path, "re");
@@ -185,7 +185,7 @@ static int64_t process_ns(const char *process)
 
     snprintf(path, sizeof path, "%s/stat", process);
     if (steps < 1 || !read_first_line(path, text, sizeof text))
-        return 0; /* the process has just ended */
+        return 0; /* the process has just exited */
     const char *const name_end = strrchr(text, ')');
     if (!name_end || sscanf(name_end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld", &user,
                             &system, &ended_user, &ended_system) != 4)
@@ -264,7 +264,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of many short series of readings; those in which the thread was preempted do not matter. */
+/* The median of many short series of readings, in which those with a preempted thread have no effect. */
 struct lb_timer lb_timer_measure(void)
 {
     enum { ROWS = 201, READINGS = 100 };

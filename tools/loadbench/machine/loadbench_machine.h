@@ -1,4 +1,4 @@
-/* loadbench_machine.h: the machine a result was measured on. */
+/* loadbench_machine.h: properties of the machine on which a result was measured. */
 #ifndef LOADBENCH_MACHINE_H
 #define LOADBENCH_MACHINE_H
 
@@ -10,8 +10,8 @@ struct lb_machine {
     char cpu[96], kernel[128], architecture[32];
     char huge_pages[16]; /* transparent huge pages: "always", "madvise", "never" or "unknown" */
     int64_t cores_allowed, cores_online;
-    double cpu_quota;     /* processors that the control group allows; 0: no limit */
-    int64_t memory_limit; /* bytes that the control group allows; -1: no limit, or unknown */
+    double cpu_quota;     /* processors allowed by the control group; 0: no limit */
+    int64_t memory_limit; /* bytes allowed by the control group; -1: no limit, or unknown */
     int64_t memory_bytes, memory_available_bytes;
     int64_t cache_bytes; /* of the last level; 0: unknown */
 };
@@ -28,10 +28,10 @@ struct lb_timer lb_timer_measure(void);
 /* Resources used by the process so far. */
 struct lb_usage {
     int64_t user_ns, system_ns;
-    int64_t voluntary_switches, involuntary_switches; /* of threads: blocked; preempted */
-    int64_t minor_faults, major_faults;               /* pages: found in memory; read from a device */
+    int64_t voluntary_switches, involuntary_switches; /* context switches of threads: blocked; preempted */
+    int64_t minor_faults, major_faults;               /* page faults: found in memory; read from a device */
     int64_t disk_bytes;                               /* read from devices on behalf of this process; -1: unknown */
-    int64_t allocations;                              /* of the library and this program so far */
+    int64_t allocations;                              /* by the library and this program so far */
 };
 
 /* Adds the CPU time of this process's descendants, including ended ones, to the process's usage in lb_usage_read and
@@ -40,7 +40,7 @@ void lb_count_children(bool on);
 int64_t lb_children_ns(void); /* 0 if off */
 void lb_usage_read(struct lb_usage *out);
 int64_t lb_timeval_ns(struct timeval value);
-/* The usage since `before`. */
+/* Returns the usage since `before`. */
 struct lb_usage lb_usage_since(const struct lb_usage *now, const struct lb_usage *before);
 
 struct lb_memory {

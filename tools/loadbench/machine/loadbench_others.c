@@ -1,7 +1,7 @@
-/* loadbench_others.c: see loadbench_others.h. /proc/stat covers the whole machine even in most containers, as needed
- * here: its processors are shared with programs outside. It has one line per processor. Some containers and sandboxes
- * emulate it with zeros or with only their own processes, so it is used only if its clocks have advanced as fast as
- * ours and include the time used by this process. */
+/* loadbench_others.c: see loadbench_others.h. Even in most containers, /proc/stat covers the whole machine. That is
+ * what is needed here, because processors are shared with programs outside the container. It has one line per
+ * processor. Some containers and sandboxes emulate it with zeros or with only their own processes, so it is used only
+ * if its clocks have advanced as fast as ours and include the time used by this process. */
 #include "loadbench_others.h"
 #include "cgroup.h"
 #include "clock.h"
@@ -17,7 +17,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* The clocks have a resolution of 10 ms on most systems; shorter spans are not evaluated. */
+/* The clocks have a resolution of 10 ms on most systems; so shorter spans are not evaluated. */
 #define LEAST_SHARE_OF_STEPS 0.1
 
 #define UNKNOWN(out, ...) snprintf((out)->why, sizeof(out)->why, __VA_ARGS__)
@@ -88,7 +88,7 @@ static int64_t queued_ns(void)
         FILE *const file = fopen(path, "re");
         if (file && fscanf(file, "%lld %lld", &ran, &queued) == 2)
             sum += queued;
-        else if (file || errno != ENOENT) /* ignores threads that have just ended */
+        else if (file || errno != ENOENT) /* threads that have just ended are ignored */
             known = false;
         if (file)
             fclose(file);
@@ -143,7 +143,7 @@ void lb_others_between(const struct lb_load *from, const struct lb_load *to, dou
     }
     /* each processor's clock has an error of at most one step */
     if (span <= 0 || sqrt((double)to->processors) * (double)to->step_ns > LEAST_SHARE_OF_STEPS * span) {
-        UNKNOWN(out, "%.3g s are too short for clocks with a resolution of %.3g ms", span / 1e9,
+        UNKNOWN(out, "%.3g s is too short for clocks with a resolution of %.3g ms", span / 1e9,
                 (double)to->step_ns / 1e6);
         return;
     }
@@ -153,8 +153,7 @@ void lb_others_between(const struct lb_load *from, const struct lb_load *to, dou
         return;
     }
     if (busy < 0.85 * own - 2 * steps) {
-        UNKNOWN(out, "/proc/stat does not count this process, which used %.3g s, but %.3g s in all", own / 1e9,
-                busy / 1e9);
+        UNKNOWN(out, "this process used %.3g s, but /proc/stat counts only %.3g s in total", own / 1e9, busy / 1e9);
         return;
     }
     out->known = true;

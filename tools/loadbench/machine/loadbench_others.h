@@ -1,7 +1,7 @@
 /* loadbench_others.h: measures the CPU usage of other programs during a repeat: the busy time reported by the system
  * minus that of this process. Only counts processors on which this process may run, so that activity elsewhere on a
- * large machine is ignored. On a busy machine, rates, verdict and predictions are less reliable, which cannot be seen
- * from the figures themselves. */
+ * large machine is ignored. On a busy machine, rates, verdict and predictions are less reliable, which the figures
+ * themselves do not show. */
 #ifndef LOADBENCH_OTHERS_H
 #define LOADBENCH_OTHERS_H
 
@@ -33,24 +33,25 @@ struct lb_others {
     bool known;
     char why[128];  /* known is false */
     int processors; /* that this process may use */
-    double used;    /* of them by others, on average; without what was left over anyway where a quota allows less */
-    double queued;  /* average number of runnable threads of this process without a processor; < 0: unknown */
+    double used;    /* processors used by others, on average; if a quota is lower, without those that the quota leaves
+                       unused */
+    double queued; /* average number of threads of this process that were runnable but had no processor; < 0: unknown */
     int64_t span_ns;
-    double throttled; /* share of the quota's periods in which the control group had used it up, and was stopped */
+    double throttled; /* fraction of the quota's periods in which the control group had used it up, and was throttled */
 };
 
 /* `quota`: processors that the control group allows; 0: no limit. */
 void lb_others_between(const struct lb_load *from, const struct lb_load *to, double quota, struct lb_others *out);
 
-#define LB_QUIET 0.15 /* limit of processors used by others for a run to count as quiet */
+#define LB_QUIET 0.15 /* a run is quiet if others use no more processors than this */
 
-/* Several repeats together. */
+/* Several repeats combined. */
 struct lb_quiet {
     bool known;        /* of all repeats */
     char why[128];     /* known is false */
     int repeats, loud; /* number of repeats; of those above LB_QUIET */
     int processors;    /* that this process may use */
-    double used;       /* the mean over the time */
+    double used;       /* mean over the time */
     double most;       /* of the repeat with the highest value */
 };
 void lb_quiet_of(const struct lb_others *each, int count, struct lb_quiet *out);

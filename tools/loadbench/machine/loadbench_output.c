@@ -24,7 +24,7 @@ stk_status lb_output_try(const char *path, const char *what, stk_error *err)
     if (!part)
         return stki_fail_memory(err, 64, "a path");
     if (other)
-        return stki_fail(err, STK_E_IO, "%s: %s: exists and is not a file: choose another name", path, what);
+        return stki_fail(err, STK_E_IO, "%s: %s: it exists and is not a file: choose another name", path, what);
     return to >= 0 ? STK_OK : stki_fail_errno(err, failed, path, "%s", what);
 }
 

@@ -1,4 +1,4 @@
-/* loadbench_output.h: output files besides the result. Problems are reported before measuring. */
+/* loadbench_output.h: checks output files other than the result, so that problems are reported before measuring. */
 #ifndef LOADBENCH_OUTPUT_H
 #define LOADBENCH_OUTPUT_H
 

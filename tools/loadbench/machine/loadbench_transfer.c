@@ -26,7 +26,7 @@ static const int64_t sizes[SIZES] = {64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB
 static const double steps_ms[STEPS] = {1, 3, 10, 30, 100};
 #define WAIT_NS (60 * STKI_SECOND)
 
-/* What the measuring process returns. */
+/* The result of the measuring process. */
 struct figures {
     char name[32];
     bool host;
@@ -57,7 +57,8 @@ static void fini(struct transfer *t)
     stk_stream_destroy(t->stream);
 }
 
-/* Four blocks of the largest size take at most half of the free memory. At least two sizes, which a line needs. */
+/* Four blocks of the largest size take at most half of the free memory. There are at least two sizes, because a line
+ * needs two points. */
 static int fitting_sizes(void)
 {
     const int64_t room = lb_memory_available() / 8;
@@ -78,9 +79,9 @@ static stk_status init(struct transfer *t, const char *name, stk_error *err)
     shape[0] = sizes[f->fitting - 1];
 
     if (status == STK_OK && stk_device_get_kind(t->device) == STK_DEVICE_CPU)
-        return stki_fail(err, STK_E_CONFIG,
-                         "--transfer: nothing is copied to the cpu: name a device such as cuda:0, "
-                         "or host to see how it looks");
+        return stki_fail(
+            err, STK_E_CONFIG,
+            "--transfer: nothing is copied to the cpu: choose a device such as cuda:0, or host to try it out");
     f->properties.struct_size = sizeof f->properties;
     if (status != STK_OK || (status = stk_device_get_properties(t->device, &f->properties, err)) != STK_OK ||
         (status = stk_stream_create(t->device, &t->stream, err)) != STK_OK ||
@@ -259,15 +260,16 @@ static void print_text(const struct figures *t, FILE *to)
         fputs("\nEnded by a signal: larger batches were not measured.\n", to);
     else if (t->fitting < SIZES)
         fputs("\nLarger batches were not measured: too little memory is free.\n", to);
-    fprintf(to,
-            "\nTo the device from pinned and from pageable memory (there the caller waits), back into pinned memory; a "
-            "pass reads and\nwrites as many bytes on the device. Steps that make fewer than `passes` passes over a "
-            "batch are shorter than its copy.\n\nThe largest batch that is copied within a step (from pinned memory: "
-            "%s us + %s us for each MB):\n\n",
-            LB_NUMBER(line.fixed_ns / 1e3), LB_NUMBER(line.ns_per_byte * 1e3));
+    fprintf(
+        to,
+        "\nTo the device from pinned and from pageable memory (for which the caller waits), and back to pinned memory; "
+        "a pass reads and\nwrites as many bytes on the device. Steps that make fewer than `passes` passes over a "
+        "batch are shorter than its copy.\n\nThe largest batch that is copied within a step (from pinned memory: "
+        "%s us + %s us for each MB):\n\n",
+        LB_NUMBER(line.fixed_ns / 1e3), LB_NUMBER(line.ns_per_byte * 1e3));
     print_steps(t, to);
     if (t->host)
-        fputs("\nThe host device copies with this machine's processors: its figures say nothing about a GPU.\n", to);
+        fputs("\nThe host device copies with this machine's processors, so its figures are not those of a GPU.\n", to);
 }
 
 /* ---- JSON ---- */

@@ -1,5 +1,5 @@
-/* loadbench_make.c: checks the existing files, then makes the missing ones. The contents of a file are checked with a
- * loader. A file with other contents may be valuable data, so it is only replaced on request. */
+/* loadbench_make.c: checks the existing files, then creates the missing ones. The contents of a file are checked with a
+ * loader. A file with other contents may be valuable, so it is only replaced on request. */
 #include "loadbench_make.h"
 #include "allocate.h"
 #include "clock.h"
@@ -26,7 +26,7 @@ static stk_status make_folders(const char *path, stk_error *err)
     for (char *at = copy; at && status == STK_OK && (at = strchr(at + 1, '/'));) {
         *at = '\0';
         if (mkdir(copy, 0777) != 0 && errno != EEXIST)
-            status = stki_fail_errno(err, errno, copy, "making this folder");
+            status = stki_fail_errno(err, errno, copy, "creating this folder");
         *at = '/';
     }
     stki_free(copy);
@@ -43,7 +43,7 @@ static void describe(int64_t count, stk_dtype dtype, int ndim, const int64_t *le
         snprintf(out + used, (size_t)(size - used), "]");
 }
 
-/* Whether the field consists of records, which are checked as bytes, without layout and decoding. */
+/* Whether the field consists of records, which are checked as bytes, without layout or decoding. */
 static bool is_of_records(const struct lb_made_file *file, const struct lb_made_field *field)
 {
     return file->format >= LB_FORMAT_BETON && (field->encode || field->spread > 0);
@@ -172,7 +172,7 @@ static bool room_of(const char *place, dev_t *device, double *bytes)
     bool known = false;
 
     for (char *slash = folder ? strrchr(folder, '/') : NULL; slash && !known; slash = strrchr(folder, '/')) {
-        slash[slash == folder] = '\0'; /* the root keeps its slash */
+        slash[slash == folder] = '\0'; /* the root folder keeps its slash */
         known = stat(folder, &there) == 0 && statvfs(folder, &about) == 0;
         if (slash == folder)
             break;
@@ -195,7 +195,7 @@ static bool is_plain(const struct lb_made_file *file)
     return plain;
 }
 
-/* Fails early if the disk is too small. */
+/* Fails early if there is too little disk space. */
 static stk_status check_room(const struct lb_made_file *files, int count, stk_error *err)
 {
     dev_t devices[LB_MADE_FILES] = {0};
@@ -209,8 +209,8 @@ static stk_status check_room(const struct lb_made_file *files, int count, stk_er
             needed[i] += devices[k] == devices[i] && is_plain(&files[k]) ? (double)files[k].bytes : 0;
         if (needed[i] > room)
             return stki_fail(err, STK_E_LIMIT,
-                             "%s: the files up to this one take %sB, its file system has %sB left: make fewer rows, or "
-                             "make them elsewhere",
+                             "%s: the files up to this one take %sB, its file system has %sB left: generate fewer "
+                             "rows, or write them elsewhere",
                              files[i].full_path, LB_SHORT(needed[i]), LB_SHORT(room));
     }
     return STK_OK;
@@ -251,7 +251,7 @@ static stk_status make_file(const struct lb_made_file *file, FILE *to, stk_error
         return status;
     print_file(file, "made ", to);
     fprintf(to, " in %.1f s\n", (double)(stki_now_ns() - begin) / 1e9);
-    if (fflush(to) != 0) /* shows the line before the next file is made */
+    if (fflush(to) != 0) /* shows the line before the next file is created */
         return stki_fail_errno(err, errno, "the output", "writing");
     return STK_OK;
 }
@@ -269,7 +269,7 @@ stk_status lb_make(const char *spec_path, const char *const *sets, int set_count
     if (status == STK_OK)
         status = lb_spec_read(document, files, &count, err);
     if (status != STK_OK && err && status != STK_E_MEMORY)
-        status = err->status = STK_E_CONFIG; /* any error of the specification, including a missing file */
+        status = err->status = STK_E_CONFIG; /* an error of the specification, which may be a missing file */
     if (status == STK_OK)
         status = check_places(spec_path, files, count, err);
     for (int i = 0; i < count && status == STK_OK && !force; i++)

@@ -1,5 +1,5 @@
-/* loadbench_spec.c: reads the whole specification before anything is made, and rejects anything misleading: keys that
- * have no effect with the chosen values or format, and numbers that the dtype cannot represent. */
+/* loadbench_spec.c: reads the whole specification before any file is created, and rejects anything misleading: keys
+ * that have no effect with the chosen values or format, and numbers that the dtype cannot represent. */
 #include "loadbench_spec.h"
 #include "allocate.h"
 #include "checked.h"
@@ -31,7 +31,7 @@ struct make {
 
 static const stki_option make_rows[] = {
     STKI_INT(struct make, seed, 0, 0, INT64_C(1) << 62, "",
-             "Seed of the first field of the first file; each further field has the next one"),
+             "Seed of the first field of the first file; each other field has the next seed"),
     STKI_NODE(struct make, files, "A list of files to make", .inner = &lb_make_file_table),
 };
 const stki_option_table lb_make_table = STKI_OPTION_TABLE("make", make_rows);
@@ -96,18 +96,18 @@ static const stki_need drawn_labels = {.key = "draw", .words = &draw_words[LB_DR
     [STD] = FIELD(STKI_DOUBLE, std, 1, 0, 1e300, "", "Standard deviation of normal", OF("normal")),                    \
     [VALUE] = FIELD(STKI_DOUBLE, value, 0, -1e300, 1e300, "", "Value of constant", OF("constant")),                    \
     [CLASSES] = FIELD(STKI_INT, classes, 10, 1, 1e15, "", "Number of classes of labels", OF("labels")),                \
-    [DRAW] =                                                                                                           \
-        FIELD(STKI_ENUM, draw, turns, draw_words,                                                                      \
-              "How labels are drawn: the row modulo classes, uniformly, or class k 1/(k+1) times as often as class 0", \
-              OF("labels")),                                                                                           \
+    [DRAW] = FIELD(STKI_ENUM, draw, turns, draw_words,                                                                 \
+                   "How labels are drawn: turns (the row modulo classes), uniform, or zipf (class k is 1/(k+1) times " \
+                   "as frequent as class 0)",                                                                          \
+                   OF("labels")),                                                                                      \
     [COMPRESSIBILITY] =                                                                                                \
         FIELD(STKI_DOUBLE, compressibility, 0, 0, 1, "",                                                               \
               "Fraction of every 4 KiB of bytes that is zeros, so that compression removes it", OF("bytes")),          \
     [DETAIL] = FIELD(STKI_DOUBLE, detail, 0.1, 0, 1, "", "Amount of noise in pictures", OF("pictures")),               \
-    [SPREAD] =                                                                                                         \
-        FIELD(STKI_DOUBLE, spread, 0, 0, 1, "",                                                                        \
-              "Vary the sizes of samples: the standard deviation of an image's sides, or of a record's length, as a "  \
-              "fraction of shape"),                                                                                    \
+    [SPREAD] = FIELD(STKI_DOUBLE, spread, 0, 0, 1, "",                                                                 \
+                     "Variation of the sizes of samples: the standard deviation of an image's sides, or of a "         \
+                     "record's length, as a "                                                                          \
+                     "fraction of shape"),                                                                             \
     [ENCODE] = FIELD(STKI_ENUM, encode, none, encode_words, "Store images as pixels or as JPEG"),                      \
     [QUALITY] = FIELD(STKI_INT, quality, 90, 1, 100, "", "JPEG quality", .need = &needs_jpeg)
 
@@ -120,11 +120,11 @@ static const stki_option file_rows[FILE_ROWS] = {
                          .flags = STKI_PATH),
     [COUNT] = STKI_INT(struct lb_made_file, count, 1000, 0, 1e15, "rows", "Number of samples"),
     [FORMAT] = STKI_ENUM(struct lb_made_file, format, auto, lb_format_words,
-                         "File format; auto: from the extension of path (.npy .npz .h5 .pt .safetensors .raw .beton "
-                         ".tar); images: a folder of JPEG files"),
+                         "File format: auto (from the extension of path: .npy .npz .h5 .pt .safetensors .raw .beton "
+                         ".tar), images (a folder of JPEG files), or the name of a format"),
     [LEVEL] = STKI_INT(struct lb_made_file, level, 0, 0, 9, "", "Compression level of npz and HDF5; 0: none"),
     [CHUNK_ROWS] = STKI_INT(struct lb_made_file, chunk_rows, 0, 0, 1e12, "rows",
-                            "Samples per chunk of HDF5; 0: contiguous without level, else automatic"),
+                            "Samples per chunk of HDF5; 0: contiguous if not compressed, else automatic"),
     [FIELDS] = STKI_NODE(struct lb_made_file, fields,
                          "A map of names to fields, instead of the keys of one field; not for npy and raw",
                          .flags = STKI_NAMED, .inner = &lb_make_field_table),
@@ -209,7 +209,7 @@ static stk_status finish_field(const stki_node *node, int64_t seed, int64_t coun
         return stki_fail_node(err, node, "%s", why.message);
     if (!stki_mul(field->row_elements, stk_dtype_size(field->ask.dtype), &field->row_bytes) ||
         !stki_mul(field->row_bytes, count, &bytes))
-        return stki_fail_node(err, node, "%" PRId64 " rows of this shape are more bytes than a file can hold", count);
+        return stki_fail_node(err, node, "%" PRId64 " rows of this shape exceed the maximum size of a file", count);
     field->largest_bytes = field->spread > 0 ? 16 * field->row_bytes : field->row_bytes;
     return check_forms(node, field, err);
 }
@@ -264,12 +264,12 @@ static stk_status check_format(const stki_node *node, const struct lb_made_file 
     int images = 0, labels = 0;
 
     if (file->format == LB_FORMAT_AUTO)
-        return stki_fail_node(
-            err, stki_node_get(node, "path"),
-            "its extension is not that of a format that is written: give format (npy, npz, hdf5, pt, safetensors, "
-            "raw, beton, tar, images)");
+        return stki_fail_node(err, stki_node_get(node, "path"),
+                              "no output format has its extension: set format (npy, npz, hdf5, pt, safetensors, "
+                              "raw, beton, tar, images)");
     if (file->fields && (file->format == LB_FORMAT_NPY || file->format == LB_FORMAT_RAW))
-        return stki_fail_node(err, stki_node_get(node, "fields"), "a file of %s holds one array without a name", word);
+        return stki_fail_node(err, stki_node_get(node, "fields"), "a file of %s stores a single array without a name",
+                              word);
     if (seen[LEVEL] && file->format != LB_FORMAT_NPZ && file->format != LB_FORMAT_HDF5)
         return stki_fail_key(err, stki_node_get(node, "level"), "has no effect with format: %s", word);
     if (seen[CHUNK_ROWS] && file->format != LB_FORMAT_HDF5)
@@ -282,14 +282,13 @@ static stk_status check_format(const stki_node *node, const struct lb_made_file 
             return stki_fail_node(err, node, "%s: encode and spread are for beton, tar and images, not for %s",
                                   field->name[0] ? field->name : "the field", word);
         if (file->format == LB_FORMAT_BETON && field->spread > 0 && field->encode && field->lengths[2] != 3)
-            return stki_fail_node(err, node, "%s: images of a .beton have three channels", field->name);
+            return stki_fail_node(err, node, "%s: images in a .beton have three channels", field->name);
         if (file->format == LB_FORMAT_BETON && field->encode && field->lengths[2] != 3)
-            return stki_fail_node(err, node, "%s: images of a .beton have three channels", field->name);
+            return stki_fail_node(err, node, "%s: images in a .beton have three channels", field->name);
     }
     if (file->format == LB_FORMAT_IMAGES && (images != 1 || images + labels != file->field_count || labels > 1))
         return stki_fail_node(err, node,
-                              "a folder of images is one field with encode: jpeg and, where they have classes, one of "
-                              "labels");
+                              "a folder of images has one field with encode: jpeg and, for classes, one with labels");
     return STK_OK;
 }
 
@@ -313,7 +312,7 @@ static stk_status read_file(const stki_node *node, int64_t seed, struct lb_made_
         return status;
     for (int row = 0; file->fields && row < FIELD_ROWS; row++)
         if (seen[row])
-            return stki_fail_key(err, stki_node_get(node, file_rows[row].name), "belongs into one of the fields");
+            return stki_fail_key(err, stki_node_get(node, file_rows[row].name), "belongs to one of the fields");
     if (file->fields) {
         status = read_fields(node, seed, file, err);
     } else {
@@ -325,7 +324,7 @@ static stk_status read_file(const stki_node *node, int64_t seed, struct lb_made_
     if (status != STK_OK)
         return status;
     if (!file->path || !file->path[0])
-        return stki_fail_node(err, node, "path: each file needs one");
+        return stki_fail_node(err, node, "path: every file needs a path");
     if (file->format == LB_FORMAT_AUTO)
         file->format = format_of(file->path);
     status = check_format(node, file, seen, err);
@@ -336,7 +335,7 @@ static stk_status check_alone(const struct lb_made_file *files, int count, const
 {
     for (int i = 0; i < count; i++)
         if (strcmp(files[i].place, files[count].place) == 0)
-            return stki_fail_node(err, stki_node_get(node, "path"), "file %d of the list is the same: %s", i,
+            return stki_fail_node(err, stki_node_get(node, "path"), "file %d of the list has the same path: %s", i,
                                   files[i].place);
     return STK_OK;
 }
@@ -349,7 +348,7 @@ stk_status lb_spec_read(stki_document *document, struct lb_made_file *files, int
     stk_status status;
 
     if (!section)
-        return stki_fail_node(err, root, "no section \"make\": this is not a specification of data");
+        return stki_fail_node(err, root, "found no section \"make\", so this is not a specification");
     if (root->count > 1)
         return stki_fail_node(err, root->items[strcmp(root->keys[0], "make") == 0], "expected \"make\" alone");
     stki_options_defaults(&lb_make_table, &make);

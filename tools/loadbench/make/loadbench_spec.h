@@ -12,7 +12,7 @@ extern const stki_option_table lb_make_table, lb_make_file_table, lb_make_field_
 extern const stki_option_table *const lb_sections[];
 
 enum lb_format {
-    LB_FORMAT_AUTO, /* by the extension */
+    LB_FORMAT_AUTO, /* chosen by the extension */
     LB_FORMAT_NPY,
     LB_FORMAT_NPZ,
     LB_FORMAT_HDF5,
@@ -21,22 +21,22 @@ enum lb_format {
     LB_FORMAT_RAW,
     LB_FORMAT_BETON,
     LB_FORMAT_TAR,
-    LB_FORMAT_IMAGES /* a folder of JPEG files, in folders of classes where there are labels */
+    LB_FORMAT_IMAGES /* a folder of JPEG files, in class folders if there are labels */
 };
 extern const char *const lb_format_words[];
 
 /* The rows of a field. */
 struct lb_made_field {
-    const char *name; /* "" in a file of one array without names */
+    const char *name; /* "" in a file with a single unnamed array */
     /* as written */
     const char *dtype;
     int64_t seed, classes, quality;
     const stki_node *shape;
     int values, draw, encode;
     double low, high, mean, std, value, compressibility, spread, detail;
-    /* derived */
+    /* derived from the members above */
     int ndim;
-    int64_t lengths[STK_MAX_DIMS]; /* of a row; the mean if there is a `spread` */
+    int64_t lengths[STK_MAX_DIMS]; /* bytes of a row; the mean if there is a `spread` */
     int64_t row_elements, row_bytes, largest_bytes;
     struct lb_values_ask ask;
 };
@@ -49,12 +49,12 @@ struct lb_made_file {
     int64_t count, level, chunk_rows;
     int format;
     const stki_node *fields;
-    /* derived */
-    char *full_path, *place; /* its path, and the absolute path for comparisons */
+    /* derived from the members above */
+    char *full_path, *place; /* path, and the absolute path for comparisons */
     bool is_there;
     int field_count;
     struct lb_made_field made[LB_MADE_FIELDS];
-    int64_t bytes; /* of all rows, uncompressed; approximate if lengths vary */
+    int64_t bytes; /* bytes of all rows, uncompressed; approximate if lengths vary */
 };
 
 /* Parses the document into `files` (room for LB_MADE_FILES, zeroed). Errors have their location. Call lb_spec_fini even
@@ -63,9 +63,9 @@ enum { LB_MADE_FILES = 64 };
 stk_status lb_spec_read(stki_document *document, struct lb_made_file *files, int *count, stk_error *err);
 void lb_spec_fini(struct lb_made_file *files, int count);
 
-/* The lengths of row `row`: those of the field, or drawn around them. */
+/* Sets the lengths of row `row`: those of the field, or random ones around them. */
 void lb_made_lengths(const struct lb_made_field *field, int64_t row, int64_t *lengths);
-/* The file as --make prints it: "2000 rows of u8 [224, 224, 3]; i64 []". */
+/* Describes the file as --make prints it: "2000 rows of u8 [224, 224, 3]; i64 []". */
 void lb_made_describe(const struct lb_made_file *file, char *out, int size);
 
 #endif

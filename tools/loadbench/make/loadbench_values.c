@@ -7,11 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-/* Streams of the kinds of values, so that one seed gives independent numbers. */
+/* A stream for each kind of values, so that one seed gives independent numbers. */
 enum { STREAM_BYTES = 1, STREAM_UNIFORM, STREAM_NORMAL, STREAM_SPREAD, STREAM_LABEL, STREAM_GRID, STREAM_NOISE };
 
 enum {
-    ZIPF_CLASSES = 100000, /* limit: generating a label takes time linear in the classes */
+    ZIPF_CLASSES = 100000, /* limit, because generating a label takes time proportional to the number of classes */
     GRID = 32              /* distance of the random corners in a picture, pixels */
 };
 #define ZERO_BLOCK INT64_C(4096)
@@ -26,7 +26,7 @@ static bool is_whole(stk_dtype dtype)
     return dtype >= STK_U8 && dtype <= STK_I64;
 }
 
-/* Above this not every integer is a double, the type of numbers in a specification. */
+/* Above this, not every integer can be represented as a double, the type of numbers in a specification. */
 #define EXACT 0x1p53
 
 /* The allowed range: that of the dtype, as far as doubles are exact. */
@@ -48,7 +48,8 @@ static stk_status fail_range(const struct lb_values_ask *ask, const char *key, d
                              stk_error *err)
 {
     return stki_fail(err, STK_E_RANGE, "%s: found %.16g, expected %.16g to %.16g%s for %s", key, found, low, high,
-                     fabs(high) == EXACT ? ", where a number in a config is exact," : "", stk_dtype_name(ask->dtype));
+                     fabs(high) == EXACT ? ", the range in which a number in a config is exact," : "",
+                     stk_dtype_name(ask->dtype));
 }
 
 /* Checks that a number is between `low` and `high`, and an integer unless the dtype is real. */
@@ -75,7 +76,7 @@ static stk_status check_uniform(const struct lb_values_ask *ask, double least, d
     return status;
 }
 
-/* Integers are clipped to their range, as by a sensor; floats must not become infinite. */
+/* Integers are clipped to their range, as in a sensor; floats must not become infinite. */
 static stk_status check_normal(const struct lb_values_ask *ask, double least, double most, stk_error *err)
 {
     if (ask->mean < least || ask->mean > most)
@@ -121,7 +122,7 @@ stk_status lb_values_check(const struct lb_values_ask *ask, stk_error *err)
     if (ask->kind == LB_VALUES_LABELS && !whole)
         return stki_fail(err, STK_E_BAD_DTYPE, "values: labels need an integer dtype, not %s", name);
     if (!real && !whole && ask->dtype != STK_BOOL)
-        return stki_fail(err, STK_E_BAD_DTYPE, "no values are made for %s", name);
+        return stki_fail(err, STK_E_BAD_DTYPE, "values cannot be generated for %s", name);
     return check_range(ask, err);
 }
 
@@ -142,7 +143,7 @@ static void leave_zeros(const struct lb_values_ask *ask, int64_t first_byte, int
 
 static void fill_bytes(const struct lb_values_ask *ask, int64_t first_byte, int64_t bytes, char *out)
 {
-    for (int64_t at = 0; at < bytes;) { /* 16 bytes per draw; a row may start in the middle of one */
+    for (int64_t at = 0; at < bytes;) { /* 16 bytes per draw; a row may start in the middle of a draw */
         const int64_t position = first_byte + at, within = position & 15;
         const stki_philox draw = stki_philox_draw((uint64_t)ask->seed, STREAM_BYTES, (uint64_t)(position >> 4));
         const int64_t n = bytes - at < 16 - within ? bytes - at : 16 - within;
@@ -152,7 +153,7 @@ static void fill_bytes(const struct lb_values_ask *ask, int64_t first_byte, int6
     leave_zeros(ask, first_byte, bytes, out);
 }
 
-/* 53 random bits as a number in [0, 1). */
+/* Returns 53 random bits as a number in [0, 1). */
 static double unit(const struct lb_values_ask *ask, int64_t position)
 {
     const stki_philox draw = stki_philox_draw((uint64_t)ask->seed, STREAM_UNIFORM, (uint64_t)position);
@@ -183,7 +184,7 @@ double lb_values_spread(int64_t seed, int64_t row, double spread)
     return factor < 0.05 ? 0.05 : factor > 4 ? 4 : factor;
 }
 
-/* The first class whose cumulative share exceeds the draw. Sums of quotients are the same on all machines. */
+/* Returns the first class whose cumulative share exceeds the draw. Sums of quotients are the same on all machines. */
 static int64_t zipf(const struct lb_values_ask *ask, int64_t row)
 {
     const stki_philox draw = stki_philox_draw((uint64_t)ask->seed, STREAM_LABEL, (uint64_t)row);
@@ -205,7 +206,7 @@ int64_t lb_values_class(const struct lb_values_ask *ask, int64_t row)
     return ask->draw == LB_DRAW_ZIPF ? zipf(ask, row) : row % ask->classes;
 }
 
-/* A random value from 0 to 255 at a corner of the grid. */
+/* Returns a random value from 0 to 255 for a corner of the grid. */
 static int corner(const struct lb_values_ask *ask, int64_t row, int64_t y, int64_t x, int64_t channel)
 {
     const uint64_t place = (uint64_t)(y * 4099 + x) * 4 + (uint64_t)channel;
@@ -215,8 +216,8 @@ static int corner(const struct lb_values_ask *ask, int64_t row, int64_t y, int64
              24);
 }
 
-/* Interpolates between random corners of a grid of GRID pixels in steps of 1/GRID, and adds noise. Uses only integers,
- * so that every machine draws the same picture. */
+/* Interpolates between random corners of a grid of GRID pixels in steps of 1/GRID, and adds noise. Only integers are
+ * used, so that every machine draws the same picture. */
 void lb_picture_fill(const struct lb_values_ask *ask, int64_t row, int64_t height, int64_t width, int64_t channels,
                      uint8_t *out)
 {

@@ -1,5 +1,5 @@
-/* loadbench_values.h: the generated values of --make. Each element is a pure function of seed and position and the same
- * on every machine, because no library function with platform-dependent rounding is used. */
+/* loadbench_values.h: the generated values of --make. Each element is a pure function of seed and position, and is the
+ * same on every machine, because no library function with platform-dependent rounding is used. */
 #ifndef LOADBENCH_VALUES_H
 #define LOADBENCH_VALUES_H
 
@@ -48,9 +48,10 @@ stk_status lb_values_fill(const struct lb_values_ask *ask, int64_t first, int64_
  */
 void lb_picture_fill(const struct lb_values_ask *ask, int64_t row, int64_t height, int64_t width, int64_t channels,
                      uint8_t *out);
-/* 1, or with a spread an approximately normal number around 1 with this standard deviation, clamped to 0.05 to 4. */
+/* Returns 1 or, with a spread, an approximately normal number around 1 with this standard deviation, clamped to 0.05
+ * to 4. */
 double lb_values_spread(int64_t seed, int64_t row, double spread);
-/* The class of a row. */
+/* Returns the class of a row. */
 int64_t lb_values_class(const struct lb_values_ask *ask, int64_t row);
 
 #endif

@@ -19,13 +19,13 @@ static stk_status goes_on(const struct lb_made_file *file, stk_error *err)
 {
     if (!lb_stop_asked)
         return STK_OK;
-    return stki_fail(err, STK_E_CLOSED, "%s: stopped by a signal, not made", file->full_path);
+    return stki_fail(err, STK_E_CLOSED, "%s: stopped by a signal, not created", file->full_path);
 }
 
 /* The fields of one sample, in reused memory. */
 struct sample {
     struct part {
-        void *pixels, *scratch;        /* of the row */
+        void *pixels, *scratch;        /* lengths of the row */
         struct codec_encoder *encoder; /* encoder of an encoded field */
         const void *bytes;             /* the bytes to write */
         int64_t size, lengths[STK_MAX_DIMS];
@@ -53,7 +53,7 @@ static stk_status make_row(const struct lb_made_field *field, int64_t row, void 
     }
     if (elements == field->row_elements)
         return lb_values_fill(&field->ask, row, 1, elements, scratch, to, err);
-    /* rows of varying size: each starts in a separate stretch of 16 times the mean, so that rows do not share bytes */
+    /* rows of varying size each start in a separate range of 16 times the mean, so that rows do not share bytes */
     struct lb_values_ask ask = field->ask;
     ask.seed += row;
     return lb_values_fill(&ask, 0, 1, elements, scratch, to, err);
@@ -230,7 +230,7 @@ static stk_status write_bytes(const char *path, const void *bytes, int64_t size,
     FILE *file = fopen(path, "wxe");
 
     if (!file)
-        return stki_fail_errno(err, errno, path, "making this file");
+        return stki_fail_errno(err, errno, path, "creating this file");
     const bool wrote = fwrite(bytes, 1, (size_t)size, file) == (size_t)size;
     const int failed = wrote ? 0 : errno;
     if (fclose(file) != 0 || !wrote)
@@ -253,7 +253,7 @@ static stk_status write_image(const struct lb_made_file *file, const char *folde
     if (class >= 0) {
         path = stki_format("%s/class%06" PRId64, folder, class);
         if (path && mkdir(path, 0777) != 0 && errno != EEXIST)
-            status = stki_fail_errno(err, errno, path, "making this folder");
+            status = stki_fail_errno(err, errno, path, "creating this folder");
         stki_free(path);
         path = stki_format("%s/class%06" PRId64 "/%09" PRId64 ".jpg", folder, class, row);
     } else {
@@ -269,7 +269,7 @@ static stk_status write_image(const struct lb_made_file *file, const char *folde
 
 static void remove_folder(const char *folder, const struct lb_made_file *file, int64_t rows)
 {
-    /* only files made by this program: class folders with numbered files */
+    /* removes only files made by this program: class folders with numbered files */
     for (int64_t row = 0; row < rows; row++) {
         for (int i = 0; i < file->field_count; i++) {
             char *path = file->made[i].encode ? stki_format("%s/%09" PRId64 ".jpg", folder, row)
@@ -296,7 +296,7 @@ static stk_status write_images(const struct lb_made_file *file, struct sample *s
 {
     char *folder = stki_format("%s.tmp.%ld", file->full_path, (long)getpid());
     int image = 0, label = -1;
-    int64_t rows = 0; /* rows started */
+    int64_t rows = 0; /* number of rows started */
     stk_status status = STK_OK;
 
     for (int i = 0; i < file->field_count; i++)
@@ -304,14 +304,14 @@ static stk_status write_images(const struct lb_made_file *file, struct sample *s
     if (!folder)
         return stki_fail_memory(err, 256, "a path");
     if (mkdir(folder, 0777) != 0)
-        status = stki_fail_errno(err, errno, folder, "making this folder");
+        status = stki_fail_errno(err, errno, folder, "creating this folder");
     for (; rows < file->count && status == STK_OK; rows++)
         status = write_image(file, folder, rows, sample, image, label, err);
     if (status == STK_OK && rename(folder, file->full_path) != 0)
         status = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR
                      ? stki_fail(err, STK_E_MISMATCH, "%s: exists; a folder is never overwritten, remove it first",
                                  file->full_path)
-                     : stki_fail_errno(err, errno, file->full_path, "giving the folder its name");
+                     : stki_fail_errno(err, errno, file->full_path, "renaming the folder");
     if (status != STK_OK)
         remove_folder(folder, file, rows);
     stki_free(folder);

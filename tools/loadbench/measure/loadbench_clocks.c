@@ -1,6 +1,6 @@
 /* loadbench_clocks.c: a worker's clock is updated when an activity ends, so a wait that started before the span counts
- * completely. Time in excess of the workers' total was before the span; it is subtracted from waits first, because
- * these are long, and then from work. */
+ * completely. Time in excess of the workers' total was spent before the span; it is first subtracted from waits,
+ * because these are long, and then from work. */
 #include "loadbench_clocks.h"
 
 #define SUBTRACT(member, key) stats->member -= before->member;

@@ -19,7 +19,8 @@
 
 /* Converts counters to differences since `before`. */
 void lb_stats_since(stk_loader_stats *stats, const stk_loader_stats *before);
-/* Limits the times of a span of elapsed_ns: together to the workers' time, and the consumer's wait to its time. */
+/* Limits the times of a span of elapsed_ns: their sum to the workers' time, and the consumer's wait to the consumer's
+ * time. */
 void lb_stats_fit(stk_loader_stats *stats, int64_t elapsed_ns);
 
 #endif

@@ -37,13 +37,13 @@ enum {
 static const char *const auto_words[] = {"auto", NULL};
 
 static const stki_option rows[ROW_COUNT] = {
-    [CONSUMER] = STKI_ENUM(
-        struct lb_bench, consumer, null, lb_consumer_words,
-        "What consumes the batches: null counts them, touch reads every byte, device keeps a stream of loader.device "
-        "busy for a step, step sleeps for a step, as the processor does while an accelerator computes"),
+    [CONSUMER] = STKI_ENUM(struct lb_bench, consumer, null, lb_consumer_words,
+                           "What consumes the batches: null (counts them), touch (reads every byte), device (keeps a "
+                           "stream of loader.device busy for a step), or step (sleeps for a step, as the processor "
+                           "does while an accelerator computes)"),
     [PRESET] = STKI_ENUM(struct lb_bench, preset, none, lb_preset_words,
-                         "A workload of MLPerf Storage: its step, its batch size unless the config sets one, and its "
-                         "required accelerator utilization"),
+                         "A workload of MLPerf Storage, which sets the step, the batch size unless the config sets "
+                         "one, and the required accelerator utilization"),
     [STEP_TIME] =
         STKI_TIME(struct lb_bench, step_time, 1ms, 0, DAY, "Duration of a step, for the consumers device and step"),
     [STEP] = STKI_ALIAS(step, step_time, STKI_OPT_TIME,
@@ -66,7 +66,7 @@ static const stki_option rows[ROW_COUNT] = {
                          "Number of measurements, each with a new loader; the result is their median"),
     [CACHE] = {.name = "cache",
                .type = STKI_OPT_ENUM,
-               .offset = offsetof(struct lb_bench, cache), /* its '-' is not a minus sign */
+               .offset = offsetof(struct lb_bench, cache), /* the '-' in it is not a minus sign */
                .fallback = "as-is",
                .words = lb_cache_words,
                .unit = "",
@@ -79,7 +79,8 @@ static const stki_option rows[ROW_COUNT] = {
 };
 const stki_option_table lb_bench_table = STKI_OPTION_TABLE("bench", rows);
 
-/* With epochs, batches or samples, the end and the first measured batch are fixed; a cold file is cold only once. */
+/* With epochs, batches or samples, the end and the first measured batch are fixed; a cold file is cold only the first
+ * time it is read. */
 static void settle(struct lb_bench *bench, const bool *seen)
 {
     const bool cold = bench->cache == LB_CACHE_COLD;
@@ -89,7 +90,7 @@ static void settle(struct lb_bench *bench, const bool *seen)
         bench->epochs = 1;
     if ((counted || cold) && !seen[RUN_TIME])
         bench->run_time = 0;
-    if (cold || (counted && !seen[RAMP])) /* data read by a ramp is no longer cold */
+    if (cold || (counted && !seen[RAMP])) /* data that a ramp has read is no longer cold */
         bench->ramp = 0;
 }
 
@@ -98,7 +99,7 @@ static const stki_node *key(const stki_node *section, int row)
     return stki_node_get(section, rows[row].name);
 }
 
-/* The preset supplies missing options; a step requires a consumer with steps. */
+/* Applies the preset to missing options; a step requires a consumer with steps. */
 static stk_status settle_step(const stki_node *section, struct lb_bench *bench, bool *seen, stk_error *err)
 {
     const struct lb_preset *preset = &lb_presets[bench->preset];
@@ -131,7 +132,7 @@ static stk_status check_cold(const stki_node *section, const struct lb_bench *be
         return STK_OK;
     if (bench->epochs > 1)
         return stki_fail_key(err, key(section, EPOCHS),
-                             "found %" PRId64 ": with cache: cold only the first epoch is read from the device; give 1",
+                             "found %" PRId64 ": with cache: cold, only the first epoch is read from the device; use 1",
                              bench->epochs);
     return STK_OK;
 }
@@ -192,12 +193,12 @@ static stk_status read_bench(struct lb_config *out, bool digest, stk_error *err)
     out->ramp_left_out = out->bench.cache == LB_CACHE_COLD && seen[RAMP] && out->bench.ramp > 0;
     out->limit_time_unused = seen[LIMIT_TIME] && !out->bench.limit && out->bench.limit_time != usual_limit_time();
     settle(&out->bench, seen);
-    if (digest) /* a time limit would end the stream at a different batch each time */
+    if (digest) /* a time limit would end the run at a different batch each time */
         out->bench.run_time = out->bench.ramp = 0;
     if (out->endless && out->bench.run_time == 0 && out->bench.epochs == 0 && out->bench.batches == 0 &&
         out->bench.samples == 0)
         return stki_fail_node(err, section ? section : root,
-                              "nothing ends this run: give bench.run_time, bench.epochs, bench.batches, bench.samples "
+                              "this run has no end: set bench.run_time, bench.epochs, bench.batches, bench.samples "
                               "or loader.num_epochs");
     return STK_OK;
 }
@@ -273,7 +274,7 @@ static stk_status check_source(struct lb_bench *bench, const stki_node *section,
 {
     if (bench->consumer != LB_CONSUMER_NULL && bench->consumer != LB_CONSUMER_STEP)
         return stki_fail_key(err, key(section, CONSUMER),
-                             "found %s, expected null or step: only a loader of stoker has others",
+                             "found %s, expected null or step: the others require a loader of stoker",
                              lb_consumers[bench->consumer].name);
     if (bench->cache != LB_CACHE_AS_IS)
         return stki_fail_key(err, key(section, CACHE), "found %s: the files of an iterable are unknown",
@@ -323,7 +324,7 @@ char *lb_path_place(const char *path)
     char *out = stki_format("%s/%s", from, path);
     size_t used = 0;
 
-    for (const char *part = out; part && *part;) { /* rewritten in place: the result is never longer */
+    for (const char *part = out; part && *part;) { /* rewritten in place, because the result is never longer */
         const size_t length = strcspn(part, "/");
         const char *next = part + length + (part[length] == '/');
         if (length == 2 && part[0] == '.' && part[1] == '.') {

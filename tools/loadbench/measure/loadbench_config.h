@@ -5,7 +5,7 @@
 #include "document.h"
 #include "option.h"
 
-enum { LB_REPEATS = 1000, LB_MORE_SETS = 8 /* additional room after those of --set */ };
+enum { LB_REPEATS = 1000, LB_MORE_SETS = 8 /* additional room after the assignments of --set */ };
 
 /* The section `bench`. Times in ns; 0 of run_time, epochs, batches: not limited by that. */
 struct lb_bench {
@@ -25,12 +25,12 @@ struct lb_source;
 struct lb_config {
     const char *path;         /* the caller's */
     struct lb_source *source; /* measured instead of the config's loader; borrowed; NULL: none */
-    char *name;               /* of the file, without folder and extension */
+    char *name;               /* name of the file, without folder and extension */
     stki_document *document;  /* including --set */
     const char **loader_sets; /* assignments for the loader: those of --set, and those needed for measuring */
     int loader_set_count, given_set_count; /* those of --set come first */
-    bool endless;                          /* loader.num_epochs was not given, so the data does not end the run */
-    bool limit_time_unused;                /* it was asked for, and limits are not measured */
+    bool endless;                          /* loader.num_epochs was not given, so the run does not end with the data */
+    bool limit_time_unused;                /* the option was given, but limits are not measured */
     bool ramp_left_out;                    /* a ramp was given, but is ignored with cache: cold */
     char batch_set[64];    /* the preset's batch size as an assignment; "": the config has one, or there is no preset */
     const char *intervals; /* file for interval records; NULL: none. Set by the caller */

@@ -56,7 +56,7 @@ struct axis {
     int64_t length, stride; /* stride >= 0 */
 };
 
-/* Sorts axes by stride, widest first: memory order. */
+/* Sorts axes by stride, largest first, which is the order in memory. */
 static int compare_axes(const void *a, const void *b)
 {
     const struct axis *x = a, *y = b;
@@ -77,7 +77,7 @@ uint64_t lb_tensor_sum(const stk_tensor *tensor)
             return 0;
         if (length == 1)
             continue;
-        if (stride < 0) /* the same elements, traversed from the other end */
+        if (stride < 0) /* the same elements, traversed in reverse */
             base += stride * (length - 1);
         axes[count++] = (struct axis){length, stride < 0 ? -stride : stride};
     }

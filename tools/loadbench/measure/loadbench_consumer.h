@@ -8,7 +8,7 @@
 struct lb_consumer_state {
     int field_count;
     const char *const *field_names;
-    uint64_t checksum;  /* of everything read; 0 if nothing is read */
+    uint64_t checksum;  /* sum of everything read; 0 if nothing is read */
     char device[32];    /* destination of the loader; "" for ordinary memory */
     int64_t step_ns;    /* bench.step_time */
     stk_stream *stream; /* batches are requested and released in it; NULL: on the host */
@@ -20,7 +20,7 @@ struct lb_consumer {
     const char *name, *help;
     /* Uses a batch, which is released afterwards. */
     stk_status (*take)(struct lb_consumer_state *state, const stk_batch *batch, stk_error *err);
-    /* Per repeat; any may be NULL. settle: waits for work queued for the batches so far. */
+    /* Called per repeat; each may be NULL. settle waits for work queued for the batches so far. */
     stk_status (*begin)(struct lb_consumer_state *state, stk_error *err);
     stk_status (*settle)(struct lb_consumer_state *state, stk_error *err);
     void (*end)(struct lb_consumer_state *state);

@@ -21,7 +21,7 @@ stk_status lb_device_begin(struct lb_consumer_state *state, stk_error *err)
 
     if (!state->device[0])
         return stki_fail(err, STK_E_CONFIG,
-                         "bench.consumer: found device, but the loader delivers in ordinary memory: give loader.device "
+                         "bench.consumer: found device, but the loader delivers in ordinary memory: set loader.device "
                          "(host, cuda:0)");
     status = stk_device_find(state->device, &device, err);
     return status == STK_OK ? stk_stream_create(device, &state->stream, err) : status;
@@ -47,7 +47,7 @@ void lb_device_end(struct lb_consumer_state *state)
 /* ---- plain copies ---- */
 
 enum { MOST_BLOCKS = 16, MOST_ROUNDS = 256 };
-#define MOST_BYTES (INT64_C(256) << 20) /* limit of all blocks of one side */
+#define MOST_BYTES (INT64_C(256) << 20) /* limit for all blocks of one side */
 
 /* All zero: no blocks. */
 struct blocks {
@@ -94,7 +94,7 @@ static stk_status make_blocks(stk_device *device, int64_t bytes, int blocks, str
     return status;
 }
 
-/* One round over the blocks, timed by the stream. */
+/* Runs one round over the blocks, timed by the stream. */
 static stk_status pinned_round(struct blocks *b, int64_t *ns, stk_error *err)
 {
     stk_status status = stk_event_record(b->begin, b->stream, err);

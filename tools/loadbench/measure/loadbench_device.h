@@ -17,8 +17,8 @@ struct lb_transfer {
     double pinned_bytes_per_s, pageable_bytes_per_s;
 };
 
-/* Measures consecutive copies of `bytes` to the device in one stream: from pinned memory, queued; and from pageable
- * memory, waited for. `blocks`: number of blocks used in turn, so that no cache makes the copies faster than the
+/* Measures consecutive copies of `bytes` to the device in one stream: queued ones from pinned memory, and blocking ones
+ * from pageable memory. `blocks`: number of blocks used in turn, so that no cache makes the copies faster than the
  * loader's. */
 stk_status lb_transfer_measure(const char *device, int64_t bytes, int blocks, int64_t time_ns, struct lb_transfer *out,
                                stk_error *err);

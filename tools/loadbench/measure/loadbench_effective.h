@@ -11,16 +11,16 @@ struct lb_effective {
     json_t *all;        /* `effective` in results; NULL: not read yet */
     char device[32];    /* "": batches in ordinary memory */
     char convert[48];   /* the assignment with which another loader converts in the same place; "" without a device */
-    int64_t timeout_ns; /* below 0: none */
+    int64_t timeout_ns; /* negative: none */
     int64_t batch_size;
-    bool random; /* the order */
+    bool random; /* name of the order */
 };
 
 /* Call lb_effective_fini in any case. */
 stk_status lb_effective_read(const stk_loader *loader, struct lb_effective *out, stk_error *err);
 void lb_effective_fini(struct lb_effective *effective);
 
-/* A field's facts: its format, and the list of its files. NULL: none. */
+/* The facts of a field: its format, and the list of its files. NULL: none. */
 const json_t *lb_effective_field(const struct lb_effective *effective, const char *name);
 /* A fact of the plan; NULL: none. */
 const json_t *lb_effective_plan(const struct lb_effective *effective, const char *name);

@@ -21,7 +21,7 @@ static void format_shape(const stk_field_info *info, char *out, int size)
         snprintf(out + used, (size_t)(size - used), "]");
 }
 
-/* Bytes of a sample in its file, if every sample has as many elements as its row of the batch. */
+/* Returns the bytes of a sample in its file, if every sample has as many elements as its row in the batch. */
 static int64_t sample_bytes(const stk_field_info *info)
 {
     int64_t bytes = stk_dtype_size(info->source_dtype);
@@ -193,8 +193,8 @@ stk_status lb_facts_read(const stk_loader *loader, const char *config_path, stru
     stk_status status;
 
     if (fields > LB_FIELDS)
-        return stki_fail(err, STK_E_UNSUPPORTED, "loadbench shows at most %d fields, this data set has %d", LB_FIELDS,
-                         fields);
+        return stki_fail(err, STK_E_UNSUPPORTED, "loadbench supports at most %d fields, this data set has %d",
+                         LB_FIELDS, fields);
     if ((status = lb_effective_read(loader, &facts->effective, err)) != STK_OK)
         return status;
     facts->samples = stk_loader_samples(loader);

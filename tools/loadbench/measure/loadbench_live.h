@@ -14,7 +14,7 @@ struct lb_live {
     int64_t last_ns, last_samples, last_bytes, last_wait_ns;
 };
 
-/* Off unless stderr is a terminal that supports carriage return. NO_COLOR turns colors off. */
+/* Off unless stderr is a terminal that supports carriage returns. NO_COLOR turns colors off. */
 void lb_live_init(struct lb_live *live, const char *name, int repeats);
 /* Starts the next repeat. */
 void lb_live_repeat(struct lb_live *live, int repeat, int64_t now_ns);
@@ -22,7 +22,7 @@ void lb_live_repeat(struct lb_live *live, int repeat, int64_t now_ns);
 struct lb_progress {
     int64_t now_ns, samples;
     double done;     /* fraction of the whole repeat; < 0: unknown */
-    int64_t left_ns; /* for all repeats; < 0: unknown */
+    int64_t left_ns; /* remaining time for all repeats; < 0: unknown */
     bool ramp;
 };
 

@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <stoker/loader.h>
 
-/* A time in a repeat, and the totals since the opening. */
+/* A time in a repeat, and the totals from the opening to that time. */
 struct lb_mark {
     int64_t at_ns;
     int64_t batches, samples, epochs;
     int64_t next_ns;                /* inside stk_loader_next */
-    int64_t consume_ns, release_ns; /* in the consumer; in releasing batches */
-    int64_t record_ns;              /* in recording marks */
+    int64_t consume_ns, release_ns; /* time in the consumer; in releasing batches */
+    int64_t record_ns;              /* time in recording marks */
     struct lb_usage usage;
     stk_loader_stats stats;
 };
@@ -27,7 +27,7 @@ struct lb_marks {
     int first;               /* the mark at the start of the measurement; -1: none */
     int64_t period_ns, due_ns;
     struct lb_mark *marks;
-    stk_worker_stats *workers; /* of mark i: workers[i * worker_count …] */
+    stk_worker_stats *workers; /* those of mark i: workers[i * worker_count …] */
 };
 
 /* The caller adds the first mark, at the opening, too. */
@@ -46,7 +46,7 @@ extern const int lb_interval_figure_count;
 /* The difference, or with `level` the value at the end; -1: unknown. */
 int64_t lb_interval_value(const struct lb_figure *figure, const void *from, const void *until);
 
-/* A file of interval records. A write error ends the records, not the run. */
+/* A file of interval records. After a write error no more records are written, but the run continues. */
 struct lb_log {
     const char *path; /* borrowed */
     FILE *to;         /* NULL: closed or failed */
@@ -54,10 +54,10 @@ struct lb_log {
 };
 /* Creates the file. STK_E_IO. */
 stk_status lb_log_open(struct lb_log *log, const char *path, stk_error *err);
-/* Returns STK_OK or the status of `failed`. Accepts a zeroed log. */
+/* Returns STK_OK or the status of `failed`. The log may be zeroed. */
 stk_status lb_log_close(struct lb_log *log);
 
-/* Writes one line of JSON for an interval: see docs/reference/loadbench.md. Nothing after a write error. */
+/* Writes one line of JSON for an interval: see docs/reference/loadbench.md. Does nothing after a write error. */
 void lb_marks_log(struct lb_log *log, int repeat, bool ramp, int64_t open_ns, const struct lb_mark *from,
                   const struct lb_mark *until, int worker_count, const stk_worker_stats *workers_from,
                   const stk_worker_stats *workers_until);

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Errors that name no file are errors of the config, even if only the data revealed them: a batch larger than the data,
+/* Errors that name no file are errors of the config, even if they depend on the data: a batch larger than the data,
  * memory for less than a batch, indices out of range. */
 static stk_status blame(stk_error *err)
 {
@@ -34,7 +34,8 @@ static void add_own_notes(const struct lb_config *config, struct lb_facts *facts
             (double)bench->step_time / STKI_SECOND, (double)bench->run_time / STKI_SECOND);
     if (facts->samples > 0 && batch_size > facts->samples)
         stki_notes_add(&facts->notes,
-                       "loader.batch_size is %" PRId64 ", but an epoch has %" PRId64 " samples: no batch has more",
+                       "loader.batch_size is %" PRId64 ", but an epoch has only %" PRId64
+                       " samples, which is the size of every batch",
                        batch_size, facts->samples);
 }
 
@@ -57,7 +58,7 @@ stk_status lb_prepare_loader(const struct lb_config *config, struct lb_facts *fa
         return status;
     }
     if (lb_facts_check(status == STK_OK ? *out : NULL, facts, &changed) != STK_OK) {
-        *err = changed; /* also if opening fails, because this is the cause */
+        *err = changed; /* even if opening fails, because this may be the cause */
         return changed.status;
     }
     return status;
@@ -68,8 +69,7 @@ stk_status lb_prepare_facts(const struct lb_config *config, struct lb_facts *out
     stk_loader *loader = NULL;
     stk_status status;
 
-    config->loader_sets[config->loader_set_count] =
-        "loader.num_workers=0"; /* room is reserved; only for this call */
+    config->loader_sets[config->loader_set_count] = "loader.num_workers=0"; /* room is reserved; only for this call */
     status = stk_loader_open_file(config->path, config->loader_sets, config->loader_set_count + 1, &loader, NULL);
     if (status != STK_OK)
         status = stk_loader_open_file(config->path, config->loader_sets, config->loader_set_count, &loader, err);

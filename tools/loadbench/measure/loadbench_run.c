@@ -19,7 +19,7 @@
 #include <jansson.h>
 #include <string.h>
 
-/* Longest wait per call of next, which bounds the delay of Ctrl-C and of the live line. */
+/* Longest wait in ns per call of next, which bounds the delay of Ctrl-C and of the live line. */
 #define SLICE_NS (STKI_SECOND / 4)
 
 const char *const lb_ending_words[] = {
@@ -51,14 +51,14 @@ struct session {
     const char *names[2 * LB_FIELDS];
     char part_names[2 * LB_FIELDS][80];
     int64_t timeout_ns;
-    int64_t batches, samples, epochs, next_ns, consume_ns, release_ns, record_ns; /* since the opening */
+    int64_t batches, samples, epochs, next_ns, consume_ns, release_ns, record_ns; /* totals since the opening */
     int64_t last_ns;            /* time at which the previous batch was received; 0: none */
     int64_t first_end_ns;       /* end of the very first step */
     int64_t begin_first_end_ns; /* end of the first measured step; 0: not yet */
     int64_t last_take_ns;       /* start of the last step */
     bool measuring;
     struct lb_mark open, begin;           /* `begin` is `open` until the measurement begins */
-    struct lb_load open_load, begin_load; /* load of the whole machine at the same times */
+    struct lb_load open_load, begin_load; /* load of the whole machine at those times */
     /* Data of the intervals; `last` starts the next line of the log. */
     struct lb_marks *marks;
     struct lb_mark last;
@@ -179,7 +179,7 @@ static stk_status begin_measuring(struct session *session, stk_error *err)
     session->measuring = true;
     session->last_ns = 0;
     lb_load_read(&session->begin_load);
-    set_mark(session, &session->begin); /* the cost of recording the interval is before the mark */
+    set_mark(session, &session->begin); /* the cost of recording the interval counts before the mark */
     return STK_OK;
 }
 
@@ -386,7 +386,7 @@ static void account(const struct lb_mark *from, const struct lb_mark *to, const 
     out->au_span_ns = first_end_ns > 0 ? to->at_ns - first_end_ns : 0;
 }
 
-/* Excludes a step that a signal cut short. */
+/* Excludes a step that a signal has interrupted. */
 static void leave_out_cut_step(const struct session *session, const struct lb_mark *end, struct lb_run *out)
 {
     if (!session->consumed.cut || out->au_steps < 1)
@@ -409,7 +409,7 @@ static void finish(struct session *session, struct lb_repeat *out)
     struct lb_mark end;
 
     set_mark(session, &end);
-    /* a run that ended before the first batch after the ramp only has its ramp to report */
+    /* for a run that ended before the first batch after the ramp, only the ramp can be reported */
     const bool measured = session->measuring && end.batches > session->begin.batches;
     lb_load_read(&end_load);
     const double quota = stki_cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
@@ -497,7 +497,7 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
     stk_status status;
 
     lb_load_read(&session->open_load);
-    lb_usage_read(&usage); /* opening also reads from the disk */
+    lb_usage_read(&usage); /* opening may also read from the disk */
     open_ns = stki_now_ns();
     status = session->source->open(session->source, err);
 
@@ -519,7 +519,7 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
     return prepare_intervals(session, err);
 }
 
-/* If an epoch has steps but the run ended immediately, the saved position was at the end. */
+/* If an epoch has steps but the run ended immediately, the saved position is at the end. */
 static stk_status no_batch(const struct lb_config *config, const struct session *session, enum lb_ending ending,
                            stk_error *err)
 {
@@ -527,10 +527,10 @@ static stk_status no_batch(const struct lb_config *config, const struct session 
         return STK_END;
     if (ending == LB_END_DATA && session->batches == 0 && session->facts->steps_per_epoch > 0)
         return stki_fail(err, STK_E_EMPTY,
-                         "%s: no batch came: the state that loader.resume_from resumes from is at the end of the run; "
-                         "remove it to start again, or raise loader.num_epochs",
+                         "%s: the loader delivered no batch, because the state in loader.resume_from is at the end of "
+                         "the run; remove it to start again, or raise loader.num_epochs",
                          config->path);
-    return stki_fail(err, STK_E_EMPTY, "%s: no batch came", config->path);
+    return stki_fail(err, STK_E_EMPTY, "%s: the loader delivered no batch", config->path);
 }
 
 static void end_session(struct session *session, struct lb_facts *facts, struct lb_repeat *out)
@@ -589,7 +589,7 @@ stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct l
         status = no_batch(config, session, out->steady.ending, err);
     lb_live_clear(live);
     if (status == STK_OK)
-        status = session->source->close(session->source, err); /* a worker that does not stop is an error */
+        status = session->source->close(session->source, err); /* it is an error if a worker does not stop */
     if (status == STK_OK && !config->source)
         status = lb_residency_read(&facts->data, &out->steady.after, err);
     out->whole.after = out->steady.after;

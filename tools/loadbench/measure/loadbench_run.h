@@ -27,7 +27,7 @@ struct lb_waits lb_waits_of(const stki_histogram *histogram);
 
 struct lb_run {
     enum lb_ending ending;
-    bool within_ramp;       /* ended during the ramp */
+    bool within_ramp;       /* the repeat ended during the ramp */
     int64_t first_batch_ns; /* from the open call to the first batch received */
     int64_t ramp_ns, elapsed_ns;
     int64_t batches, samples, epochs; /* delivered while measured, without padding; completed epochs */
@@ -35,9 +35,9 @@ struct lb_run {
     int64_t next_ns;      /* of elapsed: inside stk_loader_next */
     int64_t consume_ns, release_ns; /* of elapsed: in the consumer; in releasing batches */
     int64_t record_ns;              /* of elapsed: recording intervals and printing the live line */
-    int64_t own_ns;                 /* of elapsed: the rest, the overhead of this program */
-    struct lb_waits waits;          /* of single calls of stk_loader_next */
-    struct lb_waits gaps;           /* from one batch received to the next */
+    int64_t own_ns;                 /* of elapsed: the rest, which is the overhead of this program */
+    struct lb_waits waits;          /* times of single calls of stk_loader_next */
+    struct lb_waits gaps;           /* times from one received batch to the next */
     /* Accelerator utilization of the step consumer: steps and time after the end of the first step. */
     int64_t au_steps, au_span_ns;
     struct lb_usage usage;   /* while measured */
@@ -48,21 +48,21 @@ struct lb_run {
     /* Counters: the increase while measured, times clamped to the measured span. Other members: values at the end. */
     stk_loader_stats stats;
     struct lb_steady steady;           /* of the measured span */
-    struct lb_residency before, after; /* of the data, at the start and after the end of the repeat */
+    struct lb_residency before, after; /* residency of the data, at the start and after the end of the repeat */
 };
 
 /* One repeat, counted in two ways: from the end of the ramp (from the open call if it ended before), and from the open
  * call. */
 struct lb_repeat {
     struct lb_run steady, whole;
-    stki_histogram steady_waits, whole_waits; /* of single calls; steady_waits may be empty */
-    stki_histogram steady_gaps, whole_gaps;   /* from one batch received to the next, likewise */
+    stki_histogram steady_waits, whole_waits; /* times of single calls; steady_waits may be empty */
+    stki_histogram steady_gaps, whole_gaps;   /* times from one received batch to the next, likewise */
     struct lb_marks *marks;                   /* owned by the caller */
 };
 
 enum { LB_FIELDS = 64 };
 
-/* Facts that hold for all repeats. Strings are copies, since those of the loader are freed with it. */
+/* Facts that are the same for all repeats. Strings are copies, since those of the loader are freed with it. */
 struct lb_facts {
     struct lb_effective effective;
     int64_t samples, steps_per_epoch;
@@ -81,18 +81,19 @@ struct lb_facts {
         char *path;
         bool missing;
         int64_t device, inode, size_bytes, changed_ns;
-    } * files; /* the config and those of the fields */
+    } * files; /* files: the config and those of the fields */
     bool data_known;
     struct lb_files data; /* all files of the data, including those in folders */
 };
 
 /* After a stop request (loadbench_stop.h) it ends at the next batch, or within a quarter of a second. `repeat` counts
- * from 1; `intervals` (NULL: none) receives one line of JSON per interval. Fills `facts` on the first call (must be all
- * zero before); free with lb_facts_fini. STK_END: stopped by a signal before anything was measured. STK_E_CONFIG: on
- * the first call, config and data do not match. STK_E_MISMATCH: on a later call, the data changed since the first. */
+ * from 1; `intervals` (NULL: none) receives one line of JSON per interval. Fills `facts` on the first call (they must
+ * be zeroed before); free with lb_facts_fini. STK_END: stopped by a signal before anything was measured. STK_E_CONFIG:
+ * on the first call, config and data do not match. STK_E_MISMATCH: on a later call, the data changed since the first.
+ */
 stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct lb_facts *facts, int repeat,
                   struct lb_log *intervals, struct lb_repeat *out, stk_error *err);
-/* Fills `facts`, which must be all zero. Call lb_facts_fini also after a failure. */
+/* Fills `facts`, which must be zeroed. Call lb_facts_fini even after a failure. */
 stk_status lb_facts_read(const stk_loader *loader, const char *config_path, struct lb_facts *facts, stk_error *err);
 /* Adds the loader's new notes; the loader may be NULL. */
 void lb_facts_add_notes(struct lb_facts *facts, const stk_loader *loader);

@@ -81,14 +81,12 @@ void lb_steady_text(const struct lb_steady *steady, char *out, int size)
     const double half = steady->trend_percent / 2;
 
     if (fabs(steady->trend_percent) <= 100)
+        snprintf(out, (size_t)size,
+                 "from start to end, the rate changed by %+.1f %% of its mean (+- %.1f); intervals vary by %.1f %%",
+                 steady->trend_percent, steady->error_percent, steady->scatter_percent);
+    else
         snprintf(
             out, (size_t)size,
-            "from its beginning to its end the rate changed by %+.1f %% of its mean (+- %.1f), intervals scatter by "
-            "%.1f %%",
-            steady->trend_percent, steady->error_percent, steady->scatter_percent);
-    else
-        snprintf(out, (size_t)size,
-                 "the rate went from %.0f %% of its mean at the beginning to %.0f %% at the end, intervals scatter by "
-                 "%.1f %%",
-                 fmax(0, 100 - half), fmax(0, 100 + half), steady->scatter_percent);
+            "the rate changed from %.0f %% of its mean at the start to %.0f %% at the end; intervals vary by %.1f %%",
+            fmax(0, 100 - half), fmax(0, 100 + half), steady->scatter_percent);
 }

@@ -19,17 +19,17 @@ struct lb_steady {
     enum lb_steadiness kind;
     int intervals;
     double trend_percent;
-    double error_percent;   /* of the trend: two standard errors */
+    double error_percent;   /* error of the trend: two standard errors */
     double scatter_percent; /* standard deviation of the rates, relative to their mean */
-    double settled_after_s; /* drifts: the rest is settled if this much of the beginning is left out; -1: never */
+    double settled_after_s; /* drifts: the rest is settled if this part of the beginning is excluded; -1: never */
 };
 
 /* `count` rates and their times in seconds, ascending. */
 struct lb_steady lb_steady_judge(const double *at_s, const double *rates, int count);
 /* Judges the intervals of a repeat from mark `first` on; first < 0: no intervals. */
 struct lb_steady lb_steady_of(const struct lb_marks *marks, int first);
-/* Text such as "from its beginning to its end the rate changed by -3.1 % of its mean (+- 2.0), intervals scatter by 4.0
- * %". The change can exceed -100 %: it is relative to the mean, not to the start. */
+/* Text such as "from start to end, the rate changed by -3.1 % of its mean (+- 2.0); intervals vary by 4.0 %". The
+ * change can exceed -100 %: it is relative to the mean, not to the start. */
 void lb_steady_text(const struct lb_steady *steady, char *out, int size);
 /* "settled", "drifts", "noisy", "unknown" */
 extern const char *const lb_steady_words[];

@@ -164,10 +164,10 @@ void lb_once_measure(struct lb_result *result)
 /* ---- limits ---- */
 
 /* Sums over all repeats, so that the cost of a sample is the mean over all of them. Counts samples that were made,
- * which can exceed those delivered when slots were filled in advance. */
+ * which may be more than were delivered if slots were filled in advance. */
 struct sums {
     double samples, made, batches, read, written, device, disk, file;
-    double unpacked, packed; /* total bytes of all samples: unpacked, and used by samples */
+    double unpacked, packed; /* total bytes of chunks: decompressed, and used by samples */
 };
 
 static struct sums sum_runs(const struct lb_result *result)
@@ -232,9 +232,9 @@ static void add_memory(const struct lb_result *result, const struct sums *sums, 
         LB_NUMBER(write / 1e9), LB_SHORT(sums->written));
 }
 
-/* A chunk that is unpacked again for every batch costs its time again, so the limit of this run is that of its
- * unpackings. The limit if each chunk were decompressed once is reported separately. A cache with chunks of an earlier
- * epoch leaves less to unpack, or nothing; then this is not a limit. */
+/* A chunk that is decompressed again for every batch takes its time again, so the limit of this run is computed for the
+ * decompressions that it did. The limit if each chunk were decompressed once is reported separately. If the cache has
+ * chunks of an earlier epoch, there is less to decompress, or nothing, in which case this is not a limit. */
 static void add_inflate(const struct codec_limit *alone, const struct sums *sums, struct lb_bound *out, int *count)
 {
     const double unpacked = sums->packed > 0 ? fmax(sums->unpacked / sums->packed, 1e-9) : 1;
@@ -272,7 +272,7 @@ static void add_once(const struct lb_result *result, const struct sums *sums, st
     if (!once->measured)
         return;
     add(out, count, LB_BOUND_CACHED, lb_ratio(read->cached_bytes_per_s, sums->file),
-        "the files out of the page cache: %s GB/s, %sB a sample", LB_NUMBER(read->cached_bytes_per_s / 1e9),
+        "the files from the page cache: %s GB/s, %sB a sample", LB_NUMBER(read->cached_bytes_per_s / 1e9),
         LB_SHORT(sums->file));
     if (read->cold_bytes_per_s > 0) {
         const bool applies = sums->disk > 0.5 * sums->file;
@@ -323,12 +323,11 @@ const char *lb_bound_excess(const struct lb_bound *binding, bool quiet)
     if (!binding || binding->share_percent <= 110)
         return "";
     if (binding->kind == LB_BOUND_DECODE || binding->kind == LB_BOUND_MEMORY)
-        return quiet
-                   ? "more than the limit: the loader leaves out work that the limit counts (it decodes a part of each "
-                     "image, or writes less than it reads)"
-                   : "more than the limit: other programs used the processors while it was measured, or the loader "
-                     "leaves "
-                     "out work that the limit counts (it decodes a part of each image, or writes less than it reads)";
+        return quiet ? "more than the limit: the loader avoids work that the limit includes (it decodes only a part of "
+                       "each image, or writes less than it reads)"
+                     : "more than the limit: other programs used the processors while it was measured, or the loader "
+                       "avoids work that the limit includes (it decodes only a part of each image, or writes less than "
+                       "it reads)";
     return quiet ? "more than the limit: something on this machine changed between the run and the measurement of the "
                    "limit"
                  : "more than the limit: other programs used the processors while it was measured";

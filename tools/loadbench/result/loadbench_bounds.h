@@ -1,5 +1,5 @@
-/* loadbench_bounds.h: every limit of this machine as the samples/s that it alone would allow this loader, so that
- * limits can be compared. The loader is measured against the lowest one that applies. */
+/* loadbench_bounds.h: every limit of this machine, expressed as the samples/s that it alone would allow for this
+ * loader, so that limits can be compared. The loader's rate is compared with the lowest limit that applies. */
 #ifndef LOADBENCH_BOUNDS_H
 #define LOADBENCH_BOUNDS_H
 
@@ -41,13 +41,13 @@ struct lb_bound {
 
 /* Writes the measured bounds in ascending order and returns their number. */
 int lb_result_bounds(const struct lb_result *result, struct lb_bound *out);
-/* The lowest that applies, or NULL. */
+/* Returns the lowest bound that applies, or NULL. */
 const struct lb_bound *lb_bound_binding(const struct lb_bound *bounds, int count);
 
-/* Why more than 100 % of a limit was reached; "" if it was not, or by no more than measurement error. */
+/* Explains why more than 100 % of a limit was reached; "" if it was not, or only within the measurement error. */
 const char *lb_bound_excess(const struct lb_bound *binding, bool quiet);
 
-/* Fills `once`; what cannot be measured gets its reason. */
+/* Fills `once`; for what cannot be measured, it stores the reason. */
 void lb_once_measure(struct lb_result *result);
 
 #endif

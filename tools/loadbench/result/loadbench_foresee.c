@@ -1,6 +1,6 @@
-/* loadbench_foresee.c: applies the model of loadbench_model.h to the clocks of a run. The model only knows mean times,
- * so the real run takes longer because of variation and of handing over. This excess is assumed to be unaffected by
- * changes, except by more slots, which absorb variation. */
+/* loadbench_foresee.c: applies the model of loadbench_model.h to the clocks of a run. The model only uses mean times,
+ * so the real run takes longer because of variation and hand-over costs. This excess is assumed not to depend on the
+ * change, except for more slots, which absorb variation. */
 #include "loadbench_foresee.h"
 #include "loadbench_statistics.h"
 #include <math.h>
@@ -24,7 +24,7 @@ struct lb_model lb_foresee_model(const struct lb_shares *shares)
     };
 }
 
-/* Limits the factor by memory and disk. A run that already exceeds a limit is not reduced. */
+/* Limits the factor by memory and disk. If a run already exceeds a limit, the factor is at least 1. */
 static double within_limits(const struct lb_shares *shares, double factor)
 {
     const double reached = fmax(shares->limit, shares->disk);
@@ -52,8 +52,9 @@ double lb_foresee(const struct lb_shares *shares, const struct lb_model *changed
     return base.tiles < 1 ? 0 : within_limits(shares, lb_ratio(batch_s(shares), changed_s(shares, &base, changed)));
 }
 
-/* The cost of variation: the excess over the model, as far as one stage waited for another in that time. If a batch
- * takes longer than all of its work done sequentially, the rest is handing over, which more slots cannot remove. */
+/* Returns the cost of variation: the excess over the model, as far as stages waited for each other in that time. If a
+ * batch takes longer than all of its work done sequentially, the rest is hand-over cost, which more slots cannot
+ * remove. */
 static double swings_s(const struct lb_shares *shares, const struct lb_model *base)
 {
     const double now = batch_s(shares), in_turn = base->work_s + base->copy_s + base->consumer_s;
@@ -63,7 +64,7 @@ static double swings_s(const struct lb_shares *shares, const struct lb_model *ba
     return fmax(0, fmin(lost, now * fmin(shares->wait_slot, behind)));
 }
 
-/* Two stages connected by a queue lose about a fraction of one over its length. */
+/* Two stages connected by a queue lose a fraction of about one over the queue's length. */
 double lb_foresee_deeper(const struct lb_shares *shares)
 {
     const struct lb_model base = lb_foresee_model(shares);
@@ -77,8 +78,8 @@ double lb_foresee_deeper(const struct lb_shares *shares)
     return within_limits(shares, fmax(1, lb_ratio(batch_s(shares), fmax(then, lb_model_batch_s(&changed)))));
 }
 
-/* Packed bytes are read as often as they are unpacked, and the time that a worker lacks a processor is proportional to
- * its work, so the whole time shrinks with the work. */
+/* Compressed bytes are read as often as they are decompressed, and the time for which a worker lacks a processor is
+ * proportional to its work, so the total time shrinks with the work. */
 double lb_foresee_unpacked_once(const struct lb_shares *shares)
 {
     const struct lb_model base = lb_foresee_model(shares);
@@ -90,7 +91,7 @@ double lb_foresee_unpacked_once(const struct lb_shares *shares)
     changed.work_s = base.work_s - again * (1 - 1 / shares->unpacked);
     changed.cpu_s = base.cpu_s * changed.work_s / base.work_s;
     struct lb_shares once = *shares;
-    once.disk /= shares->unpacked; /* repeated unpacking means repeated reading */
+    once.disk /= shares->unpacked; /* chunks that are decompressed again are also read again */
     return within_limits(&once, lb_ratio(lb_model_batch_s(&base), lb_model_batch_s(&changed)));
 }
 

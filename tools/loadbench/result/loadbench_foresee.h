@@ -6,17 +6,17 @@
 #include "loadbench_model.h"
 #include "loadbench_verdict.h"
 
-#define LB_SAME 0.02 /* smaller changes of the rate count as none */
+#define LB_SAME 0.02 /* smaller changes of the rate are ignored */
 
-/* The run as a model; tiles is 0, and nothing can be predicted, if the shares have none. */
+/* Describes the run as a model; if the shares have no tiles, tiles is 0 and nothing can be predicted. */
 struct lb_model lb_foresee_model(const struct lb_shares *shares);
-/* Factor on the rate; what the model leaves out (variance, hand-over) is assumed to take as long as before. Capped by
- * the limits of memory and disk. */
+/* Returns the factor for the rate, limited by memory and disk. What the model does not cover (variance, hand-over) is
+ * assumed to take as long as before. */
 double lb_foresee(const struct lb_shares *shares, const struct lb_model *changed);
-/* The same for twice the slots, which also absorb variance. 1: no change; 0: cannot be predicted. */
+/* The same for twice as many slots, which also absorb variance. 1: no change; 0: cannot be predicted. */
 double lb_foresee_deeper(const struct lb_shares *shares);
-/* The same with each compressed chunk decompressed once, as with an order by chunks. 0: already so, or nothing is
- * compressed. */
+/* The same if each compressed chunk is decompressed once, as with an order by chunks. 0: this is already the case, or
+ * nothing is compressed. */
 double lb_foresee_unpacked_once(const struct lb_shares *shares);
 /* The same with inline loading, which has no hand-over. 0: cannot be predicted. */
 double lb_foresee_inline(const struct lb_shares *shares);

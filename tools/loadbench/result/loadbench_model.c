@@ -1,12 +1,12 @@
 /* loadbench_model.c: a tile starts when a worker is free and its batch has a slot. A batch is copied when all its tiles
  * and the previous copy are done. The consumer takes it when the copy is done and the previous batch has been used. A
  * slot is free again when its batch has been used (with a device: copied). In the order of the batches, each of these
- * times is the maximum of known ones, so one pass suffices and no event queue is needed. */
+ * times is the maximum of known times, so one pass is enough and no event queue is needed. */
 #include "loadbench_model.h"
 #include <math.h>
 #include <string.h>
 
-/* The first batches fill the pipeline; the rate is that of the rest. */
+/* The first batches fill the pipeline, so the rate is computed from the rest. */
 enum { BATCHES = 600, FILL = 200, MOST_WORKERS = 1024, MOST_SLOTS = 4096, MOST_TILES = 256 };
 
 struct run {

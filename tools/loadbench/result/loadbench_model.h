@@ -5,17 +5,17 @@
 #define LOADBENCH_MODEL_H
 
 struct lb_model {
-    int workers, slots; /* workers 0: inline, on the consumer's thread */
+    int workers, slots; /* workers 0: inline, in the consumer's thread */
     int device_slots;   /* 0: no device */
-    int tiles;          /* of a batch, 1 or more */
+    int tiles;          /* tiles of a batch, 1 or more */
     double work_s;      /* worker time of a batch, sum over its tiles */
     double copy_s, consumer_s;
     double cpu_s; /* processor time of a batch, all threads together */
-    double cores; /* that the process may use; 0: unlimited */
+    double cores; /* processors that the process may use; 0: unlimited */
 };
 
-/* Seconds per batch in the steady state. Times are taken as equal for all tiles and batches; real times vary, so
- * compare two models rather than a model with a run. */
+/* Seconds per batch in the steady state. Times are assumed to be equal for all tiles and batches; since real times
+ * vary, compare two models rather than a model with a run. */
 double lb_model_batch_s(const struct lb_model *model);
 
 #endif

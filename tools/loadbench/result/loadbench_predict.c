@@ -11,7 +11,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Median deviation of the repeats, relative to their median; with more, changes of a few percent cannot be measured. */
+/* Maximum median deviation of the repeats, relative to their median; with more, changes of a few percent cannot be
+ * measured. */
 #define MOST_DEVIATION 0.15
 
 /* `factor`: predicted ratio of the rates; 0: unknown. */
@@ -36,14 +37,14 @@ static void predict_workers(const struct lb_shares *shares, const struct lb_verd
     const double alone = lb_foresee_inline(shares);
 
     changed.workers++;
-    if (verdict->by_handing_over && alone > 1 + LB_SAME) /* more threads would hand over more often */
+    if (verdict->by_handing_over && alone > 1 + LB_SAME) /* with more threads, there would be more hand-overs */
         add(out, now, alone, "loader.num_workers=0");
     else
         add(out, now, lb_foresee(shares, &changed), "loader.num_workers=%d", changed.workers);
 }
 
-/* Twice the slots without a gain in the model can be much slower if they no longer fit in the last-level cache, so no
- * number is given then. */
+/* Twice as many slots without a gain in the model can be much slower if they no longer fit in the last-level cache, so
+ * no number is given in that case. */
 static void doubt_cache(const struct lb_result *result, struct lb_prediction *one)
 {
     const int64_t bytes = result->runs[0].stats.slot_bytes, cache = result->machine.cache_bytes;
@@ -51,8 +52,8 @@ static void doubt_cache(const struct lb_result *result, struct lb_prediction *on
     if (bytes > cache || 2 * bytes <= cache || one->rate > 1.05 * one->now)
         return;
     one->rate = 0;
-    snprintf(one->missing, sizeof one->missing, "cannot be predicted: the slots would no longer fit the cache of %sB",
-             LB_SHORT((double)cache));
+    snprintf(one->missing, sizeof one->missing,
+             "cannot be predicted, because the slots would no longer fit in the cache of %sB", LB_SHORT((double)cache));
 }
 
 /* The median absolute deviation of the repeats, relative to their median. */

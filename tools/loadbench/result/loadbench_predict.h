@@ -16,17 +16,17 @@ enum { LB_PREDICTIONS = 4 };
 
 struct lb_predictions {
     int count;
-    enum lb_confidence confidence; /* that of the verdict, which uses the same times */
-    char doubt[200];               /* why it is not higher; "" */
+    enum lb_confidence confidence; /* the stage of the verdict, which uses the same times */
+    char doubt[200];               /* why the confidence is not higher; "" */
     char missing[128];             /* why there are no predictions although the run was judged; "" */
     struct lb_prediction {
         char set[64];     /* "loader.num_workers=3" */
         double rate;      /* samples/s; 0: unknown */
         char missing[96]; /* why the rate is unknown; "" */
-        double now;       /* rate of the run predicted from: median of its repeats */
+        double now;       /* rate of the run on which predictions are based: the median of its repeats */
         bool checked;     /* measured, alternating with the unchanged config */
         double beside;    /* samples/s of the unchanged config */
-        double measured;  /* samples/s: `beside` times the median gain; 0: it failed */
+        double measured;  /* samples/s: `beside` times the median gain; 0: the run failed */
         double spread;    /* range of the measured gains, relative to the median */
         char failure[256];
     } each[LB_PREDICTIONS];
@@ -35,7 +35,7 @@ struct lb_predictions {
 /* Predictions from a complete result; none if the run cannot be judged or its repeats differ too much. */
 void lb_predict(const struct lb_result *result, struct lb_predictions *out);
 /* Runs the unchanged config and each change in turn, `rounds` times, so that drift of the machine cancels out. Stops on
- * a signal. A change that fails is recorded; it is not an error. */
+ * a signal. If a change fails, that is recorded and is not an error. */
 void lb_predict_check(const char *path, const char *const *sets, int set_count, int rounds,
                       struct lb_predictions *predictions);
 void lb_predict_print(const struct lb_predictions *predictions, FILE *to);

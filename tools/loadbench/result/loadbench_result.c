@@ -113,11 +113,12 @@ struct lb_summary lb_result_utilization(const struct lb_result *result)
     return count > 0 ? lb_summarize(values, count) : (struct lb_summary){.median = -1, .low = -1, .high = -1};
 }
 
-/* Ratio of runnable threads without a processor to running ones from which on the process lacks processors. */
+/* Ratio of runnable threads without a processor to running threads above which the process is considered to lack
+ * processors. */
 #define HUNGRY 0.2
 
-/* Whether threads were runnable without a processor for other reasons than having just woken up: they were preempted
- * more often than they went to sleep. */
+/* Whether threads were runnable without a processor for a reason other than just having woken up, that is, whether they
+ * were preempted more often than they went to sleep. */
 static bool lacks_processors(const struct lb_run *runs, int count, double own)
 {
     int64_t put_aside = 0, slept = 0;
@@ -135,8 +136,8 @@ static bool lacks_processors(const struct lb_run *runs, int count, double own)
 }
 
 /* Processors available to this process: those that it may use (by affinity or quota) minus what others used, but at
- * least what it got. If its threads never lacked a processor, it would have got its share from the others on demand:
- * half of them. */
+ * least what it used. If its threads never lacked a processor, it could have obtained its share of those used by others
+ * on demand: half of them. */
 static double cores_of(const struct lb_machine *machine, const struct lb_run *runs, int count, double own)
 {
     const double allowed = (double)machine->cores_allowed;
@@ -215,7 +216,7 @@ void lb_result_verdict(const struct lb_result *result, struct lb_verdict *out)
     lb_verdict_quiet(&quiet, out);
 }
 
-/* The first file of a field, as it was opened; stki_free. NULL: it has none. */
+/* Returns the path of a field's first file, as it was opened; stki_free. NULL: there is none. */
 static char *field_path(const struct lb_result *result, const char *name)
 {
     const json_t *field = lb_effective_field(&result->facts.effective, name);
@@ -223,7 +224,7 @@ static char *field_path(const struct lb_result *result, const char *name)
     return stki_text_of_json(json_array_get(json_object_get(field, "path"), 0));
 }
 
-/* Counts a measurement, or records why it is missing. */
+/* Stores a measurement, or records why it is missing. */
 static void note_missing(struct lb_result *result, stk_status status, int *count, const stk_error *err)
 {
     if (status == STK_OK)
@@ -306,7 +307,8 @@ static stk_status make_room(const struct lb_config *config, struct lb_result *ou
     return STK_OK;
 }
 
-/* Keeps the repeat. One that was interrupted in its ramp has nothing comparable; it is only kept if there is no other.
+/* Stores the repeat. A repeat that was interrupted during its ramp cannot be compared, and is only stored if there is
+ * no other.
  */
 static bool keep(struct lb_result *result)
 {
@@ -328,7 +330,7 @@ static bool keep(struct lb_result *result)
     return true;
 }
 
-/* All repeats must be counted in the same way for a common median. */
+/* All repeats must be counted in the same way to have a common median. */
 static void decide_span(struct lb_result *result)
 {
     if (!result->from_open)
@@ -371,8 +373,8 @@ static void look_around(struct lb_result *result)
         lb_gpu_read(device, "/sys", &result->gpu);
 }
 
-/* Opens the file of intervals before anything is measured. Checked before it is truncated, because it may be a data
- * file. */
+/* Opens the file of intervals before anything is measured. It is checked before it is truncated, because it may be a
+ * data file. */
 static stk_status open_intervals(const struct lb_config *config, struct lb_result *out, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -400,7 +402,7 @@ stk_status lb_result_measure(const struct lb_config *config, struct lb_result *o
     status = open_intervals(config, out, err);
     if (status == STK_OK)
         status = run_repeats(config, &live, out, err);
-    (void)lb_log_close(&out->intervals); /* missing lines are reported with the result */
+    (void)lb_log_close(&out->intervals); /* missing lines are reported together with the result */
     if (status != STK_OK)
         return status;
     look_around(out);

@@ -19,12 +19,12 @@ struct lb_result {
     char started[32]; /* "2026-01-31T12:00:00Z" */
     struct lb_timer timer;
     struct lb_place place; /* storage of the first data file */
-    struct lb_gpu gpu;     /* of a loader with a device */
+    struct lb_gpu gpu;     /* the GPU of a loader with a device */
     int run_count, limit_count;
-    bool from_open;      /* all repeats are counted from the open call, since one ended within its ramp or is cold */
-    struct lb_run *runs; /* counted from the open call or from the end of the ramp */
+    bool from_open; /* all repeats are counted from the open call, since one of them ended within its ramp or is cold */
+    struct lb_run *runs;           /* counted from the open call or from the end of the ramp */
     struct lb_limit *limits;       /* measured right after the run with the same index */
-    char limit_missing[256];       /* why there are none; "" */
+    char limit_missing[256];       /* why there are no limits; "" */
     struct lb_once once;           /* limits measured once, after all repeats */
     int transfer_count;            /* 0 if there is no device or they are not measured */
     struct lb_transfer *transfers; /* measured with the limits, for a loader with a device */
@@ -34,7 +34,7 @@ struct lb_result {
     struct lb_run *whole_runs;     /* the other way of counting, until from_open is decided */
     stki_histogram whole_waits, whole_gaps;
     struct lb_repeat *repeat; /* the current one */
-    struct lb_log intervals;  /* `failed`: the file is incomplete, the measurement is not affected */
+    struct lb_log intervals;  /* `failed`: the file is incomplete, but the measurement is not affected */
     struct lb_predictions predictions;
 };
 
@@ -78,7 +78,8 @@ struct lb_device_summary {
     struct lb_summary share_of_pinned_percent;
 };
 struct lb_device_summary lb_result_device(const struct lb_result *result);
-/* Accelerator utilization of the step consumer, 0 to 1; all -1 with another consumer or without a complete step. */
+/* Returns the accelerator utilization of the step consumer, 0 to 1; all values are -1 with another consumer or without
+ * a complete step. */
 struct lb_summary lb_result_utilization(const struct lb_result *result);
 /* Shares of time over all runs. */
 struct lb_shares lb_result_shares(const struct lb_result *result);
@@ -92,7 +93,7 @@ json_t *lb_result_tree(const struct lb_result *result, stk_error *err);
 void lb_print_text(const struct lb_result *result, FILE *to);
 
 #define LB_NO_LIMIT_TIME "bench.limit_time has no effect with bench.limit: false"
-#define LB_NO_RAMP "bench.ramp is left out with cache: cold: what it reads would be cold no more"
+#define LB_NO_RAMP "bench.ramp is ignored with cache: cold, because data that it reads would no longer be cold"
 
 enum { LB_SCHEMA = 3 }; /* of the JSON; incremented if a key is removed or changes its meaning */
 

@@ -16,7 +16,7 @@ double lb_step_share(const struct lb_run *run, int64_t step_ns)
     return share < 1 ? share : 1;
 }
 
-/* The parts are timed inside of reads and end at different times; their sum is limited to the read. */
+/* The parts are timed inside reads and end at different times; their sum is limited to the time of reads. */
 static void add_read(const stk_loader_stats *stats, struct lb_shares *sum)
 {
     const double read = seconds(stats->read_ns);
@@ -34,7 +34,8 @@ static void add_read(const stk_loader_stats *stats, struct lb_shares *sum)
 static void add(const struct lb_run *run, bool step_of_device, int64_t step_ns, struct lb_shares *sum, double *unpacked)
 {
     const stk_loader_stats *stats = &run->stats;
-    /* While the consumer helps, a worker that has no processor left is parked: it does not wait for a slot. */
+    /* While the consumer helps, a worker without a free processor is parked, and does not count as waiting for a slot.
+     */
     const int64_t parked = stats->helped_ns < stats->wait_slot_ns ? stats->helped_ns : stats->wait_slot_ns;
 
     sum->workers = stats->workers;

@@ -5,12 +5,12 @@
 #include "loadbench_run.h"
 #include "loadbench_verdict.h"
 
-/* Over runs[0 … count). `step_of_device`: the device consumer, whose host thread runs ahead of its stream: it was
- * waiting if the stream was outside a step of step_ns. */
+/* Over runs[0 … count). `step_of_device`: for the device consumer, whose host thread runs ahead of its stream; it was
+ * waiting whenever the stream was outside a step of step_ns. */
 struct lb_shares lb_shares_of(const struct lb_run *runs, int count, bool step_of_device, int64_t step_ns);
 /* Mean share of slots that were ready when sampled; < 0: never sampled. */
 double lb_ready_share(const struct lb_marks *marks);
-/* Share of the elapsed time inside emulated steps, which never take less than the set time. */
+/* Share of the elapsed time spent in emulated steps, which never take less than the configured time. */
 double lb_step_share(const struct lb_run *run, int64_t step_ns);
 
 #endif

@@ -1,8 +1,9 @@
 /* loadbench_verdict.c: the bottleneck is the part that is never idle. There are three parts: the workers together, the
  * copying thread of a device, and the consumer; between them are queues, mainly the ring of slots. The bottleneck makes
- * earlier parts wait for room and later ones for work. Among the workers, the stage with the most time is named;
- * claiming and waking is one of the stages, and if it is the largest, the ring is the bottleneck. The same holds if no
- * part is busy: then there are too few slots for the variation of the work or the number of workers. */
+ * earlier parts wait for room and later parts for work. Among the workers, the stage that takes the most time is named;
+ * claiming work and waking up is one of the stages, and if it is the largest, the ring is the bottleneck. The ring is
+ * also the bottleneck if no part is busy, because there are too few slots for the variation of the work or the number
+ * of workers. */
 #include "loadbench_verdict.h"
 #include "loadbench_foresee.h"
 #include "loadbench_others.h"
@@ -15,11 +16,11 @@
  * wrong side. Shorter repeats consist mostly of these and of batches that were ready before the start. */
 #define LEAST_BATCHES 20
 #define LEAST_SECONDS 0.05
-/* Waits below this share of the time are ignored. */
+/* Waits of less than this share of the time are ignored. */
 #define NO_WAIT 0.01
 /* A part that is busier than this is the bottleneck if all others are less busy. */
 #define BUSY 0.75
-/* Share of the memory limit from which on memory is named as the bottleneck of stages that move bytes. */
+/* Share of the memory limit above which memory is named as the bottleneck of stages that move bytes. */
 #define NEAR_LIMIT 0.8
 
 #define NAME(binding, member, ...) [LB_BINDS_##binding] = #member,
@@ -81,7 +82,7 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Confidence from the distance between the first and the second. */
+/* Derives the confidence from the distance between the first and the second. */
 static enum lb_confidence ahead(double first, double second)
 {
     if (first >= 1.5 * second && first - second >= 0.2)
@@ -111,7 +112,7 @@ static bool is_too_short(const struct lb_shares *shares, struct lb_verdict *out)
     return true;
 }
 
-/* Without workers: the consumer's thread does everything sequentially. */
+/* The verdict without workers: the consumer's thread does everything sequentially. */
 static void judge_inline(const struct lb_shares *shares, struct lb_verdict *out)
 {
     double second;
@@ -135,8 +136,8 @@ static void judge_inline(const struct lb_shares *shares, struct lb_verdict *out)
         lb_binding_words[stage][0] - 'a' + 'A', lb_binding_words[stage] + 1, 100 * share, doing[stage]);
 }
 
-/* Predicted gain of twice the slots from which on slots are the bottleneck, even if another part is busy. If no part is
- * busy, any predicted gain is enough. */
+/* Predicted gain of twice as many slots above which slots are the bottleneck, even if another part is busy. If no part
+ * is busy, any predicted gain is enough. */
 #define DEEPER 1.15
 #define DEEPER_AT_ALL 1.05
 
@@ -166,7 +167,7 @@ static void judge_slots(const struct lb_shares *shares, double most, double deep
         100 * shares->wait_next, gain);
 }
 
-/* Advice against handing over, based on the model if it predicts a gain. */
+/* Advice against hand-over costs, based on the model if it predicts a gain. */
 static void handing_over_advice(const struct lb_shares *shares, char *out, size_t size)
 {
     const double alone = lb_foresee_inline(shares);
@@ -212,7 +213,7 @@ static void judge_ring(const struct lb_shares *shares, double most, double deepe
     say_deeper(shares, deeper, out);
 }
 
-/* Reports how often chunks were unpacked, and how to unpack them once. */
+/* Reports how often chunks were decompressed, and how to decompress them only once. */
 static void say_unpacked(const struct lb_shares *shares, struct lb_verdict *out)
 {
     const size_t used = strlen(out->text);
@@ -248,7 +249,7 @@ static void judge_workers(const struct lb_shares *shares, double others, struct 
                                                                 : "");
 }
 
-/* The consumer is the busiest part: with its own work, or with taking and releasing batches. */
+/* The verdict if the consumer is the busiest part, with its own work or with taking and releasing batches. */
 static void judge_consumer(const struct lb_shares *shares, double consumer, double others, struct lb_verdict *out)
 {
     char advice[160];
@@ -303,7 +304,7 @@ static void judge_threads(const struct lb_shares *shares, struct lb_verdict *out
     say_deeper(shares, deeper, out);
 }
 
-/* Share of throttled time from which on the CPU quota is the bottleneck, in any stage. */
+/* Share of throttled time above which the CPU quota is the bottleneck, for any stage. */
 #define THROTTLED 0.1
 
 static void judge_quota(const struct lb_shares *shares, struct lb_verdict *out)

@@ -47,7 +47,7 @@ static void fill_limits(struct parts *parts)
         parts->result.once.inflate.samples_per_s = 1e-9; /* the lowest limit, so that it is the binding one */
 }
 
-/* Only chunks of HDF5 files can be packed. */
+/* Only chunks of HDF5 files can be compressed. */
 static bool may_be_packed(const struct lb_facts *facts)
 {
     for (int i = 0; i < facts->field_count; i++)

@@ -39,7 +39,7 @@ static json_t *json_summary(struct lb_summary summary)
     return json;
 }
 
-/* The value of a figure of `owner`. */
+/* Returns the value of a figure of `owner`. */
 static json_t *figure_json(const struct lb_figure *figure, const void *owner)
 {
     const void *member = lb_figure_member(figure, owner);
@@ -104,7 +104,7 @@ static json_t *versions_json(void)
     return json;
 }
 
-/* Sizes that vary are -1. */
+/* Adds a list of sizes, in which -1 stands for one that varies. */
 static json_t *shape_json(const struct lb_field *field)
 {
     json_t *list = json_array();
@@ -134,7 +134,7 @@ static json_t *fields_json(const struct lb_facts *facts)
     return list;
 }
 
-/* Fingerprints of data set, order and transforms, as in a saved position. */
+/* Adds the fingerprints of data set, order and transforms, as in a saved position. */
 static json_t *fingerprints_json(const struct lb_facts *facts)
 {
     const json_t *prints = lb_effective_plan(&facts->effective, "fingerprints");
@@ -434,8 +434,8 @@ json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
     return NULL;
 }
 
-/* The end of the list at `at` if it only has numbers; otherwise NULL. Line breaks are always those of the dump, because
- * strings contain none. */
+/* Returns the end of the list at `at` if it only has numbers, otherwise NULL. Line breaks are always those of the
+ * serializer, because strings contain none. */
 static char *end_of_numbers(char *at)
 {
     char *end = at + 1;

@@ -109,7 +109,7 @@ static void print_method(const struct lb_result *result, FILE *to)
     if (last->stats.errors > 0)
         fprintf(to, "note       %" PRId64 " sample%s failed\n", last->stats.errors, last->stats.errors == 1 ? "" : "s");
     if (last->stats.warnings > 0)
-        fprintf(to, "note       %" PRId64 " sample%s decoded in spite of warnings\n", last->stats.warnings,
+        fprintf(to, "note       %" PRId64 " sample%s decoded despite warnings\n", last->stats.warnings,
                 last->stats.warnings == 1 ? " was" : "s were");
 }
 
@@ -299,13 +299,13 @@ static void print_cache(const struct lb_result *result, FILE *to)
 
     fprintf(to, "cache      %s: ", lb_cache_words[result->config->bench.cache]);
     if (files->count == 0) {
-        fputs("the data is in no file\n", to);
+        fputs("the data is not in files\n", to);
         return;
     }
     fprintf(to, "%" PRId64 " file%s, %sB; ", files->count, files->count == 1 ? "" : "s",
             LB_SHORT((double)files->bytes));
     if (!first->before.known)
-        fprintf(to, "how much of them is in memory is unknown (%s)", first->before.why);
+        fprintf(to, "it is unknown how much of them is in memory (%s)", first->before.why);
     else if (!last->after.known)
         fprintf(to, "%.1f %% of them in memory before, unknown afterwards (%s)",
                 100 * lb_residency_share(&first->before), last->after.why);
@@ -318,9 +318,9 @@ static void print_cache(const struct lb_result *result, FILE *to)
         disk_bytes =
             disk_bytes < 0 || result->runs[i].usage.disk_bytes < 0 ? -1 : disk_bytes + result->runs[i].usage.disk_bytes;
     if (disk_bytes == 0)
-        fputs("; nothing was read from a disk while measured: the rate is that of the memory", to);
+        fputs("; nothing was read from a disk during the measurement, so the rate is that of memory", to);
     else if (disk_bytes > 0)
-        fprintf(to, "; %sB read from a disk while measured%s", LB_SHORT((double)disk_bytes),
+        fprintf(to, "; %sB read from a disk during the measurement%s", LB_SHORT((double)disk_bytes),
                 result->run_count > 1 ? " in all repeats together" : "");
     fputc('\n', to);
 }
@@ -347,7 +347,7 @@ static void print_steady(const struct lb_result *result, FILE *to)
     fprintf(to, "steady     %d of %d repeat%s settled; ", settled, result->run_count,
             result->run_count == 1 ? "" : "s");
     if (worst->kind != LB_STEADY_SETTLED)
-        fprintf(to, worst->kind == LB_STEADY_DRIFTS ? "one drifts: " : "one is too noisy to decide: ");
+        fprintf(to, worst->kind == LB_STEADY_DRIFTS ? "one drifts: " : "one varies too much to decide: ");
     lb_steady_text(worst, text, sizeof text);
     fputs(text, to);
     if (worst->kind == LB_STEADY_DRIFTS && worst->settled_after_s >= 0)
@@ -370,7 +370,7 @@ static void print_utilization(const struct lb_result *result, FILE *to)
         fputs("AU         unknown: no step after the first, which does not count\n", to);
         return;
     }
-    fprintf(to, "AU         %.1f %% accelerator utilization, %.1f %% needed: %s; steps of %s ms", 100 * au.median,
+    fprintf(to, "AU         %.1f %% accelerator utilization, %.1f %% required: %s; steps of %s ms", 100 * au.median,
             100 * bench->au_required, au.median >= bench->au_required ? "passes" : "does not pass",
             LB_NUMBER((double)bench->step_time / 1e6));
     if (bench->preset > 0)
@@ -379,7 +379,7 @@ static void print_utilization(const struct lb_result *result, FILE *to)
     const double taken = lb_ratio((double)last->consume_ns, (double)last->batches);
     if (taken > 1.05 * (double)bench->step_time)
         fprintf(to,
-                "note       steps took %s ms instead of %s: their thread woke late because other programs or the "
+                "note       steps took %s ms instead of %s: their thread was woken late, because other programs or the "
                 "workers used the processors; the excess counts as waiting\n",
                 LB_NUMBER(taken / 1e6), LB_NUMBER((double)bench->step_time / 1e6));
     if (bench->preset == 0 || last->batches == 0)
@@ -410,9 +410,9 @@ static void print_others(const struct lb_result *result, FILE *to)
     if (quiet.loud == 0)
         fputs(": the run was quiet\n", to);
     else if (quiet.repeats == 1)
-        fputs(": not a quiet run, so its rates are low and conclusions are less certain\n", to);
+        fputs(": the run was not quiet, so its rates are too low and conclusions are less certain\n", to);
     else
-        fprintf(to, ": %d of %d repeats were not quiet, so their rates are low and conclusions are less certain\n",
+        fprintf(to, ": %d of %d repeats were not quiet, so their rates are too low and conclusions are less certain\n",
                 quiet.loud, quiet.repeats);
 }
 

@@ -98,7 +98,7 @@ struct names {
     int count;
 };
 
-/* Skips lists (single runs, points of a timeline) and members of summaries other than the median. */
+/* Whether to skip lists (single runs, points of a timeline) and members of summaries other than the median. */
 static void collect(const json_t *json, const char *path, struct names *out)
 {
     const char *key;
@@ -146,7 +146,7 @@ static bool turned(const char *path, const char *name)
     return strcmp(turned_name, name) == 0;
 }
 
-/* How well a name matches; 0: not at all. */
+/* Returns how well a name matches; 0: not at all. */
 static int fit(const char *path, const char *name)
 {
     char bare[LB_SCALAR_NAME];
@@ -198,7 +198,7 @@ static stk_status fail_unknown(const struct names *names, const char *name, stk_
     if (near)
         return stki_fail(err, STK_E_CONFIG, "%s: no such number in the result; did you mean %s?", name, near);
     list_preferred(names, list, sizeof list);
-    return stki_fail(err, STK_E_CONFIG, "%s: no such number in the result; there are %sand others, see --format=json",
+    return stki_fail(err, STK_E_CONFIG, "%s: no such number in the result, which has %sand others (see --format=json)",
                      name, list);
 }
 

@@ -56,7 +56,8 @@ static stk_status try_count(lb_feed_try try_one, void *context, int count, struc
 stk_status lb_feed_search(lb_feed_try try_one, void *context, int most, struct lb_feed_search *out, stk_error *err)
 {
     const int room = (int)(sizeof out->tries / sizeof out->tries[0]);
-    int low = 0, high = most + 1; /* the largest number that passed; the smallest that failed or cannot be tried */
+    int low = 0,
+        high = most + 1; /* the largest number that passed; the smallest number that failed or cannot be tried */
     bool passed = true;
     stk_status status = STK_OK;
 
@@ -97,7 +98,7 @@ static void print_result(const struct lb_feed_search *search, bool searched, FIL
     if (!searched) {
         fprintf(to, "\nresult     %s at %d accelerator%s: %.1f %%%s\n", last->passed ? "passes" : "does not pass",
                 last->accelerators, last->accelerators == 1 ? "" : "s", 100 * last->mean,
-                last->cut ? ", of the time until a signal ended it" : "");
+                last->cut ? ", for the time until a signal ended it" : "");
         return;
     }
     if (search->passed == 0)
@@ -115,7 +116,8 @@ static void print_result(const struct lb_feed_search *search, bool searched, FIL
     fputc('\n', to);
 }
 
-/* A rank whose part of the data is smaller than a batch gets smaller batches, which are faster to make. */
+/* Warns about smaller batches, which are faster to make; a rank gets them if its part of the data is smaller than a
+ * batch. */
 static void print_rows(const struct lb_feed_search *search, FILE *to)
 {
     const struct lb_feed *least = NULL;
@@ -128,8 +130,8 @@ static void print_rows(const struct lb_feed_search *search, FILE *to)
     }
     if (least)
         fprintf(to,
-                "note       batches of %.3g rows instead of %.0f at %d accelerator%s: too few data per rank for full "
-                "ones; measure with more data, or remove short batches by loader.last_batch=drop\n",
+                "note       batches of %.3g rows instead of %.0f at %d accelerator%s: too little data per rank for "
+                "full ones; measure with more data, or drop short batches with loader.last_batch=drop\n",
                 least->rows, least->batch_size, least->accelerators, least->accelerators == 1 ? "" : "s");
 }
 
@@ -142,7 +144,7 @@ static void print_cache(const struct lb_config *config, const struct residencies
 {
     fprintf(to, "cache      %s: ", lb_cache_words[config->bench.cache]);
     if (!cache->before.known || !cache->after.known)
-        fprintf(to, "how much of the data is in memory is unknown (%s)\n",
+        fprintf(to, "it is unknown how much of the data is in memory (%s)\n",
                 cache->before.known ? cache->after.why : cache->before.why);
     else
         fprintf(to, "%.1f %% of the data in memory before, %.1f %% after\n", 100 * lb_residency_share(&cache->before),
@@ -187,7 +189,8 @@ static const struct lb_figure try_rows[] = {
 };
 enum { TRY_ROWS = sizeof try_rows / sizeof try_rows[0] };
 
-/* The try reported as the result: the requested one; for a search the largest that passed, otherwise the first. */
+/* Returns the try that is reported as the result: the requested one or, for a search, the largest that passed, or else
+ * the first. */
 static const struct lb_feed *deciding(const struct lb_feed_search *search)
 {
     for (int i = 0; i < search->count; i++)
@@ -248,17 +251,16 @@ static stk_status check(const struct lb_config *config, stk_error *err)
 
     if (stki_node_get(loader, "rank") || stki_node_get(loader, "world_size"))
         return stki_fail(err, STK_E_CONFIG,
-                         "--accelerators: the accelerators are the ranks: leave loader.rank and loader.world_size out");
+                         "--accelerators: the accelerators are the ranks: remove loader.rank and loader.world_size");
     if (bench->consumer != LB_CONSUMER_STEP || bench->step_time == 0)
         return stki_fail(err, STK_E_CONFIG,
-                         "--accelerators needs a training step: give bench.step (12ms) or bench.preset (unet3d-h100)");
+                         "--accelerators needs a training step: set bench.step (12ms) or bench.preset (unet3d-h100)");
     if (bench->cache == LB_CACHE_COLD)
         return stki_fail(err, STK_E_CONFIG,
-                         "--accelerators: cold files are cold only on the first read, and accelerators read them "
-                         "repeatedly: use data "
-                         "larger than the memory, or --cache=warm");
+                         "--accelerators: files are cold only on the first read, but accelerators read them "
+                         "repeatedly: use more data than fits in memory, or --cache=warm");
     if (bench->run_time == 0)
-        return stki_fail(err, STK_E_CONFIG, "--accelerators measures for a time: give bench.run_time");
+        return stki_fail(err, STK_E_CONFIG, "--accelerators measures for a fixed time: set bench.run_time");
     if (bench->epochs > 0 || bench->batches > 0 || bench->samples > 0)
         return stki_fail(
             err, STK_E_CONFIG,

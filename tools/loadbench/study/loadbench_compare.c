@@ -13,7 +13,7 @@
 
 enum { SHOWN = 12, LEAST_REPEATS = 5 };
 
-#define KEPT "a result kept by loadbench CONFIG.yaml --format=json >RESULT.json"
+#define KEPT "a result saved with loadbench CONFIG.yaml --format=json >RESULT.json"
 
 /* Reports invalid JSON. The parser's message would quote the file. */
 static stk_status fail_json(const char *path, const json_error_t *wrong, stk_error *err)
@@ -29,8 +29,7 @@ static stk_status fail_json(const char *path, const json_error_t *wrong, stk_err
     if (about.st_size == 0 && S_ISREG(about.st_mode))
         return stki_fail(err, STK_E_CONFIG, "%s: is empty: expected " KEPT, path);
     if (json_error_code(wrong) == json_error_premature_end_of_input)
-        return stki_fail(err, STK_E_CONFIG,
-                         "%s: ends in the middle of its JSON, at line %d: it is incomplete; measure it again", path,
+        return stki_fail(err, STK_E_CONFIG, "%s: the JSON ends at line %d: it is incomplete; measure it again", path,
                          wrong->line);
     return stki_fail(err, STK_E_CONFIG, "%s: is not JSON at line %d, column %d: expected " KEPT, path, wrong->line,
                      wrong->column);
@@ -52,7 +51,7 @@ stk_status lb_result_check(const char *path, const json_t *tree, stk_error *err)
     const char *program = lb_text_at(tree, "program");
 
     if (strncmp(program, "loadbench", 9) != 0 || !json_is_integer(schema))
-        return stki_fail(err, STK_E_CONFIG, "%s: is JSON, but not of loadbench: expected " KEPT, path);
+        return stki_fail(err, STK_E_CONFIG, "%s: it is JSON, but not a result of loadbench: expected " KEPT, path);
     if (strcmp(program, "loadbench") != 0)
         return stki_fail(err, STK_E_CONFIG, "%s: is a result of %.40s, not of one run: expected " KEPT, path, program);
     if (json_integer_value(schema) != LB_SCHEMA)
@@ -78,7 +77,7 @@ stk_status lb_result_load(const char *path, json_t **out, stk_error *err)
     return status;
 }
 
-/* The values of a figure, one per repeat. */
+/* Returns the values of a figure, one per repeat. */
 static int values_of(const json_t *tree, const char *key, double *out, int most)
 {
     const json_t *run;
@@ -136,7 +135,7 @@ struct differences {
     int count;
 };
 
-/* Facts that differ between any two runs and do not prevent a comparison. */
+/* Facts that differ between any two runs, and do not affect a comparison. */
 static bool passes(const char *path)
 {
     static const char *const words[] = {"available", "free", "started", "resident", "cached", "memory_budget"};
@@ -203,7 +202,7 @@ static void differ(const char *path, const json_t *before, const json_t *now, st
     }
 }
 
-/* CPU time used by other programs during only one of the runs looks like a difference between them. */
+/* Warns that other programs used CPU time during one of the runs, which looks like a difference between them. */
 static void note_others(const json_t *before, const json_t *now, FILE *to)
 {
     const json_t *const trees[] = {before, now};
@@ -244,14 +243,14 @@ stk_status lb_compare(const json_t *before, const char *path, json_t *now, FILE 
     fputc('\n', to);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         const json_t *old = json_object_get(before, parts[i]), *own = json_object_get(now, parts[i]);
-        if (old && own) /* an iterable has neither config nor data */
+        if (old && own) /* the source of an iterable has neither config nor data */
             differ(parts[i], old, own, &differences);
     }
     if (differences.count > SHOWN)
         fprintf(to, "warning    and %d more differences\n", differences.count - SHOWN);
     if (values_of(before, "samples_per_s", repeats, LB_BOOTSTRAP_VALUES) < LEAST_REPEATS ||
         values_of(now, "samples_per_s", repeats, LB_BOOTSTRAP_VALUES) < LEAST_REPEATS)
-        fprintf(to, "note       an interval from fewer than %d repeats is too narrow; bench.repeats\n", LEAST_REPEATS);
+        fprintf(to, "note       an interval from fewer than %d repeats is too narrow (bench.repeats)\n", LEAST_REPEATS);
     note_others(before, now, to);
     json_object_set_new(now, "compared",
                         json_pack("{s:o, s:s, s:o, s:o}", "file", stki_text_json(path), "started",

@@ -16,12 +16,12 @@
 #include <string.h>
 
 #define SLICE_NS (STKI_SECOND / 10)
-#define STALL_NS (60 * STKI_SECOND) /* limit for a loader that delivers nothing */
+#define STALL_NS (60 * STKI_SECOND) /* limit in ns for a loader that delivers nothing */
 
 struct feed {
     const struct lb_bench *bench;
     int count;
-    _Atomic int ready;        /* accelerators that have ended their first step or failed before */
+    _Atomic int ready;        /* number of accelerators that have ended their first step or failed before */
     _Atomic bool stop;        /* one has failed */
     _Atomic int64_t begin_ns; /* 0: not all are ready */
     const struct lb_consumer *consumer;
@@ -31,7 +31,7 @@ struct accelerator {
     struct feed *feed;
     stk_loader *loader;
     stki_thread *thread;
-    int64_t steps, samples, begin_ns, end_ns; /* counted part */
+    int64_t steps, samples, begin_ns, end_ns; /* the part that counts */
     stk_status status;
     stk_error err;
 };
@@ -74,7 +74,7 @@ static bool step(struct accelerator *a, struct lb_consumer_state *state)
         return false;
     const int64_t begin = stki_now_ns();
     (void)a->feed->consumer->take(state, batch, NULL);
-    if (state->cut) { /* an interrupted step does not count, nor does its time */
+    if (state->cut) { /* neither an interrupted step nor its time counts */
         a->end_ns = begin;
     } else {
         a->samples += stk_batch_valid_rows(batch);
@@ -122,7 +122,7 @@ static stk_status open_loader(const struct lb_config *config, struct accelerator
     snprintf(sets[0], sizeof sets[0], "loader.rank=%d", rank);
     snprintf(sets[1], sizeof sets[1], "loader.world_size=%d", a->feed->count);
     snprintf(sets[2], sizeof sets[2], "loader.num_workers=%d", workers > 1 ? workers : 1);
-    all[count++] = sets[0]; /* room is reserved; only for this call */
+    all[count++] = sets[0]; /* uses reserved room, and only for this call */
     all[count++] = sets[1];
     if (!stki_node_get(loader, "num_workers"))
         all[count++] = sets[2];
@@ -175,10 +175,10 @@ static stk_status check(const struct accelerator *all, const struct feed *feed, 
             return STK_END;
     for (int i = 0; i < feed->count; i++)
         if (all[i].begin_ns == 0)
-            return stki_fail(err, STK_E_EMPTY,
-                             "the data ended before all %d accelerators had ended their first step; leave "
-                             "loader.num_epochs out",
-                             feed->count);
+            return stki_fail(
+                err, STK_E_EMPTY,
+                "the data ended before all %d accelerators had ended their first step; remove loader.num_epochs",
+                feed->count);
     return STK_OK;
 }
 
@@ -202,7 +202,7 @@ stk_status lb_feed_run(void *context, int accelerators, struct lb_feed *out, stk
         if (status != STK_OK)
             break;
     }
-    if (started < accelerators) /* the others would wait forever */
+    if (started < accelerators) /* otherwise the others would wait forever */
         atomic_store(&feed.stop, true);
     for (int i = 0; i < started; i++)
         stki_thread_join(all[i].thread, INT64_MAX);

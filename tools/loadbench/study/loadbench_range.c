@@ -12,10 +12,10 @@
 #include <string.h>
 
 struct number {
-    double value; /* in its unit */
+    double value; /* the number, in its unit */
     char unit[8];
     enum stki_unit kind; /* must be the same for all numbers of a range */
-    double factor;       /* of the unit */
+    double factor;       /* factor of the unit */
     bool whole;          /* written as an integer */
 };
 
@@ -89,10 +89,10 @@ static stk_status read_steps(const char *option, const char *item, size_t length
         (out->times && out->by.kind != STKI_UNIT_NONE && by < end))
         return fail_range(option, item, length, "its numbers have different units", err);
     if (out->times ? out->by.value <= 1 : out->by.value <= 0)
-        return fail_range(option, item, length, out->times ? "a factor is larger than 1" : "a step is larger than 0",
-                          err);
+        return fail_range(option, item, length,
+                          out->times ? "the factor must be larger than 1" : "the step must be larger than 0", err);
     if (out->times && out->from.value <= 0)
-        return fail_range(option, item, length, "a range with factors must begin above 0", err);
+        return fail_range(option, item, length, "a range with a factor must start above 0", err);
     return STK_OK;
 }
 
@@ -108,7 +108,7 @@ static stk_status keep_range(struct lb_range *out, const char *option, const cha
     const double step = s.by.kind == STKI_UNIT_NONE ? s.by.value : s.by.value * s.by.factor / s.from.factor;
 
     if (s.from.value > last)
-        return fail_range(option, item, length, "it ends below its beginning", err);
+        return fail_range(option, item, length, "it ends below its start", err);
     for (int i = 0; status == STK_OK; i++) { /* computed from the start each time, so that errors do not accumulate */
         const double value = s.times ? s.from.value * pow(step, i) : s.from.value + step * i;
         if (value > last * (1 + 1e-12))
@@ -119,7 +119,7 @@ static stk_status keep_range(struct lb_range *out, const char *option, const cha
     return status;
 }
 
-/* Finds the two dots of a range; NULL: a plain value, which may contain two dots ("../data.npy"). */
+/* Finds the two dots of a range. NULL: it is a plain value, which may contain two dots ("../data.npy"). */
 static const char *points_of(const char *item, size_t length)
 {
     const char *at = item + (*item == '-');

@@ -82,7 +82,7 @@ stk_status lb_require_read_all(const char *const *texts, int count, struct lb_re
     return status;
 }
 
-/* Numbers that differ only by the rounding of a unit conversion are equal. */
+/* Compares numbers; those that differ only by the rounding of a unit conversion are equal. */
 static bool compare(enum lb_relation relation, double found, double wanted)
 {
     const bool same = fabs(found - wanted) <= 1e-12 * fmax(fabs(found), fabs(wanted));
@@ -102,16 +102,16 @@ static bool compare(enum lb_relation relation, double found, double wanted)
     return same;
 }
 
-#define STEP "needs a training step: give bench.step (12ms) or bench.preset (unet3d-h100)"
-/* The options that add figures which not every run has. */
+#define STEP "requires a training step: set bench.step (12ms) or bench.preset (unet3d-h100)"
+/* Explains which option adds a figure that not every run has. */
 static const struct {
     const char *part, *need;
 } needs[] = {
     {"utilization.", STEP},
     {"au", STEP},
-    {"device.", "is for a loader that delivers on a device: give loader.device (cuda:0)"},
-    {"gpu.", "is for a loader that delivers on a device: give loader.device (cuda:0)"},
-    {"stages.copy_", "is for a loader that delivers on a device: give loader.device (cuda:0)"},
+    {"device.", "requires a loader that delivers on a device: set loader.device (cuda:0)"},
+    {"gpu.", "requires a loader that delivers on a device: set loader.device (cuda:0)"},
+    {"stages.copy_", "requires a loader that delivers on a device: set loader.device (cuda:0)"},
     {"stages.chunk_", "is for data in compressed chunks (HDF5)"},
     {"limit.", "is not measured with bench.limit: false"},
     {"limits.", "is not measured with bench.limit: false"},
@@ -135,17 +135,17 @@ stk_status lb_require_check(const struct lb_require *require, const json_t *tree
     stk_error inner;
 
     if (status != STK_OK && need_of(require->name))
-        return stki_fail(err, status, "--require: %s: this result has none: %s %s", require->text, require->name,
+        return stki_fail(err, status, "--require: %s: the result does not have it: %s %s", require->text, require->name,
                          need_of(require->name));
     if (status != STK_OK) {
         inner = *err;
         return stki_fail(err, status, "--require: %s", inner.message);
     }
-    /* "au" is a fraction of 1, although its name does not say so. */
+    /* Handles "au", which is a fraction of 1, although its name has no unit. */
     if (!lb_scalar_unit(found->path, &factor, &kind) && require->kind == 'p')
         kind = 'p';
     if (require->kind != ' ' && require->kind != kind)
-        return stki_fail(err, STK_E_CONFIG, "--require: %s: %s is %s, and the number given is %s", require->text,
+        return stki_fail(err, STK_E_CONFIG, "--require: %s: %s is %s, but the given number is %s", require->text,
                          found->path, kind_name(kind), kind_name(require->kind));
     /* Without "_percent" in the name, 0.9 could mean 0.9 % or 90 %. */
     if (require->kind == ' ' && kind == 'p' && factor != 1 && !strstr(require->name, "percent"))

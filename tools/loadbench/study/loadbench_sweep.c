@@ -47,7 +47,7 @@ void lb_sweep_fini(struct lb_sweep *sweep)
     memset(sweep, 0, sizeof *sweep);
 }
 
-/* The value of a key at a point; the last key varies fastest. */
+/* Returns the value of a key at a point; the last key varies fastest. */
 static const char *value_at(const struct lb_sweep *sweep, int64_t point, int key)
 {
     for (int i = sweep->count - 1; i > key; i--)
@@ -64,7 +64,7 @@ static json_t *set_json(const struct lb_sweep *sweep, int64_t point)
     return set;
 }
 
-/* Keeps the summary of a result. */
+/* Stores the summary of a result. */
 static void keep(const json_t *tree, json_t *point)
 {
     static const char *const parts[] = {"result",       "wait",     "stages",     "verdict",
@@ -75,7 +75,8 @@ static void keep(const json_t *tree, json_t *point)
             json_object_set(point, parts[i], json_object_get(tree, parts[i]));
 }
 
-/* Keeps the facts common to all points, from the first that ran. All configs are equal except for the swept keys. */
+/* Stores the facts common to all points, from the first one that ran. All configs are equal except for the swept keys.
+ */
 static void keep_facts(const json_t *tree, json_t *facts)
 {
     static const char *const parts[] = {"started", "machine", "storage", "versions", "data", "config"};
@@ -105,7 +106,7 @@ static void tell(const struct lb_sweep *sweep, int64_t number, const json_t *poi
 static stk_status measure(struct lb_sweep *sweep, const char *path, const char *const *sets, int set_count,
                           const char *const *own, json_t *point, stk_error *err)
 {
-    /* the limit belongs to the machine, not to the point; --set bench.limit=true measures it anyway */
+    /* the limit is a property of the machine, not of the point; --set bench.limit=true measures it anyway */
     static const char *const defaults[] = {"bench.limit=false", NULL};
     struct lb_point *run;
     json_t *tree = NULL;
@@ -165,7 +166,7 @@ stk_status lb_sweep_run(struct lb_sweep *sweep, const char *path, const char *co
             worst = status;
             first = own;
         }
-        /* An out-of-range value for all points is treated like an unknown key. */
+        /* If the value is out of range for all points, the error is like that for an unknown key. */
         all_config = all_config && (status == STK_E_CONFIG || status == STK_E_RANGE);
     }
     sweep->tree = json_pack("{s:o, s:o, s:O, s:b}", "keys", keys, "points", points, "first_point", sweep->facts,
@@ -191,7 +192,7 @@ const struct lb_sweep_column lb_sweep_columns[LB_SWEEP_COLUMNS] = {
     {"binds", NULL},
 };
 
-/* The last part of the key, such as "num_workers", or the whole key if that is ambiguous. */
+/* Returns the last part of the key, such as "num_workers", or the whole key if that is ambiguous. */
 static const char *short_key(const struct lb_sweep *sweep, int key)
 {
     const char *whole = sweep->ranges[key].key, *dot = strrchr(whole, '.'), *last = dot ? dot + 1 : whole;
@@ -212,7 +213,7 @@ static void figure_cell(const json_t *point, int figure, char *out)
         snprintf(out, CELL, "unknown"); /* "unknown" has no confidence */
     else if (!lb_sweep_columns[figure].path)
         snprintf(out, CELL, "%s (%s)", lb_text_at(point, "verdict.binds"), lb_text_at(point, "verdict.confidence"));
-    else if (!lb_scalar_at(point, lb_sweep_columns[figure].path, &value) || value < 0) /* below 0: unknown */
+    else if (!lb_scalar_at(point, lb_sweep_columns[figure].path, &value) || value < 0) /* negative: unknown */
         return;
     else if (figure == SPREAD && json_integer_value(json_object_get(point, "repeat_count")) < 2)
         return;
@@ -283,7 +284,7 @@ static const json_t *best_of(const json_t *points)
     return best;
 }
 
-/* The noise as a fraction: the median over all points of the spread of their repeats. */
+/* Returns the noise as a fraction: the median over all points of the spread of their repeats. */
 static double noise_of(const json_t *points)
 {
     double spreads[LB_SWEEP_POINTS];
@@ -366,7 +367,7 @@ char *lb_sweep_conclusion(const json_t *sweep, int *within_noise)
         print_alike(keys, points, best, noise, to);
     }
     if (ran > 1 && json_integer_value(json_object_get(best, "repeat_count")) < 2)
-        fputs("; each point was measured once: bench.repeats shows the noise", to);
+        fputs("; each point was measured only once: raise bench.repeats to see the noise", to);
     if (fclose(to) == 0)
         return text;
     free(text);

@@ -55,7 +55,7 @@ static const struct move {
 };
 enum { MOVES = sizeof moves / sizeof moves[0] };
 
-/* An index into each ladder; -1: as in the config. */
+/* A setting: an index into each ladder; -1: as in the config. */
 struct setting {
     int at[COORDINATES];
 };
@@ -159,7 +159,7 @@ static struct measured use_of(const struct lb_point *point)
     };
 }
 
-/* Why a setting exceeds the budget; NULL: it does not. */
+/* Explains why a setting exceeds the budget; NULL: it does not. */
 static const char *beyond(const struct tuning *tuning, const struct measured *m)
 {
     if (m->cpus > tuning->budget.cpus * 1.02)
@@ -170,10 +170,10 @@ static const char *beyond(const struct tuning *tuning, const struct measured *m)
 /* Two settings, measured alternately. */
 struct pair {
     struct lb_summary old, own; /* rates */
-    int turns;                  /* complete turns */
-    bool ahead;                 /* the new one was faster in each of them */
+    int turns;                  /* number of complete turns */
+    bool ahead;                 /* whether the new one was faster in each turn */
     const char *beyond;         /* why the new one exceeds the budget; NULL: it does not */
-    stk_status status;          /* of the new one */
+    stk_status status;          /* result of the new one */
 };
 
 /* `all`: continue even if the first turns show no gain. Stops if a setting cannot be measured, or at a signal. */
@@ -222,7 +222,7 @@ static void note(struct tuning *tuning, const struct setting *setting, const str
                                                    "samples_per_s", now, "verdict", verdict));
 }
 
-/* Tries `next`; true: it is the best now. Gives up after a first pair without gain. */
+/* Tries `next`; true: it is now the best setting. Gives up after a first pair without gain. */
 static bool try_setting(struct tuning *tuning, const struct setting *next)
 {
     stk_error err;
@@ -338,12 +338,11 @@ static void conclude(struct tuning *tuning, const struct setting *start, json_t 
 
     json_object_set_new(tree, "stopped", json_boolean(lb_stop_asked));
     if (memcmp(start, &tuning->best, sizeof *start) == 0) {
-        fputs(lb_stop_asked ? "\nThe search was ended by a signal: nothing tried so far is better than the unchanged "
-                              "config.\n"
-              : tuning->over
-                  ? "\nThe unchanged config exceeds the budget, and so does everything that was tried: allow more "
-                    "with --budget, or make batches smaller.\n"
-                  : "\nNothing that was tried is better than the unchanged config.\n",
+        fputs(lb_stop_asked  ? "\nThe search was ended by a signal: nothing tried so far is better than the unchanged "
+                               "config.\n"
+              : tuning->over ? "\nThe unchanged config exceeds the budget, and so does everything that was tried: "
+                               "raise --budget, or use smaller batches.\n"
+                             : "\nNothing that was tried is better than the unchanged config.\n",
               tuning->to);
         return;
     }
@@ -360,7 +359,7 @@ static void conclude(struct tuning *tuning, const struct setting *start, json_t 
     }
     if (lb_stop_asked)
         fputs("The search was ended by a signal; this is the best so far. ", tuning->to);
-    fputs("Put this into the config:\n\n", tuning->to);
+    fputs("Add this to the config:\n\n", tuning->to);
     print_lines(tuning, tuning->to);
 }
 
