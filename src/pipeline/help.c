@@ -6,10 +6,7 @@
 #include <signal.h>
 #include <string.h>
 
-enum {
-    SHORT_TILE_NS = 200000, /* consumer_helps: auto; ns by which a batch may be delayed */
-    CHECKED_NS = 2000000
-};
+enum { SHORT_TILE_NS = 200000 /* consumer_helps: auto; ns by which a batch may be delayed */ };
 
 #define ANY_TILE_NS (INT64_C(3600) * STKI_SECOND)
 
@@ -63,22 +60,12 @@ const char *stki_help_obstacle(const stki_core *core, char *buffer, int size)
     return shards > STKI_HELP_SHARDS ? "there are many files" : NULL;
 }
 
-/* With SIGBUS blocked in the caller's thread, an access to a missing page would kill the process. Reading the mask is a
- * system call, so its result is used for 2 ms. */
+/* With SIGBUS blocked in the caller's thread, an access to a missing page would kill the process. */
 static bool survives_faults(void)
 {
-    static _Thread_local struct {
-        int64_t until_ns;
-        bool survives;
-    } last;
-    const int64_t now = stki_coarse_ns();
     sigset_t blocked;
 
-    if (now >= last.until_ns) {
-        last.survives = pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 && sigismember(&blocked, SIGBUS) == 0;
-        last.until_ns = now + CHECKED_NS;
-    }
-    return last.survives;
+    return pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 && sigismember(&blocked, SIGBUS) == 0;
 }
 
 /* All mapped files are unchanged and, with auto, were in memory at the last check. */

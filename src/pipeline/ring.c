@@ -20,9 +20,11 @@ struct stki_ring {
     /* Written rarely, under the lock; read without it between tiles. */
     _Atomic int64_t generation; /* incremented by every restart */
     _Atomic bool stopping;
+
+    char apart[128];      /* the members above are read for every tile, those below are written for many */
     stki_counter tile_ns; /* running mean of the time per tile; 0: unknown */
 
-    char apart[128]; /* the members above are read for every tile, those below are written for every step */
+    char apart_too[64];
     stki_mutex lock; /* guards everything below */
     stki_cond work_cond, ready_cond, park_cond;
     stki_ring_slot **inflight; /* inflight[step % slot_count] for steps in [next_deliver, next_open) */
@@ -333,7 +335,7 @@ static bool begin(stki_ring *ring, stki_ring_slot *slot, int worker)
 {
     const int64_t tiles = ring->work.begin(ring->work.context, slot, worker);
 
-    if (tiles == 0)
+    if (tiles <= 0)
         return advance(ring, slot, worker);
     open_phase(ring, slot, tiles);
     return false;
@@ -495,6 +497,19 @@ static bool tiles_are_short(const stki_ring *ring)
     return ns > 0 && ns < ring->help.longest_ns;
 }
 
+/* Under the lock, which is released meanwhile. */
+static bool may_help(stki_ring *ring)
+{
+    bool may;
+
+    if (!tiles_are_short(ring))
+        return false;
+    stki_unlock(&ring->lock);
+    may = ring->help.may(ring->work.context);
+    stki_lock(&ring->lock);
+    return may;
+}
+
 /* Under the lock: the consumer stops helping and wakes a thread that can continue its work. */
 static void hand_over_work(stki_ring *ring)
 {
@@ -521,14 +536,15 @@ stk_status stki_ring_next(stki_ring *ring, int64_t deadline_ns, stki_ring_slot *
 {
     stk_status status = STK_OK;
     stki_ring_slot *at = NULL;
-    const bool may_wait = ring->help.may && deadline_ns > 0;
-    const bool helps = may_wait && ring->help.may(ring->work.context);
-    bool timed_out = false, helped = false;
+    const bool can_help = ring->help.may && deadline_ns > 0;
+    bool timed_out = false, helps = false, helped = false;
     int64_t before = 0;
 
     stki_lock(&ring->lock);
-    ring->consumer_inside = true;
-    ring->away_since = 0;
+    if (can_help) {
+        ring->consumer_inside = true;
+        ring->away_since = 0;
+    }
     for (;;) {
         stki_ring_slot *slot = NULL;
 
@@ -552,8 +568,11 @@ stk_status stki_ring_next(stki_ring *ring, int64_t deadline_ns, stki_ring_slot *
         }
         if (!before) {
             before = stki_now_ns();
-            if (may_wait)
+            if (can_help) {
                 measure_consumer(ring, before);
+                helps = may_help(ring);
+                continue;
+            }
         }
         if (helps && is_told_to_leave(ring)) {
             timed_out = true;
@@ -566,7 +585,8 @@ stk_status stki_ring_next(stki_ring *ring, int64_t deadline_ns, stki_ring_slot *
         (void)help(ring, &at);
     if (at)
         hand_over_work(ring);
-    ring->consumer_inside = false;
+    if (can_help)
+        ring->consumer_inside = false;
     stki_unlock(&ring->lock);
     if (before)
         *waited_ns += stki_now_ns() - before;

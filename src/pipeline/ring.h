@@ -11,8 +11,8 @@
  * A worker with a stale pointer to a slot that has been reused claims a tile of the slot's current step, which is
  * harmless: step, phase and tile number are read only after the claim, and a slot cannot be reused while a claimed tile
  * is running. `tiles_pending` counts unfinished tiles (acq_rel); the thread that decrements it to 0 sees the writes of
- * all others. Everything else is guarded by `lock`. There is no spinning; every wait has a deadline or is ended by
- * stki_ring_stop.
+ * all others. Everything else is guarded by `lock`, which threads try for about a microsecond before they sleep. No
+ * wait for another event spins, and every wait has a deadline or is ended by stki_ring_stop.
  *
  * The consumer may help (stki_ring_let_help): while the step it waits for is not ready, it acts as a worker, one tile
  * at a time, and checks the step, the deadline and the stop flag between tiles. To keep the number of running threads
