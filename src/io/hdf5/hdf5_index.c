@@ -85,7 +85,8 @@ void stki_hdf5_table_fini(stki_hdf5_table *table)
     *table = (stki_hdf5_table){0};
 }
 
-int64_t stki_hdf5_table_from(const stki_hdf5_table *table, int64_t number)
+/* Index of the first chunk with at least this number; table->count: none. */
+static int64_t table_from(const stki_hdf5_table *table, int64_t number)
 {
     int64_t low = 0, high = table->count;
 
@@ -104,7 +105,7 @@ const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_
     int64_t at = number; /* its index, if no earlier chunk is missing */
 
     if (at < 0 || at >= table->count || table->chunks[at].number != number)
-        at = stki_hdf5_table_from(table, number);
+        at = table_from(table, number);
     return at < table->count && table->chunks[at].number == number ? &table->chunks[at] : NULL;
 }
 

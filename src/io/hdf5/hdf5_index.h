@@ -39,8 +39,6 @@ typedef struct stki_hdf5_table {
 } stki_hdf5_table;
 
 void stki_hdf5_table_fini(stki_hdf5_table *table);
-/* Index of the first chunk with at least this number; table->count: none. */
-int64_t stki_hdf5_table_from(const stki_hdf5_table *table, int64_t number);
 /* Returns NULL if the chunk was never written. */
 const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_t number);
 

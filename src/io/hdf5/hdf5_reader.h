@@ -52,6 +52,10 @@ typedef struct stki_hdf5_samples {
 stk_status stki_hdf5_samples_of(const stki_hdf5_dataset *dataset, const stki_reader_opts *opts, stki_hdf5_samples *out,
                                 stki_reader *base, stk_error *err);
 
+/* Of any data set that is read through the library, as on the disk now; the sources of a virtual one were checked.
+ * *table: its chunks, empty if there is none or it is not known. STK_E_CORRUPT: the index of chunks is inconsistent. */
+stk_status stki_hdf5_dataset_written(const stki_hdf5_dataset *dataset, int axis, stki_hdf5_written *out,
+                                     stki_hdf5_table *table, stk_error *err);
 /* `filled_until` of these samples. */
 int64_t stki_hdf5_filled_until(const stki_hdf5_samples *samples, const stki_hdf5_written *written, int64_t index);
 /* `fails_until` if a chunk of sample `index` cannot be decoded. */

@@ -2,6 +2,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "hdf5_parts.h"
 #include "hdf5_reader.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
@@ -81,6 +82,44 @@ int64_t stki_hdf5_band_end(const stki_hdf5_samples *s, const stki_hdf5_grid *gri
     const int64_t chunk = grid->chunk[s->axis], left = s->count - index, rest = chunk - index % chunk;
 
     return s->window ? index + 1 : index + (rest < left ? rest : left);
+}
+
+/* ---- what was written ---- */
+
+static stk_status written_chunks(const stki_hdf5_dataset *d, int axis, stki_hdf5_written *out, stki_hdf5_table *table,
+                                 stk_error *err)
+{
+    stki_hdf5_grid grid = d->grid;
+    stki_file *file = d->home->bytes ? stki_file_retain(d->home->bytes) : NULL;
+    stk_status status = STK_OK;
+
+    grid.item_bytes = 0; /* that of the file: in memory, strings are pointers, and fields are alone */
+    if (!file)
+        status = stki_file_open(d->path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);
+    if (status == STK_OK)
+        status = stki_hdf5_index_read(file, d->header, &grid, table, err);
+    stki_file_close(file);
+    if (status == STK_E_UNSUPPORTED || (status != STK_OK && d->live)) /* a writer may be changing the index */
+        return STK_OK;
+    return status == STK_OK ? stki_hdf5_written_of(table, &grid, axis, out, err) : status;
+}
+
+stk_status stki_hdf5_dataset_written(const stki_hdf5_dataset *d, int axis, stki_hdf5_written *out,
+                                     stki_hdf5_table *table, stk_error *err)
+{
+    *out = (stki_hdf5_written){.all = true};
+    *table = (stki_hdf5_table){0};
+    switch (d->layout) {
+    case STKI_HDF5_CONTIGUOUS:
+        out->all = d->offset >= 0 || d->live;
+        return STK_OK;
+    case STKI_HDF5_CHUNKED:
+        return written_chunks(d, axis, out, table, err);
+    case STKI_HDF5_VIRTUAL:
+        return stki_hdf5_parts_written(d, axis, out, err);
+    default:
+        return STK_OK;
+    }
 }
 
 /* ---- through the library ---- */

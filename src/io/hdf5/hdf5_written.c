@@ -2,7 +2,6 @@
 #include "hdf5_written.h"
 #include "allocate.h"
 #include "grow.h"
-#include "hdf5_parts.h"
 #include <stdlib.h>
 
 stk_status stki_hdf5_written_add(stki_hdf5_written *w, int64_t first, int64_t last, stk_error *err)
@@ -83,40 +82,4 @@ stk_status stki_hdf5_written_of(const stki_hdf5_table *table, const stki_hdf5_gr
     else
         stki_hdf5_written_fini(out);
     return status;
-}
-
-static stk_status written_chunks(const stki_hdf5_dataset *d, int axis, stki_hdf5_written *out, stki_hdf5_table *table,
-                                 stk_error *err)
-{
-    stki_hdf5_grid grid = d->grid;
-    stki_file *file = d->home->bytes ? stki_file_retain(d->home->bytes) : NULL;
-    stk_status status = STK_OK;
-
-    grid.item_bytes = 0; /* that of the file: in memory, strings are pointers, and fields are alone */
-    if (!file)
-        status = stki_file_open(d->path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);
-    if (status == STK_OK)
-        status = stki_hdf5_index_read(file, d->header, &grid, table, err);
-    stki_file_close(file);
-    if (status == STK_E_UNSUPPORTED || (status != STK_OK && d->live)) /* a writer may be changing the index */
-        return STK_OK;
-    return status == STK_OK ? stki_hdf5_written_of(table, &grid, axis, out, err) : status;
-}
-
-stk_status stki_hdf5_dataset_written(const stki_hdf5_dataset *d, int axis, stki_hdf5_written *out,
-                                     stki_hdf5_table *table, stk_error *err)
-{
-    *out = (stki_hdf5_written){.all = true};
-    *table = (stki_hdf5_table){0};
-    switch (d->layout) {
-    case STKI_HDF5_CONTIGUOUS:
-        out->all = d->offset >= 0 || d->live;
-        return STK_OK;
-    case STKI_HDF5_CHUNKED:
-        return written_chunks(d, axis, out, table, err);
-    case STKI_HDF5_VIRTUAL:
-        return stki_hdf5_parts_written(d, axis, out, err);
-    default:
-        return STK_OK;
-    }
 }

@@ -19,10 +19,6 @@ typedef struct stki_hdf5_written {
 /* By the table of chunks. */
 stk_status stki_hdf5_written_of(const stki_hdf5_table *table, const stki_hdf5_grid *grid, int axis,
                                 stki_hdf5_written *out, stk_error *err);
-/* Of any data set that is read through the library, as on the disk now; the sources of a virtual one were checked.
- * *table: its chunks, empty if there is none or it is not known. STK_E_CORRUPT: the index of chunks is inconsistent. */
-stk_status stki_hdf5_dataset_written(const stki_hdf5_dataset *dataset, int axis, stki_hdf5_written *out,
-                                     stki_hdf5_table *table, stk_error *err);
 stk_status stki_hdf5_written_add(stki_hdf5_written *written, int64_t first, int64_t last, stk_error *err);
 void stki_hdf5_written_end(stki_hdf5_written *written);
 void stki_hdf5_written_fini(stki_hdf5_written *written);
