@@ -39,6 +39,7 @@ static int64_t stop_tile;        /* > 0: the ring is stopped from inside this ti
 static int64_t restart_in_begin; /* > 0: the ring is restarted at this step while the next step is opened, once */
 
 static int looks_needed; /* before a slot is clear */
+static _Atomic int64_t every_tile_ns;
 
 static bool toy_is_clear(stki_ring_slot *ring_slot)
 {
@@ -79,6 +80,8 @@ static void toy_tile(void *context, stki_ring_slot *ring_slot, int64_t tile, int
     (void)worker;
     if (slot->ring.step == t->slow_step)
         stki_sleep_ns(t->slow_ns);
+    if (every_tile_ns > 0)
+        stki_sleep_ns(every_tile_ns);
     if (stop_tile > 0 && tile == stop_tile)
         stki_ring_stop(t->ring);
     slot->runs[slot->ring.phase][tile]++;
@@ -749,6 +752,40 @@ static void leaves_in_time(void **state)
     free(t);
 }
 
+static int parked(const toy *t)
+{
+    int count = 0;
+
+    for (int i = 0; i < t->workers; i++)
+        count += stki_counted(&t->clocks[i].parked_since_ns) > 0;
+    return count;
+}
+
+/* A consumer that helps has workers parked; they run again if it only polls from then on. */
+static void polling_keeps_no_worker_parked(void **state)
+{
+    const int64_t deadline = stki_deadline_ns(60 * STKI_SECOND);
+    toy *t = malloc(sizeof *t);
+    toy_slot *slot;
+
+    (void)state;
+    start(t, 8, 4, 1, INT64_MAX);
+    while (parked(t) == 0 && stki_now_ns() < deadline) {
+        assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_OK);
+        stki_ring_release(t->ring, &slot->ring);
+    }
+    every_tile_ns = 5000000;
+    while (parked(t) > 0 && stki_now_ns() < deadline) {
+        if (take(t, &slot, 0) == STK_OK)
+            stki_ring_release(t->ring, &slot->ring);
+        stki_sleep_ns(200000);
+    }
+    assert_int_equal(parked(t), 0);
+    every_tile_ns = 0;
+    stop(t);
+    free(t);
+}
+
 static int run_with(enum helping how, int of, const struct CMUnitTest *tests, size_t count, const char *name)
 {
     helping = how;
@@ -789,11 +826,13 @@ int main(void)
         cmocka_unit_test(releases_by_another_thread),
         cmocka_unit_test(stop_while_it_helps),
     };
+    const struct CMUnitTest polled[] = {cmocka_unit_test(polling_keeps_no_worker_parked)};
     const size_t n = sizeof helped / sizeof *helped;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
     failed += run_with(ALWAYS, 1, helped, n, "helping, one processor");
     failed += run_with(ALWAYS, 64, helped, n, "helping, many processors");
     failed += run_with(SOMETIMES, 2, helped, n, "helping now and then");
+    failed += run_with(ALWAYS, 2, polled, 1, "helping, then polling");
     return failed;
 }
