@@ -63,7 +63,8 @@ bool stki_file_known_changed(const stki_file *file);
 /* Whether the range is in the page cache, judged by its first pages (mapped) or its ends (read). One cheap call; also
  * returns true if unknown. */
 bool stki_file_resident(const stki_file *file, int64_t offset, int64_t bytes);
-/* Whether the last read-ahead found resident pages. False if there was none. */
+/* Whether the last read-ahead found resident pages, as did those of the STKI_COLD_FOR_NS before it. False if there was
+ * none. */
 static inline bool stki_file_was_resident(const stki_file *file)
 {
     return stki_counted(&file->residency.warm_until_ns) > 0;
@@ -81,8 +82,8 @@ typedef struct stki_file_rows {
 } stki_file_rows;
 
 /* The same for samples in their order of use. Checks the residency of a part of one sample; if it is resident, as were
- * those of the last second, nothing is done. Otherwise advice is given for all samples, with adjacent ranges merged.
- * Does nothing for a mapped file opened with STKI_PATTERN_SEQUENTIAL. Indexes must be valid. */
+ * those of the last STKI_COLD_FOR_NS, nothing is done. Otherwise advice is given for all samples, with adjacent ranges
+ * merged. Does nothing for a mapped file opened with STKI_PATTERN_SEQUENTIAL. Indexes must be valid. */
 void stki_file_will_need_rows(const stki_file *file, const stki_file_rows *rows, const int64_t *indices, int64_t count);
 
 /* The same for samples at arbitrary locations. Locating them takes time, so first check whether advice is needed. */

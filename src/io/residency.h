@@ -9,13 +9,14 @@
 
 /* Starts zeroed; any thread may use it. */
 typedef struct stki_residency {
-    stki_counter warm_until_ns; /* nothing needs to be announced until then; 0: announced */
+    stki_counter warm_until_ns; /* nothing needs to be announced until then; 0: announced, or not looked at */
     stki_counter cold_until_ns; /* everything is announced until then */
 } stki_residency;
 
-/* Times of stki_now_ns or stki_coarse_ns. */
+/* Times of stki_now_ns or stki_coarse_ns. A short time is enough for what is missing: every batch is looked at
+ * meanwhile, and starts it anew if it finds more. */
 #define STKI_WARM_FOR_NS INT64_C(2000000)
-#define STKI_COLD_FOR_NS INT64_C(1000000000)
+#define STKI_COLD_FOR_NS INT64_C(100000000)
 
 /* Whether to look at a sample. */
 static inline bool stki_residency_due(const stki_residency *residency, int64_t now)
