@@ -86,11 +86,14 @@ static void ask(stki_worker *worker)
     for (int i = 0; i < watch->count; i++) {
         const struct stki_use *use = &watch->used[i];
 
-        if (!is_intact(worker, use->file, tile_end, &now))
+        if (!is_intact(worker, use->file, tile_end, &now)) {
             fail_rows(worker, use);
-        if (!use->reader->file)
-            stki_file_close(use->file);
+            now = stki_now_ns();
+        }
     }
+    for (int i = 0; i < watch->count; i++) /* after the checks, because it is none: it would count as spent on them */
+        if (!watch->used[i].reader->file)
+            stki_file_close(watch->used[i].file);
     watch->count = 0;
 }
 
