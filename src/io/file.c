@@ -382,13 +382,17 @@ static bool one_is_resident(const stki_file *file, const stki_file_rows *rows, c
                               rows->bytes - skipped);
 }
 
+static bool advice_due(const stki_file *file, int64_t now)
+{
+    return !(file->map && file->pattern == STKI_PATTERN_SEQUENTIAL) && stki_residency_due(&file->residency, now);
+}
+
 void stki_file_will_need_rows(const stki_file *file, const stki_file_rows *rows, const int64_t *indices, int64_t count)
 {
     const int64_t now = stki_coarse_ns();
     int64_t start = 0, end = 0;
 
-    if ((file->map && file->pattern == STKI_PATTERN_SEQUENTIAL) || count <= 0 || rows->bytes <= 0 ||
-        !stki_residency_due(&file->residency, now) ||
+    if (count <= 0 || rows->bytes <= 0 || !advice_due(file, now) ||
         !stki_residency_found(residency_of(file), one_is_resident(file, rows, indices, count), now))
         return;
     for (int64_t i = 0; i < count; i++) {
@@ -407,19 +411,19 @@ void stki_file_will_need_rows(const stki_file *file, const stki_file_rows *rows,
 
 bool stki_file_advice_due(const stki_file *file)
 {
-    return !(file->map && file->pattern == STKI_PATTERN_SEQUENTIAL) &&
-           stki_residency_due(&file->residency, stki_coarse_ns());
+    return advice_due(file, stki_coarse_ns());
 }
 
 void stki_file_will_need_ranges(const stki_file *file, const stki_range *ranges, int64_t count)
 {
+    const int64_t now = stki_coarse_ns();
     int64_t start = 0, end = 0;
     bool resident;
 
-    if (count <= 0 || !stki_file_advice_due(file))
+    if (count <= 0 || !advice_due(file, now))
         return;
     resident = stki_file_resident(file, ranges[scatter(ranges[0].offset) % (uint64_t)count].offset, 1);
-    if (!stki_residency_found(residency_of(file), resident, stki_coarse_ns()))
+    if (!stki_residency_found(residency_of(file), resident, now))
         return;
     for (int64_t i = 0; i < count; i++) {
         int64_t at = ranges[i].offset, behind = at + ranges[i].bytes;
