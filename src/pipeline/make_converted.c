@@ -168,7 +168,8 @@ static stk_status convert_part(const stki_field_plan *plan, const stki_placing *
     const int64_t *strides = r->shard->strides, units = stki_convert_units(convert);
 
     if (part == 0) {
-        stki_count(&worker->bytes_read, stki_convert_bytes_read(convert));
+        stki_count(&worker->bytes_read,
+                   placing->padded ? stki_pad_pixels_read(plan, placing) : stki_convert_bytes_read(convert));
         stki_count(&worker->bytes_written, stki_convert_bytes_written(convert));
     }
     if (placing->padded)

@@ -39,6 +39,13 @@ bool stki_pads_pixels(const stki_field_plan *plan, const stki_placing *placing, 
            (x.end - x.first) * stk_dtype_size(plan->dtype) >= SHORTEST;
 }
 
+int64_t stki_pad_pixels_read(const stki_field_plan *plan, const stki_placing *placing)
+{
+    const span y = pixels_of(&placing->pad_y, false), x = pixels_of(&placing->pad_x, false);
+
+    return (y.end - y.first) * (x.end - x.first) * plan->image.sample_shape[plan->image.channel_axis];
+}
+
 /* A row in the making. Line and pixel 0 of the image are those that come first in the row. */
 typedef struct padded {
     const stki_field_plan *plan;

@@ -492,8 +492,15 @@ static bool shows(const stk_tensor *t, int64_t row, const wide_window *w)
     return true;
 }
 
-/* Whether a row shows any window that the crop can draw. */
-static bool shows_any(const stk_tensor *t, int64_t row, wide_window w)
+static int64_t shown_along(int from, int length, int image)
+{
+    const int end = from + length < image ? from + length : image;
+
+    return end - (from > 0 ? from : 0);
+}
+
+/* The number of bytes of the image in the window that a row shows; 0: it shows none that the crop can draw. */
+static int64_t bytes_shown(const stk_tensor *t, int64_t row, wide_window w)
 {
     for (int k = 0; k < 4; k++)
         for (w.top = -ABOVE; w.top <= WIDE_HEIGHT + ABOVE - w.height; w.top++)
@@ -501,14 +508,16 @@ static bool shows_any(const stk_tensor *t, int64_t row, wide_window w)
                 w.vertical = k & 1;
                 w.horizontal = k & 2;
                 if (shows(t, row, &w))
-                    return true;
+                    return 3 * shown_along(w.top, w.height, WIDE_HEIGHT) * shown_along(w.left, w.width, WIDE_WIDTH);
             }
-    return false;
+    return 0;
 }
 
 static void expect_wide_windows(int height, int width, const char *fill_text, const uint8_t *fill, const char *rest,
                                 const char *stores)
 {
+    stk_loader_stats stats = {.struct_size = sizeof stats};
+    int64_t shown = 0, bytes;
     stk_loader *loader;
     stk_batch *batch;
     stk_tensor t;
@@ -525,11 +534,15 @@ static void expect_wide_windows(int height, int width, const char *fill_text, co
             const wide_window w = {
                 .image = (int)stk_batch_indices(batch)[row], .height = height, .width = width, .fill = fill};
 
-            if (!shows_any(&t, row, w))
+            if ((bytes = bytes_shown(&t, row, w)) == 0)
                 fail_msg("row %d of %d x %d, %s, stores: %s", (int)row, height, width, rest, stores);
+            shown += bytes;
         }
         stk_batch_release(batch);
     }
+    assert_ok(stk_loader_get_stats(loader, &stats, &err));
+    if (width % 64 == 0) /* otherwise a copy of the window is converted */
+        assert_int_equal(stats.bytes_read, shown);
     stk_loader_destroy(loader);
 }
 
