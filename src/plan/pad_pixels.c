@@ -1,8 +1,9 @@
 /* pad_pixels.c: see pad_pixels.h. A row consists of rectangles:
  *
  *     lines above and below the image     from the line of fill pixels, again and again
- *     columns at the left and right       the same; but with non-temporal stores, which need whole cache lines, they
- *                                         extend into the image, and are converted from a copy with its padding
+ *     columns at the left and right       the same
+ *     columns of mixed cache lines        with non-temporal stores, which need whole cache lines: from a copy of the
+ *                                         pixels of the image with their padding
  *     the rest                            from the sample
  *
  * A converted rectangle costs time per line, so short lines are left to pad_lines.h. */
@@ -54,7 +55,7 @@ typedef struct padded {
     int64_t pixel, line; /* bytes to the next pixel and line of the image that the row shows */
     const uint8_t *image;
     uint8_t *row;
-    uint8_t *fill, *copy; /* a line of fill pixels; columns with their padding */
+    uint8_t *fill, *copy; /* a line of fill pixels; mixed columns */
 } padded;
 
 /* Converts a rectangle of the row. `from`: its pixels in the order of the sample, `line` bytes apart. */
@@ -84,21 +85,19 @@ static void fill_pixels(const padded *p, uint8_t *to, int64_t pixels)
             memcpy(to, p->plan->image.fill, channels);
 }
 
-/* Columns [first, end) beside the image; some of them may show it. */
-static void convert_columns(const padded *p, int64_t first, int64_t end)
+/* Columns [first, end), of which only some show the image. */
+static void convert_mixed(const padded *p, int64_t first, int64_t end)
 {
     const int64_t lines = p->y.end - p->y.first, n = end - first, channels = p->pixel < 0 ? -p->pixel : p->pixel;
     const span own = {first > p->x.first ? first : p->x.first, end < p->x.end ? end : p->x.end};
     const int64_t before = p->pixel < 0 ? end - own.end : own.first - first; /* padding, in the order of the sample */
     const uint8_t *from = image_at(p, own.first, own.end);
+    uint8_t *to = p->copy;
 
-    if (own.end <= own.first) {
-        convert_block(p, p->y.first, first, lines, n, p->fill, 0);
-        return;
+    for (int64_t i = 0; n > 0 && i < lines; i++, from += p->line, to += n * channels) {
+        memcpy(to, p->fill, (size_t)(n * channels));
+        memcpy(to + before * channels, from, (size_t)((own.end - own.first) * channels));
     }
-    fill_pixels(p, p->copy, lines * n);
-    for (int64_t i = 0; i < lines; i++, from += p->line)
-        memcpy(p->copy + (i * n + before) * channels, from, (size_t)((own.end - own.first) * channels));
     convert_block(p, p->y.first, first, lines, n, p->copy, n * channels);
 }
 
@@ -118,8 +117,8 @@ stk_status stki_pad_pixels(const stki_field_plan *plan, const stki_placing *plac
                 .row = row};
     const int64_t lines = p.y.end - p.y.first, pixels = p.x.end - p.x.first;
     const span direct = {(p.x.first + whole - 1) / whole * whole, p.x.end / whole * whole};
-    const int64_t beside = direct.first > width - direct.end ? direct.first : width - direct.end;
-    stk_status status = stki_scratch_reserve(scratch, (width + lines * beside) * pixel, err);
+    const span shown = {p.x.first / whole * whole, (p.x.end + whole - 1) / whole * whole};
+    stk_status status = stki_scratch_reserve(scratch, (width + (whole > 1 ? lines * whole : 0)) * pixel, err);
 
     if (status != STK_OK)
         return status;
@@ -131,8 +130,10 @@ stk_status stki_pad_pixels(const stki_field_plan *plan, const stki_placing *plac
     convert_block(&p, 0, 0, p.y.first, width, p.fill, 0);
     convert_block(&p, p.y.first, direct.first, lines, direct.end - direct.first, image_at(&p, direct.first, direct.end),
                   p.line);
-    convert_columns(&p, 0, direct.first); /* after the rest, which brings their lines into the cache */
-    convert_columns(&p, direct.end, width);
+    convert_mixed(&p, shown.first, direct.first); /* after the rest, which brings their lines into the cache */
+    convert_mixed(&p, direct.end, shown.end);
+    convert_block(&p, p.y.first, 0, lines, shown.first, p.fill, 0);
+    convert_block(&p, p.y.first, shown.end, lines, width - shown.end, p.fill, 0);
     convert_block(&p, p.y.end, 0, height - p.y.end, width, p.fill, 0);
     return STK_OK;
 }
