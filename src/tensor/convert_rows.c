@@ -147,7 +147,7 @@ void stki_convert_pixels_assembled(const stki_convert *convert, const stki_axis 
 
 bool stki_convert_takes_rectangles(const stki_convert *convert)
 {
-    return convert->inner == stki_convert_pixels || convert->inner == stki_convert_pixels_assembled;
+    return convert->inner == stki_convert_pixels;
 }
 
 void stki_convert_run_rectangle(const stki_convert *convert, void *dst, int64_t dst_line, const void *src,
