@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stoker/status.h>
 
-/* The values set by a launcher. */
+/* The values set by a launcher. The names are those of its variables; the last one need not be set. */
 typedef struct stki_launcher_ranks {
     const char *name; /* "torchrun"; NULL: no launcher */
     const char *rank_variable, *size_variable, *local_rank_variable;
@@ -28,9 +28,11 @@ typedef struct stki_ranks {
     const char *source;                 /* "torchrun", …, "options" or "alone" */
 } stki_ranks;
 
-/* Reads from torch.distributed's variables what no launcher has set, as that of Lightning and programs that start their own
- * processes set no RANK or no LOCAL_WORLD_SIZE: the rank on this machine is LOCAL_RANK, and if the address at which the
- * ranks meet (MASTER_ADDR) is the loopback address, all ranks are on this machine. STK_E_CONFIG: not a number. */
+/* Reads more of torch.distributed's variables, because the launcher of Lightning and programs that start their own
+ * processes set no RANK or no LOCAL_WORLD_SIZE. LOCAL_RANK is the rank on this machine, but only where no launcher was
+ * found, because that has a variable of its own for it, set or not. If local_size is unknown and the address at which
+ * the ranks meet (MASTER_ADDR) is the loopback address, all ranks are on this machine. STK_E_CONFIG: LOCAL_RANK is not
+ * a number. */
 stk_status stki_ranks_complete(stki_ranks *ranks, stk_error *err);
 
 /* Each run of `replication` adjacent ranks reads the same data (tensor parallel), and so do the ranks at the same place
