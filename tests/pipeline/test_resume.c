@@ -8,7 +8,9 @@
 #include "faulty.h"
 #include "loader_test.h"
 #include <dlpack/dlpack.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -630,7 +632,7 @@ static void by_way_of_a_file(void **state)
     stkt_remove_dir(dir);
 }
 
-/* Relative paths of a config start from its folder; there is no such file where the test runs. */
+/* Relative paths of a config start from its folder, those of a text without one from the working directory. */
 static void paths_start_from_the_config(void **state)
 {
     static const char text[] = "dataset: {fields: {x: {synthetic: {count: 4, shape: [], dtype: i64}}}}\n"
@@ -640,6 +642,7 @@ static void paths_start_from_the_config(void **state)
     stk_batch *batch;
     stk_error err;
     FILE *file;
+    int here;
 
     (void)state;
     snprintf(dir, sizeof dir, "%s", stkt_make_dir());
@@ -662,7 +665,14 @@ static void paths_start_from_the_config(void **state)
     assert_int_equal(access(path, F_OK), 0);
     assert_ok(stk_loader_open_text(text, dir, NULL, 0, &loader, &err));
     stk_loader_destroy(loader);
+    here = open(".", O_RDONLY | O_DIRECTORY);
+    assert_true(here >= 0);
+    snprintf(path, sizeof path, "%s/other", dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(chdir(path), 0);
     assert_status(stk_loader_open_text(text, NULL, NULL, 0, &loader, &err), STK_E_NOT_FOUND);
+    assert_int_equal(fchdir(here), 0);
+    close(here);
     stkt_remove_dir(dir);
 }
 
