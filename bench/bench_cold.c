@@ -1,7 +1,7 @@
 /* bench_cold.c: does advice ahead of use help when a file is not in the page cache, and what does it cost when it is?
  *
  *     bench_cold [--dir DIR] [--bytes 150528] [--samples 4000] [--read 0] [--batch 64] [--ahead 4] [--threads 2]
- * [--repeats 3] [--epochs 0]
+ *                [--repeats 3] [--epochs 0]
  *
  * Makes a file of samples, and for each combination of access (mmap, pread), order (sequential, random), the pattern
  * the system is told (as the reader does by order; "normal": none) and look-ahead (off; on: will_need of the batch

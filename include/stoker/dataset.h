@@ -56,7 +56,7 @@ typedef struct stki_writer stk_writer;
 typedef struct stk_writer_opts {
     uint32_t struct_size; /* set by STK_WRITER_OPTS_INIT */
     int32_t level;        /* npz, HDF5: deflate 1 to 9; 0: none */
-    int64_t chunk_rows;   /* HDF5: rows per chunk; 0: contiguous if not compressed, else chosen automatically */
+    int64_t chunk_rows;   /* HDF5: rows per chunk; 0: contiguous if not compressed, otherwise chosen automatically */
     int32_t threads;      /* threads that compress; 0: one per processor */
     bool alias;           /* npy, npz: write dtypes that the format cannot name as raw bytes */
 } stk_writer_opts;

@@ -5,7 +5,8 @@
  *     cpu      ordinary memory. Always available; work is done synchronously in the calling thread.
  *
  *     host     a device made of ordinary memory and threads. Its streams are real asynchronous queues, so that programs
- * for a GPU can run and be tested without one. Always available; host:1 to host:7 are additional ones.
+ *              for a GPU can run and be tested without one. Always available; host:1 to host:7 are additional devices
+ *              of this kind.
  *
  *     cuda:N   a GPU. If there is none, stk_device_find says what is missing.
  *
@@ -78,7 +79,7 @@ STK_API stk_status stk_stream_wrap(stk_device *device, void *native, stk_stream 
 STK_API void stk_stream_destroy(stk_stream *stream);
 STK_API stk_device *stk_stream_device(const stk_stream *stream);
 STK_API void *stk_stream_native(const stk_stream *stream); /* the cudaStream_t, or NULL */
-/* Returns STK_OK if all work in the stream is done, STK_AGAIN if not. An error of queued work is reported here and by
+/* Returns STK_OK if all work in the stream is done, STK_AGAIN if not. Errors in queued work are reported here and by
  * the functions that wait for the stream. */
 STK_API stk_status stk_stream_query(stk_stream *stream, stk_error *err);
 /* Waits for the stream. STK_E_TIMEOUT: not done within that many ns; STK_WAIT_FOREVER never times out. The function

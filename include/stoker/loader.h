@@ -34,8 +34,8 @@
  *
  * Mapped files and SIGBUS (sigbus_guard, on by default): reading a page of a mapped file that was truncated raises
  * SIGBUS. The first loader (or reader) that maps a file installs a handler for the whole process, once. It handles
- * addresses in stoker's own mappings and calls the previous handler for all others. Records read from such a file, or
- * from one that was written or replaced, fail with STK_E_TRUNCATED or STK_E_CORRUPT instead of being delivered.
+ * addresses in stoker's own mappings and calls the previous handler for all others. Records read from a file that
+ * was truncated, modified or replaced fail with STK_E_TRUNCATED or STK_E_CORRUPT instead of being delivered.
  * Handlers that the program installs later should call the previous handler for addresses they do not know, and
  * threads that call stk_loader_next with STK_WORKERS_INLINE must not block SIGBUS. Tensors that are views of a mapping
  * and are read outside of the loader are not checked: after a truncation they may read as zeros. With STK_ACCESS_PREAD
@@ -117,7 +117,7 @@ typedef struct stk_transform {
     stk_status (*shape)(void *context, const stk_tensor *in, stk_tensor *out, stk_error *err);
     /* Called for each sample. `in`: the sample, read-only, with any strides, possibly in the opposite byte order
      * (STK_TENSOR_SWAPPED). `out`: row-major memory of the declared shape, 64-byte aligned, uninitialized: write all of
-     * it and nothing else. Both are valid only during the call. Any status other than STK_OK is an error of that
+     * it and nothing else. Both are valid only during the call. Any status other than STK_OK is an error in that
      * sample, reported with file, record and the error's message. A status that describes the run (STK_E_TIMEOUT,
      * _BUSY, _CLOSED, _FORKED, _CONFIG, _BAD_ARG, _EMPTY, _CANCELLED, any positive or unknown one) is reported as
      * STK_E_BAD_VALUE and named in the message. STK_E_MEMORY always ends the run. */
@@ -160,8 +160,8 @@ typedef struct stk_field_opts {
 typedef struct stk_dataset_opts {
     uint32_t struct_size; /* set by STK_DATASET_OPTS_INIT */
     uint32_t field_count;
-    const stk_field_opts *fields; /* the same names in every data set; the first one gives dtype, layout and transforms,
-                                     the others omit or repeat them */
+    const stk_field_opts *fields; /* names must be the same in every data set; dtype, layout and transforms are taken
+                                     from the first data set, and the others must omit or repeat them */
     const char *name;             /* NULL: its number */
     double weight;                /* share of an epoch, relative to the other weights; 0: the data set is not used */
     const int64_t *indices;       /* a subset of its samples; NULL: all */
@@ -191,7 +191,7 @@ typedef struct stk_loader_opts {
     int64_t close_timeout_ns; /* ns that close and destroy together wait for stuck workers, copies and streams; 0: 1 s;
                                  STK_TIMEOUT_INFINITE */
     int64_t rank;             /* in [0, world_size) */
-    int64_t world_size;       /* 0: rank and world_size are read from the launcher, else rank 0 of 1 */
+    int64_t world_size;       /* 0: rank and world_size are read from the launcher, otherwise rank 0 of 1 */
     stk_access access;
     stk_stores stores;
     int64_t tile_bytes;     /* output bytes of one unit of work; 0: 512 KiB */
@@ -213,7 +213,7 @@ typedef struct stk_loader_opts {
     stk_launcher launcher;
     int64_t replication;        /* number of neighboring ranks that read the same data; 0: 1 */
     int64_t replication_blocks; /* number of equal blocks of ranks that read the same data; 0: 1 */
-    stk_guard sigbus_guard; /* reading a truncated mapped file is an error of its records, not a crash (see above) */
+    stk_guard sigbus_guard; /* reading a truncated mapped file is an error in its records, not a crash (see above) */
     /* Further options of the order (docs/internals/order.md). */
     int64_t epoch_length;  /* positions of an epoch; 0: as many as there are samples */
     const double *weights; /* STK_ORDER_WEIGHTED: one weight per sample; copied */
@@ -305,9 +305,9 @@ STK_API stk_status stk_batch_retain(stk_batch *batch, stk_stream *stream, stk_er
 
 /* Returns the tensor of a field, [rows, …], on the loader's device. The tensor is borrowed and valid until the batch is
  * released. A field of varying length has two tensors, "NAME.values" [total, …] and "NAME.offsets" i64 [rows + 1]. With
- * `ragged` (images that keep their shapes) values are u8 [total], and there is also "NAME.shapes" i64 [rows, 3]. With
- * `pad` the tensors are "NAME" [rows, length, …], "NAME.mask" bool [rows, length], true for elements of the sample, and
- * "NAME.lengths" i64 [rows]. The name of a view returns its range of the field's tensor (and of its mask).
+ * `ragged` (images that keep their shapes), "NAME.values" is u8 [total], and there is also "NAME.shapes" i64 [rows, 3].
+ * With `pad` the tensors are "NAME" [rows, length, …], "NAME.mask" bool [rows, length], true for elements of the
+ * sample, and "NAME.lengths" i64 [rows]. The name of a view returns its range of the field's tensor (and of its mask).
  * STK_E_NOT_FOUND lists the names that exist. */
 STK_API stk_status stk_batch_tensor(const stk_batch *batch, const char *name, stk_tensor *out, stk_error *err);
 /* Exports the tensor as DLPack. The export keeps the batch alive: its slot is reused only after the batch has been

@@ -64,8 +64,10 @@ STK_API double stk_quant_high(const stk_quant *quant, int64_t index);
 
 /* ---- calibration: parameters from samples ----
  * Samples are tensors of a real dtype (STK_E_BAD_DTYPE). STK_E_EMPTY_REDUCE: there are no elements (or none in some
- * channel). STK_E_BAD_VALUE: an element is infinite or NaN. From the range in f32, low = min(low, 0), high = max(high,
- * 0): affine     scale = max((high - low) / (qmax - qmin), 2^-23), zero_point = clamp(qmin - rint(low / scale))
+ * channel). STK_E_BAD_VALUE: an element is infinite or NaN. From the range in f32, with low = min(low, 0) and
+ * high = max(high, 0):
+ *
+ *     affine     scale = max((high - low) / (qmax - qmin), 2^-23), zero_point = clamp(qmin - rint(low / scale))
  *     symmetric  scale = max(max(-low, high) / ((qmax - qmin) / 2), 2^-23): the divisor is 127.5 for 8 bits
  */
 
@@ -84,7 +86,7 @@ STK_API stk_status stk_quant_percentile(const stk_tensor *samples, stk_qdtype qd
 STK_API stk_status stk_quant_histogram(const stk_tensor *samples, stk_qdtype qdtype, stk_qscheme scheme, int64_t bins,
                                        double low, double high, stk_quant **out, stk_error *err);
 /* From the range [low * k / steps, high * k / steps], k = 1 to steps (0: 100), that gives these samples the smallest
- * mean squared error after quantizing and dequantizing; the widest of equally good ones. `steps` passes over the
+ * mean squared error after quantizing and dequantizing; the widest of equally good ranges. `steps` passes over the
  * samples. `mean_squared_error` may be NULL. */
 STK_API stk_status stk_quant_mse(const stk_tensor *samples, stk_qdtype qdtype, stk_qscheme scheme, int64_t steps,
                                  stk_quant **out, double *mean_squared_error, stk_error *err);
@@ -104,7 +106,7 @@ STK_API void stk_qtensor_release(stk_qtensor *qtensor); /* NULL and repeated cal
 
 /* Quantizes `tensor`, which must be f32 (STK_E_BAD_DTYPE) and have the axis of the parameters (STK_E_BAD_DIM), with as
  * many indices as there are pairs (STK_E_BAD_SHAPE). The integers are new memory on the tensor's device, in the
- * tensor's layout if it covers a block of memory exactly once, else row-major. */
+ * tensor's layout if it covers a block of memory exactly once, otherwise row-major. */
 STK_API stk_status stk_quantize(const stk_tensor *tensor, stk_quant *quant, stk_qtensor *out, stk_error *err);
 /* The same, written to integers of the same shape (STK_E_BAD_SHAPE) and the right dtype, with any strides.
  * STK_E_BAD_OVERLAP as in stk_tensor_copy. */

@@ -2,7 +2,7 @@
  *
  * Every function that can fail returns a stk_status: 0 is success, a positive value is an outcome that is not an error
  * (end of data, not ready), a negative value is an error. Existing values never change. The last parameter `err` of
- * such a function may be NULL; if not, it is filled in on failure.
+ * these functions may be NULL; if not, it is filled in on failure.
  */
 #ifndef STOKER_STATUS_H
 #define STOKER_STATUS_H

@@ -80,7 +80,7 @@ typedef struct stk_tensor {
     stk_dtype dtype;
     int32_t ndim;
     uint32_t flags;
-    uint32_t reserved;             /* used by the library while storages are recorded (profile.h), else 0 */
+    uint32_t reserved;             /* used by the library while storages are recorded (profile.h), otherwise 0 */
     int64_t shape[STK_MAX_DIMS];   /* elements, each >= 0; the first ndim are set */
     int64_t strides[STK_MAX_DIMS]; /* bytes from one index to the next, any sign; the first ndim are set */
 } stk_tensor;
@@ -145,7 +145,7 @@ STK_API stk_status stk_tensor_set(stk_tensor *tensor, int ndim, const int64_t *i
 
 STK_API stk_status stk_tensor_view(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
                                    stk_error *err);
-/* Returns a view if the strides allow it, else a row-major copy. */
+/* Returns a view if the strides allow it, otherwise a row-major copy. */
 STK_API stk_status stk_tensor_reshape(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
                                       stk_error *err);
 /* Merges the axes first to last; copies if stk_tensor_reshape would. */
@@ -204,7 +204,7 @@ STK_API stk_status stk_tensor_empty_as(stk_dtype dtype, int ndim, const int64_t 
  * The source may be in the opposite byte order (STK_TENSOR_SWAPPED); the copy is in native byte order and writable.
  */
 
-/* The tensor itself (retained) if it is row-major and in native byte order, else a row-major copy. */
+/* The tensor itself (retained) if it is row-major and in native byte order, otherwise a row-major copy. */
 STK_API stk_status stk_tensor_contiguous(const stk_tensor *tensor, stk_tensor *out, stk_error *err);
 /* Always a row-major copy in new memory. */
 STK_API stk_status stk_tensor_clone(const stk_tensor *tensor, stk_tensor *out, stk_error *err);
@@ -212,10 +212,11 @@ STK_API stk_status stk_tensor_clone(const stk_tensor *tensor, stk_tensor *out, s
 STK_API stk_status stk_tensor_contiguous_as(const stk_tensor *tensor, stk_layout layout, stk_tensor *out,
                                             stk_error *err);
 STK_API stk_status stk_tensor_clone_as(const stk_tensor *tensor, stk_layout layout, stk_tensor *out, stk_error *err);
-/* The tensor itself (retained) if it already has the dtype, else a row-major copy. docs/reference/tensor.md has the
- * rules: real to integer truncates and saturates, NaN becomes 0; integers wrap; f16 and bf16 are cast by way of f32. */
+/* The tensor itself (retained) if it already has the dtype, otherwise a row-major copy. docs/reference/tensor.md has
+ * the rules: real to integer truncates and saturates, NaN becomes 0; integers wrap; f16 and bf16 are cast by way of
+ * f32. */
 STK_API stk_status stk_tensor_to(const stk_tensor *tensor, stk_dtype dtype, stk_tensor *out, stk_error *err);
-/* The tensor itself (retained) if it is already on the device, else a copy in the layout KEEP. */
+/* The tensor itself (retained) if it is already on the device, otherwise a copy in the layout KEEP. */
 STK_API stk_status stk_tensor_to_device(const stk_tensor *tensor, stk_device *device, stk_tensor *out, stk_error *err);
 /* Copies the elements of `src`, broadcast to the shape of `dst` and cast to its dtype, also across devices.
  * STK_E_BAD_OVERLAP: two indices of `dst` have the same address, or dst and src overlap. */
@@ -243,8 +244,8 @@ STK_API stk_status stk_tensor_copy_on(stk_tensor *dst, const stk_tensor *src, st
  */
 STK_API stk_status stk_tensor_empty_pinned(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device,
                                            stk_tensor *out, stk_error *err);
-/* The tensor itself (retained) if it is pinned, else a copy in pinned memory in the layout KEEP. STK_E_BAD_DEVICE: the
- * tensor is not on the CPU. */
+/* The tensor itself (retained) if it is pinned, otherwise a copy in pinned memory in the layout KEEP. STK_E_BAD_DEVICE:
+ * the tensor is not on the CPU. */
 STK_API stk_status stk_tensor_pin(const stk_tensor *tensor, stk_device *device, stk_tensor *out, stk_error *err);
 STK_API bool stk_tensor_is_pinned(const stk_tensor *tensor);
 /* Marks the tensor's memory as used in `stream`: once released, it is reused only after that stream has executed the

@@ -41,7 +41,7 @@ struct core_hooks {
     PyObject *error;     /* (status, message, file, record, offset, found, expected) -> exception */
     PyObject *key_error; /* (message, status) -> KeyError for a name that does not exist */
     PyObject *raised;    /* (exception of a transform, text that the error about it will hold) */
-    PyObject *streams;   /* (index or -1) -> [(index, native), …]: torch's current ones; -1: of all devices it uses */
+    PyObject *streams;   /* (index or -1) -> [(index, native), …]: torch's current streams; -1: of all its devices */
     PyObject *to_torch;  /* (capsule) -> tensor; NULL: torch has not been asked for */
     PyObject *convert[CORE_TO_END]; /* (Tensor) -> tensor of that library */
     PyObject *batch_type;           /* subclasses, whose instances are handed out */
@@ -73,8 +73,8 @@ typedef struct core_batch {
     core_loader *loader;
     stk_batch *batch;      /* held; NULL: released, a copy, or made by batch.to() */
     PyObject *names;       /* tuple of str */
-    PyObject *tensors;     /* of a copy: dict name -> Tensor; else NULL */
-    PyObject *row_tensors; /* of a copy: dict of indices, mask, sources -> Tensor; else NULL */
+    PyObject *tensors;     /* of a copy: dict name -> Tensor; otherwise NULL */
+    PyObject *row_tensors; /* of a copy: dict of indices, mask, sources -> Tensor; otherwise NULL */
     PyObject *values;      /* dict name -> what batch[name] has given */
     PyObject *more;        /* dict of indices, mask, sources -> what the attribute has given */
     bool released;
@@ -107,8 +107,8 @@ void core_free(PyObject *self);
 
 /* ---- streams.c ---- */
 
-/* The numbering of DLPack: -1 none (*out is NULL), None and 1 the legacy default stream, 2 the thread's own, else a
- * cudaStream_t, of the loader's device. False: an exception is set. */
+/* The numbering of DLPack: -1 none (*out is NULL), None and 1 the legacy default stream, 2 the thread's own, otherwise
+ * a cudaStream_t, of the loader's device. False: an exception is set. */
 bool core_stream_from(PyObject *number, core_loader *loader, stk_stream **out);
 /* torch's current streams that may work on the loader's batches (NULL: on none); their number, or -1 with an exception.
  */

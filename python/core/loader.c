@@ -304,7 +304,7 @@ static stk_status ask(core_loader *self, stk_stream *stream, int64_t ns, stk_bat
     return status;
 }
 
-/* STK_OK: *out is a batch that counts as used. STK_END. Else an exception is set. */
+/* STK_OK: *out is a batch that counts as used. STK_END. Otherwise, an exception is set. */
 static stk_status wait_for_batch(core_loader *self, stk_stream *stream, int64_t limit, stk_batch **out)
 {
     const int64_t start = now_ns();

@@ -72,7 +72,7 @@ class Field:
         given: dict[str, Any] = dict(options)
         if isinstance(path, type) or hasattr(path, "__array__") or hasattr(path, "__getitem__") and not isinstance(path, (str, Sequence)):
             raise _errors.StokerTypeError(f"found a {type(path).__name__}, expected the path of a file or folder, or a list of them: arrays are "
-                                          "not read; save it as .npy", "unsupported")
+                                          "not accepted; save the array as .npy", "unsupported")
         if path is not None:
             given["path"] = path
         self.options: dict[str, Any] = {}
@@ -150,7 +150,7 @@ def plain(value: Any, name: str = "") -> Any:
     if callable(value):
         from ._calls import name_of
         return {"call": name_of(value)}
-    raise _errors.StokerTypeError(f"{name + ': ' if name else ''}found {type(value).__name__}, expected a text, a number, a list or a mapping",
+    raise _errors.StokerTypeError(f"{name + ': ' if name else ''}found {type(value).__name__}, expected a string, a number, a list or a mapping",
                                   "config")
 
 
@@ -177,13 +177,13 @@ def config_of(config: Any, options: Mapping[str, Any]) -> str:
         return text_of({"dataset": {"fields": _fields(config)}, "loader": loader})
     datasets = []
     if not isinstance(config, (list, tuple)):
-        raise _errors.StokerTypeError("expected a path, a text, a mapping of names to stoker.Field or paths, or a list of stoker.Dataset; found "
-                                      f"a {type(config).__name__}: arrays and data sets of other libraries are not read; save it as .npy",
+        raise _errors.StokerTypeError("expected a path, a string, a mapping of names to stoker.Field or paths, or a list of stoker.Dataset; found "
+                                      f"a {type(config).__name__}: arrays and data sets of other libraries are not accepted; save the data as .npy",
                                       "unsupported")
     for dataset in config:
         if not isinstance(dataset, Dataset):
-            raise _errors.StokerTypeError("expected a path, a text, a mapping or a list of stoker.Dataset, found "
-                                          f"{type(dataset).__name__} in the list", "unsupported")
+            raise _errors.StokerTypeError(f"every item of the list must be a stoker.Dataset, found {type(dataset).__name__}",
+                                          "unsupported")
         datasets.append({**plain(dataset.options), "fields": _fields(dataset.fields)})
     return text_of({"datasets": datasets, "loader": loader})
 

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class StokerError(Exception):
-    """An error of stoker.
+    """An error reported by stoker.
 
     Attributes:
         status: what went wrong, a word: "corrupt", "timeout", "mismatch", …

@@ -109,7 +109,7 @@ class Loader(_core.Loader):
     restart: after a `break`, the next `for` starts the following epoch, as with a DataLoader; for validation in Lightning and
         the like. A position set by load_state_dict or seek is kept.
     sets: assignments on top of the config, "loader.batch_size=256".
-    base_dir: where relative paths of a text or dict start; None: the working directory.
+    base_dir: where relative paths in a config given as a string or dict start; None: the working directory.
     options: every option of the section `loader`, over those of the config: batch_size=256, shuffle=True, num_workers=8.
 
     `for batch in loader` runs to the end of the epoch, and after a `break` goes on where it was; `len(loader)` is the number of
@@ -137,7 +137,7 @@ class Loader(_core.Loader):
             if path and (name := _field_name(path)):
                 raise _errors.StokerValueError(f"{os.fsdecode(path)}: a config is YAML; to read this file use "
                                                f"{{'{name}': {os.fsdecode(path)!r}}}", "config", os.fsdecode(path)) from error
-            if not isinstance(config, str) and str(error).startswith("text:1: "):  # a text that the user has not seen
+            if not isinstance(config, str) and str(error).startswith("text:1: "):  # the user has not seen this text
                 error.args = (str(error).removeprefix("text:1: "),)
                 error.file, error.record, error.offset = "", -1, -1
             raise
@@ -198,7 +198,7 @@ class Loader(_core.Loader):
     # ---- positions ----
 
     def state_dict(self) -> dict[str, Any]:
-        """The position behind the batch that was handed out last: a dict of texts and numbers for torch.save, JSON or pickle."""
+        """The position behind the batch that was handed out last: a dict of strings and numbers for torch.save, JSON or pickle."""
         state: dict[str, Any] = json.loads(self._state())
         return state
 

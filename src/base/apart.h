@@ -1,15 +1,15 @@
 /* apart.h: isolates libraries that may crash on damaged files in a child process.
  *
- * A program that displays or checks files calls stki_apart_begin first. The first time that such a library is about to
- * open a file, the program re-executes itself with the same arguments (posix_spawn instead of fork, because other
- * threads may be running). The child does all the work and prints the results; the parent waits for it and exits with
- * the same status. If the child was killed by a signal, the parent reports the file as corrupt and names the operation
- * that crashed.
+ * A program that displays or checks files calls stki_apart_begin first. The first time that one of these libraries is
+ * about to open a file, the program re-executes itself with the same arguments (posix_spawn instead of fork, because
+ * other threads may be running). The child does all the work and prints the results; the parent waits for it and exits
+ * with the same status. If the child was killed by a signal, the parent reports the file as corrupt and names the
+ * operation that crashed.
  *
  * Other programs that use the library are not re-executed. Where they only examine data (the plan of a job), there is a
- * trial instead: before such a library opens a file, the program `stoker` does the same in a child process, and if that
- * is killed by a signal or ends early, stki_apart_need fails. STOKER_HELPER names the program; by default it is the one
- * installed with the library. Without a program there is no trial.
+ * trial instead: before one of these libraries opens a file, the program `stoker` does the same in a child process, and
+ * if that is killed by a signal or ends early, stki_apart_need fails. STOKER_HELPER names the program; by default it is
+ * the one installed with the library. Without a program there is no trial.
  *
  * Otherwise these functions do nothing. Any thread. */
 #ifndef STKI_APART_H
@@ -42,8 +42,8 @@ void stki_apart_end_trial(void);
  * not return. It fails if the trial failed. */
 stk_status stki_apart_need(const char *path, const char *library, stk_error *err);
 
-/* In the child: marks the calling thread as inside such a library, one thread at a time. The process exits if the
- * thread spends more than a few seconds of CPU time in it, or if all calls together take a few seconds longer than
+/* In the child: marks the calling thread as inside a library that may crash, one thread at a time. The process exits if
+ * the thread spends more than a few seconds of CPU time in it, or if all calls together take a few seconds longer than
  * their number and amount of data justify. Not nested. */
 void stki_apart_enter(void);
 void stki_apart_leave(void);

@@ -24,7 +24,7 @@ void stki_patience_set(const stki_patience *patience);
 int stki_descriptor_open(const char *path, int flags);
 int stki_descriptor_try(const char *path, int flags);
 
-/* Whether one more descriptor may be kept open permanently. A quarter of the limit, at least 64, is reserved for other
+/* Whether one more descriptor may be kept open permanently. 25 % of the limit, but at least 64, is reserved for other
  * code and for files that are opened briefly. False: the caller must close it. `optional`: the descriptor serves an
  * optional check; fewer of those are allowed. */
 bool stki_descriptor_keep(bool optional);

@@ -25,7 +25,8 @@ static inline bool stki_u128_equal(stki_u128 a, stki_u128 b)
 enum { STKI_U128_TEXT = 33 };
 /* Writes 32 hexadecimal digits, most significant first, and returns `text`. */
 const char *stki_u128_text(stki_u128 value, char text[STKI_U128_TEXT]);
-/* Parses such a text; false if it is malformed or there are other characters before or after it. */
+/* Parses the digits that stki_u128_text writes; false if they are malformed or there are other characters before or
+ * after them. */
 bool stki_u128_read(const char *text, stki_u128 *out);
 
 stki_u128 stki_digest(const void *data, int64_t bytes);

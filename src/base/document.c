@@ -1,5 +1,5 @@
 /* document.c: the tree of a config: memory and limits, building, lookup, and error messages with positions. Nodes and
- * texts are allocated from blocks (an arena), since a config is parsed once and freed as a whole. */
+ * strings are allocated from blocks (an arena), since a config is parsed once and freed as a whole. */
 #include "document.h"
 #include "allocate.h"
 #include "checked.h"
@@ -229,7 +229,7 @@ const char *stki_node_kind_name(const stki_node *node)
 {
     if (stki_node_is_null(node))
         return "nothing";
-    return node->kind == STKI_NODE_MAP ? "a map" : node->kind == STKI_NODE_LIST ? "a list" : "a text";
+    return node->kind == STKI_NODE_MAP ? "a map" : node->kind == STKI_NODE_LIST ? "a list" : "a string";
 }
 
 /* ---- messages ---- */

@@ -20,7 +20,7 @@
 #include <stoker/status.h>
 
 enum {
-    STKI_DOCUMENT_BYTES = 16 << 20,  /* text of all files and assignments together, and texts after expansion */
+    STKI_DOCUMENT_BYTES = 16 << 20,  /* text of all files and assignments together, and its size after expansion */
     STKI_DOCUMENT_NODES = 100000,    /* after expansion of aliases, includes and assignments */
     STKI_DOCUMENT_DEPTH = 64,        /* nesting depth, including the root */
     STKI_DOCUMENT_KEYS = 1024,       /* per map */
@@ -84,7 +84,7 @@ const stki_node *stki_node_at(const stki_node *list, int index);
 bool stki_node_is_null(const stki_node *node);
 /* Whether both have the same content; the entries of maps must be in the same order. */
 bool stki_node_equal(const stki_node *a, const stki_node *b);
-/* "a text", "a list", "a map" or "nothing", for messages. */
+/* "a string", "a list", "a map" or "nothing", for messages. */
 const char *stki_node_kind_name(const stki_node *node);
 /* Writes the path, "loader.batch_size", "fields.image.transforms.0"; "" for the root. Truncated if it does not fit.
  * Returns the buffer. */
@@ -93,11 +93,11 @@ const char *stki_node_path(const stki_node *node, char *buffer, int size);
  * text, to base_dir (NULL: the working directory); in an assignment, to the working directory. NULL: out of memory. The
  * caller frees it. */
 char *stki_node_path_from(const stki_node *node, const char *base_dir);
-/* Returns node->opened, or the node's text if that is NULL. STK_E_CONFIG: not a text, or empty. */
+/* Returns node->opened, or the node's text if that is NULL. STK_E_CONFIG: not a string, or empty. */
 stk_status stki_node_file(const stki_node *node, const char **out, stk_error *err);
 /* Sets node->opened. */
 stk_status stki_document_resolve(stki_document *document, stki_node *node, const char *base_dir, stk_error *err);
-/* Like stki_document_write, but texts with `opened` set are replaced by that path, made absolute. */
+/* Like stki_document_write, but strings with `opened` set are replaced by that path, made absolute. */
 stk_status stki_document_write_absolute(const stki_document *document, FILE *to, stk_error *err);
 
 /* Returns a new JSON value: plain scalars become null, bool, integer or real if they have that form, all others become

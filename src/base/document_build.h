@@ -1,4 +1,4 @@
-/* document_build.h: how the implementation of document.h builds a tree. Nodes and texts are allocated from blocks of
+/* document_build.h: how the implementation of document.h builds a tree. Nodes and strings are allocated from blocks of
  * the document and freed with it. */
 #ifndef STKI_DOCUMENT_BUILD_H
 #define STKI_DOCUMENT_BUILD_H

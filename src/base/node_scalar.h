@@ -28,7 +28,7 @@ const char *stki_format_size(int64_t bytes, char *buffer);
 const char *stki_format_time(int64_t ns, char *buffer);
 const char *stki_format_double(double value, char *buffer);
 
-/* Writes a text as a YAML value that parses to the same text. */
+/* Writes a string as a YAML value that parses to the same string. */
 void stki_write_text(const char *text, FILE *to);
 
 #endif

@@ -1,5 +1,5 @@
 /* node_value.c: parses scalars and formats values so that they parse to the same value. The grammars are a subset of
- * the YAML 1.2 core schema: integers are decimal, only true and false are bools, and quoted scalars are texts (but
+ * the YAML 1.2 core schema: integers are decimal, only true and false are bools, and quoted scalars are strings (but
  * sizes and times may be quoted, as in JSON). Sizes and times are computed in integers, so that 0.1s is exactly 100 ms.
  */
 #include "document_build.h"
@@ -180,7 +180,7 @@ enum stki_scalar_kind stki_scalar_kind(const stki_node *node, int64_t *whole, do
         return STKI_SCALAR_BOOL;
     if (scalar_int(node->text, whole))
         return STKI_SCALAR_INT;
-    if (strpbrk(node->text, ".eE") && stki_scalar_double(node->text, real)) /* 007 and large integers remain texts */
+    if (strpbrk(node->text, ".eE") && stki_scalar_double(node->text, real)) /* 007 and large integers remain strings */
         return STKI_SCALAR_REAL;
     return STKI_SCALAR_TEXT;
 }
@@ -220,7 +220,7 @@ stk_status stki_node_bool(const stki_node *node, bool *out, stk_error *err)
 stk_status stki_node_text(const stki_node *node, const char **out, stk_error *err)
 {
     if (node->kind != STKI_NODE_SCALAR || stki_node_is_null(node))
-        return stki_fail_value(err, node, "a text");
+        return stki_fail_value(err, node, "a string");
     *out = node->text;
     return STK_OK;
 }

@@ -1,4 +1,4 @@
-/* node_write.c: writes a tree as JSON and as YAML. The YAML parses to the same tree: texts are quoted unless they are
+/* node_write.c: writes a tree as JSON and as YAML. The YAML parses to the same tree: strings are quoted unless they are
  * unambiguous, and every $ is doubled. */
 #include "document_build.h"
 #include "node_scalar.h"
@@ -80,7 +80,7 @@ void stki_write_text(const char *text, FILE *to)
     write_quoted(text, true, to);
 }
 
-/* Numbers are never quoted, even if they are not bare words (-.5): in quotes they would be texts. */
+/* Numbers are never quoted, even if they are not bare words (-.5): in quotes they would be strings. */
 static void write_scalar(const stki_node *node, FILE *to)
 {
     int64_t whole;

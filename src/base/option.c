@@ -40,7 +40,7 @@ const char *stki_option_range(const stki_option *row, char *buffer, int size)
         return stki_word_list(is_bool ? bools : row->words, is_bool ? 2 : word_count, buffer, size);
     }
     if (row->type == STKI_OPT_TEXT || row->type == STKI_OPT_NODE) {
-        snprintf(buffer, (size_t)size, "%s", row->type == STKI_OPT_TEXT ? "a text" : "see its own keys");
+        snprintf(buffer, (size_t)size, "%s", row->type == STKI_OPT_TEXT ? "a string" : "see the description");
         return buffer;
     }
     stki_word_list(row->words, word_count, words, sizeof words);

@@ -14,7 +14,7 @@
  *
  * A row may set more members after the help: STKI_INT(…, "Batch slots in all", .effect = STKI_ON_NOTHING).
  *
- * Defaults are written as in a config, without quotes (texts: a C string or NULL). A struct member of the wrong type
+ * Defaults are written as in a config, without quotes (strings: a C string or NULL). A struct member of the wrong type
  * does not compile. */
 #ifndef STKI_OPTION_H
 #define STKI_OPTION_H
@@ -95,7 +95,7 @@ typedef struct stki_option {
     const char *instead_of; /* rows of the same table that exclude this one, separated by spaces */
     const stki_need *need;  /* NULL: none */
     const stki_option_table
-        *inner; /* the table that reads a map given as the value; TEXT: a map may be given instead of a text */
+        *inner; /* the table that reads a map given as the value; TEXT: a map may be given instead of a string */
     /* NODE: returns the index-th scalar inside the value that is a path, as with STKI_PATH; NULL: there are no more */
     stki_node *(*path_in)(const stki_node *value, int index);
     int64_t (*implied)(
@@ -240,7 +240,7 @@ stk_status stki_options_from_struct(const stki_option_table *table, const void *
  * table that two sections share is visited once. */
 void stki_options_each(const stki_option_table *table, void (*visit)(const stki_option_table *table, void *context),
                        void *context);
-/* Whether both structs have the same values; texts and nodes are compared by content. */
+/* Whether both structs have the same values; strings and nodes are compared by content. */
 bool stki_options_equal(const stki_option_table *table, const void *a, const void *b);
 /* The row with that name, or NULL. */
 const stki_option *stki_options_find(const stki_option_table *table, const char *name);

@@ -27,7 +27,7 @@ static bool replaces(const stki_option *row, const stki_option *other)
     return (row->alias_of && strcmp(row->alias_of, fact_of(other)) == 0) || is_named(row->instead_of, fact_of(other));
 }
 
-/* A null in place of a text, list or map means that the option is not given. */
+/* A null in place of a string, list or map means that the option is not given. */
 static bool is_given(const stki_option *row, const stki_node *node)
 {
     return node && !((row->type == STKI_OPT_TEXT || row->type == STKI_OPT_NODE) && stki_node_is_null(node));

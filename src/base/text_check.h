@@ -1,4 +1,4 @@
-/* text_check.h: checks which characters are allowed in configs and messages, and compares texts that may be NULL. */
+/* text_check.h: checks which characters are allowed in configs and messages, and compares strings that may be NULL. */
 #ifndef STKI_TEXT_CHECK_H
 #define STKI_TEXT_CHECK_H
 
@@ -22,7 +22,7 @@ bool stki_text_allows(uint32_t code, enum stki_text_rule rule);
  * noncharacters, invalid UTF-8), or -1. Writes a description of it to `what` (at least 48 bytes). */
 int64_t stki_text_check(const char *text, int64_t length, enum stki_text_rule rule, char *what);
 
-/* Whether both texts are equal; also true if both are NULL. */
+/* Whether both strings are equal; also true if both are NULL. */
 static inline bool stki_text_equal(const char *a, const char *b)
 {
     return a && b ? strcmp(a, b) == 0 : a == b;

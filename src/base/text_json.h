@@ -10,7 +10,8 @@
 /* NULL: out of memory. */
 json_t *stki_text_json(const char *text);
 json_t *stki_text_json_n(const char *text, int64_t length);
-/* Returns the bytes of such a text, to be freed with stki_free; NULL: `json` is not a string, or out of memory. */
+/* Returns the bytes from which stki_text_json made `json`, to be freed with stki_free; NULL: `json` is not a
+ * string, or out of memory. */
 char *stki_text_of_json(const json_t *json);
 
 #endif

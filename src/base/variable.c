@@ -12,7 +12,7 @@
 
 static const char name_letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
 
-/* The length of NAME if "${NAME}" starts at `at`, else -1. */
+/* The length of NAME if "${NAME}" starts at `at`, otherwise -1. */
 static int64_t name_length(const char *at, int64_t left)
 {
     int64_t i = 2;

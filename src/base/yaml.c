@@ -24,7 +24,7 @@ struct reader {
 
 static stk_status read_node(struct reader *reader, yaml_event_t *event, stki_location location, stki_node **out);
 
-/* ---- errors of libyaml ---- */
+/* ---- errors from libyaml ---- */
 
 static void set_location(const struct reader *reader, const yaml_mark_t *mark, stki_location *location)
 {

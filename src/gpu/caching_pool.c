@@ -81,7 +81,7 @@ static bool is_busy(stki_caching_pool *pool, const void *owner)
         if (owner == queue)
             return true;
     status = stk_stream_query((stk_stream *)(uintptr_t)owner, &err);
-    stki_pool_note_error(pool, "a stream whose memory is returned", status, &err);
+    stki_pool_note_error(pool, "waiting for a stream whose memory is being freed", status, &err);
     return status == STK_AGAIN;
 }
 
@@ -259,7 +259,7 @@ static void pool_forget_stream(stki_pool *base, stk_stream *stream)
         stk_error err = {0};
         stk_status status = stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err);
         stki_lock(&pool->lock);
-        stki_pool_note_error(pool, "a stream that is destroyed", status, &err);
+        stki_pool_note_error(pool, "waiting for a stream being destroyed", status, &err);
         (void)stki_pool_forget(pool, stream, true);
         unlock(pool);
     }

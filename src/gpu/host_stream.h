@@ -2,7 +2,8 @@
  * struct, which is copied into the queue. A position in a stream is the number of work items queued so far, so an event
  * is just two numbers, and reusing or destroying it needs no notification. If work fails, its stream fails permanently:
  * later work is skipped, and queries of the stream, or of an event recorded after the failure, return the error once
- * the stream no longer accesses memory. A stream that waits for such an event fails with the same error. */
+ * the stream no longer accesses memory. A stream that waits for an event recorded after the failure
+ * fails with the same error. */
 #ifndef STKI_HOST_STREAM_H
 #define STKI_HOST_STREAM_H
 

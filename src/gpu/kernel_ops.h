@@ -27,7 +27,9 @@ stk_status stki_kernel_quantize(stki_launch_fn run, stk_device *device, const st
                                 stk_stream *stream, stk_error *err);
 
 /* Defines these functions as table entries, for a device file that has defined
+ *
  *     static stk_status launch(stk_device *device, const stki_launch *launch, stk_stream *stream, stk_error *err);
+ *
  * Then `.convert = kernel_convert, .copy_strided = kernel_copy_strided, …`. */
 #define STKI_KERNEL_ENTRIES(launch)                                                                                \
     static stk_status kernel_convert(stk_device *device, const struct stki_convert *convert, void *dst,            \

@@ -2,8 +2,8 @@
  * between them; integers wrap as u64. The order of additions depends only on the shapes, so the result is reproducible.
  *
  *     rows   the elements of a result are contiguous: one block per result (or part of it), with a tree reduction of
- * the threads' sums in shared memory cells  adjacent elements belong to different results: one thread per result (or
- * part of it)
+ *            the threads' sums in shared memory
+ *     cells  adjacent elements belong to different results: one thread per result (or part of it)
  *
  * Parts of a result are stored in scratch memory and combined by `finish`. */
 #ifndef STKI_KERNEL_SUM_H

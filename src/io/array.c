@@ -3,8 +3,8 @@
  * the file: any non-zero byte is true, and the copy into a batch makes it 1.
  *
  * Without a mapping a sample is read into the worker's scratch memory. A packed sample takes one read. A scattered
- * sample is read as a single range if its span is short, else element by element, which is correct but slow (such files
- * should be mapped). */
+ * sample is read as a single range if its span is short, otherwise element by element, which is correct but slow (such
+ * files should be mapped). */
 #include "array.h"
 #include "allocate.h"
 #include "checked.h"

@@ -137,7 +137,7 @@ static stk_status fail_text(const stki_reader *reader, int64_t index, const char
     return stki_fail_at(
         err, STK_E_BAD_VALUE,
         (stki_place){reader->path, index, -1,
-                     count == 0 ? "an empty text" : STKI_TEXT("%.*s", count < 32 ? (int)count : 32, bytes), expected},
+                     count == 0 ? "an empty string" : STKI_TEXT("%.*s", count < 32 ? (int)count : 32, bytes), expected},
         "%sname of a class", stki_reader_where(reader, index, where));
 }
 

@@ -1,7 +1,7 @@
 /* files.c: files that are one sample each; see files.h. A sample is a tensor whose storage keeps its file mapped, so
  * that a file can be evicted from the cache while a worker still reads it. The cache is direct-mapped by sample number.
  *
- * A file that cannot be read is an error of its own sample only. At open such files are skipped: the first readable
+ * A file that cannot be read is an error in its own sample only. At open such files are skipped: the first readable
  * file determines dtype and axes, all readable ones the largest shape. Errors of the others are reported when their
  * samples are read. */
 #include "files.h"

@@ -27,7 +27,7 @@ stk_status stki_files_open(const stki_file_list *list, stki_open_fn *open, const
                            stki_reader **out, stk_error *err);
 /* A reader of one text sample whose reads always fail with `error`. */
 stk_status stki_unreadable_text(const char *path, const stk_error *error, stki_reader **out, stk_error *err);
-/* Whether the status is an error of the file, rather than of the config or the state of the process. */
+/* Whether the status is an error in the file, rather than in the config or the state of the process. */
 bool stki_file_is_at_fault(stk_status status);
 
 #endif

@@ -9,7 +9,8 @@
  *     writer (under the lock)          handler
  *     sequence = odd                   before = sequence       acquire, pairs with the release of `even`
  *     start, end     release           start, end              acquire: a thread that reads a new value also reads the
- * odd number sequence = even release          sequence == before?
+ *                                                              odd number
+ *     sequence = even release          sequence == before?
  *
  * An unreadable page is added to the mapping's list and replaced by a page of zeros; other pages are not changed.
  * The list consists of blocks that the handler maps on demand and that are freed with the slot. If no memory is left

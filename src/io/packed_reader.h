@@ -14,7 +14,7 @@ typedef struct stki_pack_opts {
 
 /* `documents`: a reader whose samples have one varying axis; takes ownership, even on failure. Computes the plan. */
 stk_status stki_packed_open(stki_reader *documents, const stki_pack_opts *opts, stki_reader **out, stk_error *err);
-/* Returns the plan of such a reader; NULL: it is another kind of reader. */
+/* Returns the plan of a reader that stki_packed_open made; NULL: it is another kind of reader. */
 const stki_packing *stki_packed_plan(const stki_reader *reader);
 
 enum stki_packed_tensor {

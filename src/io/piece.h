@@ -1,5 +1,5 @@
 /* piece.h: reads a long range of a file once, sequentially, in pieces, which are either in the mapping, with readahead
- * of the next ones, or read into memory. Not thread-safe. */
+ * of the next pieces, or read into memory. Not thread-safe. */
 #ifndef STKI_PIECE_H
 #define STKI_PIECE_H
 

@@ -161,7 +161,7 @@ static stk_status append(stki_writer *w, const void *rows, int64_t count, stk_er
         return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " more rows: a size in bytes that fits in 63 bits fit",
                          count);
     if (w->rows_wanted >= 0 && total > w->rows_wanted)
-        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows, where %" PRId64 " were announced", total,
+        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows were appended, but %" PRId64 " were declared", total,
                          w->rows_wanted);
     if (count == 0)
         return STK_OK;
@@ -188,7 +188,7 @@ static stk_status end(stki_writer *w, stk_error *err)
     if (status != STK_OK)
         return status;
     if (w->rows_wanted >= 0 && w->rows != w->rows_wanted)
-        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows, where %" PRId64 " were announced", w->rows,
+        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows were written, but %" PRId64 " were declared", w->rows,
                          w->rows_wanted);
     w->writing = false;
     return w->ops->end(w, err);

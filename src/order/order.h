@@ -68,7 +68,8 @@ typedef struct stki_order_opts {
     int64_t bucket_window, bucket_batch;
     stki_order_length_of *length_of;
     void *length_context;
-    /* NULL: none. Else `count` and the sources' counts are numbers of windows, and positions hold starts. */
+    /* Windows whose offsets vary by epoch; NULL: none. If set, `count` and the counts of the sources are numbers of
+     * windows, and a position holds the start of its window. */
     const stki_order_starts *starts;
     uint64_t data_digest; /* digest of whatever else determines the samples (packing), for the fingerprint */
 } stki_order_opts;

@@ -28,7 +28,7 @@ struct stki_permutation {
     int rounds;
     stki_permutation_pass *pass; /* the fastest one for this machine; all give identical results */
     uint32_t keys[STKI_PERMUTATION_MAX_ROUNDS][2];
-    uint64_t exchange; /* 1: exchange images 0 and 1, else 0 */
+    uint64_t exchange; /* 1: exchange images 0 and 1, otherwise 0 */
 };
 
 /* The same for values of several permutations: values[i] belongs to permutation which[i], which is packed along with

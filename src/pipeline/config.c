@@ -116,9 +116,10 @@ static const stki_option loader_rows[] = {
     STKI_ENUM(stki_loader_config, pin_memory, auto, pin_words,
               "Allocate slots in page-locked memory, for copies to a GPU; auto: if device is a GPU",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, pin_memory)),
-    STKI_SIZE_WORDS(stki_loader_config, memory_budget, auto, 1, INT64_MAX, auto_words, 0,
-                    "Memory limit for all slots and the indexes of texts and tables; auto: half of the free memory",
-                    .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, memory_budget), .flags = STKI_IN_JOB),
+    STKI_SIZE_WORDS(
+        stki_loader_config, memory_budget, auto, 1, INT64_MAX, auto_words, 0,
+        "Memory limit for all slots and the indexes of text files and tables; auto: half of the free memory",
+        .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, memory_budget), .flags = STKI_IN_JOB),
     STKI_TIME_WORDS(stki_loader_config, timeout, 60s, 0, INT64_MAX, infinite_words, -1,
                     "How long next waits for a batch before it returns a timeout error", .effect = STKI_ON_NOTHING,
                     STKI_C(stk_loader_opts, timeout_ns)),
@@ -126,10 +127,10 @@ static const stki_option loader_rows[] = {
                     "How long close waits for workers stuck in system calls, copies and streams",
                     .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, close_timeout_ns)),
     STKI_INT_WORDS(stki_loader_config, rank, auto, 0, MOST, auto_words, -1, "",
-                   "Rank of this process; auto: from the launcher, else 0", .effect = STKI_ON_RANKS,
+                   "Rank of this process; auto: from the launcher, otherwise 0", .effect = STKI_ON_RANKS,
                    STKI_C(stk_loader_opts, rank)),
     STKI_INT_WORDS(stki_loader_config, world_size, auto, 1, MOST, auto_words, 0, "ranks",
-                   "Number of processes that share the data set; auto: from the launcher, else 1",
+                   "Number of processes that share the data set; auto: from the launcher, otherwise 1",
                    .effect = STKI_ON_RANKS, STKI_C(stk_loader_opts, world_size)),
     STKI_ENUM(stki_loader_config, launcher, auto, launcher_words,
               "Whether rank and world_size are taken from the environment of torchrun, Open MPI, MPICH or Slurm "
@@ -144,7 +145,7 @@ static const stki_option loader_rows[] = {
     STKI_ENUM(stki_loader_config, access, auto, access_words, "How files are read; auto: mapped if possible",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, access), .flags = STKI_IN_JOB),
     STKI_BOOL(stki_loader_config, sigbus_guard, true,
-              "Report files that are truncated or changed during the run as errors of their records; false: changes "
+              "Report files that are truncated or changed during the run as errors in their records; false: changes "
               "are not detected, and reading a truncated mapped file may end the process with SIGBUS",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, sigbus_guard)),
     STKI_SIZE(stki_loader_config, cache_bytes, 256MiB, 0, INT64_MAX,

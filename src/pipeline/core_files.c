@@ -404,7 +404,7 @@ stk_status stki_core_check_partners(const stki_core *core, int source, int numbe
 
 /* ---- files of one sample ---- */
 
-/* An unreadable file that is a single text sample is an error of that sample, unless it is the only file or no file can
+/* An unreadable file that is a single text sample is an error in that sample, unless it is the only file or no file can
  * be read.
  */
 static stk_status open_texts(stki_core *core, const stki_field_config *field, const stki_file_list *list,

@@ -293,7 +293,7 @@ static const char *spelled_otherwise(const stki_classes *names, const char *name
     return NULL;
 }
 
-/* The path of the sample's own file in a folder, else of the shard, with the position in `where`. stki_free. */
+/* The path of the sample's own file in a folder, otherwise of the shard, with the position in `where`. stki_free. */
 static char *path_of(const stki_class_shard *shard, int64_t sample)
 {
     const stki_container *container = shard->container;

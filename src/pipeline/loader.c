@@ -69,7 +69,7 @@ static stk_status check_arguments(const char *text, const char *name, const char
                                   stk_error *err)
 {
     if (!text)
-        return stki_fail(err, STK_E_BAD_ARG, "%s: found NULL, expected a text", name);
+        return stki_fail(err, STK_E_BAD_ARG, "%s: found NULL, expected a string", name);
     if (set_count < 0 || (set_count > 0 && !sets))
         return stki_fail(err, STK_E_BAD_ARG, "sets: found %s and a count of %d", sets ? "an array" : "NULL", set_count);
     for (int i = 0; i < set_count; i++)

@@ -77,12 +77,12 @@ static int64_t measure(stki_worker *worker, const stki_field_plan *plan, int64_t
                                    within, shape, &error);
     if (status == STK_OK && (!stki_mul(shape[0], shape[1], &elements) || !stki_mul(elements, shape[2], &elements) ||
                              elements > plan->shape[0]))
-        status =
-            stki_fail_at(&error, STK_E_LIMIT,
-                         (stki_place){stki_reader_path(shard, within, path), within, -1,
-                                      STKI_TEXT("%s as a row", STKI_SHAPE(STKI_IMAGE_AXES, shape)),
-                                      STKI_TEXT("at most %lld bytes", (long long)plan->shape[0])},
-                         "%s: size of the image (ragged: {max_bytes: …} of the field allows larger ones)", plan->name);
+        status = stki_fail_at(&error, STK_E_LIMIT,
+                              (stki_place){stki_reader_path(shard, within, path), within, -1,
+                                           STKI_TEXT("%s as a row", STKI_SHAPE(STKI_IMAGE_AXES, shape)),
+                                           STKI_TEXT("at most %lld bytes", (long long)plan->shape[0])},
+                              "%s: size of the image (ragged: {max_bytes: …} of the field allows larger images)",
+                              plan->name);
     if (status == STK_OK)
         return elements;
     memset(shape, 0, STKI_IMAGE_SHAPE_BYTES);

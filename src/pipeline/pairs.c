@@ -22,7 +22,7 @@ static const stki_option pair_rows[] = {
               "How samples are paired: auto (files of folders and patterns by name, lists and arrays by position), "
               "name (lists by name too), or position (names are not compared)"),
     STKI_NODE(pair_options, strip,
-              "A text or a list of texts: suffixes, before the extension, that are ignored in comparisons",
+              "A string or a list of strings: suffixes, before the extension, that are ignored in comparisons",
               .examples = STKI_EXAMPLES("[_image, _mask]", "_mask")),
 };
 const stki_option_table stki_pair_table = STKI_OPTION_TABLE_WITH("dataset.pair", pair_rows, .shorthand = "by");
@@ -33,12 +33,12 @@ static stk_status read_strip(const stki_node *node, stki_pair_config *out, stk_e
     const int count = node->kind == STKI_NODE_LIST ? node->count : 1;
 
     if (count < 1 || count > STKI_PAIR_MOST_STRIPS)
-        return stki_fail_value(err, node, "a text or a list of 1 to %d texts", STKI_PAIR_MOST_STRIPS);
+        return stki_fail_value(err, node, "a string or a list of 1 to %d strings", STKI_PAIR_MOST_STRIPS);
     for (out->strip_count = 0; out->strip_count < count; out->strip_count++) {
         const stki_node *item = items[out->strip_count];
 
         if (item->kind != STKI_NODE_SCALAR || !item->text[0])
-            return stki_fail_value(err, item, "a text such as _mask");
+            return stki_fail_value(err, item, "a string such as _mask");
         out->strip[out->strip_count] = item->text;
     }
     return STK_OK;

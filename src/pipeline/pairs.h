@@ -58,7 +58,7 @@ typedef struct stki_paired {
     int64_t *order; /* order[i]: the sample of the second field that moves to index i; NULL: the order is unchanged.
                        stki_free */
     bool by_name;
-    char *note; /* set if a list is paired by position although the names differ; else NULL. stki_free */
+    char *note; /* set if a list is paired by position although the names differ; otherwise NULL. stki_free */
 } stki_paired;
 
 /* Pairs `names` with `first`. STK_E_MISMATCH lists files without a partner, or two files with the same name. */

@@ -12,7 +12,7 @@ typedef struct stki_split_groups {
     int64_t *first; /* count + 1 numbers */
     int64_t count, step, span;
     const int64_t *numbers; /* the data set numbers of the divided items; NULL: the same numbers */
-    bool of_indices;        /* divide only the listed samples; else divide all, and the list then selects */
+    bool of_indices;        /* divide only the listed samples; otherwise divide all, and the list then selects */
 } stki_split_groups;
 
 /* Selects the samples of [first, first + count) of a data set that belong to the part, numbered from `first`: all in

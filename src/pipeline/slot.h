@@ -46,11 +46,11 @@ struct stk_batch {
     int device_slot;           /* device slot number; -1: the batch is in host memory */
     char *memory;              /* of a device batch, only the part from layout.rest on exists */
     int64_t *indices;
-    int64_t *samples; /* sample numbers used by the fields: the first sample of windows, else `indices` */
+    int64_t *samples; /* sample numbers used by the fields: the first sample of windows, otherwise `indices` */
     int32_t *sources;
     uint8_t *mask;
     stki_position *positions;
-    stki_position *partners;     /* one per row if rows are mixed, else NULL */
+    stki_position *partners;     /* one per row if rows are mixed, otherwise NULL */
     _Atomic uint8_t *row_failed; /* enum stki_row_state */
 
     /* written by the thread that opens or completes the step; read by the lease */

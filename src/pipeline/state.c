@@ -46,7 +46,7 @@ static int find_section(const char *name, size_t length)
     return -1;
 }
 
-/* The section with the name of the line, else with the innermost matching component of "dataset.fields.NAME.source
+/* The section with the name of the line, otherwise with the innermost matching component of "dataset.fields.NAME.source
  * (csv)". */
 static int section_of(const stki_printed *line)
 {

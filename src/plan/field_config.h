@@ -39,8 +39,8 @@ static inline int64_t stki_window_step(const stki_window *window)
 
 /* Token options of `source`. */
 typedef struct stki_tokens {
-    bool documents,
-        ends; /* the stream is split into documents at `token`; ends: the token ends a document, else it begins one */
+    bool documents, ends; /* the stream is split into documents at `token`; ends: the token ends a document, otherwise
+                             it begins one */
     int64_t token;
     bool packed;
     stki_pack_opts pack;

@@ -11,7 +11,7 @@
 
 bool stki_first_steps_know(const char *operation);
 const stki_operation *stki_first_steps_operation(int index); /* NULL after the last one */
-/* Checks such a step without the data. */
+/* Checks a step of this name without the data. */
 stk_status stki_first_steps_check(const char *operation, const stki_node *node, stk_error *err);
 /* Whether a custom transform computes the samples. */
 bool stki_first_steps_call(const stki_node *transforms);

@@ -65,7 +65,7 @@ typedef struct stki_geometry {
     bool random; /* the placing varies between samples of the same shape */
     bool pads;   /* a window may extend past the image's edges */
     enum stki_padding padding;
-    int fill_count; /* CONSTANT: 0: zeros; 1: the same for all channels; else one per channel */
+    int fill_count; /* CONSTANT: 0: zeros; 1: the same for all channels; otherwise one per channel */
     double fill[STKI_FILL_CHANNELS];
     enum stki_filter filter;
     const char *box_field; /* the field that holds the boxes (top, left, height, width); NULL: none */
@@ -84,8 +84,8 @@ stk_status stki_geometry_read(stki_geometry *geometry, const char *operation, co
 bool stki_geometry_size(const stki_geometry *geometry, int64_t height, int64_t width, int64_t *out_height,
                         int64_t *out_width, const stki_geometry_step **why);
 
-/* An orientation: pixel (y, x) of the row is pixel (u, v) of the window, where (u, v) is (x, y) if `transpose`, else
- * (y, x), and `flip_u` or `flip_v` count that coordinate from the other end. As a number: bits 4, 2, 1. */
+/* An orientation: pixel (y, x) of the row is pixel (u, v) of the window, where (u, v) is (x, y) if `transpose`,
+ * otherwise (y, x), and `flip_u` or `flip_v` count that coordinate from the other end. As a number: bits 4, 2, 1. */
 typedef struct stki_orientation {
     bool transpose, flip_u, flip_v;
 } stki_orientation;

@@ -6,7 +6,7 @@
 #include "document.h"
 
 /* `node` holds the path. Relative paths are resolved like data paths: from the config file, from `base_dir` if the
- * config is a text, or from the working directory if given on the command line. *out is the map for `field`; it is
+ * config is a string, or from the working directory if given on the command line. *out is the map for `field`; it is
  * owned by *document. */
 stk_status stki_parameters_open(const stki_node *node, const char *base_dir, const char *field,
                                 stki_document **document, const stki_node **out, stk_error *err);

@@ -154,7 +154,7 @@ static stk_status resolve_varying(stki_field_plan *plan, stk_error *err)
                                "scale, normalize and quantize require samples of one shape");
     plan->rows = &stki_ragged_rows;
     plan->varies = true;
-    plan->too_long = "source.max_bytes of the field allows longer ones";
+    plan->too_long = "source.max_bytes of the field allows longer rows";
     if (max_bytes > 0)
         plan->shape[0] = longest_of(plan->field, max_bytes);
     return STK_OK;

@@ -79,7 +79,7 @@ typedef struct stki_field_plan {
     const struct stki_row_maker *maker; /* pipeline/row_maker.h; this and the next two are set by the loader */
     const struct stki_row_maker *under; /* the maker that `maker` wraps, if any */
     bool may_split;                     /* a row may be made in parts, because reading its sample is free */
-    struct stki_field_plan *inner;      /* of a window's samples, or of the unrounded f32 rows to mix; else NULL */
+    struct stki_field_plan *inner;      /* of a window's samples, or of the unrounded f32 rows to mix; otherwise NULL */
     bool is_unrounded;                  /* this is a plan of unrounded f32 rows */
     stki_fold *fold;
     bool converts; /* rows are converted from samples of fixed shape */
@@ -97,7 +97,7 @@ typedef struct stki_field_plan {
     struct {
         const stki_mix *step;                /* NULL: not images that are mixed */
         const struct stki_field_plan *image; /* set if this field has the labels of that image field */
-        bool paired; /* labels are delivered in pairs with the first one's share instead of being mixed */
+        bool paired; /* labels are not mixed: a row has its label, the partner's label and the share of the first */
         stki_convert *round, *round_rest; /* f32 to the row's dtype, one block at a time */
     } mix;
     struct {

@@ -49,9 +49,9 @@ typedef struct stki_row_tensor {
 /* A row without its padding. */
 typedef struct stki_batch_row {
     char *data;
-    int64_t bytes, entries; /* number of entries in a row of varying length, else 0 */
+    int64_t bytes, entries; /* number of entries in a row of varying length, otherwise 0 */
     const int64_t
-        *shape; /* shape of an image with its own (height, width, channels in the sample's order), else NULL */
+        *shape; /* shape of an image with its own (height, width, channels in the sample's order), otherwise NULL */
 } stki_batch_row;
 
 typedef struct stki_row_layout {

@@ -21,7 +21,7 @@ static const stki_option options[] = {
     STKI_INT_WORDS(pad_options, to, batch, 1, MOST, batch_words, 0, "",
                    "Length of every row: batch (that of the longest row in its batch) or a number"),
     STKI_DOUBLE(pad_options, value, 0, -1e300, 1e300, "", "Value of the padding"),
-    STKI_BOOL(pad_options, truncate, false, "Truncate rows longer than `to`; false: they are errors of their samples",
+    STKI_BOOL(pad_options, truncate, false, "Truncate rows longer than `to`; false: they are errors in their samples",
               .need = &needs_length),
 };
 const stki_option_table stki_pad_table = STKI_OPTION_TABLE_WITH("dataset.fields.NAME.pad", options, .shorthand = "to");
@@ -57,7 +57,7 @@ stk_status stki_pad_resolve(stki_field_plan *plan, stk_error *err)
     if (plan->pad.to > 0) {
         plan->shape[0] = plan->pad.to;
         plan->varies = false;
-        plan->too_long = "pad: {truncate: true} cuts longer ones";
+        plan->too_long = "pad: {truncate: true} truncates longer rows";
     }
     stki_copy_strided(plan->pad.element, plan->dtype, none, &plan->pad.value, STK_F64, none, false, 0, none);
     stki_copy_strided(&back, STK_F64, none, plan->pad.element, plan->dtype, none, false, 0, none);

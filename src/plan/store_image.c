@@ -57,7 +57,7 @@ static void store_turned(const stki_field_plan *plan, const stki_resampler *resa
                       STKI_IMAGE_AXES, resampler->row_shape);
 }
 
-/* Where the window is assembled: in the row itself if it is not reoriented, else in the worker's block. */
+/* Where the window is assembled: in the row itself if it is not reoriented, otherwise in the worker's block. */
 static stk_status window_place(const stki_field_plan *plan, stki_resampler *resampler, void *row, stk_tensor *out,
                                stk_error *err)
 {

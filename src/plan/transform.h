@@ -21,7 +21,7 @@ typedef struct stki_fold {
     stki_erase erase;
     stki_mix mix;
     stki_one_hot one_hot;
-    stk_dtype dtype; /* the resulting dtype: f32 after arithmetic, the quantized type, or the last cast's; else the
+    stk_dtype dtype; /* the resulting dtype: f32 after arithmetic, the quantized type, or the last cast's; otherwise the
                         source's */
 } stki_fold;
 

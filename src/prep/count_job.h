@@ -5,7 +5,7 @@
 
 #include "count_pass.h"
 
-/* Whether there is such a step. */
+/* Whether the job has a step that requires a pass. */
 bool stki_count_needed(const stki_job *job);
 /* Makes passes until all steps are resolved; job->counted has the results. */
 stk_status stki_count_job(stki_job *job, stki_prep_run *run, stk_error *err);

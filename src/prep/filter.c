@@ -45,7 +45,7 @@ enum stki_filter_answer { STKI_FILTER_STAYS, STKI_FILTER_GOES, STKI_FILTER_UNKNO
 static const char *const any_words[] = {"any", NULL};
 
 static const stki_option label_rows[] = {
-    STKI_STRING(stki_label_rule, field, "label", "The field, with one integer or one text per sample",
+    STKI_STRING(stki_label_rule, field, "label", "The field, with one integer or one string per sample",
                 .examples = STKI_EXAMPLES("label", "other")),
     STKI_NODE(stki_label_rule, keep, "Keep samples with one of these labels: numbers, or class names",
               .examples = STKI_EXAMPLES("[1, 2]", "[3]")),
@@ -65,7 +65,7 @@ static const stki_option size_rows[] = {
     LIMIT(min_width, "pixels", "Minimum width of an image"),
     LIMIT(max_width, "pixels", "Maximum width of an image"),
     LIMIT_BYTES(min_bytes,
-                "Minimum size of a sample, in bytes: of the file with decode: none, else of the decoded values"),
+                "Minimum size of a sample, in bytes: of the file with decode: none, otherwise of the decoded values"),
     LIMIT_BYTES(max_bytes, "Maximum size of a sample, in bytes"),
     LIMIT(min_length, "", "Minimum length of a ragged sample"),
     LIMIT(max_length, "", "Maximum length of a ragged sample"),

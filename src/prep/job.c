@@ -220,10 +220,10 @@ static const char *text_of(const stki_node *map, const char *key)
 static stk_status without_output(stki_job *job, const stki_node *stats, stk_error *err)
 {
     if (!text_of(stats, "path"))
-        return stki_fail(
-            err, STK_E_CONFIG,
-            "%s: found no output, expected output: {path: FILE}, or stats: {path: FILE} for statistics only",
-            job->file ? job->file : "text");
+        return stki_fail(err, STK_E_CONFIG,
+                         "%s: no output is configured; add `output: {path: FILE}`, or `stats: {path: FILE}` to compute "
+                         "statistics only",
+                         job->file ? job->file : "text");
     return STK_OK;
 }
 

@@ -1,6 +1,6 @@
 /* prep_make.c: makes the units of a job. Rows are taken from the loader, pushed to the pool that encodes them and
  * passes them to the observers of statistics, and popped in order; the main thread then appends them while the next
- * ones are being made.
+ * rows are being made.
  *
  * Several batches are in flight, even across the ends of pieces and units, so that no thread has to wait there. A queue
  * records the pushed runs of rows with their pieces. */

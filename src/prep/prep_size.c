@@ -254,7 +254,7 @@ static stk_status check_space(const char *folder, const char *disk, int64_t byte
         "the disk is too small for the remaining output; free space, or use --no-space-check");
 }
 
-/* Returns the folder if it exists, else its parent. stki_free. */
+/* Returns the folder if it exists, otherwise its parent. stki_free. */
 static char *existing(const char *folder)
 {
     return stki_prep_exists(folder) ? stki_strdup(folder) : stki_prep_folder_of(folder);

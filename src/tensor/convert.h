@@ -55,8 +55,8 @@ void stki_convert_run_each(const stki_convert *const *converts, void *dst, int64
 
 /* Whether it converts interleaved bytes to planes line by line, so that any rectangle can be converted alone. */
 bool stki_convert_takes_rectangles(const stki_convert *convert);
-/* Converts a rectangle of any size with such a conversion. `src` and `dst` are the addresses of its first pixel;
- * strides of lines in bytes, that of the source may be 0. */
+/* Converts a rectangle of any size, if stki_convert_takes_rectangles is true. `src` and `dst` are the addresses of its
+ * first pixel; strides of lines in bytes, that of the source may be 0. */
 void stki_convert_run_rectangle(const stki_convert *convert, void *dst, int64_t dst_line, const void *src,
                                 int64_t src_line, int64_t lines, int64_t pixels);
 

@@ -6,12 +6,17 @@
  *         step, size                bytes from one element to the next, and bytes that each element is known to have
  *         room                      the last whole units may be read if this many elements follow the n of a run
  *         alone                     the first elements of a run must not be read as a whole unit, because it would
- * start before them load(…, first, k, valid, tight)   vector k of the unit at element `first` as f32. The first `valid`
- * elements are used, the others may have any value. `tight`: no other byte is read (if STKI_MASKED) set_reader(reader,
- * lane, channel)   for interleaved pixels has_shortcut(from, to, lane)        whether packing may use `shortcut`; it is
- * compiled with and without F32_OF_u16(at, lanes) …   a vector of f32 from contiguous elements; undefined ones use a
- * plain loop ALIGNS, TURNS             whether runs start with a partial line, so that all others are whole and
- * aligned; whether coefficient patterns stay in registers if their length divides three vectors
+ *                                   start before them
+ *     load(…, first, k, valid, tight)   vector k of the unit at element `first` as f32. The first `valid` elements are
+ *                                   used, the others may have any value. `tight`: no other byte is read (if
+ *                                   STKI_MASKED)
+ *     set_reader(reader, lane, channel)   for interleaved pixels
+ *     has_shortcut(from, to, lane)  whether packing may use `shortcut`; it is compiled with and without
+ *     F32_OF_u16(at, lanes) …       a vector of f32 from contiguous elements; where it is not defined, a plain loop is
+ *                                   used
+ *     ALIGNS, TURNS                 whether runs start with a partial line, so that all others are whole and aligned;
+ *                                   whether coefficient patterns stay in registers if their length divides three
+ *                                   vectors
  *
  * The unit of work is a unit of the destination (half a cache line or a line), made from up to four vectors of f32. A
  * run starts with a partial line up to the next line boundary, continues with whole lines, and ends with a partial one.

@@ -56,7 +56,7 @@ typedef struct stki_lane {
     const float *a, *b;
     int64_t period;
     float zero_point, low, high; /* integer destinations */
-    const uint8_t *table;        /* 8-bit to 8-bit: 256 results per channel, else NULL */
+    const uint8_t *table;        /* 8-bit to 8-bit: 256 results per channel, otherwise NULL */
     bool streaming;
     bool downwards;   /* mirrored pixels: start with the last one, so that the source is read at ascending addresses */
     bool native_bf16; /* the CPU has an instruction for bf16 */
@@ -136,8 +136,8 @@ struct stki_convert {
     stki_plane_fn plane;
     stki_load_fn load;   /* NULL: `run` reads the source dtype itself */
     stki_stream_fn copy; /* NULL: ordinary stores */
-    stki_list_fn list;   /* for elements that are contiguous on both sides and all use the same pair; else NULL */
-    stki_fast_list_fn cast_list; /* the same for casts to whole lines of the destination; else NULL */
+    stki_list_fn list;   /* for elements that are contiguous on both sides and all use the same pair; otherwise NULL */
+    stki_fast_list_fn cast_list; /* the same for casts to whole lines of the destination; otherwise NULL */
     int64_t list_n;              /* length of a row in the units of `list` */
     stki_interleave_fn interleave;
     stki_deinterleave_fn deinterleave;

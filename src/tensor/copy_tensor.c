@@ -157,7 +157,7 @@ stk_status stk_tensor_to(const stk_tensor *tensor, stk_dtype dtype, stk_tensor *
     return copy_as(tensor, dtype, STK_LAYOUT_ROW_MAJOR, stki_tensor_device(tensor), out, err);
 }
 
-/* New memory with the strides of `tensor` if it is dense, else row-major. */
+/* New memory with the strides of `tensor` if it is dense, otherwise row-major. */
 static stk_status empty_like(const stk_tensor *tensor, stk_device *device, stk_device *pinned_for, stk_tensor *out,
                              stk_error *err)
 {

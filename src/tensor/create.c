@@ -105,7 +105,7 @@ static void real_range_next(const void *context, int64_t first, int64_t count, v
         to[i] = range->start + (double)(first + i) * range->step;
 }
 
-/* Exact for integers, else computed in double. -1: the step leads away from the end, or a value is not finite. */
+/* Exact for integers, otherwise computed in double. -1: the step leads away from the end, or a value is not finite. */
 static double range_count(stk_scalar start, stk_scalar end, stk_scalar step)
 {
     double a = stki_scalar_to_double(start), b = stki_scalar_to_double(end), s = stki_scalar_to_double(step);

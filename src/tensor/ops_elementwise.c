@@ -33,7 +33,7 @@ struct chain {
 struct side {
     struct chain casts; /* of an input to the compute dtype; of the output from what the loops write */
     int64_t size;
-    const void *one; /* a single value in the compute dtype, if the input is one; else NULL */
+    const void *one; /* a single value in the compute dtype, if the input is one; otherwise NULL */
     char value[MAX_SIZE];
 };
 

@@ -15,8 +15,8 @@
 #include <string.h>
 
 enum {
-    BLOCK_ROWS = 192, /* a multiple of every tile's rows, as the next is of its columns */
-    BLOCK_COLUMNS = 512,
+    BLOCK_ROWS = 192,    /* a multiple of tile_rows of all loops */
+    BLOCK_COLUMNS = 512, /* a multiple of tile_columns of all loops */
     BLOCK_DEPTH = 256,
     THIN = 4, /* maximum number of columns of the thin side */
     THIN_BLOCK = 1024,

@@ -11,7 +11,8 @@ static stk_status check_pins(const stk_device *device, stk_error *err)
     if (!device)
         return stki_fail(err, STK_E_BAD_ARG, "pinned memory needs a device");
     if (device->host_memory)
-        return stki_fail(err, STK_E_BAD_DEVICE, "%s does not copy, so pinned memory has no effect", device->name);
+        return stki_fail(err, STK_E_BAD_DEVICE, "%s uses host memory directly, so pinning memory for it has no effect",
+                         device->name);
     return STK_OK;
 }
 

@@ -40,7 +40,7 @@ INLINE int64_t before_boundary(const char *dst, int64_t size, int64_t n)
 
 /* ---- to integers ---- */
 
-/* Where the pairs of a vector come from. Loading two vectors of pairs per vector of elements costs a fifth of the
+/* Where the pairs of a vector come from. Loading two vectors of pairs per vector of elements costs 20 % of the
  * memory bandwidth, so if the channels repeat in every unit and there are enough registers, the pairs are kept in
  * registers.
  */

@@ -95,7 +95,7 @@ static stk_status run_anywhere(run_fn run, const stk_quant *quant, const stk_ten
     return status;
 }
 
-/* Runs into a new tensor, which has the layout of the source if that is dense, else row-major. */
+/* Runs into a new tensor, which has the layout of the source if that is dense, otherwise row-major. */
 static stk_status run_fresh(run_fn run, const stk_quant *quant, stk_dtype dtype, const stk_tensor *src, stk_tensor *out,
                             stk_error *err)
 {

@@ -12,7 +12,8 @@
 
 enum { LOW_BITS = 12, LOW_MASK = (1 << LOW_BITS) - 1, BYTES = 32, QUARTER = 16, MOST_TAPS = 256 };
 
-/* Two coefficients, each split into two 16-bit integers. */
+/* Two coefficients, each split into its upper bits (`high`) and its lower LOW_BITS bits (`low`). Each member holds a
+ * pair of 16-bit integers, the first coefficient in the lower half. */
 typedef struct pair {
     int32_t high, low;
 } pair;

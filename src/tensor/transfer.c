@@ -140,7 +140,8 @@ static stk_status within(const transfer *t, stk_device *device, stk_error *err)
     return status == STK_E_UNSUPPORTED ? transfer_staged(t, t->dst, t->src, err) : status;
 }
 
-/* New device memory for the shape of `like`, with its strides if it is dense and has the same dtype, else row-major. */
+/* New device memory for the shape of `like`, with its strides if it is dense and has the same dtype, otherwise
+ * row-major. */
 static stk_status device_block(const transfer *t, stk_device *device, stk_dtype dtype, const stk_tensor *like,
                                stk_tensor *out, stk_error *err)
 {

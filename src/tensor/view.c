@@ -240,8 +240,9 @@ static stk_status expand_axis(const stk_tensor *tensor, int axis, int64_t wanted
     if (*shape == size)
         return STK_OK;
     if (size != 1)
-        return stki_fail(err, STK_E_BAD_BROADCAST, "expand: an axis of %" PRId64 " cannot become %" PRId64, size,
-                         wanted);
+        return stki_fail(err, STK_E_BAD_BROADCAST,
+                         "expand: an axis of size %" PRId64 " cannot be expanded to %" PRId64 " (only size 1 can)",
+                         size, wanted);
     *stride = 0;
     return STK_OK;
 }
@@ -264,7 +265,7 @@ stk_status stk_tensor_expand(const stk_tensor *tensor, int ndim, const int64_t *
     stk_status status = STK_OK;
 
     if (ndim < tensor->ndim)
-        return stki_fail(err, STK_E_BAD_BROADCAST, "expand: %d axes cannot become %d", tensor->ndim, ndim);
+        return stki_fail(err, STK_E_BAD_BROADCAST, "expand: %d axes cannot be expanded to %d", tensor->ndim, ndim);
     if (ndim > STK_MAX_DIMS)
         return stki_fail(err, STK_E_UNSUPPORTED, "expand: at most %d axes are supported", STK_MAX_DIMS);
     if (tensor->ndim == 0) {

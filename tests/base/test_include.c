@@ -150,7 +150,7 @@ static void missing_files(void **state)
     assert_open_fails("top.yaml", STK_E_NOT_FOUND,
                       "@/top.yaml:4: include.1: @/none.yaml: cannot open: No such file or directory");
     write_config("top.yaml", "include: [[file]]\n");
-    assert_open_fails("top.yaml", STK_E_CONFIG, "@/top.yaml:1: include.0: found a list [file], expected a text");
+    assert_open_fails("top.yaml", STK_E_CONFIG, "@/top.yaml:1: include.0: found a list [file], expected a string");
 }
 
 static void what_is_no_file(void **state)

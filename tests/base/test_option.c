@@ -167,15 +167,15 @@ static void wrong_values(void **state)
                       "t.yaml:2: loader.timeout: found 2h, expected infinite or 1ns to 3600s");
     assert_read_fails("loader:\n  rate: 1.01\n", NULL, "t.yaml:2: loader.rate: found 1.01, expected 0 to 1");
     assert_read_fails("loader:\n  rate: .nan\n", NULL, "t.yaml:2: loader.rate: found .nan, expected a number");
-    assert_read_fails("loader:\n  path: [a]\n", NULL, "t.yaml:2: loader.path: found a list [a], expected a text");
-    assert_read_fails("loader:\n  path: []\n", NULL, "t.yaml:2: loader.path: found an empty list, expected a text");
+    assert_read_fails("loader:\n  path: [a]\n", NULL, "t.yaml:2: loader.path: found a list [a], expected a string");
+    assert_read_fails("loader:\n  path: []\n", NULL, "t.yaml:2: loader.path: found an empty list, expected a string");
     assert_read_fails("loader:\n  path: [1, 'b', ~, [2], {c: 3}]\n", NULL,
-                      "t.yaml:2: loader.path: found a list [1, \"b\", null, [...], {...}], expected a text");
+                      "t.yaml:2: loader.path: found a list [1, \"b\", null, [...], {...}], expected a string");
     assert_read_fails("loader:\n  path: [123456789, 123456789, 123456789, 123456789, 1]\n", NULL,
-                      "t.yaml:2: loader.path: found a list [123456789, 123456789, 123456789, ...], expected a text");
+                      "t.yaml:2: loader.path: found a list [123456789, 123456789, 123456789, ...], expected a string");
     assert_read_fails("loader:\n  path: [1234567890123456789012345678901234567890123456789]\n", NULL,
-                      "t.yaml:2: loader.path: found a list [...], expected a text");
-    assert_read_fails("loader:\n  name: ~\n", NULL, "t.yaml:2: loader.name: found nothing, expected a text");
+                      "t.yaml:2: loader.path: found a list [...], expected a string");
+    assert_read_fails("loader:\n  name: ~\n", NULL, "t.yaml:2: loader.name: found nothing, expected a string");
     assert_read_fails("loader:\n  batch_size: 1\n", "loader.batch_size=[1]",
                       "--set loader.batch_size=[1]: loader.batch_size: found a list [1], expected a decimal integer");
 }
@@ -341,8 +341,8 @@ static void help_names_every_row(void **state)
     assert_non_null(strstr(text, "auto or 0 to 1024 threads; default auto\n"));
     assert_non_null(strstr(text, "4KiB or more; default 64MiB\n"));
     assert_non_null(strstr(text, "true or false; alias of order\n"));
-    assert_non_null(strstr(text, "a text; default none\n"));
-    assert_non_null(strstr(text, "  fields       Fields by name\n               see its own keys; default none\n"));
+    assert_non_null(strstr(text, "a string; default none\n"));
+    assert_non_null(strstr(text, "  fields       Fields by name\n               see the description; default none\n"));
     free(text);
 }
 

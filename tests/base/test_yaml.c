@@ -70,7 +70,7 @@ static void nulls(void **state)
     assert_string_equal(node_at(document, "c")->text, "");
     assert_string_equal(node_at(document, "e")->text, "null");
     assert_string_equal(stki_node_kind_name(node_at(document, "a")), "nothing");
-    assert_string_equal(stki_node_kind_name(node_at(document, "e")), "a text");
+    assert_string_equal(stki_node_kind_name(node_at(document, "e")), "a string");
     assert_string_equal(stki_node_kind_name(stki_document_root(document)), "a map");
     assert_null(stki_node_get(node_at(document, "a"), "a"));
     assert_null(stki_node_get(NULL, "a"));

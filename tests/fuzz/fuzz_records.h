@@ -1,5 +1,5 @@
 /* fuzz_records.h: what fuzz targets of record files share: every record is asked for its shape and read. Any of them
- * may be wrong, which is an error of that record alone, named in its message. */
+ * may be wrong, which is an error in that record alone, named in its message. */
 #ifndef STKT_FUZZ_RECORDS_H
 #define STKT_FUZZ_RECORDS_H
 

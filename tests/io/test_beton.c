@@ -290,7 +290,7 @@ static void test_faults(void **state)
     check_fault(longer, "size of the region: found 3 bytes allocated, expected 4");
     check_fault(shorter, "size of the region: found 3 bytes allocated, expected 2");
     check_fault(too_long, "size: found 18446744073709551615 bytes");
-    check_fault(beyond_page, "at most a page of 4096");
+    check_fault(beyond_page, "at most one page (4096 bytes)");
 }
 
 /* A table that is wrong anywhere refuses the fields that need it, and names the entry. Numbers need none. */

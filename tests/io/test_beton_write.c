@@ -305,7 +305,7 @@ static void test_bad_fields(void **state)
         {{.name = "a", .kind = STK_BETON_TENSOR, .dtype = STK_F32, .ndim = 2, .shape = vast}, STK_E_BAD_ARG, "shape"},
         {{.name = "a", .kind = STK_BETON_TENSOR, .dtype = STK_U8, .ndim = 1, .shape = large},
          STK_E_LIMIT,
-         "found 9437184 bytes, expected at most a page of 8388608"},
+         "found 9437184 bytes, expected at most one page (page_bytes: 8388608)"},
     };
     stk_beton_writer *writer;
     stk_error err;

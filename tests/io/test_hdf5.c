@@ -652,7 +652,7 @@ static void test_no_mapping(void **state)
     }
 }
 
-/* P04, facebookresearch/spdl#268: a failed read is an error of its record, and the next one is fine. */
+/* P04, facebookresearch/spdl#268: a failed read is an error in its record, and the next one is fine. */
 static void test_failed_read(void **state)
 {
     const char *path = stkt_path("failing.h5");

@@ -173,7 +173,7 @@ static void test_names(void **state)
     assert_status(stki_pt_unpickle(pickle, 700, "f", &p, &err), STK_E_TRUNCATED);
     REFUSED("ccollections\0\nOrderedDict\n.", STK_E_UNSAFE, "collections");
     REFUSED("X\13\0\0\0collectionsX\13\0\0\0OrderedDict\223\214\2os\214\6system\223.", STK_E_UNSAFE, "os.system");
-    REFUSED("K\1\214\6system\223.", STK_E_CORRUPT, "two texts");
+    REFUSED("K\1\214\6system\223.", STK_E_CORRUPT, "two strings");
     REFUSED("ios\nsystem\n.", STK_E_UNSAFE, "INST");
     REFUSED("\202\1.", STK_E_UNSAFE, "EXT1");
     REFUSED("Pabc\n.", STK_E_UNSAFE, "PERSID");

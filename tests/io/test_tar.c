@@ -305,7 +305,7 @@ static void test_classes(void **state)
     stki_scratch_fini(&scratch);
 }
 
-/* A sample without the extension is an error of that sample, and names it. */
+/* A sample without the extension is an error in that sample, and names it. */
 static void test_missing(void **state)
 {
     const char *path = stkt_path("missing.tar");

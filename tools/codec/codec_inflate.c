@@ -74,8 +74,7 @@ static stk_status collect(const struct codec_ask *ask, const stki_hdf5_chunks *c
     stk_status status;
 
     if (chunks->table.count == 0) {
-        snprintf(out->missing, sizeof out->missing,
-                 "%.180s: no chunk of it was written", path);
+        snprintf(out->missing, sizeof out->missing, "%.180s: no chunk of it was written", path);
         return STK_OK;
     }
     status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);
@@ -94,7 +93,8 @@ static stk_status collect(const struct codec_ask *ask, const stki_hdf5_chunks *c
     return status;
 }
 
-/* Samples are along axis 0; a chunk has a part of each of its rows. */
+/* Samples per chunk. Samples are the rows of axis 0; if they are divided into several chunks along the other axes, a
+ * chunk counts only its share of each row. */
 static double samples_a_chunk(const stki_hdf5_grid *grid)
 {
     double samples = (double)grid->chunk[0];

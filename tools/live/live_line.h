@@ -6,7 +6,7 @@
 
 /* Whether this is a terminal that supports carriage returns: TERM is set, and not to "dumb". */
 bool live_is_terminal(int descriptor);
-/* Whether this is such a terminal and NO_COLOR is not set. */
+/* Whether live_is_terminal is true and NO_COLOR is not set. */
 bool live_takes_color(int descriptor);
 /* Returns the current width of stderr; called for each redraw, because the terminal may be resized. 80: unknown. */
 int live_columns(void);

@@ -21,7 +21,8 @@ struct pl_cells {
     struct pl_entry *entries;
 };
 
-/* One entry per cell if there are at most `most` cells, else at most `groups` entries with equal numbers of cells. */
+/* One entry per cell if there are at most `most` cells, otherwise at most `groups` entries with equal numbers of cells.
+ */
 stk_status pl_cells_of(const stk_tensor *tensor, int64_t most, int64_t groups, struct pl_cells *out, stk_error *err);
 void pl_cells_fini(struct pl_cells *cells);
 

@@ -20,7 +20,7 @@ struct pl_item {
     stk_scalar number;
     const char *text; /* as written */
     const char *key;  /* of KEY=VALUE, or NULL */
-    int group;        /* 0: outside of brackets; else the number of the pair */
+    int group;        /* 0: outside of brackets; otherwise the number of the pair */
     bool used;
 };
 

@@ -94,7 +94,7 @@ static stk_status run_input(struct pl_session *session, struct output *output)
         fprintf(stderr, "stoker play: reading standard input: %s\n", strerror(errno));
         status = STK_E_IO;
     } else if (length == MOST_INPUT || strlen(text) != length) {
-        fprintf(stderr, "stoker play: standard input is not a text of less than %d bytes\n", MOST_INPUT);
+        fprintf(stderr, "stoker play: standard input is not text, or has %d bytes or more\n", MOST_INPUT);
         status = STK_E_CONFIG;
     } else {
         status = run_text(session, text, output);

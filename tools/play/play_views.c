@@ -260,7 +260,7 @@ static stk_status op_flip(struct pl_call *call, stk_error *err)
 
 const struct pl_op pl_view_ops[] = {
     {"view", "SHAPE", "another shape for the same memory; one size may be -1", true, op_view},
-    {"reshape", "SHAPE", "view where possible, else a copy", true, op_reshape},
+    {"reshape", "SHAPE", "view where possible, otherwise a copy", true, op_reshape},
     {"flatten", "[FIRST [LAST]]", "merges these axes; copies where reshape does", true, op_flatten},
     {"transpose", "DIM DIM", "two axes change places", true, op_transpose},
     {"t", "", "swaps rows and columns", true, op_transpose},

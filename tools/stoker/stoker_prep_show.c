@@ -158,7 +158,7 @@ static double rate(int64_t difference, int64_t ns)
     return ns > 0 && difference > 0 ? (double)difference * 1e9 / (double)ns : 0;
 }
 
-/* The bottleneck is the stage in which the main thread spent most of its time, and at least two fifths of it. */
+/* The bottleneck is the stage in which the main thread spent most of its time, and at least 40 % of it. */
 static int binding_stage(const struct st_prep_sample *now, const struct st_prep_sample *before)
 {
     const int64_t passed = now->ns - before->ns;

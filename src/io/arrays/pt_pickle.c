@@ -444,7 +444,7 @@ static stk_status do_stack_global(struct machine *m)
         return status;
     values = m->pickle->values;
     if (values[name].kind != STKI_PT_TEXT || values[module].kind != STKI_PT_TEXT)
-        return corrupt(m, "something else", "two texts");
+        return corrupt(m, "something else", "two strings");
     return push_global(m, values[module].text, values[module].length, values[name].text, values[name].length);
 }
 

@@ -229,7 +229,7 @@ static stk_status check_metadata(const struct tensors *t, json_t *metadata, stk_
     json_object_foreach(metadata, key, value)
     {
         if (!json_is_string(value))
-            return fail(t, STK_E_CORRUPT, 8, "__metadata__ has values that are not strings", key, "a text", err);
+            return fail(t, STK_E_CORRUPT, 8, "__metadata__ has values that are not strings", key, "a string", err);
     }
     return STK_OK;
 }

@@ -23,7 +23,7 @@ enum {
 
 /* Contents of the end records. */
 struct end {
-    int64_t position;                /* where the directory must end: of the zip64 end record, else of the end record */
+    int64_t position; /* where the directory must end: of the zip64 end record, otherwise of the end record */
     uint64_t count, size, offset;    /* entries, bytes and offset of the directory */
     uint64_t disk, disk_of, on_disk; /* numbers of this file and of the directory's file; entries in this file */
 };

@@ -21,7 +21,7 @@ static stk_status of_member(const stki_container *container, int64_t member, con
         status = stki_classes_of_texts(reader, out, NULL, err);
     else
         status = stki_fail_at(err, STK_E_MISMATCH,
-                              (stki_place){container->path, -1, -1, stk_dtype_long_name(reader->dtype), "texts"},
+                              (stki_place){container->path, -1, -1, stk_dtype_long_name(reader->dtype), "strings"},
                               "%s: class names", container->members[member].name);
     stki_reader_destroy(reader);
     return status;

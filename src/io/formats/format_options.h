@@ -13,7 +13,7 @@ const stki_option_table *stki_source_table_at(int i);
  * nearest of all keys. */
 stk_status stki_source_read(const stki_node *map, const stki_source_group *const *own, stki_document *document,
                             const stki_source **out, stk_error *err);
-/* Prints "Accepted by: csv, text." for the docs of a group's table; false: it is not such a table. */
+/* Prints "Accepted by: csv, text." for the docs of a group's table; false: it is not the table of a group. */
 bool stki_source_about(const stki_option_table *table, FILE *to);
 
 #endif

@@ -73,7 +73,7 @@ stk_status stki_hdf5_dataset_fill(const stki_hdf5_dataset *dataset, void *to, st
 /* Checks that the file is large enough for all elements of a contiguous or compact data set. Must be called before it
  * is read through the library, which returns zeros for missing bytes. STK_E_TRUNCATED. */
 stk_status stki_hdf5_dataset_check_room(const stki_hdf5_dataset *dataset, stk_error *err);
-/* Checks that the sources of a virtual or external data set exist and may be opened. Must be called before such a data
+/* Checks that the sources of a virtual or external data set exist and may be opened. Must be called before the data
  * set is read. */
 stk_status stki_hdf5_dataset_check_sources(stki_hdf5_dataset *dataset, stk_error *err);
 

@@ -10,7 +10,7 @@
  *         2 implicit: all chunks one after the other
  *         3 fixed array: u8; the address leads to FAHD, u8, u8 client, u8 entry bytes, u8 page bits, u64 entries, u64
  *           block; the block is FADB, u8, u8, u64 header; more entries than a page holds: a bitmap of pages (highest
- *           bit first) and a checksum, then pages of entries with a checksum each; else the entries
+ *           bit first) and a checksum, then pages of entries with a checksum each; otherwise the entries
  *         an entry: u64 address; of filtered chunks then the stored bytes in (entry bytes - 12) and u32 mask
  *         4 extensible array: 5 bytes; the address leads to EAHD, u8, u8 client, u8 entry bytes, u8 bits of an index,
  *           u8 entries of the index block, u8 of the smallest data block, u8 data blocks of the smallest super block,
@@ -18,7 +18,7 @@
  *           index block: EAIB, u8, u8, u64 header, entries, u64 data blocks, u64 super blocks
  *           super block: EASB, u8, u8, u64 header, offset, a bitmap of the pages of its data blocks, u64 data blocks;
  *           number s has 2^(s/2) of them, each of 2^((s+1)/2) times the smallest; the index block itself names the data
- *           blocks of the first ones
+ *           blocks of the first super blocks
  *           data block: EADB, u8, u8, u64 header, offset, entries; or a checksum and pages, as in a fixed array
  *         5 version 2 B-tree: u32 node bytes, u8, u8; its records (hdf5_dense.c) are of type 10: u64 address, u64 x
  *           (D - 1) place in the grid; or, of filtered chunks, of type 11: u64 address, stored bytes in what is left of

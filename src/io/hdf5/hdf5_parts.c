@@ -503,7 +503,7 @@ static stk_status read_external(const stki_hdf5_dataset *d, const int64_t *start
     return status;
 }
 
-/* ---- both ---- */
+/* ---- virtual and external data sets ---- */
 
 stk_status stki_hdf5_parts_read(const stki_hdf5_dataset *dataset, const int64_t *start, const int64_t *length, void *to,
                                 int64_t bytes, stk_error *err)

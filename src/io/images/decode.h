@@ -56,7 +56,7 @@ typedef struct stki_image_part {
 typedef struct stki_image_pixels {
     int64_t top, left, height, width, scale; /* scale: 1, 2, 4 or 8 */
     int64_t whole_height, whole_width;       /* of the whole scaled image */
-    int channels;                            /* 1 with opts->gray, else 3 */
+    int channels;                            /* 1 with opts->gray, otherwise 3 */
     int64_t bytes;                           /* size of the buffer for decoding */
     /* Pixel (y, x) of the part, with its channels consecutive, is at byte offset + y * row_stride + x * column_stride
      * of the buffer. For an image that is rotated upright, the strides are swapped or negative. */

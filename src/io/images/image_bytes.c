@@ -16,7 +16,8 @@ typedef struct bytes_options {
 
 static const stki_option bytes_rows[] = {
     STKI_BOOL(bytes_options, images, false,
-              "Decode samples that are the bytes of JPEG or PNG files: rows of uint8, opaque or variable-length ones"),
+              "Decode samples that are the bytes of JPEG or PNG files: rows of uint8, opaque values, or rows of "
+              "varying length"),
 };
 static const stki_option_table bytes_table = STKI_SOURCE_TABLE("encoded images", bytes_rows);
 const stki_source_group stki_image_bytes_source = {&bytes_table, sizeof(bytes_options), NULL, NULL};

@@ -1,6 +1,6 @@
-/* image_kind.c: recognizes JPEG and PNG images by their magic bytes; foreign_file.c has other signatures. Image data
- * sets contain PNG files named .jpg, which are read, and WebP files, gzip files or HTML error pages; these are named in
- * the error instead of "corrupt". */
+/* image_kind.c: recognizes JPEG and PNG images by their magic bytes, because extensions are unreliable: a PNG file
+ * named .jpg is read as PNG. For other files, such as WebP, gzip or an HTML error page, the error names the type found
+ * instead of "corrupt"; most of their signatures are in foreign_file.c. */
 #include "image_kind.h"
 #include "foreign_file.h"
 #include <string.h>

@@ -14,8 +14,8 @@ typedef struct stki_jpeg_box {
  * for `count` bytes. *box is set to the box of the file; *made to its size. Decoding the file yields the same pixels as
  * decoding the whole image, except next to edges, where upsampling differs. False: no file is made and *box is
  * unchanged, because decoding the whole image costs no more, or the image has no usable intervals (no restart markers,
- * or missing, misordered or additional ones, several scans, or anything unusual in the header). Errors in such a file
- * are reported by the decoder of the whole image. */
+ * or missing, misordered or additional restart markers, several scans, or anything unusual in the header). Errors in
+ * these images are reported by the decoder of the whole image. */
 bool stki_jpeg_cut(const void *bytes, int64_t count, const stki_jpeg_header *header, stki_jpeg_box *box, uint8_t *to,
                    int64_t *made);
 

@@ -1,8 +1,8 @@
 /* jpeg_transcode.c: see jpeg_transcode.h. A decompressor reads the coefficients of all scans into libjpeg's arrays,
  * from which a compressor writes a single scan. Errors leave libjpeg by longjmp; all state that must survive is in
- * struct job. An error of the decompressor means that the image is damaged. An error of the compressor means that it
- * cannot be written as one baseline scan (an MCU with too many blocks, tables that change between scans); such an image
- * is kept unchanged. */
+ * struct job. An error from the decompressor means that the image is damaged. An error from the compressor means that
+ * it cannot be written as one baseline scan (an MCU with too many blocks, tables that change between scans); such an
+ * image is kept unchanged. */
 #include "jpeg_transcode.h"
 #include "decode.h"
 #include "error.h"

@@ -53,8 +53,8 @@ static stk_status read_ihdr(const uint8_t *data, stki_png_header *out, stk_error
         return fail(err, STK_E_CORRUPT, 16, STKI_TEXT("%" PRId64 "x%" PRId64, out->width, out->height),
                     "1 to 2147483647", "size of the image");
     if (!bits_fit(bits, type))
-        return fail(err, STK_E_CORRUPT, 24, STKI_TEXT("%d bits, type %d", bits, type), "a pair that PNG has",
-                    "kind of pixels");
+        return fail(err, STK_E_CORRUPT, 24, STKI_TEXT("%d bits, type %d", bits, type),
+                    "a valid combination of bit depth and color type", "pixel format");
     if (data[10] != 0 || data[11] != 0 || data[12] > 1)
         return fail(err, STK_E_UNSUPPORTED, 26, STKI_TEXT("%d, %d, %d", data[10], data[11], data[12]), "0, 0, 0 or 1",
                     "compression, filter and interlace method");

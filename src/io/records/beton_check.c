@@ -63,7 +63,7 @@ static stk_status take_array(const char *path, const stk_beton_field *field, int
 
     if (!descr_of(field->dtype))
         return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){path, -1, -1, stk_dtype_long_name(field->dtype), "a type that NumPy has"},
+                            (stki_place){path, -1, -1, stk_dtype_long_name(field->dtype), "a type that NumPy supports"},
                             "field %d", index);
     if (field->ndim < 1 || field->ndim > STK_MAX_DIMS)
         return fail_field(path, index, STKI_TEXT("%d axes", field->ndim), STKI_TEXT("1 to %d", STK_MAX_DIMS), "shape",
@@ -82,7 +82,7 @@ static stk_status take_array(const char *path, const stk_beton_field *field, int
     if (out->bytes > page_bytes)
         return stki_fail_at(err, STK_E_LIMIT,
                             (stki_place){path, -1, -1, STKI_TEXT("%" PRId64 " bytes", out->bytes),
-                                         STKI_TEXT("at most a page of %" PRId64 " (page_bytes)", page_bytes)},
+                                         STKI_TEXT("at most one page (page_bytes: %" PRId64 ")", page_bytes)},
                             "field '%s': a sample does not fit in a page", out->name);
     return STK_OK;
 }

@@ -113,8 +113,9 @@ static stk_status fail_parse(const struct records *r, int64_t index, const unsig
     char found[96];
 
     return fail_row(r, index, describe_row(r->field, bytes, found, sizeof found),
-                    STKI_TEXT("%sat most a page of %" PRId64 " bytes",
-                              r->field->kind == STKI_BETON_IMAGE ? "mode 0 or 1, " : "", r->beton->layout.page_bytes),
+                    STKI_TEXT("%sat most one page (%" PRId64 " bytes)",
+                              r->field->kind == STKI_BETON_IMAGE ? "mode 0 or 1, and " : "",
+                              r->beton->layout.page_bytes),
                     why, err);
 }
 
@@ -442,7 +443,7 @@ static stk_status check_options(const struct records *r, const struct survey *s,
     if (r->field->bytes > l->page_bytes && l->sample_count > 0)
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){r->base.path, -1, -1, STKI_TEXT("%" PRId64 " bytes", r->field->bytes),
-                                         STKI_TEXT("at most a page of %" PRId64, l->page_bytes)},
+                                         STKI_TEXT("at most one page (%" PRId64 " bytes)", l->page_bytes)},
                             "field '%s': an array", r->field->name);
     return STK_OK;
 }

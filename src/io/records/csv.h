@@ -26,7 +26,7 @@ typedef struct stki_csv_cell {
 typedef struct stki_csv_problem {
     int64_t at;                   /* offset in the record */
     int column;                   /* from 0 */
-    const char *found, *expected; /* static texts */
+    const char *found, *expected; /* static strings */
 } stki_csv_problem;
 
 enum stki_csv_result {

@@ -433,9 +433,10 @@ static const stki_option csv_rows[] = {
     STKI_NODE(csv_options, missing,
               "Value of missing cells; by default NaN, which turns a column of integers into one of floats",
               .examples = STKI_EXAMPLES("0", "-1")),
-    STKI_NODE(csv_options, missing_words,
-              "Texts that mark a cell as missing; by default those of pandas: the empty text, NA, NaN, null and others",
-              .examples = STKI_EXAMPLES("['']", "['?', '-']")),
+    STKI_NODE(
+        csv_options, missing_words,
+        "Strings that mark a cell as missing; by default those of pandas: the empty string, NA, NaN, null and others",
+        .examples = STKI_EXAMPLES("['']", "['?', '-']")),
 };
 static const stki_option_table csv_table = STKI_SOURCE_TABLE("tables of text", csv_rows);
 
@@ -451,11 +452,11 @@ static stk_status check_csv(const stki_node *map, void *values, stk_error *err)
     for (int i = 0; csv->columns && i < csv->columns->count && status == STK_OK; i++)
         status = stki_node_text(csv->columns->items[i], &word, err);
     if (status == STK_OK && csv->missing_words && csv->missing_words->kind != STKI_NODE_LIST)
-        return stki_fail_value(err, csv->missing_words, "a list of texts");
+        return stki_fail_value(err, csv->missing_words, "a list of strings");
     for (int i = 0; csv->missing_words && i < csv->missing_words->count && status == STK_OK; i++)
         status = csv->missing_words->items[i]->kind == STKI_NODE_SCALAR
                      ? STK_OK
-                     : stki_fail_value(err, csv->missing_words->items[i], "a text");
+                     : stki_fail_value(err, csv->missing_words->items[i], "a string");
     csv->rule.words = csv->missing_words;
     csv->rule.given = csv->missing != NULL;
     csv->rule.whole = csv->missing && stki_node_int(csv->missing, &csv->rule.value, NULL) == STK_OK;

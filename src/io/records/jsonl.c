@@ -89,7 +89,7 @@ stk_status stki_jsonl_numbers(const stki_text_file *text, stk_dtype dtype, int64
         if (!next_number(text, &next, end, &number))
             return number.too_large
                        ? fail_value(text, index, at, "an integer beyond 64 bits",
-                                    "smaller ones, or source.dtype: float64, which rounds them", err)
+                                    "smaller integers, or source.dtype: float64, which rounds them", err)
                        : fail_value(text, index, at, *next == '[' ? "a list in it" : "something else in it", "numbers",
                                     err);
         if (to && (*count >= (text->kind == STKI_JSONL_LIST ? text->most : 1) || (dtype == STK_I64 && !number.whole)))

@@ -69,7 +69,7 @@ static const char *const unit_words[] = {"line", "paragraph", "file", NULL}; /* 
 static const stki_option text_rows[] = {
     STKI_ENUM(text_options, unit, line, unit_words,
               "What a sample is: a line, a paragraph (which ends at a blank line), or the whole file"),
-    STKI_STRING(text_options, separator, NULL, "Samples are documents separated by this text: \"<|endoftext|>\"",
+    STKI_STRING(text_options, separator, NULL, "Samples are documents separated by this string: \"<|endoftext|>\"",
                 .instead_of = "unit", .examples = STKI_EXAMPLES("--", "<|endoftext|>")),
 };
 static const stki_option_table text_table = STKI_SOURCE_TABLE("text", text_rows);
@@ -79,7 +79,7 @@ static stk_status check_text(const stki_node *map, void *values, stk_error *err)
     const text_options *text = values;
 
     if (text->separator && (!*text->separator || strlen(text->separator) > STKI_TEXT_SEPARATOR))
-        return stki_fail_value(err, stki_node_get(map, "separator"), "a text of 1 to %d bytes", STKI_TEXT_SEPARATOR);
+        return stki_fail_value(err, stki_node_get(map, "separator"), "a string of 1 to %d bytes", STKI_TEXT_SEPARATOR);
     return STK_OK;
 }
 
@@ -92,7 +92,7 @@ typedef struct jsonl_options {
 static const stki_option jsonl_rows[] = {
     STKI_STRING(jsonl_options, key, NULL,
                 "The key of the sample's value, a.b for nested objects; by default the name of the field if the first "
-                "record has it, else text",
+                "record has it, otherwise text",
                 .examples = STKI_EXAMPLES("text", "title")),
 };
 static const stki_option_table jsonl_table = STKI_SOURCE_TABLE("JSON lines", jsonl_rows);

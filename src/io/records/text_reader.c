@@ -310,7 +310,7 @@ stk_status stki_text_reader(const stki_text_file *text, const stki_reader_opts *
             stki_fail_at(err, STK_E_MISMATCH,
                          (stki_place){t->base.path, -1, -1, stk_dtype_long_name(t->base.dtype),
                                       STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(opts->alias_dtype))},
-                         text->kind == STKI_JSONL_TEXT ? "texts have another type" : "the values have another type");
+                         text->kind == STKI_JSONL_TEXT ? "strings have another type" : "the values have another type");
     if (status != STK_OK)
         texts_destroy(&t->base);
     else

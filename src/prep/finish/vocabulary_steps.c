@@ -72,7 +72,7 @@ static stk_status read_prepend(reading *r, const json_t *step)
     const char *text = text_of(step, "prepend");
 
     if (!text)
-        return refuse(r, "normalizer", "a Prepend without a text", "`prepend`");
+        return refuse(r, "normalizer", "a Prepend without a string", "`prepend`");
     return *text ? add(r, &r->v->first, (stki_token_step){.kind = STKI_TOKEN_PREFIX, .text = text}) : STK_OK;
 }
 

@@ -2,8 +2,8 @@
  * data set from them: one file, or one per field. Each format implements the table; sinks.c lists the formats.
  *
  *     open ─→ append … append ─→ mark ─→ append … ─→ mark ─→ finish ─→ files ─→ destroy       one thread
- *                                  └──→ sync … sync …                                          another one,
- * concurrently
+ *                                  └──→ sync … sync …                                          another thread,
+ *                                                                                              concurrently
  *
  * A sink writes files under temporary names in `folder` and never renames them; the job does that when it is complete.
  * A killed job opens the sink again with its last mark. The bytes depend on the rows, the fields, the options and

@@ -1,5 +1,5 @@
-/* sink_tokens.c: writes token files of llm.c, raw ones (nanoGPT) and Megatron's pairs (tokens_write.h). There is one
- * field; every row is a document or a piece of fixed length. */
+/* sink_tokens.c: writes token files of llm.c, raw token files (nanoGPT) and Megatron's pairs (tokens_write.h). There is
+ * one field; every row is a document or a piece of fixed length. */
 #include "allocate.h"
 #include "error.h"
 #include "sink_common.h"

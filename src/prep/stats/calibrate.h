@@ -3,10 +3,11 @@
  *
  *     minmax       smallest and largest element, like torch.ao.quantization.MinMaxObserver
  *     percentile   the range with a given percentage of the elements, like
- * onnxruntime.quantization.calibrate.PercentileCalibrater: asymmetric ranges exclude half of the rest on either side,
- * symmetric ones the largest magnitudes mse          the range with the smallest mean squared error of the quantized
- * elements, over a histogram: Sung, Shin and Hwang, Resiliency of deep neural networks under quantization,
- * arXiv:1511.06488, as in torch.ao.quantization.HistogramObserver and the "mse" of TensorRT's pytorch-quantization
+ *                  onnxruntime.quantization.calibrate.PercentileCalibrater: asymmetric ranges exclude half of the rest
+ *                  on either side, symmetric ranges the largest magnitudes
+ *     mse          the range with the smallest mean squared error of the quantized elements, over a histogram: Sung,
+ *                  Shin and Hwang, Resiliency of deep neural networks under quantization, arXiv:1511.06488, as in
+ *                  torch.ao.quantization.HistogramObserver and the "mse" of TensorRT's pytorch-quantization
  *
  * Ranges are converted to scale and zero point as in <stoker/quant.h>.
  */

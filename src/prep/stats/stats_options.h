@@ -31,7 +31,7 @@ extern const stki_option_table stki_stats_table, stki_stats_field_table;
 /* NULL: the defaults. */
 stk_status stki_stats_opts_read(const stki_node *map, stki_stats_opts *out, stk_error *err);
 stk_status stki_stats_section_read(const stki_node *stats, stki_stats_section *out, stk_error *err);
-/* Determines what is counted for such a field. `map`: node of its options, for messages; may be NULL. */
+/* Determines what is counted for `field`. `map`: node of its options, for messages; may be NULL. */
 stk_status stki_stats_form(const stki_stats_opts *opts, const stki_sink_field *field, const stki_node *map,
                            stki_tally_form *out, stk_error *err);
 /* Whether exactly one calibration is requested. */

@@ -30,7 +30,7 @@ void lb_files_fini(struct lb_files *files);
 struct lb_residency {
     bool known;                    /* false: unknown for the reason `why` */
     int64_t bytes, resident_bytes; /* size of the checked files, in whole pages */
-    int64_t files, asked;          /* number of files; number checked (if there are very many, evenly spaced ones) */
+    int64_t files, asked;          /* number of files; number checked (if there are very many, evenly spaced files) */
     char why[256];
 };
 

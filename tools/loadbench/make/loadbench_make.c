@@ -269,7 +269,7 @@ stk_status lb_make(const char *spec_path, const char *const *sets, int set_count
     if (status == STK_OK)
         status = lb_spec_read(document, files, &count, err);
     if (status != STK_OK && err && status != STK_E_MEMORY)
-        status = err->status = STK_E_CONFIG; /* an error of the specification, which may be a missing file */
+        status = err->status = STK_E_CONFIG; /* an error in the specification, which may be a missing file */
     if (status == STK_OK)
         status = check_places(spec_path, files, count, err);
     for (int i = 0; i < count && status == STK_OK && !force; i++)

@@ -124,7 +124,7 @@ static const stki_option file_rows[FILE_ROWS] = {
                          ".tar), images (a folder of JPEG files), or the name of a format"),
     [LEVEL] = STKI_INT(struct lb_made_file, level, 0, 0, 9, "", "Compression level of npz and HDF5; 0: none"),
     [CHUNK_ROWS] = STKI_INT(struct lb_made_file, chunk_rows, 0, 0, 1e12, "rows",
-                            "Samples per chunk of HDF5; 0: contiguous if not compressed, else automatic"),
+                            "Samples per chunk of HDF5; 0: contiguous if not compressed, otherwise automatic"),
     [FIELDS] = STKI_NODE(struct lb_made_file, fields,
                          "A map of names to fields, instead of the keys of one field; not for npy and raw",
                          .flags = STKI_NAMED, .inner = &lb_make_field_table),

@@ -269,7 +269,7 @@ stk_status lb_config_open(const char *path, const char *const *sets, int set_cou
     return status == STK_OK ? copy_sets(sets, set_count, out, err) : status;
 }
 
-/* Rejects options that do not apply to such a source: files, devices, the machine's limits. */
+/* Rejects options that do not apply to bench.source: files, devices, the machine's limits. */
 static stk_status check_source(struct lb_bench *bench, const stki_node *section, stk_error *err)
 {
     if (bench->consumer != LB_CONSUMER_NULL && bench->consumer != LB_CONSUMER_STEP)

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Errors that name no file are errors of the config, even if they depend on the data: a batch larger than the data,
+/* Errors that name no file are errors in the config, even if they depend on the data: a batch larger than the data,
  * memory for less than a batch, indices out of range. */
 static stk_status blame(stk_error *err)
 {

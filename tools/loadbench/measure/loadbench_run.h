@@ -70,7 +70,7 @@ struct lb_facts {
     struct lb_field {
         char name[64], shape[1024], layout[16], kernel[96], access[32];
         stk_dtype source_dtype, dtype;
-        bool varies; /* shape varies by sample: such an axis is "varying" in `shape` and -1 in `lengths` */
+        bool varies; /* shape varies by sample: varying axes are "varying" in `shape` and -1 in `lengths` */
         int ndim;
         int64_t lengths[STK_MAX_DIMS];
         int64_t sample_bytes; /* in the file; 0: varies */

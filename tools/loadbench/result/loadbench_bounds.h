@@ -35,7 +35,7 @@ struct lb_bound {
     double samples_per_s; /* rate that this limit alone allows */
     double share_percent; /* percentage of it that was reached, median of the repeats */
     bool applies;         /* false: irrelevant to this run, such as the disk if data came from memory */
-    double unpacked;      /* of LB_BOUND_INFLATE: mean decompressions per chunk; else 0 */
+    double unpacked;      /* of LB_BOUND_INFLATE: mean decompressions per chunk; otherwise 0 */
     char basis[192];      /* "31.2 GB/s read and written, 72 bytes a sample" */
 };
 

@@ -8,7 +8,7 @@
 /* For each group, the struct of its rows and its place in the JSON. */
 enum lb_figure_group {
     /* Of a repeat, `runs` */
-    LB_OF_REPEAT,     /* struct lb_run; `result` has the median. The labeled ones are in the table of the text and of
+    LB_OF_REPEAT,     /* struct lb_run; `result` has the median. Labeled figures are in the table of the text and of
                          the report, and are what --compare compares */
     LB_OF_RUN,        /* struct lb_run */
     LB_OF_PROCESS,    /* struct lb_run */

@@ -6,8 +6,9 @@
 #include "loadbench_run.h"
 #include <jansson.h>
 
-/* Owned by the caller; NULL: no memory. `facts` comes from lb_prepare_facts. Holds every number that such a run can
- * have, with meaningless values. `all`: also those that depend on another consumer, a device or the limits. */
+/* Owned by the caller; NULL: no memory. `facts` comes from lb_prepare_facts. Holds every number that a run of the
+ * config can have, with meaningless values. `all`: also those that depend on another consumer, a device or the limits.
+ */
 json_t *lb_example_tree(const struct lb_config *config, const struct lb_facts *facts, bool all, stk_error *err);
 
 #endif

@@ -321,7 +321,7 @@ static json_t *bound_json(const struct lb_bound *bound)
     return lb_json_group(json_object(), LB_OF_BOUND, bound);
 }
 
-/* All limits, lowest first; the binding one; and the reasons for missing ones. */
+/* All limits, lowest first; the binding one; and the reasons for missing limits. */
 static json_t *limits_json(const struct lb_result *result)
 {
     struct lb_bound bounds[LB_BOUND_KINDS];

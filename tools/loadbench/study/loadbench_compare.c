@@ -162,7 +162,7 @@ static void note_difference(const char *path, const json_t *before, const json_t
         fprintf(out->to, "warning    %s\n", text);
 }
 
-/* Compares numbers with a tolerance, because kept ones are rounded to fifteen digits. */
+/* Compares numbers with a tolerance, because stored numbers are rounded to 15 digits. */
 static bool same_value(const json_t *a, const json_t *b)
 {
     const double x = json_number_value(a), y = json_number_value(b);

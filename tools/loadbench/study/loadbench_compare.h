@@ -8,7 +8,7 @@
 
 /* Loads a result written with --format=json. STK_E_CONFIG: not a result, of another schema, or of a sweep. */
 stk_status lb_result_load(const char *path, json_t **out, stk_error *err);
-/* Checks that the tree read from `path` is such a result. */
+/* Checks that the tree read from `path` is a result of this schema. */
 stk_status lb_result_check(const char *path, const json_t *tree, stk_error *err);
 
 /* Compares every figure: medians, their ratio and its confidence interval; and lists other differences: machine,

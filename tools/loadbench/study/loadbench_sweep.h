@@ -22,7 +22,8 @@ struct lb_sweep {
     json_t *facts;  /* machine, versions, data and config of the first point that ran */
 };
 
-/* `texts` are the option values, "KEY=VALUES". STK_E_CONFIG: invalid, or too many combinations. */
+/* `texts`: the values of the option --sweep, each "KEY=VALUES". STK_E_CONFIG: one is invalid, or there are too many
+ * keys or combinations. */
 stk_status lb_sweep_init(const char *const *texts, int count, struct lb_sweep *out, stk_error *err);
 void lb_sweep_fini(struct lb_sweep *sweep);
 
