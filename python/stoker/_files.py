@@ -107,7 +107,7 @@ class File(Mapping[str, Member]):
         return len(self._members)
 
     def sample_name(self, index: int) -> str | None:
-        """The path of a sample's file relative to the folder, where samples are files; else None."""
+        """The path of a sample's file relative to the folder, where samples are files; otherwise None."""
         name: str | None = self._file.sample_name(index)
         return name
 

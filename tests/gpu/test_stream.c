@@ -411,7 +411,7 @@ static void every_failing_allocation_is_an_error_and_nothing_else(void **state)
 
 /* ---- forks ---- */
 
-/* In the child: 0 if all is as it should be, else the line. */
+/* In the child: 0 if all is as it should be, otherwise the line. */
 static int use_in_child(stk_stream *stream, stk_event *event)
 {
     stk_device *device = host(0);

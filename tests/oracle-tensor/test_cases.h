@@ -89,7 +89,7 @@ stk_device *tc_device(tc *m, const char *text);              /* "cpu", "other": 
 bool tc_given(const char *text);                             /* not "_" */
 int tc_list(tc *m, const char *text, int64_t *out, int max); /* count; "()" is 0 */
 int tc_dims(tc *m, const char *text, int *out, int max);
-bool tc_is_scalar(const char *text); /* "i:3", "f:0.5", "b:1"; else it is a register */
+bool tc_is_scalar(const char *text); /* "i:3", "f:0.5", "b:1"; otherwise, a register */
 stk_scalar tc_scalar(tc *m, const char *text);
 stk_scalar tc_number(tc *m, const char *text);                /* "3" whole, "0.5" real */
 int64_t tc_hex(tc *m, const char *text, unsigned char **out); /* bytes; free(*out) */

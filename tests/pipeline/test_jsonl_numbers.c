@@ -125,7 +125,7 @@ static void test_space(void **state)
     stk_loader_destroy(loader);
 }
 
-/* The field's own key, if the first record has it; else "text". */
+/* The field's own key, if the first record has it; otherwise "text". */
 static void test_which_key(void **state)
 {
     static const char lines[] = "{\"text\": \"a\", \"label\": 3}\n{\"text\": \"b\", \"label\": 4}\n";

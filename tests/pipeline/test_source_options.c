@@ -319,7 +319,8 @@ static void stated_format(void **state)
     assert_says("did you mean delimiter");
 }
 
-/* Where only other members of the file take an option, they are named; else how a member becomes one that does. */
+/* Where only other members of the file take an option, they are named; otherwise, how a member becomes one that does.
+ */
 static void a_member_that_does_not_take_it(void **state)
 {
     const struct kind text = {.file = "a.tar", .source = "name: txt, ", .rest = ""},

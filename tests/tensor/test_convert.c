@@ -457,7 +457,8 @@ static void test_copies_and_casts(void **unused)
             }
 }
 
-/* Interleaved bytes to planes is a copy only where the dtype stays and is not bool; else it is the core's cast. */
+/* Interleaved bytes to planes is a copy only where the dtype stays and is not bool; otherwise, it is the core's cast.
+ */
 static void test_pixels_that_change_their_dtype(void **unused)
 {
     static const stk_dtype bytes[] = {STK_BOOL, STK_U8, STK_I8, STK_F8_E4M3FN, STK_F8_E5M2};

@@ -306,7 +306,7 @@ static void test_sum_loops(void **unused)
 
 /* ---- extremes ---- */
 
-/* Does x come before best? The first NaN, else the first of the extremes. */
+/* Does x come before best? The first NaN, otherwise the first of the extremes. */
 static bool wins(stk_dtype dtype, const char *x, const char *best, bool largest)
 {
     if (stki_dtype_category(dtype) == STKI_CATEGORY_REAL) {

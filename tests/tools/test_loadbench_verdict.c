@@ -300,7 +300,7 @@ static void a_quota_binds(void **state)
 /* ---- the verdict and the predictions are one judgement ---- */
 
 /* The clocks of a pipeline of one tile a batch: workers take work_s for it, the consumer consumer_s, and a batch comes
- * every batch_s. Workers that are not busy wait for slots by `for_slot`, else they hand over. */
+ * every batch_s. Workers that are not busy wait for slots by `for_slot`; otherwise, they hand over. */
 static struct lb_shares clocks_of(int workers, int slots, double work_s, double consumer_s, double batch_s,
                                   double for_slot)
 {
