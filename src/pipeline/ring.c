@@ -399,7 +399,7 @@ void stki_ring_run(stki_ring *ring, int worker, stki_ring_clocks *clocks)
     }
 }
 
-/* Called if the slot's step has been discarded, since no other thread will return the slot. */
+/* Whether the slot's step has been discarded. If so, no other thread will return the slot. */
 static bool is_stale(stki_ring *ring, const stki_ring_slot *slot)
 {
     bool stale;
@@ -453,8 +453,8 @@ void stki_ring_run_inline(stki_ring *ring, int worker, stki_ring_clocks *clocks,
 
 /* ---- the consumer's side ---- */
 
-/* Under the lock: returns a slot that the consumer opened and whose step has been discarded since; no other thread
- * will. */
+/* Under the lock: whether the consumer opened the slot and its step has been discarded since. If so, no other thread
+ * will return the slot. */
 static bool left_behind(const stki_ring *ring, const stki_ring_slot *slot)
 {
     return slot && slot->generation != ring->generation &&
