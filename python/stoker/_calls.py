@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -49,8 +48,7 @@ def transform(function: Function | None = None, *, name: str | None = None, dtyp
 
 def _refuse_modules(function: Any) -> None:
     """Transforms of torchvision and modules of torch take images of PIL or tensors."""
-    torch = sys.modules.get("torch.nn")
-    if not type(function).__module__.startswith("torchvision.") and not (torch and isinstance(function, torch.Module)):
+    if not type(function).__module__.startswith(("torchvision.", "torch.")):
         return
     name = type(function).__name__
     own = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

@@ -25,7 +25,7 @@ typedef struct stki_member {
     enum stki_member_kind kind;
     stk_dtype dtype;
     bool swapped;
-    int ndim;         /* ARRAY: shape of the array; RECORDS: of one sample */
+    int ndim;         /* ARRAY: axes of the array; RECORDS: axes of one sample */
     int64_t *shape;   /* owned, ndim numbers; -1: varying axis of records */
     int64_t *strides; /* bytes; owned; NULL: not applicable (chunked, compressed, records) */
     int64_t count;    /* RECORDS: number of samples */
@@ -45,7 +45,7 @@ typedef struct stki_member {
 /* A member whose samples are numbers of named classes. Owned by the container. */
 typedef struct stki_class_column {
     const stki_classes *names;
-    const int64_t *numbers; /* `count` names */
+    const int64_t *numbers; /* `count` class numbers, one per sample */
     int64_t count;
 } stki_class_column;
 

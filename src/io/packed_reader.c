@@ -240,12 +240,13 @@ static stk_status check(const stki_reader *documents, const stki_pack_opts *opts
     stki_copy_strided(s->value, documents->dtype, none, &opts->value, STK_I64, none, false, 0, none);
     stki_copy_strided(&back, STK_I64, none, s->value, documents->dtype, none, false, 0, none);
     if (back != opts->value)
-        return stki_fail_at(err, STK_E_CONFIG,
-                            (stki_place){documents->path, -1, -1, STKI_TEXT("%" PRId64, opts->value),
-                                         STKI_TEXT("a value of %s, the type of the stored tokens",
-                                                   stk_dtype_long_name(documents->dtype))},
-                            "source.pack.value (windows are filled before dtype and cast; to exclude them from a loss, "
-                            "mask elements whose NAME.segments is 0, or use pad: {value: …} without pack)");
+        return stki_fail_at(
+            err, STK_E_CONFIG,
+            (stki_place){
+                documents->path, -1, -1, STKI_TEXT("%" PRId64, opts->value),
+                STKI_TEXT("a value of %s, the type of the stored tokens", stk_dtype_long_name(documents->dtype))},
+            "source.pack.value (windows are filled before dtype and cast; to exclude the padding from a loss, "
+            "mask elements whose NAME.segments is 0, or use pad: {value: …} without pack)");
     if (documents->swapped)
         for (int64_t i = 0, n = stk_dtype_size(documents->dtype); i < n / 2; i++) {
             char byte = s->value[i];

@@ -158,7 +158,7 @@ static stk_status append(stki_writer *w, const void *rows, int64_t count, stk_er
         return stki_fail_at(err, STK_E_BAD_SHAPE,
                             (stki_place){NULL, -1, -1, STKI_TEXT("%" PRId64, count), "at least 0"}, "rows to append");
     if (!stki_add(w->rows, count, &total) || !stki_mul(total, w->row_bytes, &bytes))
-        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " more rows: a size in bytes that fits in 63 bits fit",
+        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " more rows: the size in bytes does not fit in 63 bits",
                          count);
     if (w->rows_wanted >= 0 && total > w->rows_wanted)
         return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows were appended, but %" PRId64 " were declared", total,

@@ -347,14 +347,16 @@ static stk_status intact(const struct part *part, const stki_file *file, int64_t
                                               : stki_file_intact(file, record, err);
 }
 
-/* After record `i` failed: the end of those that fail as well and need not be read, because so many are listed. */
-static int64_t failed_until(const struct st_check *check, const struct run *run, int64_t i,
+/* After record `i` failed with `status`: the end of those that fail as well and need not be read, because so many are
+ * listed. With checksums, every record is compared on its own. */
+static int64_t failed_until(const struct st_check *check, const struct run *run, int64_t i, stk_status status,
                             const struct st_bad_list *bad)
 {
     const stki_reader *r = run->part->reader;
     int64_t last;
 
-    if (!r || !r->ops->fails_until || stki_counted(&check->bad_count) + bad->total < ST_MOST_LISTED)
+    if (!r || !r->ops->fails_until || status != STK_E_CORRUPT || run->part->has_sums || check->keep ||
+        stki_counted(&check->bad_count) + bad->total < ST_MOST_LISTED)
         return i + 1;
     last = r->ops->fails_until(r, i);
     return last < run->last ? last : run->last;
@@ -376,7 +378,7 @@ static void check_run(struct st_check *check, struct run *run, stki_scratch *scr
         if (check_record(check, part, i, scratch, &error) == STK_OK)
             continue;
         note_bad(bad, part, i, &error);
-        next = failed_until(check, run, i, bad);
+        next = failed_until(check, run, i, error.status, bad);
         bad->total += next - i - 1;
     }
     if (file && stki_file_intact(file, run->first, NULL) != STK_OK) { /* the changed file is the cause of its errors */

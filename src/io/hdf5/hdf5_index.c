@@ -109,12 +109,15 @@ const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_
     return at < table->count && table->chunks[at].number == number ? &table->chunks[at] : NULL;
 }
 
-/* Allocates room for the maximum: the chunks of the grid, or as many as fit in the file. */
+enum { FIRST_CHUNKS = 1024 };
+
+/* Allocates room for more chunks; for a small grid, for all of them at once. */
 static stk_status make_room(struct walk *w, stk_error *err)
 {
     stki_hdf5_table *table = w->table;
-    int64_t most = w->grid->count < w->file->size / 16 + 1 ? w->grid->count : w->file->size / 16 + 1;
-    int64_t more = table->capacity ? table->capacity * 2 : most;
+    int64_t more = table->capacity                 ? table->capacity * 2
+                   : w->grid->count < FIRST_CHUNKS ? w->grid->count
+                                                   : FIRST_CHUNKS;
     stki_hdf5_chunk *chunks = stki_resize(table->chunks, more * (int64_t)sizeof *chunks);
 
     if (!chunks)

@@ -528,7 +528,8 @@ stk_status stki_hdf5_parts_written(const stki_hdf5_dataset *d, int axis, stki_hd
 
         if (H5Sget_select_npoints(here) == 0)
             continue;
-        if (H5Sget_select_bounds(here, first, last) < 0)
+        if (H5Sget_simple_extent_ndims(here) != d->rank || H5Sget_select_bounds(here, first, last) < 0 ||
+            last[axis] >= (hsize_t)d->shape[axis])
             out->all = true;
         else
             status = stki_hdf5_written_add(out, (int64_t)first[axis], (int64_t)last[axis] + 1, err);

@@ -99,7 +99,7 @@ static stk_status written_chunks(const stki_hdf5_dataset *d, int axis, stki_hdf5
     if (status == STK_OK)
         status = stki_hdf5_index_read(file, d->header, &grid, table, err);
     stki_file_close(file);
-    if (status == STK_E_UNSUPPORTED || (status != STK_OK && d->live)) /* a writer may be changing the index */
+    if (status == STK_E_UNSUPPORTED)
         return STK_OK;
     return status == STK_OK ? stki_hdf5_written_of(table, &grid, axis, out, err) : status;
 }
@@ -109,9 +109,11 @@ stk_status stki_hdf5_dataset_written(const stki_hdf5_dataset *d, int axis, stki_
 {
     *out = (stki_hdf5_written){.all = true};
     *table = (stki_hdf5_table){0};
+    if (d->live) /* a writer may be changing the index */
+        return STK_OK;
     switch (d->layout) {
     case STKI_HDF5_CONTIGUOUS:
-        out->all = d->offset >= 0 || d->live;
+        out->all = d->offset >= 0;
         return STK_OK;
     case STKI_HDF5_CHUNKED:
         return written_chunks(d, axis, out, table, err);
@@ -258,13 +260,15 @@ static stk_status find_stored(struct library_reader *r, stk_error *err)
     int64_t spanned = 1;
     stk_status status = stki_hdf5_dataset_written(d, r->samples.axis, &r->written, &r->table, err);
 
-    if (status != STK_OK || d->layout != STKI_HDF5_CHUNKED || r->written.all)
+    if (status != STK_OK || d->layout != STKI_HDF5_CHUNKED || r->written.all) {
+        stki_hdf5_table_fini(&r->table);
         return status;
+    }
     (void)stki_mul(r->table.count, d->grid.chunk_bytes, &r->base.stored_bytes);
     for (int i = 0; i < d->rank; i++)
         if (!stki_mul(spanned, r->samples.length[i] / d->grid.chunk[i] + 1, &spanned))
             spanned = INT64_MAX;
-    if (spanned <= r->table.count || d->live) { /* a writer may add chunks */
+    if (spanned <= r->table.count) {
         stki_hdf5_table_fini(&r->table);
         return STK_OK;
     }

@@ -290,8 +290,7 @@ stk_status stki_hdf5_values_reader(stki_hdf5_dataset *d, const stki_reader_opts 
 {
     struct values *v;
     int64_t longest = d->type.bytes;
-    const stki_hdf5_written all = {.all = true};
-    stki_hdf5_written written = all;
+    stki_hdf5_written written = {.all = true};
     stki_hdf5_table table = {0};
     stk_status status = check(d, opts, err);
 
@@ -301,7 +300,7 @@ stk_status stki_hdf5_values_reader(stki_hdf5_dataset *d, const stki_reader_opts 
     if (status == STK_OK && opts->max_bytes > 0)
         longest = opts->max_bytes;
     else if (status == STK_OK && d->type.varying != STKI_HDF5_FIXED)
-        status = find_longest(d, d->live ? &all : &written, &longest, err);
+        status = find_longest(d, &written, &longest, err);
     v = status == STK_OK ? stki_zalloc(sizeof *v) : NULL;
     if (!v) {
         stki_hdf5_written_fini(&written);
