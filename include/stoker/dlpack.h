@@ -56,7 +56,8 @@ STK_API stk_status stk_tensor_to_dlpack_versioned(const stk_tensor *tensor, stru
 
 /* Imports a tensor and takes ownership of the structure; on failure the caller keeps it. Memory pinned by CUDA becomes
  * a pinned CPU tensor. STK_E_UNSUPPORTED: another version, or an element type or device type that stoker does not have.
- * STK_E_BAD_DEVICE: there is no such device. STK_E_BAD_ARG: the data pointer is NULL although there are elements. */
+ * STK_E_BAD_DEVICE: there is no such device. STK_E_BAD_ARG: the data is NULL although there are elements, the shape is
+ * NULL although there are axes, or byte_offset exceeds INT64_MAX. */
 STK_API stk_status stk_tensor_from_dlpack(struct DLManagedTensor *managed, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_from_dlpack_versioned(struct DLManagedTensorVersioned *managed, stk_tensor *out,
                                                     stk_error *err);

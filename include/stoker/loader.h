@@ -70,7 +70,7 @@ typedef enum stk_order {
     STK_ORDER_BLOCK = 2,
     STK_ORDER_WEIGHTED = 3
 } stk_order;
-/* STK_ORDER_BLOCK: whether samples are shuffled within blocks, or only the blocks are shuffled. */
+/* STK_ORDER_BLOCK: whether the samples of `block_window` blocks are shuffled together, or only the blocks. */
 typedef enum stk_block_rows { STK_BLOCK_ROWS_SHUFFLED = 0, STK_BLOCK_ROWS_IN_ORDER = 1 } stk_block_rows;
 /* When an epoch over several data sets ends: before the first of them would repeat, or when all have been used up. */
 typedef enum stk_mixture_stop { STK_STOP_FIRST_EXHAUSTED = 0, STK_STOP_ALL_EXHAUSTED = 1 } stk_mixture_stop;
@@ -264,10 +264,10 @@ STK_API stk_status stk_loader_check_file(const char *path, const char *const *se
  * applied, and paths are absolute. Sections of other programs are kept. Free *out with stk_text_free. */
 STK_API stk_status stk_loader_config_text(const char *path, const char *const *sets, int set_count, char **out,
                                           stk_error *err);
-/* Stops the workers and the copies to a device, and waits for them: for the tiles in progress, then for at most
- * close_timeout. Batches still held stay valid until they are released. May be called twice. STK_E_TIMEOUT: some
- * workers (listed in the message) are stuck in a system call, or copies do not finish; the resources they use are freed
- * when they do. */
+/* Stops the workers, which first finish their current tiles, and the copies to a device, and waits for all of them
+ * together for at most close_timeout. Batches still held stay valid until they are released. May be called twice.
+ * STK_E_TIMEOUT: some workers (listed in the message) are stuck in a system call, or copies do not finish; the
+ * resources they use are freed when they do. */
 STK_API stk_status stk_loader_close(stk_loader *loader, stk_error *err);
 /* Closes the loader if it is open, and frees the handle. Then waits for streams that still use its memory, for the part
  * of close_timeout that closing has not used. Memory that streams use for longer is freed by a background thread when

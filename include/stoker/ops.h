@@ -132,7 +132,7 @@ STK_API stk_status stk_tensor_sum(const stk_tensor *tensor, int dim_count, const
 /* The same, written to `out`, whose dtype is used as `dtype` and whose shape must be that of the sum. */
 STK_API stk_status stk_tensor_sum_into(const stk_tensor *tensor, int dim_count, const int *dims, bool keep,
                                        stk_tensor *out, stk_error *err);
-/* The mean; of no elements, NaN. STK_E_BAD_DTYPE: neither the tensor nor `dtype` is real. */
+/* The mean; of no elements, NaN. STK_E_BAD_DTYPE: `dtype`, or the tensor's dtype if that is NONE, is not real. */
 STK_API stk_status stk_tensor_mean(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_dtype dtype,
                                    stk_tensor *out, stk_error *err);
 /* Minimum and maximum; NaN if any element is NaN. STK_E_EMPTY_REDUCE: there are no elements. */

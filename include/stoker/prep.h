@@ -120,7 +120,7 @@ typedef struct stk_prep_estimate {
     int32_t unused;
     int64_t sampled_rows, failed_rows; /* rows that were computed and discarded; that failed */
     int64_t output_bytes;              /* for all positions of the job */
-    int64_t total_ns; /* for all positions in this process, without waiting for the disk; -1: unknown */
+    int64_t total_ns; /* for all positions, if this process makes them, without waiting for the disk; -1: unknown */
 } stk_prep_estimate;
 
 /* Opens the data and computes some rows, spread over the job, for about `most_ns` (0: two seconds), without writing

@@ -81,7 +81,7 @@ static bool is_busy(stki_caching_pool *pool, const void *owner)
         if (owner == queue)
             return true;
     status = stk_stream_query((stk_stream *)(uintptr_t)owner, &err);
-    stki_pool_note_error(pool, "waiting for a stream whose memory is being freed", status, &err);
+    stki_pool_note_error(pool, "querying a stream whose memory is being returned to the driver", status, &err);
     return status == STK_AGAIN;
 }
 

@@ -2,7 +2,7 @@
  *
  * A use is a struct with an event. While the block is in use, its uses are in a list of the block. When the block is
  * freed, the event is recorded and the use moves to the queue of its stream. Events of a queue complete in order, so it
- * suffices to query the first at most one of each queue. Uses and their events remain with their queue and are reused.
+ * suffices to query the first one of each queue. Uses and their events remain with their queue and are reused.
  *
  * When a stream is destroyed, one event is recorded after its last work. From then on, uses that have not been recorded
  * refer to that event. The stream's segments are owned by its queue until the event completes, and are unowned

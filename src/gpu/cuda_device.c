@@ -34,7 +34,7 @@ typedef struct cuda_event {
 
 static stki_cuda_device *cuda_of(stk_device *device)
 {
-    return (void *)device; /* first member of the CUDA event */
+    return (void *)device; /* the first member of stki_cuda_device */
 }
 
 static cudaStream_t stream_of(const stk_stream *stream)

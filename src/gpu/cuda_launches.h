@@ -19,7 +19,7 @@ int stki_cuda_spin(int ordinal, void *stream, int64_t ns);
 /* Loads all kernels into the current context. Loading a kernel at its first launch makes CUDA wait for the whole GPU
  * with the context locked, so that a stalled stream or a long training step would block every thread. */
 int stki_cuda_load(int ordinal);
-int stki_cuda_load_fills(void); /* the parts of load_kernels in kernels_fill.cu and kernels_time.cu */
+int stki_cuda_load_fills(void); /* the parts of stki_cuda_load in kernels_fill.cu and kernels_time.cu */
 int stki_cuda_load_times(void);
 
 struct stki_launch;

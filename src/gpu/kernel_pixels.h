@@ -28,8 +28,8 @@ typedef struct stki_pixels_args {
     uint32_t segment, segments; /* long rows are cut into pieces: pixels in a piece, number of pieces */
     stki_divisor by_segments;
     int32_t step, channels;          /* bytes from one pixel to the next; planes to write */
-    uint32_t pitch;                  /* size of a row in shared memory */
-    uint32_t row_chunks, row_strips; /* maximum number of pixels of a row in the tile */
+    uint32_t pitch;                  /* bytes of a row in shared memory */
+    uint32_t row_chunks, row_strips; /* maximum number for each row of the tile */
     stki_divisor by_row_chunks, by_row_strips;
     int64_t plane[STKI_PIXELS_CHANNELS]; /* bytes from dst */
     float a[STKI_PIXELS_CHANNELS], b[STKI_PIXELS_CHANNELS];

@@ -18,8 +18,8 @@ typedef struct stki_kernel_table {
 bool stki_kernel_table_of_convert(const stki_convert *convert, stki_kernel_table *out);
 bool stki_kernel_table_of_quantize(const stki_quantize_job *job, stki_kernel_table *out);
 
-/* Converts `count` samples; the strides are the bytes from one to the next. `far`: the table in device memory; NULL if
- * it fits. */
+/* Plans the conversion of `count` samples; the strides are the bytes from one to the next. `far`: the table in device
+ * memory; NULL if it fits. */
 stk_status stki_kernel_plan_convert(const stki_convert *convert, void *dst, int64_t dst_stride, const void *src,
                                     int64_t src_stride, int64_t count, const void *far, stki_launch *out,
                                     stk_error *err);

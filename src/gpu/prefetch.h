@@ -32,8 +32,8 @@ enum { STKI_PREFETCH_MAX_DEPTH = 64, STKI_PREFETCH_MAX_PARTS = 256 };
  */
 typedef struct stki_prefetch_part {
     int64_t copy_offset, copy_bytes;
-    const stki_convert *convert; /* NULL: the part is delivered as copied, and the members below are ignored. Must
-                                    outlive the prefetcher. */
+    const stki_convert *convert; /* NULL: the part is delivered as copied, and the strides, `offset` and `bytes` are
+                                    ignored. Must outlive the prefetcher. */
     int64_t src_stride, dst_stride;
     int64_t offset, bytes;
     /* One address per slot, in the caller's memory, to write the part to instead of the slot's block. The memory must

@@ -13,7 +13,7 @@ static const stki_node *step(const stki_field_plan *plan)
     return plan->erase.step ? plan->erase.step->node : NULL;
 }
 
-/* Rejects a box that does not fit. Rows without pixels are left alone. */
+/* Rejects a box that does not fit into the rows. Any box is accepted for rows without pixels. */
 static stk_status check_cutout(const stki_field_plan *plan, stk_error *err)
 {
     const stki_erase *erase = plan->erase.step;
@@ -69,8 +69,8 @@ static void store(const stki_field_plan *plan, float y, uint8_t *to)
     stki_convert_store(stki_convert_dst_of(plan->dtype), &lane, to, y);
 }
 
-/* Applies the arithmetic that follows the erasing step to its value: the total arithmetic without the part before the
- * step. */
+/* Computes the arithmetic that follows the erasing step, which its value goes through as *a * value + *b: the total
+ * arithmetic without the part before the step. */
 static void erased_affine(const stki_field_plan *plan, int64_t c, double *a, double *b)
 {
     const stki_fold *fold = plan->fold;

@@ -75,7 +75,7 @@ static bool same_geometry(const stki_field_plan *plan, const stki_reader *x, con
     return x->swapped == y->swapped && memcmp(x->strides, y->strides, (size_t)x->ndim * sizeof x->strides[0]) == 0;
 }
 
-/* Describes a conversion of `lines` pixel rows of the block to as many in the row. */
+/* Compiles the conversion of `lines` pixel rows of the block to as many in the row. */
 static stk_status compile_strip(stki_field_plan *plan, stki_convert_desc desc, int64_t lines, stki_convert **out,
                                 stk_error *err)
 {

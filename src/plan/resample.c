@@ -338,8 +338,8 @@ static void make_lines(const stki_field_plan *plan, stki_resampler *resampler, c
         stki_resizer_next(resampler->resizer, to, plan->image.block_strides[0], count);
 }
 
-/* Converts the window to lines of the row, a strip at a time, starting with the last strip if the row is upside down.
- */
+/* Converts the window to lines of the row, a strip at a time. If the row is upside down, it is written from its last
+ * lines up. */
 static void store_strips(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *padded, uint8_t *row)
 {
     const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;

@@ -193,7 +193,7 @@ void stki_convert_copies(const stki_convert *convert, const stki_axis *axes, uin
 void stki_convert_core(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                        int64_t channel);
 
-/* convert_blocks.c: gathers up to STKI_CONVERT_BLOCK elements, `src_stride` bytes apart, to contiguous `to`. */
+/* convert_blocks.c: converts up to STKI_CONVERT_BLOCK elements, `src_stride` bytes apart, to contiguous `to`. */
 void stki_convert_block(const stki_convert *convert, const stki_lane *lane, int64_t src_stride, uint8_t *to,
                         const uint8_t *src, int64_t n, int64_t channel);
 

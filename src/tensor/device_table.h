@@ -99,8 +99,7 @@ typedef struct stki_pool_ops {
     stk_status (*alloc_exact)(stki_pool *pool, int64_t bytes, void **out, stk_error *err);
     void (*free)(stki_pool *pool, void *block, int64_t bytes);
     /* Another stream has work on the block, or will have before it is freed; the block is not reused before an event
-     * recorded when it is freed.
-     */
+     * that is recorded when it is freed has completed. */
     void (*record_stream)(stki_pool *pool, void *block, stk_stream *stream);
     /* Call before the stream is destroyed. */
     void (*forget_stream)(stki_pool *pool, stk_stream *stream);
