@@ -24,7 +24,7 @@ typedef struct stki_places {
     int64_t count;
     stki_places_near *blocks;
     int64_t *wide;
-    int64_t block_room, wide_count, wide_room; /* size of wide, in numbers */
+    int64_t block_room, wide_count, wide_room; /* wide_count and wide_room: in numbers */
     int64_t last[STKI_PLACES_BLOCK];           /* while adding: numbers that are not yet in a block */
 } stki_places;
 

@@ -1,5 +1,5 @@
 /* class_manifest.c: names of classes from the manifests of preparation jobs (docs/reference/prep.md). The manifest is
- * the one that the config names for a data set, or NAME.manifest.json next to a file NAME.npy, NAME-00003.tar,
+ * the one that the config names for a data set, otherwise NAME.manifest.json next to a file NAME.npy, NAME-00003.tar,
  * NAME.FIELD.npy and so on, if it lists the file with its actual size. */
 #include "allocate.h"
 #include "core.h"

@@ -184,9 +184,8 @@ static stk_status make_batches(stki_feed *feed, stk_error *err)
 
         batch->core = core;
         batch->device_slot = (int)i;
-        /* Returns the address at which a ring slot would start if its rest were here: only memory from layout.rest on
-         * may be accessed.
-         */
+        /* The address at which a ring slot would start if its rest were here: only memory from layout.rest on may be
+         * accessed. */
         batch->memory = (char *)((uintptr_t)(feed->memory + i * rest) - (uintptr_t)core->layout.rest);
         stki_slot_point(batch, &core->layout);
     }

@@ -145,7 +145,7 @@ static int64_t folder_of(const char *text, int64_t length)
     return length;
 }
 
-/* Returns the part of a name that is compared. */
+/* The part of a name that is compared. */
 typedef struct span {
     const char *at;
     int64_t length;

@@ -227,7 +227,8 @@ static void publish(stki_ring *ring, stki_ring_slot *slot)
     stki_lock(&ring->lock);
 }
 
-/* The same between two phases, to avoid the work of the next one. Called only if none of the slot's tiles is left. */
+/* Between two phases: if the ring was restarted after the slot was opened, makes the slot free, which avoids the work
+ * of the next phase, and returns true. Called without the lock, and only if none of the slot's tiles is left. */
 static bool give_up(stki_ring *ring, stki_ring_slot *slot)
 {
     stki_cond *worker;

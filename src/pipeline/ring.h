@@ -77,7 +77,7 @@ typedef struct stki_ring_help {
     stki_ring_clocks *clocks;
     int processors;             /* number of threads that should run at once, including the consumer */
     int64_t longest_ns;         /* steps with longer tiles are left to the workers */
-    bool (*may)(void *context); /* called with the work's context in each stki_ring_next */
+    bool (*may)(void *context); /* called with the work's context in each stki_ring_next that has to wait */
     bool (*may_open)(void *context,
                      int64_t step); /* called under the ring's lock; false: a worker opens it; NULL: always */
     const _Atomic bool *leave;      /* set to true to make the consumer stop helping; may be NULL */

@@ -4,7 +4,8 @@
 #include "core.h"
 #include "partners.h"
 
-/* Number of checks that are always allowed, because on a busy machine a call may take long although it is cheap. */
+/* This much time, and this number of checks, are always allowed, because on a busy machine a call may take long
+ * although it is cheap. */
 #define ALLOWED_NS (INT64_C(10) * 1000000)
 enum { ALLOWED_TIMES = 1000 };
 

@@ -16,7 +16,7 @@
 struct files {
     int field, shard;
     int64_t sample;
-    const stki_reader *reader; /* number of the file that was returned */
+    const stki_reader *reader; /* reader of the file that was returned */
     char buffer[STKI_RECORD_PATH];
 };
 

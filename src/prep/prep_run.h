@@ -148,7 +148,7 @@ void stki_work_close(stki_prep_run *run);
 /* Creates the work folder. STK_E_CONFIG: it contains the output or foreign files, which would be removed with it at the
  * end. */
 stk_status stki_work_claim(const stki_job *job, stk_error *err);
-/* Removes the folder with its contents, unless it belongs to another job. */
+/* Removes the folder with its contents. STK_E_CONFIG: it contains foreign files, and nothing is removed. */
 stk_status stki_work_remove(const char *folder, stk_error *err);
 /* Paths inside the work folder; free with stki_free. NULL: out of memory. */
 char *stki_work_journal(const stki_prep_run *run, int64_t unit);

@@ -15,7 +15,7 @@ struct arg_option {
     const char **text; /* set to the value */
     int *count;        /* repeatable: sets text[(*count)++], with room for argc entries */
     int *action, as;   /* set to `as`; it is an error if another option has set it */
-    stk_status (*take)(void *owner, const char *value, stk_error *err); /* set to the value, or "" without one */
+    stk_status (*take)(void *owner, const char *value, stk_error *err); /* called with the value, or "" without one */
     bool repeats; /* the option may be repeated with different values, although it has no count */
 };
 

@@ -157,7 +157,7 @@ static stk_status open_member(const struct st_check *check, struct part *part, s
     return status;
 }
 
-/* Whether to skip the member: members without values are skipped, except those that stoker cannot read. */
+/* Whether the member is checked: members without values are not, except those that stoker cannot read. */
 static bool is_wanted(const struct st_check *check, int64_t member)
 {
     const stki_member *m = &check->container->members[member];

@@ -45,7 +45,7 @@ static void print_size(const stk_prep_plan *plan, const stk_prep_estimate *estim
     printf("%s\n", plan->output_exists ? "; it exists already: --force replaces it" : "");
 }
 
-/* Returns the time for this task's share, excluding finished parts. */
+/* Prints the time for this task's share, excluding finished parts. */
 static void print_time(const stk_prep_plan *plan, const stki_task *task, const stk_prep_estimate *estimate)
 {
     const int64_t left = plan->positions / task->tasks - plan->resumed_rows;

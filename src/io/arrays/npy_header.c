@@ -27,7 +27,7 @@ struct parser {
     stk_error *err;
     bool has_descr, has_order, has_shape;
     int64_t axes;                  /* number of axes, even if above the limit */
-    int64_t shape_at, shape_bytes; /* position in the text */
+    int64_t shape_at, shape_bytes; /* position and length in the text */
     int64_t descr_at;              /* position in the text */
     char descr[MAX_DESCR + 1];
     const char *structured; /* start of the text of a type that is not a string; NULL: it is a string */
@@ -138,7 +138,7 @@ enum role { FIELDS, FIELD, SUBARRAY, OTHER };
 struct level {
     enum role role;
     char closing;
-    int64_t index; /* role of the next element */
+    int64_t index; /* index of the next element */
 };
 
 static bool names_a_type(const struct level *level)

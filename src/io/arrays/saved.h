@@ -16,7 +16,7 @@ typedef struct stki_saved {
 typedef struct stki_saved_list {
     stki_saved *items;
     int64_t count, room;
-    /* offset of the array being written, which is the last item */
+    /* size of a row and number of rows of the array being written, which is the last item */
     int64_t row_bytes, rows;
     bool scalar;
 } stki_saved_list;

@@ -122,7 +122,7 @@ static stk_status fail_unknown(const char *path, const char *head, int64_t lengt
                                                       : "an unknown kind of file";
 
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, kind ? kind->what : what, NULL},
-                        "no reader supports it (%s%s)", all,
+                        "no reader supports it (%s)%s", all,
                         kind && kind->advice[0] ? STKI_TEXT(" (%s)", kind->advice) : "");
 }
 

@@ -27,7 +27,7 @@ typedef struct stki_hdf5_dataset {
     stki_counter refs;
     stki_hdf5_file *file; /* the file through which it was opened; holds a reference */
     stki_hdf5_file *home; /* the file that contains it, which may differ after an external link; holds a reference */
-    char *path;           /* fork generation, as in `home` */
+    char *path;           /* path of `home` */
     char *name;
     char *field;           /* selected field of a compound type; NULL: whole elements */
     hid_t id, memory_type; /* -1: not opened by the library; set by stki_hdf5_dataset_need */

@@ -17,7 +17,7 @@ enum {
 typedef struct stki_hdf5_filter {
     int id;
     unsigned value; /* shuffle: bytes of an element */
-    char name[24];  /* parameters, as in the file */
+    char name[24];  /* as in the file */
 } stki_hdf5_filter;
 
 typedef struct stki_hdf5_pipeline {

@@ -10,7 +10,7 @@ enum { MOST_LINKS = 16 /* the limit in libhdf5 */ };
 
 struct walk {
     const char *asked; /* the requested name */
-    int links;         /* link that was followed */
+    int links;         /* number of links followed */
     char link[200];    /* the last one, for messages */
 };
 

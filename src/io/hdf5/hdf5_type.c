@@ -159,7 +159,7 @@ static const char *class_name(H5T_class_t class)
 {
     switch (class) {
     case H5T_INTEGER:
-        return "an integer type of an unsupported size";
+        return "an integer type of an unsupported size or sign";
     case H5T_FLOAT:
         return "a float type with unsupported fields";
     case H5T_TIME:

@@ -19,7 +19,7 @@ typedef struct stki_hdf5_type {
     bool swapped;
     bool raw;                       /* the file's bytes are the elements; false: the library has to convert them */
     enum stki_hdf5_varying varying; /* `dtype` is the dtype of the items, u8 for strings */
-    enum stki_hdf5_padding padding; /* length of FIXED */
+    enum stki_hdf5_padding padding; /* padding of FIXED */
     int inner_ndim;                 /* an array type: its axes follow those of the data set */
     int64_t inner[STK_MAX_DIMS];
     int64_t bytes; /* of one element of the data set, including the inner axes */

@@ -90,7 +90,7 @@ static enum form form_of(const stki_sink_field *field, const char *extension)
     return !strcmp(part, "npy") && field->kind != STKI_SINK_BYTES ? FORM_NPY : FORM_BYTES;
 }
 
-/* Whether another field has the same default extension. */
+/* Whether another field has, or may get, the extension that is the default of this one. */
 static bool is_shared(const stki_sink_opts *opts, int index)
 {
     const char *own = usual_extension(&opts->fields[index]), *other;

@@ -52,7 +52,7 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err);
 
 struct lb_file_pages {
     unsigned char *pages; /* one byte per page; NULL: unknown */
-    int64_t count;        /* size at that time; the file may have changed since */
+    int64_t count;        /* number of pages at that time; the file may have changed since */
 };
 
 /* The resident pages of the files, so that pages loaded by a measurement can be evicted again. */

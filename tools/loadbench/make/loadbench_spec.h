@@ -36,7 +36,7 @@ struct lb_made_field {
     double low, high, mean, std, value, compressibility, spread, detail;
     /* derived from the members above */
     int ndim;
-    int64_t lengths[STK_MAX_DIMS]; /* bytes of a row; the mean if there is a `spread` */
+    int64_t lengths[STK_MAX_DIMS]; /* shape of a row; the mean if there is a `spread` */
     int64_t row_elements, row_bytes, largest_bytes;
     struct lb_values_ask ask;
 };

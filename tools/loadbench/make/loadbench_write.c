@@ -25,7 +25,7 @@ static stk_status goes_on(const struct lb_made_file *file, stk_error *err)
 /* The fields of one sample, in reused memory. */
 struct sample {
     struct part {
-        void *pixels, *scratch;        /* lengths of the row */
+        void *pixels, *scratch;        /* the row, and memory for making it */
         struct codec_encoder *encoder; /* encoder of an encoded field */
         const void *bytes;             /* the bytes to write */
         int64_t size, lengths[STK_MAX_DIMS];

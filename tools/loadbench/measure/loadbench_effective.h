@@ -13,7 +13,7 @@ struct lb_effective {
     char convert[48];   /* the assignment with which another loader converts in the same place; "" without a device */
     int64_t timeout_ns; /* negative: none */
     int64_t batch_size;
-    bool random; /* name of the order */
+    bool random; /* whether the order is random */
 };
 
 /* Call lb_effective_fini in any case. */

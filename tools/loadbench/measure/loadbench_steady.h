@@ -21,7 +21,7 @@ struct lb_steady {
     double trend_percent;
     double error_percent;   /* error of the trend: two standard errors */
     double scatter_percent; /* standard deviation of the rates, relative to their mean */
-    double settled_after_s; /* drifts: the rest is settled if this part of the beginning is excluded; -1: never */
+    double settled_after_s; /* drifts: the rest is settled if this many first seconds are excluded; -1: never */
 };
 
 /* `count` rates and their times in seconds, ascending. */

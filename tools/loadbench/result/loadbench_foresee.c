@@ -24,7 +24,7 @@ struct lb_model lb_foresee_model(const struct lb_shares *shares)
     };
 }
 
-/* Limits the factor by memory and disk. If a run already exceeds a limit, the factor is at least 1. */
+/* Limits the factor by memory and disk. If a run already exceeds a limit, the factor is limited to 1. */
 static double within_limits(const struct lb_shares *shares, double factor)
 {
     const double reached = fmax(shares->limit, shares->disk);

@@ -16,7 +16,7 @@ enum { LB_PREDICTIONS = 4 };
 
 struct lb_predictions {
     int count;
-    enum lb_confidence confidence; /* the stage of the verdict, which uses the same times */
+    enum lb_confidence confidence; /* confidence of the verdict, which uses the same times */
     char doubt[200];               /* why the confidence is not higher; "" */
     char missing[128];             /* why there are no predictions although the run was judged; "" */
     struct lb_prediction {

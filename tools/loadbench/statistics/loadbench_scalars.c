@@ -98,7 +98,7 @@ struct names {
     int count;
 };
 
-/* Whether to skip lists (single runs, points of a timeline) and members of summaries other than the median. */
+/* Collects names. Skips lists (single runs, points of a timeline) and members of summaries other than the median. */
 static void collect(const json_t *json, const char *path, struct names *out)
 {
     const char *key;
