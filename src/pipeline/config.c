@@ -57,7 +57,7 @@ static const stki_option loader_rows[] = {
                    "auto: as many as fit in half of cache_bytes, at most 64",
                    .flags = STKI_BY_VALUE | STKI_IN_JOB, .need = &needs_block, STKI_C(stk_loader_opts, block_window)),
     STKI_ENUM(stki_loader_config, block_rows, shuffled, block_rows_words,
-              "With order: block, whether to shuffle samples within blocks, or only the blocks (in_order: faster, "
+              "With order: block, whether to shuffle the samples of the blocks, or only the blocks (in_order: faster, "
               "because neighboring samples are copied together, but mixes less)",
               .flags = STKI_BY_VALUE | STKI_IN_JOB, .need = &needs_block, STKI_C(stk_loader_opts, block_rows)),
     STKI_ALIAS(shuffle, order, STKI_OPT_BOOL, "true means order: random", .words = shuffle_words),
