@@ -13,8 +13,8 @@ typedef struct stki_residency {
     stki_counter cold_until_ns; /* everything is announced until then */
 } stki_residency;
 
-/* Times of stki_now_ns or stki_coarse_ns. A short time is enough for what is missing: every batch is looked at
- * meanwhile, and starts it anew if it finds more. */
+/* Times of stki_now_ns or stki_coarse_ns. The time for missing samples can be short, because every batch is
+ * checked meanwhile, and each missing sample restarts it. */
 #define STKI_WARM_FOR_NS INT64_C(2000000)
 #define STKI_COLD_FOR_NS INT64_C(100000000)
 

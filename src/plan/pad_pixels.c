@@ -13,7 +13,7 @@
 
 enum { LINE = 64, SHORTEST = 8 * LINE };
 
-/* Pixels [first, end) of an axis of the row show the image; none if the window is beside it. */
+/* Pixels [first, end) of an axis of the row show the image; empty if the window lies outside the image. */
 typedef struct span {
     int64_t first, end;
 } span;

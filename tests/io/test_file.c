@@ -446,7 +446,7 @@ static void test_advice_fetches_dropped_pages(void **state)
         }
 }
 
-/* One missing sample outweighs those that are found, for a tenth of a second, in which another starts it anew. */
+/* One missing sample outweighs those that are found for a tenth of a second; another one restarts that time. */
 static void test_residency_over_time(void **state)
 {
     const int64_t ms = 1000000;
