@@ -121,8 +121,7 @@ static inline int64_t fill_pinned(stki_worker *worker, const stki_field_plan *pl
     for (within = first; row + n < last && n < MOST_PINNED; n++) {
         const char *address;
 
-        if (n > 0 && (stki_field_locate(plan->field, batch->samples[row + n], &within) != reader ||
-                      stki_watch_is_full(worker, plan, reader)))
+        if (n > 0 && stki_field_locate(plan->field, batch->samples[row + n], &within) != reader)
             break;
         kept[n] = NULL;
         status = reader->ops->pin(reader, within, &worker->scratch, &address, &kept[n], &error);
@@ -133,7 +132,8 @@ static inline int64_t fill_pinned(stki_worker *worker, const stki_field_plan *pl
             status = STK_AGAIN;
             break;
         }
-        stki_watch_use(worker, plan, reader, batch->samples[row + n], NULL);
+        if (n == 0)
+            stki_watch_use(worker, plan, reader, batch->samples[row], NULL);
     }
     between = stki_now_ns();
     stki_count(&worker->read_ns, between - before);
