@@ -1,4 +1,5 @@
-/* test_allocate.c: memory is counted by kind, aligned as asked, and its failures come when they are ordered. */
+/* Tests of the allocator: counting by kind, alignment, huge pages, growing arrays, and allocations that fail on
+ * request. */
 #include "allocate.h"
 #include "faults.h"
 #include "grow.h"
@@ -76,7 +77,7 @@ static void resizing_keeps_content_and_counts(void **state)
     stki_memory_fail_at(1);
     moved = stki_resize(block, 200000);
     assert_null(moved);
-    assert_string_equal(block, "123456789"); /* as with realloc, the old one is still good */
+    assert_string_equal(block, "123456789"); /* as with realloc, the old block stays valid */
     assert_null(stki_resize(block, -1));
     stki_free(block);
     assert_back_to(&before, STKI_MEM_HOST);
@@ -217,7 +218,7 @@ static void the_nth_allocation_fails_once(void **state)
     stki_free(stki_zalloc(8));
 }
 
-/* Room doubles; without memory, or where the bytes do not fit 64 bits, nothing changes. */
+/* The capacity doubles. If memory is short or the size does not fit in 64 bits, nothing changes. */
 static void arrays_grow_by_doubling(void **state)
 {
     int64_t *array = NULL, *before, room = 0;

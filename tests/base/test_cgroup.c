@@ -1,4 +1,5 @@
-/* test_cgroup.c: CPU quotas out of made-up control group trees. */
+/* Tests of CPU quotas and memory limits of control groups (versions 1 and 2), read from trees of files that the test
+ * writes. The expected limits follow from the written numbers. */
 #include "cgroup.h"
 #include "cmocka_all.h"
 #include <stdio.h>
@@ -76,12 +77,12 @@ static void version_2(void **state)
     write_file("cgroup/a/b/cpu.max", "50000 100000\n");
     assert_quota("0::/a/b\n", 0.5);
     assert_quota("0::/a\n", 3.5);
-    assert_quota("0::/a/c\n", 3.5); /* not there itself */
+    assert_quota("0::/a/c\n", 3.5); /* the group itself has no files */
     write_file("cgroup/a/b/cpu.max", "800000 100000\n");
-    assert_quota("0::/a/b\n", 3.5); /* the one above is tighter */
+    assert_quota("0::/a/b\n", 3.5); /* the parent's quota is tighter */
 }
 
-/* In a container the group that limits it is the root of the mount. */
+/* In a container, the group that limits the process is the root of the mount. */
 static void version_2_root_of_a_container(void **state)
 {
     (void)state;
@@ -170,7 +171,8 @@ static void write_number(const char *path, int64_t number)
     write_file(path, text);
 }
 
-/* A group of 8 GiB that holds 7 GiB of pages of files, of which 512 MiB are to be written, and 900 MiB of its own. */
+/* A group with a limit of 8 GiB that holds 7 GiB of page cache, 512 MiB of it dirty or under writeback, and 900 MiB of
+ * its own memory. */
 static void memory_version_2(void **state)
 {
     char text[512];
@@ -189,10 +191,11 @@ static void memory_version_2(void **state)
              (long long)(12 * MIB), (long long)(4000 * MIB), (long long)(3068 * MIB));
     write_file("cgroup/a/memory.stat", text);
     assert_memory("0::/a/b\n", 8192 * MIB, (8192 - 8068 + 4000 + 3068 - 512) * MIB);
-    write_number("cgroup/memory.max", 4096 * MIB); /* above both, as the root of a container's mount */
+    write_number("cgroup/memory.max", 4096 * MIB); /* a group above both, like the root of a container's mount */
     write_number("cgroup/memory.current", 4000 * MIB);
     assert_memory("0::/a/b\n", 4096 * MIB, 96 * MIB);
-    write_number("cgroup/a/b/memory.high", 50 * MIB); /* used up, and a lower bound than memory.max, which is none */
+    /* memory.high limits although memory.max is unlimited; it is already exceeded */
+    write_number("cgroup/a/b/memory.high", 50 * MIB);
     assert_memory("0::/a/b\n", 50 * MIB, 0);
     assert_memory("0::/elsewhere\n", 4096 * MIB, 96 * MIB);
 }
@@ -200,7 +203,7 @@ static void memory_version_2(void **state)
 static void memory_version_1(void **state)
 {
     (void)state;
-    write_file("cgroup/memory/docker/x/memory.limit_in_bytes", "9223372036854771712\n"); /* none */
+    write_file("cgroup/memory/docker/x/memory.limit_in_bytes", "9223372036854771712\n"); /* unlimited */
     write_number("cgroup/memory/docker/x/memory.usage_in_bytes", 10 * MIB);
     assert_memory("4:memory:/docker/x\n0::/\n", -1, -1);
     write_number("cgroup/memory/docker/memory.limit_in_bytes", 250 * MIB);
@@ -212,8 +215,8 @@ static void memory_version_1(void **state)
     assert_memory("9:cpu,cpuacct:/y\n4:memory:/docker/x\n", 250 * MIB, (5 + 150 - 1) * MIB);
 }
 
-/* A real group of version 1, where one can be made: a process in it reads a file of 24 MiB, which then lies in its 64
- * MiB as pages that count as used. */
+/* A real group of version 1, if the test may create one: a process with a limit of 64 MiB writes a file of 24 MiB,
+ * whose pages are counted as used but can be reclaimed. */
 static void memory_of_a_real_group(void **state)
 {
     enum { LIMIT = 64, FILE_MIB = 24 };

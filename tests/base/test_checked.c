@@ -1,4 +1,4 @@
-/* test_checked.c: arithmetic on sizes at the edges of 64 bits. */
+/* Tests of overflow-checked arithmetic on sizes, at the limits of 64 bits. */
 #include "checked.h"
 #include "cmocka_all.h"
 

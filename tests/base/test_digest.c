@@ -1,4 +1,4 @@
-/* test_digest.c: sums and their texts. The hashes were computed by Python's xxhash. */
+/* Tests of checksums, their text forms and fingerprints. The expected hashes were computed with Python's xxhash. */
 #include "digest.h"
 #include "stk_test.h"
 
@@ -43,7 +43,7 @@ static void hashes(void **state)
     assert_true(stki_digest_64("stoker", 6) == UINT64_C(0xa8f8acdd4df52bef));
 }
 
-/* In pieces of any size it is the same. */
+/* Hashing in pieces of any size gives the same result. */
 static void streams(void **state)
 {
     char data[5000];

@@ -1,4 +1,5 @@
-/* test_document_set.c: assignments by dotted path: maps, lists, what is made on the way, and what is refused. */
+/* Tests of assignments to dotted paths in a document: replaced and added values, lists, maps that are created on the
+ * way, and rejected assignments. */
 #include "config_check.h"
 #include "faults.h"
 
@@ -58,7 +59,7 @@ static void a_value_that_is_there_may_stay(void **state)
 
     (void)state;
     assert_set(document, "loader.seed?=3");
-    assert_set(document, "loader.order?=random"); /* null is nothing */
+    assert_set(document, "loader.order?=random"); /* null counts as absent */
     assert_set(document, "loader.num_epochs?=0");
     assert_set(document, "a.b?={c: 1}");
     assert_set(document, "a.b.c?=2");
@@ -180,7 +181,7 @@ static void wrong_assignments(void **state)
     for (i = 1; i < 64; i++)
         strcat(deep, ".d");
     strcat(deep, "=1");
-    assert_set(document, deep + strlen("a0.")); /* 63 keys below the root are fine */
+    assert_set(document, deep + strlen("a0.")); /* 63 keys below the root are allowed */
     snprintf(message, sizeof message, "--set %.80s...: …64 deep", deep);
     assert_set_fails(document, deep, STK_E_LIMIT, message);
     stki_document_destroy(document);
@@ -196,7 +197,7 @@ static void depth_counts_path_and_value_together(void **state)
     for (i = 1; i < 40; i++) /* root, 40 keys: the value is level 41 */
         strcat(text, ".d");
     strcat(text, "=");
-    for (i = 0; i < 23; i++) /* lists on levels 41 to 63, the 1 on 64 */
+    for (i = 0; i < 23; i++) /* lists on levels 41 to 63, the 1 on level 64 */
         strcat(text, "[");
     strcat(text, "1");
     for (i = 0; i < 23; i++)

@@ -1,4 +1,4 @@
-/* test_error.c: the shape of messages, the facts beside them, and what hostile texts can't do to them. */
+/* Tests of error messages: their form, the facts in stk_error, and hostile strings in names and values. */
 #include "allocate.h"
 #include "cmocka_all.h"
 #include "error.h"
@@ -120,7 +120,7 @@ static void long_texts_keep_what_matters(void **state)
     assert_string_equal(err.expected, "short");
 }
 
-/* One line of printable UTF-8, whatever the texts hold. */
+/* A message is one line of printable UTF-8 for any input strings. */
 static void messages_are_one_clean_line(void **state)
 {
     stk_error err;
@@ -132,10 +132,10 @@ static void messages_are_one_clean_line(void **state)
     assert_string_equal(err.message, "a?b?[2J.npy: odd??: found x?y, expected z???");
     assert_string_equal(err.found, "x?y");
     assert_string_equal(err.expected, "z???");
-    assert_string_equal(err.file, "a\nb\x1b[2J.npy"); /* the name itself is a fact */
+    assert_string_equal(err.file, "a\nb\x1b[2J.npy"); /* the field holds the name unchanged */
     stki_fail(&err, STK_E_CORRUPT, "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80");
     assert_string_equal(err.message, "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80");
-    for (i = 0; i < 4; i++) { /* cuts at every place in a character */
+    for (i = 0; i < 4; i++) { /* truncates at every byte of a character */
         memset(long_text, 'x', (size_t)i);
         for (int at = i; at < 1990; at += 4)
             memcpy(long_text + at, "\xf0\x9f\x98\x80", 5);
@@ -175,7 +175,7 @@ static void a_record_is_added(void **state)
     assert_int_equal(err.record, 3);
     assert_int_equal(err.offset, 7);
     assert_string_equal(err.found, "x");
-    stki_fail_record(&err, STK_E_TRUNCATED, 4); /* it knows better */
+    stki_fail_record(&err, STK_E_TRUNCATED, 4); /* ignored: the error already names record 3 */
     assert_int_equal(err.record, 3);
     assert_null(strstr(err.message, "record 4"));
 
@@ -184,7 +184,7 @@ static void a_record_is_added(void **state)
     assert_string_equal(err.message, "record 0: out of memory: 7 bytes for a row");
     assert_int_equal(err.record, 0);
 
-    memset(path, 'x', sizeof path - 1); /* cut, and not printable */
+    memset(path, 'x', sizeof path - 1); /* too long, and with an unprintable byte */
     path[390] = '\033';
     stki_fail_at(&err, STK_E_IO, (stki_place){path, -1, -1, NULL, NULL}, "cannot read");
     stki_fail_record(&err, STK_E_IO, 5);

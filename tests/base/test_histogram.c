@@ -1,4 +1,4 @@
-/* test_histogram.c: quantiles against sorted arrays, merging, the ends. */
+/* Tests of the histogram: quantiles against sorted arrays, merging, and values at both ends of the range. */
 #include "cmocka_all.h"
 #include "histogram.h"
 #include "test_random.h"
@@ -14,7 +14,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The definition: the smallest value that at least `fraction` of all do not exceed. */
+/* By definition the smallest value that is not exceeded by at least `fraction` of all values. */
 static int64_t exact_quantile(const int64_t *sorted, int count, double fraction)
 {
     int i;
@@ -31,11 +31,11 @@ static int64_t draw(uint64_t *random, int shape)
     switch (shape) {
     case 0: /* few small values */
         return stkt_random_in(random, 0, 10);
-    case 1: /* microseconds, flat */
+    case 1: /* microseconds, uniform */
         return stkt_random_in(random, 1000, 1000000);
     case 2: /* over all powers of two */
         return (int64_t)exp2(u * 46.9);
-    case 3: /* two heaps far apart */
+    case 3: /* two clusters far apart */
         return u < 0.9 ? stkt_random_in(random, 900, 1100) : stkt_random_in(random, 900000000, 1100000000);
     case 4: /* one value */
         return 123456789;
@@ -44,7 +44,7 @@ static int64_t draw(uint64_t *random, int shape)
     }
 }
 
-/* Half a bucket, 1/256, is the most a value in the middle can be off; 1 % is what is promised. */
+/* A value inside the range is off by at most half a bucket (1/256); 1 % is promised. */
 static void assert_near(int64_t found, int64_t expected, double fraction)
 {
     if (fabs((double)(found - expected)) > (double)expected / 256)
@@ -85,7 +85,7 @@ static void quantiles_are_within_one_percent(void **state)
     free(histogram);
 }
 
-/* Every single value, around every power of two, comes back within 1 %. */
+/* Single values around every power of two come back within 1 %. */
 static void every_size_of_value(void **state)
 {
     stki_histogram *histogram = malloc(sizeof *histogram);
@@ -101,7 +101,7 @@ static void every_size_of_value(void **state)
             stki_histogram_init(histogram);
             stki_histogram_add(histogram, value);
             stki_histogram_add(histogram, 0);
-            stki_histogram_add(histogram, (INT64_C(1) << 47) - 1); /* so that the ends do not cut the answer */
+            stki_histogram_add(histogram, (INT64_C(1) << 47) - 1); /* keeps the maximum from clipping the result */
             assert_near(stki_histogram_quantile(histogram, 0.5), value, 0.5);
         }
     free(histogram);
@@ -114,7 +114,7 @@ static void the_ends(void **state)
     (void)state;
     stki_histogram_init(histogram);
     assert_int_equal(stki_histogram_quantile(histogram, 0.5), 0);
-    stki_histogram_add(histogram, -5); /* a clock that went back */
+    stki_histogram_add(histogram, -5); /* the clock went backwards */
     assert_int_equal(stki_histogram_quantile(histogram, 1), 0);
     assert_int_equal(stki_counted(&histogram->sum), 0);
     stki_histogram_add(histogram, INT64_C(1) << 50);
@@ -143,7 +143,7 @@ static void merging_is_adding(void **state)
         stki_histogram_add(&parts[i % 2], value);
     }
     stki_histogram_merge(&parts[0], &parts[1]);
-    stki_histogram_merge(&parts[0], &parts[2]); /* an empty one changes nothing */
+    stki_histogram_merge(&parts[0], &parts[2]); /* an empty histogram changes nothing */
     assert_memory_equal(&parts[0], whole, sizeof *whole);
     stki_histogram_merge(&parts[2], whole);
     assert_memory_equal(&parts[2], whole, sizeof *whole);

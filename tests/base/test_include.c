@@ -1,4 +1,5 @@
-/* test_include.c: config files, what they include, and files that are none. */
+/* Tests of config files that include others: merging, precedence, relative paths, cycles, limits, and what is rejected.
+ */
 #include "config_check.h"
 #include "faults.h"
 #include <sys/stat.h>
@@ -51,7 +52,7 @@ static stki_document *open_fine(const char *name)
     return document;
 }
 
-/* `format` is the message, each %s the temporary folder (four at most). */
+/* `format` is the message; @ stands for the temporary folder. */
 static void assert_open_fails(const char *name, stk_status expected, const char *format)
 {
     stki_document *document = NULL;
@@ -162,7 +163,7 @@ static void what_is_no_file(void **state)
     assert_open_fails("folder", STK_E_IO, "@/folder: …directory");
     snprintf(command, sizeof command, "mkfifo %s/pipe", root);
     assert_int_equal(system(command), 0);
-    assert_open_fails("pipe", STK_E_IO, "@/pipe: …regular file"); /* and does not hang */
+    assert_open_fails("pipe", STK_E_IO, "@/pipe: …regular file"); /* and does not block */
     write_config("top.yaml", "\ninclude: pipe\n");
     assert_open_fails("top.yaml", STK_E_IO, "@/top.yaml:2: include: @/pipe: …regular file");
     write_config("big.yaml", "");
@@ -198,11 +199,11 @@ static void cycles_and_depth(void **state)
     }
     assert_open_fails("deep1.yaml", STK_E_LIMIT, "@/deep16.yaml:1: include: …16 deep");
     stki_document_destroy(open_fine("deep2.yaml"));
-    write_config("twice.yaml", "include: [deep17.yaml, deep17.yaml]\n"); /* no cycle */
+    write_config("twice.yaml", "include: [deep17.yaml, deep17.yaml]\n"); /* not a cycle */
     stki_document_destroy(open_fine("twice.yaml"));
 }
 
-/* Each file includes the next ten times: 10^15 readings, if nobody counted. */
+/* Each file includes the next one ten times, which would be 10^15 reads without the limit. */
 static void include_bombs_are_limited(void **state)
 {
     char name[32], text[512];

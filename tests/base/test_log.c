@@ -1,4 +1,4 @@
-/* test_log.c: topics on and off, and what is written to stderr. */
+/* Tests of the debug log: enabling topics by call and by environment variable, and what is written to stderr. */
 #include "cmocka_all.h"
 #include "log.h"
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 static const char *program;
 
-/* What a child running `act` writes to stderr. */
+/* Runs `act` in a child process and captures what it writes to stderr. */
 static void capture(void (*act)(void), char *text, int size)
 {
     int ends[2], status;
@@ -70,7 +70,7 @@ static void unknown_topics_are_named(void **state)
     assert_string_equal(err.message,
                         "debug topic: found \"wroker\", expected all, config, io, order, ring, worker, plan or "
                         "memory; did you mean worker?");
-    assert_false(stki_log_on(STKI_LOG_ring)); /* all or none */
+    assert_false(stki_log_on(STKI_LOG_ring)); /* an invalid list enables nothing */
     assert_int_equal(stki_log_enable("", &err), STK_E_CONFIG);
     assert_int_equal(stki_log_enable("ring,", &err), STK_E_CONFIG);
     assert_int_equal(stki_log_enable("xyzzyxyzzy", NULL), STK_E_CONFIG);

@@ -1,4 +1,5 @@
-/* test_node_value.c: what scalars mean: whole numbers, reals, bools, texts, sizes, times, words. */
+/* Tests of the values of scalars: integers, reals, bools, strings, sizes, times and words, and the suggestion of
+ * similar words. */
 #include "config_check.h"
 #include "node_scalar.h"
 #include "test_random.h"
@@ -228,7 +229,7 @@ static void times(void **state)
     }
 }
 
-/* What is formatted reads back as the same value, for any value. */
+/* Formatting any value and parsing the result gives the same value. */
 static void formats_read_back(void **state)
 {
     uint64_t random = 3;
@@ -347,7 +348,7 @@ static char lower(char c)
     return c == 'Z' ? 'z' : c == 'A' ? 'a' : c;
 }
 
-/* Changes, insertions, deletions and swaps of neighbors, by trying all of them. */
+/* Edit distance (changes, insertions, deletions, swaps of neighbors) by exhaustive recursion. */
 static int slow_distance(const char *a, const char *b)
 {
     int best, other;
@@ -375,7 +376,7 @@ static void random_word(uint64_t *random, char *word, int64_t longest)
     word[length] = '\0';
 }
 
-/* What does not fit is left out word by word. */
+/* Words that do not fit are left out whole. */
 static void lists_of_words_end_with_whole_words(void **state)
 {
     static const char *const words[] = {"one", "three", "seven"};
@@ -383,7 +384,7 @@ static void lists_of_words_end_with_whole_words(void **state)
 
     (void)state;
     assert_string_equal(stki_word_list(words, 3, buffer, sizeof buffer), "one, three or seven");
-    assert_string_equal(stki_word_list(words, 3, buffer, 20), "one, three or seven"); /* 19 bytes and the end */
+    assert_string_equal(stki_word_list(words, 3, buffer, 20), "one, three or seven"); /* 19 bytes and the NUL */
     assert_string_equal(stki_word_list(words, 3, buffer, 19), "one, three, …");
     assert_string_equal(stki_word_list(words, 3, buffer, 15), "one, …"); /* "…" has 3 bytes */
     assert_string_equal(stki_word_list(words, 3, buffer, 4), "");
@@ -421,7 +422,7 @@ static void lengths_of_near_words(void **state)
     (void)state;
     memset(word, 'w', 79);
     memset(known, 'w', 79);
-    known[30] = 'x'; /* so that neither is part of the other */
+    known[30] = 'x'; /* so that neither contains the other */
     word[64] = known[64] = '\0';
     assert_non_null(stki_nearest_word(word, words, 1));
     word[64] = 'w';
@@ -432,8 +433,8 @@ static void lengths_of_near_words(void **state)
     known[65] = '\0';
     assert_null(stki_nearest_word(word, words, 1));
     assert_null(stki_nearest_word("123456789", (const char *const[]){"123456xyz"}, 0));
-    assert_non_null(stki_nearest_word("123456789", (const char *const[]){"123456xyz"}, 1)); /* 3 of 9 */
-    assert_null(stki_nearest_word("12345678", (const char *const[]){"12345xyz"}, 1));       /* 3 of 8 */
+    assert_non_null(stki_nearest_word("123456789", (const char *const[]){"123456xyz"}, 1)); /* 3 of 9 differ */
+    assert_null(stki_nearest_word("12345678", (const char *const[]){"12345xyz"}, 1));       /* 3 of 8 differ */
 }
 
 static void units(void **state)
@@ -453,7 +454,7 @@ static void units(void **state)
         assert_int_equal(kind, cases[i].kind);
         assert_true(fabs(factor - cases[i].factor) <= 1e-15 * cases[i].factor);
     }
-    assert_true(stki_scalar_unit("MiBs", 3, &kind, &factor)); /* of so many characters */
+    assert_true(stki_scalar_unit("MiBs", 3, &kind, &factor)); /* only the first 3 characters count */
     assert_false(stki_scalar_unit("MiBs", 4, &kind, &factor));
     assert_false(stki_scalar_unit("parsec", 6, &kind, &factor));
 }

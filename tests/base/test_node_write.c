@@ -1,4 +1,4 @@
-/* test_node_write.c: a document written as YAML reads back as the same tree, and so does its JSON. */
+/* Tests of writing documents as YAML and JSON. Hand-written and random trees must parse back to the same tree. */
 #include "config_check.h"
 #include "test_random.h"
 
@@ -11,7 +11,7 @@ static void assert_same(const stki_node *a, const stki_node *b)
     if (a->kind == STKI_NODE_SCALAR) {
         assert_string_equal(a->text, b->text);
         assert_int_equal(stki_node_is_null(a), stki_node_is_null(b));
-        assert_true(!a->quoted || b->quoted); /* a bare text may come back in quotes, a quoted one not bare */
+        assert_true(!a->quoted || b->quoted); /* a bare string may come back quoted, but not the reverse */
     }
     for (i = 0; i < a->count; i++) {
         if (a->kind == STKI_NODE_MAP)
@@ -73,7 +73,7 @@ static void json_of_a_config(void **state)
     stki_document_destroy(document);
 }
 
-/* Random trees, made as JSON text by jansson, with every character that a config may hold. */
+/* Random trees as JSON text from jansson, with every character that a config may contain. */
 static json_t *random_text(uint64_t *random)
 {
     static const char *const pieces[] = {"a",  "B",    "7",    "-",  ".",   "/",   ":",  " ",  "#", "\n", "\t",

@@ -1,4 +1,6 @@
-/* stki-threads: notes are said once, can be asked for while others are added, and say how many more there were. */
+/* stki-threads */
+/* Tests of notes: each one is kept once, can be read while other threads add more, and those beyond the limit are
+ * counted. */
 #include "allocate.h"
 #include "faults.h"
 #include "notes.h"
@@ -22,7 +24,7 @@ static void each_text_once(void **state)
     stki_notes_fini(&notes);
 }
 
-/* What was said stays as it was said. */
+/* Strings that were returned stay valid and unchanged. */
 static void many(void **state)
 {
     stki_notes notes = {0};
@@ -36,7 +38,7 @@ static void many(void **state)
     before = stki_notes_get(&notes, STKI_NOTES);
     assert_string_equal(before, "5 more notes");
     assert_ptr_equal(stki_notes_get(&notes, STKI_NOTES), before);
-    stki_notes_add(&notes, "note %d", 7); /* is there */
+    stki_notes_add(&notes, "note %d", 7); /* a duplicate */
     assert_ptr_equal(stki_notes_get(&notes, STKI_NOTES), before);
     stki_notes_add(&notes, "note");
     assert_string_equal(stki_notes_get(&notes, STKI_NOTES), "6 more notes");

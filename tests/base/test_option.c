@@ -1,4 +1,5 @@
-/* test_option.c: one table of rows against config, defaults, ranges, C structs, JSON, echo, help and documentation. */
+/* Tests of an option table: one table drives parsing, defaults, ranges, C structs, JSON, the echo of a config, help and
+ * documentation. */
 #include "config_check.h"
 #include "doc_keys.h"
 #include "option.h"
@@ -219,7 +220,7 @@ struct limits {
     int64_t tile_bytes, wait_ns, ns;
 };
 
-/* A unit that the name says already is not said twice. */
+/* A unit that is already in the name is not repeated. */
 static void units_in_json_keys(void **state)
 {
     static const stki_option limit_rows[] = {STKI_SIZE(struct limits, tile_bytes, 4096, 0, 1 << 20, "Size"),
@@ -257,7 +258,7 @@ static void echo(FILE *to)
     stki_options_write(&table, &echoed, 0, to);
 }
 
-/* What is written reads back to the same values, whatever they are. */
+/* Any value that is written is read back unchanged. */
 static void the_echo_reads_back(void **state)
 {
     static const double rates[] = {0, 1, 0.1, 1.0 / 3, 5e-324, 0.30000000000000004};
@@ -359,7 +360,7 @@ static void documentation_names_every_row(void **state)
     free(text);
 }
 
-/* A program may write 0,5. */
+/* In some locales printf writes 0,5. */
 static void other_locales_change_nothing(void **state)
 {
     static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "de_DE@euro"};

@@ -1,4 +1,4 @@
-/* test_option_print.c: which options of a config are compared, and how they are written. */
+/* Tests of the lines that describe a config in a fingerprint: which options they contain and how values are written. */
 #include "allocate.h"
 #include "faults.h"
 #include "option_print.h"
@@ -49,7 +49,7 @@ static const stki_option rows[] = {
 };
 static const stki_option_table table = STKI_OPTION_TABLE_WITH("top", rows, .choice = choice);
 
-/* Lines "path=value", sorted, with a blank between them. */
+/* Lines "path=value", sorted and separated by spaces. */
 static char *print_of(const char *text, bool failures, bool written)
 {
     stki_print print = {.failures = failures, .written = written};
@@ -106,7 +106,7 @@ static void lines_are_what_differs(void **state)
     }
 }
 
-/* Long values are told apart also where they differ at the end. */
+/* Long values that differ only at the end have different hashes. */
 static void long_values_are_hashed(void **state)
 {
     char text[2][1100], *lines[2];

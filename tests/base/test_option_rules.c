@@ -1,5 +1,5 @@
-/* test_option_rules.c: options that exclude each other or need one another, synonyms, and paths, in the order of the
- * sources that say them: an included file, the including one, assignments. */
+/* Tests of rules between options: mutually exclusive ones, requirements, synonyms and paths, when they come from an
+ * included file, the including file or assignments. */
 #include "config_check.h"
 #include "option.h"
 #include <sys/stat.h>
@@ -162,7 +162,7 @@ static void read_fine(stki_document *document, struct loader *out)
         fail_msg("not expected: %s", err.message);
 }
 
-/* The error must be at `key` and name `other`. */
+/* The error must be at `key` and mention `other`. */
 static void assert_refused(const char *text, const char *key, const char *other)
 {
     stki_document *document = parse_fine(text);
@@ -175,7 +175,7 @@ static void assert_refused(const char *text, const char *key, const char *other)
     stki_document_destroy(document);
 }
 
-/* What the including file says counts, however it is spelled; an assignment is later than both. */
+/* The including file wins over included ones, even with a synonym of an option; an assignment wins over both. */
 static void the_latest_spelling_counts(void **state)
 {
     stki_document *document;
@@ -201,14 +201,14 @@ static void the_latest_spelling_counts(void **state)
     assert_int_equal(o.order, RANDOM);
     stki_document_destroy(document);
 
-    /* one that includes others is laid over another such one: the layers of both stay apart */
+    /* a file that includes others, merged over another such file: the sources of each stay distinguishable */
     write_config("pair.yaml", "include: lowest.yaml\nloader: {order: random}\n");
     write_config("twice.yaml", "include: [low.yaml, pair.yaml]\n");
     document = open_fine("twice.yaml");
     read_fine(document, &o);
     assert_int_equal(o.order, RANDOM);
     stki_document_destroy(document);
-    write_config("pair.yaml", "loader: {shuffle: false}\n"); /* without any below it */
+    write_config("pair.yaml", "loader: {shuffle: false}\n"); /* without shuffle in a file below it */
     document = open_fine("twice.yaml");
     read_fine(document, &o);
     assert_null(stki_node_get(node_at(document, "loader"), "order"));
@@ -250,13 +250,13 @@ static void two_in_one_source_are_refused(void **state)
     set(document, "loader={order: random, shuffle: true}");
     assert_int_equal(read_loader(document, &o, NULL), STK_E_CONFIG);
     set(document, "loader={batch_size: 1}");
-    set(document, "loader.global_batch_size=2"); /* all assignments are one source */
+    set(document, "loader.global_batch_size=2"); /* all assignments count as one source */
     assert_int_equal(read_loader(document, &o, NULL), STK_E_CONFIG);
-    set(document, "loader={global_batch_size: 2}"); /* of one key, the last one counts */
+    set(document, "loader={global_batch_size: 2}"); /* of two assignments to a key the last one wins */
     read_fine(document, &o);
     assert_int_equal(o.global_batch_size, 2);
     stki_document_destroy(document);
-    document = parse_fine("dataset: {fields: {x: {path: null, synthetic: {}}}}\n"); /* nothing is not given */
+    document = parse_fine("dataset: {fields: {x: {path: null, synthetic: {}}}}\n"); /* null counts as absent */
     read_fine(document, &o);
     stki_document_destroy(document);
 }
@@ -285,7 +285,7 @@ static void without_what_it_needs(void **state)
     stki_document_destroy(document);
 }
 
-/* A later source took it away, or the row is lenient: a note that names both. */
+/* If a later source removed what an option needs, or its row is lenient, a note that names both is added. */
 static void needs_that_are_notes(void **state)
 {
     stki_document *document = parse_fine("loader: {order: block, block_window: 4, bucket_by: x, bucket_window: 3}\n");
@@ -298,7 +298,7 @@ static void needs_that_are_notes(void **state)
     assert_non_null(strstr(notes, "loader.block_window"));
     assert_non_null(strstr(notes, "--set loader.shuffle=true"));
     assert_non_null(strstr(notes, "loader.bucket_window"));
-    set(document, "loader.block_window=2"); /* the latest: said in vain */
+    set(document, "loader.block_window=2"); /* the latest source, so an error */
     assert_int_equal(read_loader(document, &o, NULL), STK_E_CONFIG);
     stki_document_destroy(document);
     document = parse_fine("loader: {device_prefetch: 3}\n");
@@ -324,7 +324,7 @@ static void paths_start_where_they_are_written(void **state)
     document = open_fine("paths.yaml");
     read_fine(document, &o);
     assert_string_equal(o.list, path_of("sub/low.txt"));
-    assert_string_equal(o.bucket_by, "low.txt"); /* no path */
+    assert_string_equal(o.bucket_by, "low.txt"); /* not a path */
     assert_string_equal(node_at(document, "dataset.fields.x.path.0")->opened, path_of("sub/a"));
     assert_string_equal(node_at(document, "dataset.fields.x.path.1")->opened, "/b");
     assert_null(node_at(document, "dataset.cache")->opened);
@@ -337,7 +337,7 @@ static void paths_start_where_they_are_written(void **state)
     set(document, "loader.list=here.txt");
     read_fine(document, &o);
     assert_string_equal(o.list, "here.txt");
-    assert_string_equal(node_at(document, "loader.weights")->opened, path_of("w.npy")); /* not twice */
+    assert_string_equal(node_at(document, "loader.weights")->opened, path_of("w.npy")); /* the prefix is added once */
     stki_document_destroy(document);
 }
 
@@ -369,7 +369,7 @@ static void sections_that_nobody_reads(void **state)
 {
     static const char *const others[] = {"bench", NULL};
     static const struct {
-        const char *text, *names; /* NULL: it is fine */
+        const char *text, *names; /* NULL: accepted */
     } cases[] = {{"loader: {}\ndatasets: []\nbench: {}\n", NULL},
                  {"lodaer: {}\n", "loader"},
                  {"benhc: {}\n", "bench"},

@@ -1,5 +1,5 @@
-/* test_philox.c: Philox against the known answers that come with Random123 (kat_vectors), the bounded draws against an
- * implementation in Python's big integers, and their evenness. */
+/* Tests of the Philox random numbers: the known answers that come with Random123 (kat_vectors), bounded draws against
+ * an implementation with Python's integers, and their uniformity. */
 #include "philox.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static void bounded_known_answers(void **state)
         {1, 2, 3, 10, 3},
         {1, 2, 3, (UINT64_C(1) << 63) + 1, UINT64_C(0x5eeaf2a443ace271)},
         {1, 2, 3, UINT64_MAX, UINT64_C(0x663eff4fde08bf51)},
-        /* a bound just above a power of two rejects every second draw; some of these need a second block */
+        /* a bound just above a power of two rejects every second draw; some of these rows need a second block */
         {9, 0, 0, (UINT64_C(1) << 63) + 1, UINT64_C(4927358857996738776)},
         {9, 0, 1, (UINT64_C(1) << 63) + 1, UINT64_C(4155136155001978271)},
         {9, 0, 2, (UINT64_C(1) << 63) + 1, UINT64_C(3466757346707718691)},
@@ -53,7 +53,7 @@ static void bounded_known_answers(void **state)
         assert_true(stki_philox_below(rows[i].key, rows[i].stream, rows[i].index, rows[i].bound) == rows[i].value);
 }
 
-/* Three quarters of 2^64: a plain remainder, or a multiplication without rejection, would favor some thirds. */
+/* The bound is three quarters of 2^64: a remainder, or a multiplication without rejection, would favor some thirds. */
 static void bounded_is_even(void **state)
 {
     const uint64_t bound = UINT64_C(3) << 62;

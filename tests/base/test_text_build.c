@@ -1,4 +1,4 @@
-/* test_text_build.c: growing texts, and failures that are told at the end. */
+/* Tests of the string builder: appending, and allocation failures that are reported when the string is taken. */
 #include "allocate.h"
 #include "faults.h"
 #include "stk_test.h"
@@ -24,7 +24,7 @@ static void test_growing(void **unused)
     text = stki_text_take(&build);
     assert_string_equal(text, expected);
     stk_text_free(text);
-    text = stki_text_take(&build); /* anew */
+    text = stki_text_take(&build); /* the builder is empty again */
     assert_string_equal(text, "");
     stk_text_free(text);
     stk_text_free(NULL);

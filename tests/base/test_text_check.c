@@ -1,11 +1,11 @@
-/* test_text_check.c: UTF-8 against its definition, every code point, and the rules for texts. */
+/* Tests of UTF-8 decoding for every code point, and of the characters that are allowed in files, values and keys. */
 #include "cmocka_all.h"
 #include "text_check.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The definition, as a table of bit patterns. */
+/* The definition of UTF-8 as a table of bit patterns. */
 static int encode(uint32_t code, char *to)
 {
     if (code < 0x80) {

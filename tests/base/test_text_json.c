@@ -1,4 +1,4 @@
-/* test_text_json.c: names of any bytes become JSON and come back, and valid UTF-8 stays as it is. */
+/* Tests of file names as JSON strings: valid UTF-8 is unchanged, and other bytes are escaped and come back. */
 #include "allocate.h"
 #include "stk_test.h"
 #include "text_json.h"
@@ -15,10 +15,10 @@ static void test_cases(void **unused)
         {"line\nquote\" \\n \\", "line\nquote\" \\n \\"},
         {"caf\xe9.jpg", "caf\\xe9.jpg"},
         {"\xff\xc3\xa4", "\\xff\xc3\xa4"},
-        {"\xc3", "\\xc3"},                   /* cut */
+        {"\xc3", "\\xc3"},                   /* truncated */
         {"\xc0\xaf", "\\xc0\\xaf"},          /* overlong */
         {"\xed\xa0\x80", "\\xed\\xa0\\x80"}, /* a surrogate */
-        {"\\x41", "\\x5cx41"},               /* would be an A */
+        {"\\x41", "\\x5cx41"},               /* would be read as A */
         {"\\\\x", "\\\\x5cx"},
         {"\\xe9\xe9", "\\x5cxe9\\xe9"},
     };

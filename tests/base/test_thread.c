@@ -1,4 +1,6 @@
-/* test_thread.c, stki-threads: starting, joining with a timeout, abandoning, conditions, forks, processor counts. */
+/* stki-threads */
+/* Tests of threads: starting, joining with a timeout, abandoning, condition variables, forks and the number of
+ * processors. */
 #include "allocate.h"
 #include "cgroup.h"
 #include "clock.h"
@@ -16,7 +18,7 @@
 
 #define MS (STKI_SECOND / 1000)
 
-/* A gate that a thread waits at until the test opens it. */
+/* A gate that blocks a thread until the test opens it. */
 struct gate {
     stki_mutex lock;
     stki_cond changed;
@@ -88,7 +90,7 @@ static void a_join_times_out_and_can_be_repeated(void **state)
     gate_fini(&gate);
 }
 
-/* A blocked SIGBUS would end the process before a handler could deal with a file that was cut while mapped. */
+/* If SIGBUS were blocked, a mapped file that gets truncated would end the process before a handler could run. */
 static void threads_leave_signals_to_others_but_not_their_own(void **state)
 {
     struct gate gate;
@@ -118,7 +120,7 @@ static void wait_passed(struct gate *gate)
     stki_unlock(&gate->lock);
 }
 
-/* The handle frees itself when the thread ends, which may be a moment after its function returned. */
+/* The handle frees itself when the thread ends, possibly a moment after its function returned. */
 static void wait_for_blocks(int64_t expected)
 {
     int64_t deadline = stki_deadline_ns(60 * STKI_SECOND);
@@ -138,7 +140,7 @@ static void an_abandoned_thread_ends_by_itself(void **state)
     (void)state;
     for (round = 0; round < 50; round++) {
         gate_init(&gate);
-        if (round % 2) /* the thread ends before, after or while it is abandoned */
+        if (round % 2) /* the thread ends before, while or after it is abandoned */
             gate_open(&gate);
         assert_int_equal(stki_thread_start(&thread, "abandoned", pass_gate, &gate, NULL), STK_OK);
         if (round % 4 == 1)
@@ -204,7 +206,7 @@ static void deadlines(void **state)
     assert_true(stki_deadline_ns(0) <= stki_now_ns());
 }
 
-/* Counting under one lock from many threads, woken one by one. */
+/* Threads that take turns to increment a counter under one lock. */
 struct relay {
     stki_mutex lock;
     stki_cond turn;

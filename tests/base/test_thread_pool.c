@@ -1,5 +1,6 @@
-/* test_thread_pool.c, stki-threads: tasks come back in order whatever the number of threads; phases; who runs what; the
- * first error by order; stopping in every state; deadlines; memory that runs out. */
+/* stki-threads */
+/* Tests of the thread pool with any number of threads: order of results, phases, parts run by the caller, the first
+ * error in task order, stopping in every state, deadlines and failing allocations. */
 #include "allocate.h"
 #include "clock.h"
 #include "counter.h"
@@ -12,7 +13,7 @@
 
 #define MS (STKI_SECOND / 1000)
 
-/* ---- tasks whose right outcome follows from their number ---- */
+/* ---- tasks whose outcome follows from their number ---- */
 
 enum { PARTS = 24, PHASES = 3, TASKS = 40, NEVER = 1 << 20 };
 
@@ -20,9 +21,9 @@ typedef struct job {
     int64_t number;
     int phases, phase;
     int64_t parts[PHASES];
-    int64_t runs[PHASES][PARTS]; /* written by parts without a lock: the pool is what makes that right */
-    int64_t fails;               /* NEVER, or the part of phase 0 from which on all parts fail */
-    int64_t seen;                /* by phases after the first: what those before left */
+    int64_t runs[PHASES][PARTS]; /* written by parts without a lock; the pool must order the accesses */
+    int64_t fails;               /* phase 0 fails from this part on; NEVER if it does not */
+    int64_t seen;                /* runs of all finished phases, added up by `done` */
 } job;
 
 typedef struct work {
@@ -146,9 +147,9 @@ static void tasks_come_back_in_order(void **unused)
         }
 }
 
-/* ---- who runs what ---- */
+/* ---- which thread runs a part ---- */
 
-/* Part 0 of task 0 waits at a gate. */
+/* Part 0 of task 0 blocks at a gate. */
 typedef struct gated {
     stki_mutex lock;
     stki_cond changed;
@@ -221,7 +222,8 @@ static stki_thread_pool *create_gated(gated *g, int threads, int depth, bool cal
     return pool;
 }
 
-/* The one thread is held up: the caller runs everything else, also of later tasks, and then waits to its deadline. */
+/* While the only thread is blocked, the caller runs all other parts, including those of later tasks, and then waits
+ * until its deadline. */
 static void the_caller_helps(void **unused)
 {
     gated g;
@@ -238,7 +240,7 @@ static void the_caller_helps(void **unused)
     assert_ok(stki_thread_pool_submit(pool, &other, 6, &err));
     while (stki_counted(&g.ran) < 11)
         assert_int_equal(stki_thread_pool_next(pool, 0, &task, &err), STK_AGAIN); /* each call runs a part */
-    do { /* a thread that is late at its deadline does not wait */
+    do { /* a call that starts after its deadline does not wait */
         assert_int_equal(stki_thread_pool_next(pool, stki_now_ns() + MS, &task, &err), STK_AGAIN);
         stki_thread_pool_read_stats(pool, &stats);
     } while (stats.wait_ns < MS / 2);
@@ -252,7 +254,7 @@ static void the_caller_helps(void **unused)
     }
     assert_int_equal(stki_counted(&g.ran), 12);
     stki_thread_pool_read_stats(pool, &stats);
-    assert_true(stats.busy_ns >= MS / 2 && stats.idle_ns >= 0); /* the part at the gate ran meanwhile */
+    assert_true(stats.busy_ns >= MS / 2 && stats.idle_ns >= 0); /* includes the part that was blocked at the gate */
     stki_thread_pool_destroy(pool);
     gate_fini(&g);
 }
@@ -280,7 +282,7 @@ static void the_caller_only_waits(void **unused)
     gate_fini(&g);
 }
 
-/* Without threads every call runs one part at least, whatever the deadline, and parts only run in next. */
+/* Without threads, parts run only inside next: at least one in each call, even if its deadline has passed. */
 static void without_threads(void **unused)
 {
     for (int none = 0; none < 2; none++) {
@@ -342,12 +344,12 @@ static void fail_at(int threads, int depth, int64_t first, int64_t part, int64_t
         assert_int_equal(jobs[first].runs[0][i], 1);
     assert_int_equal(jobs[first].phase, 0);
     taken++;
-    if (taken < submitted && submitted - taken < depth && submitted < TASKS) { /* as if the failure had come just now */
+    if (taken < submitted && submitted - taken < depth && submitted < TASKS) { /* submitted after the failure */
         assert_ok(stki_thread_pool_submit(pool, &jobs[submitted], jobs[submitted].parts[0], &err));
         assert_int_equal(jobs[submitted].runs[0][0], 0);
         submitted++;
     }
-    for (; taken < submitted; taken++) { /* nothing but the error comes behind it */
+    for (; taken < submitted; taken++) { /* only the error follows */
         assert_false(stki_thread_pool_has_room(pool));
         assert_status(stki_thread_pool_next(pool, INT64_MAX, &task, &err), STK_E_CORRUPT);
         assert_string_equal(err.message, says);
@@ -433,8 +435,8 @@ static int64_t parts_run_by_destroy(void)
     return ran;
 }
 
-/* The part that is running ends first; those behind it are not started. If this thread is held up, the gate opens
- * before the pool is stopped; so it has some tries. */
+/* The running part finishes first; the following ones are not started. If the main thread is delayed, the gate may open
+ * before the pool is destroyed, so the test makes several attempts. */
 static void destroy_waits_for_what_is_running(void **unused)
 {
     int64_t ran = 0;
@@ -487,7 +489,8 @@ static void parts_of_one_task(void **unused)
     free(s);
 }
 
-/* Threads that cannot be started are an error of a pool; where they are only asked for, the others do their work. */
+/* A pool whose threads cannot be started is an error. stki_thread_pool_run works with the threads that could be
+ * started. */
 static void memory_runs_out(void **unused)
 {
     sums *s = calloc(1, sizeof *s);
@@ -523,7 +526,7 @@ static void memory_runs_out(void **unused)
             assert_int_equal(stki_counted(&s->sum), 1000 * 999 / 2);
         refused += status != STK_OK;
     }
-    assert_int_equal(refused, 3); /* the pool, its tasks, its threads' handles */
+    assert_int_equal(refused, 3); /* the pool, its tasks and the handles of its threads */
     free(s);
 }
 

@@ -1,4 +1,5 @@
-/* test_yaml.c: YAML texts become trees that know their places, and wrong ones are refused with file and line. */
+/* Tests of the YAML parser: trees with the line of each value, aliases, variables, limits, and the file and line in
+ * errors. */
 #include "config_check.h"
 #include "faults.h"
 
@@ -210,7 +211,7 @@ static void what_is_no_text(void **state)
     assert_parse_fails("\"a\\tb\": 1\n", STK_E_CONFIG, "t.yaml:1: …key: …U+0009");
 }
 
-/* A name of 127 letters is looked for, a longer one is none. */
+/* A variable name of 127 letters is looked up; a longer one is an error. */
 static void long_names_of_variables(void **state)
 {
     char name[130], text[160], message[256];
@@ -230,7 +231,7 @@ static void long_names_of_variables(void **state)
     assert_parse_fails(text, STK_E_CONFIG, message);
 }
 
-/* `count` times `unit` between `before` and `behind`; free it. */
+/* `before`, `count` times `unit`, then `behind`; the caller frees it. */
 static char *repeated(const char *before, const char *unit, int count, const char *behind)
 {
     size_t each = strlen(unit), at = strlen(before);
@@ -264,7 +265,7 @@ static void depth_is_limited(void **state)
     char *text = repeated("a: ", "[", 62, ""), *fine = repeated(text, "]", 62, "");
 
     (void)state;
-    stki_document_destroy(parse_fine(fine)); /* root, a and 62 lists are 64 levels with the innermost empty */
+    stki_document_destroy(parse_fine(fine)); /* root, a and 62 lists, the innermost of them empty: 64 levels */
     free(text);
     free(fine);
     assert_repeated_fails("a: ", "[", 64, "", STK_E_LIMIT, "t.yaml:1: a.0.0.0");
@@ -286,7 +287,7 @@ static void alias_bombs_are_limited(void **state)
         at += sprintf(at, "%c: &%c [*%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c]\n", level, level, level - 1, level - 1,
                       level - 1, level - 1, level - 1, level - 1, level - 1, level - 1, level - 1);
     assert_repeated_fails(text, "", 0, "", STK_E_LIMIT, "more than 100000 values in one config");
-    at = text; /* depth: each level adds one to the last */
+    at = text; /* each level contains the previous one */
     at += sprintf(at, "a0: &a0 [1]\n");
     for (level = 1; level < 64; level++)
         at += sprintf(at, "a%d: &a%d [*a%d]\n", level, level, level - 1);

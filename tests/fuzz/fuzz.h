@@ -1,4 +1,4 @@
-/* fuzz.h: what fuzz targets share. */
+/* fuzz.h: shared by all fuzz targets. */
 #ifndef STKT_FUZZ_H
 #define STKT_FUZZ_H
 
@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Any bytes may come in `data`, exactly `size` of them. Returns 0. */
+/* `data` has any `size` bytes. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A property; unlike assert it holds in every build. */
+/* Checks a property; unlike assert, it is active in every build. */
 #define DEMAND(condition)                                                             \
     do {                                                                              \
         if (!(condition)) {                                                           \

@@ -1,5 +1,5 @@
-/* fuzz_beton.c: any bytes as a .beton file. Whatever opens is read record by record; what a record gives lies inside
- * the bytes and is as large as its reader said, and a record that is wrong fails alone. */
+/* Fuzz target: any bytes as a .beton file. If it opens, all records are read. The data of a record must lie within the
+ * file and have the size that its reader announced; a damaged record must fail without affecting the others. */
 #include "beton.h"
 #include "fuzz_records.h"
 #include "source_opts.h"

@@ -1,6 +1,6 @@
-/* fuzz_config.c: any bytes as a config, then (each behind a byte 0xff, which no config may hold) as assignments.
- * Whatever comes, a failure has a status and a message of one clean line, and leaves no memory behind; a success is a
- * sound tree whose JSON is JSON and whose echo reads back to the same tree. */
+/* Fuzz target: any bytes as a config, followed by assignments, each after a byte 0xff, which no config may contain. A
+ * failure must have a status and a one-line message and leak nothing. A success must give a consistent tree that
+ * converts to JSON and whose YAML parses to the same tree. */
 #include "allocate.h"
 #include "document.h"
 #include "fuzz.h"
@@ -9,7 +9,7 @@
 #include "text_check.h"
 #include <string.h>
 
-/* A larger tree shows nothing that this one does not, and slows the search. */
+/* Larger trees would slow down the search without reaching other code. */
 enum { ENOUGH_NODES = 2000 };
 
 struct opts {
@@ -108,7 +108,7 @@ static int64_t check_tree(const stki_node *node, int depth)
             DEMAND(strcmp(node->keys[i], node->items[i]->key) == 0);
             DEMAND(length > 0 && length <= STKI_DOCUMENT_KEY_BYTES);
             DEMAND(stki_text_check(node->keys[i], length, STKI_TEXT_KEY, what) < 0);
-            DEMAND(stki_node_get(node, node->keys[i]) == node->items[i]); /* no key twice */
+            DEMAND(stki_node_get(node, node->keys[i]) == node->items[i]); /* keys are unique */
         }
         nodes += check_tree(node->items[i], depth + 1);
     }
@@ -143,7 +143,7 @@ static void check_echo(const stki_document *document)
     stki_document_write(document, to);
     fclose(to);
     if (stki_document_parse(text, (int64_t)length, "echo", STKI_NO_INCLUDE, &again, &err) != STK_OK) {
-        /* indentation can make the echo of a large tree longer than a config may be */
+        /* indentation can make the YAML of a large tree longer than a config may be */
         DEMAND(err.status == STK_E_LIMIT && length > STKI_DOCUMENT_BYTES);
     } else {
         before = stki_node_json(stki_document_root(document));
@@ -183,7 +183,7 @@ static void check_document(const stki_document *document)
     check_options(root);
 }
 
-/* One assignment, which may be refused. */
+/* Makes one assignment, which may fail. */
 static void assign(stki_document *document, const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1);
@@ -207,7 +207,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     stk_error err;
     stk_status status;
 
-    clearenv(); /* the same result wherever it runs */
+    clearenv(); /* so that the result does not depend on the environment */
     setenv("A", "value", 1);
     setenv("NUMBER", "12", 1);
     status =

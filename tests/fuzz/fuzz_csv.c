@@ -1,11 +1,11 @@
-/* fuzz_csv.c: any bytes as a table of text. What opens holds nothing but whole records: written anew, with every cell
- * in quotes, it is the same table. */
+/* Fuzz target: any bytes as a table of text. If it opens, it must consist of whole records: written again with every
+ * cell in quotes, it must be the same table. */
 #include "csv.h"
 #include "fuzz_records.h"
 #include "source_opts.h"
 #include "text_build.h"
 
-/* The texts of a record's cells, each with its length in front. */
+/* Appends the cells of a record to `plain`, each with its length, and to `quoted` as CSV. */
 static void put_record(const stki_csv *csv, int64_t record, const char *bytes, stki_text_build *plain,
                        stki_text_build *quoted)
 {
@@ -19,7 +19,8 @@ static void put_record(const stki_csv *csv, int64_t record, const char *bytes, s
         DEMAND(!stki_csv_cell_of(csv, i, record, bytes, &cell, &err));
         count = stki_csv_bytes(&cell);
         DEMAND(count >= 0 && count <= csv->columns[i].longest);
-        DEMAND(csv->columns[i].kind != STKI_CSV_WHOLE || stki_csv_is_missing(&csv->missing, &cell) || stki_csv_whole(&cell, &whole));
+        DEMAND(csv->columns[i].kind != STKI_CSV_WHOLE || stki_csv_is_missing(&csv->missing, &cell) ||
+               stki_csv_whole(&cell, &whole));
         DEMAND(csv->columns[i].kind != STKI_CSV_REAL || stki_csv_is_missing(&csv->missing, &cell) ||
                stki_csv_number(&cell, &number));
         text = malloc((size_t)count + 1);

@@ -1,4 +1,4 @@
-/* fuzz_exif.c: any bytes as EXIF data: an orientation of 1 to 8, and nothing is read beyond them. */
+/* Fuzz target: any bytes as EXIF data. The orientation must be 1 to 8, without reads beyond the data. */
 #include "exif.h"
 #include "fuzz.h"
 #include <string.h>
@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int found = stki_exif_orientation(data, (int64_t)size);
 
     DEMAND(found >= 1 && found <= 8);
-    /* What was found does not depend on what follows, once it was found. */
+    /* An orientation that was found must not depend on the bytes that follow. */
     if (found > 1 && size > 0) {
         uint8_t *longer = malloc(size + 64);
         memcpy(longer, data, size);

@@ -1,5 +1,5 @@
-/* fuzz_file.h: what fuzz targets of containers share: any bytes as an open file, and everything a container has looked
- * at. */
+/* fuzz_file.h: shared by the fuzz targets of containers: an open file of any bytes, and a function that reads
+ * everything in a container. */
 #ifndef STKT_FUZZ_FILE_H
 #define STKT_FUZZ_FILE_H
 
@@ -11,7 +11,8 @@
 
 #define FUZZ_PATH "some/file"
 
-/* A file of just these bytes: sanitizers see each step out. Two references: closing it leaves it alone. */
+/* A file with exactly these bytes in a block of their size, so that sanitizers detect every access outside. It has two
+ * references, so that closing it does not free it. */
 static inline void fuzz_file_init(stki_file *file, const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size ? size : 1);
@@ -30,11 +31,11 @@ static inline void fuzz_file_init(stki_file *file, const uint8_t *data, size_t s
 
 static inline void fuzz_file_fini(stki_file *file)
 {
-    DEMAND(stki_counted(&file->refs) == 1); /* who retained it let go */
+    DEMAND(stki_counted(&file->refs) == 1); /* all references taken meanwhile were released */
     free((void *)(uintptr_t)file->map);
 }
 
-/* One of the classes of files, and a message of one clean line that names the file. */
+/* The status must be one of those for damaged files, and the message one line that names the file. */
 static inline void fuzz_check_failure(stk_status status, const stk_error *err)
 {
     DEMAND(status == STK_E_CORRUPT || status == STK_E_UNSUPPORTED || status == STK_E_UNSAFE ||
@@ -45,7 +46,7 @@ static inline void fuzz_check_failure(stk_status status, const stk_error *err)
         DEMAND((unsigned char)*c >= ' ' && *c != 127);
 }
 
-/* Reads every element, so that sanitizers see where they are. Large tensors of repeated elements are left alone. */
+/* Reads every element, so that sanitizers check the addresses. Large tensors of repeated elements are skipped. */
 static inline void fuzz_read_tensor(const stk_tensor *t)
 {
     int64_t strides[STK_MAX_DIMS], bytes;
@@ -99,7 +100,7 @@ static inline void fuzz_read_member(const stki_container *c, int64_t member, con
     }
     DEMAND(array.dtype == m->dtype && array.ndim == m->ndim);
     DEMAND(!memcmp(array.shape, m->shape, sizeof *m->shape * (size_t)m->ndim));
-    DEMAND(!stki_array_tensor(&array, c->path, &tensor, &err)); /* what was said to be there is */
+    DEMAND(!stki_array_tensor(&array, c->path, &tensor, &err)); /* arrays that are listed must be readable */
     stki_array_release(&array);
     fuzz_read_tensor(&tensor);
     stk_tensor_release(&tensor);
@@ -111,7 +112,7 @@ static inline void fuzz_read_member(const stki_container *c, int64_t member, con
     stki_reader_destroy(reader);
 }
 
-/* Opens, looks at all there is, closes. `memory` bounds what is allocated at any one time. */
+/* Opens a container, reads everything and closes it. `memory` limits the bytes allocated at any time. */
 static inline void fuzz_container(const uint8_t *data, size_t size, const stki_reader_opts *opts,
                                   stk_status (*open)(stki_file *file, const stki_reader_opts *opts,
                                                      stki_container **out, stk_error *err))

@@ -1,9 +1,10 @@
-/* fuzz_hdf5.c: any bytes as an HDF5 file whose chunk index is walked. The input begins with what the library would have
- * said: u8 axes (1 to 4), u8 bytes of an item, u8 filtered, u8 unused, u32 address of the object header; then for each
- * of 4 axes u16 size, u16 chunk, u16 largest size (65535: without end); the rest is the file.
+/* Fuzz target: any bytes as an HDF5 file whose chunk index is read. The input begins with the facts that libhdf5 would
+ * have given: u8 axes (1 to 4), u8 bytes of an item, u8 filtered, u8 unused, u32 address of the object header; then
+ * for each of 4 axes u16 size, u16 chunk, u16 largest size (65535: unlimited). The rest is the file.
  *
- * A failure has one of the classes of files and leaves an empty table. A success is a list of chunks of the grid, each
- * once, in order, no more of them than the file has room for, and looking one up finds it and nothing else. */
+ * A failure must have a status for damaged files and leave an empty table. A success must give a list of distinct
+ * chunks of the grid in order, at most one for each byte of the file, and looking one up must find it and nothing
+ * else. */
 #include "allocate.h"
 #include "fuzz.h"
 #include "hdf5_index.h"
@@ -41,7 +42,7 @@ static void check_table(const stki_hdf5_table *table, const stki_hdf5_grid *grid
         last = chunk->number;
     }
     DEMAND(!stki_hdf5_table_find(table, -1) && !stki_hdf5_table_find(table, last + 1));
-    DEMAND(table->count <= size); /* a chunk, or its entry, takes a byte at least */
+    DEMAND(table->count <= size); /* a chunk or its entry takes at least one byte */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -56,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < PREFIX || !read_grid(data, &grid))
         return 0;
     file.size = (int64_t)(size - PREFIX);
-    bytes = malloc(size - PREFIX + 1); /* of just its size: sanitizers see each step out */
+    bytes = malloc(size - PREFIX + 1); /* of exactly this size, so that sanitizers detect accesses outside */
     bytes = realloc(bytes, size - PREFIX ? size - PREFIX : 1);
     memcpy(bytes, data + PREFIX, size - PREFIX);
     file.map = bytes;

@@ -1,9 +1,8 @@
-/* fuzz_hdf5_file.c: any bytes as an HDF5 file that is opened without the library: its groups are listed, each link is
- * looked for by its name, and what it leads to is described. Checksums are not compared, or nothing behind them would
- * be reached.
+/* Fuzz target: any bytes as an HDF5 file that is opened without libhdf5. Its groups are listed, each link is looked up
+ * by name, and its target is described. Checksums are not verified, because no input would get past them.
  *
- * A failure has one of the classes of files. A link that is found has the name that was asked for. A data set
- * that is described has a dtype, and its elements, chunks and fill value are counted in 63 bits. */
+ * A failure must have a status for damaged files. A link that is found must have the requested name. A data set that is
+ * described must have a dtype, and the sizes of its elements, chunks and fill value must fit in 63 bits. */
 #include "allocate.h"
 #include "fuzz_file.h"
 #include "hdf5_dataset.h"
@@ -15,7 +14,7 @@ struct found {
     uint64_t groups[MOST_GROUPS];
     int count, links;
     const stki_hdf5_super *super;
-    uint64_t group; /* that is listed */
+    uint64_t group; /* being listed */
 };
 
 static void check_status(stk_status status)
@@ -49,7 +48,7 @@ static stk_status same_link(void *context, const stki_hdf5_link *link, stk_error
     const stki_hdf5_link *other = context;
 
     (void)err;
-    DEMAND(!strcmp(link->name, other->name)); /* a damaged group may have two of the name */
+    DEMAND(!strcmp(link->name, other->name)); /* a damaged group may have two links of this name */
     return STK_END;
 }
 

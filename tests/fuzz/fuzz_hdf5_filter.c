@@ -1,9 +1,9 @@
-/* fuzz_hdf5_filter.c: any bytes as a stored chunk, through any pipeline of filters. The input begins with u8 number of
- * filters (0 to 4), u8 filter mask, u16 bytes of the chunk, then u8 filter and u8 value for each of 4 filters; the rest
- * is the stored chunk.
+/* Fuzz target: any bytes as a stored chunk, with any pipeline of filters. The input begins with u8 number of filters (0
+ * to 4), u8 filter mask, u16 bytes of the chunk, then u8 filter and u8 value for each of 4 filters. The rest is the
+ * stored chunk.
  *
- * A failure is STK_E_CORRUPT. Nothing is written outside the chunk and the room for the work, and what comes out is the
- * same for a second run over memory that holds something else. */
+ * A failure must be STK_E_CORRUPT. Nothing may be written outside the chunk and the work buffer, and a second run with
+ * other initial memory contents must give the same result. */
 #include "fuzz.h"
 #include "hdf5_filter.h"
 #include <string.h>

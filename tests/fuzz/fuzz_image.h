@@ -1,6 +1,6 @@
-/* fuzz_image.h: any bytes as an image, whole and in part, in every way of decoding. A failure has one of the classes of
- * files and a message that names file and record; a part has the pixels that the whole image has there. Nothing that
- * the bytes do not justify is allocated. */
+/* fuzz_image.h: any bytes as an image, decoded whole and in part, in every mode. A failure must have a status for
+ * damaged files and a message that names the file and the record; a part must have the same pixels as the whole image;
+ * the size of allocations must be justified by the data. */
 #ifndef STKT_FUZZ_IMAGE_H
 #define STKT_FUZZ_IMAGE_H
 
@@ -32,7 +32,7 @@ static void check_part(const stk_tensor *part, const stki_given *given, const ui
                        whole + ((top + y) * width + left) * channels, (size_t)(part->shape[1] * channels)));
 }
 
-/* A box that depends on the input, so that the search can move it. */
+/* A box that depends on the input, so that the fuzzer can vary it. */
 static void choose_box(const stk_tensor *whole, uint64_t key, stki_want *want)
 {
     for (int i = 0; i < 2; i++) {
@@ -55,7 +55,7 @@ static void decode_part(const uint8_t *data, int64_t size, const stki_decode_opt
     stk_error err;
 
     choose_box(whole, (uint64_t)size * 977 + data[size / 2], &want);
-    /* What is wrong below the part is not seen; above it, it may be. */
+    /* Errors below the part are not noticed; errors above it may be. */
     if (stki_image_sample(data, size, opts, &want, scratch, PATH, 3, &part, &err) == STK_OK)
         check_part(&part, &given, whole->data, whole->shape[1]);
 }

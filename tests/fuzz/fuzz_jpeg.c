@@ -1,4 +1,4 @@
-/* fuzz_jpeg.c: any bytes behind the start of a JPEG image; see fuzz_image.h. */
+/* Fuzz target: any bytes as a JPEG image; see fuzz_image.h. */
 #include "fuzz_image.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

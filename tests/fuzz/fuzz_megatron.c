@@ -1,5 +1,5 @@
-/* fuzz_megatron.c: any bytes as the index of Megatron's token files, with a .bin of several sizes; and as the header of
- * a shard of llm.c. What is accepted points inside. */
+/* Fuzz target: any bytes as the index of Megatron's token files, with .bin files of several sizes, and as the header of
+ * a shard of llm.c. Positions that are accepted must lie inside the files. */
 #include "fuzz_file.h"
 #include "tokens.h"
 

@@ -1,7 +1,7 @@
-/* fuzz_npy.c: any bytes as the beginning of an .npy file, once as the whole file and once of a file of 2^62 bytes, with
- * and without a type named by the user. A failure has one of the classes of files, a message of one clean line that
- * names the file, and touches nothing. A success describes elements that all lie inside the file, without gaps and
- * without overlap, and a header written from it means the same. */
+/* Fuzz target: any bytes as the beginning of an .npy file, both as the whole file and as part of a file of 2^62 bytes,
+ * with and without a dtype given by the user. A failure must have a status for damaged files, a one-line message that
+ * names the file, and leave the result untouched. A success must describe elements that lie inside the file without
+ * gaps or overlaps, and a header written from it must be equivalent. */
 #include "allocate.h"
 #include "fuzz.h"
 #include "npy_header.h"
@@ -26,7 +26,7 @@ static void check_failure(stk_status status, const stk_error *err, const stki_np
     DEMAND(!header || !memcmp(header, &untouched, sizeof untouched));
 }
 
-/* Each axis, fastest first, steps over all faster ones and no further. */
+/* The stride of each axis, fastest first, is the product of the sizes of all faster ones. */
 static void check_strides(const stki_npy_header *h, int64_t size)
 {
     __int128 dense = size;
@@ -52,7 +52,7 @@ static const char *descr_of(stk_dtype dtype, bool swapped, char *buffer)
 
     if (kinds[dtype])
         snprintf(buffer, 8, "%c%c%d", swapped ? '>' : '<', kinds[dtype], (int)stk_dtype_size(dtype));
-    else if (swapped) /* a big-endian alias is the bits of a whole number */
+    else if (swapped) /* a big-endian alias has the bits of an unsigned integer */
         snprintf(buffer, 8, ">u%d", (int)stk_dtype_size(dtype));
     else
         snprintf(buffer, 8, "V%d", (int)stk_dtype_size(dtype));
@@ -72,9 +72,9 @@ static void check_rewritten(const stki_npy_header *h, int64_t file_bytes, stk_dt
                      descr_of(h->dtype, h->swapped, descr), h->fortran ? "True" : "False");
     prefix.text_bytes = used;
     if (file_bytes < HUGE_FILE)
-        file_bytes += 12 + used; /* where a short header stood, this one may be longer */
+        file_bytes += 12 + used; /* this header may be longer than the original one */
     if (stki_npy_read_header(&prefix, text, file_bytes, alias, PATH, &again, NULL) == STK_E_TRUNCATED)
-        return; /* the data reached to the end of a file of 2^62 bytes */
+        return; /* the data reaches the end of a file of 2^62 bytes */
     DEMAND(again.dtype == h->dtype && again.swapped == h->swapped && again.fortran == h->fortran);
     DEMAND(again.ndim == h->ndim && again.data_bytes == h->data_bytes);
     DEMAND(!memcmp(again.shape, h->shape, sizeof h->shape));
@@ -116,9 +116,10 @@ static void parse(const uint8_t *data, size_t size, int64_t file_bytes, stk_dtyp
     DEMAND(prefix.text_bytes >= 0 && prefix.text_bytes <= STKI_NPY_HEADER_LIMIT);
     DEMAND(prefix.text_offset + prefix.text_bytes <= file_bytes);
     if ((size_t)(prefix.text_offset + prefix.text_bytes) > size)
-        return; /* the rest of the text is not there */
+        return; /* the rest of the header is missing */
     text =
-        malloc(prefix.text_bytes ? (size_t)prefix.text_bytes : 1); /* of just its size: sanitizers see each step out */
+        /* of exactly this size, so that sanitizers detect accesses outside */
+        malloc(prefix.text_bytes ? (size_t)prefix.text_bytes : 1);
     memcpy(text, data + prefix.text_offset, (size_t)prefix.text_bytes);
     memset(&header, 0x5A, sizeof header);
     status = stki_npy_read_header(&prefix, (const char *)text, file_bytes, alias, PATH, &header, &err);
@@ -141,6 +142,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             parse(data, size, HUGE_FILE, aliases[i]);
     }
     stki_memory_read(STKI_MEM_HOST, &after);
-    DEMAND(before.total_allocations == after.total_allocations); /* it works on what it is given */
+    DEMAND(before.total_allocations == after.total_allocations); /* parsing allocates nothing */
     return 0;
 }

@@ -1,5 +1,6 @@
-/* fuzz_pickle.c: any bytes as the pickle of a .pt file: the machine, the walk over what it built, and the geometry of
- * every tensor. Memory stays in proportion to the pickle; every tensor that is accepted lies inside its storage. */
+/* Fuzz target: any bytes as the pickle of a .pt file: the pickle machine, the walk through its objects, and the
+ * geometry of each tensor. Memory must stay proportional to the pickle, and every accepted tensor must lie inside its
+ * storage. */
 #include "allocate.h"
 #include "fuzz_file.h"
 #include "pt_tensor.h"
@@ -53,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     stki_memory_stats before, after;
     stki_pt_pickle pickle;
-    uint8_t *copy = malloc(size ? size : 1); /* of just its size */
+    uint8_t *copy = malloc(size ? size : 1); /* of exactly this size */
     stk_error err;
     stk_status status;
 

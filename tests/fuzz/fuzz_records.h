@@ -1,5 +1,5 @@
-/* fuzz_records.h: what fuzz targets of record files share: every record is asked for its shape and read. Any of them
- * may be wrong, which is an error in that record alone, named in its message. */
+/* fuzz_records.h: shared by the fuzz targets of record files. The shape of each record is requested, and the record is
+ * read. A damaged record must give an error that names it and must not affect the others. */
 #ifndef STKT_FUZZ_RECORDS_H
 #define STKT_FUZZ_RECORDS_H
 
@@ -7,7 +7,7 @@
 #include "format.h"
 #include "fuzz_file.h"
 
-enum { FUZZ_RECORDS = 40 }; /* of one member */
+enum { FUZZ_RECORDS = 40 }; /* per member */
 
 static inline void fuzz_check_record(const stki_reader *reader, int64_t index, stki_scratch *scratch)
 {
@@ -22,7 +22,7 @@ static inline void fuzz_check_record(const stki_reader *reader, int64_t index, s
         fuzz_check_failure(told, &err);
     status = reader->ops->read(reader, index, NULL, scratch, &sample, &err);
     if (status) {
-        if (status != STK_E_NOT_FOUND) /* a sample without this file */
+        if (status != STK_E_NOT_FOUND) /* the sample has no such file */
             fuzz_check_failure(status, &err);
         DEMAND(err.record == index);
         return;
@@ -57,7 +57,7 @@ static inline void fuzz_read_records(const stki_container *c, int64_t member, co
     stk_error err;
     stk_status status;
 
-    if (stki_source_check_member(opts, c, member, NULL) != STK_OK) /* options of other members */
+    if (stki_source_check_member(opts, c, member, NULL) != STK_OK) /* options for other members */
         taken.source = NULL;
     status = stki_container_reader(c, member, &taken, &reader, &err);
 

@@ -1,5 +1,5 @@
-/* fuzz_replay_main.c: runs a fuzz target over every file of the folders (or the files) given, in order of their names.
- * Each name is printed before its turn, so that the last one is the culprit when the target aborts. */
+/* Runs a fuzz target on each file of the given folders (or the given files), sorted by name. Each name is printed
+ * before its turn, so that the last one is the cause if the target aborts. */
 #include "fuzz.h"
 #include <dirent.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 static int failures, inputs;
 
-/* In a block of just its size, so that the address sanitizer sees every step outside. */
+/* Copies the file into a block of its exact size, so that AddressSanitizer detects every access outside. */
 static void run_file(const char *path)
 {
     FILE *file = fopen(path, "rb");
@@ -73,5 +73,5 @@ int main(int argc, char **argv)
             run_folder(argv[i]);
     }
     printf("%d inputs, %d failures\n", inputs, failures);
-    return failures || inputs == 0; /* nothing replayed is no success */
+    return failures || inputs == 0; /* fails if there were no inputs */
 }

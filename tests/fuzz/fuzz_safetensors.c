@@ -1,5 +1,5 @@
-/* fuzz_safetensors.c: any bytes as a .safetensors file. What is listed as readable can be read, every element of it,
- * and nothing outside the bytes is looked at. */
+/* Fuzz target: any bytes as a .safetensors file. All elements of the tensors that are listed as readable must be
+ * readable, without accesses outside the data. */
 #include "fuzz_file.h"
 #include "safetensors.h"
 

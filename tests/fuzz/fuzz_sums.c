@@ -1,6 +1,6 @@
-/* fuzz_sums.c: any bytes as a file of checksums, as they are and with its own size and sum put right, so that what lies
- * behind those two is reached. A failure has one of the classes of files and a clean message that names the file. What
- * is accepted, entry by entry, lies inside. */
+/* Fuzz target: any bytes as a file of checksums, as they are and with its size and checksum corrected, without which no
+ * input would get past these two. A failure must have a status for damaged files and a one-line message that names the
+ * file; all entries that are accepted must lie inside the file. */
 #include "allocate.h"
 #include "fuzz.h"
 #include "sums.h"
@@ -26,7 +26,7 @@ static void check_failure(stk_status status, const stk_error *err)
         DEMAND(*c >= ' ' && *c < 127);
 }
 
-/* By other means than the parser's. */
+/* Checks the entries with code that is independent of the parser. */
 static void check_success(const uint8_t *bytes, size_t size)
 {
     unsigned __int128 at = 40, members = number(bytes + 12, 4);
@@ -57,7 +57,7 @@ static stk_status validate(const uint8_t *bytes, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    uint8_t *copy = malloc(size ? size : 1); /* of just its size: sanitizers see each step out */
+    uint8_t *copy = malloc(size ? size : 1); /* of exactly this size, so that sanitizers detect accesses outside */
     uint64_t total = size, sum;
     stki_memory_stats before, after;
 

@@ -1,6 +1,6 @@
-/* fuzz_tally.c: any bytes as saved statistics; the first two say of which form. Their sum is put right, so that what
- * lies behind it is reached. What is accepted is saved as bytes that read back to themselves, merges with itself, and
- * has numbers and a report. */
+/* Fuzz target: any bytes as saved statistics; the first two select the form. The checksum is corrected, because no
+ * input would get past it. Accepted statistics must be equal after saving and loading, and can be merged and
+ * reported. */
 #include "allocate.h"
 #include "digest.h"
 #include "fuzz.h"

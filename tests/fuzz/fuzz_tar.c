@@ -1,10 +1,10 @@
-/* fuzz_tar.c: any bytes as a tar archive of samples; the checksums of headers are made right first where they look like
- * headers, or nothing would get past them. */
+/* Fuzz target: any bytes as a tar archive of samples. The checksums of blocks that look like headers are corrected
+ * first, because no input would get past them. */
 #include "fuzz_records.h"
 #include "source_opts.h"
 #include "tar.h"
 
-/* At every block whose checksum ends where one does. */
+/* Corrects the checksum of each block that has the end of one in its place. */
 static void put_sums_right(uint8_t *data, size_t size)
 {
     for (size_t at = 0; at + STKI_TAR_BLOCK <= size; at += STKI_TAR_BLOCK) {

@@ -1,12 +1,12 @@
-/* fuzz_text.c: any bytes as a text file: as lines, paragraphs, documents, one sample, and as lines of JSON. Samples do
- * not overlap and lie in the file; what is a line of JSON, and which text its key has, is held against jansson. */
+/* Fuzz target: any bytes as a text file: lines, paragraphs, documents, one sample, and lines of JSON. Samples must not
+ * overlap and must lie in the file. Whether a line is JSON, and the string of its key, is compared with jansson. */
 #include "fuzz_records.h"
 #include "json_text.h"
 #include "source_opts.h"
 #include "text.h"
 #include <jansson.h>
 
-/* Numbers that jansson does not take though they are well written: beyond 64 bits and beyond a double. */
+/* Valid numbers that jansson rejects: integers beyond 64 bits and reals beyond the range of double. */
 static bool has_large_number(const char *line, int64_t length)
 {
     int digits = 0;
@@ -29,7 +29,7 @@ static void check_line(const char *line, int64_t length)
 
     if (found == STKI_JSON_BROKEN) {
         DEMAND(problem.at >= 0 && problem.at <= length && problem.what);
-        DEMAND(!root || strstr(problem.what, "128") || memchr(line, 0, (size_t)length)); /* jansson skips those */
+        DEMAND(!root || strstr(problem.what, "128") || memchr(line, 0, (size_t)length)); /* jansson accepts these */
         json_decref(root);
         return;
     }
@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t at = 0; at < size;) {
         const uint8_t *stop = memchr(data + at, '\n', size - at);
         const size_t length = (stop ? (size_t)(stop - data) : size) - at;
-        char *line = malloc(length ? length : 1); /* sanitizers see each step out */
+        char *line = malloc(length ? length : 1); /* sanitizers detect accesses outside */
 
         DEMAND(line);
         memcpy(line, data + at, length);

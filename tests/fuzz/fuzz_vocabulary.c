@@ -1,6 +1,6 @@
-/* fuzz_vocabulary.c: any bytes as a vocabulary. The first says of which kind: lines behind those of the 256 bytes, a
- * file as it is, or (two texts with a NUL between them) a vocab.json and its merges. What is accepted encodes any
- * bytes, and its tokens put together are these bytes again. */
+/* Fuzz target: any bytes as a vocabulary. The first byte selects the kind: lines that follow those of the 256 bytes,
+ * the file as it is, or a vocab.json and its merges separated by a NUL. An accepted vocabulary must encode any bytes
+ * into tokens that concatenate to the same bytes. */
 #include "fuzz_file.h"
 #include "token_join.h"
 #include "vocabulary.h"
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     status = stki_vocabulary_read(FUZZ_PATH, text, (int64_t)length, merges, (int64_t)merge_length, &v, &err);
     if (status == STK_E_CONFIG) {
-        DEMAND(data[0] % 3 != 0); /* a vocab.json without merges, or merges beside another file */
+        DEMAND(data[0] % 3 != 0); /* a vocab.json without merges, or merges with another kind of file */
     } else if (status) {
         fuzz_check_failure(status, &err);
     } else {

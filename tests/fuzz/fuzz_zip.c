@@ -1,5 +1,5 @@
-/* fuzz_zip.c: any bytes as an .npz and as a .pt archive. Failures are of the classes of files and name the file; what
- * is listed as readable can be read, every element of it, and nothing outside the bytes is looked at. */
+/* Fuzz target: any bytes as an .npz and as a .pt archive. A failure must have a status for damaged files and name the
+ * file. All elements of arrays that are listed as readable must be readable, without accesses outside the data. */
 #include "fuzz_file.h"
 #include "npz.h"
 #include "pt.h"

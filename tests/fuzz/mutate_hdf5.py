@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""HDF5 files damaged at the level of their structure, and what the programs make of them.
+"""Damages the structure of HDF5 files and runs the programs on them.
 
     mutate_hdf5.py BUILD_DIR COUNT [--seed N] [--jobs N] [--seconds N] [--keep DIR] SEED_FILE...
 
-Each of COUNT files is a seed file with 1 to 3 changes inside its metadata: numbers next to a signature become limits,
-lengths, other addresses or random bits, entries are copied over each other, and checksums that then are wrong are mostly made
-right again. `stoker inspect`, `stoker verify` and `stoker prep --dry-run` run on each: a signal, or more than 10 s of processor
-time, is a failure. Then `stoker prep` runs with a libhdf5 that ends the process when it opens a file (tests/cli/bad_hdf5.c):
-if it does not end so, stoker opened the file alone, and any other signal is a failure. Where it does, it runs again with the
-real libhdf5, and signals are counted. Prints the counts; the exit status is 1 if there was a failure, whose file --keep keeps.
+Each of COUNT files is a seed file with 1 to 3 changes in its metadata: numbers after a signature become limits,
+lengths, other addresses or random bits, or bytes are copied over others; most checksums are corrected afterwards.
+`stoker inspect`, `stoker verify` and `stoker prep --dry-run` run on each file, and fail if they end with a signal
+or use more than 10 s of processor time. Then `stoker prep` runs with a libhdf5 that aborts when it opens a file
+(tests/cli/bad_hdf5.c). If it does not abort, stoker read the file without libhdf5, and any other signal is a
+failure. If it aborts, the job runs again with the real libhdf5, and signals are only counted. Prints the counts;
+the exit status is 1 if anything failed. --keep saves the files that failed.
 """
 import argparse
 import collections
@@ -34,7 +35,7 @@ def rotate(x, by):
 
 
 def lookup3(data):
-    """Bob Jenkins' checksum, which the metadata of newer files carries."""
+    """Bob Jenkins' lookup3, the checksum of metadata in newer files."""
     a = b = c = (0xDEADBEEF + len(data)) & MASK
     if not data:
         return c
@@ -62,7 +63,7 @@ def lookup3(data):
 
 
 def summed(data, at):
-    """How many bytes from a signature the checksum behind them covers; None: it is not known."""
+    """The number of bytes from a signature on that the following checksum covers; None if it is not known."""
     mark = bytes(data[at:at + 4])
     if mark in (b"BTHD", b"FRHP", b"FAHD"):
         return {b"BTHD": 34, b"FRHP": 142, b"FAHD": 24}[mark]
@@ -77,7 +78,7 @@ def summed(data, at):
 
 
 def places_of(data):
-    """Where structures begin: signatures, and the object headers without one that groups of the old kind name."""
+    """The offsets of structures: signatures, and object headers without one, which old groups refer to."""
     places = []
     for signature in SIGNATURES:
         at = data.find(signature)
@@ -110,11 +111,11 @@ def mutate(data, seed):
         elif kind == 2:
             limits = [0, 1, 2, 0x7F, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 2**63 - 1, 2**63, 2**64 - 1, len(out), len(out) - 1]
             out[at:at + wide] = (rng.choice(limits) & (256**wide - 1)).to_bytes(wide, "little")
-        elif kind == 3:  # an address: of a structure, aligned as addresses mostly are
+        elif kind == 3:  # an address of another structure, usually aligned
             at = place + rng.randrange(0, reach, 8)
             if at + 8 <= len(out):
                 out[at:at + 8] = rng.choice(places).to_bytes(8, "little")
-        elif kind == 4:  # one piece over another
+        elif kind == 4:  # copy one piece over another
             length = rng.choice([8, 16, 40, 120])
             other = rng.choice(places) + rng.randrange(0, 64, 8)
             piece = out[other:other + length]
@@ -137,8 +138,8 @@ def limit():
 
 
 def run(words, preload=None, timeout=600):
-    """Exit status (negative: the signal; None: too long), seconds of a processor, and what was said. On a busy machine the seconds of a
-    processor take longer, so that they are limited, too."""
+    """The exit status (negative: a signal; None: timeout), the seconds of processor time, and the output. The timeout
+    exists because on a busy machine a second of processor time takes longer."""
     env = dict(os.environ)
     if preload:
         env.update(LD_PRELOAD=preload, BAD_HDF5_DOES="crash")
@@ -177,13 +178,14 @@ def one(task):
         counts[f"{name}: libhdf5 did not end"] += "did not finish within" in said
     load = [stoker, "prep", job, "--quiet", "--force", "--no-space-check"]
     code, seconds, _ = run(load, bad, 60)
-    if code == -6:  # libhdf5 was asked
+    if code == -6:  # libhdf5 was called
         counts["loader: with libhdf5"] = 1
         code, seconds, _ = run(load, None, 60)
         counts["loader: signals in libhdf5"] += code is not None and code < 0
     else:
         counts["loader: alone"] = 1
-        if code is not None and code < 0:  # a data set may well say that it has 2^40 rows, and then they are written
+        # a timeout is not a failure: the file may declare 2^40 rows, which are then written
+        if code is not None and code < 0:
             failures.append(f"loader, alone: ended with {code}")
     shutil.rmtree(folder)
     return number, data if failures else None, failures, counts

@@ -1,5 +1,5 @@
-/* test_batching.c: steps, ranks and the last batch against a model that deals rows one by one, and near the largest
- * numbers. */
+/* Tests of the positions that each rank gets in each step, including the last batch, against a model that assigns rows
+ * one by one, and near the largest numbers. */
 #include "order.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 enum { MAX_N = 20, MAX_BATCH = 8, MAX_WORLD = 7 };
 
-/* The rows of one step over all ranks: positions, and the first `valid` of them are samples. */
+/* The rows of one step of all ranks: their positions, of which the first `valid` are samples. */
 struct step {
     int rows, valid;
     int64_t positions[MAX_BATCH];
@@ -37,7 +37,7 @@ static int model_steps(int n, int batch, enum stki_last_batch last, struct step 
     return count;
 }
 
-/* Row i of m belongs to the last rank r with floor(m r / W) <= i. */
+/* Row i of m belongs to the last rank r of W with floor(m r / W) <= i. */
 static int owner(int row, int rows, int world_size)
 {
     int rank = 0;
@@ -94,7 +94,7 @@ static int64_t steps_of(int64_t n, int64_t batch, int64_t world_size, enum stki_
     return stki_batching_steps(&(stki_batching){n, batch, 0, world_size, last});
 }
 
-/* Row R11 of known-faults (google/grain#1129): what is dropped depends on the batch alone. */
+/* Row R11 of known-faults (google/grain#1129): the number of dropped samples depends only on the batch size. */
 static void eleven_samples_drop(void **state)
 {
     (void)state;
@@ -102,7 +102,8 @@ static void eleven_samples_drop(void **state)
         assert_int_equal(steps_of(11, 4, world_size, STKI_LAST_DROP), 2);
 }
 
-/* Row D02 (pytorch/pytorch#49172): 3 samples, 7 ranks. Steps are equal on all ranks, the samples come once each. */
+/* Row D02 (pytorch/pytorch#49172): with 3 samples and 7 ranks, all ranks have the same number of steps and each sample
+ * comes once. */
 static void more_ranks_than_samples(void **state)
 {
     static const enum stki_last_batch policies[] = {STKI_LAST_PARTIAL, STKI_LAST_DROP, STKI_LAST_PAD};
@@ -160,7 +161,7 @@ static void huge_numbers(void **state)
     }
     assert_int_equal(next, n);
 
-    /* one step larger than the data: the padding wraps round many times */
+    /* one step that is larger than the data set: the padding repeats it many times */
     stki_batching padded = {1000, INT64_C(1) << 62, 1, 3, STKI_LAST_PAD};
     stki_batch_rows rows = stki_batching_rows(&padded, 0);
 

@@ -1,5 +1,6 @@
-/* test_order.c, stki-threads: the order object: shuffle tables and their cache, subsets, epochs and seeds, unions over
- * ranks, failing allocations, and many threads at once. */
+/* stki-threads */
+/* Tests of orders: shuffle tables and their cache, subsets, epochs and seeds, unions over ranks, failing allocations
+ * and many threads. The expected tables come from an implementation in Python. */
 #include "allocate.h"
 #include "faults.h"
 #include "order.h"
@@ -54,7 +55,7 @@ static void assert_order(uint64_t seed, int64_t epoch, int64_t n, const uint64_t
     assert_memory_equal(found, expected, (size_t)n * sizeof found[0]);
 }
 
-/* From an implementation in Python. A change here needs a new STKI_ORDER_VERSION. */
+/* From an implementation in Python. If these values change, STKI_ORDER_VERSION must be increased. */
 static void known_tables(void **state)
 {
     static uint64_t thousand[1000];
@@ -69,7 +70,7 @@ static void known_tables(void **state)
     assert_int_equal(thousand[999], 445);
 }
 
-/* Row P09 of known-faults: 4096 samples in order, and what else a position holds. */
+/* Row P09 of known-faults: 4096 samples in sequence, and the other fields of a position. */
 static void sequential(void **state)
 {
     stki_order *order = make(STKI_ORDER_SEQUENTIAL, 4096, 5);
@@ -90,7 +91,7 @@ static void sequential(void **state)
     stki_order_destroy(order);
 }
 
-/* On both sides of the step from tables to the computed bijection. */
+/* Sizes on both sides of the limit between tables and the computed bijection. */
 static void random_is_a_permutation(void **state)
 {
     static const int64_t sizes[] = {0, 1, 2, 3, 100, 65535, 65536, 65537, 70000};
@@ -132,7 +133,7 @@ static void large_is_the_bijection(void **state)
     stki_order_destroy(order);
 }
 
-/* A billion samples or ten: an order needs no more memory for them than for a hundred thousand. */
+/* An order of ten billion samples takes as much memory as one of a hundred thousand. */
 static void large_needs_no_table(void **state)
 {
     stki_memory_stats before, after;
@@ -152,8 +153,8 @@ static void large_needs_no_table(void **state)
     assert_true(bytes[1] < 2048);
 }
 
-/* More epochs than tables are kept, forwards, backwards and mixed: an epoch's order never depends on what was asked
- * before. */
+/* More epochs than cached tables, visited forwards, backwards and in random order: an epoch's order never depends on
+ * earlier calls. */
 static void tables_come_back_the_same(void **state)
 {
     enum { EPOCHS = 11, N = 257 };
@@ -174,7 +175,7 @@ static void tables_come_back_the_same(void **state)
     stki_order_destroy(order);
 }
 
-/* Row R08 (tensorflow/tensorflow#13446): an order an epoch, and the same ones in a second run. */
+/* Row R08 (tensorflow/tensorflow#13446): each epoch has its own order, and a second run has the same ones. */
 static void epochs_differ_and_repeat(void **state)
 {
     static const int64_t sizes[] = {1000, 70000};
@@ -194,7 +195,8 @@ static void epochs_differ_and_repeat(void **state)
     }
 }
 
-/* Row R09 (NVIDIA/DALI#6288): seed + epoch does not collide; W14: neither do neighbors. */
+/* Row R09 (NVIDIA/DALI#6288): orders are not keyed by seed + epoch. W14: neighboring seeds and epochs give different
+ * orders. */
 static void seed_and_epoch_do_not_add_up(void **state)
 {
     (void)state;
@@ -205,7 +207,7 @@ static void seed_and_epoch_do_not_add_up(void **state)
             assert_true(stki_order_key(sum - epoch, epoch) != stki_order_key(sum - epoch - 1, epoch + 1));
 }
 
-/* Row F04 (libffcv/ffcv#90): exactly these samples over all ranks. */
+/* Row F04 (libffcv/ffcv#90): all ranks together get exactly the samples of the subset. */
 static void subset_over_ranks(void **state)
 {
     int64_t indices[] = {7, 3, 11};
@@ -241,7 +243,7 @@ static void subset_over_ranks(void **state)
         }
         stki_order_destroy(order);
     }
-    /* sequential keeps the order of the subset, and the copy is the object's own */
+    /* a sequential order keeps the order of the subset, which the object has copied */
     stki_order *order;
     stki_position out[3];
     opts.kind = STKI_ORDER_SEQUENTIAL;
@@ -254,36 +256,50 @@ static void subset_over_ranks(void **state)
     stki_order_destroy(order);
 }
 
-/* Rows D04, D05 and D06: for any world size, kind and policy the ranks see each sample once, padding aside. */
+/* How often the ranks together see each sample in an epoch; samples of padding are not counted. */
+static void check_union(const stki_order *order, int n, int64_t batch, int64_t world_size, enum stki_last_batch policy)
+{
+    int seen[64] = {0}, once = 0;
+
+    for (int64_t rank = 0; rank < world_size; rank++) {
+        stki_batching batching = {n, batch, rank, world_size, policy};
+
+        for (int64_t step = 0; step < stki_batching_steps(&batching); step++) {
+            stki_batch_rows rows = stki_batching_rows(&batching, step);
+            stki_position out[64];
+
+            if (rows.valid == 0)
+                continue;
+            stki_order_eval(order, 1, rows.first, rows.valid, out, NULL);
+            for (int64_t r = 0; r < rows.valid; r++)
+                seen[out[r].sample]++;
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        assert_in_range(seen[i], policy == STKI_LAST_DROP ? 0 : 1, 1);
+        once += seen[i];
+    }
+    assert_int_equal(once, policy == STKI_LAST_DROP ? n - n % batch : n);
+}
+
+/* Rows D04, D05 and D06: with any world size the ranks together see each sample once. `drop` omits those that do not
+ * fill a batch. */
 static void union_over_ranks_is_exact(void **state)
 {
     enum { N = 37 };
-    stki_order *order = make(STKI_ORDER_RANDOM, N, 8);
+    static const enum stki_order_kind kinds[] = {STKI_ORDER_SEQUENTIAL, STKI_ORDER_RANDOM};
+    static const enum stki_last_batch policies[] = {STKI_LAST_PARTIAL, STKI_LAST_DROP, STKI_LAST_PAD};
 
     (void)state;
-    for (int64_t world_size = 1; world_size <= 45; world_size++) {
-        for (int64_t batch = 1; batch <= 50; batch += 7) {
-            int seen[N] = {0};
+    for (int k = 0; k < 6; k++) {
+        const enum stki_last_batch policy = policies[k / 2];
+        stki_order *order = make(kinds[k % 2], N, 8);
 
-            for (int64_t rank = 0; rank < world_size; rank++) {
-                stki_batching batching = {N, batch, rank, world_size, STKI_LAST_PAD};
-
-                for (int64_t step = 0; step < stki_batching_steps(&batching); step++) {
-                    stki_batch_rows rows = stki_batching_rows(&batching, step);
-                    stki_position out[64];
-
-                    if (rows.valid == 0)
-                        continue;
-                    stki_order_eval(order, 1, rows.first, rows.valid, out, NULL);
-                    for (int64_t r = 0; r < rows.valid; r++)
-                        seen[out[r].sample]++;
-                }
-            }
-            for (int i = 0; i < N; i++)
-                assert_int_equal(seen[i], 1);
-        }
+        for (int64_t world_size = 1; world_size <= 45; world_size++)
+            for (int64_t batch = 1; batch <= 50; batch += 7)
+                check_union(order, N, batch, world_size, policy);
+        stki_order_destroy(order);
     }
-    stki_order_destroy(order);
 }
 
 static void refusals(void **state)
@@ -307,14 +323,14 @@ static void refusals(void **state)
     opts = (stki_order_opts){.count = 1, .indices = indices, .index_count = -1};
     assert_int_equal(stki_order_create(&opts, &order, &err), STK_E_RANGE);
     assert_null(order);
-    opts = (stki_order_opts){.count = 5, .indices = indices, .index_count = 0}; /* an empty subset is no error here */
+    opts = (stki_order_opts){.count = 5, .indices = indices, .index_count = 0}; /* an empty subset is accepted */
     assert_int_equal(stki_order_create(&opts, &order, &err), STK_OK);
     assert_int_equal(stki_order_length(order), 0);
     stki_order_destroy(order);
     stki_order_destroy(NULL);
 }
 
-/* Every allocation fails once; nothing is left behind. Afterwards an epoch costs none at all. */
+/* Each allocation fails once, and nothing leaks. After that, an epoch allocates nothing. */
 static void allocations(void **state)
 {
     static const int64_t indices[] = {1, 2, 3};

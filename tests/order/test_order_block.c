@@ -1,5 +1,5 @@
-/* test_order_block.c: `order: block` against its definition: every sample once an epoch, groups of whole units, the
- * same whatever the pieces it is asked in. */
+/* Tests of `order: block` against its definition: every sample once per epoch, in groups of whole units, and the same
+ * positions for calls of any length. */
 #include "allocate.h"
 #include "cmocka_all.h"
 #include "faults.h"
@@ -15,7 +15,7 @@ static int64_t first[UNITS + 1];
 static int set_up(void **state)
 {
     (void)state;
-    for (int u = 0; u < UNITS; u++) /* 0 to 12 samples, some empty */
+    for (int u = 0; u < UNITS; u++) /* 0 to 12 samples, some units are empty */
         first[u + 1] = first[u] + (u * 5) % 13;
     return 0;
 }
@@ -61,11 +61,12 @@ static int unit_of(int64_t sample)
     return u;
 }
 
-/* The units of window 1, each from its first sample to its last; whatever the window, and one fingerprint for all. */
+/* With in_order each unit runs from its first sample to its last, in the order of units of window 1. The window and the
+ * fingerprint make no difference. */
 static void in_order(void **state)
 {
     int64_t n = first[UNITS], samples[512], shuffled[512];
-    stki_order_print print, others;
+    stki_order_print print, others, first_print;
 
     (void)state;
     for (int64_t window = 1; window < 4; window++) {
@@ -96,6 +97,9 @@ static void in_order(void **state)
         stki_order_fingerprint(runs, &print);
         stki_order_fingerprint(one, &others);
         assert_string_equal(stkt_order_difference(&print, &others), "blocks of samples");
+        if (window == 1)
+            first_print = print;
+        assert_memory_equal(&print, &first_print, sizeof print);
         stki_order_destroy(runs);
         stki_order_destroy(one);
     }
@@ -120,7 +124,7 @@ static void every_sample_once_in_groups_of_whole_units(void **state)
                 assert_false(seen[samples[i]]);
                 seen[samples[i]] = true;
             }
-            while (position < n) { /* a group ends where the units seen so far are complete; at most `window` of them */
+            while (position < n) { /* a group of at most `window` units ends where all its units are complete */
                 bool open[UNITS] = {0};
                 int64_t units = 0, missing = 0;
 
@@ -160,7 +164,7 @@ static void seeds_and_epochs_differ(void **state)
     stki_order_destroy(two);
 }
 
-/* Each unit comes first about equally often, and so does each sample of a group of all units. */
+/* Each unit comes first about equally often, as does each sample of a group that contains all units. */
 static void places_are_uniform(void **state)
 {
     enum { DRAWS = 4000 };
@@ -179,9 +183,9 @@ static void places_are_uniform(void **state)
         counts[out.sample / 4]++;
         sample_counts[out.sample]++;
     }
-    for (int u = 0; u < 8; u++) /* 500 expected, six standard deviations are 126 */
+    for (int u = 0; u < 8; u++) /* 500 expected; six standard deviations are 126 */
         assert_in_range(counts[u], 500 - 126, 500 + 126);
-    for (int s = 0; s < 32; s++) /* 125 expected, six are 66 */
+    for (int s = 0; s < 32; s++) /* 125 expected; six standard deviations are 66 */
         assert_in_range(sample_counts[s], 125 - 66, 125 + 66);
     stki_order_destroy(order);
 }
@@ -207,7 +211,7 @@ static void a_subset_keeps_its_units(void **state)
     assert_int_equal(stki_order_create(&opts, &order, &err), STK_OK);
     assert_int_equal(stki_order_length(order), n);
     evaluate(order, 3, 9, samples);
-    for (int64_t i = 0; i < n; i++) { /* one unit after the other */
+    for (int64_t i = 0; i < n; i++) { /* one unit after another */
         int u = unit_of(samples[i]);
 
         assert_int_equal(samples[i] % 3, 0);

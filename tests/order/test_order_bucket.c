@@ -1,5 +1,6 @@
-/* test_order_bucket.c, stki-threads: bucketing against its definition, for every kind of order underlying; any pieces,
- * any number of threads; lengths that are not known; the smaller batch at the end. */
+/* stki-threads */
+/* Tests of bucketing by length against its definition, over each kind of order, with unknown lengths, calls of any
+ * length, any number of threads and a smaller last batch. */
 #include "allocate.h"
 #include "cmocka_all.h"
 #include "faults.h"
@@ -11,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t stretch; /* added by thirds of the samples: lengths of several digits */
+static int64_t stretch; /* added once or twice to two thirds of the lengths, to give them more digits */
 
-/* Of sample i; each seventh is not known. */
+/* The length of sample i; one in seven is unknown. */
 static int64_t length_of(void *context, int64_t sample)
 {
     assert_true(context == (void *)&length_of);
@@ -41,7 +42,7 @@ static stki_order *make(const stki_order_opts *opts)
     return order;
 }
 
-/* The definition, by insertion sort. */
+/* The definition, with insertion sort. */
 static void expect(const stki_order_opts *opts, int64_t epoch, int64_t n, int64_t *samples)
 {
     stki_order_opts beneath_opts = *opts;
@@ -159,7 +160,7 @@ static void windows_as_long_as_the_epoch_and_longer(void **state)
         for (int r = 1; r < 7; r++)
             assert_true(length_of((void *)&length_of, out[b * 7 + r - 1].sample) <=
                         length_of((void *)&length_of, out[b * 7 + r].sample));
-    for (int i = 0; i < 98; i++) { /* the two at the end are the longest */
+    for (int i = 0; i < 98; i++) { /* the smaller batch at the end has the two longest samples */
         int64_t length = length_of((void *)&length_of, out[i].sample);
 
         last = length > last ? length : last;
@@ -169,7 +170,7 @@ static void windows_as_long_as_the_epoch_and_longer(void **state)
     stki_order_destroy(order);
 }
 
-/* Windows of 20 positions: none is sorted until one of its positions is evaluated. */
+/* Windows of 20 positions: a window is sorted when one of its positions is evaluated. */
 static void windows_are_ready_when_sorted(void **state)
 {
     const stki_order_opts opts = options(STKI_ORDER_SEQUENTIAL, 100, 10, 2);
@@ -188,7 +189,7 @@ static void windows_are_ready_when_sorted(void **state)
     stki_order_destroy(order);
 }
 
-/* What bucketing is for: far less between the shortest and the longest of a batch. */
+/* The purpose of bucketing: the lengths within a batch differ much less. */
 static void batches_hold_samples_alike(void **state)
 {
     stki_order_opts opts = options(STKI_ORDER_RANDOM, 10000, 50, 16);
@@ -284,7 +285,7 @@ static void allocations(void **state)
         assert_int_equal(status, STK_E_MEMORY);
         assert_null(order);
     }
-    assert_int_equal(n, 5); /* order, buckets, a list to build with, the tables */
+    assert_int_equal(n, 5); /* order, buckets, a temporary list, the tables */
     stki_order_destroy(order);
     stki_memory_read(STKI_MEM_HOST, &after);
     assert_int_equal(after.bytes, before.bytes);

@@ -1,4 +1,5 @@
-/* test_order_long.c, stki-long: the statistics of random orders up to a million samples, and ten times the seeds. */
+/* stki-long: statistics of random orders of up to a million samples, with ten times as many seeds as the ordinary
+ * tests. */
 #include "order.h"
 #include "permutation.h"
 #include <setjmp.h>
@@ -53,7 +54,7 @@ static void positions_and_fixed_points(void **state)
         stkt_check_position_by_value(computed, sizes[i], 200000);
         stkt_check_position_by_value(by_order, sizes[i], 50000);
     }
-    for (int64_t n = 15; n <= 1100; n = n * 2 + 1) { /* below 15 the Poisson law is not exact enough */
+    for (int64_t n = 15; n <= 1100; n = n * 2 + 1) { /* the Poisson distribution is too inexact below 15 */
         stkt_check_fixed_points(computed, n, 100000);
         stkt_check_fixed_points(by_order, n, 30000);
     }
@@ -79,7 +80,8 @@ static void correlations(void **state)
     }
 }
 
-/* Fixed points within permutations too long for many seeds: the sum over epochs has mean and variance `epochs`. */
+/* Fixed points of permutations that are too long for many seeds: their sum over the epochs has mean and variance
+ * `epochs`. */
 static void fixed_points_of_a_million(void **state)
 {
     enum { N = 1000000, EPOCHS = 60 };

@@ -1,6 +1,5 @@
-/* test_order_mixture.c: mixtures of data sets against their definition, worked out here step by step from the
- * permutations alone: shares, sums, passes; exact counts in every epoch, every sample once before any twice, stop
- * rules, subsets, refusals. */
+/* Tests of mixtures of data sets against their definition, which this file computes step by step from the permutations:
+ * exact counts in every epoch, every sample once before any comes twice, stop rules, subsets and rejected options. */
 #include "allocate.h"
 #include "cmocka_all.h"
 #include "faults.h"
@@ -47,7 +46,7 @@ static stki_order *mix(const stki_order_source *sources, int count, enum stki_or
 
 /* ---- the definition ---- */
 
-/* Weights here are whole numbers, so that the shares are exact. */
+/* Weights are integers here, so the shares are exact. */
 static void shares_of(const stki_order_source *sources, int count, int64_t length, int64_t *shares)
 {
     int64_t sum = 0, given = 0;
@@ -91,7 +90,7 @@ static void check_definition(const stki_order_source *sources, int count, int64_
     assert_int_equal(stki_order_length(order), length);
     shares_of(sources, count, length, shares);
     assert_int_equal(stki_order_eval(outer, epoch, 0, length, q, NULL), STK_OK);
-    for (int64_t p = 0; p < length; p += 700) /* in pieces that cut blocks */
+    for (int64_t p = 0; p < length; p += 700) /* in calls that cut blocks */
         assert_int_equal(stki_order_eval(order, epoch, p, length - p < 700 ? length - p : 700, found + p, NULL),
                          STK_OK);
     for (int64_t p = 0; p < length; p++) {
@@ -131,7 +130,7 @@ static void is_its_definition(void **state)
     }
 }
 
-/* Weights in proportion to integers have the shares of those. */
+/* Weights that are proportional to integers give the same shares as the integers. */
 static void weights_that_are_fractions(void **state)
 {
     static const struct {
@@ -165,7 +164,7 @@ static void many_sources_are_found(void **state)
     int64_t seen[STKI_MAX_SOURCES] = {0};
 
     (void)state;
-    for (int d = 0; d < STKI_MAX_SOURCES; d++) /* every fifth is left out */
+    for (int d = 0; d < STKI_MAX_SOURCES; d++) /* every fifth source has weight 0 */
         sources[d] = (stki_order_source){"x", 10, d % 5 ? 1 + d % 3 : 0, NULL, 0};
     order = mix(sources, STKI_MAX_SOURCES, STKI_ORDER_RANDOM, 1000, STKI_STOP_FIRST, 1);
     stki_order_eval(order, 0, 0, 1000, out, NULL);
@@ -233,13 +232,13 @@ static void stop_rules(void **state)
         shares[stop][1] = stki_mixture_share(m, 1);
         stki_mixture_destroy(m);
     }
-    assert_int_equal(lengths[0], 100); /* 70 + 30: b is at its end */
+    assert_int_equal(lengths[0], 100); /* 70 + 30: b is exhausted */
     assert_int_equal(shares[0][0], 70);
     assert_int_equal(shares[0][1], 30);
-    assert_int_equal(lengths[1], 1429); /* 1000 / 0.7 = 1428.57: a is */
+    assert_int_equal(lengths[1], 1429); /* 1000 / 0.7 = 1428.57: a is exhausted */
     assert_true(shares[1][0] >= 1000);
     assert_int_equal(shares[1][0] + shares[1][1], 1429);
-    for (int stop = 0; stop < 2; stop++) { /* weights without an end in decimals */
+    for (int stop = 0; stop < 2; stop++) { /* weights that are not finite decimals */
         stki_order *order = mix(thirds, 2, STKI_ORDER_RANDOM, 0, (enum stki_mixture_stop)stop, 1);
 
         assert_int_equal(stki_order_length(order), stop == STKI_STOP_FIRST ? 15 : 30);
@@ -290,7 +289,7 @@ static void sequential_follows_each_other(void **state)
     stki_order_destroy(order);
 }
 
-/* An epoch of another length than the data set: the passes go on through the epochs. */
+/* Epochs that are longer or shorter than the data set: passes continue across epochs. */
 static void one_data_set_in_epochs_of_a_length(void **state)
 {
     static const int64_t indices[] = {11, 22, 33, 44, 55, 66, 77};
@@ -314,7 +313,7 @@ static void one_data_set_in_epochs_of_a_length(void **state)
                 for (int i = 0; i < length; i++)
                     seen[out[i].sample]++;
             }
-            for (int i = 0; i < 7; i++) /* seven epochs of any length: each sample that many times */
+            for (int i = 0; i < 7; i++) /* after seven epochs of any length each sample came `length` times */
                 assert_int_equal(seen[indices[i]], length);
             stki_order_destroy(order);
         }
@@ -340,7 +339,7 @@ static void subsets_of_sources(void **state)
     stki_order_destroy(order);
 }
 
-/* Far epochs: epoch * c_d does not fit in 63 bits. */
+/* In far epochs, epoch * c_d does not fit in 63 bits. */
 static void far_epochs(void **state)
 {
     const stki_order_source sources[] = {{"a", INT64_C(1) << 40, 1, NULL, 0}, {"b", 3, 1, NULL, 0}};
@@ -424,7 +423,7 @@ static void allocations(void **state)
         assert_int_equal(status, STK_E_MEMORY);
         assert_null(order);
     }
-    assert_int_equal(n, 8); /* order, mixture, sources, sums, indices, outer order, its tables */
+    assert_int_equal(n, 8); /* order, mixture, sources, sums, indices, outer order and its tables */
     stki_order_destroy(order);
     stki_memory_read(STKI_MEM_HOST, &after);
     assert_int_equal(after.bytes, before.bytes);

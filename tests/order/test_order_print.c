@@ -1,5 +1,5 @@
-/* test_order_print.c: the fingerprint of an order: equal for equal options, another one for every single thing that
- * changes which sample stands where, and the name of what differs. */
+/* Tests of the fingerprint of an order: equal for equal options, different if any option changes the sample at a
+ * position, with the name of the difference. */
 #include "cmocka_all.h"
 #include "order_difference.h"
 #include <string.h>
@@ -102,7 +102,7 @@ static void every_part_counts(void **state)
     differ(plain, mixed, "number of samples");
 }
 
-/* Saved states hold it: a change here makes them all useless. */
+/* Saved states contain this value; if it changes, none of them can be restored. */
 static void known_value(void **state)
 {
     stki_order_print print = print_of((stki_order_opts){.kind = STKI_ORDER_RANDOM, .count = 10, .seed = 1});

@@ -1,6 +1,6 @@
-/* test_order_tables.c, stki-threads: orders whose tables are built ahead: who goes through the epochs in turn never
- * waits for a table but the first, whatever the order, the ranks and the place to begin at; each table is built once;
- * the positions are those of an order that builds none ahead; and threads may do all that at once. */
+/* stki-threads */
+/* Tests of orders that build tables ahead. A consumer that goes through the epochs in turn waits only for the first
+ * table, each table is built once, and the positions are those of an order that builds none ahead. */
 #include "cmocka_all.h"
 #include "counter.h"
 #include "order.h"
@@ -10,7 +10,7 @@
 
 enum { COUNT = 6000, BATCH = 16, EPOCHS = 4, MOST_RANKS = 3 };
 
-static stki_counter asked; /* for lengths */
+static stki_counter asked; /* counts requests for lengths */
 
 static int64_t length_of(void *context, int64_t sample)
 {
@@ -53,7 +53,7 @@ static stki_order *make(enum which which)
     return order;
 }
 
-/* The same order where nobody builds ahead. */
+/* The same order without building ahead. */
 static stki_position *expect(enum which which)
 {
     stki_order *order = make(which);
@@ -65,7 +65,8 @@ static stki_position *expect(enum which which)
     return all;
 }
 
-/* One step of a rank; padding at the end of the epoch is its first samples. Whether all tables were ready for it. */
+/* Evaluates one step of a rank; padding at the end of an epoch repeats its first samples. Returns whether all tables
+ * were ready. */
 static bool take(const stki_order *order, int64_t epoch, int64_t first, int64_t epochs, const stki_position *expected)
 {
     stki_position out[BATCH];
@@ -151,7 +152,7 @@ static void take_steps(void *context)
         stki_order_ahead(shared->order, epoch, first, BATCH, EPOCHS);
         if (memcmp(out, shared->expected + epoch * COUNT + first, sizeof out) != 0)
             stki_count(&shared->bad, 1);
-        if (step % 97 == 0) { /* a substitute from another epoch */
+        if (step % 97 == 0) { /* as for a substitute sample from another epoch */
             stki_order_eval(shared->order, 0, first, BATCH, out, NULL);
             if (memcmp(out, shared->expected + first, sizeof out) != 0)
                 stki_count(&shared->bad, 1);

@@ -1,5 +1,5 @@
-/* test_order_weighted.c: `order: weighted`: how often each sample comes, against its weight; positions and epochs
- * independent of each other; random access; subsets, lengths, refusals. */
+/* Tests of `order: weighted`: how often each sample comes, independence of positions and epochs, random access,
+ * subsets, lengths and rejected weights. */
 #include "allocate.h"
 #include "cmocka_all.h"
 #include "faults.h"
@@ -83,7 +83,7 @@ static void each_comes_as_often_as_its_weight_says(void **state)
     check_frequencies((const double[]){3}, 1, 1);
 }
 
-/* Rounding at the end of the table's building may give nothing to samples without weight. */
+/* Rounding while the table is built must not give samples of weight 0 a share. */
 static void no_weight_is_never_drawn(void **state)
 {
     enum { N = 1000 };
@@ -106,7 +106,7 @@ static void no_weight_is_never_drawn(void **state)
     }
 }
 
-/* Any position by itself, whatever was asked before; another seed or epoch gives another order. */
+/* A position's sample does not depend on earlier calls; another seed or epoch gives another order. */
 static void positions_are_a_pure_function(void **state)
 {
     static const double weights[] = {1, 2, 3, 4, 5, 6, 7};
@@ -132,7 +132,7 @@ static void positions_are_a_pure_function(void **state)
     stki_order_destroy(other);
 }
 
-/* Neighboring positions share a block of random bits; their samples are independent all the same. */
+/* Neighboring positions share a block of random bits, but their samples are independent. */
 static void neighbors_are_independent(void **state)
 {
     enum { N = 8, LENGTH = 100000 };
@@ -224,7 +224,7 @@ static void allocations(void **state)
         assert_int_equal(status, STK_E_MEMORY);
         assert_null(order);
     }
-    assert_int_equal(n, 6); /* order, table, its columns, shares and lists while it is built */
+    assert_int_equal(n, 6); /* order, table, its columns, and temporary shares and lists */
     stki_order_destroy(order);
     stki_memory_read(STKI_MEM_HOST, &after);
     assert_int_equal(after.bytes, before.bytes);

@@ -1,5 +1,5 @@
-/* test_permutation.c: the keyed bijection: images against an implementation in Python, bijection, random access, equal
- * bits from every variant of the round, and its statistics at sizes that take a second (test_order_long.c goes on). */
+/* Tests of the keyed bijection: images against an implementation in Python, bijectivity, random access, identical bits
+ * from every variant of the round function, and statistics at small sizes (test_order_long.c has larger ones). */
 #include "isa.h"
 #include "order.h"
 #include "order_shuffle.h"
@@ -29,7 +29,7 @@ static void by_call(uint64_t seed, uint64_t epoch, int64_t n, uint64_t *images)
         images[i] = stkt_permute(seed, epoch, (uint64_t)n, (uint64_t)i);
 }
 
-/* A change here changes the order of everybody's data: STKI_ORDER_VERSION must grow with it. */
+/* If these images change, the order of all data sets changes, and STKI_ORDER_VERSION must be increased. */
 static void known_images(void **state)
 {
     static const uint64_t rows[][5] = {
@@ -78,7 +78,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Too many to see whole: images stay inside and no two of a long run meet. */
+/* Sets that are too large to enumerate: images lie in the range, and those of a long run are distinct. */
 static void is_injective_on_huge_sets(void **state)
 {
     enum { RUN = 100000 };
@@ -103,7 +103,7 @@ static void is_injective_on_huge_sets(void **state)
             assert_true(images[k] < sizes[i]);
             top = images[k] > top ? images[k] : top;
         }
-        assert_true(top > sizes[i] / 1000 * 999); /* they reach all of the range */
+        assert_true(top > sizes[i] / 1000 * 999); /* the images reach the top of the range */
         qsort(images, RUN, sizeof images[0], by_value);
         for (int k = 1; k < RUN; k++)
             assert_true(images[k] != images[k - 1]);
@@ -132,7 +132,7 @@ static void random_access_equals_run(void **state)
     }
 }
 
-/* Of any indices, in place: what a mixture asks for. */
+/* Mapping of arbitrary indices in place, which mixtures use. */
 static void map_equals_run(void **state)
 {
     static const int64_t sizes[] = {1, 5, 256, 1000, 65537};
@@ -154,8 +154,8 @@ static void map_equals_run(void **state)
     }
 }
 
-/* Every variant of a pass gives the values of the plain one, leaves the same ones over, and writes no further behind
- * them than it may. */
+/* Each variant of a pass must give the same values and leftovers as the plain one and write at most
+ * STKI_PERMUTATION_SPARE elements beyond its output. */
 static void check_variant(stki_permutation_pass *pass, const stki_permutation *permutation)
 {
     enum { MOST = STKI_PERMUTATION_BLOCK, GUARD = 8, ROOM = MOST + STKI_PERMUTATION_SPARE + GUARD };
@@ -209,7 +209,8 @@ static void variants_agree(void **state)
         }
 }
 
-/* Of several at once, in any mixture, under each variant: the same as of one alone. */
+/* Several permutations evaluated together, in any combination and with each variant, give the same images as each
+ * alone. */
 static void several_go_side_by_side(void **state)
 {
     enum { RUN = 700 };
@@ -239,7 +240,7 @@ static void several_go_side_by_side(void **state)
         for (int d = 0; d < STKI_PERMUTATIONS_MOST; d++) {
             stki_permutation_init(&one, 11, (uint64_t)d, sizes[s][d]);
             assert_true(stki_permutations_add(&set, &one));
-            assert_false(stki_permutations_add(&set, &other)); /* its rounds are others */
+            assert_false(stki_permutations_add(&set, &other)); /* it has another number of rounds */
         }
         assert_false(stki_permutations_add(&set, &one)); /* full */
         for (int v = 0; v < variants; v++)
@@ -282,7 +283,7 @@ static void every_bit_reaches_every_bit(void **state)
                 for (int out = 0; out < bits; out++)
                     flips[out] += (int64_t)((a ^ b) >> out & 1);
             }
-            for (int out = 0; out < bits; out++) /* 5.5 deviations: there are 6,172 pairs of bits */
+            for (int out = 0; out < bits; out++) /* 5.5 standard deviations, because there are 6,172 pairs of bits */
                 stkt_expect_score("avalanche", bits, ((double)flips[out] - TRIALS / 2.0) / (sqrt(TRIALS) / 2), 5.5);
         }
     }
@@ -350,7 +351,8 @@ static void shuffles_draw_as_philox(void **state)
         }
 }
 
-/* Where the products leave open whether a draw is rejected (once in 2^32; keys found by a search). */
+/* Cases in which the product does not decide whether a draw is rejected (one in 2^32; these keys were found by a
+ * search). */
 static void open_draws_are_looked_at(void **state)
 {
     static const struct {

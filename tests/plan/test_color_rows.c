@@ -1,7 +1,7 @@
-/* stki-threads: colors in a loader: fixed steps give what the loops give by hand, in any layout, turned or resized or
- * not; random ones have torchvision's distributions and the same bits for any number of workers; refusals name what is
- * wrong.
- */
+/* stki-threads */
+/* Tests of color transforms in a loader. Fixed steps must give the pixels that this file computes step by step, in any
+ * layout, also with rotation or resizing; random steps must have torchvision's distributions and give the same bits
+ * with any number of workers. */
 #include "color_steps.h"
 #include "io_files.h"
 #include "loader_test.h"
@@ -24,7 +24,7 @@ static void write_images(void)
     stkt_write_npy(stkt_path("images.npy"), "|u1", "False", "(5, 90, 61, 3)", 64, images, sizeof images);
 }
 
-/* The image, perhaps mirrored, through these steps, as planes. */
+/* Applies the steps to the image, which may be mirrored, and stores the result as planes. */
 static void by_hand(const uint8_t image[HEIGHT][WIDTH][3], bool mirrored, const stki_color_step *steps, int count,
                     float planes[3][HEIGHT * WIDTH])
 {
@@ -53,7 +53,7 @@ static void fixed_steps(void **state)
     for (int l = 0; l < 3; l++)
         for (int kind = 0; kind < 6; kind++) {
             const bool mirrored = kind & 1;
-            const int to = kind / 2; /* f32, normalized; u8; i8 quantized */
+            const int to = kind / 2; /* f32 normalized; u8; i8 quantized */
             const char *ends[] = {"{normalize: {mean: [0.5, 0.25, 0.125], std: 0.25, scale: unit}}", "{cast: u8}",
                                   "{quantize: {scale: 2, zero_point: -10}}"};
             stk_loader *loader;
@@ -118,8 +118,8 @@ static void expect_uniform(const char *what, double *values, int n, double low, 
         fail_msg("%s: distance %.5f", what, most);
 }
 
-/* ColorJitter(brightness=0.4, contrast=[0.5, 3], saturation=1.5, hue=0.1): a random order of the four, and factors
- * uniform in [0.6, 1.4], [0.5, 3], [0, 2.5], [-0.1, 0.1]. */
+/* ColorJitter(brightness=0.4, contrast=[0.5, 3], saturation=1.5, hue=0.1): the four operations in random order, with
+ * factors uniform in [0.6, 1.4], [0.5, 3], [0, 2.5] and [-0.1, 0.1]. */
 static void jitter_as_torchvision(void **state)
 {
     static const double low[] = {0.6, 0.5, 0, -0.1}, high[] = {1.4, 3, 2.5, 0.1};
@@ -184,7 +184,7 @@ static void grays_and_permutations(void **state)
     stkt_expect_score("permutations", 6, stkt_chi_square_score(stkt_chi_square(orders, expected, 6), 5), 4);
 }
 
-/* F05 again, with everything that has a state one could share by mistake. */
+/* Row F05 again, with all transforms that have random state. */
 static void workers_change_nothing(void **state)
 {
     uint64_t first = 0;

@@ -1,6 +1,5 @@
-/* test_declared_layout.c: row S02 of known-faults (pytorch/pytorch#24090): an image of one pixel is NCHW and NHWC at
- * once, so its strides cannot tell which was meant. What was declared decides the shape of the batch, there and back.
- */
+/* Row S02 of known-faults (pytorch/pytorch#24090): an image of one pixel is both NCHW and NHWC, so its strides do not
+ * determine the layout. The declared layouts must determine the shape of the batch. */
 #include "loader_test.h"
 
 static void batch_has(const char *source, const char *shape, const char *layout, const int64_t *expected)
@@ -25,7 +24,7 @@ static void batch_has(const char *source, const char *shape, const char *layout,
     assert_int_equal(tensor.ndim, 4);
     for (int i = 0; i < 4; i++)
         assert_int_equal(tensor.shape[i], expected[i]);
-    assert_true(stk_tensor_is_contiguous(&tensor)); /* of one pixel it always is */
+    assert_true(stk_tensor_is_contiguous(&tensor)); /* always true for one pixel */
     assert_ok(stk_tensor_to_bytes(&tensor, bytes, sizeof bytes, &err));
     for (int i = 0; i < 6; i++) { /* the same values in any layout */
         static uint8_t first[6];

@@ -1,5 +1,5 @@
-/* The numbers of random transforms: known values on every machine, the right distributions, nothing shared by what
- * should differ, everything by what should not. */
+/* Tests of the random numbers of transforms: known values that are equal on all machines, distributions, and which
+ * parts of the key change the numbers. */
 #include "draw.h"
 #include "stk_test.h"
 
@@ -12,7 +12,7 @@ static void begin(stki_draw *draw, uint64_t seed, int64_t epoch, int64_t positio
     stki_draw_begin(draw, &(stki_occasion){stki_draw_key(seed, epoch), position}, stki_draw_name(name, "test"));
 }
 
-/* ---- the same everywhere ---- */
+/* ---- known values ---- */
 
 static void known_values(void **state)
 {
@@ -29,7 +29,7 @@ static void known_values(void **state)
     assert_true(stki_draw_beta(&draw, 2.5, 1) == 0x1.5e6ad37ae5c1cp-1);
 }
 
-/* What a draw depends on, and what it does not. */
+/* Another seed, epoch, position or name gives other numbers; the same key gives the same numbers. */
 static void keys(void **state)
 {
     const char *const names[] = {"a", "b", "image/0", "image/1"};
@@ -83,7 +83,7 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Kolmogorov and Smirnov: 1.95 is passed once in a thousand; seeds are fixed. */
+/* Kolmogorov-Smirnov test: 1.95 is exceeded once in a thousand. Seeds are fixed. */
 static void expect_distribution(const char *what, double *values, int n, double (*cdf)(double x))
 {
     double most = 0;
@@ -185,7 +185,7 @@ static void distributions(void **state)
 
     (void)state;
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-        for (int by = 0; by < 2; by++) { /* the first number of many positions, and many numbers of one */
+        for (int by = 0; by < 2; by++) { /* the first number at many positions, and many numbers at one position */
             stki_draw draw;
 
             begin(&draw, 11, 0, 0, cases[c].what);
@@ -225,7 +225,7 @@ static void whole_numbers(void **state)
     }
 }
 
-/* Beta of small parameters is nearly a coin and never a NaN. */
+/* A beta distribution with small parameters is almost always 0 or 1, and never NaN. */
 static void extreme_beta(void **state)
 {
     double sum = 0;
@@ -257,7 +257,7 @@ static double correlation(const double *x, const double *y)
     return sum / MANY * 12 * sqrt(MANY);
 }
 
-/* Neighboring positions, epochs, seeds and names draw independently. */
+/* Neighboring positions, epochs, seeds and names give independent numbers. */
 static void neighbors(void **state)
 {
     double *x = malloc(MANY * sizeof *x), *y = malloc(MANY * sizeof *y);

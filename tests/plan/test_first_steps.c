@@ -1,7 +1,6 @@
-/* stki-threads: steps that decide what a sample is: reshape and squeeze see the same bytes in other axes, on the fast
- * path and off it; the user's own function makes samples of another shape and dtype, by its random bits alike for any
- * number of workers, and its errors name file and record; parameters come from files of statistics and calibration.
- */
+/* stki-threads */
+/* Tests of the transforms that come first in a list: reshape, squeeze and the user's own functions, which may change
+ * shape and dtype. Also parameters from files of statistics and calibration. */
 #include "faults.h"
 #include "io_files.h"
 #include "loader_test.h"
@@ -85,9 +84,9 @@ static void other_axes(void **state)
         }
 }
 
-/* ---- the user's own ---- */
+/* ---- the user's own functions ---- */
 
-/* f32 pairs: the sum of the sample, and what it was drawn. */
+/* Gives two f32 values per sample: the sum of its elements and a random number that was passed in. */
 static stk_status pair_shape(void *context, const stk_tensor *in, stk_tensor *out, stk_error *e)
 {
     (void)context, (void)in, (void)e;
@@ -206,7 +205,8 @@ static stk_status run_returns(void *context, const stk_transform_call *call, con
     return call->sample == 3 ? returned : STK_OK;
 }
 
-/* What a function returns is said of its sample, and never taken for what the loader itself came to. */
+/* A status returned by a function becomes the error of its sample. Statuses that describe a run (STK_END,
+ * STK_E_TIMEOUT, …) become STK_E_BAD_VALUE, because a caller would take them for a result of the loader. */
 static void own_statuses(void **state)
 {
 #define STK_X(value, identifier, name, text) identifier,

@@ -1,7 +1,7 @@
-/* stki-threads: steps that move pixels, in a loader: any list of them gives the bytes of one step after the other, done
- * here pixel by pixel, in any layout and dtype; random steps have torchvision's distributions, share their draws where
- * told to, and give the same bits for any number of workers; refusals name what is wrong.
- */
+/* stki-threads */
+/* Tests of transforms that move pixels. A loader with any list of them must give the bytes that this file computes
+ * pixel by pixel, one step after another, in any layout and dtype. Random steps must have torchvision's distributions,
+ * share draws where the config says so, and give the same bits with any number of workers. */
 #include "image_reader.h"
 #include "io_files.h"
 #include "loader_test.h"
@@ -12,7 +12,7 @@
 
 static stk_error err;
 
-/* ---- one step after the other, pixel by pixel ---- */
+/* ---- reference: one step after another, pixel by pixel ---- */
 
 enum { MOST = 200 * 200 };
 
@@ -64,7 +64,7 @@ static void plain_rotate(picture *p, int quarters)
     }
 }
 
-/* numpy.pad's modes: where index i of n lies; -1: the fill. */
+/* Modes of numpy.pad: the source index for index i of an axis of n; -1 for the fill. */
 static int64_t padded_index(const char *mode, int64_t i, int64_t n)
 {
     if (i >= 0 && i < n)
@@ -78,7 +78,7 @@ static int64_t padded_index(const char *mode, int64_t i, int64_t n)
     return i < 0 ? -i - 1 : 2 * n - 1 - i;
 }
 
-/* `height` x `width` from (top, left) on, which may be outside. */
+/* The window of `height` x `width` at (top, left), which may extend beyond the image. */
 static void plain_window(picture *p, const char *mode, const uint8_t *fill, int64_t top, int64_t left, int64_t height,
                          int64_t width)
 {
@@ -211,11 +211,11 @@ static void step(list *l, picture *p, uint64_t *random)
             translate_step(l, p, random);
         break;
     default: {
-        /* Large ones are made in strips. */
+        /* Large results are made in strips. */
         const int64_t most = *random & 64 ? 20 : 110;
         const int64_t height = stkt_random_in(random, most / 2, most), width = stkt_random_in(random, most / 2, most);
 
-        if (l->resized || l->used > 0) /* what is flipped before a resize is flipped behind it */
+        if (l->resized || l->used > 0) /* the loader does an earlier flip after resizing, which rounds differently */
             break;
         l->resized = true;
         add(l, "{resize: {size: [%d, %d], interpolation: bicubic}}", (int)height, (int)width);
@@ -245,7 +245,7 @@ static int write_images(void **state)
     return 0;
 }
 
-/* The row's element for pixel (y, x) and channel c: u8 as it is, f32 twice that less 2. */
+/* The expected element for pixel (y, x) and channel c: the u8 value, or as f32 twice the value minus 2. */
 static void expect_pixel(const stk_tensor *t, const char *layout, int64_t row, const picture *p, int64_t y, int64_t x,
                          int64_t c, const char *list_text)
 {
@@ -325,7 +325,7 @@ static void any_list(void **state)
 
 enum { SIDE = 12, DRAWS = 40000 };
 
-/* One image that says of each pixel where it was, as many samples as one likes. */
+/* Writes `count` copies of one image whose pixels contain their own coordinates. */
 static void write_places(const char *name, int64_t count)
 {
     uint8_t *places = malloc((size_t)(count * SIDE * SIDE * 3));
@@ -342,7 +342,8 @@ static void write_places(const char *name, int64_t count)
     free(places);
 }
 
-typedef struct seen { /* of one row: the place of its first pixel, and what a step down and to the right is */
+/* Where the first pixel of a row comes from, and how far a step down or right moves in the image. */
+typedef struct seen {
     int y, x, down_y, down_x, right_y, right_x;
 } seen;
 
@@ -353,7 +354,7 @@ static seen look(const uint8_t *row, int64_t width)
     return (seen){row[0], row[1], down[0] - row[0], down[1] - row[1], right[0] - row[0], right[1] - row[1]};
 }
 
-/* Every row of `epochs` epochs. */
+/* Fills `out` with the first `most` rows of successive epochs. */
 static int64_t look_at_all(const char *transforms, int64_t width, seen *out, int64_t most)
 {
     stk_loader *loader;
@@ -386,7 +387,7 @@ static void expect_uniform(const char *what, const int64_t *counts, int cells)
     stkt_expect_score(what, cells, stkt_chi_square_score(stkt_chi_square(counts, expected, cells), cells - 1), 4);
 }
 
-/* randint(0, H - h + 1) for both. */
+/* As torchvision: randint(0, H - h + 1) for both axes. */
 static void crops_are_uniform(void **state)
 {
     seen *all = malloc(DRAWS * sizeof *all);
@@ -405,7 +406,7 @@ static void crops_are_uniform(void **state)
     free(all);
 }
 
-/* Padded by 2 with the fill 50: where the crop begins is read off its middle. */
+/* With padding 2 and fill 50, the offset of the crop is computed from its center pixel. */
 static void padded_crops_are_uniform(void **state)
 {
     stk_loader *loader;
@@ -452,7 +453,7 @@ enum { WIDE_COUNT = 4, WIDE_HEIGHT = 12, WIDE_WIDTH = 576, ALL_AROUND = 40, ABOV
 
 static uint8_t wide[WIDE_COUNT][WIDE_HEIGHT][WIDE_WIDTH][3];
 
-/* A window of one of the images; `top` and `left` may be negative. */
+/* A window into one of the images; `top` and `left` may be negative. */
 typedef struct wide_window {
     int image, height, width, top, left;
     bool vertical, horizontal;
@@ -466,7 +467,7 @@ static uint8_t wide_pixel(const wide_window *w, int y, int x, int c)
     return v < 0 || u < 0 || v >= WIDE_HEIGHT || u >= WIDE_WIDTH ? w->fill[c] : wide[w->image][v][u][c];
 }
 
-/* f32: twice the pixel less 2; bf16: the upper half of that, which is exact; u8: the pixel. */
+/* f32: twice the pixel minus 2; bf16: the upper half of that, which is exact; u8: the pixel. */
 static bool is_made_of(const stk_tensor *t, int64_t row, int y, int x, int c, uint8_t pixel)
 {
     const char *element =
@@ -499,7 +500,7 @@ static int64_t shown_along(int from, int length, int image)
     return end - (from > 0 ? from : 0);
 }
 
-/* The number of bytes of the image in the window that a row shows; 0: it shows none that the crop can draw. */
+/* The number of bytes of the image in the window that a row shows; 0 if it shows no window that the crop can draw. */
 static int64_t bytes_shown(const stk_tensor *t, int64_t row, wide_window w)
 {
     for (int k = 0; k < 4; k++)
@@ -541,13 +542,13 @@ static void expect_wide_windows(int height, int width, const char *fill_text, co
         stk_batch_release(batch);
     }
     assert_ok(stk_loader_get_stats(loader, &stats, &err));
-    if (width % 64 == 0) /* otherwise a copy of the window is converted */
+    if (width % 64 == 0) /* otherwise the window is copied before it is converted */
         assert_int_equal(stats.bytes_read, shown);
     stk_loader_destroy(loader);
 }
 
-/* Lines of many cache lines, padded on one side, on both or on none: with planes of each size, beside widths that are
- * no multiple of a cache line. */
+/* Rows of many cache lines, padded on one side, both or neither, with widths that are multiples of a cache line and
+ * widths that are not. */
 static void padded_crops_of_wide_images(void **state)
 {
     static const char *const rests[] = {"]", ", {normalize: {mean: 0.5, std: 0.25, scale: 0.5}}]",
@@ -557,7 +558,7 @@ static void padded_crops_of_wide_images(void **state)
     uint64_t random = 8;
 
     (void)state;
-    for (size_t i = 0; i < sizeof wide; i++) /* small enough for bf16 */
+    for (size_t i = 0; i < sizeof wide; i++) /* small enough to be exact in bf16 */
         (&wide[0][0][0][0])[i] = (uint8_t)(stkt_random(&random) % 120);
     stkt_write_npy(stkt_path("wide.npy"), "|u1", "False", "(4, 12, 576, 3)", 64, wide, sizeof wide);
     for (int i = 0; i < 4; i++)
@@ -585,13 +586,13 @@ static void flips_and_turns(void **state)
         rare += all[i].right_x < 0;
     assert_true(fabs((double)rare - 0.1 * DRAWS) < 4 * sqrt(0.09 * DRAWS));
     look_at_all("{random_rotate: [0, 90, 180, 270]}", SIDE, all, DRAWS);
-    for (int i = 0; i < DRAWS; i++) /* what is to the right: right, down, left, up of the image */
+    for (int i = 0; i < DRAWS; i++) /* the direction in the image of a step to the right: right, down, left or up */
         turns[all[i].right_x > 0 ? 0 : all[i].right_y > 0 ? 1 : all[i].right_x < 0 ? 2 : 3]++;
     expect_uniform("turns", turns, 4);
     free(all);
 }
 
-/* RandomAffine: int(round(uniform(-a W, a W))): the two ends come half as often. */
+/* RandomAffine: int(round(uniform(-a W, a W))), so the two ends are half as frequent. */
 static void translations(void **state)
 {
     static const double share[] = {0.5, 1, 1, 1, 1, 1, 0.5};
@@ -626,7 +627,7 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Two samples of one distribution? Kolmogorov and Smirnov at one in a thousand. */
+/* Two-sample Kolmogorov-Smirnov test at a level of one in a thousand. */
 static void expect_alike(const char *what, double *x, double *y, int n)
 {
     double most = 0;
@@ -686,7 +687,7 @@ static void resized_crops(void **state)
         double scale[2], ratio[2];
     } cases[] = {{500, 375, {0.08, 1}, {3.0 / 4, 4.0 / 3}},
                  {375, 500, {0.08, 1}, {3.0 / 4, 4.0 / 3}},
-                 {40, 400, {0.5, 1}, {3.0 / 4, 4.0 / 3}}, /* nearly always the middle */
+                 {40, 400, {0.5, 1}, {3.0 / 4, 4.0 / 3}}, /* almost always the center crop */
                  {64, 64, {0.2, 0.7}, {0.5, 2}}};
     double *values[2][5];
 
@@ -760,7 +761,7 @@ static uint64_t hash_of_run(int workers, const char *transforms, const char *oth
     return h;
 }
 
-/* F05, W10: libffcv/ffcv#392, #140: the same seed gave other crops, because of threads. */
+/* Rows F05 and W10 (libffcv/ffcv#392, #140): with threads, the same seed gave other crops. */
 static void workers_change_nothing(void **state)
 {
     static const char *const lists[] = {
@@ -777,21 +778,21 @@ static void workers_change_nothing(void **state)
     }
 }
 
-/* W09: a sample is transformed anew in every epoch, and each sample in its own way. */
+/* Row W09: each sample is transformed differently in each epoch, and samples differ from each other. */
 static void epochs_differ(void **state)
 {
     seen *all = malloc(4000 * sizeof *all);
     int64_t same = 0;
 
     (void)state;
-    look_at_all("{random_crop: 3}", 3, all, 4000); /* 100 places, 400 samples an epoch */
+    look_at_all("{random_crop: 3}", 3, all, 4000); /* 100 possible crops, 400 samples per epoch */
     for (int i = 0; i + 400 < 4000; i++)
         same += all[i].y == all[i + 400].y && all[i].x == all[i + 400].x;
     assert_true(fabs((double)same - 36) < 30);
     free(all);
 }
 
-/* An image and its mask get one crop and flip where they name one draw, and not where they do not. */
+/* An image and its mask get the same crop and flip if their steps name the same draw, and only then. */
 static void draws_are_shared(void **state)
 {
     static const char *const image =
@@ -831,14 +832,14 @@ static void draws_are_shared(void **state)
         assert_int_equal(status, STK_END);
         stk_loader_destroy(loader);
         assert_true(m == 0 ? same == rows : same < rows / 20);
-        assert_true(flip_is_crop > rows / 4 && flip_is_crop < rows * 3 / 4); /* one name, two operations */
+        assert_true(flip_is_crop > rows / 4 && flip_is_crop < rows * 3 / 4); /* independent draws */
     }
 }
 
 /* ---- images of any size ---- */
 
-/* One random list over images of different sizes, whatever part of them the reader gives, against each step by hand
- * with the parameters that it draws. Sample i stands at position i. */
+/* A random list of steps over images of different sizes, with each way in which a reader can return parts of images,
+ * must equal the steps applied one by one with the parameters that they draw. Sample i is at position i. */
 static void images_of_any_size(void **state)
 {
     static picture p;
@@ -912,7 +913,7 @@ static void images_of_any_size(void **state)
     }
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected configs ---- */
 
 static void refusals(void **state)
 {

@@ -1,7 +1,7 @@
-/* stki-threads: rows that are more than a conversion: mixup and cutmix against the unmixed rows of a second loader,
- * over ranks, layouts and dtypes, with labels mixed along; erasing and one-hot rows; distributions as torchvision
- * defines them; the same bits for any number of workers.
- */
+/* stki-threads */
+/* Tests of mixup, cutmix, erasing and one-hot labels. Mixed rows are compared with those of a second loader without
+ * mixing, for several ranks, layouts and dtypes; distributions must be torchvision's, and the bits the same with any
+ * number of workers. */
 #include "faults.h"
 #include "io_files.h"
 #include "late_steps.h"
@@ -28,7 +28,7 @@ static void write_data(void)
     stkt_write_npy(stkt_path("labels.npy"), "<u2", "False", "(23,)", 64, labels, sizeof labels);
 }
 
-/* Images and labels of one epoch, row by row, as f32 in the loader's layout; n rows of `elements`. */
+/* The images and labels of one epoch as f32, row by row in the loader's layout. */
 typedef struct run {
     int64_t rows, elements, steps[64], step_count; /* rows of each step */
     float *images;                                 /* rows x elements */
@@ -113,7 +113,7 @@ static float round_to(const char *kind, float y)
     return y < -128 ? -128 : y > 127 ? 127 : y;
 }
 
-/* Rows are what the unmixed loader gives, in f32, mixed with what the labels say they are. */
+/* Each row must be the mix, in f32, of the unmixed rows of a second loader in the proportion that the labels show. */
 static void check_mixup(const char *kind, const char *layout, const char *keys, bool by_pair)
 {
     static const char *const quantize = ", {quantize: {scale: 0.02, zero_point: 3}}",
@@ -151,7 +151,7 @@ static void check_mixup(const char *kind, const char *layout, const char *keys, 
             if (other == p)
                 assert_true(share == 1);
             if (memcmp(label, its_label, CLASSES * sizeof *label) == 0 && other != p)
-                continue; /* one class: lambda cannot be seen */
+                continue; /* both rows have one class, so the labels do not show lambda */
             for (int64_t i = 0; i < mixed.elements; i++) {
                 const float y = round_to(kind, other == p ? own[i] : fmaf(own[i], share, its[i] * rest));
 
@@ -178,7 +178,8 @@ static void mixup_rows(void **state)
 
 /* ---- cutmix ---- */
 
-/* Every pixel is the row's own or its partner's; the partner's are a box, of the share that the labels say. */
+/* Each pixel is from the row itself or from its partner. The pixels of the partner form a box whose share the labels
+ * show. */
 static void cutmix_rows(void **state)
 {
     static const char *const layouts[] = {"nchw", "nhwc", "channels_last"};
@@ -236,7 +237,7 @@ static void cutmix_rows(void **state)
 
 /* ---- ranks and workers ---- */
 
-/* Three ranks cut pairs; together they give what one rank gives. */
+/* Pairs may be split between three ranks; together the ranks give the rows of a single one. */
 static void check_ranks(const char *loader_keys)
 {
     static const char *const image = "layout: nchw, transforms: [" AUGMENT ", {mixup: {labels: label}}, {cutmix: {}}]";
@@ -268,7 +269,8 @@ static void ranks_agree(void **state)
     (void)state;
     check_ranks("global_batch_size: 10, num_workers: 2");
     check_ranks("global_batch_size: 10, num_workers: 2, last_batch: pad");
-    check_ranks("global_batch_size: 3, num_workers: 2, last_batch: pad"); /* a rank of padding alone, from the start */
+    /* one rank has only padding in its first step */
+    check_ranks("global_batch_size: 3, num_workers: 2, last_batch: pad");
     check_ranks("global_batch_size: 5, num_workers: 2, last_batch: pad");
 }
 
@@ -331,7 +333,7 @@ static void label_out_of_range(void **state)
 
 /* ---- erasing ---- */
 
-/* The value is in the units that the list has at its place. */
+/* A value is in the units that pixels have at that place in the list. */
 static void erased_values(void **state)
 {
     static const struct {
@@ -468,7 +470,7 @@ static void erasing_as_torchvision(void **state)
 
 /* ---- lambda ---- */
 
-/* torchvision.transforms.v2: lambda of Beta(1, 1) is uniform; CutMix's box from it. */
+/* As in torchvision.transforms.v2: lambda from Beta(1, 1), which is uniform, and CutMix's box from lambda. */
 static void lambda_as_torchvision(void **state)
 {
     const stki_mix mix = {.draw = stki_draw_name("a", "mix"), .p = 1, .mixup = 1};
@@ -515,7 +517,7 @@ static void lambda_as_torchvision(void **state)
             free(values[s][k]);
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected configs ---- */
 
 static void refusals(void **state)
 {
@@ -565,7 +567,7 @@ static void refusals(void **state)
     }
 }
 
-/* What stands at the edge of what is allowed. */
+/* The most extreme values that are accepted. */
 static void edges(void **state)
 {
     static const char *const lists[] = {

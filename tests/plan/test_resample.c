@@ -1,7 +1,6 @@
-/* stki-threads: crop, center_crop and resize in a loader: the bytes are those of the resizer and the conversion by
- * hand, however the reader gives its images, for any number of workers; sizes are torchvision's; refusals name what is
- * wrong.
- */
+/* stki-threads */
+/* Tests of crop, center_crop and resize in a loader. The expected bytes come from the resizer and a conversion in this
+ * file, for each way in which a reader can return images and any number of workers; sizes are torchvision's. */
 #include "faults.h"
 #include "format.h"
 #include "image_reader.h"
@@ -55,7 +54,7 @@ static uint64_t hash_of_run(stk_loader *loader)
     return h;
 }
 
-/* The first error of a run. */
+/* Returns the first error of a run. */
 static stk_status run_until_error(stk_loader *loader)
 {
     stk_batch *batch;
@@ -67,9 +66,9 @@ static stk_status run_until_error(stk_loader *loader)
     return status;
 }
 
-/* ---- by hand ---- */
+/* ---- reference ---- */
 
-/* The job's result from an image in rows of `width` pixels, made in one piece and then cut. */
+/* Computes the whole result of the job from an image with lines of `width` pixels, then crops it. */
 static void resize_by_hand(const stki_resize_job *job, const uint8_t *image, int64_t width, uint8_t *out)
 {
     stki_resize_job whole = *job;
@@ -91,7 +90,7 @@ static void resize_by_hand(const stki_resize_job *job, const uint8_t *image, int
     free(full);
 }
 
-/* Every row of every batch against the function's result: f32 planes of 2 * x - 2. */
+/* Compares each row of each batch with the result of `expect`, converted to f32 planes by 2 * x - 2. */
 static void check_rows(stk_loader *loader, int64_t height, int64_t width,
                        void (*expect)(int64_t index, uint8_t *pixels, const void *context), const void *context)
 {
@@ -143,7 +142,7 @@ static void expect_fixed(int64_t index, uint8_t *pixels, const void *context)
     resize_by_hand(context, image, 53, pixels);
 }
 
-/* Of the rows from 5 and the columns from 3 on. */
+/* From row 5 and column 3 on. */
 static void expect_cropped(int64_t index, uint8_t *pixels, const void *context)
 {
     uint8_t image[37 * 53 * 3];
@@ -171,12 +170,12 @@ static void test_resize_of_one_shape(void **unused)
     }
 }
 
-/* Results of more than one strip of lines, in every layout. */
+/* Results of more than one strip, in each layout. */
 static void test_large_results(void **unused)
 {
     static const struct {
         const char *layout;
-        int64_t y, x, c; /* elements from one to the next */
+        int64_t y, x, c; /* distance in elements between neighbors */
     } layouts[] = {{"nchw", 117, 1, 131 * 117}, {"nhwc", 351, 3, 1}, {"channels_last", 351, 3, 1}};
     const stki_resize_job job = {37, 53, 3, {0, 0, 53, 37}, 140, 120, STKI_FILTER_BILINEAR, 4, 2, 131, 117};
     uint8_t *pixels = malloc(131 * 117 * 3);
@@ -212,10 +211,11 @@ static void test_large_results(void **unused)
     free(pixels);
 }
 
-/* The usual way to evaluate: the shorter side to N, then the middle. Only the middle is computed. */
+/* The usual transform for evaluation: the shorter side resized to N, then a center crop. Only the center is
+ * computed. */
 static void test_shorter_side_and_middle(void **unused)
 {
-    /* 53 * 24 / 37 = 34.4; (24 - 20) / 2 = 2, (34 - 19) / 2 = 7.5, to even: 8 */
+    /* 53 * 24 / 37 = 34.4; (24 - 20) / 2 = 2; (34 - 19) / 2 = 7.5, rounded to even: 8 */
     const stki_resize_job job = {37, 53, 3, {0, 0, 53, 37}, 24, 34, STKI_FILTER_BILINEAR, 2, 8, 20, 19};
     stk_loader *loader;
 
@@ -229,7 +229,7 @@ static void test_shorter_side_and_middle(void **unused)
 
 static void test_crops_before_and_behind_resize(void **unused)
 {
-    /* what the crops have cut off is not looked at: the job's image is rows 5 to 33 and columns 3 to 50 */
+    /* pixels outside the crop are not read: the job's image is rows 5 to 33 and columns 3 to 50 */
     const stki_resize_job job = {28, 47, 3, {0.5, 1.5, 40, 27.25}, 30, 41, STKI_FILTER_LANCZOS, 2, 20, 9, 11};
     stk_loader *loader;
 
@@ -245,14 +245,15 @@ static void test_crops_before_and_behind_resize(void **unused)
     check_rows(loader, 9, 11, expect_cropped, &job);
 }
 
-/* A crop alone is a view: whole rows of a tile are converted at once, and samples may be cut into parts. */
+/* A crop without resizing is a view: all rows of a tile can be converted in one call, and samples can be split into
+ * parts. */
 static void test_crop_is_a_view(void **unused)
 {
     static const char *const layouts[][2] = {{"nhwc", "nchw"}, {"nhwc", "nhwc"}, {"nchw", "nchw"}, {"nchw", "nhwc"}};
 
     (void)unused;
     for (int i = 0; i < 4; i++)
-        for (int round = 0; round < 3; round++) { /* rows at once, rows by the reader, parts of rows */
+        for (int round = 0; round < 3; round++) { /* rows in one call, rows from the reader, parts of rows */
             const bool planar = layouts[i][0][1] == 'c', to_planar = layouts[i][1][1] == 'c';
             const int64_t h = round == 2 ? 200 : 30, w = round == 2 ? 100 : 20;
             const stki_synthetic_opts opts = {.count = 9,
@@ -290,7 +291,7 @@ static void test_crop_is_a_view(void **unused)
         }
 }
 
-/* ---- images in sizes of their own ---- */
+/* ---- images of different sizes ---- */
 
 #define IMAGES "synthetic: {count: 30, shape: [61, 60, 3]}, source: {layout: nhwc}, layout: nchw, "
 
@@ -339,7 +340,7 @@ static void expect_middle(int64_t index, uint8_t *pixels, const void *context)
     shorter = shape[0] < shape[1] ? shape[0] : shape[1];
     job.out_height = shape[0] * 28 / shorter;
     job.out_width = shape[1] * 28 / shorter;
-    job.window_top = lrint((double)(job.out_height - 24) / 2); /* rounds halves to even */
+    job.window_top = lrint((double)(job.out_height - 24) / 2); /* rounds half to even */
     job.window_left = lrint((double)(job.out_width - 24) / 2);
     expect_image(index, pixels, &job);
 }
@@ -393,10 +394,10 @@ static void test_crop_of_many_sizes(void **unused)
     }
 }
 
-/* Images that a reader decodes smaller are resized in their own pixels: of the part (top, left, height, width) those
- * that it touches. */
+/* For readers that decode images at half size: the pixels of the small image that overlap the part (top, left, height,
+ * width), and the job in their coordinates. */
 typedef struct halved {
-    int64_t top, left, height, width; /* height 0: all of the image */
+    int64_t top, left, height, width; /* height 0: the whole image */
     stki_resize_job job;
 } halved;
 
@@ -458,7 +459,7 @@ static void test_images_given_smaller(void **unused)
     }
 }
 
-/* The same bytes for every number of workers and every way of giving images, also from one seed to the next epoch. */
+/* Three epochs have the same bytes with any number of workers and each way of returning images. */
 static void test_workers_give_the_same(void **unused)
 {
     uint64_t expected = 0;
@@ -484,7 +485,7 @@ static void test_workers_give_the_same(void **unused)
         }
 }
 
-/* Images that are said to be alike need neither crop nor resize. */
+/* Images of the same size need neither crop nor resize. */
 static void test_images_that_are_alike(void **unused)
 {
     const stkt_images alike = {.min_side = 40, .max_side = 40, .odd_one = -1},
@@ -518,7 +519,7 @@ static void test_images_that_are_alike(void **unused)
     assert_says("resize or crop");
 }
 
-/* Without a layout only the first axis may vary; both samples are named. */
+/* Without a layout only the first axis may vary. The error names both shapes. */
 static void test_images_without_a_layout(void **unused)
 {
     const stkt_images images = {.min_side = 30, .max_side = 60, .odd_one = -1},
@@ -539,14 +540,14 @@ static void test_images_without_a_layout(void **unused)
     snprintf(text, sizeof text, "[%d, %d, 3]", (int)shape[0], (int)shape[1]);
     assert_says(text);
     assert_says("more than its first axis");
-    narrow.way = STKT_NARROW; /* read with fewer columns than announced */
+    narrow.way = STKT_NARROW; /* returns fewer columns than announced */
     assert_ok(
         open_images(&loader, &narrow,
                     "{dataset: {fields: {image: {synthetic: {count: 30, shape: [1]}}}}, loader: {batch_size: 4}}"));
     assert_int_equal(run_until_error(loader), STK_E_MISMATCH);
     assert_says("[40, 39, 3]");
     assert_ok(
-        open_images(&loader, &alike, /* here one is a row longer */
+        open_images(&loader, &alike, /* one image has an additional row */
                     "{dataset: {fields: {image: {synthetic: {count: 30, shape: [1]}}}}, loader: {batch_size: 30}}"));
     assert_ok(stk_loader_next(loader, &batch, &err));
     assert_ok(stk_batch_tensor(batch, "image.offsets", &x, &err));
@@ -558,7 +559,7 @@ static void test_images_without_a_layout(void **unused)
     stk_loader_destroy(loader);
 }
 
-/* ---- a box a sample ---- */
+/* ---- a box for each sample ---- */
 
 static void expect_boxed(int64_t index, uint8_t *pixels, const void *context)
 {
@@ -617,7 +618,7 @@ static void test_a_box_for_each_sample(void **unused)
                               stkt_path(round < 2 ? "i64.npy" : "f32.npy")));
         check_rows(loader, 20, 22, expect_boxed, expected);
     }
-    whole[4 * 11 + 2] = 100; /* record 11: higher than its image */
+    whole[4 * 11 + 2] = 100; /* record 11: taller than its image */
     stkt_write_npy(stkt_path("bad.npy"), "<i8", "False", "(30, 4)", 64, whole, sizeof whole);
     {
         stk_loader *loader;
@@ -655,7 +656,7 @@ static stk_status open_photos(stk_loader **out, const char *decode, const char *
         stkt_path("photos.lst"), decode, transforms, stkt_path("photo_boxes.npy"), workers);
 }
 
-/* Whole images, decoded by the reader alone. */
+/* Whole images, decoded directly by the reader. */
 static uint8_t *decode_photos(void)
 {
     const stki_reader_opts opts = {.name = "image"};
@@ -680,7 +681,7 @@ static uint8_t *decode_photos(void)
     return pixels;
 }
 
-/* Only a part of each is decoded; the bytes are those of the whole image cropped and resized. */
+/* Only a part of each image is decoded; the bytes equal those of the whole image, cropped and resized. */
 static void test_parts_of_photographs(void **unused)
 {
     int64_t boxes[12 * 4];
@@ -721,7 +722,7 @@ static void test_parts_of_photographs(void **unused)
     free(expected);
 }
 
-/* Formats of images say themselves how their samples lie. */
+/* The readers of image formats state the layout of their samples. */
 static void test_layout_of_image_formats(void **unused)
 {
     uint8_t *photos;
@@ -755,7 +756,7 @@ static void test_layout_of_image_formats(void **unused)
     assert_says("found nchw, but images");
 }
 
-/* decode: fast has other bits, but the same picture, and the same bits for every number of workers. */
+/* `decode: fast` gives slightly different pixels of the same picture, and the same bits with any number of workers. */
 static void test_fast_photographs(void **unused)
 {
     static const char *const lists[] = {"{resize: 100}, {center_crop: 96}", "{crop: {field: box}}, {resize: [40, 30]}",
@@ -794,7 +795,7 @@ static void test_fast_photographs(void **unused)
     }
 }
 
-/* ---- refusals ---- */
+/* ---- rejected configs and samples ---- */
 
 static void test_configs_that_are_refused(void **unused)
 {
@@ -905,7 +906,7 @@ static void test_samples_that_are_refused(void **unused)
         }
 }
 
-/* The n-th allocation fails: an error at open or with a batch, nothing is lost, nothing hangs. */
+/* The n-th allocation fails: opening or a batch returns an error, nothing leaks and nothing blocks. */
 static void test_no_memory(void **unused)
 {
     int failures = 0;

@@ -1,5 +1,5 @@
-/* beton_build.h: .beton files made byte by byte, in any order of allocations and with any fault, for the tests of the
- * reader. Written from the format's description, not with the library's own writer. */
+/* beton_build.h: writes .beton files byte by byte, with allocations in any order and any fault, for the tests of the
+ * reader. It follows the description of the format and does not use the library's writer. */
 #ifndef STKT_BETON_BUILD_H
 #define STKT_BETON_BUILD_H
 
@@ -24,7 +24,7 @@ static inline void stkt_beton_reserve(struct stkt_beton *b, int64_t size)
         b->size = size;
 }
 
-/* Rows of `row` bytes; descriptors follow by stkt_beton_field. */
+/* Begins a file whose samples have rows of `row` bytes; descriptors follow by stkt_beton_field. */
 static inline void stkt_beton_begin(struct stkt_beton *b, int fields, int64_t page, int64_t samples, int64_t row)
 {
     uint16_t head[2] = {2, (uint16_t)fields};
@@ -70,7 +70,8 @@ static inline void stkt_beton_entry(struct stkt_beton *b, uint64_t sample, uint6
     b->entries[b->entry_count++][2] = size;
 }
 
-/* Bytes into the pages; the next page where they don't fit. Returns the pointer. No entry is made. */
+/* Appends bytes to the current page, or to the next one if they do not fit, without an entry in the allocation table.
+ * Returns the pointer. */
 static inline uint64_t stkt_beton_put(struct stkt_beton *b, const void *bytes, int64_t size)
 {
     int64_t at;
@@ -85,7 +86,7 @@ static inline uint64_t stkt_beton_put(struct stkt_beton *b, const void *bytes, i
     return (uint64_t)at;
 }
 
-/* Both, for a region of a sample. */
+/* Appends bytes and their entry in the allocation table, for a region of a sample. */
 static inline uint64_t stkt_beton_region(struct stkt_beton *b, int64_t sample, const void *bytes, int64_t size)
 {
     uint64_t pointer = stkt_beton_put(b, bytes, size);

@@ -1,6 +1,6 @@
-/* calm.h: forks of processes whose other threads are asleep. GCC 12's AddressSanitizer does not hold the locks of its
- * allocator over a fork: where another thread was inside of it, the child waits for ever. So tests that are about
- * something else fork when all threads but their own sleep, and those that are about busy threads leave it out. */
+/* calm.h: waits until all other threads of the process sleep, so that it is safe to fork. GCC 12's AddressSanitizer
+ * does not hold the locks of its allocator across a fork: if another thread is in the allocator, the child blocks
+ * forever. Tests in which other threads must be busy cannot fork under this sanitizer. */
 #ifndef STKT_CALM_H
 #define STKT_CALM_H
 
@@ -24,7 +24,7 @@
 #define STKT_FORKS_ONLY_CALM 0
 #endif
 
-/* 'S' of "12 (name) S 1 …"; a thread that has gone meanwhile sleeps too. */
+/* Whether the state in "12 (name) S 1 …" is 'S'; a thread that has ended counts as sleeping. */
 static inline bool stkt_thread_sleeps(const char *number)
 {
     char path[300], text[512];
@@ -56,7 +56,7 @@ static inline bool stkt_others_sleep(void)
     return all;
 }
 
-/* Twice in a row, a while apart: one that only waited for a moment is up again. */
+/* All other threads must sleep three times in a row, 2 ms apart, because one may have blocked only for a moment. */
 static inline void stkt_wait_for_calm(void)
 {
     const struct timespec a_moment = {.tv_nsec = 2000000};

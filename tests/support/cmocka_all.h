@@ -1,4 +1,4 @@
-/* cmocka_all.h: cmocka with the headers it wants first. */
+/* cmocka_all.h: cmocka and the headers that must be included before it. */
 #ifndef STKT_CMOCKA_ALL_H
 #define STKT_CMOCKA_ALL_H
 

@@ -1,4 +1,4 @@
-/* config_check.h: parsing configs in tests, and what errors of them name. */
+/* config_check.h: parses configs in tests and checks their errors. */
 #ifndef STKT_CONFIG_CHECK_H
 #define STKT_CONFIG_CHECK_H
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The document of a text that must be fine; includes are refused. */
+/* Parses a text that must be valid; includes are rejected. */
 static inline stki_document *parse_fine(const char *text)
 {
     stki_document *document = NULL;
@@ -21,7 +21,7 @@ static inline stki_document *parse_fine(const char *text)
     return document;
 }
 
-/* The message begins with the place and has the facts (stkt_says). */
+/* The message begins with the location and contains the given facts (stkt_says). */
 static inline void assert_message(const stk_error *err, stk_status got, stk_status expected, const char *message)
 {
     if (got != expected || err->status != expected || !stkt_says(err->message, message) ||
@@ -30,7 +30,7 @@ static inline void assert_message(const stk_error *err, stk_status got, stk_stat
                  message);
 }
 
-/* Parsing `text` must fail with just this message. */
+/* Parsing `text` must fail with this message. */
 static inline void assert_parse_fails(const char *text, stk_status expected, const char *message)
 {
     stki_document *document = NULL;
@@ -41,7 +41,7 @@ static inline void assert_parse_fails(const char *text, stk_status expected, con
     assert_message(&err, status, expected, message);
 }
 
-/* Memory of the library in use, to see that nothing is lost. */
+/* The number of blocks that the library has allocated, to detect leaks. */
 static inline int64_t blocks_in_use(void)
 {
     stki_memory_stats stats;
@@ -50,7 +50,7 @@ static inline int64_t blocks_in_use(void)
     return stats.blocks;
 }
 
-/* The node at a dotted path; "" is the root. Fails the test if it is not there. */
+/* The node at a dotted path, or the root for "". Fails the test if there is none. */
 static inline const stki_node *node_at(const stki_document *document, const char *path)
 {
     const stki_node *node = stki_document_root(document);
@@ -69,7 +69,7 @@ static inline const stki_node *node_at(const stki_document *document, const char
     return node;
 }
 
-/* The document as it is written. Free it. */
+/* The document as YAML. The caller frees it. */
 static inline char *written(const stki_document *document)
 {
     char *text = NULL;

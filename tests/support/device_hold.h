@@ -1,7 +1,6 @@
-/* device_hold.h: the device that STOKER_TEST_DEVICE names (the host device if it is not set), and a stream of it that
- * stands still until the test lets it go: by the host device's faults, or on a GPU by a host function in the stream
- * that waits for a flag. What is queued before the hold may or may not have run.
- */
+/* device_hold.h: the device named by STOKER_TEST_DEVICE (by default the host device), and streams of it that a test can
+ * block and release: through host_faults.h, or on a GPU with a host function in the stream that polls a flag. Work
+ * queued before the block may or may not have run. */
 #ifndef STKT_DEVICE_HOLD_H
 #define STKT_DEVICE_HOLD_H
 
@@ -12,9 +11,9 @@
 #include "thread.h"
 #include <dlfcn.h>
 
-#define STKT_A_WHILE INT64_C(60000000000) /* ns; what waits for a test that died goes on then */
+#define STKT_A_WHILE INT64_C(60000000000) /* ns; after this time a stream blocked by a test that failed continues */
 
-/* NULL, with the reason printed: there is none. */
+/* NULL if there is no such device; the reason is printed. */
 static inline stk_device *stkt_device(void)
 {
     const char *name = getenv("STOKER_TEST_DEVICE");
@@ -32,7 +31,8 @@ typedef struct stkt_hold {
 } stkt_hold;
 
 #if defined(STKT_SIM_CUDA)
-/* sim_cuda.h; not included, because cmake/gpu-check leaves out programs with headers that it does not have. */
+/* From sim_cuda.h, which is not included because cmake/gpu-check leaves out programs with headers that it does not
+ * have. */
 void sim_hold(int gpu, void *native_stream, const int *flag, int64_t at_most_ns);
 
 static inline void stkt_hold_gpu(stk_stream *stream, int *flag)
@@ -48,7 +48,7 @@ static inline void stkt_wait_for_flag(void *flag)
         stki_sleep_ns(20000);
 }
 
-/* By the driver's own functions: this is compiled without a header of CUDA. */
+/* Uses the driver's functions directly, because this file is compiled without CUDA's headers. */
 static inline void stkt_hold_gpu(stk_stream *stream, int *flag)
 {
     struct {
@@ -95,7 +95,7 @@ static inline stkt_hold stkt_hold_stream(stk_stream *stream)
     return hold;
 }
 
-/* Before anything that waits for the stream. */
+/* Must be called before anything that waits for the stream. */
 static inline void stkt_let_go(stkt_hold *hold)
 {
     stk_error err;

@@ -1,5 +1,5 @@
-/* doc_keys.h: parts of pages in docs/reference/ that follow from the program: its tables of keys, its steps.
- * STOKER_UPDATE_DOCS=1 writes them anew. */
+/* doc_keys.h: compares generated parts of the pages in docs/reference/ (tables of keys, lists of steps) with the
+ * program. STOKER_UPDATE_DOCS=1 rewrites them. */
 #ifndef STKT_DOC_KEYS_H
 #define STKT_DOC_KEYS_H
 
@@ -7,8 +7,8 @@
 #include "option_row.h"
 #include "stk_test.h"
 
-/* `page`: "config.md"; `test`: the program that is told to run; between "<!-- PART -->" and "<!-- end of PART -->" the
- * page has `expected`. */
+/* Between "<!-- PART -->" and "<!-- end of PART -->" the page (such as "config.md") must contain `expected`. `test` is
+ * the program that the message asks to run. */
 static inline void stkt_check_doc_part(const char *page, const char *test, const char *part, const char *expected)
 {
     char path[4096], begin[64], end[64], *text = calloc(1, 1 << 20), *from, *to;
@@ -39,7 +39,7 @@ static inline void stkt_check_doc_part(const char *page, const char *test, const
     free(text);
 }
 
-/* The tables of sections as Markdown. */
+/* The Markdown for the default of an option. */
 static inline const char *stkt_default_text(const stki_option *row)
 {
     return row->alias_of ? "" : row->fallback ? row->fallback : "none";
@@ -54,7 +54,7 @@ static inline const char *stkt_range_text(const stki_option *row, char *buffer, 
     return stki_option_range(row, buffer, size);
 }
 
-/* A cell: the bars that would end it are escaped. */
+/* Writes a table cell, with bars escaped. */
 static inline void stkt_write_cell(const char *text, FILE *to)
 {
     for (; *text; text++) {
@@ -83,7 +83,7 @@ static inline void stkt_options_markdown(const stki_option_table *table, FILE *t
     }
 }
 
-/* Where the tables of a section are written. */
+/* Parameters for writing the tables of a section. */
 struct stkt_writing {
     const stki_option_table *section;
     FILE *to;
@@ -106,7 +106,7 @@ static inline void stkt_sections_markdown(const stki_option_table *const *sectio
         stki_options_each(sections[i], stkt_table_markdown, &(struct stkt_writing){sections[i], to});
 }
 
-/* The tables of keys. `sections`: whose. */
+/* Compares the tables of keys of these sections with the page. */
 static inline void stkt_check_doc_keys(const char *page, const char *test, const stki_option_table *const *sections)
 {
     char *keys = NULL;

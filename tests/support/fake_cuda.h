@@ -1,7 +1,6 @@
-/* fake_cuda.h: a stand-in for the CUDA runtime and driver (cuda_calls.h, cuda_launches.h): GPUs of ordinary memory with
- * streams that are queues, run when somebody asks or waits. It notes every call with the GPU that was current, insists
- * that a context is, keeps the runtime's memory of the last error, and fails where it is told to.
- */
+/* fake_cuda.h: a fake CUDA runtime and driver (cuda_calls.h, cuda_launches.h). Its GPUs are ordinary memory, and a
+ * stream is a queue that runs when the program queries or waits. It logs every call with the current GPU, requires a
+ * context, keeps the last error as the runtime does, and fails on request. */
 #ifndef STKT_FAKE_CUDA_H
 #define STKT_FAKE_CUDA_H
 
@@ -14,7 +13,7 @@
 enum { FAKE_GPUS = 3, FAKE_OPS = 64, FAKE_LOG = 256, FAKE_MARK = 0x7e57, FAKE_GREATEST_PRIORITY = -5 };
 
 typedef struct fake_event {
-    int recorded, done; /* marks queued, marks passed */
+    int recorded, done; /* marks that were queued and that have passed */
     unsigned flags;
     float at_ms;
 } fake_event;
@@ -39,21 +38,21 @@ typedef struct fake_stream {
 } fake_stream;
 
 static struct {
-    /* What there is. */
+    /* The simulated machine. */
     int driver_version, gpus;
     cudaError_t count_error;
     int major, minor;
     bool no_library;
-    int pools; /* 1: memory comes in streams */
+    int pools; /* 1: stream-ordered allocation is supported */
     size_t free_bytes, total_bytes;
 
-    /* What goes wrong: this call, with this error. */
+    /* The call that fails, and its error. */
     const char *fail;
     cudaError_t error;
     CUresult driver_error;
-    bool held; /* streams do not move */
+    bool held; /* streams do not run */
 
-    /* What has happened. */
+    /* A log of the calls. */
     struct {
         const char *name;
         int ordinal;
@@ -61,7 +60,7 @@ static struct {
         long long number;
     } log[FAKE_LOG];
     int calls;
-    int contexts[FAKE_GPUS]; /* retained */
+    int contexts[FAKE_GPUS]; /* how often each was retained */
     int blocks, pinned_blocks, streams, events;
     cudaError_t last;
     float clock_ms;
@@ -98,7 +97,7 @@ static cudaError_t fake_fail(cudaError_t error)
     return error;
 }
 
-/* Of calls that need a context. */
+/* Begins a call that needs a context. */
 static cudaError_t fake_called(const char *name, cudaStream_t stream, long long number)
 {
     fake_note(name, stream, number);
@@ -123,7 +122,7 @@ static int fake_count_of(const char *name)
     return count;
 }
 
-/* ---- which there is ---- */
+/* ---- driver and GPUs ---- */
 
 static cudaError_t fake_DriverGetVersion(int *version)
 {
@@ -337,7 +336,7 @@ static bool fake_run_one(const fake_op *op)
     }
 }
 
-/* True when all is done. */
+/* Runs the queue. Returns whether it is empty. */
 static bool fake_move(fake_stream *queue)
 {
     while (!fake.held && queue->count && fake_run_one(&queue->ops[queue->first])) {
@@ -379,7 +378,7 @@ static int fake_fill(int ordinal, void *stream, void *dst, const void *pattern, 
     return (int)error;
 }
 
-/* The kernels' twins take a GPU's place. */
+/* A kernel is run by its twin. */
 static int fake_launch(int ordinal, void *stream, const stki_launch *launch)
 {
     cudaError_t error = fake_called("launch", stream, (long long)launch->kernel);
@@ -396,7 +395,7 @@ static int fake_load(int ordinal)
     return (int)fake_called("load", NULL, ordinal);
 }
 
-/* The GPU's clock moves on. */
+/* Advances the GPU's clock. */
 static int fake_spin(int ordinal, void *stream, int64_t ns)
 {
     cudaError_t error = fake_called("spin", stream, (long long)ns);
@@ -508,7 +507,7 @@ static cudaError_t fake_EventRecord(cudaEvent_t event, cudaStream_t stream)
     return error;
 }
 
-/* The driver works on while the program asks. */
+/* Each query lets the stream run, as a GPU makes progress meanwhile. */
 static cudaError_t fake_EventQuery(cudaEvent_t event)
 {
     cudaError_t error = fake_called("EventQuery", NULL, 0);
@@ -616,7 +615,7 @@ static const stki_cuda_calls fake_calls = {
 static const stki_cuda_launches fake_launches = {
     .load = fake_load, .fill = fake_fill, .spin = fake_spin, .launch = fake_launch};
 
-/* A machine with `gpus` GPUs, a driver that fits, and nothing that fails. What was made before stays. */
+/* Sets up a machine with `gpus` GPUs, a matching driver and no faults. Existing streams and memory are kept. */
 static void fake_reset(int gpus)
 {
     fake.driver_version = 13000;
@@ -630,7 +629,7 @@ static void fake_reset(int gpus)
     fake.fail = NULL;
     fake.error = cudaSuccess;
     fake.calls = 0;
-    fake.per_thread.count = fake.legacy.count = 0; /* what a failure left there */
+    fake.per_thread.count = fake.legacy.count = 0; /* left over from a failed test */
     fake.last = cudaSuccess;
     stki_cuda = &fake_calls;
     stki_cuda_launcher = &fake_launches;

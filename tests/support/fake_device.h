@@ -1,8 +1,7 @@
-/* fake_device.h: a device for tests of what works with any device: memory from the heap up to a limit, streams that
- * move only when the test says so, and failures on request. Work is a number: a stream has queued so many pieces and
- * done so many; an event stands for the number queued when it was recorded. Handles of streams are used again after
- * they are destroyed, as a driver's are, while their work goes on. Any thread may call anything; numbers are atomic.
- */
+/* fake_device.h: a device for tests of code that works with any device: heap memory up to a limit, streams that advance
+ * only on request, and failures on request. A stream is two counters, of pieces of work queued and done; an event
+ * stores the number queued when it was recorded. As with real drivers, the handle of a destroyed stream may be reused
+ * while its work is still running. All functions are thread-safe. */
 #ifndef STKT_FAKE_DEVICE_H
 #define STKT_FAKE_DEVICE_H
 
@@ -16,7 +15,7 @@
 typedef struct fake_engine {
     struct fake_engine *next;
     stki_counter queued, done;
-    bool broken; /* whoever asks gets an error */
+    bool broken; /* every query fails */
 } fake_engine;
 
 typedef struct fake_stream {
@@ -34,10 +33,10 @@ typedef struct fake_event {
 typedef struct fake_device {
     stk_device base;
     stki_counter limit_bytes, reserved_bytes, allocs, frees;
-    stki_counter events, synchronizes; /* events that are there */
-    stki_counter fail_events;          /* so many creations from now on fail */
+    stki_counter events, synchronizes; /* existing events */
+    stki_counter fail_events;          /* how many of the next creations fail */
     stki_counter fail_records;
-    stki_counter broken; /* allocations fail, and not for want of memory */
+    stki_counter broken; /* allocations fail for a reason other than lack of memory */
     void (*freed)(void *context, void *memory, int64_t bytes);
     void *context;
     stki_mutex lock;
@@ -186,7 +185,7 @@ static stk_status fake_event_query(stk_device *device, stk_event *event, stk_err
     return asked->engine ? fake_engine_query(asked->engine, asked->ticket, err) : STK_OK;
 }
 
-/* Everything queued is done. */
+/* Returns whether all queued work is done. */
 static stk_status fake_synchronize(stk_device *device, stk_error *err)
 {
     fake_device *fake = fake_of(device);
@@ -216,7 +215,7 @@ static const stki_device_ops fake_ops = {
     .synchronize = fake_synchronize,
 };
 
-/* As new; registered the first time, under a name that stays. */
+/* Resets the device. The first call registers it under a name that it keeps. */
 static void fake_init(fake_device *fake, const char *name)
 {
     bool fresh = fake->base.name == NULL;
@@ -228,7 +227,7 @@ static void fake_init(fake_device *fake, const char *name)
         abort();
 }
 
-/* Streams and engines go; those that were not destroyed too. */
+/* Frees all streams and engines, including those that were not destroyed. */
 static void fake_fini(fake_device *fake)
 {
     while (fake->engines) {

@@ -21,7 +21,7 @@
 static stki_counter fail_allocation, fail_maps, short_bytes, fail_read, fail_call[STKT_ALL_CALLS], skip_syncs;
 static stki_counter read_errno, call_errno;
 
-/* Counts down to a failure; true: it is this call that fails. */
+/* Counts down, and returns true for the call that is to fail. */
 static bool is_due(stki_counter *counter)
 {
     return stki_counted(counter) > 0 && atomic_fetch_sub_explicit(counter, 1, memory_order_relaxed) == 1;
@@ -129,7 +129,7 @@ void stkt_skip_syncs(bool skip)
     stki_count_set(&skip_syncs, skip);
 }
 
-/* -1, with errno, as a system call that fails. */
+/* Fails like a system call: returns -1 and sets errno. */
 static int failed(void)
 {
     errno = (int)stki_counted(&call_errno);

@@ -1,5 +1,5 @@
-/* faulty.c: see faulty.h. Every read passes through it, so it offers no fast path; apart from its faults it behaves as
- * the inner reader does. */
+/* faulty.c: see faulty.h. It offers no fast path, so that every read goes through it; apart from its faults it behaves
+ * like the inner reader. */
 #include "faulty.h"
 #include "allocate.h"
 #include "counter.h"
@@ -35,7 +35,7 @@ static stk_status faulty_read(const stki_reader *base, int64_t index, const stki
 {
     const struct faulty *f = faulty_of(base);
     char path[STKI_RECORD_PATH];
-    struct faulty *shared = (struct faulty *)(uintptr_t)f; /* its counter and lock are made for many threads */
+    struct faulty *shared = (struct faulty *)(uintptr_t)f; /* the counter and the lock are thread-safe */
     int64_t number = atomic_fetch_add_explicit(&shared->reads, 1, memory_order_relaxed) + 1;
 
     if (f->opts.all_slow_ns > 0)
@@ -114,7 +114,7 @@ stk_status stki_faulty_open(stki_reader *inner, const stki_faulty_opts *opts, st
         stki_free(path);
         return stki_fail_memory(err, sizeof *f, "a faulty reader");
     }
-    f->base = *inner; /* what it says about its samples holds here too */
+    f->base = *inner; /* properties of the samples are unchanged */
     f->base.ops = inner->variable ? &variable_ops : &fixed_ops;
     f->base.path = path;
     f->base.base = NULL;

@@ -1,4 +1,4 @@
-/* file_compare.h: whole files in tests: read, compared, counted. */
+/* file_compare.h: reads, compares and counts whole files. */
 #ifndef STKT_FILE_COMPARE_H
 #define STKT_FILE_COMPARE_H
 
@@ -6,7 +6,7 @@
 #include "stk_test.h"
 #include <dirent.h>
 
-/* All of a file, and a NUL behind it; free by free. */
+/* The contents of a file, followed by a NUL. The caller frees them. */
 static inline char *stkt_read_whole(const char *path, int64_t *count)
 {
     FILE *file = fopen(path, "rb");
@@ -38,7 +38,7 @@ static inline void stkt_same_files(const char *found, const char *expected)
     free(b);
 }
 
-/* Files in the program's directory whose names begin so. */
+/* The number of files in the program's directory whose names begin with `name`. */
 static inline int stkt_files_beginning(const char *name)
 {
     DIR *dir = opendir(stkt_dir);

@@ -1,4 +1,5 @@
-/* hdf5_differential.h: generated HDF5 files, read by stoker in every way and compared with H5Dread byte for byte. */
+/* hdf5_differential.h: reads generated HDF5 files in every way that stoker can and compares the bytes with those of
+ * H5Dread. */
 #ifndef STKT_HDF5_DIFFERENTIAL_H
 #define STKT_HDF5_DIFFERENTIAL_H
 
@@ -11,11 +12,11 @@
 #include "tensor_internal.h"
 
 typedef struct stkt_tally {
-    int files, refused, chunked, in_memory; /* how the samples came */
-    int alone;                              /* files that the library did not open */
+    int files, refused, chunked, in_memory; /* how samples were read */
+    int alone;                              /* files opened without libhdf5 */
 } stkt_tally;
 
-/* Bytes of a tensor, row-major, in the file's byte order. */
+/* The bytes of a tensor in row-major order, in the file's byte order. */
 static inline int64_t stkt_bytes_of(const stk_tensor *t, unsigned char *to)
 {
     int64_t strides[STK_MAX_DIMS], bytes;
@@ -46,7 +47,7 @@ static inline void stkt_compare_whole(const stki_container *c, const stki_reader
     free(got);
 }
 
-/* The sample as a box of the whole: `before` rows of `inner` bytes each, `along` of them apart. */
+/* Takes the sample's box out of the whole array: `before` rows of `inner` bytes each, `along` of them apart. */
 static inline void stkt_expect_sample(const stkt_hdf5 *h, const stki_reader_opts *opts, int64_t index,
                                       const unsigned char *expected, unsigned char *to)
 {
@@ -86,7 +87,7 @@ static inline void stkt_compare_samples(const stki_container *c, const stki_read
         assert_true(sample.flags & STK_TENSOR_READONLY);
         for (int k = 0; k < sample.ndim; k++)
             assert_true(sample.shape[k] < 2 || sample.strides[k] == reader->strides[k]);
-        if (stki_reader_address(reader, index)) /* the fast path says the same */
+        if (stki_reader_address(reader, index)) /* the fast path must return the same bytes */
             assert_ptr_equal(stki_reader_address(reader, index), sample.data);
         bytes = stkt_bytes_of(&sample, got);
         assert_int_equal(bytes, reader->max_bytes);
@@ -117,7 +118,7 @@ static inline void stkt_differential(uint64_t seed, stkt_tally *tally)
 
     stkt_hdf5_make(path, seed, &h);
     expected = h.refused ? NULL : stkt_hdf5_read(path, &h);
-    if (!expected) { /* no defined fill value */
+    if (!expected) { /* the fill value is undefined */
         tally->refused++;
         STKT_MUST(H5Tclose(h.type));
         return;

@@ -1,4 +1,4 @@
-/* hdf5_files.h: HDF5 files for tests, made by libhdf5 from a number, and what libhdf5 reads back from them. */
+/* hdf5_files.h: HDF5 files for tests, written by libhdf5 from a seed, and their contents as libhdf5 reads them. */
 #ifndef STKT_HDF5_FILES_H
 #define STKT_HDF5_FILES_H
 
@@ -17,8 +17,8 @@
         }                                                                     \
     } while (0)
 
-/* AddressSanitizer asks for this. Projecting a selection of several axes, libhdf5 1.10 copies bounds of more axes than
- * there are, which it does not use afterwards. */
+/* AddressSanitizer calls this; the result suppresses reports from inside libhdf5. When it projects a selection of
+ * several axes, libhdf5 1.10 copies the bounds of more axes than there are, which it does not use. */
 __attribute__((visibility("default"))) const char *__asan_default_suppressions(void);
 const char *__asan_default_suppressions(void)
 {
@@ -34,7 +34,7 @@ static inline uint64_t stkt_next(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* Of [0, n). */
+/* A random number in [0, n). */
 static inline int64_t stkt_below(uint64_t *state, int64_t n)
 {
     return (int64_t)(stkt_next(state) % (uint64_t)n);
@@ -42,21 +42,21 @@ static inline int64_t stkt_below(uint64_t *state, int64_t n)
 
 typedef struct stkt_hdf5 {
     uint64_t seed;
-    bool latest; /* library version bounds: newer indexes */
+    bool latest; /* with the newest library version bounds, which give newer chunk indexes */
     int64_t user_block;
-    hid_t type;  /* to close */
-    bool raw;    /* else the library has to convert */
+    hid_t type;  /* the caller closes it */
+    bool raw;    /* false: the library must convert elements */
     size_t item; /* bytes of an element in memory */
     int rank;
     hsize_t shape[4], largest[4], chunk[4];
     H5D_layout_t layout;
-    int filters;    /* in the pipeline */
+    int filters;    /* number of filters in the pipeline */
     bool odd_edges; /* chunks at the edge are not filtered; libhdf5 1.10.8 cannot shrink such data sets */
-    bool refused;   /* libhdf5 failed at changing what it had written itself */
+    bool refused;   /* libhdf5 failed to change what it had written itself */
     char about[256];
 } stkt_hdf5;
 
-/* Changes that libhdf5 1.10 does not always survive (filters that were skipped, data sets that shrink). */
+/* For changes that libhdf5 1.10 cannot always make (skipped filters, data sets that shrink). */
 #define STKT_MAY(h, call)                     \
     do {                                      \
         herr_t done_;                         \
@@ -94,7 +94,7 @@ static inline hid_t stkt_hdf5_type(uint64_t *r, bool *raw)
     }
 }
 
-/* What the library is asked for: the type itself, or the native whole number. */
+/* The memory type for H5Dread: the type itself, or a native integer. */
 static inline hid_t stkt_hdf5_memory_type(const stkt_hdf5 *h)
 {
     return h->raw ? H5Tcopy(h->type) : H5Tcopy(H5T_NATIVE_INT32);
@@ -167,14 +167,14 @@ static inline hid_t stkt_hdf5_plist(stkt_hdf5 *h, uint64_t *r)
     return plist;
 }
 
-/* Noise with long runs, so that filters have something to do. */
+/* Noise with long runs, which filters can compress. */
 static inline void stkt_hdf5_noise(unsigned char *to, int64_t bytes, uint64_t *r)
 {
     for (int64_t i = 0; i < bytes; i++)
         to[i] = stkt_below(r, 3) && i > 0 ? to[i - 1] : (unsigned char)stkt_next(r);
 }
 
-/* A random box of it. */
+/* Writes a random box of the data set, or all of it. */
 static inline void stkt_hdf5_write_part(stkt_hdf5 *h, hid_t dataset, uint64_t *r, bool all)
 {
     hsize_t start[4], count[4];
@@ -202,7 +202,7 @@ static inline void stkt_hdf5_write_part(stkt_hdf5 *h, hid_t dataset, uint64_t *r
     STKT_MUST(H5Sclose(space));
 }
 
-/* One whole chunk past the filters, with all of them marked as skipped. */
+/* Writes one whole chunk unfiltered, with all its filters marked as skipped. */
 static inline void stkt_hdf5_write_unfiltered(const stkt_hdf5 *h, hid_t dataset, uint64_t *r)
 {
     hsize_t element[4];
@@ -243,7 +243,7 @@ static inline void stkt_hdf5_shape(stkt_hdf5 *h, uint64_t *r)
         h->largest[i] = h->shape[i];
         if (h->layout == H5D_CHUNKED && growing > i)
             h->largest[i] = growing == 3 ? h->shape[i] + 5 : H5S_UNLIMITED;
-        if (h->largest[i] == 0) /* the library wants chunks within what can be */
+        if (h->largest[i] == 0) /* the library does not allow chunks beyond the largest size */
             h->largest[i] = H5S_UNLIMITED, h->layout = H5D_CHUNKED;
         if (h->largest[i] != H5S_UNLIMITED && h->chunk[i] > h->largest[i])
             h->chunk[i] = h->largest[i];
@@ -264,7 +264,7 @@ static inline hid_t stkt_hdf5_create_file(const char *path, const stkt_hdf5 *h)
     return file;
 }
 
-/* Makes a file with one data set "x" from a number. Close h->type. */
+/* Writes a file with one data set "x", derived from the seed. The caller closes h->type. */
 static inline void stkt_hdf5_make(const char *path, uint64_t seed, stkt_hdf5 *h)
 {
     static const H5D_layout_t layouts[] = {H5D_CHUNKED, H5D_CHUNKED, H5D_CHUNKED, H5D_CONTIGUOUS, H5D_COMPACT};
@@ -295,7 +295,7 @@ static inline void stkt_hdf5_make(const char *path, uint64_t seed, stkt_hdf5 *h)
         stkt_hdf5_write_part(h, dataset, r, false);
     if (h->layout == H5D_CHUNKED && h->filters > 0 && !h->odd_edges && stkt_below(r, 3) == 0) {
         stkt_hdf5_write_unfiltered(h, dataset, r);
-        STKT_MUST(H5Dclose(dataset)); /* the library still has the filter mask of before in its cache */
+        STKT_MUST(H5Dclose(dataset)); /* reopens it, because the library has cached the old filter mask */
         dataset = H5Dopen2(file, "x", H5P_DEFAULT);
         STKT_MUST(dataset);
     }
@@ -310,7 +310,7 @@ static inline void stkt_hdf5_make(const char *path, uint64_t seed, stkt_hdf5 *h)
     STKT_MAY(h, H5Fclose(file));
 }
 
-/* All of "x" as H5Dread gives it, over zeros. Free it. NULL: the library refuses. */
+/* All of "x" as H5Dread reads it into a buffer of zeros; the caller frees it. NULL: the library fails. */
 static inline unsigned char *stkt_hdf5_read(const char *path, const stkt_hdf5 *h)
 {
     int64_t bytes = stkt_hdf5_count(h) * (int64_t)h->item;

@@ -1,6 +1,5 @@
-/* host_faults.c: see host_faults.h. From the first call on, an operation is queued inside another one that waits, and
- * runs it or fails.
- */
+/* host_faults.c: see host_faults.h. Once a fault was set, each operation is queued wrapped in another one, which waits
+ * and then runs it or fails. */
 #include "host_faults.h"
 #include "clock.h"
 #include "error.h"
@@ -10,7 +9,7 @@
 
 typedef struct stream_faults {
     const stk_device *device;
-    int64_t number; /* of the stream, which no other one gets; 0: a free place */
+    int64_t number; /* of the stream, never reused; 0: a free slot */
     stkt_host_faults set;
 } stream_faults;
 
@@ -21,7 +20,7 @@ static stki_once once = STKI_ONCE;
 static stki_mutex lock = {PTHREAD_MUTEX_INITIALIZER}; /* guards what follows */
 static stki_cond changed;
 static stkt_host_faults device_faults[STKI_HOST_DEVICES];
-static stream_faults streams[MOST]; /* what was set for one stream, after what was last set for its device */
+static stream_faults streams[MOST]; /* faults set for one stream since faults were last set for its device */
 
 static void make_changed(void)
 {
@@ -54,7 +53,7 @@ void stkt_host_set_faults(stk_device *device, stk_stream *stream, const stkt_hos
             }
         }
         if (!kept)
-            abort(); /* more streams than a test has */
+            abort(); /* more streams than any test uses */
         *kept = set;
     } else {
         device_faults[device->index] = set;
@@ -66,7 +65,7 @@ void stkt_host_set_faults(stk_device *device, stk_stream *stream, const stkt_hos
     stki_unlock(&lock);
 }
 
-/* With the lock held. */
+/* The lock is held. */
 static const stkt_host_faults *faults_of(const stk_device *device, int64_t number)
 {
     const stkt_host_faults *own = number > 0 ? of_stream(number) : NULL;
@@ -79,7 +78,7 @@ static bool is_due(int64_t *left)
     return *left > 0 && --*left == 0;
 }
 
-/* Waits, and says whether the operation is to fail. `number` is 0 without a stream. */
+/* Waits, and returns whether the operation must fail. `number` is 0 without a stream. */
 static bool wait_and_fail(const stk_device *device, int64_t number)
 {
     const int64_t start = stki_now_ns();
@@ -105,7 +104,7 @@ static stk_status made_to_fail(const stk_device *device, stk_error *err)
     return stki_fail(err, STK_E_DEVICE, "%s: this operation was made to fail by a test", device->name);
 }
 
-/* ---- an operation inside another ---- */
+/* ---- wrapped operations ---- */
 
 typedef struct operation {
     stki_host_work work;
@@ -137,7 +136,7 @@ stk_status __wrap_stki_host_submit(stk_device *device, stk_stream *stream, const
                                    int64_t job_bytes, int64_t *out_position, stk_error *err)
 {
     static const stki_host_work faulty = {.run = run_operation, .drop = drop_operation};
-    /* Marks have no job, and stamps and waits something to let go of. */
+    /* Marks have no job; stamps and waits have a drop function. */
     const bool is_operation = job_bytes > 0 && job_bytes <= STKI_HOST_JOB_MAX && !work->drop;
     operation *o;
     stk_status status;

@@ -1,7 +1,6 @@
-/* host_faults.h: makes operations of the host device slow, stand still, or fail. Operations are copies, fills,
- * conversions and kernels; waits for events and time stamps are none. Test programs are linked with
- * --wrap=stki_host_submit, so that the operations pass through host_faults.c; the device itself knows nothing of it.
- */
+/* host_faults.h: makes operations of the host device slow, blocked or failing. Operations are copies, fills,
+ * conversions and kernels, but not waits for events or time stamps. Test programs are linked with
+ * --wrap=stki_host_submit, so that operations go through host_faults.c; the device has no code for it. */
 #ifndef STKT_HOST_FAULTS_H
 #define STKT_HOST_FAULTS_H
 
@@ -10,14 +9,14 @@
 #define STKT_HOST_HOLD INT64_MAX
 
 typedef struct stkt_host_faults {
-    int64_t delay_ns; /* before each operation; STKT_HOST_HOLD: until the faults are set again */
+    int64_t delay_ns; /* before each operation; STKT_HOST_HOLD: until the faults are changed */
     int64_t
-        fail_at; /* the n-th operation that is submitted from now on and runs fails, once (1 is the next); 0: none */
+        fail_at; /* the n-th operation (1 is the next) that is submitted from now on and runs fails, once; 0: none */
 } stkt_host_faults;
 
-/* For one stream, or (`stream` NULL) for all streams of the device, those to come too, and the operations without a
- * stream, which ignore a hold; `fail_at` then counts the operations of all of them. NULL: no faults. A delay that runs
- * takes the new value at once. Operations queued before the first call of this are left alone. Any thread. */
+/* Sets the faults of one stream, or (`stream` NULL) of all existing and future streams of the device and of operations
+ * without a stream, for which holds are ignored; `fail_at` then counts the operations of all of them. NULL: no faults.
+ * A running delay uses the new value at once. Operations queued before the first call are not affected. Thread-safe. */
 void stkt_host_set_faults(stk_device *device, stk_stream *stream, const stkt_host_faults *faults);
 
 #endif

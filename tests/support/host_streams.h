@@ -1,4 +1,4 @@
-/* host_streams.h: streams and events of the host device in tests: made, held, let run and waited for. */
+/* host_streams.h: streams and events of the host device in tests: creating, blocking, releasing and waiting. */
 #ifndef STKT_HOST_STREAMS_H
 #define STKT_HOST_STREAMS_H
 
@@ -48,7 +48,7 @@ static inline void let_run(stk_stream *stream)
     stkt_host_set_faults(stk_stream_device(stream), stream, NULL);
 }
 
-/* The bytes must stay until the stream has passed. */
+/* The source must stay unchanged until the stream has copied it. */
 static inline void copy(stk_stream *stream, void *dst, const void *src, int64_t bytes)
 {
     stk_device *device = stk_stream_device(stream);

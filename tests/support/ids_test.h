@@ -1,5 +1,5 @@
-/* ids_test.h: data sets whose samples say which they are: sample i of a file is first + i. Include before any other
- * test header. */
+/* ids_test.h: data sets whose samples are their own ids: sample i of a file is first + i. Include it before all other
+ * test headers. */
 #ifndef STKT_IDS_TEST_H
 #define STKT_IDS_TEST_H
 
@@ -54,7 +54,8 @@ static inline STK_PRINTF(3, 4) void refuse_text(stk_status expected, const char 
     assert_null(loader);
 }
 
-/* Every id of field `x` that the loader delivers, in order; padding left out. Closes it. */
+/* Reads the ids of field `x` in the order in which the loader delivers them, without padding, and destroys the
+ * loader. */
 static inline int64_t read_ids(stk_loader *loader, int64_t *ids, int64_t room)
 {
     stk_batch *batch;
@@ -81,7 +82,7 @@ static inline int64_t read_ids(stk_loader *loader, int64_t *ids, int64_t room)
     return n;
 }
 
-/* The same where a row is several ids: the first of each. */
+/* The same for rows of several ids: the first of each. */
 static inline int64_t read_ids_of_rows(stk_loader *loader, int64_t *ids, int64_t room)
 {
     stk_batch *batch;

@@ -1,7 +1,6 @@
-/* image_reader.h: a reader of made-up images in sizes of their own, which gives them in every way that a real one can:
- * whole, only the part asked for, at half the size, turned on its side. Put over a synthetic field by the hook
- * wrap_reader of a loader's config.
- */
+/* image_reader.h: a reader of generated images of different sizes that can return them in each way in which real
+ * readers do: whole, only the requested part, at half size, or with rows and columns swapped in memory. The hook
+ * wrap_reader of a loader's config puts it in place of a synthetic field. */
 #ifndef STKT_IMAGE_READER_H
 #define STKT_IMAGE_READER_H
 
@@ -11,19 +10,19 @@
 #include "stk_test.h"
 
 enum stkt_image_way {
-    STKT_WHOLE,   /* everything, whatever is wanted */
-    STKT_PART,    /* the part, with some pixels around it */
-    STKT_TURNED,  /* whole, columns in memory where rows should be */
-    STKT_HALF,    /* half size, where that is enough: each pixel the mean of four, rounded down */
-    STKT_TOO_FEW, /* breaks its promise: less than the part */
-    STKT_OTHER,   /* breaks its promise: another shape than it announced */
+    STKT_WHOLE,   /* the whole image, whatever is requested */
+    STKT_PART,    /* the requested part with some pixels around it */
+    STKT_TURNED,  /* the whole image, stored by columns */
+    STKT_HALF,    /* half size if that is enough: each pixel is the mean of four, rounded down */
+    STKT_TOO_FEW, /* breaks the contract: less than the requested part */
+    STKT_OTHER,   /* breaks the contract: a shape other than the announced one */
     STKT_NARROW   /* the same, with fewer columns */
 };
 
 typedef struct stkt_images {
     stki_reader base; /* first member */
     enum stkt_image_way way;
-    int64_t min_side, max_side; /* equal: all images are alike */
+    int64_t min_side, max_side; /* equal: all images have one size */
     int odd_one;                /* this record has another shape; -1: none */
 } stkt_images;
 
@@ -52,7 +51,7 @@ static inline void stkt_image_size(const stkt_images *images, int64_t index, int
         shape[0] += 1;
 }
 
-/* The whole image, rows one after the other. */
+/* Writes the whole image row by row. */
 static inline void stkt_image_fill(const stkt_images *images, int64_t index, uint8_t *out)
 {
     int64_t shape[3];
@@ -80,7 +79,7 @@ static inline stk_status stkt_image_shape(const stki_reader *reader, int64_t ind
     return STK_OK;
 }
 
-/* height x width pixels from (top, left) on; element (y, x) where the strides say. */
+/* Returns height x width pixels from (top, left), with element (y, x) at the place given by the strides. */
 static inline stk_status stkt_image_give(int64_t index, int64_t top, int64_t left, int64_t height, int64_t width,
                                          bool turned, bool half, stki_scratch *scratch, stk_tensor *out, stk_error *err)
 {
@@ -145,8 +144,8 @@ static inline void stkt_image_destroy(stki_reader *reader)
     free(reader);
 }
 
-/* For config->wrap_reader; the context is a stkt_images with the numbers to use. The synthetic reader must be of u8
- * [max_side + 1, max_side, 3]. */
+/* For config->wrap_reader. The context is a stkt_images with the parameters. The synthetic reader must have u8 samples
+ * of [max_side + 1, max_side, 3]. */
 static inline stk_status stkt_wrap_images(void *context, const char *field, stki_reader **reader, stk_error *err)
 {
     static const stki_reader_ops ops = {

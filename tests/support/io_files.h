@@ -1,4 +1,4 @@
-/* io_files.h: files for tests: a directory of its own for each program, and .npy files from a header text. */
+/* io_files.h: files for tests: a directory for each program, and .npy files from a header text. */
 #ifndef STKT_IO_FILES_H
 #define STKT_IO_FILES_H
 
@@ -26,8 +26,8 @@ static inline void stkt_dir_remove(void)
         (void)nftw(stkt_dir, stkt_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The path of `name` in this program's directory, which is made at first use and removed at exit. One of 8 rotating
- * buffers. */
+/* The path of `name` in this program's directory, which is created on first use and removed at exit. Returns one of 8
+ * rotating buffers. */
 static inline const char *stkt_path(const char *name)
 {
     static char paths[8][256];
@@ -66,7 +66,7 @@ static inline void stkt_append_file(const char *path, const void *bytes, size_t 
     }
 }
 
-/* An .npy file of this version whose header is exactly `text`, no padding, followed by the data. */
+/* Writes an .npy file of this version whose header is exactly `text`, without padding, followed by the data. */
 static inline void stkt_write_npy_raw(const char *path, int major, const char *text, size_t text_bytes,
                                       const void *data, size_t bytes)
 {
@@ -79,7 +79,7 @@ static inline void stkt_write_npy_raw(const char *path, int major, const char *t
     stkt_append_file(path, data, bytes);
 }
 
-/* The usual: version 1, header padded so that the data starts at a multiple of `align`. */
+/* Writes a version 1 file whose header is padded so that the data starts at a multiple of `align`. */
 static inline void stkt_write_npy(const char *path, const char *descr, const char *order, const char *shape,
                                   size_t align, const void *data, size_t bytes)
 {

@@ -1,5 +1,5 @@
-/* jpeg_make.h: JPEG images for tests, of every kind that libjpeg can write, and their pixels by a plain libjpeg decode
- * without anything of ours. */
+/* jpeg_make.h: JPEG images for tests, of every kind that libjpeg can write, and their pixels decoded by plain calls of
+ * libjpeg. */
 #ifndef STKT_JPEG_MAKE_H
 #define STKT_JPEG_MAKE_H
 
@@ -13,13 +13,13 @@
 
 typedef struct stkt_jpeg {
     int width, height;
-    int channels;         /* 1, 3, 4; 0 is 3 */
-    J_COLOR_SPACE stored; /* of the file; JCS_UNKNOWN: libjpeg's choice */
-    int h, v;             /* sampling of the first component, the others have 1; 0: 1 */
+    int channels;         /* 1, 3 or 4; 0: 3 */
+    J_COLOR_SPACE stored; /* in the file; JCS_UNKNOWN: libjpeg's choice */
+    int h, v;             /* sampling factors of the first component (0: 1); the others have 1 */
     bool progressive, dc_only, arithmetic;
-    int restart;           /* MCUs */
+    int restart;           /* restart interval in MCUs */
     int quality;           /* 0: 90 */
-    const uint8_t *pixels; /* NULL: a pattern with edges and noise */
+    const uint8_t *pixels; /* NULL: a generated pattern with edges and noise */
 } stkt_jpeg;
 
 typedef struct stkt_bytes {
@@ -82,7 +82,7 @@ static inline stkt_bytes stkt_jpeg_make(const stkt_jpeg *o)
     return (stkt_bytes){data, size};
 }
 
-/* Whole, as libjpeg does it by itself; `space` JCS_RGB, JCS_GRAYSCALE or JCS_CMYK. */
+/* Decodes the whole image with libjpeg's defaults; `space` is JCS_RGB, JCS_GRAYSCALE or JCS_CMYK. */
 static inline uint8_t *stkt_jpeg_plain(stkt_bytes file, J_COLOR_SPACE space, int scale, bool fast)
 {
     struct jpeg_decompress_struct d;
@@ -109,7 +109,7 @@ static inline uint8_t *stkt_jpeg_plain(stkt_bytes file, J_COLOR_SPACE space, int
     return all;
 }
 
-/* Where the first segment with this marker begins (its FF), or -1. */
+/* The offset of the first segment with this marker (its byte FF), or -1. */
 static inline long stkt_jpeg_find(stkt_bytes file, int marker)
 {
     size_t at = 2;
@@ -122,7 +122,7 @@ static inline long stkt_jpeg_find(stkt_bytes file, int marker)
     return marker == 0xDA ? (long)at : -1;
 }
 
-/* A copy with `remove` bytes at `at` replaced by `count` others. */
+/* A copy in which `remove` bytes at `at` are replaced by `count` others. */
 static inline stkt_bytes stkt_bytes_edit(stkt_bytes from, size_t at, size_t remove, const void *bytes, size_t count)
 {
     stkt_bytes to = {malloc(from.size - remove + count + 1), from.size - remove + count};

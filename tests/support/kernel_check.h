@@ -1,5 +1,5 @@
-/* kernel_check.h: what tests of the kernels share: random numbers, dtypes and values that matter, memory with guard
- * bytes, and comparing elements where one NaN is as good as another. */
+/* kernel_check.h: shared code of the kernel tests: random numbers, dtypes and important values, memory with guard
+ * bytes, and comparison of elements in which any NaN equals any other. */
 #ifndef STKT_KERNEL_CHECK_H
 #define STKT_KERNEL_CHECK_H
 
@@ -41,7 +41,7 @@ static inline stk_dtype check_part(stk_dtype dtype)
     return dtype == STK_C64 ? STK_F32 : dtype == STK_C128 ? STK_F64 : dtype;
 }
 
-/* The part of an element: random bits, or a number near the limits of small types, or an ordinary one. */
+/* Fills a part of an element with random bits, a number near the limits of small types, or an ordinary number. */
 static inline void check_fill_part(stk_dtype dtype, void *to)
 {
     static const double marked[] = {
@@ -120,7 +120,7 @@ static inline bool check_is_nan(stk_dtype dtype, const uint8_t *at)
     }
 }
 
-/* The same bits, NaN payloads aside, part by part. */
+/* Compares bits part by part; all NaNs are equal. */
 static inline bool check_same(stk_dtype dtype, const uint8_t *a, const uint8_t *b)
 {
     const stk_dtype part = check_part(dtype);
@@ -145,8 +145,7 @@ struct check_view {
     int64_t bytes;
 };
 
-/* Strides over `shape` in a random order of the axes, with gaps, and turned round or (sources) repeated now and then.
- */
+/* Strides for `shape` with the axes in random order, with gaps, and sometimes reversed or (sources only) repeated. */
 static inline void check_view_make(struct check_view *view, stk_dtype dtype, int ndim, const int64_t *shape,
                                    bool may_repeat, bool plain)
 {
@@ -192,7 +191,7 @@ static inline void check_view_free(struct check_view *view)
     free(view->block);
 }
 
-/* To the next index; false after the last. */
+/* Advances to the next index; false after the last. */
 static inline bool check_next(int ndim, const int64_t *shape, int64_t *index)
 {
     for (int i = ndim - 1; i >= 0; i--) {
@@ -232,7 +231,7 @@ static inline void check_view_fill(struct check_view *view, bool swapped)
     while (check_next(view->ndim, view->shape, index));
 }
 
-/* The same geometry and bytes elsewhere, at the same place in its 64 bytes. */
+/* The same geometry and bytes in other memory, at the same offset within 64 bytes. */
 static inline void check_view_copy(struct check_view *to, const struct check_view *from)
 {
     *to = *from;
@@ -242,7 +241,8 @@ static inline void check_view_copy(struct check_view *to, const struct check_vie
     to->data = to->block + (from->data - from->block);
 }
 
-/* Every element the same, and no byte beside them changed: what is equal but for NaNs is made so in `found` first. */
+/* Compares all bytes, including those around the elements. Elements that are equal except for NaN payloads are copied
+ * into `found` first. */
 static inline void check_view_same(const struct check_view *expected, struct check_view *found, const char *what)
 {
     int64_t index[STK_MAX_DIMS] = {0};
@@ -274,7 +274,7 @@ static inline stk_tensor check_tensor(const struct check_view *view)
     return tensor;
 }
 
-/* A shape of a few axes with the lengths that vectors and tiles stumble over, at most `most` elements. */
+/* A shape with few axes, of lengths near the widths of vectors and tiles, with at most `most` elements. */
 static inline int check_shape(int64_t most, int64_t *shape)
 {
     static const int64_t lengths[] = {1, 2, 3, 4, 5, 7, 8, 12, 15, 16, 17, 24, 31, 32, 33, 48, 64, 65, 100, 127};

@@ -1,5 +1,5 @@
-/* leak_check.h: a group setup and teardown that find tensors which a test program forgot to release, and say where they
- * came from: cmocka_run_group_tests(tests, stkt_leak_setup, stkt_leak_teardown). Debug builds only. */
+/* leak_check.h: a group setup and teardown that report tensors which a test program did not release, and where they
+ * were created: cmocka_run_group_tests(tests, stkt_leak_setup, stkt_leak_teardown). Debug builds only. */
 #ifndef STKT_LEAK_CHECK_H
 #define STKT_LEAK_CHECK_H
 
@@ -25,7 +25,7 @@ static inline int stkt_leak_teardown(void **unused)
     assert_ok(stk_memory_leaks(&text, &count, &err));
     if (count > 0) {
         fprintf(stderr, "%lld storages are left:\n%s", (long long)count, text);
-        exit(1); /* cmocka ends with 0 after a failed teardown */
+        exit(1); /* after a failed teardown cmocka still returns 0 */
     }
     stk_text_free(text);
     stk_memory_record_stop();

@@ -1,4 +1,4 @@
-/* loader_test.h: opening loaders in tests, with or without a misbehaving reader, and summing up what they deliver. */
+/* loader_test.h: opens loaders in tests, with or without a faulty reader, and hashes what they deliver. */
 #ifndef STKT_LOADER_TEST_H
 #define STKT_LOADER_TEST_H
 
@@ -10,8 +10,8 @@
 #include "thread.h"
 #include <stoker/stoker.h>
 
-/* A config of one printf. Where it does not say otherwise, closing waits longer than a busy machine keeps workers from
- * coming out. */
+/* Opens a loader from a printf-style config. The default close_timeout is 60 s, longer than workers can be delayed on a
+ * busy machine. */
 static inline STK_PRINTF(2, 3) stk_status stkt_open(stk_loader **out, const char *format, ...)
 {
     static const char *const patient[] = {"loader.close_timeout=60s"};
@@ -30,9 +30,9 @@ static inline STK_PRINTF(2, 3) stk_status stkt_open(stk_loader **out, const char
 }
 
 typedef struct stkt_fault {
-    const char *field; /* NULL: every field */
+    const char *field; /* NULL: all fields */
     stki_faulty_opts opts;
-    stki_reader *made; /* the last wrapped reader */
+    stki_reader *made; /* the reader that was wrapped last */
 } stkt_fault;
 
 static inline stk_status stkt_wrap(void *context, const char *field, stki_reader **reader, stk_error *err)
@@ -48,7 +48,7 @@ static inline stk_status stkt_wrap(void *context, const char *field, stki_reader
     return status;
 }
 
-/* As stkt_open, with `fault` over the readers; `skip` leaves failed rows out. */
+/* Like stkt_open, with `fault` applied to the readers; `skip` skips failed rows. */
 static inline STK_PRINTF(5, 6) stk_status
     stkt_open_faulty(stk_loader **out, stkt_fault *fault, bool skip, stk_error *err, const char *format, ...)
 {
@@ -77,8 +77,8 @@ static inline STK_PRINTF(5, 6) stk_status
     return stki_loader_open_config(config, out, err);
 }
 
-/* Threads that were left behind and let go again have come out when what they hold is free. Fewer than before: streams
- * of a device that were destroyed before may have gone since. */
+/* Waits until abandoned threads, released in the meantime, have freed their memory. There may be fewer blocks than
+ * before, if streams of a device were destroyed earlier. */
 static inline void stkt_wait_for_blocks(int64_t blocks)
 {
     const int64_t deadline = stki_deadline_ns(60 * STKI_SECOND);
@@ -93,7 +93,7 @@ static inline void stkt_wait_for_blocks(int64_t blocks)
     }
 }
 
-/* FNV-1a over bytes, to compare whole runs. */
+/* FNV-1a, to compare whole runs. */
 static inline uint64_t stkt_hash(uint64_t h, const void *data, int64_t bytes)
 {
     const uint8_t *p = data;
@@ -103,7 +103,7 @@ static inline uint64_t stkt_hash(uint64_t h, const void *data, int64_t bytes)
     return h;
 }
 
-/* Everything a batch says, its tensors included. */
+/* Hashes everything that a batch contains, including its tensors. */
 static inline uint64_t stkt_hash_batch(uint64_t h, const stk_loader *loader, const stk_batch *batch)
 {
     int64_t facts[] = {stk_batch_rows(batch), stk_batch_valid_rows(batch),  stk_batch_epoch(batch),

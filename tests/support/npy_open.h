@@ -1,4 +1,4 @@
-/* npy_open.h: an .npy file as a reader and as one tensor, whatever its name. `opts` may be NULL. */
+/* npy_open.h: opens an .npy file of any name as a reader or as one tensor. `opts` may be NULL. */
 #ifndef STKT_NPY_OPEN_H
 #define STKT_NPY_OPEN_H
 
@@ -22,7 +22,7 @@ static inline stk_status stkt_npy_reader(const char *path, const stki_reader_opt
     return status;
 }
 
-/* The tensor keeps its file open and mapped until the last reference goes. */
+/* The file stays open and mapped until the last reference to the tensor is released. */
 static inline stk_status stkt_npy_tensor(const char *path, const stki_reader_opts *opts, stk_tensor *out,
                                          stk_error *err)
 {

@@ -1,5 +1,5 @@
-/* ops_test.h: what the tests of operations share: random strided tensors with random elements, and single elements as
- * numbers. */
+/* ops_test.h: shared code of the tests of operations: random strided tensors with random elements, and single elements
+ * as numbers. */
 #ifndef STKT_OPS_TEST_H
 #define STKT_OPS_TEST_H
 
@@ -15,7 +15,7 @@ static const stk_dtype stkt_dtypes[] = {STK_BOOL, STK_U8,  STK_I8,  STK_U16,  ST
                                         STK_U64,  STK_I64, STK_F16, STK_BF16, STK_F32, STK_F64};
 enum { STKT_DTYPES = sizeof stkt_dtypes / sizeof stkt_dtypes[0] };
 
-/* One element cast from one dtype to another. */
+/* Casts one element to another dtype. */
 static inline void stkt_cast(stk_dtype to, void *dst, stk_dtype from, const void *src)
 {
     stki_cast cast;
@@ -32,7 +32,7 @@ static inline double stkt_as_double(stk_dtype dtype, const void *src)
     return x;
 }
 
-/* Small numbers mostly, so that ties and equal values are common; limits, NaN and infinities now and then. */
+/* Mostly small numbers, so that ties and equal values are common; sometimes limits, NaN and infinities. */
 static inline void stkt_random_element(uint64_t *random, stk_dtype dtype, void *out)
 {
     static const double special[] = {0, -0.0, 1, -1, NAN, INFINITY, -INFINITY, 0.1, 65504, 1e-40, 3.4e38, 0.5, -2.5};
@@ -62,15 +62,15 @@ static inline void stkt_fill_random(uint64_t *random, const stk_tensor *base)
     }
 }
 
-/* `*view` becomes `next` of itself. */
+/* Replaces `*view` by `next`, a view of it. */
 static inline void stkt_replace(stk_tensor *view, stk_tensor next)
 {
     stk_tensor_release(view);
     *view = next;
 }
 
-/* A view of exactly this shape, with permuted, stepped, turned and shifted axes, inside a larger fresh tensor whose
- * bytes are at no particular alignment. */
+/* A view of exactly this shape, with permuted, stepped, reversed and shifted axes, inside a larger new tensor whose
+ * bytes have no particular alignment. */
 static inline void stkt_strided_view(uint64_t *random, stk_dtype dtype, int ndim, const int64_t *shape,
                                      stk_tensor *base, stk_tensor *out)
 {
@@ -101,7 +101,7 @@ static inline void stkt_strided_view(uint64_t *random, stk_dtype dtype, int ndim
     *out = view;
 }
 
-/* Up to four axes; sizes around the widths of vectors and tiles are common on the last two, 0 is rare. */
+/* Up to four axes; the last two often have sizes around the widths of vectors and tiles, and rarely 0. */
 static inline int stkt_random_shape(uint64_t *random, int64_t *shape)
 {
     static const int64_t long_sizes[] = {15, 16, 17, 31, 32, 33, 63, 64, 65, 100};
@@ -118,7 +118,7 @@ static inline int stkt_random_shape(uint64_t *random, int64_t *shape)
     return ndim;
 }
 
-/* The same number of either kind: equal bits, or both NaN. */
+/* Whether two elements have equal bits or are both NaN. */
 static inline bool stkt_same(stk_dtype dtype, const void *a, const void *b)
 {
     if (!memcmp(a, b, (size_t)stk_dtype_size(dtype)))

@@ -1,5 +1,5 @@
-/* option_values.h: for tests that walk over the tables of options: other valid values of a row, or values that may be,
- * and where a config has the options of a section. */
+/* option_values.h: for tests that walk through the tables of options: other values for a row, valid and doubtful ones,
+ * and the place of a section in a config. */
 #ifndef STKT_OPTION_VALUES_H
 #define STKT_OPTION_VALUES_H
 
@@ -56,7 +56,7 @@ static inline int stkt_values_of(const stki_option *row, char values[STKT_VALUES
     return count;
 }
 
-/* Where options of that section go, as `places` says, "SECTION=PLACE SECTION=PLACE"; or false. */
+/* Finds the place of a section in `places`, a list such as "SECTION=PLACE SECTION=PLACE"; false if it is not listed. */
 static inline bool stkt_place_in(const char *places, const char *section, char *place, size_t size)
 {
     size_t length = strcspn(section, " ");

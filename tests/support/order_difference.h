@@ -1,4 +1,5 @@
-/* order_difference.h: the first part in which two orders differ, by name; NULL: none. */
+/* order_difference.h: the name of the first part in which the fingerprints of two orders differ; NULL if they are
+ * equal. */
 #ifndef STKT_ORDER_DIFFERENCE_H
 #define STKT_ORDER_DIFFERENCE_H
 

@@ -1,6 +1,6 @@
-/* order_statistics.h: is a permutation a random one? Each check takes the images of [0, n) and asserts that a statistic
- * lies within five standard deviations of what a uniform random permutation gives. Seeds are fixed, so a check fails
- * always or never. Include after cmocka.h. */
+/* order_statistics.h: tests whether permutations are random. Each check takes the images of [0, n) and asserts that a
+ * statistic lies within a few standard deviations of its value for uniform random permutations. Seeds are fixed, so a
+ * check always passes or always fails. Include it after cmocka.h. */
 #ifndef STKT_ORDER_STATISTICS_H
 #define STKT_ORDER_STATISTICS_H
 
@@ -13,7 +13,7 @@
 /* Fills images[0..n) with the order of one seed and epoch. */
 typedef void stkt_order(uint64_t seed, uint64_t epoch, int64_t n, uint64_t *images);
 
-/* Standard score of a chi-square sum (Wilson and Hilferty). */
+/* Standard score of a chi-square sum (Wilson-Hilferty approximation). */
 static inline double stkt_chi_square_score(double sum, double freedom)
 {
     double spread = 2.0 / (9.0 * freedom);
@@ -50,7 +50,7 @@ static inline bool stkt_is_bijection(const uint64_t *images, int64_t n)
     return good;
 }
 
-/* Rank of a permutation among all n! in lexical order. */
+/* The rank of a permutation among all n! in lexicographic order. */
 static inline int stkt_lexical_rank(const uint64_t *images, int n)
 {
     int rank = 0;
@@ -65,7 +65,7 @@ static inline int stkt_lexical_rank(const uint64_t *images, int n)
     return rank;
 }
 
-/* All n! orders of n <= 5 samples come equally often over the seeds [0, seeds). */
+/* All n! orders of n <= 5 samples are equally frequent over the seeds [0, seeds). */
 static inline void stkt_check_all_orders(stkt_order *order, int n, int64_t seeds)
 {
     int64_t counts[120] = {0};
@@ -84,8 +84,9 @@ static inline void stkt_check_all_orders(stkt_order *order, int n, int64_t seeds
     stkt_expect_score("all orders", n, stkt_chi_square_score(stkt_chi_square(counts, expected, orders), orders - 1), 4);
 }
 
-/* Over many seeds, each sample comes equally often at each position. A permutation matrix has a fixed sum in every row
- * and column: (n - 1)^2 degrees of freedom, and a sum of squares that is n / (n - 1) of theirs. */
+/* Over many seeds, each sample is equally frequent at each position. A permutation matrix has a fixed sum in every
+ * row and column, so there are (n - 1)^2 degrees of freedom, and the sum of squares is n / (n - 1) times a chi-square
+ * sum. */
 static inline void stkt_check_position_by_value(stkt_order *order, int64_t n, int64_t seeds)
 {
     int64_t *counts = calloc((size_t)(n * n), sizeof *counts);
@@ -105,7 +106,7 @@ static inline void stkt_check_position_by_value(stkt_order *order, int64_t n, in
     free(images);
 }
 
-/* The same within one long permutation, in 32 by 32 regions. */
+/* The same within one long permutation, for 32 by 32 regions. */
 static inline void stkt_check_regions(const uint64_t *images, int64_t n)
 {
     enum { SIDE = 32 };
@@ -122,7 +123,7 @@ static inline void stkt_check_regions(const uint64_t *images, int64_t n)
     stkt_expect_score("regions", n, stkt_chi_square_score(sum, (SIDE - 1) * (SIDE - 1)), 5);
 }
 
-/* The way from one image to the image `lag` positions on, modulo n, takes each of 1 .. n - 1 equally often. */
+/* The difference modulo n between an image and the one `lag` positions later takes each of 1 .. n - 1 equally often. */
 static inline void stkt_check_differences(const uint64_t *images, int64_t n, int64_t lag)
 {
     enum { CELLS = 64 };
@@ -141,9 +142,9 @@ static inline void stkt_check_differences(const uint64_t *images, int64_t n, int
     stkt_expect_score("differences", n, stkt_chi_square_score(stkt_chi_square(counts, expected, CELLS), CELLS - 1), 5);
 }
 
-/* Samples that stay where they are (k of them: 1 / (e k!)), and pairs of neighbors that stay neighbors
- * (C(n - 1, k) (D(n - k) + D(n - k - 1)) / n! with the derangements D, so (1 + (1 - k) / n) / (e k!)); from n = 15 on
- * to far below what can be seen. */
+/* The number of fixed points (k of them with probability 1 / (e k!)) and of adjacent pairs that stay adjacent (C(n - 1,
+ * k) (D(n - k) + D(n - k - 1)) / n! with the derangement numbers D, which is about (1 + (1 - k) / n) / (e k!)). From n
+ * = 15 on the approximations are accurate enough. */
 static inline void stkt_check_fixed_points(stkt_order *order, int64_t n, int64_t seeds)
 {
     static const double poisson[4] = {0.36787944, 0.36787944, 0.18393972, 0.06131324};
@@ -184,11 +185,11 @@ static inline double stkt_correlation(const uint64_t *a, const uint64_t *b, int6
     return sum / norm;
 }
 
-/* Two orders of neighboring seeds or epochs have nothing to do with each other. */
+/* Orders of neighboring seeds or epochs are uncorrelated. */
 static inline void stkt_check_correlations(stkt_order *order, int64_t n)
 {
     static const uint64_t pairs[][4] = {
-        /* seed, epoch; seed, epoch */
+        /* pairs of (seed, epoch) */
         {0, 0, 0, 1},
         {0, 1, 0, 2},
         {0, 0, 0, 2},
@@ -212,7 +213,7 @@ static inline void stkt_check_correlations(stkt_order *order, int64_t n)
         stkt_expect_score("correlation times sqrt(n)", n, stkt_correlation(a, b, n) * sqrt((double)n), 4);
         assert_true(n < 16 || memcmp(a, b, (size_t)n * sizeof *a) != 0);
     }
-    /* and an order with the plain sequence */
+    /* an order is uncorrelated with the sequence 0, 1, 2, … */
     for (int64_t i = 0; i < n; i++)
         b[i] = (uint64_t)i;
     stkt_expect_score("correlation with the sequence", n, stkt_correlation(a, b, n) * sqrt((double)n), 4);
@@ -220,7 +221,7 @@ static inline void stkt_check_correlations(stkt_order *order, int64_t n)
     free(b);
 }
 
-/* All that is asked of one long permutation. */
+/* All checks of one long permutation. */
 static inline void stkt_check_long(stkt_order *order, int64_t n)
 {
     uint64_t *images = calloc((size_t)n, sizeof *images);

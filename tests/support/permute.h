@@ -1,4 +1,4 @@
-/* permute.h: one value of the keyed bijection on [0, n). */
+/* permute.h: one image of the keyed bijection on [0, n). */
 #ifndef STKT_PERMUTE_H
 #define STKT_PERMUTE_H
 

@@ -1,5 +1,5 @@
-/* png_make.h: PNG images for tests, written by hand: any kind of pixels, interlaced or not, stored without compression.
- */
+/* png_make.h: PNG images for tests, written without a library: all pixel formats, interlaced or not, stored without
+ * compression. */
 #ifndef STKT_PNG_MAKE_H
 #define STKT_PNG_MAKE_H
 
@@ -10,7 +10,7 @@ typedef struct stkt_png {
     int bits, type; /* 0 gray, 2 RGB, 3 palette, 4 gray and alpha, 6 RGB and alpha */
     bool interlaced;
     int orientation; /* 0: no eXIf chunk */
-    int cut_pixels;  /* bytes of them left out at the end */
+    int cut_pixels;  /* number of bytes missing at the end of the pixels */
 } stkt_png;
 
 static inline uint32_t stkt_png_crc(const uint8_t *bytes, size_t count)
@@ -50,7 +50,7 @@ static inline int stkt_png_channels(const stkt_png *o)
     return (o->type == 2 || o->type == 6 ? 3 : 1) + (o->type & 4 ? 1 : 0);
 }
 
-/* The stored number of a channel. */
+/* The stored value of a channel. */
 static inline uint32_t stkt_png_value(const stkt_png *o, int y, int x, int c)
 {
     return ((uint32_t)(y * 7919 + x * 104729 + c * 1299709) * 2654435761u) >> (32 - o->bits);
@@ -61,7 +61,7 @@ static inline uint8_t stkt_png_palette(uint32_t index, int c)
     return (uint8_t)(index * 37 + (uint32_t)c * 91 + 5);
 }
 
-/* What a decoder must make of it. */
+/* The value that a decoder must return for it. */
 static inline uint8_t stkt_png_expected(const stkt_png *o, int y, int x, int c)
 {
     uint32_t value = stkt_png_value(o, y, x, o->type == 2 || o->type == 6 ? c : 0);
@@ -71,7 +71,7 @@ static inline uint8_t stkt_png_expected(const stkt_png *o, int y, int x, int c)
     return (uint8_t)(o->bits == 16 ? value >> 8 : value * 255 / ((1u << o->bits) - 1));
 }
 
-/* Appends the rows of the pixels (y0 + i dy, x0 + k dx), each behind its filter, 0. */
+/* Appends the rows of the pixels (y0 + i dy, x0 + k dx), each after a filter byte of 0. */
 static inline size_t stkt_png_rows(const stkt_png *o, uint8_t *to, int y0, int x0, int dy, int dx)
 {
     int channels = stkt_png_channels(o);
@@ -165,7 +165,7 @@ static inline stkt_bytes stkt_png_make(const stkt_png *o)
     }
     count = stkt_png_pixels(o, pixels);
     stored = stkt_png_store(pixels, count, packed) - (size_t)o->cut_pixels;
-    stkt_png_chunk(&file, "IDAT", packed, stored / 2); /* in two pieces, as large ones are */
+    stkt_png_chunk(&file, "IDAT", packed, stored / 2); /* in two chunks, as large images have them */
     stkt_png_chunk(&file, "IDAT", packed + stored / 2, stored - stored / 2);
     stkt_png_chunk(&file, "IEND", NULL, 0);
     free(pixels);

@@ -1,19 +1,19 @@
-/* pool_check.h: whether a caching pool is what it says: segments covered by their blocks, free neighbors merged, every
- * free block in its tree and every used one in the table, counts that are sums. One thread, nothing else going on.
- */
+/* pool_check.h: checks the invariants of a caching pool: blocks cover the segments, free neighbors are merged, every
+ * free block is in its tree and every used one in the table, counters are the sums of what they count. No other thread
+ * may use the pool meanwhile. */
 #ifndef STKT_POOL_CHECK_H
 #define STKT_POOL_CHECK_H
 
 #include "caching_pool_internal.h"
 #include "stk_test.h"
 
-/* How long an allocation waits for streams before it fails. */
+/* Sets how long an allocation waits for streams before it fails. */
 static inline void pool_set_patience(stki_pool *pool, int64_t patience_ns)
 {
     stki_count_set(&stki_caching_pool_of(pool)->patience_ns, patience_ns);
 }
 
-/* Counts the blocks of a tree; order and heap are right. */
+/* Counts the blocks of a tree and checks its order and heap property. */
 static int64_t pool_check_tree(const stki_pool_block *root, const stki_pool_block **last)
 {
     int64_t count = 1;

@@ -1,6 +1,5 @@
-/* pool_fixture.h: for tests of the caching pool: a fresh pair of pools on a device of the test's own before each test,
- * both checked and gone after it.
- */
+/* pool_fixture.h: setup and teardown for tests of the caching pool: two new pools on a fake device before each test,
+ * which are checked and destroyed after it. */
 #ifndef STKT_POOL_FIXTURE_H
 #define STKT_POOL_FIXTURE_H
 

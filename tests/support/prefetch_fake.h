@@ -1,5 +1,5 @@
-/* prefetch_fake.h: an upstream for prefetchers in tests: numbered batches of known bytes in a ring of few host buffers,
- * spoilt the moment they are given back, and a consumer that checks what it gets. */
+/* prefetch_fake.h: a source for prefetchers in tests, which delivers numbered batches of known bytes in a ring of a few
+ * host buffers and overwrites each as soon as it is returned, and a consumer that checks the bytes. */
 #ifndef STKT_PREFETCH_FAKE_H
 #define STKT_PREFETCH_FAKE_H
 
@@ -13,13 +13,13 @@
 enum { FAKE_BUFFERS = 24, FAKE_SMALL = 24, FAKE_GAP = 8 };
 
 typedef struct fake {
-    /* what it plays */
+    /* What it delivers. */
     int64_t batches;
     int buffers;
-    int64_t bytes;            /* of the first part; the second has FAKE_SMALL */
-    int64_t short_bytes;      /* of the last batch's first part; 0: as the others */
-    int64_t error_at;         /* this batch is an error; -1: none */
-    _Atomic int64_t stall_at; /* this batch does not come; -1: none */
+    int64_t bytes;            /* of the first part; the second has FAKE_SMALL bytes */
+    int64_t short_bytes;      /* size of the last batch's first part; 0: as the others */
+    int64_t error_at;         /* this batch fails; -1: none */
+    _Atomic int64_t stall_at; /* this batch never arrives; -1: none */
 
     stki_mutex lock;
     stki_cond cond;
@@ -29,7 +29,7 @@ typedef struct fake {
     bool ended;
 } fake;
 
-/* Byte i of part p of a batch. */
+/* Byte i of a part of a batch. */
 static inline char fake_byte(int64_t batch, int part, int64_t i)
 {
     return (char)(batch * 31 + part * 101 + i * 7 + i / 251);
@@ -115,7 +115,8 @@ static inline void fake_release(void *context, void *held)
         if (f->memory[i] == held) {
             assert_true(f->out[i]);
             f->out[i] = false;
-            memset(held, 0xEE, (size_t)(f->bytes + FAKE_GAP + FAKE_SMALL)); /* a copy that still ran would show it */
+            /* a copy still in progress would deliver these bytes */
+            memset(held, 0xEE, (size_t)(f->bytes + FAKE_GAP + FAKE_SMALL));
         }
     f->released++;
     stki_wake_all(&f->cond);
@@ -176,7 +177,7 @@ static inline stki_prefetch *fake_start(fake *f, int depth)
     return prefetch;
 }
 
-/* The bytes of batch `batch`, read from ordinary memory. */
+/* Checks the bytes of a batch in host memory. */
 static inline void check_bytes(const fake *f, int64_t batch, const char *first, const char *second)
 {
     for (int64_t i = 0; i < fake_length(f, batch); i++)

@@ -1,4 +1,5 @@
-/* prep_test.h: preparation jobs in tests: inputs of known bytes, a job of one printf, whole files compared. */
+/* prep_test.h: preparation jobs in tests: inputs of known bytes, jobs from a printf-style text, and comparison of whole
+ * files. */
 #ifndef STKT_PREP_TEST_H
 #define STKT_PREP_TEST_H
 
@@ -13,7 +14,7 @@ static inline uint8_t stkt_prep_byte(int64_t r, int64_t k)
     return (uint8_t)((r * 2654435761u + k * 40503u) >> 7);
 }
 
-/* NAME.npy: rows x bytes, u8; and NAME.label.npy: i64, r % 7. */
+/* Writes NAME.npy with rows x bytes of u8 and NAME.label.npy with i64 labels r % 7. */
 static inline void stkt_prep_inputs(const char *name, int64_t rows, int64_t bytes)
 {
     char path[512];
@@ -38,7 +39,7 @@ static inline void stkt_prep_inputs(const char *name, int64_t rows, int64_t byte
     free(row);
 }
 
-/* A whole file; free. */
+/* The contents of a file; the caller frees them. */
 static inline char *stkt_read_all(const char *path, int64_t *bytes)
 {
     FILE *file = fopen(path, "rb");
@@ -78,7 +79,7 @@ static inline bool stkt_is_there(const char *path)
     return access(path, F_OK) == 0;
 }
 
-/* Entries of a folder whose names hold `part`; -1: there is no such folder. */
+/* The number of entries of a folder whose names contain `part`, or -1 if there is no such folder. */
 static inline int stkt_count_names(const char *folder, const char *part)
 {
     DIR *listing = opendir(folder);
@@ -109,7 +110,7 @@ static inline stk_status stkt_prep_run(const stk_prep_opts *opts, stk_prep_resul
     return status;
 }
 
-/* A text by printf, in one of 8 buffers. */
+/* A printf-style string in one of 8 buffers. */
 static inline STK_PRINTF(1, 2) const char *stkt_text(const char *format, ...)
 {
     static char texts[8][4096];

@@ -1,4 +1,4 @@
-/* says.h: what a message says, without the words in between. */
+/* says.h: checks the facts in a message but not the words between them. */
 #ifndef STKT_SAYS_H
 #define STKT_SAYS_H
 
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether the message has these pieces of text, which "…" separates, in this order. */
+/* Whether the message contains these pieces, which are separated by "…", in this order. */
 static inline bool stkt_says(const char *message, const char *pieces)
 {
     static const char gap[] = "…";

@@ -1,5 +1,5 @@
-/* sink_rows.h: rows of all kinds for sinks, and sinks run over them. All rows are in memory at once, so that they can
- * be appended in any pieces and compared with what comes back. */
+/* sink_rows.h: rows with fields of all kinds, and sinks that write them. All rows are in memory, so that they can be
+ * appended in pieces of any size and compared with what is read back. */
 #ifndef STKT_SINK_ROWS_H
 #define STKT_SINK_ROWS_H
 
@@ -15,11 +15,11 @@ struct stkt_rows {
     int field_count;
     int64_t rows;
     stki_sink_value *values; /* [rows][field_count] */
-    char *arena;             /* what they point into */
+    char *arena;             /* memory that the values point into */
     int64_t used, room;
 };
 
-/* Room for the rows of these fields, about `bytes` each. */
+/* Allocates rows for these fields, of about `bytes` bytes each. */
 static inline void stkt_rows_init(struct stkt_rows *r, int64_t rows, int64_t bytes)
 {
     memset(r, 0, sizeof *r);
@@ -46,7 +46,7 @@ static inline char *stkt_rows_take(struct stkt_rows *r, int64_t size)
     return at;
 }
 
-/* Bytes that differ from row to row; numbers that any dtype can hold when read as one. */
+/* Bytes that differ from row to row and that are valid numbers of any dtype. */
 static inline char *stkt_rows_noise(struct stkt_rows *r, int field, int64_t row, int64_t size)
 {
     char *bytes = stkt_rows_take(r, size);
@@ -60,7 +60,7 @@ static inline char *stkt_rows_noise(struct stkt_rows *r, int field, int64_t row,
     return bytes;
 }
 
-/* The values of the field that was added last; called for every row in order, or field by field. */
+/* The value of a field in a row. */
 static inline stki_sink_value *stkt_value(struct stkt_rows *r, int field, int64_t row)
 {
     return &r->values[row * r->field_count + field];
@@ -88,7 +88,7 @@ static inline void stkt_make_image_file(struct stkt_rows *r, stki_sink_value *v,
     free(file.data);
 }
 
-/* Fills all values, once all fields are added. */
+/* Fills all values after all fields were added. */
 static inline void stkt_fill_rows(struct stkt_rows *r)
 {
     for (int f = 0; f < r->field_count; f++)
@@ -121,7 +121,7 @@ static inline void stkt_fill_rows(struct stkt_rows *r)
 
                 v->size = snprintf(text, sizeof text, "{\"row\": %d}", (int)row);
                 v->bytes = memcpy(stkt_rows_take(r, v->size), text, (size_t)v->size);
-            } else if (field->kind == STKI_SINK_IMAGE && field->encode && row % 2) { /* mixed */
+            } else if (field->kind == STKI_SINK_IMAGE && field->encode && row % 2) { /* every second row */
                 stkt_make_image_file(r, v, row);
             } else {
                 v->bytes = stkt_rows_noise(r, f, row, v->size);
@@ -141,7 +141,7 @@ static inline void stkt_sink_opts(const struct stkt_rows *r, const stki_sink_ops
                             .options = options};
 }
 
-/* Rows [from, to) in pieces of 1 to `most` rows, drawn from *random. */
+/* Appends rows [from, to) in pieces of 1 to `most` rows, with random sizes from *random. */
 static inline stk_status stkt_append(stki_sink *sink, const struct stkt_rows *r, int64_t from, int64_t to, int64_t most,
                                      uint64_t *random, stk_error *err)
 {

@@ -1,5 +1,5 @@
-/* small_disk.h: a file system in memory that really fills up, mounted in namespaces of this process alone, so that it
- * needs no rights and goes away with it. */
+/* small_disk.h: a small in-memory file system that can be filled up, mounted in private namespaces of this process, so
+ * that it needs no privileges and disappears with the process. */
 #ifndef STKT_SMALL_DISK_H
 #define STKT_SMALL_DISK_H
 
@@ -18,7 +18,7 @@ static inline bool stkt_write_text(const char *path, const char *text)
     return n == (ssize_t)strlen(text);
 }
 
-/* `size` as mount has it: "1m". NULL: this system lets nobody mount one. */
+/* `size` as in mount's options, such as "1m". NULL: this system does not permit mounting. */
 static inline const char *stkt_small_disk(const char *size)
 {
     char users[64], groups[64], options[64];
@@ -36,7 +36,7 @@ static inline const char *stkt_small_disk(const char *size)
     return mount("tmpfs", disk, "tmpfs", 0, options) == 0 ? disk : NULL;
 }
 
-/* Bytes that do not compress. */
+/* Incompressible bytes. */
 static inline void stkt_noise(unsigned char *to, int64_t count, uint32_t state)
 {
     for (int64_t i = 0; i < count; i++) {

@@ -1,4 +1,5 @@
-/* source_opts.h: how files are opened, from the text of a `source` map as in a config: stkt_source("{axis: 1}"). */
+/* source_opts.h: options for opening a file, from the text of a `source` map as in a config: stkt_source("{axis:
+ * 1}"). */
 #ifndef STKT_SOURCE_OPTS_H
 #define STKT_SOURCE_OPTS_H
 
@@ -12,7 +13,7 @@ typedef struct stkt_source_read {
     stki_reader_opts opts;
 } stkt_source_read;
 
-/* As stki_config_source; what it says lives until the program ends, and so does *out. One thread at a time. */
+/* Like stki_config_source; strings and *out stay valid until the program ends. Not thread-safe. */
 static inline stk_status stkt_source_try(const char *text, const stki_reader_opts **out, stk_error *err)
 {
     static stkt_source_read *all;
@@ -43,7 +44,7 @@ static inline stk_status stkt_source_try(const char *text, const stki_reader_opt
     return STK_OK;
 }
 
-/* The same where the text is right. */
+/* The same for a text that must be valid. */
 static inline const stki_reader_opts *stkt_source(const char *text)
 {
     const stki_reader_opts *opts = NULL;

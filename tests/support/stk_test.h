@@ -1,5 +1,5 @@
-/* stk_test.h: what the tests share: cmocka with its includes in order, and checks that print the error's own message.
- */
+/* stk_test.h: included by all tests: cmocka with its headers in order, and assertions that print the message of an
+ * error. */
 #ifndef STKT_TEST_H
 #define STKT_TEST_H
 
@@ -14,7 +14,7 @@
 #include <stoker/status.h>
 #include <string.h>
 
-/* Evaluates to nothing; fails the test with the message of `err`, a local stk_error, unless the call succeeded. */
+/* Fails the test with the message of `err`, a local stk_error, unless the call succeeded. */
 #define assert_ok(call)                                                                \
     do {                                                                               \
         stk_status stkt_status_ = (call);                                              \
@@ -22,7 +22,7 @@
             fail_msg("%s: %s: %s", #call, stk_status_name(stkt_status_), err.message); \
     } while (0)
 
-/* The call must end in exactly this status, and an error must carry a message. */
+/* The call must return exactly this status, and an error must have a message. */
 #define assert_status(call, expected)                                                                   \
     do {                                                                                                \
         stk_status stkt_status_;                                                                        \
@@ -35,14 +35,14 @@
             fail_msg("%s: %s without a message", #call, stk_status_name(stkt_status_));                 \
     } while (0)
 
-/* The message of `err` holds this text. */
+/* The message of `err` contains this text. */
 #define assert_says(text)                                                      \
     do {                                                                       \
         if (!strstr(err.message, text))                                        \
             fail_msg("message \"%s\" does not say \"%s\"", err.message, text); \
     } while (0)
 
-/* A fresh directory under TMPDIR (or /tmp), removed with all it holds by stkt_remove_dir. Returns a static buffer. */
+/* Creates a directory under TMPDIR (or /tmp); stkt_remove_dir removes it with its contents. Returns a static buffer. */
 static inline const char *stkt_make_dir(void)
 {
     static char path[512];

@@ -1,4 +1,4 @@
-/* tar_build.h: tar archives made block by block. */
+/* tar_build.h: builds tar archives block by block. */
 #ifndef STKT_TAR_BUILD_H
 #define STKT_TAR_BUILD_H
 
@@ -30,7 +30,7 @@ static inline void stkt_tar_sum(unsigned char *header)
     snprintf((char *)header + 148, 8, "%06o", sum & 0777777);
 }
 
-/* A header of this type and its data. */
+/* Appends a header of this type and its data. */
 static inline void stkt_tar_put(struct stkt_tar *t, char type, const char *name, const void *data, size_t size)
 {
     unsigned char *header = stkt_tar_grow(t, 512), *body;
@@ -50,7 +50,7 @@ static inline void stkt_tar_file(struct stkt_tar *t, const char *name, const cha
     stkt_tar_put(t, '0', name, text, strlen(text));
 }
 
-/* Two blocks of zeros, and into a file. Frees. */
+/* Appends the two final blocks of zeros, writes the file and frees the buffer. */
 static inline void stkt_tar_write(struct stkt_tar *t, const char *path)
 {
     stkt_tar_grow(t, 1024);

@@ -1,5 +1,5 @@
-/* tensor_model.h: a view as a plain list: for every index, in row-major order, which element of the base it is. Slow
- * and obvious; the strided views are compared with it. */
+/* tensor_model.h: a simple model of views, with which strided views are compared: for every index, in row-major order,
+ * the element of the base that it refers to. */
 #ifndef STKT_TENSOR_MODEL_H
 #define STKT_TENSOR_MODEL_H
 
@@ -13,7 +13,7 @@ enum { STKT_MODEL_MAX = 4096 };
 typedef struct stkt_model {
     int ndim;
     int64_t shape[STK_MAX_DIMS];
-    int64_t element[STKT_MODEL_MAX]; /* place in the base, in elements */
+    int64_t element[STKT_MODEL_MAX]; /* position in the base, in elements */
 } stkt_model;
 
 static inline int64_t stkt_count(int ndim, const int64_t *shape)
@@ -52,7 +52,7 @@ static inline char *stkt_element(const stk_tensor *tensor, int64_t n)
     return (char *)((uintptr_t)tensor->data + (uintptr_t)offset);
 }
 
-/* Does the tensor walk over the base at `base` as the model says? */
+/* Whether the tensor refers to the same elements of the base at `base` as the model. */
 static inline bool stkt_model_matches(const stkt_model *model, const stk_tensor *tensor, const void *base)
 {
     if (tensor->ndim != model->ndim ||
@@ -73,7 +73,7 @@ static inline void stkt_model_init(stkt_model *model, int ndim, const int64_t *s
         model->element[n] = n;
 }
 
-/* Where an index of the new shape lies in the old one. */
+/* Maps an index of the new shape to one of the old shape. */
 typedef void (*stkt_mapping)(const int64_t *index, int64_t *old_index, const int64_t *args);
 
 static inline void stkt_model_map(stkt_model *model, int ndim, const int64_t *shape, stkt_mapping mapping,

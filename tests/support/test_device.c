@@ -1,7 +1,6 @@
-/* test_device.c: a second memory space, so that code for devices is tested without one. The addresses it hands out are
- * reserved but cannot be read or written: whoever touches them without going through the table dies at once. The bytes
- * live in a shadow block beside them.
- */
+/* test_device.c: a device with a second memory space, so that code for devices can be tested without a GPU. Its
+ * addresses are reserved but neither readable nor writable, so that any access other than through the device table
+ * crashes at once. The bytes are in a shadow block elsewhere. */
 #include "test_device.h"
 #include "allocate.h"
 #include "checked.h"
@@ -16,7 +15,7 @@
 
 struct block {
     struct block *next;
-    char *address; /* handed out */
+    char *address; /* the address that was returned */
     char *shadow;
     int64_t bytes, reserved;
 };
@@ -78,7 +77,7 @@ static void test_free(stk_device *device, void *address, int64_t bytes)
     stki_free(found);
 }
 
-/* Where the bytes of a device address are; NULL if it is none, or not that long. */
+/* The shadow of `bytes` bytes at a device address, or NULL if they are not all in one block. */
 static char *shadow_of(const void *address, int64_t bytes)
 {
     char *shadow = NULL;
@@ -176,7 +175,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void register_once(void)
 {
-    (void)stki_device_register(&test, NULL); /* it can only fail if 64 devices were there before */
+    (void)stki_device_register(&test, NULL); /* fails only if 64 devices are already registered */
 }
 
 stk_device *stki_device_test(void)

@@ -1,11 +1,11 @@
-/* test_device.h: a device with memory of its own that the processor cannot touch. */
+/* test_device.h: a device whose memory the processor cannot access. */
 #ifndef STKT_TEST_DEVICE_H
 #define STKT_TEST_DEVICE_H
 
 #include "test_device.h"
 #include <stoker/device.h>
 
-/* Registered on the first call; copies go through the table of devices only. */
+/* The first call registers the device. Copies must go through the device table. */
 stk_device *stki_device_test(void);
 
 #endif

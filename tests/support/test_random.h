@@ -1,4 +1,4 @@
-/* test_random.h: a small repeatable generator (splitmix64) for tests. */
+/* test_random.h: a small reproducible random number generator (splitmix64). */
 #ifndef STKT_RANDOM_H
 #define STKT_RANDOM_H
 
@@ -13,7 +13,7 @@ static inline uint64_t stkt_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* In [low, high]. */
+/* A random number in [low, high]. */
 static inline int64_t stkt_random_in(uint64_t *state, int64_t low, int64_t high)
 {
     return low + (int64_t)(stkt_random(state) % ((uint64_t)(high - low) + 1));

@@ -1,5 +1,5 @@
-/* zip_build.h: zip archives for tests, byte by byte and wrong on purpose. Each member has the parts of its two records
- * in a struct; a test fills in what matters, and changes what it wants wrong. */
+/* zip_build.h: builds zip archives for tests, valid or damaged. A struct has the fields of a member's two records; a
+ * test sets those that matter, including wrong values. */
 #ifndef STKT_ZIP_BUILD_H
 #define STKT_ZIP_BUILD_H
 
@@ -15,7 +15,7 @@ typedef struct stkt_zip {
     unsigned char directory[1 << 16];
     size_t directory_count;
     int members;
-} stkt_zip; /* starts as {0} */
+} stkt_zip; /* initialized with {0} */
 
 static inline void stkt_zip_bytes(stkt_zip *zip, const void *bytes, size_t count)
 {
@@ -48,13 +48,13 @@ typedef struct stkt_zip_member {
     const char *name, *local_name; /* NULL: name */
     size_t name_bytes;             /* 0: strlen */
     const void *data;
-    size_t bytes;  /* stored */
-    uint64_t size; /* unpacked; 0: as `bytes` */
-    uint32_t crc;  /* 0: of the data, for stored members */
+    size_t bytes;  /* stored bytes */
+    uint64_t size; /* unpacked size; 0: equal to `bytes` */
+    uint32_t crc;  /* 0: computed from the data, for stored members */
     unsigned method, flags, disk;
-    size_t local_extra;                  /* zeros of padding in the local header */
-    int wide;                            /* 1: sizes in a zip64 field of the directory; 2: all ones without it */
-    uint64_t lie_compressed, lie_offset; /* not 0: what the directory says instead */
+    size_t local_extra;                  /* length of padding with zeros in the local header */
+    int wide;                            /* sizes are all ones, 1: with a zip64 field in the directory; 2: without */
+    uint64_t lie_compressed, lie_offset; /* if not 0, the directory has these values instead */
 } stkt_zip_member;
 
 static inline void stkt_zip_entry(stkt_zip *zip, const stkt_zip_member *m, uint64_t header)
@@ -104,7 +104,7 @@ static inline void stkt_zip_add(stkt_zip *zip, const stkt_zip_member *m)
     stkt_zip_number(zip, 2, m->flags);
     stkt_zip_number(zip, 2, m->method);
     stkt_zip_number(zip, 4, 0);
-    stkt_zip_number(zip, 4, 0xABABABAB); /* the directory counts */
+    stkt_zip_number(zip, 4, 0xABABABAB); /* wrong on purpose: readers must use the directory */
     stkt_zip_number(zip, 4, 0xFFFFFFFF);
     stkt_zip_number(zip, 4, 0xFFFFFFFF);
     stkt_zip_number(zip, 2, name_bytes);
@@ -116,7 +116,8 @@ static inline void stkt_zip_add(stkt_zip *zip, const stkt_zip_member *m)
     stkt_zip_entry(zip, m, header);
 }
 
-/* Directory and end record; `before` bytes were put in front of the archive, which offsets do not count. */
+/* Appends the directory and the end record. `before` is the number of bytes in front of the archive, which offsets do
+ * not include. */
 static inline void stkt_zip_end(stkt_zip *zip, size_t before, const char *comment)
 {
     size_t at = zip->count - before;
@@ -132,7 +133,7 @@ static inline void stkt_zip_end(stkt_zip *zip, size_t before, const char *commen
     stkt_zip_bytes(zip, comment, strlen(comment));
 }
 
-/* Raw deflate of `bytes`; the caller frees. */
+/* Raw deflate stream of `bytes`; the caller frees it. */
 static inline void *stkt_deflate(const void *bytes, size_t count, size_t *packed_bytes)
 {
     z_stream stream = {0};

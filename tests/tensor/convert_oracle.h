@@ -1,7 +1,6 @@
-/* convert_oracle.h: what a conversion must give, worked out another way than src/tensor does: sums exactly in double
- * with rounding to odd, small floats by their spacing instead of their bits, and one element at a time over the
- * described axes. Also memory that ends where a page does, so that any byte read or written outside faults.
- */
+/* convert_oracle.h: a reference for conversions that works differently from src/tensor: sums are computed in double
+ * with rounding to odd, small floats by their spacing instead of their bits, and the described axes element by element.
+ * Also memory that ends at a page boundary, so that any access beyond it faults. */
 #ifndef STKT_CONVERT_ORACLE_H
 #define STKT_CONVERT_ORACLE_H
 
@@ -90,8 +89,8 @@ static inline float oracle_load(stk_dtype dtype, const uint8_t *src, bool swappe
     }
 }
 
-/* x * a + b with one rounding: the product of two f32 is exact in double; the sum is rounded to odd there, so that the
- * second rounding cannot go wrong. */
+/* x * a + b with one rounding: the product of two f32 is exact in double, and the sum is rounded to odd there, so that
+ * rounding it again to f32 gives the right result. */
 static inline float oracle_fma(float x, float a, float b)
 {
     double p = (double)x * a, s = p + b;
@@ -110,7 +109,7 @@ static inline float oracle_fma(float x, float a, float b)
     return (float)s;
 }
 
-/* `y` rounded to nearest even on the grid that has `digits` fraction bits, with `least` the smallest exponent. */
+/* Rounds `y` to nearest even on a grid of `digits` fraction bits, with `least` the smallest exponent. */
 static inline double oracle_grid(double y, int digits, int least)
 {
     int exponent = y == 0 ? least : ilogb(y);
@@ -185,7 +184,7 @@ static inline void oracle_store(const stki_convert_desc *desc, uint8_t *dst, flo
 
 /* ---- samples ---- */
 
-/* Calls `each` for every index with the byte offsets of its element. */
+/* Calls `each` for every index, with the addresses of its elements. */
 typedef void (*oracle_each)(const stki_convert_desc *desc, uint8_t *dst, const uint8_t *src, const int64_t *index);
 
 static inline void oracle_walk(const stki_convert_desc *desc, uint8_t *dst, const uint8_t *src, oracle_each each)
@@ -226,7 +225,7 @@ static inline void oracle_element(const stki_convert_desc *desc, uint8_t *dst, c
     oracle_store(desc, dst, !desc->affine ? x : oracle_fma(x, desc->a[channel], desc->b[channel]));
 }
 
-/* Every NaN becomes the same one: payloads are not part of the definition. */
+/* Makes all NaNs equal: their payloads are not defined. */
 static inline void oracle_canon(const stki_convert_desc *desc, uint8_t *dst, const uint8_t *src, const int64_t *index)
 {
     uint16_t half;
@@ -245,7 +244,7 @@ static inline void oracle_canon(const stki_convert_desc *desc, uint8_t *dst, con
     }
 }
 
-/* Bytes below and above the element at index 0 that a side of the sample spans. */
+/* The number of bytes below and above the element at index 0 that one side of the sample spans. */
 static inline void oracle_extent(const stki_convert_desc *desc, const int64_t *strides, int64_t size, int64_t *below,
                                  int64_t *above)
 {
@@ -263,7 +262,7 @@ static inline void oracle_extent(const stki_convert_desc *desc, const int64_t *s
 /* ---- memory between pages that fault ---- */
 
 struct oracle_pages {
-    uint8_t *low, *high; /* first byte, and the one behind the last */
+    uint8_t *low, *high; /* the first byte, and the one after the last */
 };
 
 static inline struct oracle_pages oracle_pages_create(int64_t bytes)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes print_cases.txt: arrays and what numpy.array2string makes of them (NumPy 2.4).
+"""Writes print_cases.txt: arrays and the results of numpy.array2string (NumPy 2.4).
 
     python3 print_cases.py > print_cases.txt
 
-A case is a line `case DTYPE SHAPE PRECISION THRESHOLD EDGE_ITEMS LINE_WIDTH SUPPRESS_SMALL SEPARATOR`, a line with the
-elements in hex, row-major and little-endian (`arange` for 0, 1, 2, ...), the number of lines, and the lines. SHAPE `()`
-is a scalar; the separator is written with `_` for a space.
+A case is a line `case DTYPE SHAPE PRECISION THRESHOLD EDGE_ITEMS LINE_WIDTH SUPPRESS_SMALL SEPARATOR`, a line with
+the elements in hex, row-major and little-endian (`arange` for 0, 1, 2, ...), the number of output lines, and these
+lines. SHAPE `()` is a scalar; a space in the separator is written as `_`.
 """
 import numpy as np
 
@@ -26,7 +26,7 @@ def write(name, a, precision=8, threshold=1000, edge=3, width=75, suppress=False
 
 
 def random_reals(dtype, n):
-    """Values of one character each: few digits, many digits, wide ranges, bit patterns."""
+    """Arrays of different kinds: few digits, many digits, wide ranges, bit patterns."""
     size = np.dtype(dtype).itemsize
     kind = rng.integers(0, 8)
     with np.errstate(all="ignore"):
@@ -54,7 +54,7 @@ def shapes():
     return tuple(int(x) for x in rng.integers(0 if rng.integers(0, 12) == 0 else 1, 6, nd))
 
 
-# the examples that people look at
+# simple examples
 write("f32", np.array([0.1, 0.2, 0.3], np.float32))
 write("f32", np.array([[0.5, 1.5], [10.0, -2.0]], np.float32))
 write("f64", np.array([1.0, np.nan, np.inf]))
@@ -72,13 +72,13 @@ write("i64", np.array([np.iinfo(np.int64).min, 0, np.iinfo(np.int64).max]))
 write("u64", np.array([0, 2**64 - 1], np.uint64))
 write("c64", np.array([1 + 2j, -0.5 - 1e-3j, np.nan + 1j], np.complex64))
 write("c128", np.array([[1 + 2j, 3 - 4j], [complex(0, np.inf), -1j]]))
-# powers of two, where the distance to the neighbors is not the same on both sides
+# powers of two, whose two neighbors are at different distances
 for name, low, high in (("f16", -24, 15), ("f32", -149, 127), ("f64", -1074, 1023)):
     for start in range(low, high, 40):
         powers = np.array([2.0 ** k for k in range(start, min(start + 40, high + 1))], NAMES[name])
         write(name, powers, precision=40)
         write(name, powers[:1].reshape(()), precision=40)
-# every whole f16 and its neighbors' digits
+# samples of all f16 bit patterns, in consecutive groups
 for k in range(0, 65536, 3001):
     write("f16", np.arange(k, min(k + 6, 65536), dtype=np.uint16).view(np.float16))
 # summaries and folding
@@ -94,7 +94,7 @@ for width in (1, 5, 10, 11, 12, 13, 30, 31, 32):
 for sep in (",", ", ", "; ", "", "|", " - "):
     write("f32", np.arange(40, dtype=np.float32).reshape(2, 20) / 3, sep=sep)
     write("i16", np.arange(12, dtype=np.int16).reshape(2, 2, 3), sep=sep)
-# at random
+# random arrays
 for n in range(420):
     name = rng.choice(["f16", "f32", "f64", "c64", "c128", "f32", "f64"])
     shape = shapes()

@@ -1,5 +1,5 @@
-/* test_cast.c: casts of single values and rows against slow definitions: the small floats against a sorted table of all
- * their values, the rest against arithmetic in long double and 128 bits. */
+/* Tests of casts of single values and rows. The reference for small floats is a sorted table of all their values; for
+ * other dtypes it is arithmetic in long double and 128-bit integers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ struct format {
 
 static const struct format f16 = {5, 10, true}, bf16 = {8, 7, true}, e5m2 = {5, 2, true}, e4m3fn = {4, 3, false};
 
-/* The value of a positive code; NAN and INFINITY for those. */
+/* The value of a positive code, which may be NAN or INFINITY. */
 static double value_of(struct format f, int code)
 {
     int fraction = code & ((1 << f.fraction_bits) - 1), exponent = code >> f.fraction_bits;
@@ -40,8 +40,8 @@ static double value_of(struct format f, int code)
     return ldexp(fraction + (1 << f.fraction_bits), exponent - bias - f.fraction_bits);
 }
 
-/* Nearest code to x >= 0, ties to the even code; x beyond the last finite value competes with the value that would come
- * next. */
+/* The code nearest to x >= 0, ties to the even code. Beyond the last finite value, x is compared with the value that
+ * would follow it. */
 static int nearest_code(struct format f, double x)
 {
     int magnitude_bits = f.exponent_bits + f.fraction_bits, low = 0, high = (1 << magnitude_bits) - 1, last;
@@ -121,7 +121,7 @@ static void check_encode(uint32_t bits)
     assert_int_equal(stki_f8_e5m2_encode(signed_x), nearest_code(e5m2, x) | (int)(sign << 7));
 }
 
-/* Every value of every small format, the midpoints to its neighbors, one place beside them, and random bits. */
+/* Every value of every small format, the midpoints to its neighbors, values next to these, and random bits. */
 static void encodes_to_nearest_even(void **state)
 {
     static const struct format formats[] = {{5, 10, true}, {8, 7, true}, {5, 2, true}, {4, 3, false}};
@@ -153,18 +153,18 @@ static void known_faults(void **state)
     stki_cast cast;
 
     (void)state;
-    assert_int_equal(stki_f32_to_bf16(float_of_bits(0x3E89CCD5)), 0x3E8A); /* 0.26953125, not the truncated 0x3E89 */
+    assert_int_equal(stki_f32_to_bf16(float_of_bits(0x3E89CCD5)), 0x3E8A); /* 0.26953125, not truncated to 0x3E89 */
     assert_int_equal(stki_f32_to_bf16(float_of_bits(0x7F800001)), 0x7FC0);
     assert_int_equal(stki_f32_to_bf16(float_of_bits(0xFF800001)), 0xFFC0);
     assert_int_equal(stki_f32_to_bf16(float_of_bits(0x7FFFFFFF)), 0x7FFF);
     assert_int_equal(stki_f32_to_bf16(0x1p-127f), 0x0040);
     assert_int_equal(stki_f32_to_bf16(0x1p-133f), 0x0001);
     assert_int_equal(stki_f32_to_bf16(70000.0f), stki_f32_to_bf16(70144.0f));
-    /* Through f32: 2^24 + 2^16 + 1 loses its last bit and then is a tie that goes to even, downwards. */
+    /* Through f32: 2^24 + 2^16 + 1 loses its last bit, and the resulting tie is rounded down to even. */
     stki_cast_init(&cast, STK_BF16, STK_I32, false);
     stki_cast_row(&cast, &out, 2, &twice, 4, 1);
     assert_int_equal(out, 0x4B80);
-    /* Just above the midpoint 1 + 2^-11: f32 rounds it onto the midpoint, and that goes to even. */
+    /* Just above the midpoint 1 + 2^-11: f32 rounds to the midpoint, and the resulting tie is rounded to even. */
     half_twice = 1 + 0x1p-11 + 0x1p-40;
     stki_cast_init(&cast, STK_F16, STK_F64, false);
     stki_cast_row(&cast, &out, 2, &half_twice, 8, 1);
@@ -173,7 +173,7 @@ static void known_faults(void **state)
 
 /* ---- every pair of dtypes against exact arithmetic ---- */
 
-/* An element as a number: whole numbers in 128 bits, the rest in long double (64 bits of precision hold them all). */
+/* An element as a number: integers in 128 bits, others in long double, whose 64 bits of precision suffice. */
 struct number {
     bool whole;
     __int128 i;
@@ -305,7 +305,7 @@ static void check_element(stk_dtype to, stk_dtype from, const void *out, const v
     }
 }
 
-/* Random bits, with special values and small numbers among them. */
+/* Random bits, mixed with special values and small numbers. */
 static void random_element(uint64_t *state, stk_dtype dtype, void *at)
 {
     static const double special[] = {
@@ -327,7 +327,7 @@ static void random_element(uint64_t *state, stk_dtype dtype, void *at)
         float x = (float)special[more / 3 % (sizeof special / sizeof *special)];
         memcpy(bytes, &x, sizeof x);
     } else if (more % 3 == 1) {
-        memset(bytes, 0, 8); /* a small whole number, a subnormal */
+        memset(bytes, 0, 8); /* a small integer or a subnormal */
         bytes[0] = (char)(bits & (dtype == STK_BOOL ? 1 : 3));
     }
     memcpy(at, bytes, (size_t)stk_dtype_size(dtype));
@@ -347,7 +347,7 @@ static void reverse_parts(stk_dtype dtype, char *at)
 
 enum { ROW = 600, GUARD = 64 };
 
-/* One row, with unaligned addresses and any steps; bytes between and around the outputs must stay. */
+/* Casts a row with unaligned addresses and any steps; bytes between and around the outputs must not change. */
 static void check_row(uint64_t *state, stk_dtype to, stk_dtype from, bool swapped)
 {
     static char in[ROW * 64 + 256], out[ROW * 64 + 256], before[sizeof out];
@@ -362,7 +362,7 @@ static void check_row(uint64_t *state, stk_dtype to, stk_dtype from, bool swappe
         in_step = 0;
     for (int64_t i = 0; i < (in_step ? count : 1); i++)
         random_element(state, from, src + i * in_step);
-    if (in_step && stkt_random_in(state, 0, 3) == 0 && count) { /* backwards */
+    if (in_step && stkt_random_in(state, 0, 3) == 0 && count) { /* negative step */
         src += in_step * (count - 1);
         in_step = -in_step;
     }

@@ -1,9 +1,9 @@
-/* stki-long: test_cast_exhaustive.c: f32 to f16 and to bf16 for all 2^32 inputs, on every variant this machine can run.
+/* stki-long: casts of all 2^32 f32 inputs to f16 and bf16, with every variant that this machine supports.
  *
- * The oracle knows no rounding: the values of the small format are written down in double, and each belongs to the f32
- * values between the midpoints to its neighbors (a midpoint belongs to the even code). As f32 bits grow, so do the
- * values, so all inputs of one code are a run of consecutive bit patterns, and a block of outputs is compared at once.
- */
+ * The reference does not round. The values of the small format are listed as doubles, and each is the result for all
+ * f32 values between the midpoints to its neighbors (a midpoint belongs to the even code). Values increase with their
+ * f32 bits, so the inputs of one code are consecutive bit patterns, and a whole block of outputs can be compared at
+ * once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ enum { BLOCK = 65536 };
 
 struct format {
     stk_dtype dtype;
-    int fraction_bits, bias, codes; /* codes: of finite values; the next one is infinity */
+    int fraction_bits, bias, codes; /* codes: number of finite values; the next one is infinity */
 };
 
 static const struct format formats[2] = {{STK_F16, 10, 15, 0x7c00}, {STK_BF16, 7, 127, 0x7f80}};
@@ -36,7 +36,8 @@ static double value_of(const struct format *format, int code)
     return ldexp(fraction + (1 << format->fraction_bits), exponent - format->bias - format->fraction_bits);
 }
 
-/* The largest f32 bits whose nearest code is `code` (at most that of infinity, which has all the rest). */
+/* The largest f32 bits whose nearest code is `code`; `code` is at most that of infinity, which has all the remaining
+ * ones. */
 static uint32_t last_of(const struct format *format, int code)
 {
     double middle;
@@ -74,7 +75,7 @@ static void check_run(uint32_t first, uint32_t last, uint16_t code)
                  (unsigned)code);
 }
 
-/* One sign: `start` is 0 or the sign bit. */
+/* Checks one sign: `start` is 0 or the sign bit. */
 static void check_sign(enum stki_isa isa, const struct format *format, uint32_t start)
 {
     uint16_t sign = (uint16_t)(start >> 16);
@@ -96,7 +97,7 @@ static void check_sign(enum stki_isa isa, const struct format *format, uint32_t 
                 break;
         }
         for (i = block > 0x7f800000 ? 0 : block + BLOCK > 0x7f800001 ? 0x7f800001 - block : BLOCK; i < BLOCK; i++)
-            assert_true((output[i] & 0x7fff) > format->codes && (output[i] & 0x8000) == sign); /* NaN, its sign kept */
+            assert_true((output[i] & 0x7fff) > format->codes && (output[i] & 0x8000) == sign); /* NaN with its sign */
     }
     assert_int_equal(code, format->codes);
 }

@@ -1,5 +1,5 @@
-/* Colors: every variant gives the bits of the plain loops, and these what torchvision's formulas say, worked out here
- * in double from 0..1 images. */
+/* Tests of color operations: all variants must give the same bits as the plain loops, and these must follow
+ * torchvision's formulas, which this file computes in double from images in 0..1. */
 #include "color.h"
 #include "stk_test.h"
 #include "test_random.h"
@@ -77,7 +77,7 @@ static stki_color_step random_step(uint64_t *random)
     return s;
 }
 
-/* Bytes with many greys, blacks and equal channels among them. */
+/* Bytes with many grays, blacks and equal channels. */
 static void make_bytes(uint8_t *bytes, int64_t n, uint64_t *random)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -169,7 +169,7 @@ static void as_torchvision(void **state)
                 largest = fmax(largest, fabs(x[c][k] - 255 * p[k][c]));
     }
     print_message("largest distance %g of 255\n", largest);
-    assert_true(largest < 0.002); /* a hue of nearly grey pixels multiplies the roundings before it */
+    assert_true(largest < 0.002); /* the hue of a nearly gray pixel amplifies earlier rounding errors */
 }
 
 int main(void)

@@ -1,6 +1,6 @@
-/* test_convert.c: every kernel against the oracle, byte for byte, gaps and guard bytes included: all dtype pairs,
- * awkward sizes, strides, addresses and values; parts, gather lists, refusals and failing allocations.
- */
+/* Tests of all conversion kernels against convert_oracle.h, byte for byte, including gaps and guard bytes: all pairs of
+ * dtypes, difficult sizes, strides, addresses and values, parts of samples, gather lists, rejected descriptions and
+ * failing allocations. */
 #include "allocate.h"
 #include "convert_oracle.h"
 #include "device_table.h"
@@ -94,7 +94,7 @@ static stki_convert_desc describe(stk_dtype src, stk_dtype dst, int ndim, const 
     return desc;
 }
 
-/* Row-major strides for axes in the order `order` (order[0] is outermost), rows `gap` elements longer than needed. */
+/* Row-major strides for axes in the order `order` (order[0] is outermost); rows are padded by `gap` elements. */
 static void lay_out(int64_t *strides, const stki_convert_desc *desc, const int *order, int64_t size, int64_t gap)
 {
     int64_t stride = size;
@@ -130,7 +130,7 @@ struct place {
     int64_t src_below, src_above, dst_below, dst_above;
 };
 
-/* `tight`: the source begins (0) or ends (1) at a page's edge, so that a byte read beyond it faults. */
+/* `tight`: the source begins (0) or ends (1) at a page boundary, so that a read beyond it faults. */
 static struct place place(const stki_convert_desc *desc, int tight, int64_t src_shift, int64_t dst_shift)
 {
     struct place at;
@@ -178,7 +178,7 @@ static void expect(const stki_convert_desc *desc, const struct place *at)
     oracle_walk(desc, at->expected, NULL, oracle_canon);
 }
 
-/* Runs every usable variant, cached and streaming, and compares. The source holds its values already. */
+/* Runs every variant, cached and streaming, and compares the results. The source must already be filled. */
 static void check_at(stki_convert_desc desc, const struct place *at)
 {
     expect(&desc, at);
@@ -249,7 +249,7 @@ static void test_runs_of_every_pair(void **unused)
             }
 }
 
-/* Rows by channels in both orders: each channel a run, and a pattern of channels. */
+/* Rows by channels in both orders: the channel is constant along a run, or alternates within it. */
 static void test_channels_of_runs(void **unused)
 {
     static const int64_t channels[] = {1, 2, 3, 4, 5, 7, 15, 16, 17, 31, 64, 100};
@@ -273,8 +273,8 @@ static void test_channels_of_runs(void **unused)
                 }
 }
 
-/* Image rows, widths and channels in one order in the source and another in the destination; crops leave gaps, flips
- * make strides negative; `stored` channels a pixel, of which the first ones are used. */
+/* Lines, columns and channels of an image, whose order may differ between source and destination. Crops leave gaps,
+ * flips make strides negative, and only the first of the `stored` channels of a pixel are used. */
 static stki_convert_desc image(uint64_t *state, stk_dtype src, stk_dtype dst, int64_t width)
 {
     static const int hwc[3] = {0, 1, 2}, chw[3] = {2, 0, 1};
@@ -331,7 +331,7 @@ static void test_images(void **unused)
                 image_case(&state, sources[s], destinations[d], sizes[oracle_below(&state, COUNT(sizes))]);
 }
 
-/* Without arithmetic the same dtype is copied, whatever its bits. */
+/* Without arithmetic, a value whose dtype stays is copied with all its bits. */
 static void check_copy(uint64_t *state, stki_convert_desc desc)
 {
     struct place at;
@@ -344,7 +344,7 @@ static void check_copy(uint64_t *state, stki_convert_desc desc)
     check_at(desc, &at);
 }
 
-/* The same geometry without arithmetic: kernels of their own. */
+/* The same geometries without arithmetic, which have kernels of their own. */
 static void test_images_as_they_are(void **unused)
 {
     uint64_t state = 12;
@@ -356,7 +356,7 @@ static void test_images_as_they_are(void **unused)
                 check_copy(&state, image(&state, (stk_dtype)dtype, (stk_dtype)dtype, sizes[n]));
 }
 
-/* A short pattern of channels beside a longer axis of the same source elements. */
+/* A short axis of channels within a longer axis along which the source repeats. */
 static void test_a_short_pattern(void **unused)
 {
     uint64_t state = 13;
@@ -437,7 +437,7 @@ static void test_any_strides(void **unused)
             }
 }
 
-/* Without arithmetic: the same dtype is copied exactly (bool as 0 or 1); floats are the oracle's casts. */
+/* Without arithmetic, equal dtypes are copied exactly (bool as 0 or 1), and floats are cast as in the oracle. */
 static void test_copies_and_casts(void **unused)
 {
     uint64_t state = 5;
@@ -457,8 +457,8 @@ static void test_copies_and_casts(void **unused)
             }
 }
 
-/* Interleaved bytes to planes is a copy only where the dtype stays and is not bool; otherwise, it is the core's cast.
- */
+/* From interleaved bytes to planes is a copy only if the dtype stays the same and is not bool; otherwise it is a
+ * cast. */
 static void test_pixels_that_change_their_dtype(void **unused)
 {
     static const stk_dtype bytes[] = {STK_BOOL, STK_U8, STK_I8, STK_F8_E4M3FN, STK_F8_E5M2};
@@ -487,7 +487,7 @@ static void test_pixels_that_change_their_dtype(void **unused)
             }
 }
 
-/* Long enough for the whole-line loops of every kernel, for several blocks, and for several parts. */
+/* Samples that are long enough for the whole-line loops of every kernel, for several blocks and for several parts. */
 static stki_convert_desc large_case(int kind, stk_dtype src, stk_dtype dst)
 {
     static const int hwc[3] = {0, 1, 2}, chw[3] = {2, 0, 1};
@@ -540,7 +540,7 @@ static void test_large_samples_and_their_parts(void **unused)
         }
 }
 
-/* Every dtype through more than one block, planes to pixels and back, and with the channels along the blocks. */
+/* Every dtype in more than one block, from planes to pixels and back, and with channels along the blocks. */
 static void test_several_blocks(void **unused)
 {
     static const int across[2] = {0, 1}, along[2] = {1, 0};
@@ -581,7 +581,7 @@ static void test_parts_without_arithmetic(void **unused)
     }
 }
 
-/* After arithmetic, NaN payloads may differ. */
+/* Makes NaNs equal: after arithmetic, their payloads may differ. */
 static void canon_rows(const stki_convert_desc *desc, uint8_t *rows, int64_t stride, int count)
 {
     for (int r = 0; r < count && desc->affine; r++)
@@ -627,8 +627,8 @@ static void test_many_rows_equal_single_ones(void **unused)
             }
 }
 
-/* One description over a list of rows, some of which lie one behind another, against the same rows one by one; each
- * single row is checked against the oracle elsewhere. The rows end where a page does. */
+/* Converts a list of rows, some of them adjacent, with one description, and compares it with single rows, which other
+ * tests compare with the oracle. The rows end at a page boundary. */
 static void check_list(uint64_t *state, stki_convert_desc desc)
 {
     static const int order[] = {3, 4, 5, 6, 0, 9, 1, 2, 3, 3,  4,  8,  9,  10, 11, 12, 13, 7, 5, 6, 13, 12, 11, 0,
@@ -644,7 +644,7 @@ static void check_list(uint64_t *state, stki_convert_desc desc)
     for (int i = 0; i < COUNT(isas) * 8; i++) {
         const int64_t stride = bytes + (i & 1) * 64, shift = i & 4 ? 4 * oracle_below(state, 16) : 0;
         uint8_t *to = out.low + shift, *right = expected.low + shift;
-        int first[STORED]; /* row of the output that holds this row of the source */
+        int first[STORED]; /* the output row that has this row of the source first */
         stki_convert *convert;
         const void *rows[ROWS];
 
@@ -709,7 +709,7 @@ static void test_rows_in_a_line(void **unused)
     check_list(&state, list_case(STK_U8, STK_U8, (const int64_t[2]){1, 5000}, false));
 }
 
-/* The same through the device table: ordinary memory, and memory that only the table reaches. */
+/* The same through the device table, in ordinary memory and in memory that only the table can access. */
 static void test_on_devices(void **unused)
 {
     enum { ROWS = 4 };

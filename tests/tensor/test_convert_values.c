@@ -1,7 +1,6 @@
-/* test_convert_values.c: results known beforehand, written down as numbers: rows Q02 to Q11 of known-faults, ties,
- * limits, and that a program's own rounding mode changes nothing. Each value stands in the whole vectors and in the
- * rest of a run.
- */
+/* Tests of conversions with results that are written as numbers: rows Q02 to Q11 of known-faults, ties, limits, and
+ * independence of the program's rounding mode. Each value is repeated, so that it is in whole vectors and in the
+ * remainder. */
 #include "convert.h"
 #include <fenv.h>
 #include <math.h>
@@ -25,7 +24,8 @@ struct levels {
     int32_t zero_point, low, high;
 };
 
-/* The value's bits through every variant, N times over; all N results must be the same `size` bytes. Returns them. */
+/* Converts N copies of the value with every variant. All N results must have the same `size` bytes, which are
+ * returned. */
 static uint64_t convert_one(stk_dtype src, const void *value, float a, float b, stk_dtype dst,
                             const struct levels *levels)
 {
@@ -80,12 +80,12 @@ static int32_t to_level(float x, stk_dtype dst, const struct levels *levels)
     return dst == STK_U8 ? (uint8_t)bits : dst == STK_I8 ? (int8_t)(uint8_t)bits : (int32_t)(uint32_t)bits;
 }
 
-static uint32_t bits_to(uint32_t bits, stk_dtype dst) /* an f32 by its bits, times 1 plus -0 */
+static uint32_t bits_to(uint32_t bits, stk_dtype dst) /* an f32 given by its bits, times 1 plus -0 */
 {
     return (uint32_t)convert_one(STK_F32, &bits, 1.0f, -0.0f, dst, NULL);
 }
 
-/* apache/tvm#9558: a cast before the clamp. */
+/* apache/tvm#9558: the cast came before the clamp. */
 static void test_q02_what_no_integer_holds(void **unused)
 {
     static const struct levels shifted = {-14, -128, 127}, narrow = {3, -7, 9};
@@ -104,10 +104,10 @@ static void test_q02_what_no_integer_holds(void **unused)
     assert_int_equal(to_level(NAN, STK_I8, &narrow), 3);
     assert_int_equal(to_level(50.0f, STK_I8, &narrow), 9);
     assert_int_equal(to_level(-50.0f, STK_I8, &narrow), -7);
-    assert_int_equal(to_level(NAN, STK_I8, &(struct levels){20, -7, 9}), 9); /* the zero point itself is clamped */
+    assert_int_equal(to_level(NAN, STK_I8, &(struct levels){20, -7, 9}), 9); /* the zero point is clamped, too */
 }
 
-/* ROCm/aiter#4637: wrapping, and truncation on one path. */
+/* ROCm/aiter#4637: values wrapped, and one path truncated. */
 static void test_q03_ties_and_limits(void **unused)
 {
     static const struct levels symmetric = {0, -127, 127};
@@ -123,7 +123,7 @@ static void test_q03_ties_and_limits(void **unused)
     assert_int_equal(to_level(-1.5f, STK_I8, NULL), -2);
     assert_int_equal(to_level(254.5f, STK_U8, NULL), 254);
     assert_int_equal(to_level(255.5f, STK_U8, NULL), 255);
-    assert_int_equal(to_level(0.5f, STK_I8, &(struct levels){1, -128, 127}), 1); /* the zero point comes after */
+    assert_int_equal(to_level(0.5f, STK_I8, &(struct levels){1, -128, 127}), 1); /* rounded before adding 1 */
     assert_int_equal(to_level(0.5f, STK_I32, NULL), 0);
     assert_int_equal(to_level(-3.5f, STK_I32, NULL), -4);
 }
@@ -138,15 +138,15 @@ static void test_i32_limits(void **unused)
     assert_int_equal(to_level(-2147483904.0f, STK_I32, NULL), INT32_MIN);
     assert_int_equal(to_level(-INFINITY, STK_I32, NULL), INT32_MIN);
     assert_int_equal(to_level(NAN, STK_I32, NULL), 0);
-    /* A limit that f32 does not hold is never passed, also where the nearest f32 lies beyond it. */
+    /* A limit that is not an f32 is never exceeded, even if the nearest f32 is beyond it. */
     assert_int_equal(to_level(1e20f, STK_I32, &(struct levels){0, -5, 2147483600}), 2147483520);
     assert_int_equal(to_level(1e20f, STK_I32, &(struct levels){0, -5, 16777217}), 16777216);
     assert_int_equal(to_level(1e20f, STK_I32, &(struct levels){0, -5, 16777219}), 16777218);
     assert_int_equal(to_level(-1e20f, STK_I32, &(struct levels){0, -16777219, 5}), -16777218);
 }
 
-/* The f32 reciprocal of the scale is multiplied, not the scale divided by: 0.273939937 at scale 0.00214854861 is 128.
- */
+/* Quantizing multiplies by the f32 reciprocal of the scale and does not divide: 0.273939937 at scale 0.00214854861 is
+ * 128. */
 static void test_a_lone_quantize_step(void **unused)
 {
     float x = 0.273939937f, a = 1.0f / 0.00214854861f;
@@ -156,7 +156,7 @@ static void test_a_lone_quantize_step(void **unused)
     assert_int_equal(convert_one(STK_F32, &x, a, 0.0f, STK_U8, &all), 128);
 }
 
-/* stillwater-sc/universal#1133: truncation. */
+/* stillwater-sc/universal#1133: values were truncated. */
 static void test_q06_bf16_rounds_to_nearest(void **unused)
 {
     (void)unused;
@@ -176,7 +176,7 @@ static void is_nan_of(uint32_t half, uint32_t exponent, uint32_t sign)
     assert_int_equal(half & 0x8000, sign);
 }
 
-/* dotnet/runtime#130583: a NaN with a low payload becomes infinity. */
+/* dotnet/runtime#130583: a NaN with a low payload became infinity. */
 static void test_q07_nan_stays_nan(void **unused)
 {
     (void)unused;
@@ -187,7 +187,7 @@ static void test_q07_nan_stays_nan(void **unused)
     is_nan_of(bits_to(0xff800001, STK_F16), 0x7c00, 0x8000);
 }
 
-/* JuliaMath/BFloat16s.jl#125: an instruction that takes subnormals as zero. */
+/* JuliaMath/BFloat16s.jl#125: the instruction treated subnormals as zero. */
 static void test_q08_subnormals_are_kept(void **unused)
 {
     (void)unused;
@@ -196,20 +196,21 @@ static void test_q08_subnormals_are_kept(void **unused)
     assert_int_equal(bits_to(0x80018000, STK_BF16), 0x8002);
     assert_int_equal(bits_to(0x007fffff, STK_BF16), 0x0080); /* rounds up to the smallest normal number */
     assert_int_equal(bits_to(0x00000001, STK_F32), 0x00000001);
-    assert_int_equal(bits_to(0x33000000, STK_F16), 0x0000); /* 2^-25, a tie with 0 */
+    assert_int_equal(bits_to(0x33000000, STK_F16), 0x0000); /* 2^-25, a tie between 0 and the smallest subnormal */
     assert_int_equal(bits_to(0x33000001, STK_F16), 0x0001);
-    assert_int_equal(bits_to(0x387fe000, STK_F16), 0x0400); /* a tie, up to the smallest normal number */
+    assert_int_equal(bits_to(0x387fe000, STK_F16), 0x0400); /* a tie, rounded up to the smallest normal number */
     assert_int_equal(bits_to(0x477fefff, STK_F16), 0x7bff); /* just below 65520 */
     assert_int_equal(bits_to(0x477ff000, STK_F16), 0x7c00); /* 65520 overflows */
-    float x = 0x1p-60f;                                     /* a result that is subnormal, from operands that are not */
+    float x = 0x1p-60f;                                     /* a subnormal result of normal operands */
     assert_int_equal(convert_one(STK_F32, &x, 0x1p-73f, 0.0f, STK_BF16, NULL), 0x0001);
 }
 
-/* riscv-software-src/riscv-isa-sim#1902 and JuliaLang/julia#50642: wide sources go through f32, so they round twice. */
+/* riscv-software-src/riscv-isa-sim#1902 and JuliaLang/julia#50642: wide sources are converted through f32, so they are
+ * rounded twice. */
 static void test_q09_q11_two_roundings(void **unused)
 {
     int32_t whole = 0x01010001, less = 0x0100ffff;
-    double wide = 1.0 + 0x1p-11 + 0x1p-40; /* above the f16 midpoint, f32 rounds onto it */
+    double wide = 1.0 + 0x1p-11 + 0x1p-40; /* just above the f16 midpoint; f32 rounds to it */
 
     (void)unused;
     assert_int_equal(convert_one(STK_I32, &whole, 1.0f, -0.0f, STK_BF16, NULL), 0x4b80); /* f32 0x4b808000, a tie */
@@ -220,7 +221,7 @@ static void test_q09_q11_two_roundings(void **unused)
     assert_int_equal(convert_one(STK_I64, &odd, 1.0f, -0.0f, STK_F32, NULL), 0x53800001);
 }
 
-/* y is one fused operation: the product is not rounded before the sum. */
+/* The multiply-add is fused: the product is not rounded before the sum. */
 static void test_multiply_add_is_fused(void **unused)
 {
     float x = 1.0f + 0x1p-12f, a = 1.0f - 0x1p-12f, b = -1.0f, y;
@@ -229,13 +230,14 @@ static void test_multiply_add_is_fused(void **unused)
     uint32_t bits = (uint32_t)convert_one(STK_F32, &x, a, b, STK_F32, NULL);
     memcpy(&y, &bits, sizeof y);
     assert_true(y == -0x1p-24f);
-    uint8_t pixel = 255; /* normalize as people do it: (255/255 - mean) / std, folded */
+    uint8_t pixel = 255; /* the usual normalization (255/255 - mean) / std as one multiply-add */
     bits = (uint32_t)convert_one(STK_U8, &pixel, 0.017124754f, -2.1179039f, STK_F32, NULL);
     memcpy(&y, &bits, sizeof y);
     assert_true(y == fmaf(255.0f, 0.017124754f, -2.1179039f));
 }
 
-/* Another rounding mode, and subnormals taken as zero, as libraries built with -ffast-math leave behind. */
+/* With another rounding mode and subnormals flushed to zero, the state in which libraries built with -ffast-math leave
+ * a thread. */
 static void test_the_callers_control_word(void **unused)
 {
     (void)unused;
@@ -246,7 +248,7 @@ static void test_the_callers_control_word(void **unused)
 #endif
     uint32_t tie = bits_to(0x3f808000, STK_BF16), half = bits_to(0x33000000, STK_F16), small = bits_to(1, STK_F32);
     int32_t level = to_level(2.5f, STK_I8, NULL);
-    uint8_t byte = 5; /* 8 bits to 8 bits: decided when the conversion is made */
+    uint8_t byte = 5; /* for 8 bits to 8 bits, a table is computed when the conversion is created */
     uint64_t halved = convert_one(STK_U8, &byte, 0.5f, 0.0f, STK_U8, NULL);
     int mode = fegetround();
 #if defined(__x86_64__)

@@ -1,6 +1,5 @@
-/* test_copy.c: stki_copy_strided against a loop over indices that casts one element at a time: every variant this
- * machine can run, cached and streaming, every pair of dtypes, and shapes, strides and alignments that hit the edges of
- * every pattern. */
+/* Tests of stki_copy_strided against a loop that casts one element at a time: every variant that this machine supports,
+ * cached and streaming, all pairs of dtypes, and shapes, strides and alignments at the limits of each pattern. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +20,7 @@ enum { ARENA = 1 << 20, GUARD = 256 };
 
 static unsigned char source[ARENA], expected[ARENA], got[ARENA];
 
-/* A copy to check: places in the arenas and strides, in bytes. */
+/* A copy to check. Positions in the arenas and strides are in bytes. */
 struct copy {
     stk_dtype dst, src;
     bool swapped;
@@ -98,8 +97,8 @@ static void check(const struct copy *copy)
     }
 }
 
-/* Row-major strides in the order `order` (innermost last), with padding after some axes, turned round at random; *at
- * becomes the place of index 0 so that all bytes lie behind GUARD. False: too large for the arena. */
+/* Row-major strides in the order `order` (innermost last), with padding after some axes and random directions. *at
+ * becomes the position of index 0, such that all bytes are after GUARD. Returns false if the arena is too small. */
 static bool lay_out(uint64_t *random, const struct copy *copy, const int *order, int64_t size, int padding,
                     bool negative, int64_t *strides, int64_t *at)
 {
@@ -149,7 +148,7 @@ static stk_dtype any_dtype(uint64_t *random)
     return (stk_dtype)stkt_random_in(random, STK_DTYPE_NONE + 1, STK_DTYPE_END - 1);
 }
 
-/* Every pair of dtypes along one axis: adjacent, every k-th, backwards, from one place. */
+/* All pairs of dtypes along one axis: adjacent, every k-th, backwards, and repeated. */
 static void runs_of_every_pair(void **state)
 {
     uint64_t random = 1;
@@ -198,7 +197,7 @@ static void pixels_and_planes(void **state)
     }
 }
 
-/* Any order of axes on both sides: tiles, short rows, everything else. */
+/* Any order of axes on both sides, which is copied in tiles, in short rows or element by element. */
 static void any_strides(void **state)
 {
     uint64_t random = 3;
@@ -227,7 +226,7 @@ static void any_strides(void **state)
     }
 }
 
-/* All 2^16 codes of the 16-bit floats to f32 and f64 and on to each other. */
+/* All 2^16 codes of the 16-bit floats, cast to f32, f64 and each other. */
 static void every_small_code(void **state)
 {
     static const stk_dtype small[] = {STK_F16, STK_BF16}, wide[] = {STK_F32, STK_F64, STK_F16, STK_BF16};
@@ -246,7 +245,7 @@ static void every_small_code(void **state)
     memcpy(source, kept, sizeof kept);
 }
 
-/* Whatever the caller's thread does with subnormals, a cast keeps them. */
+/* A cast keeps subnormals, whatever the caller's thread does with them. */
 static void control_of_the_caller(void **state)
 {
 #if defined(__x86_64__)
@@ -257,7 +256,7 @@ static void control_of_the_caller(void **state)
     unsigned control = __builtin_ia32_stmxcsr(), after;
 
     (void)state;
-    __builtin_ia32_ldmxcsr(control | 0x8040); /* flush results, take operands as zero */
+    __builtin_ia32_ldmxcsr(control | 0x8040); /* flush results to zero, treat operands as zero */
     stki_copy_strided(&wide, STK_F64, &stride, &tiny, STK_F32, &stride, false, 1, &length);
     stki_copy_strided(&out_f32, STK_F32, &stride, &small, STK_F64, &stride, false, 1, &length);
     stki_copy_strided(&truth, STK_BOOL, &stride, &tiny, STK_F32, &stride, false, 1, &length);
@@ -271,7 +270,7 @@ static void control_of_the_caller(void **state)
 #endif
 }
 
-/* Random bytes, with numbers at the edges of the dtypes strewn in at any address. */
+/* Random bytes, with values at the limits of the dtypes at random addresses. */
 static int fill_source(void **state)
 {
     static const double edges[] = {0x1p31, -0x1p31, 0x1p32,   0x1p63,    -0x1p63, 0x1p64, 127.5,

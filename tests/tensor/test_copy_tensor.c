@@ -1,5 +1,5 @@
-/* test_copy_tensor.c: copies between tensors: strided both ways, broadcast, casting, swapped, across devices, into what
- * may not be written, and with the n-th allocation failing. */
+/* Tests of copies between tensors: strided on both sides, broadcast, casting, byte-swapped, across devices, to
+ * read-only memory, with overlap, and with the n-th allocation failing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static void make(stk_dtype dtype, int ndim, const int64_t *shape, stk_tensor *ou
     assert_int_equal(stk_tensor_empty(dtype, ndim, shape, NULL, out, NULL), STK_OK);
 }
 
-/* A view with permuted, stepped and turned axes, of exactly this shape, inside a larger fresh tensor. */
+/* A view of exactly this shape, with permuted, stepped and reversed axes, inside a larger new tensor. */
 static void strided_view(uint64_t *random, stk_dtype dtype, int ndim, const int64_t *shape, stk_tensor *base,
                          stk_tensor *out)
 {
@@ -55,7 +55,7 @@ static void strided_view(uint64_t *random, stk_dtype dtype, int ndim, const int6
     *out = view;
 }
 
-/* dst[i] = (float)src[i] and nothing else in dst's storage changes. */
+/* dst[i] = (float)src[i], and nothing else in dst's storage may change. */
 static void check_strided(uint64_t *random)
 {
     int ndim = (int)stkt_random_in(random, 0, 5);
@@ -80,7 +80,7 @@ static void check_strided(uint64_t *random)
         memcpy(&wanted, stkt_element(&src, n), sizeof wanted);
         assert_true(got == (float)wanted);
     }
-    for (int64_t n = 0; n < count; n++) /* put back what was there: all else must be as before */
+    for (int64_t n = 0; n < count; n++) /* restore the old elements: everything else must be unchanged */
         memcpy(stkt_element(&dst, n), (char *)before.data + (stkt_element(&dst, n) - (char *)dst_base.data),
                sizeof(float));
     assert_memory_equal(dst_base.data, before.data, (size_t)stk_tensor_nbytes(&before));
@@ -126,7 +126,8 @@ static void other_byte_order(void **state)
     (void)state;
     assert_int_equal(stk_tensor_borrow(bytes, STK_I32, STK_SHAPE(2), NULL, &big, NULL), STK_OK);
     big.flags |= STK_TENSOR_SWAPPED;
-    assert_int_equal(stk_tensor_contiguous(&big, &native, NULL), STK_OK); /* a copy, although it is row-major */
+    /* a copy although it is row-major, because it is swapped */
+    assert_int_equal(stk_tensor_contiguous(&big, &native, NULL), STK_OK);
     assert_int_equal(native.flags, 0);
     assert_int_equal(((int32_t *)native.data)[0], 0x01020304);
     assert_int_equal(((int32_t *)native.data)[1], -2);
@@ -140,7 +141,7 @@ static void other_byte_order(void **state)
     stk_tensor_release(&native);
 }
 
-/* Row N28 of known-faults: a read-only tensor may be read in every way, but not written. */
+/* Row N28 of known-faults: a read-only tensor can be read in every way but not written. */
 static void read_only(void **state)
 {
     static const float values[] = {1, 2, 3, 4};
@@ -182,7 +183,7 @@ static void overlap(void **state)
     assert_int_equal(stk_tensor_slice(&a, 1, 2, 4, 1, &right, NULL), STK_OK);
     assert_int_equal(stk_tensor_copy(&first, &shifted, NULL), STK_E_BAD_OVERLAP);
     assert_int_equal(stk_tensor_copy(&a, &transposed, NULL), STK_E_BAD_OVERLAP);
-    assert_int_equal(stk_tensor_copy(&left, &right, NULL), STK_OK); /* views with gaps that do not meet */
+    assert_int_equal(stk_tensor_copy(&left, &right, NULL), STK_OK); /* interleaved views without common elements */
     assert_int_equal(stk_tensor_view(&a, STK_SHAPE(4, 4), &again, NULL), STK_OK);
     assert_int_equal(stk_tensor_copy(&a, &again, NULL), STK_OK); /* the same view */
     stk_tensor_release(&again);
@@ -221,23 +222,24 @@ static void across_devices(void **state)
     for (int64_t n = 0; n < 12; n++)
         assert_int_equal(*(int32_t *)(void *)stkt_element(&back, n), n % 3 * 4 + n / 3);
     stk_tensor_release(&back);
-    assert_int_equal(stk_tensor_contiguous(&view, &back, NULL), STK_OK); /* stays there */
+    assert_int_equal(stk_tensor_contiguous(&view, &back, NULL), STK_OK); /* on the same device */
     assert_ptr_equal(back.device, device);
     stk_tensor_release(&back);
     assert_int_equal(stk_tensor_ones(STK_F32, STK_SHAPE(4, 3), NULL, &here, NULL), STK_OK);
-    assert_int_equal(stk_tensor_copy(&here, &view, NULL), STK_OK); /* strided, casting, down */
+    assert_int_equal(stk_tensor_copy(&here, &view, NULL), STK_OK); /* from the device, strided and casting */
     assert_true(((float *)here.data)[1] == 4 && ((float *)here.data)[3] == 1);
     assert_int_equal(stk_tensor_fill(&here, stk_real(2.5), NULL), STK_OK);
-    assert_int_equal(stk_tensor_copy(&view, &here, NULL), STK_OK); /* and up */
+    assert_int_equal(stk_tensor_copy(&view, &here, NULL), STK_OK); /* and to the device */
     assert_int_equal(stk_tensor_get(&there, STK_INDEX(-1, -1), &value, NULL), STK_OK);
     assert_true(value.kind == STK_SCALAR_INT && value.as.i == 2);
     assert_int_equal(stk_tensor_set(&there, STK_INDEX(0, 1), stk_int(-9), NULL), STK_OK);
     assert_int_equal(stk_tensor_get(&view, STK_INDEX(1, 0), &value, NULL), STK_OK);
     assert_int_equal(value.as.i, -9);
     stk_tensor_release(&view);
-    assert_int_equal(stk_tensor_flip(&there, 1, &view, NULL), STK_OK); /* its bytes lie below its address */
+    /* a negative stride: its bytes are below its address */
+    assert_int_equal(stk_tensor_flip(&there, 1, &view, NULL), STK_OK);
     assert_int_equal(stk_tensor_to_device(&view, NULL, &back, NULL), STK_OK);
-    assert_int_equal(((int32_t *)back.data)[3], 2); /* was set as 2.5 and truncated */
+    assert_int_equal(((int32_t *)back.data)[3], 2); /* 2.5 was truncated */
     assert_int_equal(((int32_t *)back.data)[2], -9);
     stk_tensor_release(&back);
     assert_int_equal(stk_tensor_fill(&view, stk_int(8), NULL), STK_OK);
@@ -254,7 +256,7 @@ static void across_devices(void **state)
     stk_tensor_release(&other);
 }
 
-/* The device table runs compiled conversions: the same bytes on both devices. */
+/* Compiled conversions run through the device table give the same bytes on both devices. */
 static void conversions(void **state)
 {
     static const float a[3] = {0.5f, 0.25f, 2}, b[3] = {0, 1, -1};
@@ -292,9 +294,9 @@ static void conversions(void **state)
     stki_convert_destroy(convert);
 }
 
-/* ---- memory that runs out ---- */
+/* ---- failing allocations ---- */
 
-/* Everything here that allocates; all or nothing. */
+/* Calls everything that allocates; nothing may remain if it fails. */
 static stk_status allocate_a_lot(stk_error *err)
 {
     stk_device *device = stki_device_test();

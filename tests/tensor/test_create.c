@@ -1,5 +1,5 @@
-/* test_create.c: creation beyond the oracle's cases: random numbers against known moments and quantiles, wrapping and
- * its callback, literals, limits of scalars, element strides, layouts. */
+/* Tests of creating tensors beyond the oracle's cases: random numbers against known moments and quantiles, wrapped
+ * memory and its callback, literals, limits of scalars, element strides and layouts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static void uniform_numbers(void **state)
     assert_int_equal(stk_tensor_rand(STK_F32, STK_SHAPE(1001), 5, NULL, &a, NULL), STK_OK);
     assert_int_equal(stk_tensor_rand(STK_F32, STK_SHAPE(7, 100), 5, NULL, &b, NULL), STK_OK);
     x = a.data;
-    assert_memory_equal(x, b.data, 700 * sizeof *x); /* the shape does not matter */
+    assert_memory_equal(x, b.data, 700 * sizeof *x); /* the numbers do not depend on the shape */
     for (int i = 0; i < 1001; i++) {
         stki_philox block = stki_philox_draw(5, UINT64_C(0x73746b2e72616e64), (uint64_t)i / 4);
         assert_true(x[i] == (float)(block.word[i % 4] >> 8) / 16777216.0f);
@@ -58,7 +58,7 @@ static int compare_doubles(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* The distribution function is known: erfc of the C library is the oracle. */
+/* The reference for the distribution function is the C library's erfc. */
 static void normal_numbers(void **state)
 {
     enum { N = 200000 };
@@ -68,7 +68,7 @@ static void normal_numbers(void **state)
     (void)state;
     assert_int_equal(stk_tensor_randn(STK_F64, STK_SHAPE(N), 11, NULL, &a, NULL), STK_OK);
     x = a.data;
-    for (int i = 0; i < 200; i++) { /* each one is the quantile of its own uniform number */
+    for (int i = 0; i < 200; i++) { /* each number is the quantile of its uniform number */
         stki_philox block = stki_philox_draw(11, UINT64_C(0x73746b2e6e6f726d), (uint64_t)i / 2);
         uint64_t word = (uint64_t)block.word[i % 2 * 2 + 1] << 32 | block.word[i % 2 * 2];
         double p = ((double)(word >> 12) + 0.5) * 0x1p-52, back = 0.5 * erfc(-x[i] / sqrt(2));
@@ -79,7 +79,7 @@ static void normal_numbers(void **state)
     qsort(x, N, sizeof *x, compare_doubles);
     for (int i = 0; i < N; i++)
         worst = fmax(worst, fabs(0.5 * erfc(-x[i] / sqrt(2)) - (i + 0.5) / N));
-    assert_true(worst < 1.95 / sqrt(N)); /* Kolmogorov-Smirnov, one in a thousand */
+    assert_true(worst < 1.95 / sqrt(N)); /* Kolmogorov-Smirnov test at a level of one in a thousand */
     assert_true(fabs(fourth - 3) < 0.1);
     stk_tensor_release(&a);
 }
@@ -111,7 +111,7 @@ static void wrapping(void **state)
                      STK_E_BAD_ARG);
     assert_int_equal(stk_tensor_from_buffer(bytes, 10, STK_I16, INT64_MAX, 0, count_free, &freed, &a, NULL),
                      STK_E_BAD_ARG);
-    assert_int_equal(freed, 1); /* a refusal leaves the memory with the caller */
+    assert_int_equal(freed, 1); /* after an error the memory still belongs to the caller */
     assert_int_equal(stk_tensor_from_buffer(bytes, 10, STK_I16, 4, 1, count_free, &freed, &a, NULL), STK_OK);
     stk_tensor_release(&a);
     assert_int_equal(freed, 2);
@@ -272,16 +272,16 @@ static void layouts(void **state)
     assert_int_equal(stk_tensor_clone_as(&fortran, STK_LAYOUT_CHANNELS_LAST, &clone, NULL), STK_E_BAD_DIM);
     assert_int_equal(stk_tensor_contiguous_as(&fortran, STK_LAYOUT_KEEP, &clone, NULL), STK_E_BAD_ARG);
     assert_int_equal(stk_tensor_empty_as(STK_F32, STK_SHAPE(2), STK_LAYOUT_KEEP, NULL, &clone, NULL), STK_E_BAD_ARG);
-    /* Row S02 of known-faults: N,C,1,1 is both; the layout that was asked for is not lost on the way. */
+    /* Row S02 of known-faults: with shape N, C, 1, 1 both layouts apply; the requested one must be kept. */
     assert_int_equal(stk_tensor_empty_as(STK_F32, STK_SHAPE(2, 3, 1, 1), STK_LAYOUT_CHANNELS_LAST, NULL, &last, NULL),
                      STK_OK);
     assert_true(stk_tensor_is_contiguous(&last) && stk_tensor_is_channels_last(&last));
     assert_int_equal(last.strides[2], 12);
     assert_int_equal(stk_tensor_contiguous(&last, &clone, NULL), STK_OK);
-    assert_int_equal(clone.strides[2], 12); /* itself */
+    assert_int_equal(clone.strides[2], 12); /* the same tensor */
     stk_tensor_release(&clone);
     assert_int_equal(stk_tensor_clone(&last, &clone, NULL), STK_OK);
-    assert_int_equal(clone.strides[2], 4); /* canonical */
+    assert_int_equal(clone.strides[2], 4); /* canonical strides */
     stk_tensor_release(&clone);
     stk_tensor_release(&last);
     stk_tensor_release(&fortran);

@@ -1,5 +1,5 @@
-/* test_dlpack.c: tensors out and in again as DLPack, both versions: every dtype, any strides, lifetime on both sides,
- * structures that other libraries could hand over, refusals. */
+/* Tests of exporting and importing tensors with DLPack, both versions: every dtype, any strides, lifetimes on both
+ * sides, structures as other libraries write them, and rejected structures. */
 #include "allocate.h"
 #include "device_table.h"
 #include "dlpack_type.h"
@@ -123,7 +123,7 @@ static void test_any_view(void **unused)
         assert_ok(stk_tensor_to_dlpack(&view, &managed, &err));
         assert_ok(stk_tensor_from_dlpack(managed, &back, &err));
         assert_same_view(&view, &back);
-        /* the storage reaches exactly from the first to the last element */
+        /* the storage spans exactly the bytes from the first to the last element */
         low = high = back.data;
         for (int64_t n = 0; n < stk_tensor_numel(&back); n++) {
             char *at = stkt_element(&back, n);
@@ -133,7 +133,7 @@ static void test_any_view(void **unused)
         assert_ptr_equal(stk_storage_data(back.storage), low);
         assert_int_equal(stk_storage_bytes(back.storage), stk_tensor_numel(&back) ? high + 4 - low : 0);
         stk_tensor_release(&view);
-        stk_tensor_release(&tensor); /* the import alone keeps the memory */
+        stk_tensor_release(&tensor); /* only the import keeps the memory alive */
         for (int64_t n = 0; n < stk_tensor_numel(&back); n++) {
             int32_t x;
             memcpy(&x, stkt_element(&back, n), sizeof x);
@@ -204,7 +204,7 @@ static void test_import_ends_once(void **unused)
 
     (void)unused;
     deleted = 0;
-    assert_ok(stk_tensor_from_dlpack(&managed, &tensor, &err)); /* no strides: row-major */
+    assert_ok(stk_tensor_from_dlpack(&managed, &tensor, &err)); /* without strides: row-major */
     assert_int_equal(tensor.strides[0], 8);
     assert_true(*(float *)tensor.data == 2);
     assert_ok(stk_tensor_select(&tensor, 0, 1, &view, &err));
@@ -213,7 +213,7 @@ static void test_import_ends_once(void **unused)
     assert_true(*(float *)view.data == 4);
     stk_tensor_release(&view);
     assert_int_equal(deleted, 1);
-    managed.deleter = NULL; /* nothing to be told */
+    managed.deleter = NULL; /* no callback */
     assert_ok(stk_tensor_from_dlpack(&managed, &tensor, &err));
     stk_tensor_release(&tensor);
 }
@@ -236,7 +236,7 @@ static void test_read_only(void **unused)
     stk_tensor_release(&tensor);
 }
 
-/* ---- refusals ---- */
+/* ---- rejected tensors ---- */
 
 static void test_refused_exports(void **unused)
 {
@@ -257,16 +257,16 @@ static void test_refused_exports(void **unused)
     assert_says("mapped file");
     tensor.storage->mapping = false;
     other = tensor;
-    other.strides[0] = 10; /* as in a view of one member of a packed structure */
+    other.strides[0] = 10; /* as in a view of a member of a packed structure */
     assert_status(stk_tensor_to_dlpack(&other, &out, &err), STK_E_BAD_STRIDE);
     other.shape[0] = 1;
-    assert_ok(stk_tensor_to_dlpack(&other, &out, &err)); /* leads nowhere */
+    assert_ok(stk_tensor_to_dlpack(&other, &out, &err)); /* the stride of an axis of length 1 is not used */
     out->deleter(out);
     assert_int_equal(refs_of(&tensor), 1);
     stk_tensor_release(&tensor);
 }
 
-/* The mapping of a file stays inside; a copy of it may go. */
+/* A mapping of a file cannot be exported, but a copy can. */
 static void test_mapping_stays(void **unused)
 {
     const int32_t values[] = {1, 2, 3};
@@ -359,7 +359,7 @@ static void test_refused_imports(void **unused)
     shape[0] = 2;
     strides[0] = INT64_MAX / 2;
     refuse_import(good, STK_E_BAD_SHAPE);
-    shape[0] = 1; /* a stride that leads nowhere may be anything */
+    shape[0] = 1; /* the stride of an axis of length 1 may be anything */
     managed = (stk_dlpack_versioned){.major = 1, .deleter = count_delete_versioned, .tensor = good};
     assert_ok(stk_tensor_from_dlpack_versioned((void *)&managed, &out, &err));
     stk_tensor_release(&out);
@@ -373,7 +373,7 @@ static void test_empty_and_scalar(void **unused)
 
     (void)unused;
     assert_ok(stk_tensor_to_dlpack(&empty, &managed, &err));
-    managed->dl_tensor.data = NULL; /* as many libraries write it */
+    managed->dl_tensor.data = NULL; /* as many libraries do for empty tensors */
     assert_ok(stk_tensor_from_dlpack(managed, &back, &err));
     assert_int_equal(stk_tensor_numel(&back), 0);
     stk_tensor_release(&back);
@@ -393,7 +393,7 @@ static void test_failing_allocations(void **unused)
     stk_error err;
 
     (void)unused;
-    stk_memory_record_stop(); /* its own allocations would be the ones that fail */
+    stk_memory_record_stop(); /* otherwise the recorder's own allocations would fail */
     stki_memory_read(STKI_MEM_HOST, &before);
     stki_memory_fail_at(1);
     assert_status(stk_tensor_to_dlpack(&tensor, &managed, &err), STK_E_MEMORY);

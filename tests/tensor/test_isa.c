@@ -1,4 +1,4 @@
-/* test_isa.c: the choice of kernels, in child processes so that each decides anew. */
+/* Tests of the choice of kernels by STOKER_ISA, in child processes because each process chooses once. */
 #include "convert.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,8 @@
 
 #include <cmocka.h>
 
-/* The child's verdict: 0 if STOKER_ISA=`value` chose `isa` and the note holds `words` (NULL: there is none). */
+/* Returns the child's exit status: 0 if STOKER_ISA=`value` chose `isa` and the note contains `words` (NULL: there is no
+ * note). */
 static int decide(const char *value, enum stki_isa isa, const char *words)
 {
     pid_t child = fork();

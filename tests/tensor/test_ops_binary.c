@@ -1,6 +1,5 @@
-/* test_ops_binary.c: the public calls of element-wise operations: forms, fresh layouts, what is refused and leaves
- * everything as it was, failing allocations, a thread with subnormals switched off.
- */
+/* Tests of the public functions for element-wise operations: their variants, layouts of results, rejected arguments
+ * that leave everything unchanged, failing allocations, and threads that flush subnormals. */
 #include "allocate.h"
 #include "device_table.h"
 #include "faults.h"
@@ -64,7 +63,7 @@ static void test_forms(void **unused)
     stk_tensor_release(&b);
 }
 
-/* Operands that share a dense layout hand it on; all others give row-major. */
+/* If all operands share a dense layout, the result has it; otherwise it is row-major. */
 static void test_layouts(void **unused)
 {
     const int64_t shape[4] = {2, 3, 1, 5};
@@ -81,7 +80,7 @@ static void test_layouts(void **unused)
     assert_int_equal(out.dtype, STK_BOOL);
     assert_int_equal(out.strides[1], 1);
     stk_tensor_release(&out);
-    assert_ok(stk_tensor_add(&nhwc, &one, &out, &err)); /* a broadcast operand has no say */
+    assert_ok(stk_tensor_add(&nhwc, &one, &out, &err)); /* a broadcast operand does not matter */
     assert_true(stk_tensor_is_channels_last(&out));
     stk_tensor_release(&out);
     assert_ok(stk_tensor_add(&row, &nhwc, &out, &err));
@@ -92,7 +91,7 @@ static void test_layouts(void **unused)
     stk_tensor_release(&out);
     assert_ok(stk_tensor_empty_as(STK_F32, 4, shape, STK_LAYOUT_COLUMN_MAJOR, NULL, &column, &err));
     assert_ok(stk_tensor_zero(&column, &err));
-    assert_ok(stk_tensor_add(&nhwc, &column, &out, &err)); /* two layouts, neither row-major */
+    assert_ok(stk_tensor_add(&nhwc, &column, &out, &err)); /* two layouts, neither of them row-major */
     assert_true(stk_tensor_is_contiguous(&out));
     stk_tensor_release(&out);
     stk_tensor_release(&nhwc);
@@ -101,7 +100,7 @@ static void test_layouts(void **unused)
     stk_tensor_release(&column);
 }
 
-/* Bytes from elsewhere may be other than 0 and 1; results never are. */
+/* Bools in foreign memory may be other bytes than 0 and 1; results never are. */
 static void test_bool_bytes(void **unused)
 {
     uint8_t bytes[40], other[40];
@@ -138,9 +137,9 @@ static void test_bool_bytes(void **unused)
     stk_tensor_release(&out);
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected arguments ---- */
 
-/* Row N28 of the public faults (pytorch/pytorch#35151): in place over memory that may not be written. */
+/* Row N28 of known-faults (pytorch/pytorch#35151): an in-place operation on read-only memory. */
 static void test_read_only(void **unused)
 {
     stk_tensor a = FLOATS(1, 2, 3), out, view;
@@ -155,7 +154,7 @@ static void test_read_only(void **unused)
     assert_status(stk_tensor_clamp_into(&a, NULL, &(stk_scalar){STK_SCALAR_INT, {.i = 1}}, &a, &err), STK_E_BAD_ARG);
     assert_status(stk_tensor_sum_into(&a, 0, (const int[1]){0}, false, &a, &err), STK_E_BAD_ARG);
     assert_true(at(&a, 0) == 1 && at(&a, 1) == 2 && at(&a, 2) == 3);
-    assert_ok(stk_tensor_add(&a, &a, &out, &err)); /* reading is fine */
+    assert_ok(stk_tensor_add(&a, &a, &out, &err)); /* reading is allowed */
     assert_true(at(&out, 2) == 6 && !(out.flags & STK_TENSOR_READONLY));
     stk_tensor_release(&out);
     stk_tensor_release(&view);
@@ -196,7 +195,7 @@ static void test_refusals(void **unused)
     stk_tensor_release(&b);
 }
 
-/* Nothing is written before the whole divisor has been looked at. */
+/* All divisors are checked before anything is written. */
 static void test_division_by_zero(void **unused)
 {
     int32_t values[1000], old[1000], divisors[1000];
@@ -218,13 +217,13 @@ static void test_division_by_zero(void **unused)
     a.shape[0] = 999;
     assert_ok(stk_tensor_floor_div_into(&a, &row, &a, &err));
     assert_int_equal(values[998], 1);
-    /* 256 is 0 in i8, to which a number without axes is converted */
+    /* the scalar 256 is converted to i8, in which it is 0 */
     assert_ok(stk_tensor_full(STK_I8, 1, (const int64_t[]){2}, stk_int(5), NULL, &a, &err));
     assert_status(stk_tensor_floor_div_scalar(&a, stk_int(256), &b, &err), STK_E_DIV_ZERO);
     stk_tensor_release(&a);
 }
 
-/* Interleaved views of one block are fine; shifted blocks are not. */
+/* Interleaved views of one block are accepted; shifted overlapping ones are not. */
 static void test_overlap(void **unused)
 {
     stk_tensor base, left, right, upper, lower;
@@ -250,9 +249,9 @@ static void test_overlap(void **unused)
     stk_tensor_release(&base);
 }
 
-/* ---- surroundings ---- */
+/* ---- allocations and floating-point control ---- */
 
-/* Fails the n-th allocation for every n; nothing stays behind. */
+/* Fails the n-th allocation for every n; nothing may leak. */
 static void test_allocation(void **unused)
 {
     stk_tensor a = FLOATS(1, 2, 3), other, out;
@@ -282,7 +281,7 @@ static void test_allocation(void **unused)
     stk_tensor_release(&a);
 }
 
-/* A program may have its threads flush subnormals to 0; results are the same. */
+/* Results are the same if the thread flushes subnormals to 0. */
 static void test_float_control(void **unused)
 {
     stk_tensor a = FLOATS(1e-40f, 0x1p-126f, 1), out;

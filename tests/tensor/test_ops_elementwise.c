@@ -1,6 +1,5 @@
-/* test_ops_elementwise.c: element-wise operations over random strided, broadcast and casting operands, by every variant
- * and both ways of storing, against one element after the other; nothing else in the output's memory may change.
- */
+/* Tests of element-wise operations with random strided, broadcast and casting operands, with every variant and both
+ * kinds of stores, against a loop over single elements. Nothing else in the output's memory may change. */
 #include "convert.h"
 #include "ops_elementwise.h"
 #include "ops_promote.h"
@@ -8,10 +7,10 @@
 
 static uint64_t state = 1;
 
-/* ---- one element, the definition ---- */
+/* ---- reference for one element ---- */
 
 struct whole {
-    uint64_t bits; /* extended to 64 bits by its sign */
+    uint64_t bits; /* sign-extended to 64 bits */
     bool is_signed;
 };
 
@@ -62,7 +61,7 @@ static uint64_t whole_result(enum stki_loop loop, struct whole a, struct whole b
     }
 }
 
-/* In long double, which holds the operands exactly, the quotient towards minus infinity. */
+/* The quotient rounded towards minus infinity, in long double, which holds the operands exactly. */
 static double floored(long double p, long double q)
 {
     if (q == 0 || isnan(p) || isnan(q) || isinf(p))
@@ -113,7 +112,7 @@ static bool compares(enum stki_loop loop)
     return loop >= STKI_LOOP_EQ && loop <= STKI_LOOP_LE;
 }
 
-/* a op b as an element of `out`; a and b are elements of the common dtype. */
+/* Computes a op b as an element of `out`; a and b have the common dtype. */
 static void expected_element(enum stki_loop loop, stk_dtype common, const void *a, const void *b, stk_dtype out,
                              void *dst)
 {
@@ -137,7 +136,7 @@ struct operand {
     stk_tensor base, view;
 };
 
-/* A tensor that broadcasts to this shape: fewer axes, axes of length 1, axes that are repeated already. */
+/* A tensor that broadcasts to this shape: fewer axes, axes of length 1, and axes that are already repeated. */
 static void random_operand(stk_dtype dtype, int ndim, const int64_t *shape, struct operand *out)
 {
     int64_t own[STK_MAX_DIMS];
@@ -162,7 +161,7 @@ static void release(struct operand *operand)
     stk_tensor_release(&operand->base);
 }
 
-/* The element of an operand that goes into the n-th of the output, in the common dtype. */
+/* Finds the element of an operand for the n-th element of the output and casts it to the common dtype. */
 static void operand_element(const stk_tensor *tensor, const stk_tensor *out, int64_t n, stk_dtype common, void *dst)
 {
     int64_t index[STK_MAX_DIMS], offset = 0;
@@ -174,7 +173,7 @@ static void operand_element(const stk_tensor *tensor, const stk_tensor *out, int
     stkt_cast(common, dst, tensor->dtype, (char *)tensor->data + offset);
 }
 
-/* Every element is as it should be, and with the old elements put back all memory is as it was. */
+/* All elements must be right, and after restoring the old elements the whole memory must be unchanged. */
 static void check_output(const stki_elementwise *op, const struct operand *out, const stk_tensor *before,
                          const stk_tensor *a, const stk_tensor *b)
 {
@@ -200,7 +199,7 @@ static stk_dtype random_dtype(void)
     return stkt_dtypes[stkt_random_in(&state, 0, STKT_DTYPES - 1)];
 }
 
-/* No divisor of whole numbers is 0. */
+/* Replaces zeros among integer divisors. */
 static void remove_zeros(const stk_tensor *base, stk_dtype common)
 {
     int64_t size = stk_dtype_size(base->dtype), one = 1;
@@ -234,7 +233,7 @@ static void random_case(void)
         return;
     if (stkt_random_in(&state, 0, 1) || !stki_can_store(op.result, out_dtype))
         out_dtype = op.result;
-    /* whole numbers come from whole numbers, so that no cast is unspecified */
+    /* integers only from integers, because other casts are not fully specified */
     random_operand(stkt_random_in(&state, 0, 2) ? op.common : whole ? STK_U8 : random_dtype(), ndim, shape, &a);
     random_operand(stkt_random_in(&state, 0, 2) ? op.common : whole ? STK_I16 : random_dtype(), ndim, shape, &b);
     if (whole && (op.loop == STKI_LOOP_FLOOR_DIV || op.loop == STKI_LOOP_TRUNC_DIV))
@@ -242,7 +241,7 @@ static void random_case(void)
     stkt_strided_view(&state, out_dtype, ndim, shape, &out.base, &out.view);
     memset(out.base.data, 0x5a, (size_t)stk_tensor_nbytes(&out.base));
     assert_ok(stk_tensor_clone(&out.base, &before, &err));
-    memcpy(before.data, out.base.data, (size_t)stk_tensor_nbytes(&out.base)); /* also bools that are no bools */
+    memcpy(before.data, out.base.data, (size_t)stk_tensor_nbytes(&out.base)); /* includes invalid bools */
     for (int isa = STKI_ISA_REF; isa <= STKI_ISA_NEON; isa++)
         for (int stores = STKI_STORES_CACHED; stores <= STKI_STORES_STREAMING; stores++) {
             if (!stki_isa_usable((enum stki_isa)isa))
@@ -267,7 +266,7 @@ static void test_random(void **unused)
 
 /* ---- long rows and tiles ---- */
 
-/* Rows longer than any block, at every alignment of output and inputs; f32 addition. */
+/* f32 additions of rows that are longer than any block, with every alignment of output and inputs. */
 static void test_long_rows(void **unused)
 {
     enum { LENGTH = 5000, SHIFTS = 17 };
@@ -305,7 +304,7 @@ static void test_long_rows(void **unused)
             }
 }
 
-/* Random elements of this shape, whose neighbors in memory are along the first axis if `turned`. */
+/* A tensor of this shape with random elements, contiguous along the first axis if `turned`. */
 static stk_tensor random_matrix(stk_dtype dtype, int64_t rows, int64_t columns, bool turned)
 {
     const int64_t shape[2] = {turned ? columns : rows, turned ? rows : columns};
@@ -321,7 +320,7 @@ static stk_tensor random_matrix(stk_dtype dtype, int64_t rows, int64_t columns, 
     return view;
 }
 
-/* Larger than a tile both ways, every width of element, one or both operands across the output. */
+/* Larger than a tile in both directions, for every element size, with one or both operands transposed. */
 static void test_large_tiles(void **unused)
 {
     static const stk_dtype dtypes[] = {STK_U8, STK_BF16, STK_F32, STK_F64, STK_I64};

@@ -1,7 +1,5 @@
-/* test_ops_matmul.c: matrix products of random strided and broadcast tensors of every dtype against sums element by
- * element; the loops of every variant bit by bit; with and without a CBLAS; outputs that nothing else in memory changes
- * around.
- */
+/* Tests of matrix products of random strided and broadcast tensors of every dtype against sums computed per element; of
+ * the loops of every variant bit by bit; with and without a CBLAS. Memory around the outputs may not change. */
 #include "allocate.h"
 #include "device_table.h"
 #include "faults.h"
@@ -14,7 +12,7 @@ static uint64_t state = 1;
 
 /* ---- one element ---- */
 
-/* The sum over k of a's row and b's column, both `step` bytes from element to element. */
+/* Checks one element: the sum over k of a's row times b's column, with steps in bytes. */
 static void check_element(stk_dtype dtype, const char *found, const char *a, int64_t a_step, const char *b,
                           int64_t b_step, int64_t depth)
 {
@@ -51,7 +49,7 @@ static void check_element(stk_dtype dtype, const char *found, const char *a, int
 
 /* ---- random products ---- */
 
-/* Finite numbers: whether a NaN meets an infinity first is for the oracle's cases. */
+/* Only finite numbers: products of NaN and infinity are covered by the oracle's cases. */
 static void fill_finite(const stk_tensor *base)
 {
     int64_t size = stk_dtype_size(base->dtype);
@@ -89,7 +87,7 @@ static int64_t random_size(void)
     return stkt_random_in(&state, 0, 30) ? sizes[stkt_random_in(&state, 0, 15)] : 0;
 }
 
-/* Stride of the axis in `tensor` that is axis `axis` of a result with `ndim` axes; 0 where it is repeated. */
+/* The stride in `tensor` for axis `axis` of a result with `ndim` axes; 0 if it is repeated. */
 static int64_t batch_stride(const stk_tensor *tensor, int matrix_axes, int axis, int batch_ndim)
 {
     int own = axis - (batch_ndim - (tensor->ndim - matrix_axes));
@@ -172,7 +170,7 @@ static void test_random(void **unused)
         random_product();
 }
 
-/* ---- large enough for every block, and for a CBLAS ---- */
+/* ---- large enough for several blocks and for a CBLAS ---- */
 
 static void large_product(stk_dtype dtype, int64_t rows, int64_t depth, int64_t columns, int layout, bool no_cblas)
 {
@@ -209,12 +207,12 @@ static void test_large(void **unused)
         large_product(STK_F32, 5, 300, 520, layout, true);
         large_product(STK_F32, 97, 65, 101, layout, false);
         large_product(STK_F64, 97, 65, 101, layout, false);
-        large_product(STK_F32, 2500, 70, 3, layout, true); /* few columns, few rows */
+        large_product(STK_F32, 2500, 70, 3, layout, true); /* few columns */
         large_product(STK_F16, 2, 1100, 130, layout, true);
     }
 }
 
-/* What a CBLAS does not take is packed for it: steps, turned axes, odd addresses, repeated rows. */
+/* Operands that a CBLAS does not accept are packed: steps, reversed axes, odd addresses, repeated rows. */
 static void test_cblas(void **unused)
 {
     enum { N = 40 };
@@ -312,7 +310,7 @@ static void test_loops(void **unused)
     }
 }
 
-/* ---- surroundings ---- */
+/* ---- rejected arguments and failing allocations ---- */
 
 static void test_refusals(void **unused)
 {
@@ -347,17 +345,18 @@ static void test_allocation(void **unused)
     assert_ok(stk_tensor_ones(STK_F32, 2, (const int64_t[]){80, 60}, NULL, &b, &err));
     assert_ok(stk_tensor_slice(&b, 0, 0, 80, 2, &out, &err));
     stkt_replace(&b, out);
-    assert_ok(stk_tensor_slice(&b, 1, 0, 60, 2, &out, &err)); /* a step that no CBLAS takes */
+    assert_ok(stk_tensor_slice(&b, 1, 0, 60, 2, &out, &err)); /* a step that a CBLAS does not accept */
     stkt_replace(&b, out);
     assert_ok(stk_tensor_to_device(&a, stki_device_test(), &other_a, &err));
     assert_ok(stk_tensor_to_device(&b, stki_device_test(), &other_b, &err));
-    (void)stki_cblas_name(); /* loaded before memory is counted */
+    (void)stki_cblas_name(); /* loads it before memory is counted */
     stki_memory_read(STKI_MEM_HOST, &before);
     for (int64_t n = 1;; n++) {
         stki_memory_fail_at(n);
         stk_status status = stk_tensor_matmul(&other_a, &other_b, &out, &err);
         stki_memory_fail_at(0);
-        if (status == STK_OK) { /* also when the copy for a CBLAS fails: then it goes without */
+        /* also if the packed copy for the CBLAS fails, because the product is then computed without one */
+        if (status == STK_OK) {
             stk_scalar element;
             assert_ok(stk_tensor_get(&out, 2, (const int64_t[]){49, 29}, &element, &err));
             assert_true(element.as.f == 40);

@@ -1,6 +1,6 @@
-/* test_ops_reduce.c: sums, means, extremes and their places over random dimensions of random strided tensors, against
- * one element after the other; the loops of every variant against each other; long sums, special numbers, no elements.
- */
+/* Tests of sums, means, extremes and their positions over random dimensions of random strided tensors, against loops
+ * over single elements; of the loops of all variants against each other; with long sums, special numbers and no
+ * elements. */
 #include "allocate.h"
 #include "device_table.h"
 #include "faults.h"
@@ -11,7 +11,7 @@
 
 static uint64_t state = 1;
 
-/* ---- the model: all elements of one result, in row-major order ---- */
+/* ---- reference: all elements of one result, in row-major order ---- */
 
 enum { MOST = 1 << 16 };
 
@@ -22,7 +22,7 @@ static struct {
 
 struct reduction {
     int dim_count, dims[STK_MAX_DIMS];
-    const int *list; /* NULL: all */
+    const int *list; /* NULL: all dimensions */
     bool reduced[STK_MAX_DIMS], keep;
     int ndim;
     int64_t shape[STK_MAX_DIMS]; /* of the result */
@@ -50,7 +50,7 @@ static void random_reduction(const stk_tensor *tensor, struct reduction *r)
     }
 }
 
-/* Collects the elements that go into the n-th result. */
+/* Collects the elements of the n-th result. */
 static void collect(const stk_tensor *tensor, const struct reduction *r, int64_t n)
 {
     int64_t wanted[STK_MAX_DIMS], index[STK_MAX_DIMS];
@@ -80,7 +80,7 @@ static void check_shape(const stk_tensor *out, const struct reduction *r)
 
 /* ---- sums ---- */
 
-/* Reals: in long double, within four units of the last place of the sum of magnitudes. */
+/* Compares with a sum in long double: within four units in the last place of the sum of magnitudes. */
 static void check_real_sum(stk_dtype in, stk_dtype via, const char *found, bool mean)
 {
     long double sum = 0, magnitudes = 0;
@@ -149,7 +149,8 @@ static void random_sum(void)
     random_reduction(&view, &r);
     via = real ? in : STK_I64;
     if (stkt_random_in(&state, 0, 2) ==
-        0) { /* into a dtype: real ones only from real ones, whose casts are all fixed */
+        /* into another dtype; reals only into reals, because these casts are fully specified */
+        0) {
         via = wanted = stkt_dtypes[stkt_random_in(&state, 0, STKT_DTYPES - 1)];
         if (real && stki_dtype_category(via) != STKI_CATEGORY_REAL)
             via = wanted = STK_F32;
@@ -188,7 +189,7 @@ static void test_random_sums(void **unused)
         random_sum();
 }
 
-/* Numbers whose every exact sum is known: n times 0.1f, added in f32, would be wrong in the third digit. */
+/* Sums whose exact value is known: adding 0.1f n times in f32 would be wrong in the third digit. */
 static void test_long_sums(void **unused)
 {
     static const int64_t shapes[][3] = {
@@ -210,7 +211,7 @@ static void test_long_sums(void **unused)
         }
 }
 
-/* f64 in runs longer than what is added plainly: what one run rounds off is not lost. */
+/* In f64 runs that are longer than what is summed without compensation, the rounding error of a run is not lost. */
 static void test_compensation(void **unused)
 {
     enum { RUN = 4096 };
@@ -306,7 +307,7 @@ static void test_sum_loops(void **unused)
 
 /* ---- extremes ---- */
 
-/* Does x come before best? The first NaN, otherwise the first of the extremes. */
+/* Whether x comes before best: the first NaN if there is one, otherwise the first of the extremes. */
 static bool wins(stk_dtype dtype, const char *x, const char *best, bool largest)
 {
     if (stki_dtype_category(dtype) == STKI_CATEGORY_REAL) {
@@ -335,7 +336,7 @@ static int64_t best_of_group(stk_dtype dtype, bool largest)
     return best;
 }
 
-/* Equal as numbers: of two zeros either may be the smallest. */
+/* Equal as numbers; either of two zeros may be the smallest. */
 static bool equal(stk_dtype dtype, const char *a, const char *b)
 {
     return !wins(dtype, a, b, true) && !wins(dtype, b, a, true);
@@ -400,7 +401,7 @@ static void test_random_extremes(void **unused)
         random_extreme();
 }
 
-/* The loops of every variant, at all lengths around their vectors, without alignment. */
+/* The loops of every variant with all lengths around their vector sizes, unaligned. */
 static void test_extreme_loops(void **unused)
 {
     enum { LENGTH = 300 };
@@ -439,7 +440,7 @@ static void test_extreme_loops(void **unused)
             }
 }
 
-/* ---- surroundings ---- */
+/* ---- rejected arguments, overlap and failing allocations ---- */
 
 static void test_refusals(void **unused)
 {
@@ -459,8 +460,8 @@ static void test_refusals(void **unused)
     stk_tensor_release(&tensor);
 }
 
-/* A sum into the tensor it is taken of, through a view with gaps: the first results would go over elements that the
- * later ones still need. */
+/* A sum into its own input, through a view with gaps: the first results would overwrite elements that later ones
+ * need. */
 static void test_sum_into_itself(void **unused)
 {
     stk_tensor base, in, out;

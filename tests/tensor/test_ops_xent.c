@@ -1,6 +1,5 @@
-/* test_ops_xent.c: log-softmax and cross entropy over random strided tensors against sums in long double; special
- * numbers; options; what is refused.
- */
+/* Tests of log-softmax and cross entropy of random strided tensors against sums in long double, with special numbers,
+ * options and rejected arguments. */
 #include "allocate.h"
 #include "device_table.h"
 #include "faults.h"
@@ -28,7 +27,7 @@ static long double log_sum(stk_dtype dtype, const char *x, int64_t step, int64_t
     return logl(sum);
 }
 
-/* Within two units of the dtype's last place and what f64 loses on the way. */
+/* Within two units in the dtype's last place, plus rounding errors of f64. */
 static void check_close(stk_dtype dtype, const char *found, long double expected)
 {
     double unit = dtype == STK_F64 ? 0x1p-46 : dtype == STK_F32 ? 0x1p-23 : dtype == STK_F16 ? 0x1p-10 : 0x1p-7;
@@ -55,7 +54,7 @@ static void test_log_softmax(void **unused)
         stk_tensor base, view, out;
         stk_error err;
         if (round == 0 || ndim == 0)
-            shape[0] = 700, ndim = 1, dim = 0; /* more than a block */
+            shape[0] = 700, ndim = 1, dim = 0; /* longer than a block */
         random_reals(dtype, ndim, shape, -20, 20, &base, &view);
         assert_ok(stk_tensor_log_softmax(&view, stkt_random_in(&state, 0, 1) ? dim : dim - ndim, &out, &err));
         for (int64_t n = 0; n < stk_tensor_numel(&view); n += 1 + stk_tensor_numel(&view) / 50) {
@@ -103,7 +102,7 @@ static void test_log_softmax_specials(void **unused)
 
 struct problem {
     stk_dtype dtype;
-    int64_t samples, classes, positions; /* positions 0: no further axis */
+    int64_t samples, classes, positions; /* positions 0: without this axis */
     bool probabilities, weighted;
     double smoothing;
     stk_tensor logits_base, logits, target_base, target, weight_base, weight;
@@ -152,7 +151,7 @@ static long double weight_of(const struct problem *p, int64_t c)
     return p->weighted ? (long double)stkt_as_double(p->dtype, stkt_element(&p->weight, c)) : 1;
 }
 
-/* The loss of a sample, and what it adds to the divisor of the mean. */
+/* The loss of a sample, and its contribution to the divisor of the mean. */
 static long double loss_by_hand(const struct problem *p, int64_t sample, int64_t position, long double *divisor)
 {
     int64_t step = p->logits.strides[1];
@@ -235,10 +234,10 @@ static void test_options(void **unused)
     assert_ok(stk_tensor_from_array(STK_F32, scores, 24, 2, (const int64_t[]){2, 3}, NULL, &logits, &err));
     assert_ok(
         stk_tensor_from_array(STK_I64, (const int64_t[]){2, -100}, 16, 1, (const int64_t[]){2}, NULL, &target, &err));
-    assert_ok(stk_tensor_cross_entropy(&logits, &target, NULL, &out, &err)); /* -100 is ignored unless told otherwise */
+    assert_ok(stk_tensor_cross_entropy(&logits, &target, NULL, &out, &err)); /* -100 is ignored by default */
     check_close(STK_F32, out.data, 0.40760596444438L);
     stk_tensor_release(&out);
-    opts.has_ignore_index = true; /* 0 now */
+    opts.has_ignore_index = true; /* the ignored index is now 0 */
     assert_status(stk_tensor_cross_entropy(&logits, &target, &opts, &out, &err), STK_E_BAD_INDEX);
     assert_says("-100");
     opts = (stk_cross_entropy_opts)STK_CROSS_ENTROPY_OPTS_INIT;
@@ -246,7 +245,7 @@ static void test_options(void **unused)
     assert_status(stk_tensor_cross_entropy(&logits, &target, &opts, &out, &err), STK_E_BAD_ARG);
     opts.struct_size = 0;
     assert_status(stk_tensor_cross_entropy(&logits, &target, &opts, &out, &err), STK_E_BAD_ARG);
-    opts.struct_size = 8; /* a caller that knows of nothing more */
+    opts.struct_size = 8; /* a caller built against an older, shorter struct */
     assert_ok(stk_tensor_cross_entropy(&logits, &target, &opts, &out, &err));
     stk_tensor_release(&out);
     opts = (stk_cross_entropy_opts)STK_CROSS_ENTROPY_OPTS_INIT;

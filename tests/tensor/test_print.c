@@ -1,5 +1,5 @@
-/* test_print.c: printed tensors against NumPy's texts (print_cases.txt, written by print_cases.py), and what NumPy does
- * not have: strides, byte orders, devices, bf16 and 8-bit floats, refusals. */
+/* Tests of printed tensors against NumPy's output (print_cases.txt, written by print_cases.py), and of what NumPy does
+ * not have: strides, byte orders, devices, bf16 and 8-bit floats, rejected options. */
 #include "allocate.h"
 #include "device_table.h"
 #include "faults.h"
@@ -69,7 +69,7 @@ static void fill(stk_tensor *tensor, const char *hex)
     }
 }
 
-/* False at the end of the file. */
+/* Returns false at the end of the file. */
 static bool read_case(FILE *file, int *number, struct print_case *c)
 {
     char dtype[16], shape_text[128];
@@ -137,7 +137,7 @@ static void test_like_numpy(void **unused)
     assert_true(cases > 800);
 }
 
-/* A program may have set a locale whose decimal point is a comma. */
+/* In some locales the decimal point is a comma. */
 static void test_any_locale(void **unused)
 {
     static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "ru_RU.UTF-8"};
@@ -154,7 +154,7 @@ static void test_any_locale(void **unused)
 
 /* ---- shortest digits ---- */
 
-/* No number of fewer digits is this one: the two nearest ones, below and above, are not. */
+/* No decimal with fewer digits reads back as this number: the nearest one is not closer to x than to a neighbor. */
 static void assert_shortest(stk_dtype dtype, double x, double below, double above, double back)
 {
     stki_decimal decimal;
@@ -166,7 +166,7 @@ static void assert_shortest(stk_dtype dtype, double x, double below, double abov
         snprintf(text, sizeof text, "%.*e", decimal.count - 2, x);
         point = strchr(text, 'e');
         assert_non_null(point);
-        /* the nearest one with a digit less is closer to, or at, a neighbor's half way */
+        /* the nearest decimal with one digit less is at or beyond the midpoint to a neighbor */
         double fewer = strtod(text, NULL);
         assert_true(fewer <= (x + below) / 2 || fewer >= (x + above) / 2);
     }
@@ -222,7 +222,7 @@ static void test_random_numbers_read_back(void **unused)
     }
 }
 
-/* ---- what NumPy does not have ---- */
+/* ---- without a counterpart in NumPy ---- */
 
 static void prints(const stk_tensor *tensor, const stk_print_opts *opts, const char *expected)
 {
@@ -277,14 +277,14 @@ static void test_views(void **unused)
     assert_ok(stk_tensor_borrow((void *)(uintptr_t)big_endian, STK_I16, 1, (const int64_t[]){3}, NULL, &swapped, &err));
     swapped.flags = STK_TENSOR_SWAPPED;
     prints(&swapped, NULL, "[  1 256  -1]");
-    /* a trillion elements that are one: only the edges are looked at */
+    /* a trillion elements that are all the same one: only the edges are read */
     stk_tensor_release(&base);
     assert_ok(stk_tensor_full(STK_F32, 2, (const int64_t[]){1, 1}, stk_real(2.5), NULL, &base, &err));
     assert_ok(stk_tensor_expand(&base, 2, (const int64_t[]){1000000, 1000000}, &wide, &err));
     opts.edge_items = 1;
     prints(&wide, &opts, "[[2.5 ... 2.5]\n ...\n [2.5 ... 2.5]]");
     stk_tensor_release(&wide);
-    /* no elements, however long the other axes are: NumPy prints [] */
+    /* without elements, NumPy prints [], whatever the other axes are */
     assert_ok(stk_tensor_empty(STK_F32, 2, (const int64_t[]){1 << 30, 0}, NULL, &wide, &err));
     prints(&wide, NULL, "[]");
     stk_tensor_release(&wide);
@@ -341,7 +341,7 @@ static void test_failing_allocations(void **unused)
     stk_error err;
 
     (void)unused;
-    stk_memory_record_stop(); /* its own allocations would be the ones that fail */
+    stk_memory_record_stop(); /* otherwise the recorder's own allocations would fail */
     assert_ok(stk_tensor_zeros(STK_F64, 1, (const int64_t[]){900}, stki_device_test(), &tensor, &err));
     stki_memory_read(STKI_MEM_HOST, &before);
     for (int64_t n = 1; status; n++) {

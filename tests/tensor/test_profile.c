@@ -1,5 +1,6 @@
-/* test_profile.c (stki-threads): accounting, profile and recording: numbers that can be counted by hand, reports that
- * can be read, holders that come and go, many threads at once. */
+/* stki-threads */
+/* Tests of memory accounting, profile and recording: numbers that can be counted by hand, texts of reports, holders of
+ * storages, and many threads. */
 #include "allocate.h"
 #include "device_table.h"
 #include "faults.h"
@@ -102,7 +103,7 @@ static void inner(void)
     stk_tensor_release(&tensor);
 }
 
-/* The same name in another place: one row. */
+/* The same name at another place shares one row. */
 static void inner_elsewhere(void)
 {
     STKI_PROFILE("test inner");
@@ -124,7 +125,7 @@ static void test_nested_operations(void **unused)
     stk_profile_row outer, inside, made;
 
     (void)unused;
-    outer_and_inner(); /* not watched */
+    outer_and_inner(); /* not profiled */
     assert_int_equal(profile_row("test outer").calls, 0);
     stk_profile_start();
     stk_profile_reset();
@@ -231,7 +232,7 @@ static void test_who_holds(void **unused)
     assert_int_equal(holders[0].strides[0], 12);
     assert_int_equal(holders[0].offset_bytes, 8);
     assert_int_equal(holders[0].dtype, STK_I32);
-    copy = view; /* the struct is copied, then counted */
+    copy = view; /* a copy of the struct, counted afterwards */
     stk_tensor_retain(&copy);
     assert_int_equal(stk_storage_holders(base.storage, holders, 8), 2);
     assert_int_equal(holders[0].references, 2);
@@ -240,7 +241,7 @@ static void test_who_holds(void **unused)
     stk_tensor_release(&base);
     assert_int_equal(stk_storage_holders(copy.storage, holders, 8), 1);
     assert_string_equal(holders[0].operation, "slice");
-    stk_storage_retain(copy.storage); /* no tensor: known by the count alone */
+    stk_storage_retain(copy.storage); /* not a tensor: only the reference count shows it */
     assert_int_equal(stk_storage_holders(copy.storage, holders, 8), 1);
     assert_int_equal(stk_storage_refs(copy.storage), 2);
     stk_storage_release(copy.storage);
@@ -251,7 +252,7 @@ static void test_who_holds(void **unused)
     stk_memory_record_stop();
 }
 
-/* Every view leaves the geometry that it has at the end, and goes again. */
+/* Every kind of view is listed as a holder with its final geometry, and disappears when it is released. */
 static void test_every_view_is_a_holder(void **unused)
 {
     stk_tensor base, views[16];
@@ -277,7 +278,7 @@ static void test_every_view_is_a_holder(void **unused)
     assert_ok(stk_tensor_from_storage(base.storage, 4, STK_U8, 1, (const int64_t[]){3}, NULL, &views[count++], &err));
     assert_int_equal(stk_storage_holders(base.storage, holders, 32), count + 1);
     for (int i = 0; i < count; i++) {
-        const stk_holder *holder = &holders[count - 1 - i]; /* the newest comes first */
+        const stk_holder *holder = &holders[count - 1 - i]; /* newest first */
         assert_int_equal(holder->ndim, views[i].ndim);
         assert_int_equal(holder->dtype, views[i].dtype);
         assert_int_equal(holder->offset_bytes, stk_tensor_offset_bytes(&views[i]));
@@ -309,15 +310,15 @@ static void test_leaks(void **unused)
     stk_error err;
 
     (void)unused;
-    assert_ok(stk_memory_leaks(&text, &count, &err)); /* nothing is recorded */
+    assert_ok(stk_memory_leaks(&text, &count, &err)); /* nothing is being recorded */
     assert_int_equal(count, 0);
     assert_string_equal(text, "");
     stk_text_free(text);
     stk_memory_record_start();
-    kept = zeros(NULL, 1000); /* by zeros */
+    kept = zeros(NULL, 1000); /* created by zeros */
     assert_ok(stk_tensor_transpose(&kept, 0, 0, &view, &err));
     assert_ok(stk_tensor_wrap(memory, STK_F32, 1, (const int64_t[]){4}, NULL, count_free, NULL, &wrapped, &err));
-    stk_tensor_release(&before); /* older than the recording: not in it */
+    stk_tensor_release(&before); /* created before the recording, so it is not listed */
     assert_ok(stk_memory_leaks(&text, &count, &err));
     assert_int_equal(count, 2);
     assert_non_null(strstr(text, "3.91 KiB on cpu, by zeros, 2 references\n"));
@@ -330,9 +331,9 @@ static void test_leaks(void **unused)
     assert_int_equal(count, 1);
     assert_null(strstr(text, "another owner"));
     stk_text_free(text);
-    stk_memory_record_stop(); /* while the view is still there */
+    stk_memory_record_stop(); /* while the view exists */
     assert_int_equal(stk_storage_holders(view.storage, NULL, 0), 0);
-    stk_memory_record_start(); /* a new recording does not know it */
+    stk_memory_record_start(); /* a new recording does not contain it */
     assert_ok(stk_memory_leaks(&text, &count, &err));
     assert_int_equal(count, 0);
     stk_text_free(text);
@@ -351,7 +352,7 @@ static void test_tags_nest(void **unused)
     memset(long_tag, 'x', sizeof long_tag - 1);
     long_tag[sizeof long_tag - 1] = '\0';
     stk_memory_record_start();
-    stk_tag_pop(); /* one too many does nothing */
+    stk_tag_pop(); /* an unmatched pop does nothing */
     stk_tag_push("outer");
     for (int i = 0; i < 20; i++)
         stk_tag_push("inner");
@@ -428,7 +429,7 @@ static void test_snapshot(void **unused)
     stk_tensor_release(&kept);
 }
 
-/* Without memory for a record the operation goes on and the loss is told. */
+/* If there is no memory for a record, the operation succeeds and the report mentions the loss. */
 static void test_failing_allocations(void **unused)
 {
     stki_memory_stats before, after;
@@ -438,7 +439,7 @@ static void test_failing_allocations(void **unused)
     stki_memory_read(STKI_MEM_HOST, &before);
     for (int64_t n = 1; n <= 6; n++) {
         stk_tensor tensor = {0}, view = {0};
-        int64_t leaks = 0, size = 1000; /* not one of the small ones, which are one block */
+        int64_t leaks = 0, size = 1000; /* large enough that storage and memory are separate blocks */
         char *text = NULL;
         stk_status status;
         stk_memory_record_start();

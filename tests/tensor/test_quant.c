@@ -1,5 +1,5 @@
-/* test_quant.c: quantized tensors: whole tensors of any strides against single elements, the public faults, refusals,
- * layouts, other devices, failing allocations. */
+/* Tests of quantized tensors: whole tensors with any strides against single elements, known-faults, rejected arguments,
+ * layouts, other devices and failing allocations. */
 #include "allocate.h"
 #include "device_table.h"
 #include "faults.h"
@@ -69,7 +69,7 @@ static void quantizes_to(double scale, int64_t zero_point, stk_qdtype qdtype, in
     stk_tensor_release(&source);
 }
 
-/* Row Q02 of the public faults (apache/tvm#9558): the clamp comes before the conversion. */
+/* Row Q02 of known-faults (apache/tvm#9558): values are clamped before they are converted. */
 static void test_q02_extremes_saturate(void **unused)
 {
     const float values[] = {NAN, INFINITY, -INFINITY, 1e20f, -1e20f};
@@ -81,7 +81,7 @@ static void test_q02_extremes_saturate(void **unused)
     quantizes_to(1.0, 5, STK_QINT32, 5, values, (const int64_t[]){5, INT32_MAX, INT32_MIN, INT32_MAX, INT32_MIN});
 }
 
-/* Row Q03 (ROCm/aiter#4637): clamped and half to even. */
+/* Row Q03 (ROCm/aiter#4637): values are clamped and rounded half to even. */
 static void test_q03_half_to_even(void **unused)
 {
     (void)unused;
@@ -89,14 +89,14 @@ static void test_q03_half_to_even(void **unused)
                  (const int64_t[]){127, -128, 0, 2, 2, 0});
 }
 
-/* The reciprocal is multiplied: a division would give 127. */
+/* Quantizing multiplies by the reciprocal of the scale; a division would give 127. */
 static void test_reciprocal(void **unused)
 {
     (void)unused;
     quantizes_to(0.00214854861, 0, STK_QUINT8, 1, (const float[]){0.273939937f}, (const int64_t[]){128});
 }
 
-/* For channels the product is taken in double, for a whole tensor in f32. */
+/* For channels the product is computed in double, for a whole tensor in f32. */
 static void test_dequantize_products(void **unused)
 {
     const double scale = 0.1;
@@ -134,7 +134,7 @@ static void test_dequantize_products(void **unused)
 
 /* ---- any view, element by element ---- */
 
-/* A random chain of views of `tensor`, which is let go. */
+/* A random chain of views of `tensor`, which is released. */
 static stk_tensor random_view(stk_tensor tensor)
 {
     stk_error err;
@@ -258,7 +258,7 @@ static void test_any_view(void **unused)
     }
 }
 
-/* Outputs that are views themselves: every second element of a larger block, turned round, transposed. */
+/* Outputs that are views: every second element of a larger block, reversed, transposed. */
 static void test_into_any_view(void **unused)
 {
     stk_error err;
@@ -283,7 +283,8 @@ static void test_into_any_view(void **unused)
     }
 }
 
-/* Both sides turned round along the channels: the walk goes the other way, the channels do too. */
+/* Both sides are reversed along the channel axis; the loop runs in the other direction and must reverse the channels,
+ * too. */
 static void test_both_turned_round(void **unused)
 {
     stk_tensor floats_there, integers_there, source, integers, back;
@@ -353,8 +354,8 @@ static void test_large(void **unused)
     stk_tensor_release(&source);
 }
 
-/* Where there are many elements a channel, the double product is replaced by a shorter one if that was seen to be the
- * same. For the last of these scales it is not: the integer -128 tells. */
+/* With many elements per channel, the product in double is replaced by a faster one if a check shows equal results. For
+ * the last of these scales they differ, at the integer -128. */
 static void test_products_for_many(void **unused)
 {
     enum { CHANNELS = 3, EACH = 1 << 16 };
@@ -391,7 +392,7 @@ static void test_products_for_many(void **unused)
         }
 }
 
-/* A thread may have been told to round up and to drop subnormals; the results are the same. */
+/* The results are the same if the thread rounds up and flushes subnormals. */
 static void test_any_float_control(void **unused)
 {
 #if defined(__x86_64__)
@@ -405,7 +406,7 @@ static void test_any_float_control(void **unused)
         stk_quant *quant;
         unsigned control = _mm_getcsr();
         if (strange)
-            _mm_setcsr(control | 0x8040 | 0x4000); /* subnormals count as 0, upwards */
+            _mm_setcsr(control | 0x8040 | 0x4000); /* subnormals count as 0, rounding upwards */
         quant = one_pair(STK_QINT32, 0x1p-126, 7);
         assert_ok(stk_quantize(&source, quant, &quantized[strange], &err));
         assert_ok(stk_dequantize(&quantized[strange], &back[strange], &err));
@@ -424,7 +425,7 @@ static void test_any_float_control(void **unused)
 #endif
 }
 
-/* Inside the range an element comes back to within half a step. */
+/* Inside the range, the error of an element is at most half a step. */
 static void test_error_bound(void **unused)
 {
     stk_tensor source = floats(1, (const int64_t[]){0}, NULL);
@@ -448,7 +449,7 @@ static void test_error_bound(void **unused)
     stk_tensor_release(&source);
 }
 
-/* Channels-last memory stays so; memory with gaps becomes row-major. */
+/* A channels-last tensor keeps its layout; one with gaps becomes row-major. */
 static void test_layout_is_kept(void **unused)
 {
     stk_tensor nhwc, nchw, gaps;
@@ -472,7 +473,7 @@ static void test_layout_is_kept(void **unused)
     stk_quant_release(quant);
 }
 
-/* A view of the integers with the parameters beside it again keeps both alive. */
+/* A view of the integers, combined with the parameters again, keeps both alive. */
 static void test_view_of_quantized(void **unused)
 {
     const float values[] = {0, 1, 2, 3, 4, 5};
@@ -528,7 +529,7 @@ static void test_other_device(void **unused)
     stk_tensor_release(&source);
 }
 
-/* ---- refusals ---- */
+/* ---- rejected arguments ---- */
 
 static void test_refused_parameters(void **unused)
 {
@@ -612,7 +613,7 @@ static void test_failing_allocations(void **unused)
     stk_error err;
 
     (void)unused;
-    stk_memory_record_stop(); /* its own allocations would be the ones that fail */
+    stk_memory_record_stop(); /* otherwise the recorder's own allocations would fail */
     stki_memory_read(STKI_MEM_HOST, &before);
     do {
         stk_quant *quant = NULL;

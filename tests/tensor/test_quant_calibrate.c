@@ -1,4 +1,4 @@
-/* test_quant_calibrate.c: parameters from samples against sorting, counting and trying everything out. */
+/* Tests of quantization parameters computed from samples, against sorting, counting and exhaustive search. */
 #include "allocate.h"
 #include "faults.h"
 #include "leak_check.h"
@@ -33,7 +33,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All elements as doubles, in logical order. Free it. */
+/* All elements as doubles in logical order. The caller frees the list. */
 static double *listed(const stk_tensor *tensor)
 {
     stk_tensor wide;
@@ -48,7 +48,7 @@ static double *listed(const stk_tensor *tensor)
     return list;
 }
 
-/* The written rule, with the constants of each type. */
+/* The documented rule, with the limits of each type. */
 static void assert_follows_rule(const stk_quant *quant, int64_t i, stk_qscheme scheme)
 {
     static const double mins[] = {0, -128, 0, -2147483648.0}, maxs[] = {0, 127, 255, 2147483647.0};
@@ -142,7 +142,7 @@ static void test_percentile(void **unused)
     (void)unused;
     for (int64_t count = 1; count < 2000; count = count * 2 + 3)
         for (size_t p = 0; p < sizeof percents / sizeof percents[0]; p++) {
-            /* few values at first, so that there are many equal ones, zeros of both signs among them */
+            /* from few different values in the first cases, with many equal ones and zeros of both signs */
             stk_tensor tensor = samples_of(p % 2 ? STK_F32 : STK_F64, 1, &count, p < 4 ? 4 : 0x1p-130);
             double *list;
             stk_quant *quant;
@@ -162,7 +162,7 @@ static void test_percentile(void **unused)
         }
 }
 
-/* Of count elements, about p percent must lie below; the histogram knows where to within one bin. */
+/* About p percent of the elements must lie below the bound; the histogram finds it to within one bin. */
 static void test_histogram(void **unused)
 {
     stk_error err;
@@ -195,8 +195,8 @@ static void test_histogram_by_hand(void **unused)
     (void)unused;
     assert_ok(stk_tensor_borrow((void *)(uintptr_t)values, STK_F32, 1, (const int64_t[]){10}, NULL, &tensor, &err));
     assert_ok(stk_quant_histogram(&tensor, STK_QINT8, STK_QUANT_AFFINE, 4, 20, 75, &quant, &err));
-    assert_true(stk_quant_low(quant, 0) == 1.0);               /* 2 of the 4 in the first bin */
-    assert_true(fabs(stk_quant_high(quant, 0) - 5.0) < 1e-12); /* 1.5 of the 3 in the third */
+    assert_true(stk_quant_low(quant, 0) == 1.0);               /* 2 of the 4 elements in the first bin */
+    assert_true(fabs(stk_quant_high(quant, 0) - 5.0) < 1e-12); /* 1.5 of the 3 elements in the third bin */
     stk_quant_release(quant);
 }
 
@@ -229,7 +229,7 @@ static void test_mse(void **unused)
     double error, smallest = INFINITY;
 
     (void)unused;
-    ((float *)tensor.data)[7] = 3; /* clipping them costs less than the steps that they make wider */
+    ((float *)tensor.data)[7] = 3; /* outliers: clipping them costs less than the larger step that they require */
     ((float *)tensor.data)[8] = -3;
     assert_ok(stk_quant_minmax(&tensor, STK_QINT8, STK_QUANT_AFFINE, &whole, &err));
     for (int64_t k = 1; k <= steps; k++) {
@@ -246,7 +246,8 @@ static void test_mse(void **unused)
     assert_true(error < 0.9 * squared_error(&tensor, whole));
     assert_true(stk_quant_high(best, 0) < 3);
     stk_quant_release(best);
-    for (int i = 0; i < count; i++) /* so small that every range has the same scale: the widest range stays */
+    /* so small that all ranges have the same scale; the widest one is kept */
+    for (int i = 0; i < count; i++)
         ((float *)tensor.data)[i] = (float)(i % 3) * 0x1p-23f;
     assert_ok(stk_quant_mse(&tensor, STK_QUINT8, STK_QUANT_AFFINE, 0, &best, &error, &err));
     assert_true(stk_quant_scale(best, 0) == 0x1p-23 && error == 0);
@@ -308,7 +309,7 @@ static void test_failing_allocations(void **unused)
     stk_error err;
 
     (void)unused;
-    stk_memory_record_stop(); /* its own allocations would be the ones that fail */
+    stk_memory_record_stop(); /* otherwise the recorder's own allocations would fail */
     stki_memory_read(STKI_MEM_HOST, &before);
     for (int kind = 0; kind < 4; kind++) {
         stk_status status = STK_E_MEMORY;

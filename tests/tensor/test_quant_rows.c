@@ -1,5 +1,5 @@
-/* test_quant_rows.c: the vector rows of quantizing against the plain ones: every length and phase around the vector
- * widths, no alignment, special numbers, guard bytes behind every output. */
+/* Tests of the vector loops of quantizing against the plain ones: all lengths and offsets around the vector widths,
+ * unaligned, with special numbers and guard bytes after each output. */
 #include "leak_check.h"
 #include "quant_internal.h"
 #include "stk_test.h"
@@ -53,7 +53,7 @@ static stk_quant *parameters(stk_qdtype qdtype, int64_t period, bool channels)
     return quant;
 }
 
-/* Runs both and compares all bytes, those behind the output too. */
+/* Runs both and compares all bytes, including those after the output. */
 static void compare(stki_quant_fn plain, stki_quant_fn quick, const stki_quant_lane *lane, const void *src,
                     int64_t src_size, int64_t dst_size, int64_t n, int64_t channel)
 {
@@ -115,7 +115,7 @@ static void test_fast_rows_are_the_plain_ones(void **unused)
     }
 }
 
-/* The plain row against the rule written out in long double. */
+/* Compares the plain loop with the rule computed in long double. */
 static void test_plain_rows_follow_the_rule(void **unused)
 {
     (void)unused;
@@ -143,7 +143,7 @@ static void test_plain_rows_follow_the_rule(void **unused)
                 expected = (int64_t)fminl(zero, (long double)stki_quant_max(qdtype));
             } else if (isinf(y)) {
                 expected = y > 0 ? stki_quant_max(qdtype) : stki_quant_min(qdtype);
-            } else { /* nearest, ties to even, then the sum as an f32 */
+            } else { /* round to nearest, ties to even, then add in f32 */
                 long double down = floorl((long double)y), rest = (long double)y - down;
                 long double whole = rest > 0.5L || (rest == 0.5L && fmodl(down, 2) != 0) ? down + 1 : down;
                 long double sum = (long double)(float)(whole + zero);

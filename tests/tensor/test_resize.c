@@ -1,7 +1,6 @@
-/* test_resize.c: every variant of the resizer against the plain loops on random images, boxes and sizes; only the
- * support is read, nothing beside the output is written; refusals and failing allocations. That the plain loops are
- * right is for the cases in tests/oracle-resize, which Pillow made.
- */
+/* Tests of every variant of the resizer against the plain loops, with random images, boxes and sizes. Only the support
+ * may be read, and nothing outside the output written. The plain loops are compared with Pillow in
+ * tests/oracle-resize. */
 #include "allocate.h"
 #include "faults.h"
 #include "resize.h"
@@ -27,8 +26,8 @@ static void fill_random(uint8_t *bytes, int64_t count, uint64_t *state)
         bytes[i] = (uint8_t)stkt_random(state);
 }
 
-/* The result for an image that exists only where the support says: the rest lies outside the block. Rows are `pad`
- * bytes longer than they need be, in and out; the gaps of the output must stay as they were. */
+/* Resizes an image of which only the support is in memory. Rows of input and output are padded by `pad` bytes; the gaps
+ * of the output must not change. */
 static uint8_t *resized(stki_resizer *resizer, const stki_resize_job *job, const uint8_t *image, int64_t pad)
 {
     const stki_resize_support *part;
@@ -48,7 +47,7 @@ static uint8_t *resized(stki_resizer *resizer, const stki_resize_job *job, const
     for (int64_t y = 0; y < part->height; y++)
         memcpy(in + y * in_row, image + (part->top + y) * image_row + part->left * channels,
                (size_t)(part->width * channels));
-    if (pad % 2) { /* all at once, or some rows at a time */
+    if (pad % 2) { /* all rows at once, or a few at a time */
         stki_resizer_run(resizer, in, in_row, out, out_row);
     } else {
         stki_resizer_begin(resizer, in, in_row);
@@ -77,7 +76,7 @@ static stki_resize_job random_job(uint64_t *state, int64_t most)
     for (int axis = 0; axis < 2; axis++) {
         double low = 0, high = in[axis];
 
-        if (stkt_random_in(state, 0, 2) > 0) { /* a box of whole pixels or of fractions */
+        if (stkt_random_in(state, 0, 2) > 0) { /* a box with integer or fractional coordinates */
             low = (double)stkt_random_in(state, 0, (int64_t)in[axis] * 256 - 1) / 256;
             high = low + (double)stkt_random_in(state, 1, (int64_t)((in[axis] - low) * 256)) / 256;
         }
@@ -177,7 +176,7 @@ static void test_large_ratios(void **unused)
     destroy_all(resizers);
 }
 
-/* Full contrast drives the sums of filters with negative lobes beyond a byte on both sides. */
+/* With full contrast, filters with negative lobes exceed the range of a byte on both sides. */
 static void test_clamping(void **unused)
 {
     stki_resizer *resizers[ISAS];
@@ -200,7 +199,7 @@ static void test_clamping(void **unused)
     destroy_all(resizers);
 }
 
-/* A window of the result has the bytes of the whole, and looks at less. */
+/* A window of the result has the same bytes as the whole result, and a smaller support. */
 static void test_windows(void **unused)
 {
     enum { MOST = 120 };
@@ -262,7 +261,7 @@ static void test_whole_pixels_are_copied(void **unused)
     stki_resizer_destroy(resizer);
 }
 
-/* A flat image stays flat, whatever the filter: the coefficients of each window add up to one. */
+/* A flat image stays flat with every filter, because the coefficients of each pixel add up to one. */
 static void test_flat_images_stay_flat(void **unused)
 {
     uint64_t state = 4;
@@ -330,14 +329,14 @@ static void test_refusals(void **unused)
         assert_status(stki_resizer_set(resizer, &job, &err), STK_E_BAD_SHAPE);
         assert_says(i < 8 ? "expected 1 to 65535" : "expected 1 to 4");
     }
-    assert_ok(stki_resizer_set(resizer, &good, &err)); /* and it goes on */
+    assert_ok(stki_resizer_set(resizer, &good, &err)); /* still usable after the error */
     stki_resizer_destroy(resizer);
     stki_resizer_destroy(NULL);
     assert_string_equal(stki_filter_words[STKI_FILTER_BILINEAR], "bilinear");
     assert_null(stki_filter_words[STKI_FILTERS]);
 }
 
-/* The n-th allocation fails: an error, and afterwards the same resizer works. */
+/* The n-th allocation fails; the resizer must work afterwards. */
 static void test_no_memory(void **unused)
 {
     const stki_resize_job jobs[] = {{60, 80, 3, {0, 0, 80, 60}, 22, 33, STKI_FILTER_LANCZOS},
@@ -379,7 +378,7 @@ static void test_no_memory(void **unused)
         }
 }
 
-/* Once it is warm, a resizer allocates nothing, whatever box comes. */
+/* A resizer that was used before allocates nothing for another box. */
 static void test_warm_resizer_allocates_nothing(void **unused)
 {
     stki_memory_stats before, after;

@@ -1,5 +1,5 @@
-/* test_sparse.c: COO and CSR against dense index arithmetic, over random entries with repeats, every dtype, strided
- * parts; refusals, tampering, failing allocations; what the forms cost. */
+/* Tests of COO and CSR tensors against dense index arithmetic, with random repeated entries, every dtype, strided
+ * parts, rejected and modified tensors, failing allocations, and the estimates of memory. */
 #include "allocate.h"
 #include "device_table.h"
 #include "faults.h"
@@ -72,7 +72,7 @@ static double element(const stk_tensor *tensor, int64_t n)
                                             : (double)scalar.as.i;
 }
 
-/* Every second column of a larger tensor, backwards: the same elements with other strides. */
+/* The same elements with other strides: every second column of a larger tensor, reversed. */
 static stk_tensor scattered(const stk_tensor *tensor)
 {
     int64_t shape[STK_MAX_DIMS];
@@ -260,7 +260,7 @@ static void test_matmul(void **unused)
 
 /* ---- values ---- */
 
-/* Bits survive the way to COO and back: subnormals, NaN payloads, the largest numbers. */
+/* Conversion to COO and back keeps all bits: subnormals, NaN payloads, the largest numbers. */
 static void test_every_dtype(void **unused)
 {
     static char zeros[16];
@@ -282,11 +282,11 @@ static void test_every_dtype(void **unused)
             stk_tensor_release(&dense);
             continue;
         }
-        ((uint8_t *)dense.data)[0] = 1; /* an entry in every type */
+        ((uint8_t *)dense.data)[0] = 1; /* nonzero in every dtype */
         assert_ok(stk_coo_from_dense(&dense, STK_I64, &coo, &err));
         assert_true(stk_coo_entries(&coo) > 0);
         assert_ok(stk_coo_to_dense(&coo, &back, &err));
-        for (int64_t n = 0; n < 2100; n++) /* -0.0 is no entry and comes back as 0 */
+        for (int64_t n = 0; n < 2100; n++) /* -0.0 is not an entry and comes back as 0 */
             assert_memory_equal((char *)back.data + n * size,
                                 element(&dense, n) == 0 ? zeros : (char *)dense.data + n * size, (size_t)size);
         stk_tensor_release(&back);
@@ -295,7 +295,7 @@ static void test_every_dtype(void **unused)
     }
 }
 
-/* What counts as an entry, and what a sum is. */
+/* Which values are entries, and how repeated ones are summed. */
 static void test_special_values(void **unused)
 {
     const double values[] = {NAN, -0.0, 0.0, 5};
@@ -311,7 +311,7 @@ static void test_special_values(void **unused)
     stk_tensor_release(&dense);
 
     indices = tensor_of(STK_I64, 2, (const int64_t[]){1, 3}, (const double[]){2, 2, 2});
-    /* f16: 2048 + 1 + 1 is 2048 where each step rounds, 2050 where only the sum does */
+    /* f16: 2048 + 1 + 1 is 2048 if each step is rounded, and 2050 if only the sum is */
     sums = tensor_of(STK_F16, 1, (const int64_t[]){3}, (const double[]){2048, 1, 1});
     assert_ok(stk_coo_create(&indices, &sums, 1, (const int64_t[]){3}, &coo, &err));
     assert_ok(stk_coo_coalesce(&coo, &sorted, &err));
@@ -327,7 +327,7 @@ static void test_special_values(void **unused)
     stk_coo_release(&sorted);
     stk_coo_release(&coo);
     stk_tensor_release(&sums);
-    /* bool: or */
+    /* bool: the sum is a logical or */
     sums = tensor_of(STK_BOOL, 1, (const int64_t[]){3}, (const double[]){1, 1, 0});
     assert_ok(stk_coo_create(&indices, &sums, 1, (const int64_t[]){3}, &coo, &err));
     assert_ok(stk_coo_coalesce(&coo, &sorted, &err));
@@ -335,7 +335,7 @@ static void test_special_values(void **unused)
     stk_coo_release(&sorted);
     stk_coo_release(&coo);
     stk_tensor_release(&sums);
-    /* a sum of 0 stays */
+    /* a sum of 0 remains an entry */
     sums = tensor_of(STK_F32, 1, (const int64_t[]){3}, (const double[]){1, -2, 1});
     assert_ok(stk_coo_create(&indices, &sums, 1, (const int64_t[]){3}, &coo, &err));
     assert_ok(stk_coo_coalesce(&coo, &sorted, &err));
@@ -346,7 +346,7 @@ static void test_special_values(void **unused)
     stk_tensor_release(&indices);
 }
 
-/* Without axes there is one place; with an axis of length 0 there is none. */
+/* Without axes there is one position; with an axis of length 0 there is none. */
 static void test_no_axes_and_no_elements(void **unused)
 {
     stk_tensor scalar = tensor_of(STK_F32, 0, NULL, (const double[]){3}), back, empty, indices;
@@ -387,11 +387,11 @@ static void test_no_axes_and_no_elements(void **unused)
     stk_tensor_release(&empty);
 }
 
-/* Shapes whose element count needs more than 63 bits are fine until somebody wants them dense. */
+/* Shapes with more than 2^63 elements are valid until a dense tensor is requested. */
 static void test_huge_shape(void **unused)
 {
     const int64_t shape[] = {INT64_C(1) << 40, INT64_C(1) << 41};
-    const double flat[] = {0x1p30, 5, 0x1p30, 0x1p35, 7, 9}; /* upper bits decide */
+    const double flat[] = {0x1p30, 5, 0x1p30, 0x1p35, 7, 9}; /* the high bits decide the order */
     stk_tensor indices = tensor_of(STK_I64, 2, (const int64_t[]){2, 3}, flat), dense;
     stk_tensor values = tensor_of(STK_F32, 1, (const int64_t[]){3}, (const double[]){1, 2, 3});
     stk_coo coo, sorted;
@@ -410,7 +410,7 @@ static void test_huge_shape(void **unused)
     stk_tensor_release(&indices);
 }
 
-/* ---- refusals ---- */
+/* ---- rejected arguments ---- */
 
 static void test_refused_coo(void **unused)
 {
@@ -434,7 +434,7 @@ static void test_refused_coo(void **unused)
     stk_tensor_release(&other);
     assert_status(stk_csr_from_dense(&values, STK_I32, &csr, &err), STK_E_BAD_DIM);
     assert_ok(stk_coo_create(&indices, &values, 2, shape, &coo, &err));
-    ((int64_t *)indices.data)[1] = 3; /* somebody writes into it afterwards */
+    ((int64_t *)indices.data)[1] = 3; /* modified after it was checked */
     assert_status(stk_coo_coalesce(&coo, &coo, &err), STK_E_BAD_INDEX);
     assert_status(stk_coo_to_dense(&coo, &dense, &err), STK_E_BAD_INDEX);
     assert_status(stk_csr_from_coo(&coo, &csr, &err), STK_E_BAD_INDEX);
@@ -516,7 +516,7 @@ static void test_refused_csr(void **unused)
     stk_tensor_release(&starts);
 }
 
-/* What i32 cannot hold is refused, not wrapped. */
+/* Indices that do not fit in i32 are rejected and do not wrap. */
 static void test_index_too_large(void **unused)
 {
     const int64_t large[] = {0, INT64_C(1) << 31}, fine[] = {0, INT32_MAX};
@@ -565,7 +565,7 @@ static void test_failing_allocations(void **unused)
     int64_t n = 0;
 
     (void)unused;
-    stk_memory_record_stop(); /* its own allocations would be the ones that fail */
+    stk_memory_record_stop(); /* otherwise the recorder's own allocations would fail */
     stki_memory_read(STKI_MEM_HOST, &before);
     while (status) {
         stki_memory_fail_at(++n);
@@ -580,7 +580,7 @@ static void test_failing_allocations(void **unused)
     stk_memory_record_start();
 }
 
-/* ---- costs ---- */
+/* ---- sizes ---- */
 
 static void test_worth(void **unused)
 {

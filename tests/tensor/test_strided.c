@@ -1,5 +1,5 @@
-/* test_strided.c: plans and walks: every element is met once, in row-major order if asked, and axes that follow on from
- * each other become one. */
+/* Tests of strided loops: each element is visited once, in row-major order if requested, and axes that can be merged
+ * are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 enum { MAX = 4000 };
 
-/* Random strides over `shape`: those of a row-major array with padding, its axes shuffled, some of them turned round or
+/* Random strides for `shape`: those of a padded row-major array with its axes shuffled and some of them reversed or
  * repeated. Returns the offset of the element at index 0. */
 static int64_t random_strides(uint64_t *random, int ndim, const int64_t *shape, bool repeat, int64_t *strides)
 {
@@ -56,7 +56,7 @@ static int64_t place(int ndim, const int64_t *shape, const int64_t *strides, int
     return offset;
 }
 
-/* A walk over three operands; what it meets is compared with the places found by index arithmetic. */
+/* Compares a walk through three operands with index arithmetic. */
 static void check_walk(uint64_t *random, enum stki_axis_order order)
 {
     static char memory[3][1 << 20];
@@ -76,7 +76,7 @@ static void check_walk(uint64_t *random, enum stki_axis_order order)
     for (int k = 0; k < 3; k++)
         data[k] = memory[k] + (1 << 19) + random_strides(random, ndim, shape, k > 0, strides[k]);
     memset(met, 0, sizeof met);
-    for (int64_t n = 0; n < count; n++) /* operand 0 tells elements apart */
+    for (int64_t n = 0; n < count; n++) /* the address in operand 0 identifies the element */
         number_of[(const char *)data[0] - memory[0] + place(ndim, shape, strides[0], n)] = n;
     stki_strided_plan(&plan, 3, (const int64_t *const[]){strides[0], strides[1], strides[2]}, ndim, shape, order);
     assert_true(plan.ndim >= 1 && plan.count == count);
@@ -130,16 +130,16 @@ static void axes_merge(void **state)
     assert_int_equal(plan.strides[0][0], 4);
     plan_one(&plan, 3, (int64_t[]){4, 2, 3}, (int64_t[]){4, 48, 16}); /* the same permuted */
     assert_int_equal(plan.ndim, 1);
-    plan_one(&plan, 3, (int64_t[]){2, 3, 4}, (int64_t[]){-48, -16, -4}); /* turned round */
+    plan_one(&plan, 3, (int64_t[]){2, 3, 4}, (int64_t[]){-48, -16, -4}); /* reversed */
     assert_int_equal(plan.ndim, 1);
     assert_int_equal(plan.offsets[0], -92);
-    plan_one(&plan, 4, (int64_t[]){2, 1, 3, 1}, (int64_t[]){12, 999, 4, -7}); /* length 1 does not count */
+    plan_one(&plan, 4, (int64_t[]){2, 1, 3, 1}, (int64_t[]){12, 999, 4, -7}); /* axes of length 1 are ignored */
     assert_int_equal(plan.ndim, 1);
     plan_one(&plan, 3, (int64_t[]){2, 3, 2}, (int64_t[]){48, 16, 4}); /* a gap inside */
     assert_int_equal(plan.ndim, 2);
     assert_int_equal(plan.shape[0], 6);
     assert_int_equal(plan.shape[1], 2);
-    /* NHWC into NCHW: H and W become one, C stays apart. */
+    /* NHWC to NCHW: H and W merge, C does not. */
     stki_strided_plan(&plan, 2,
                       (const int64_t *const[]){(int64_t[]){3 * 5 * 7, 5 * 7, 7, 1}, (int64_t[]){3 * 5 * 7, 1, 21, 3}},
                       4, (int64_t[]){2, 3, 5, 7}, STKI_ANY_ORDER);

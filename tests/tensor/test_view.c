@@ -1,5 +1,5 @@
-/* test_view.c: views: random chains against a list of elements made by index arithmetic, strides that torch fixes, what
- * is refused, and reference counts. */
+/* Tests of views: random chains against a list of elements computed by index arithmetic, the strides that torch
+ * defines, rejected arguments, and reference counts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "tensor_model.h"
 #include <stdlib.h>
 
-/* ---- the model's side of each view: args[0] is the number of axes of the old shape, args[1...] what was asked ---- */
+/* ---- the model of each view: args[0] is the number of axes of the old shape, args[1...] the arguments ---- */
 
 static void copy_index(const int64_t *index, int64_t *old, int64_t ndim)
 {
@@ -177,7 +177,7 @@ static void step_expand(uint64_t *random, stk_tensor *view, stkt_model *model)
     }
 }
 
-/* Splits an axis or joins two; `view` may refuse the joint, `reshape` may not. */
+/* Splits an axis or joins two; `view` may fail to join them, `reshape` may not. */
 static void step_reshape(uint64_t *random, stk_tensor *view, stkt_model *model)
 {
     int64_t args[2 + 2 * STK_MAX_DIMS] = {0}, *shape = args + 2, count = stkt_count(model->ndim, model->shape);
@@ -225,7 +225,7 @@ static void random_view(uint64_t *random, stk_tensor *view, stkt_model *model)
     steps[stkt_random_in(random, 0, sizeof steps / sizeof *steps - 1)](random, view, model);
 }
 
-/* A chain of views over a base with elements numbered from 0, and everything a copy can make of its end. */
+/* A random chain of views of a base with numbered elements, and copies of its result. */
 static void random_chain(uint64_t *random)
 {
     static stkt_model model;
@@ -274,7 +274,7 @@ static void random_chains(void **state)
         random_chain(&random);
 }
 
-/* ---- strides where they do not matter, as torch has them ---- */
+/* ---- torch's strides of axes for which they do not matter ---- */
 
 static void make(stk_dtype dtype, int ndim, const int64_t *shape, stk_tensor *out)
 {
@@ -344,7 +344,7 @@ static void size_one_axes_do_not_count(void **state)
     assert_false(stk_tensor_is_contiguous(&permuted));
     assert_int_equal(stk_tensor_select(&permuted, 0, 0, &first, NULL), STK_OK);
     assert_int_equal(stk_tensor_unsqueeze(&first, 0, &again, NULL), STK_OK);
-    GEOMETRY(&again, 4, LIST(1, 3, 32, 32), LIST(3, 1, 96, 3)); /* the new stride says nothing */
+    GEOMETRY(&again, 4, LIST(1, 3, 32, 32), LIST(3, 1, 96, 3)); /* the stride of the new axis is arbitrary */
     assert_true(stk_tensor_is_channels_last(&again));
     assert_int_equal(stk_tensor_contiguous(&again, &copy, NULL), STK_OK);
     GEOMETRY(&copy, 4, LIST(1, 3, 32, 32), LIST(3072, 1024, 32, 1));
@@ -359,7 +359,7 @@ static void size_one_axes_do_not_count(void **state)
     assert_true(stk_tensor_is_contiguous(&flipped));
     stk_tensor_release(&flipped);
     stk_tensor_release(&image);
-    make(STK_U8, 4, LIST(2, 3, 1, 1), &image); /* both at once */
+    make(STK_U8, 4, LIST(2, 3, 1, 1), &image); /* both layouts at once */
     assert_true(stk_tensor_is_contiguous(&image) && stk_tensor_is_channels_last(&image));
     stk_tensor_release(&image);
 }
@@ -424,9 +424,9 @@ static void refusals(void **state)
     REFUSED(STK_E_BAD_SHAPE, stk_tensor_expand(&a, 3, LIST(-1, 3, 4), &out, &err));
     REFUSED(STK_E_BAD_SHAPE, stk_tensor_expand(&scalar, 2, LIST(INT64_MAX, 2), &out, &err));
     REFUSED(STK_E_BAD_DIM, stk_tensor_squeeze(&scalar, 1, &out, &err));
-    assert_int_equal(out.ndim, 77); /* untouched */
+    assert_int_equal(out.ndim, 77); /* unchanged */
     stk_tensor_release(&a);
-    assert_int_equal(stk_storage_refs(t.storage), 1); /* no refusal kept a reference */
+    assert_int_equal(stk_storage_refs(t.storage), 1); /* no failed call kept a reference */
     stk_tensor_release(&t);
     stk_tensor_release(&scalar);
 }
@@ -459,7 +459,7 @@ static void views_keep_flags_and_storage(void **state)
     assert_int_equal(stk_tensor_slice(&a, 0, 1, 3, 1, &b, NULL), STK_OK);
     assert_true(b.flags & STK_TENSOR_READONLY);
     stk_tensor_release(&a);
-    stk_tensor_release(&a); /* a second time does nothing */
+    stk_tensor_release(&a); /* releasing twice does nothing */
     assert_int_equal(stk_storage_refs(b.storage), 1);
     stk_tensor_release(&b);
     stk_tensor_release(NULL);

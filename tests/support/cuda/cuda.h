@@ -1,5 +1,5 @@
-/* cuda.h: the part of CUDA's driver API that cuda_calls.h names, so that cuda_device.c compiles without the toolkit.
- * Values are those of CUDA 13; test_cuda_headers.c compares them with the real headers where there are any. */
+/* cuda.h: the part of CUDA's driver API that cuda_calls.h uses, so that cuda_device.c compiles without the toolkit.
+ * Values are those of CUDA 13; test_cuda_headers.c compares them with the real headers if they are installed. */
 #ifndef STKT_CUDA_H
 #define STKT_CUDA_H
 

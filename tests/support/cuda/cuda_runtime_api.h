@@ -1,4 +1,4 @@
-/* cuda_runtime_api.h: the part of CUDA's runtime that cuda_calls.h names, see cuda.h. */
+/* cuda_runtime_api.h: the part of CUDA's runtime API that cuda_calls.h uses; see cuda.h. */
 #ifndef STKT_CUDA_RUNTIME_API_H
 #define STKT_CUDA_RUNTIME_API_H
 
@@ -59,7 +59,7 @@ enum cudaDeviceAttr {
     cudaDevAttrMemoryPoolsSupported = 115,
 };
 
-/* The members that are read, in no order of CUDA's. */
+/* Only the members that are read; CUDA's order is different. */
 struct cudaDeviceProp {
     char name[256];
     int major, minor, multiProcessorCount, asyncEngineCount;

@@ -1,6 +1,6 @@
-/* sim_cuda.c: see sim_cuda.h. One lock guards everything; operations on memory run without it. An event is a place in a
- * stream, so waiting for it is waiting until the stream has done so many operations. Handles are never reused, so that
- * one that was destroyed is always recognized. */
+/* sim_cuda.c: see sim_cuda.h. One lock guards all data; operations on memory run without it. An event is a position in
+ * a stream: waiting for it means waiting until the stream has finished that many operations. Handles are never reused,
+ * so a destroyed one is always detected. */
 #include "sim_cuda.h"
 #include "cuda_calls.h"
 #include "cuda_launches.h"
@@ -118,8 +118,8 @@ static cudaError_t answer(cudaError_t error)
     return error;
 }
 
-/* With the lock: every call on a GPU begins here. `breaks`: it must not be made while a thread that takes part captures
- * in the global mode. */
+/* Begins every call on a GPU; the lock is held. `breaks`: the call is illegal while a stream is captured in global
+ * mode. */
 static cudaError_t called(const char *name, bool breaks, int *gpu)
 {
     if (!depth)
@@ -176,7 +176,7 @@ static struct block **block_of(const void *at)
     return b;
 }
 
-/* With the lock: a side of a copy or of a kernel. */
+/* Checks one side of a copy or kernel. The lock is held. */
 static void check_side(const char *name, const void *at, size_t bytes, bool on_device)
 {
     const struct block *b = *block_of(at);
@@ -247,7 +247,7 @@ static struct CUstream_st *make_stream(int gpu, bool blocking, bool implicit)
     return made;
 }
 
-/* With the lock. */
+/* The lock is held. */
 static struct CUstream_st *stream_of(const char *name, cudaStream_t handle, int gpu)
 {
     struct CUstream_st *s = streams;
@@ -293,7 +293,8 @@ static void append(struct CUstream_st *s, const sim_op *op)
     pthread_cond_broadcast(&changed);
 }
 
-/* With the lock. Work in the legacy stream comes behind that of all blocking streams, and theirs behind it. */
+/* The lock is held. Work in the legacy stream runs after that of all blocking streams, and their later work after
+ * it. */
 static cudaError_t enqueue(struct CUstream_st *s, const sim_op *op)
 {
     if (s->capturing) {
@@ -339,7 +340,8 @@ static void run_memory(const sim_op *op)
     }
 }
 
-/* With the lock, which is let go of meanwhile. Nothing touches memory any more when the GPU answers with the error. */
+/* Makes each call on the GPU fail. The lock is held, and released while waiting. Waits for running operations first, so
+ * that none touches memory once the error is reported. */
 static void die(int gpu, const struct CUstream_st *but, cudaError_t error)
 {
     const struct CUstream_st *s;
@@ -353,7 +355,7 @@ static void die(int gpu, const struct CUstream_st *but, cudaError_t error)
     dead[gpu] = error;
 }
 
-/* With the lock, which is let go of meanwhile. Takes the first operation, which waits for nothing. */
+/* Runs the first operation, which must not have to wait. The lock is held, and released meanwhile. */
 static void run_one(struct CUstream_st *s)
 {
     sim_op *op = s->first;
@@ -392,7 +394,7 @@ static bool has_come(const struct CUstream_st *s, int64_t position)
     return s->done >= position || dead[s->gpu];
 }
 
-/* With the lock: until the stream has done so much. */
+/* Blocks until the stream has finished `position` operations. The lock is held. */
 static void run_until(struct CUstream_st *s, int64_t position)
 {
     while (!has_come(s, position)) {
@@ -434,7 +436,7 @@ static void run_all(int gpu)
             run_until(s, s->queued);
 }
 
-/* Done, or asked so often that it is done now. */
+/* Whether the position is reached. At the pace SIM_LATE, enough queries make the stream catch up. */
 static bool asked(struct CUstream_st *s, int64_t position, int64_t *times)
 {
     if (!has_come(s, position) && pace == SIM_LATE && ++*times >= ASKED_OFTEN)
@@ -447,7 +449,7 @@ static bool asked(struct CUstream_st *s, int64_t position, int64_t *times)
 
 /* ---- calls ---- */
 
-/* A call on a GPU: declares `gpu` and `error`, and takes the lock. */
+/* Begins a call on a GPU: declares `gpu` and `error` and takes the lock. */
 #define CALL(name, breaks)     \
     int gpu;                   \
     cudaError_t error;         \
@@ -536,8 +538,7 @@ static cudaError_t DeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, i
     END;
 }
 
-/* The block is there as soon as the call returns; only that its stream is waited for is checked, by what is done next.
- */
+/* The block exists as soon as the call returns, not when its stream reaches this point. */
 static cudaError_t MallocAsync(void **out, size_t bytes, cudaStream_t stream)
 {
     CALL("MallocAsync", false);
@@ -548,7 +549,7 @@ static cudaError_t MallocAsync(void **out, size_t bytes, cudaStream_t stream)
     END;
 }
 
-/* Nothing waits: what is queued in any stream must be done with it. */
+/* The call does not wait, so no work that is queued in any stream may use the block. */
 static cudaError_t FreeAsync(void *at, cudaStream_t stream)
 {
     const struct block *b;
@@ -577,7 +578,7 @@ static cudaError_t HostAlloc(void **out, size_t bytes, unsigned flags)
     END;
 }
 
-/* The driver waits for the GPU before it frees. */
+/* Like the driver, waits for the GPU before it frees. */
 static cudaError_t Free(void *at)
 {
     CALL("Free", true);
@@ -767,7 +768,7 @@ static cudaError_t EventQuery(cudaEvent_t event)
     END;
 }
 
-/* A GPU that is late also lets this call wait for a while before it does the work. */
+/* At the pace SIM_LATE, this call also sleeps before it does the work. */
 static cudaError_t EventSynchronize(cudaEvent_t event)
 {
     struct CUevent_st *e;
@@ -815,7 +816,7 @@ static cudaError_t ThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *o
     return cudaSuccess;
 }
 
-/* An error that has made a context useless is not forgotten. */
+/* An error that made the context useless is reported again. */
 static cudaError_t GetLastError(void)
 {
     cudaError_t last = last_error;
@@ -975,7 +976,7 @@ void sim_fail_next_kernel(int gpu)
     pthread_mutex_unlock(&lock);
 }
 
-/* What is still queued runs, with the dead GPU's answer: nothing. */
+/* Runs what is still queued, which has no effect on a dead GPU. */
 void sim_revive(int gpu)
 {
     pthread_mutex_lock(&lock);

@@ -1,7 +1,7 @@
-/* cmocka.h: the calls of cmocka that the tests of kernels and devices use, for machines without it: emulated aarch64
- * (scripts/test-aarch64) and machines with a GPU and little else (scripts/gpu-check). Of one source file a program. A
- * failure ends its test, and the program goes on with the next; failures on other threads end the program.
- */
+/* cmocka.h: the functions of cmocka that the tests of kernels and devices use, for machines without it: emulated
+ * aarch64 (scripts/test-aarch64) and GPU machines with little software (scripts/gpu-check). It supports one source file
+ * per program. A failed assertion ends its test, and the program continues with the next one; a failure on another
+ * thread ends the program. */
 #ifndef STKT_SMALL_CMOCKA_H
 #define STKT_SMALL_CMOCKA_H
 
@@ -21,10 +21,22 @@ struct CMUnitTest {
     int (*teardown)(void **state);
 };
 
-#define cmocka_unit_test(function) {#function, function, NULL, NULL}
-#define cmocka_unit_test_setup_teardown(function, setup, teardown) {#function, function, setup, teardown}
-#define cmocka_unit_test_setup(function, setup) {#function, function, setup, NULL}
-#define cmocka_unit_test_teardown(function, teardown) {#function, function, NULL, teardown}
+#define cmocka_unit_test(function)      \
+    {                                   \
+#function, function, NULL, NULL \
+    }
+#define cmocka_unit_test_setup_teardown(function, setup, teardown) \
+    {                                                              \
+#function, function, setup, teardown                       \
+    }
+#define cmocka_unit_test_setup(function, setup) \
+    {                                           \
+#function, function, setup, NULL        \
+    }
+#define cmocka_unit_test_teardown(function, teardown) \
+    {                                                 \
+#function, function, NULL, teardown           \
+    }
 
 enum { STKT_FAILED = 1, STKT_SKIPPED = 2 };
 
@@ -61,18 +73,16 @@ static inline void stkt_fail(const char *file, int line, const char *format, ...
 #define assert_false(x) assert_true(!(x))
 #define assert_null(x) assert_true((x) == NULL)
 #define assert_non_null(x) assert_true((x) != NULL)
-#define assert_ptr_equal(a, b) \
-    ((const void *)(a) == (const void *)(b) ? (void)0 : fail_msg("%s is not %s", #a, #b))
-#define assert_ptr_not_equal(a, b) \
-    ((const void *)(a) != (const void *)(b) ? (void)0 : fail_msg("%s is %s", #a, #b))
+#define assert_ptr_equal(a, b) ((const void *)(a) == (const void *)(b) ? (void)0 : fail_msg("%s is not %s", #a, #b))
+#define assert_ptr_not_equal(a, b) ((const void *)(a) != (const void *)(b) ? (void)0 : fail_msg("%s is %s", #a, #b))
 #define assert_int_equal(a, b) \
     ((long long)(a) == (long long)(b) ? (void)0 : fail_msg("%s is %lld, not %lld", #a, (long long)(a), (long long)(b)))
 #define assert_int_not_equal(a, b) \
     ((long long)(a) != (long long)(b) ? (void)0 : fail_msg("%s is %lld", #a, (long long)(a)))
-#define assert_in_range(value, low, high)                                                              \
-    ((unsigned long long)(value) >= (unsigned long long)(low) &&                                       \
-             (unsigned long long)(value) <= (unsigned long long)(high)                                 \
-         ? (void)0                                                                                     \
+#define assert_in_range(value, low, high)                              \
+    ((unsigned long long)(value) >= (unsigned long long)(low) &&       \
+             (unsigned long long)(value) <= (unsigned long long)(high) \
+         ? (void)0                                                     \
          : fail_msg("%s is %llu", #value, (unsigned long long)(value)))
 #define assert_string_equal(a, b) \
     (strcmp(a, b) == 0 ? (void)0 : fail_msg("%s is \"%s\", not \"%s\"", #a, (const char *)(a), (const char *)(b)))
@@ -97,7 +107,7 @@ static inline int stkt_run_one(const struct CMUnitTest *test, void **state)
     return how == STKT_FAILED;
 }
 
-/* STKT_ONLY in the environment, names with blanks between them, leaves the others out. */
+/* If STKT_ONLY, a list of names separated by spaces, is set in the environment, only these tests run. */
 static inline int stkt_is_wanted(const char *name)
 {
     const char *only = getenv("STKT_ONLY"), *at = only;
