@@ -1,5 +1,6 @@
-/* test_archive_threads.c: stki-threads: many threads read the members of one open .npz, .pt or .safetensors at once,
- * stored and deflated, by sample, while others let go of the container. */
+/* stki-threads */
+/* Many threads read the members of one open .npz, .pt or .safetensors file at the same time, stored and deflated,
+ * sample by sample, while others release the container. */
 #include "container.h"
 #include "format.h"
 #include "io_files.h"
@@ -36,7 +37,7 @@ static void write_file(const char *path, int level)
 }
 
 struct work {
-    stki_container *container; /* a reference of its own */
+    stki_container *container; /* holds its own reference */
     stki_reader_opts opts;
     int seed, wrong;
 };

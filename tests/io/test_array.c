@@ -1,4 +1,4 @@
-/* test_array.c: arrays in files and in memory, their samples along any axis and in windows, mapped and positional. */
+/* Tests of arrays in files and in memory: their samples along any axis and in windows, mapped and read by position. */
 #include "allocate.h"
 #include "array.h"
 #include "container.h"
@@ -12,7 +12,7 @@ static stk_error err;
 
 enum { ELEMENTS = 2 * 3 * 4 * 5 };
 
-/* 120 u16, element i is i, row-major [2, 3, 4, 5] from byte 7 of a file. */
+/* Opens a file with 120 u16 of the shape [2, 3, 4, 5] from byte 7 on; element i is i. */
 static stki_array make(enum stki_access access)
 {
     char bytes[7 + 2 * ELEMENTS] = {0};
@@ -28,7 +28,7 @@ static stki_array make(enum stki_access access)
     return array;
 }
 
-/* The same from memory. */
+/* The same array in memory. */
 static stki_array make_memory(void)
 {
     stki_array array = make(STKI_ACCESS_PREAD);
@@ -53,7 +53,7 @@ static int64_t expected(const stki_array *array, int axis, int64_t at, const int
     return value;
 }
 
-/* Every element of every sample. */
+/* Checks every element of every sample. */
 static void check_samples(const stki_array *array, const stki_reader_opts *opts, int64_t count, int64_t step)
 {
     bool window = opts->window_length > 0;
@@ -71,7 +71,7 @@ static void check_samples(const stki_array *array, const stki_reader_opts *opts,
 
         assert_int_equal(reader->ops->read(reader, s, NULL, &scratch, &t, &err), STK_OK);
         assert_true(t.flags & STK_TENSOR_READONLY);
-        assert_memory_equal(t.strides, reader->strides, (size_t)t.ndim * sizeof *t.strides); /* plans go by these */
+        assert_memory_equal(t.strides, reader->strides, (size_t)t.ndim * sizeof *t.strides); /* plans rely on these */
         if (reader->base)
             assert_ptr_equal(t.data, (const char *)reader->base + s * reader->sample_stride);
         for (; done < stk_tensor_numel(&t); done++) {
@@ -124,7 +124,8 @@ static void windows_overlap(void **state)
     }
 }
 
-/* Samples whose elements are far apart are read one by one and come packed, and the reader says so. */
+/* If the elements of a sample are far apart, they are read one by one and returned contiguously; the reader's strides
+ * say so. */
 static void far_apart(void **state)
 {
     enum { ROWS = 3000, COLUMNS = 200 };
@@ -206,7 +207,7 @@ static void what_does_not_fit_is_refused(void **state)
         {8 + 2 * ELEMENTS, 0, 2, STK_E_TRUNCATED},
         {7, INT64_MAX, 2, STK_E_CORRUPT},
         {7, 2, INT64_MAX, STK_E_CORRUPT},
-        {7, 1, INT64_MAX, STK_OK}, /* a stride that is never gone */
+        {7, 1, INT64_MAX, STK_OK}, /* an axis of length 1: its stride is not used */
         {7, INT64_MAX, 0, STK_OK},
         {7, -1, 2, STK_E_CORRUPT},
         {7, 1, -2, STK_E_CORRUPT},
@@ -235,7 +236,7 @@ static void what_does_not_fit_is_refused(void **state)
     stki_array_release(&array);
 }
 
-/* The message says which sample it was, and so does the field. */
+/* The record is named in the message and in the error's field. */
 static void a_file_that_was_cut_is_told_by_record(void **state)
 {
     stki_array array = make(STKI_ACCESS_PREAD);

@@ -1,6 +1,7 @@
-/* test_beton.c: stki-threads. Reading .beton files that were made byte by byte: every order of the table of
- * allocations, faults in single records, options, memory, and what opening leaves of a file. What FFCV itself wrote is
- * read by the oracle driver. */
+/* stki-threads */
+/* Tests of reading .beton files that are built byte by byte: entries of the allocation table in any order, faults in
+ * single records, options, memory, and that opening changes nothing. Files written by FFCV are read by the oracle
+ * driver. */
 #include "allocate.h"
 #include "beton.h"
 #include "beton_build.h"
@@ -16,9 +17,9 @@
 enum { PAGE = 4096 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { PRIVATE_KIB = 1 << 20 }; /* they keep books of every byte that is read */
+enum { PRIVATE_KIB = 1 << 20 }; /* sanitizers keep shadow memory for every byte that is read */
 #else
-enum { PRIVATE_KIB = 4096 }; /* a huge page or two */
+enum { PRIVATE_KIB = 4096 }; /* one or two huge pages */
 #endif
 
 /* ---- opening and reading ---- */
@@ -43,7 +44,7 @@ static stk_status open_field(const char *path, const char *name, const stki_read
     return status;
 }
 
-/* A field of bytes: sample i is `i % 50 + 1` bytes of i. */
+/* A field of bytes: sample i consists of `i % 50 + 1` bytes of value i. */
 static int64_t length_of(int64_t sample)
 {
     return sample % 50 + 1;
@@ -60,7 +61,7 @@ static void put_bytes(struct stkt_beton *b, int64_t sample)
     memcpy(stkt_beton_row(b, sample) + 8, &size, 8);
 }
 
-/* `order` maps the i-th sample that is written. */
+/* `order` gives the number of the i-th sample to be written. */
 static void write_bytes(const char *path, int64_t count, int64_t (*order)(int64_t i, int64_t count))
 {
     struct stkt_beton b;
@@ -145,7 +146,7 @@ static void test_runs(void **state)
     check_all(path, 1000);
 }
 
-/* Two regions a sample whose entries lie apart: all first ones, then all second ones. */
+/* Two regions per sample whose entries are apart: all first regions, then all second ones. */
 static void test_scattered(void **state)
 {
     const char *path = stkt_path("scattered.beton");
@@ -176,7 +177,7 @@ static void test_scattered(void **state)
     check_all(path, COUNT);
 }
 
-/* An entry of an empty region may have the pointer of the next region: the larger size counts. */
+/* The entry of an empty region may have the pointer of the next region; the larger size is the right one. */
 static void test_shared_pointer(void **state)
 {
     const char *path = stkt_path("shared.beton");
@@ -194,7 +195,7 @@ static void test_shared_pointer(void **state)
     pointer = stkt_beton_put(&b, "{}", 3);
     stkt_beton_entry(&b, 0, pointer, 3);
     stkt_beton_entry(&b, 0, pointer, 0);
-    memcpy(stkt_beton_row(&b, 0), &(uint64_t){12345678901}, 8); /* never followed */
+    memcpy(stkt_beton_row(&b, 0), &(uint64_t){12345678901}, 8); /* must not be used */
     memcpy(stkt_beton_row(&b, 0) + 8, &zero, 8);
     memcpy(stkt_beton_row(&b, 0) + 16, &pointer, 8);
     memcpy(stkt_beton_row(&b, 0) + 24, &(uint64_t){3}, 8);
@@ -215,7 +216,8 @@ static void test_shared_pointer(void **state)
 
 /* ---- single bad records ---- */
 
-/* Five samples of bytes; sample 2 is broken by `fault`. The others must read on, and the message must name it. */
+/* Breaks sample 2 of five samples of bytes with `fault`. The error must name the sample, and the others must be
+ * readable. */
 static void check_fault(void (*fault)(struct stkt_beton *b), const char *says)
 {
     const char *path = stkt_path("fault.beton");
@@ -259,7 +261,7 @@ static void move_pointer(struct stkt_beton *b)
 
 static void take_other_samples(struct stkt_beton *b)
 {
-    memcpy(stkt_beton_row(b, 2), stkt_beton_row(b, 1), 16); /* a region, but not its own */
+    memcpy(stkt_beton_row(b, 2), stkt_beton_row(b, 1), 16); /* a region of another sample */
 }
 
 static void longer(struct stkt_beton *b)
@@ -293,7 +295,8 @@ static void test_faults(void **state)
     check_fault(beyond_page, "at most one page (4096 bytes)");
 }
 
-/* A table that is wrong anywhere refuses the fields that need it, and names the entry. Numbers need none. */
+/* An invalid table makes the fields that need it fail, and the error names the entry. Fields of numbers do not need
+ * it. */
 static void test_bad_table(void **state)
 {
     static const struct {
@@ -327,7 +330,7 @@ static void test_bad_table(void **state)
     }
 }
 
-/* A region over the end of its page, inside the file. */
+/* A region that crosses the end of its page, inside the file. */
 static void test_crosses_page(void **state)
 {
     const char *path = stkt_path("crosses.beton");
@@ -386,7 +389,7 @@ static void write_two_ints(const char *path)
     stkt_beton_free(&b);
 }
 
-/* Numbers are a strided view of the rows: the fast way, without a copy. */
+/* Numbers are a strided view of the rows, which is the fast path without a copy. */
 static void test_numbers_in_place(void **state)
 {
     const char *path = stkt_path("ints.beton");
@@ -414,7 +417,7 @@ static void test_numbers_in_place(void **state)
     assert_status(open_field(path, "same", &(stki_reader_opts){.alias_dtype = STK_F32}, &reader, &err), STK_E_MISMATCH);
 }
 
-/* bfloat16 is stored as the bits of whole numbers, which the user names. */
+/* bfloat16 is stored as bits in integers; the user names the dtype. */
 static void test_alias(void **state)
 {
     const char *path = stkt_path("alias.beton");
@@ -498,7 +501,7 @@ static void test_image_shapes(void **state)
     assert_says("raw RGB images");
 }
 
-/* The units of `order: block` are pages: 68 images of 60 bytes fit one. */
+/* The units of `order: block` are pages; 68 images of 60 bytes fit in one. */
 static void test_units(void **state)
 {
     const char *path = stkt_path("units.beton");
@@ -516,9 +519,9 @@ static void test_units(void **state)
     stki_reader_destroy(reader);
 }
 
-/* ---- what opening costs and leaves ---- */
+/* ---- costs and side effects of opening ---- */
 
-/* F09: a file that may not be written is opened for reading alone and left as it was, also when only mapped. */
+/* Row F09: a file without write permission can be opened and is left unchanged, even if it is mapped. */
 static void test_f09_left_alone(void **state)
 {
     const char *path = stkt_path("readonly.beton");
@@ -563,7 +566,8 @@ static int64_t memory_of_open(const char *path)
     return opened.bytes - before.bytes;
 }
 
-/* F09, F13: what is held does not grow with the samples where they are in order, and by 4 bytes each where not. */
+/* Rows F09 and F13: if samples are in order, memory does not grow with their number; otherwise it grows by 4 bytes per
+ * sample. */
 static void test_f13_memory(void **state)
 {
     const char *path = stkt_path("memory.beton");
@@ -574,7 +578,7 @@ static void test_f13_memory(void **state)
     small = memory_of_open(path);
     write_bytes(path, 100000, in_order);
     large = memory_of_open(path);
-    assert_true(large - small < 20000); /* pages are the units of an order: 8 bytes each */
+    assert_true(large - small < 20000); /* 8 bytes per page, because pages are the units of an order */
     write_bytes(path, 100000, backwards);
     assert_true(memory_of_open(path) - large < 100000 * 4 + 300000);
 }
@@ -593,7 +597,8 @@ static long private_kib(void)
     return total;
 }
 
-/* F13: four processes that read the whole file share its pages; a handle that was opened before a fork reads right. */
+/* Row F13: four processes that read the whole file share its pages; a reader opened before a fork works in the
+ * child. */
 static void test_f13_processes(void **state)
 {
     const char *path = stkt_path("ranks.beton");
@@ -635,7 +640,7 @@ static void test_f13_processes(void **state)
     stki_reader_destroy(reader);
 }
 
-/* Any allocation may fail: it is an error, nothing is lost, and the next try works. */
+/* Each allocation fails in turn: the result is an error, nothing leaks, and the next attempt works. */
 static void test_no_memory(void **state)
 {
     const char *path = stkt_path("nomemory.beton");
@@ -693,7 +698,7 @@ static void test_reads_fail(void **state)
     for (int64_t i = 0; i < 100; i++)
         check_bytes(reader, i, &scratch);
     stkt_short_reads(0);
-    for (int64_t n = 1; n <= 3; n++) { /* its row, its entry, its bytes */
+    for (int64_t n = 1; n <= 3; n++) { /* the row, the entry, the bytes */
         stkt_fail_read(n, EIO);
         assert_status(reader->ops->read(reader, 9, NULL, &scratch, &t, &err), STK_E_IO);
         assert_int_equal(err.record, 9);
@@ -730,7 +735,7 @@ static void open_and_read(void *context)
     stki_scratch_fini(&scratch);
 }
 
-/* The table is made by whoever needs it first. */
+/* The table is built by the first thread that needs it. */
 static void test_threads(void **state)
 {
     const char *path = stkt_path("threads.beton");
@@ -764,12 +769,12 @@ static void test_matches(void **state)
 
     (void)state;
     write_bytes(path, 10, in_order);
-    assert_ok(stki_container_open(path, NULL, &container, &err)); /* by content alone */
+    assert_ok(stki_container_open(path, NULL, &container, &err)); /* recognized by its content */
     assert_string_equal(container->ops->format, "beton");
     assert_int_equal(container->member_count, 1);
     assert_int_equal(container->members[0].count, 10);
     stki_container_release(container);
-    assert_false(stki_beton_matches(head, sizeof head)); /* page size 0 */
+    assert_false(stki_beton_matches(head, sizeof head)); /* a page size of 0 */
     head[5] = 0x10;
     assert_false(stki_beton_matches(head, sizeof head)); /* no name */
     head[STKI_BETON_HEADER + 1] = 'x';

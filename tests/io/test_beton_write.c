@@ -1,6 +1,7 @@
-/* test_beton_write.c: stki-threads. Writing .beton files. The digests are of files that an independent writer (Python,
- * after the format's description, read by FFCV) made of the same values; any number of threads must give these bytes.
- */
+/* stki-threads */
+/* Tests of writing .beton files. The digests are those of files that an independent writer in Python, which follows the
+ * format's description and whose files FFCV reads, produced from the same values. The bytes must not depend on the
+ * number of threads. */
 #include "allocate.h"
 #include "beton.h"
 #include "faults.h"
@@ -29,7 +30,7 @@ static const stk_beton_field all_fields[FIELDS] = {
     {.name = "tt", .kind = STK_BETON_TENSOR, .dtype = STK_F16, .ndim = 2, .shape = tt_shape},
 };
 
-/* The values of one sample, and the memory they point into. */
+/* The values of one sample, and the memory they refer to. */
 struct sample {
     stk_beton_value values[FIELDS];
     unsigned char image[IMAGE_MOST], bytes[1000];
@@ -135,7 +136,7 @@ static void test_golden_numbers(void **state)
     assert_ok(stk_beton_append(writer, values[2], 0, &err));
     assert_ok(stk_beton_append(writer, values[2], 3, &err));
     assert_ok(stk_beton_commit(writer, &err));
-    /* the independent file was made with pages of 2 MiB; without any page that is one number of the header */
+    /* the independent file has pages of 2 MiB; in a file without pages this changes one number in the header */
     {
         size_t count;
         char *bytes = read_file(stkt_path("numbers.beton"), &count), digest[65];
@@ -150,7 +151,7 @@ static void test_golden_numbers(void **state)
     }
 }
 
-/* No two allocations share a pointer, also where there are no bytes at all. */
+/* No two allocations have the same pointer, even if they are empty. */
 static void test_golden_empty(void **state)
 {
     stk_beton_opts opts = STK_BETON_OPTS_INIT;
@@ -207,7 +208,7 @@ static void test_read_back(void **state)
             else if (f == 2)
                 check_record(readers[f], i, &scratch, &v->real, 8);
             else
-                check_record(readers[f], i, &scratch, v->bytes, v->size + (f == 4)); /* a text and its NUL */
+                check_record(readers[f], i, &scratch, v->bytes, v->size + (f == 4)); /* a string with its NUL */
         }
     }
     for (int f = 0; f < FIELDS; f++)
@@ -217,7 +218,7 @@ static void test_read_back(void **state)
     free(s);
 }
 
-/* The JPEG of an oracle file goes through unchanged and is decoded; its size must be what is said. */
+/* The JPEG from an oracle file is stored unchanged and can be decoded; its size must be the one that is stated. */
 static void test_jpeg(void **state)
 {
     const char *path = stkt_path("jpeg.beton");
@@ -264,7 +265,7 @@ static void test_jpeg(void **state)
     stki_reader_destroy(reader);
     stki_container_release(container);
 
-    /* a row that says another size than the image is found when it is read */
+    /* a row with a wrong image size is detected when it is read */
     free(file);
     file = read_file(path, &count);
     file[24 + 1041 + 3]++;
@@ -280,7 +281,7 @@ static void test_jpeg(void **state)
     free(file);
 }
 
-/* ---- refusals ---- */
+/* ---- rejected fields and values ---- */
 
 static void test_bad_fields(void **state)
 {
@@ -337,7 +338,7 @@ static void test_bad_fields(void **state)
     assert_int_equal(access(stkt_path("bad.beton"), F_OK), -1);
 }
 
-/* A file of no records is one: 16 bytes of header, the field and nothing behind them. */
+/* A file without records is valid: 16 bytes of header and the field. */
 static void test_no_records(void **state)
 {
     stk_beton_writer *writer;
@@ -352,10 +353,10 @@ static void test_no_records(void **state)
     assert_int_equal(c->members[0].count, 0);
     stki_container_release(c);
     assert_ok(stk_beton_create(stkt_path("few.beton"), all_fields, 2, 1, NULL, &writer, &err));
-    assert_status(stk_beton_commit(writer, &err), STK_E_MISMATCH); /* one was announced */
+    assert_status(stk_beton_commit(writer, &err), STK_E_MISMATCH); /* one record was announced */
 }
 
-/* One value that can't be written. */
+/* Writes a value that must be rejected. */
 static void check_value(int field, stk_beton_value value, stk_status expected, const char *says)
 {
     const char *path = stkt_path("value.beton");
@@ -389,7 +390,7 @@ static void test_bad_values(void **state)
     check_value(5, (stk_beton_value){.bytes = bytes, .size = 47}, STK_E_BAD_VALUE, "found 47 bytes, expected 48");
 }
 
-/* F06: a record larger than a page is an error with both numbers (libffcv/ffcv#135 printed a placeholder). */
+/* Row F06: the error for a record larger than a page has both numbers (libffcv/ffcv#135 printed a placeholder). */
 static void test_f06_larger_than_page(void **state)
 {
     char *bytes = calloc(1, 4 << 20);
@@ -401,7 +402,7 @@ static void test_f06_larger_than_page(void **state)
     free(bytes);
 }
 
-/* A region of exactly a page fits, and the next sample begins the next page. */
+/* A region of exactly a page fits; the next sample begins the next page. */
 static void test_exact_page(void **state)
 {
     const char *path = stkt_path("exact.beton");
@@ -444,7 +445,7 @@ static void test_wrong_count(void **state)
 
 /* ---- failures ---- */
 
-/* The n-th write, sync, … fails, by whatever thread: an error, no file, nothing left. */
+/* The n-th write, sync, … fails on any thread: the result is an error and no file. */
 static void test_output_fails(void **state)
 {
     const char *path = stkt_path("fails.beton");
@@ -472,7 +473,7 @@ static void test_output_fails(void **state)
         }
 }
 
-/* P12: a full disk is an error of a write, not a signal, whoever writes. */
+/* Row P12: a full disk is an error of a write, not a signal, on any thread. */
 static void test_p12_full_disk(void **state)
 {
     static const uint32_t threads[] = {1, 3};

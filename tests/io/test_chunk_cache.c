@@ -1,5 +1,6 @@
-/* test_chunk_cache.c: (stki-threads) decoded chunks for many threads: each decoded by one, the budget kept, those that
- * have served go first. */
+/* stki-threads */
+/* Tests of the cache of decoded chunks: each chunk is decoded by one thread, the budget is kept, and chunks that have
+ * served all their samples are evicted first. */
 #include "allocate.h"
 #include "chunk_cache.h"
 #include "cmocka_all.h"
@@ -72,7 +73,7 @@ static void test_least_recent_goes(void **state)
     (void)state;
     for (int64_t n = 0; n < 3; n++)
         use(user, n, 100);
-    use(user, 0, 100); /* now 1 is the oldest */
+    use(user, 0, 100); /* 1 is now the oldest */
     use(user, 3, 100);
     assert_int_equal(decoded(user), 4);
     use(user, 0, 100);
@@ -84,7 +85,7 @@ static void test_least_recent_goes(void **state)
     stki_chunk_user_destroy(user);
 }
 
-/* A chunk that has served all its samples is the first whose block is taken again; older ones stay. */
+/* The block of a chunk that has served all its samples is reused first; older chunks stay. */
 static void test_served_goes_first(void **state)
 {
     stki_chunk_user *user = new_user(3);
@@ -95,7 +96,7 @@ static void test_served_goes_first(void **state)
     use(user, 0, 2);
     use(user, 1, 2);
     use(user, 2, 2);
-    kept = get(user, 2, 2); /* its second and last use */
+    kept = get(user, 2, 2); /* the second and last use */
     block = stk_storage_data(kept);
     stk_storage_release(kept);
     kept = get(user, 3, 2);
@@ -107,7 +108,7 @@ static void test_served_goes_first(void **state)
     stki_chunk_user_destroy(user);
 }
 
-/* What is in use stays, beyond the budget if need be, and outlives the user. */
+/* Chunks in use stay, even beyond the budget, and outlive the user. */
 static void test_in_use(void **state)
 {
     stki_chunk_user *user = new_user(1);
@@ -122,7 +123,7 @@ static void test_in_use(void **state)
     for (int n = 0; n < 3; n++)
         assert_int_equal(*(unsigned char *)stk_storage_data(held[n]), n);
     stk_storage_release(held[0]);
-    use(user, 7, 1); /* takes the block of 0, and the rest is still in use */
+    use(user, 7, 1); /* reuses the block of 0; the others are still in use */
     stki_chunk_read_counts(user, &counts);
     assert_int_equal(counts.bytes, 3 * BYTES);
     stki_chunk_user_destroy(user);
@@ -131,7 +132,7 @@ static void test_in_use(void **state)
     stk_storage_release(held[2]);
 }
 
-/* Two readers share one budget, the larger of theirs. */
+/* Two readers share one budget, the larger of the two. */
 static void test_shared_budget(void **state)
 {
     stki_chunk_user *small = new_user(2), *large = new_user(5);
@@ -182,7 +183,7 @@ static void run_all(struct member *members, int count, void (*run)(void *))
         assert_true(stki_thread_join(threads[i], INT64_MAX));
 }
 
-/* Eight threads want one chunk that takes a while: it is decoded once. */
+/* Eight threads request one chunk that takes a while to decode; it is decoded once. */
 static void test_single_flight(void **state)
 {
     stki_chunk_user *user = new_user(4);
@@ -203,7 +204,7 @@ static void test_single_flight(void **state)
     stki_chunk_user_destroy(user);
 }
 
-/* A chunk that cannot be decoded is an error for everybody who wants it, and nobody waits for ever. */
+/* If a chunk cannot be decoded, all threads that wait for it get the error. */
 static void test_failure_in_flight(void **state)
 {
     stki_chunk_user *user = new_user(4);
@@ -219,7 +220,7 @@ static void test_failure_in_flight(void **state)
         assert_int_equal(members[i].status, STK_E_CORRUPT);
         assert_string_equal(members[i].err.message, "chunk 42 is broken");
     }
-    assert_int_equal(stki_counted(&fills), 1); /* the others are told so */
+    assert_int_equal(stki_counted(&fills), 1); /* the other threads got the same error */
     stki_count_set(&fail_from, 0);
     use(user, 43, 1);
     stki_chunk_user_destroy(user);
@@ -264,7 +265,7 @@ static void test_many_threads(void **state)
     stki_chunk_user_destroy(users[1]);
 }
 
-/* In a child process the parent's chunks are left alone, and one of its own works. */
+/* In a child process the parent's chunks are not touched, and a cache of its own works. */
 static void test_fork(void **state)
 {
     stki_chunk_user *user = new_user(4);
@@ -309,7 +310,7 @@ static void test_without_memory(void **state)
         stki_memory_fail_at(n);
         status = stki_chunk_user_create(0, BYTES, &user, &err);
         if (!status) {
-            for (int64_t k = 0; k < 600 && !status; k++) { /* beyond the first table */
+            for (int64_t k = 0; k < 600 && !status; k++) { /* more than the first table can hold */
                 stk_storage *out;
                 status = stki_chunk_get(user, k, 9, fill, NULL, "a file", &out, &err);
                 if (!status)

@@ -1,4 +1,5 @@
-/* test_container.c: members by name, refused members, lists of files, and files that are one sample each. */
+/* Tests of containers: members by name, members that cannot be read, lists of files, and files that are one sample
+ * each. */
 #include "allocate.h"
 #include "container.h"
 #include "error.h"
@@ -38,7 +39,7 @@ static void members_are_found_by_name(void **state)
     assert_int_equal(stki_container_find(c, &(stki_reader_opts){.name = "c"}, &found, &err), STK_OK);
     assert_int_equal(found, 2);
     assert_int_equal(stki_container_find(c, &(stki_reader_opts){.name = "b"}, &found, &err), STK_OK);
-    assert_int_equal(found, 3); /* of two with one name the last counts */
+    assert_int_equal(found, 3); /* the last of two members with one name */
     assert_int_equal(stki_container_find(c, &(stki_reader_opts){.prefer = "a"}, &found, &err), STK_OK);
     assert_int_equal(found, 0);
     assert_int_equal(stki_container_find(c, &(stki_reader_opts){.name = "d", .prefer = "a"}, &found, &err),
@@ -105,7 +106,7 @@ static void patterns_give_files_sorted_bytewise(void **state)
     stki_file_list list = {0};
 
     (void)state;
-    for (int i = 0; i < 12; i++) { /* made in another order */
+    for (int i = 0; i < 12; i++) { /* created in another order */
         char name[32];
 
         snprintf(name, sizeof name, "s%d.npy", (i * 5) % 12);
@@ -117,16 +118,18 @@ static void patterns_give_files_sorted_bytewise(void **state)
     assert_int_equal(list.count, 12);
     assert_string_equal(list.paths[0], stkt_path("s0.npy"));
     assert_string_equal(list.paths[2], stkt_path("s10.npy"));
-    assert_int_equal(stki_file_list_add(&list, stkt_path("s[1].npy"), &err), STK_OK); /* a name, not a pattern */
+    /* an existing file's name, not a pattern */
+    assert_int_equal(stki_file_list_add(&list, stkt_path("s[1].npy"), &err), STK_OK);
     assert_string_equal(list.paths[12], stkt_path("s[1].npy"));
-    assert_int_equal(stki_file_list_add(&list, stkt_path("no.npy"), &err), STK_OK); /* opening it will tell */
+    /* the error comes when it is opened */
+    assert_int_equal(stki_file_list_add(&list, stkt_path("no.npy"), &err), STK_OK);
     assert_int_equal(stki_file_list_add(&list, stkt_path("no*.npy"), &err), STK_E_NOT_FOUND);
     assert_non_null(strstr(err.message, "no*.npy"));
     assert_int_equal(list.count, 14);
     stki_file_list_fini(&list);
 }
 
-/* File i holds u8 [length(i), 2], every element i. */
+/* File i has u8 samples [length(i), 2] with the value i. */
 static void write_sample(const char *name, int i, int64_t length, const char *descr, const char *fortran)
 {
     char shape[32], bytes[512];
@@ -163,7 +166,7 @@ static int64_t equal(int i)
 
 static void check_files(int64_t (*length)(int), bool variable)
 {
-    enum { COUNT = 150 }; /* more than are kept open, and more than one scanner's */
+    enum { COUNT = 150 }; /* more than are kept open, and more than one scanner reads */
     stki_file_list list = list_of(COUNT, length);
     stki_scratch scratch;
     stki_reader *reader;
@@ -226,7 +229,7 @@ static void a_file_that_differs_is_named(void **state)
     stki_reader_destroy(reader);
     write_sample("f003.npy", 3, 3, "|u1", "False");
     assert_int_equal(stki_files_open(&list, stki_container_open, &(stki_reader_opts){0}, &reader, &err), STK_OK);
-    write_sample("f003.npy", 3, 4, "|u1", "False"); /* another one since */
+    write_sample("f003.npy", 3, 4, "|u1", "False"); /* replaced since it was scanned */
     stki_scratch_init(&scratch);
     assert_int_equal(reader->ops->read(reader, 3, NULL, &scratch, &t, &err), STK_E_MISMATCH);
     assert_int_equal(err.record, 3);
@@ -235,15 +238,16 @@ static void a_file_that_differs_is_named(void **state)
     assert_int_equal(err.record, 4);
     assert_non_null(strstr(err.message, "f004.npy: record 4: "));
     assert_string_equal(stki_reader_path(reader, 2, path), stkt_path("f002.npy"));
-    assert_string_equal(stki_reader_path(reader, 5, path), reader->path);             /* there is none */
-    assert_int_equal(reader->ops->read(reader, 1, NULL, &scratch, &t, &err), STK_OK); /* the others are still good */
+    assert_string_equal(stki_reader_path(reader, 5, path), reader->path); /* record 5 does not exist */
+    /* the other records are still readable */
+    assert_int_equal(reader->ops->read(reader, 1, NULL, &scratch, &t, &err), STK_OK);
     stki_reader_done(reader, &t);
     stki_scratch_fini(&scratch);
     stki_reader_destroy(reader);
     stki_file_list_fini(&list);
 }
 
-/* Cut files and missing ones: dtype, axes and the largest shape are those of the files that can be read. */
+/* Truncated and missing files: dtype, axes and largest shape are those of the readable files. */
 static void files_that_cannot_be_read(void **state)
 {
     static const int64_t bad[] = {0, 6, 149};
@@ -257,13 +261,13 @@ static void files_that_cannot_be_read(void **state)
         stk_tensor t;
 
         assert_int_equal(truncate(list.paths[0], 90), 0);
-        assert_int_equal(truncate(list.paths[6], 131), 0); /* of 134 and more: the header is whole */
+        assert_int_equal(truncate(list.paths[6], 131), 0); /* of at least 134 bytes: the header is complete */
         assert_int_equal(remove(list.paths[149]), 0);
         assert_int_equal(stki_files_open(&list, stki_container_open, &(stki_reader_opts){0}, &reader, &err), STK_OK);
         assert_int_equal(reader->count, 150);
         assert_int_equal(reader->ndim, 2);
         assert_int_equal(reader->variable, varying);
-        assert_int_equal(reader->shape[0], varying ? 7 : 3); /* file 13 has 7, as 6 has */
+        assert_int_equal(reader->shape[0], varying ? 7 : 3); /* file 13 has length 7, as file 6 had */
         assert_non_null(strstr(reader->note, "3 of 150"));
         assert_non_null(strstr(reader->note, list.paths[0]));
         stki_scratch_init(&scratch);

@@ -1,6 +1,5 @@
-/* test_cut_formats.c: a file of every format, mapped, is cut after it was opened. Reading its records
- * then raises no signal and reads nothing outside; what was read is either an error or of a file that says that it
- * changed. */
+/* Files of every format are truncated while they are mapped. Reading records must not raise a signal or read outside
+ * the file; a record that is still returned must belong to a file that is known to have changed. */
 #include "container.h"
 #include "error.h"
 #include "format.h"
@@ -12,7 +11,7 @@
 
 static stk_error err;
 
-/* What libhdf5 loses of files that it refuses is not ours. */
+/* For files that it rejects, libhdf5 leaks memory of its own. */
 STK_API const char *__lsan_default_suppressions(void);
 STK_API const char *__lsan_default_suppressions(void)
 {
@@ -33,7 +32,7 @@ static void copy_file(const char *from, const char *to)
     assert_int_equal(fclose(out), 0);
 }
 
-/* How many records could be read, and whether each of them is known to be what was opened. */
+/* The number of readable records; `trusted` tells whether none of their files is known to have changed. */
 static int64_t read_all(const stki_reader *reader, bool *trusted)
 {
     stki_scratch scratch;
@@ -62,7 +61,8 @@ static int64_t read_all(const stki_reader *reader, bool *trusted)
     return good;
 }
 
-/* Of one member: all good before; after the cut what is still read is not trusted, or needs no mapping. */
+/* Reads all records of a member before and after the file is truncated. Records that are still readable afterwards must
+ * not be trusted, unless they do not come from a mapping. */
 static bool check_member(const char *path, const char *original, int64_t member, int64_t size)
 {
     stki_container *container;
@@ -90,7 +90,7 @@ static bool check_member(const char *path, const char *original, int64_t member,
     return mapped && good > 0;
 }
 
-/* Returns how many readers there were that map. */
+/* Returns the number of readers that use a mapping. */
 static int check_file(const char *original, const char *ending)
 {
     const char *path = stkt_path(ending);
@@ -117,7 +117,7 @@ static void check_all(const char *pattern, const char *ending, int least)
     glob_t found;
     int readers = 0;
 
-    (void)signal(SIGBUS, SIG_DFL); /* cmocka's own; ours comes with the first mapping */
+    (void)signal(SIGBUS, SIG_DFL); /* removes cmocka's handler; ours is installed with the first mapping */
     snprintf(text, sizeof text, "%s/oracle/%s", STKT_TESTS_DIR, pattern);
     assert_int_equal(glob(text, 0, NULL, &found), 0);
     for (size_t i = 0; i < found.gl_pathc; i++)

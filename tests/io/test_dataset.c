@@ -1,4 +1,4 @@
-/* test_dataset.c: fields and shards over one index space. */
+/* Tests of data sets: fields and shards with a common index space. */
 #include "allocate.h"
 #include "dataset_internal.h"
 #include "faults.h"
@@ -143,7 +143,7 @@ static stk_status build(void)
     stki_dataset *dataset = NULL;
     stk_status status;
 
-    /* The readers were made without failing; from here on n counts. */
+    /* n counts from here on; creating the readers succeeded. */
     status = stki_dataset_create(&dataset, &err);
     if (status) {
         stki_reader_destroy(a[0]);
@@ -164,7 +164,7 @@ static stk_status build(void)
 
 static void test_every_allocation_failing(void **state)
 {
-    enum { MAKING = 9 }; /* three readers: struct, path, block */
+    enum { MAKING = 9 }; /* three readers with a struct, a path and a block each */
     stki_memory_stats before, after;
     stk_status status;
     int n = 0;
@@ -177,7 +177,7 @@ static void test_every_allocation_failing(void **state)
         assert_true(status == STK_OK || status == STK_E_MEMORY);
     } while (status && n < 50);
     stki_memory_fail_at(0);
-    assert_int_equal(n, 10); /* the set; for each field: shards, name, sums, list */
+    assert_int_equal(n, 10); /* the data set; for each field its shards, name, sums and list */
     stki_memory_read(STKI_MEM_HOST, &after);
     assert_int_equal(before.bytes, after.bytes);
 }

@@ -1,5 +1,5 @@
-/* test_documents.c: token streams cut into documents, mapped and read, of every width and byte order, with the token at
- * the beginning or the end of a document; short reads, refusals, failing allocations. */
+/* Tests of streams of tokens that are split into documents, mapped and read, in all widths and byte orders, with the
+ * separator at the beginning or the end of a document. Also short reads, rejected options and failing allocations. */
 #include "allocate.h"
 #include "documents.h"
 #include "faults.h"
@@ -8,7 +8,7 @@
 
 enum { MARK = 7 };
 
-/* Documents of these tokens as the reader gives them. */
+/* Compares the documents of the reader with these tokens. */
 static void check_documents(const stki_reader *reader, const int64_t *lengths, int64_t count, const int64_t *tokens)
 {
     stki_scratch scratch;
@@ -43,7 +43,7 @@ static void check_documents(const stki_reader *reader, const int64_t *lengths, i
     stki_scratch_fini(&scratch);
 }
 
-/* Writes the tokens with a gap before them and opens them. */
+/* Writes the tokens after a gap and opens the file. */
 static stk_status open_tokens(const int64_t *tokens, int64_t count, stk_dtype dtype, bool swapped,
                               enum stki_access access, bool ends, int64_t mark, stki_reader **out, stk_error *err)
 {
@@ -116,7 +116,8 @@ static void beginnings_and_ends(void **state)
     cut((const int64_t[]){0}, 0, true, NULL, 0);
 }
 
-/* More than one piece of reading, more documents than the list first has room for, marks on the runs' borders. */
+/* More than one read, more documents than the initial capacity of the list, and separators at the boundaries of
+ * reads. */
 static void many_documents(void **state)
 {
     enum { COUNT = 1500000 };

@@ -1,4 +1,4 @@
-/* test_exif.c: the orientation in EXIF data: both byte orders, every value, and data that lies about itself. */
+/* Tests of the orientation in EXIF data: both byte orders, all values, and inconsistent data. */
 #include "exif.h"
 #include "stk_test.h"
 #include "test_random.h"
@@ -35,7 +35,7 @@ static void entry(struct tiff *t, uint32_t tag, uint32_t type, uint32_t count, u
         put(t, 0, 2);
 }
 
-/* In a block of exactly this size, so that ASan sees a step too far. */
+/* Parses a copy in a block of exactly this size, so that ASan detects reads beyond it. */
 static int orientation(const struct tiff *t, int64_t length)
 {
     uint8_t *exact = malloc((size_t)length + (length == 0));
@@ -74,7 +74,7 @@ static void test_as_a_long(void **state)
     struct tiff t = begin(true, 10);
 
     (void)state;
-    put(&t, 0, 2); /* the list may begin anywhere */
+    put(&t, 0, 2); /* the directory may begin anywhere */
     put(&t, 1, 2);
     entry(&t, 0x0112, 4, 1, 6);
     assert_int_equal(orientation(&t, t.length), 6);
@@ -95,7 +95,7 @@ static void test_what_is_no_orientation(void **state)
     }
 }
 
-static void test_lengths_that_reach_outside(void **state) /* J07 */
+static void test_lengths_that_reach_outside(void **state) /* row J07 */
 {
     struct tiff t = usual(true, 6);
 
@@ -110,7 +110,7 @@ static void test_lengths_that_reach_outside(void **state) /* J07 */
         assert_int_equal(orientation(&t, t.length), 1);
     }
     t = begin(false, 8);
-    put(&t, 0xFFFF, 2); /* entries that are not there */
+    put(&t, 0xFFFF, 2); /* more entries than there are */
     entry(&t, 0x0100, 3, 1, 6);
     assert_int_equal(orientation(&t, t.length), 1);
 }
@@ -126,7 +126,7 @@ static void test_other_headers(void **state)
     t.bytes[0] = 'M'; /* "MI" */
     assert_int_equal(orientation(&t, t.length), 1);
     t = usual(true, 6);
-    t.bytes[0] = t.bytes[1] = 'I'; /* the other order */
+    t.bytes[0] = t.bytes[1] = 'I'; /* the other byte order */
     assert_int_equal(orientation(&t, t.length), 1);
 }
 
@@ -145,7 +145,8 @@ static void test_any_bytes(void **state)
     }
 }
 
-/* Corners of the stored image: 0 top left, 1 top right, 2 bottom left, 3 bottom right; what each orientation shows. */
+/* The stored image's corners are 0 top left, 1 top right, 2 bottom left, 3 bottom right; the table has what each
+ * orientation shows. */
 static void test_turns(void **state)
 {
     static const int shown[9][4] = {{0},          {0, 1, 2, 3}, {1, 0, 3, 2}, {3, 2, 1, 0}, {2, 3, 0, 1},

@@ -1,4 +1,5 @@
-/* test_faulty.c: stki-threads: a reader that misbehaves exactly as it is told to. */
+/* stki-threads */
+/* Tests of the reader that fails and stalls on request (support/faulty.h). */
 #include "allocate.h"
 #include "clock.h"
 #include "faults.h"
@@ -59,7 +60,7 @@ static void test_without_faults_it_is_the_inner_reader(void **state)
     assert_int_equal(reader->dtype, STK_U8);
     assert_int_equal(reader->shape[0], 16);
     assert_string_equal(reader->path, "synthetic");
-    assert_null(reader->base); /* every read passes through it */
+    assert_null(reader->base); /* so that every read goes through it */
     assert_null(reader->ops->shape);
     for (int64_t i = 0; i < 10; i++)
         assert_int_equal(read_one(reader, i), STK_OK);
@@ -155,13 +156,13 @@ static void test_asleep_for_ever_until_woken(void **state)
         assert_int_equal(stki_thread_start(&threads[i], "sleeper", sleep_in_read, &sleepers[i], &err), STK_OK);
     }
     assert_false(stki_thread_join(threads[0], stki_deadline_ns(30000000)));
-    assert_int_equal(read_one(reader, 6), STK_OK); /* only that record sleeps */
+    assert_int_equal(read_one(reader, 6), STK_OK); /* only record 7 sleeps */
     stki_faulty_wake(reader);
     for (int i = 0; i < 2; i++) {
         assert_true(stki_thread_join(threads[i], INT64_MAX));
         assert_int_equal(sleepers[i].status, STK_OK);
     }
-    assert_int_equal(read_one(reader, 7), STK_OK); /* it stays awake */
+    assert_int_equal(read_one(reader, 7), STK_OK); /* once woken, reads do not sleep again */
     stki_reader_destroy(reader);
 }
 
@@ -179,7 +180,7 @@ static void test_every_allocation_failing(void **state)
         stki_reader *inner, *reader = NULL;
         assert_int_equal(stki_synthetic_open(&source, &inner, &err), STK_OK);
         stki_memory_fail_at(++n);
-        status = stki_faulty_open(inner, &opts, &reader, &err); /* owns the inner one in any case */
+        status = stki_faulty_open(inner, &opts, &reader, &err); /* takes ownership of the inner reader in any case */
         stki_memory_fail_at(0);
         assert_int_equal(status, reader ? STK_OK : STK_E_MEMORY);
         stki_reader_destroy(reader);

@@ -1,4 +1,5 @@
-/* test_file.c: files opened for reading: mapped, read, refused, failing. */
+/* Tests of opening files for reading: mapped and read files, files that change, descriptors, mappings, advice and
+ * residency, and errors. */
 #include "allocate.h"
 #include "clock.h"
 #include "descriptor.h"
@@ -147,7 +148,7 @@ static void test_failed_mapping_is_read(void **state)
     assert_memory_equal(got, content, 5000);
     stki_file_close(file);
     assert_int_equal(stki_file_open(path, STKI_ACCESS_MMAP, STKI_PATTERN_RANDOM, &file, &err), STK_OK);
-    assert_string_equal(file->access, "mmap"); /* the hook failed one only */
+    assert_string_equal(file->access, "mmap"); /* only one mapping was made to fail */
     stki_file_close(file);
 }
 
@@ -169,14 +170,14 @@ static void test_short_reads_and_errors(void **state)
     assert_int_equal(err.offset, 114);
     assert_non_null(strstr(err.message, "Input/output error"));
     assert_non_null(strstr(err.message, path));
-    stkt_fail_read(2, EINTR); /* an interruption is no error */
+    stkt_fail_read(2, EINTR); /* an interrupted read is repeated */
     assert_int_equal(stki_file_read(file, 0, got, 1000, &err), STK_OK);
     assert_memory_equal(got, content, 1000);
     stkt_short_reads(0);
     stki_file_close(file);
 }
 
-/* F09's kind: opening never changes a file, whatever its mode. */
+/* Related to row F09: opening never changes a file, whatever its permissions. */
 static void test_a_read_only_file_stays_as_it_is(void **state)
 {
     const char *path = make_file("readonly", 4096);
@@ -196,7 +197,7 @@ static void test_a_read_only_file_stays_as_it_is(void **state)
     assert_int_equal(before.st_mode, after.st_mode);
 }
 
-/* The process gets out of descriptors. Returns how many that took. */
+/* Uses up the descriptors of the process. Returns their number. */
 static int take_all(int *taken, int room)
 {
     int n = 0;
@@ -207,8 +208,8 @@ static int take_all(int *taken, int room)
     return n;
 }
 
-/* Neither mapped files nor those that are read hold so many descriptors that the process has none left, and running out
- * of them says so, with the limit. */
+/* Files that are mapped or read do not use up the descriptors of the process. If there are none left, the error says so
+ * and gives the limit. */
 static void test_descriptors(void **state)
 {
     const char *path = make_file("many", 4096);
@@ -232,7 +233,7 @@ static void test_descriptors(void **state)
     assert_string_equal(err.found, "all 32 in use");
     assert_non_null(strstr(err.message, path));
     assert_int_equal(stki_file_read(files[1][99], 1000, got, 100, &err), STK_E_RESOURCE);
-    stki_file_will_need(files[1][99], 0, 4096); /* is left out */
+    stki_file_will_need(files[1][99], 0, 4096); /* has no effect */
     close(taken[--count]);
     for (int i = 0; i < 100; i++)
         for (int k = 0; k < 2; k++) {
@@ -246,7 +247,7 @@ static void test_descriptors(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
 }
 
-/* A file that is opened again for each read is refused if it is another one by then. */
+/* A file that is reopened for each read gives an error if it was replaced meanwhile. */
 static void test_opened_again(void **state)
 {
     (void)state;
@@ -260,7 +261,7 @@ static void test_opened_again(void **state)
         assert_int_equal(
             stki_file_open(path, watched ? STKI_ACCESS_PREAD : STKI_ACCESS_UNWATCHED, STKI_PATTERN_RANDOM, &file, &err),
             STK_OK);
-        close(file->fd); /* as if it had been one too many */
+        close(file->fd); /* as if too many descriptors were in use */
         file->fd = -1;
         stki_descriptor_kept_no_more(false);
         assert_int_equal(stki_file_read(file, 1000, got, 100, &err), STK_OK);
@@ -273,8 +274,8 @@ static void test_opened_again(void **state)
     }
 }
 
-/* Who may neither own nor write a file is not told what of it is in memory. Such files hold a few descriptors to ask
- * by; the others do without. */
+/* For a file that a process neither owns nor may write, the kernel does not report which pages are in memory, unless
+ * they are asked for by a descriptor. A few such files keep one; the others do without. */
 static void files_of_another_owner(void)
 {
     const char *path = make_file("theirs", 4096);
@@ -316,8 +317,8 @@ static void test_files_of_another_owner(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* The process has many mappings, of single pages that differ in what may be done with them: from here on files are
- * read, and memory is left to all others. */
+/* With many mappings in the process (pages of alternating protection), files are read instead of mapped from some point
+ * on, so that others can still map memory. */
 static void full_of_mappings(void)
 {
     const int64_t page = sysconf(_SC_PAGESIZE);
@@ -332,7 +333,7 @@ static void full_of_mappings(void)
     if (!said || fscanf(said, "%lld", &most) != 1)
         _exit(97);
     fclose(said);
-    most = most - most / 4 - 1000; /* room for about 1000 more */
+    most = most - most / 4 - 1000; /* leaves room for about 1000 more */
     pages = mmap(NULL, (size_t)(most * page), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED)
         _exit(96);
@@ -380,9 +381,9 @@ static void test_residency_and_advice(void **state)
         stki_file *file;
         stk_error err;
         assert_int_equal(stki_file_open(path, (enum stki_access)mode, STKI_PATTERN_RANDOM, &file, &err), STK_OK);
-        assert_true(stki_file_resident(file, 0, sizeof content)); /* it has just been written */
+        assert_true(stki_file_resident(file, 0, sizeof content)); /* it was just written */
         assert_true(stki_file_resident(file, 5000, 1));
-        assert_true(stki_file_resident(file, sizeof content + 5, 10)); /* nothing to be had: nothing to do */
+        assert_true(stki_file_resident(file, sizeof content + 5, 10)); /* beyond the end: nothing to read */
         stki_file_will_need(file, 10, 50000);
         stki_file_advise(file, 10, 50000);
         stki_file_advise(file, -5, 10);
@@ -409,7 +410,8 @@ static bool becomes_resident(const stki_file *file, int64_t offset, int64_t byte
     return stki_file_resident(file, offset, bytes);
 }
 
-/* What is advised comes from the disk by itself; a mapped file in sequential order is left to the system. */
+/* Advised rows are read from the disk in the background; for a mapped file in sequential order, this is left to the
+ * system. */
 static void test_advice_fetches_dropped_pages(void **state)
 {
     enum { ROW = 65536, ROWS = 64 };
@@ -431,7 +433,7 @@ static void test_advice_fetches_dropped_pages(void **state)
                 skip();
             assert_int_equal(stki_file_open(path, (enum stki_access)mode, (enum stki_pattern)pattern, &file, &err),
                              STK_OK);
-            if (stki_file_resident(file, 50 * ROW, ROW)) { /* a file system in memory */
+            if (stki_file_resident(file, 50 * ROW, ROW)) { /* an in-memory file system */
                 stki_file_close(file);
                 skip();
             }
@@ -440,13 +442,14 @@ static void test_advice_fetches_dropped_pages(void **state)
                 assert_int_equal(advises ? becomes_resident(file, indices[i] * ROW, ROW)
                                          : stki_file_resident(file, indices[i] * ROW, ROW),
                                  advises);
-            assert_false(stki_file_resident(file, 60 * ROW, ROW)); /* and nothing else */
+            assert_false(stki_file_resident(file, 60 * ROW, ROW)); /* nothing else was read */
             assert_false(stki_file_resident(file, 20 * ROW, ROW));
             stki_file_close(file);
         }
 }
 
-/* One missing sample outweighs those that are found for a tenth of a second; another one restarts that time. */
+/* After a missing sample, advice is given for 0.1 s even if other samples are found; another missing one restarts this
+ * time. */
 static void test_residency_over_time(void **state)
 {
     const int64_t ms = 1000000;
@@ -466,7 +469,7 @@ static void test_residency_over_time(void **state)
     assert_false(stki_residency_due(&residency, 151 * ms));
 }
 
-/* Of data larger than memory, a part is always resident: the rest is fetched too. */
+/* If data is larger than memory, some of it is always resident; the rest must still be fetched. */
 static void test_advice_fetches_what_is_missing(void **state)
 {
     enum { ROW = 65536, ROWS = 64 };
@@ -485,7 +488,7 @@ static void test_advice_fetches_what_is_missing(void **state)
     if (!drop_pages(path))
         skip();
     assert_int_equal(stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, &err), STK_OK);
-    if (stki_file_resident(file, 60 * ROW, ROW)) { /* a file system in memory */
+    if (stki_file_resident(file, 60 * ROW, ROW)) { /* an in-memory file system */
         stki_file_close(file);
         skip();
     }

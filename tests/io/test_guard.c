@@ -1,7 +1,6 @@
-/* test_guard.c, stki-threads: mapped files that are cut, written to and replaced while they are open, and what becomes
- * of the handlers of SIGBUS that others have. The handler is installed once in a process, so each case has one of its
- * own.
- */
+/* stki-threads */
+/* Tests of mapped files that are truncated, written to or replaced while they are open, and of other SIGBUS handlers in
+ * the process. The handler is installed once per process, so each case runs in a child. */
 #include "file.h"
 #include "io_files.h"
 #include "says.h"
@@ -18,9 +17,9 @@
 enum { PAGE = 4096, PAGES = 10, BYTES = PAGES * PAGE };
 
 static unsigned char content[BYTES];
-static volatile int called; /* of the host's handlers */
+static volatile int called; /* number of calls of the host's handlers */
 
-/* In the children, where cmocka's assertions mean nothing. */
+/* For child processes, in which cmocka's assertions do not work. */
 #define check(condition)                                                              \
     do {                                                                              \
         if (!(condition)) {                                                           \
@@ -29,14 +28,14 @@ static volatile int called; /* of the host's handlers */
         }                                                                             \
     } while (0)
 
-/* How a process ends that does this: its exit status, or 1000 + the signal. */
+/* Runs `body` in a child. Returns its exit status, or 1000 + the signal. */
 static int ends(void (*body)(void))
 {
     int status;
     pid_t child = fork();
 
     if (child == 0) {
-        (void)signal(SIGBUS, SIG_DFL); /* sanitizers have a handler of their own */
+        (void)signal(SIGBUS, SIG_DFL); /* sanitizers install their own handler */
         body();
         _exit(0);
     }
@@ -68,7 +67,7 @@ static unsigned char byte(const void *map, int64_t at)
     return ((const volatile unsigned char *)map)[at];
 }
 
-/* What stki_file_intact answers, with these texts in its message. */
+/* Calls stki_file_intact and checks the status and two parts of the message. */
 static void is_changed(const stki_file *file, stk_status status, const char *says, const char *says_too)
 {
     stk_error err;
@@ -100,10 +99,10 @@ static void cut(void)
     check(!memcmp(file->map, content, 3 * PAGE + 100));
     is_changed(file, STK_E_TRUNCATED, "record 7: …truncated…: found 12388", "expected 40960 bytes");
     check(stki_file_read(file, 0, got, 10, &err) == STK_E_TRUNCATED);
-    check(!truncate(path, BYTES)); /* it is as long again, but not what it was */
+    check(!truncate(path, BYTES)); /* the size is as before, but not the contents */
     check(stki_file_intact(file, 7, &err) != STK_OK);
     stki_file_close(file);
-    file = open_file(path); /* a slot that is used again is not broken */
+    file = open_file(path); /* a reused slot must not be marked as broken */
     check(stki_file_read(file, 0, got, BYTES, &err) == STK_OK);
     stki_file_close(file);
 }
@@ -158,11 +157,11 @@ static void replaced(void)
     stki_file *file = open_file(path);
     struct stat st;
 
-    check(!stat(path, &st)); /* of the same size and time */
+    check(!stat(path, &st)); /* give the new file the same time; the size is equal */
     check(!utimensat(AT_FDCWD, other, (struct timespec[2]){st.st_mtim, st.st_mtim}, 0));
     check(!rename(other, path));
     is_changed(file, STK_E_CORRUPT, "changed…: found another file (inode ", "expected inode ");
-    check(!memcmp(file->map, content, BYTES)); /* the mapping still holds the old one */
+    check(!memcmp(file->map, content, BYTES)); /* the mapping still has the old contents */
     stki_file_close(file);
 }
 
@@ -180,12 +179,12 @@ static void deleted_and_moved_away_from(void)
     check(!chdir(stkt_dir));
     file = open_file("relative");
     check(!chdir("/"));
-    check(!truncate(path, 100)); /* is found although the working directory is another */
+    check(!truncate(path, 100)); /* detected although the working directory has changed */
     is_changed(file, STK_E_TRUNCATED, "relative: record 7", "found 100,");
     stki_file_close(file);
 }
 
-/* A page that cannot be read although the file looks as it did. */
+/* A page that cannot be read although the file seems unchanged. */
 static void bus_error_without_a_change(void)
 {
     const char *path = make_file("bad");
@@ -210,9 +209,9 @@ static void files_that_change(void **state)
     assert_int_equal(ends(bus_error_without_a_change), 0);
 }
 
-/* ---- other people's handlers ---- */
+/* ---- handlers of the host program ---- */
 
-/* A mapping of the host's own, of a file that is cut. */
+/* A mapping made by the host, of a file that is then truncated. */
 static unsigned char *host_mapping(void)
 {
     const char *path = make_file("host");
@@ -255,7 +254,7 @@ static void leaves(int number)
 
 static struct sigaction before_host;
 
-/* Takes what is its own, passes on the rest as one should. */
+/* Handles its own faults and passes all others on, as a handler should. */
 static const unsigned char *its_own;
 
 static void chains(int number, siginfo_t *info, void *context)
@@ -305,7 +304,7 @@ static void handler_after_ours(void)
     install(chains, NULL, SA_NODEFER);
     check(byte(file->map, 0) == 0 && called == 0);
     check(byte(map, 0) == 0 && called == 1);
-    second = cut_file("after2"); /* does not put ours in front again, or both would call each other for ever */
+    second = cut_file("after2"); /* must not reinstall ours in front, or the two would call each other forever */
     check(byte(map, PAGE) == 0 && called == 2);
     check(byte(second->map, 0) == 0 && called == 2 && stki_file_known_changed(second));
     stki_file_close(file);
@@ -323,7 +322,7 @@ static void handlers_on_both_sides(void)
     install(chains, NULL, 0);
     check(byte(last, 0) == 0 && called == 1);
     check(byte(file->map, 0) == 0 && called == 1);
-    check(byte(first, 0) == 0 && called == 2); /* through all three */
+    check(byte(first, 0) == 0 && called == 2); /* through all three handlers */
     stki_file_close(file);
 }
 
@@ -333,7 +332,7 @@ static void after_ours_and_dying(void)
 
     stki_file_close(cut_file("a"));
     install(chains, NULL, 0);
-    (void)byte(map, 0); /* nobody's: passed on by theirs to ours and by ours to the system */
+    (void)byte(map, 0); /* nobody's mapping: their handler passes it to ours, and ours to the system */
 }
 
 static void plain_handler(void)
@@ -367,7 +366,8 @@ static void ignored(void)
     (void)byte(host_mapping(), 0); /* a fault cannot be ignored */
 }
 
-/* Somebody undid ours together with theirs: it comes back with the next mapping, and calls them no more. */
+/* The host reset the signal, which removed our handler and its own. Ours is installed again with the next mapping and
+ * no longer calls the old one. */
 static void put_back_to_the_default(void)
 {
     stki_file *file;
@@ -528,7 +528,8 @@ static void reads_what_all_read(void *unused)
         unsigned char got = byte(shared_file->map, at);
 
         if (got != content[at])
-            check(got == 0 && stki_file_known_changed(shared_file)); /* who sees zeros sees the mark */
+            /* a thread that sees zeros must also see the mark */
+            check(got == 0 && stki_file_known_changed(shared_file));
     }
 }
 
@@ -574,12 +575,12 @@ static void in_a_child(void)
         _exit(0);
     }
     check(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    check(!stki_file_known_changed(file)); /* the table and the mappings were the child's own */
+    check(!stki_file_known_changed(file)); /* the child changed only its own table and mappings */
     check(byte(file->map, PAGE) == 0 && stki_file_known_changed(file));
     stki_file_close(file);
 }
 
-/* Forks while others hold the lock of the table. */
+/* Forks while another thread holds the lock of the table. */
 static volatile bool stop;
 
 static void opens_until_stopped(void *path)
@@ -630,6 +631,6 @@ int main(void)
 
     for (int i = 0; i < BYTES; i++)
         content[i] = (unsigned char)(1 + i % 251);
-    (void)stkt_path(""); /* the directory is the parent's */
+    (void)stkt_path(""); /* creates the directory in the parent */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

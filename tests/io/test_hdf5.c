@@ -1,5 +1,5 @@
-/* test_hdf5.c: HDF5 data sets as arrays and as samples. The rows named H01 … are those of the list of public faults of
- * other readers; the number of the public report stands beside each. Values are compared with what libhdf5 reads. */
+/* Tests of HDF5 data sets as arrays and as samples. Rows H01 … are those of known-faults, with the public report next
+ * to each. The expected values are those that libhdf5 reads. */
 #include "allocate.h"
 #include "cmocka_all.h"
 #include "container.h"
@@ -42,7 +42,7 @@ static hid_t chunked(int rank, const hsize_t *chunk)
     return plist;
 }
 
-/* Creates "x" of this type; closes plist. */
+/* Creates "x" with this type and closes plist. */
 static hid_t new_dataset(hid_t file, hid_t type, int rank, const hsize_t *shape, const hsize_t *largest, hid_t plist)
 {
     hid_t space = rank < 0    ? H5Screate(H5S_NULL)
@@ -63,7 +63,7 @@ static void close_both(hid_t dataset, hid_t file)
     STKT_MUST(H5Fclose(file));
 }
 
-/* What libhdf5 reads, over zeros. */
+/* Reads with libhdf5 into a buffer of zeros. */
 static void library_read(const char *path, const char *name, hid_t type, void *to)
 {
     hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT), dataset = H5Dopen2(file, name, H5P_DEFAULT);
@@ -107,7 +107,7 @@ static stk_status whole(const char *path, const stki_reader_opts *opts, stk_tens
     return status;
 }
 
-/* One sample in native byte order, packed. */
+/* Copies one sample to `out`, contiguous and in native byte order. */
 static stk_status sample(const stki_reader *reader, int64_t index, void *out)
 {
     stki_scratch scratch;
@@ -127,7 +127,7 @@ static stk_status sample(const stki_reader *reader, int64_t index, void *out)
     return status;
 }
 
-/* Whole and by samples, mapped and read, the values must be these. */
+/* Checks the values as a whole and by sample, mapped and read. */
 static void expect_values(const char *path, const char *name, const void *expected, int64_t bytes)
 {
     for (int mode = 0; mode < 2; mode++) {
@@ -178,7 +178,7 @@ static void expect_refused(const char *path, const char *name, stk_status status
 
 /* ---- rows H01 to H17 ---- */
 
-/* H01, h5py/h5py#1738: big-endian numbers returned as they lie. */
+/* Row H01 (h5py/h5py#1738): big-endian numbers were returned without swapping. */
 static void test_big_endian(void **state)
 {
     const hsize_t shape[] = {20}, chunk[] = {6};
@@ -197,7 +197,8 @@ static void test_big_endian(void **state)
     }
 }
 
-/* H03, CramBL/hdf5-pure#292: fill time "never" leaves what the library leaves, which is over zeros here. */
+/* Row H03 (CramBL/hdf5-pure#292): with fill time "never", unwritten data is what libhdf5 leaves in the buffer, zeros
+ * here. */
 static void test_fill_never(void **state)
 {
     const hsize_t shape[] = {12}, chunk[] = {4}, start[] = {5}, count[] = {2};
@@ -221,7 +222,7 @@ static void test_fill_never(void **state)
     expect_values(path, "x", expected, sizeof expected);
 }
 
-/* H04, CramBL/hdf5-pure#298: extended after writing, within a chunk that was already there. */
+/* Row H04 (CramBL/hdf5-pure#298): extended after writing, within an existing chunk. */
 static void test_extended(void **state)
 {
     const hsize_t shape[] = {5}, longer[] = {8}, largest[] = {H5S_UNLIMITED}, chunk[] = {4};
@@ -238,7 +239,7 @@ static void test_extended(void **state)
     expect_values(path, "x", expected, sizeof expected);
 }
 
-/* H05, CramBL/hdf5-pure#431: chunks at the edge stored without filters, by an option. */
+/* Row H05 (CramBL/hdf5-pure#431): an option stores chunks at the edge without filters. */
 static void test_unfiltered_edges(void **state)
 {
     const hsize_t shape[] = {10}, chunk[] = {4};
@@ -263,7 +264,7 @@ static void test_unfiltered_edges(void **state)
     }
 }
 
-/* H08, vargalabs/h5cpp#298: one chunk that skipped the filter. */
+/* Row H08 (vargalabs/h5cpp#298): the filter is skipped for one chunk. */
 static void test_filter_mask(void **state)
 {
     const hsize_t shape[] = {8}, chunk[] = {4}, second[] = {4};
@@ -281,8 +282,8 @@ static void test_filter_mask(void **state)
     expect_values(path, "x", values, sizeof values);
 }
 
-/* H09, CramBL/hdf5-pure#331, HDFGroup/hdf5#4216: raw data in another file; too short, or not there. libhdf5 reads zeros
- * where it is too short; here that is an error. */
+/* Rows H09 (CramBL/hdf5-pure#331, HDFGroup/hdf5#4216): raw data in another file that is too short or missing. libhdf5
+ * reads zeros if it is too short; stoker reports an error. */
 static void test_external(void **state)
 {
     const hsize_t shape[] = {6};
@@ -321,8 +322,8 @@ static void add_virtual(const char *path, const char *first, const char *second)
     close_both(x, file);
 }
 
-/* H10, CramBL/hdf5-pure#111: a virtual data set, whole and with a source that is missing (which libhdf5 reads as fill
- * values without a word). */
+/* Row H10 (CramBL/hdf5-pure#111): a virtual data set, complete and with a missing source, which libhdf5 silently
+ * replaces by fill values. */
 static void test_virtual(void **state)
 {
     const hsize_t half[] = {3};
@@ -345,7 +346,7 @@ static void test_virtual(void **state)
     expect_refused(stkt_path("chain.h5"), "x", STK_E_UNSUPPORTED, "virtual.h5");
 }
 
-/* H12, h5py/h5py#281: nothing in it. */
+/* Row H12 (h5py/h5py#281): data sets without elements. */
 static void test_empty(void **state)
 {
     const hsize_t none[] = {0}, none3[] = {0, 3}, three0[] = {3, 0}, largest[] = {H5S_UNLIMITED, H5S_UNLIMITED},
@@ -382,7 +383,7 @@ static void test_empty(void **state)
     }
 }
 
-/* H13, NCAS-CMS/pyfive#100: a null data space is refused by name; a scalar is a number. */
+/* Row H13 (NCAS-CMS/pyfive#100): a null dataspace is an error that names it; a scalar is a number. */
 static void test_null_and_scalar(void **state)
 {
     const char *path = stkt_path("null.h5");
@@ -406,7 +407,8 @@ static void test_null_and_scalar(void **state)
     assert_int_equal(open_reader(path, &opts, &reader), STK_E_UNSUPPORTED);
 }
 
-/* H14, h5py/h5py#735 and H17, CramBL/hdf5-pure#438: compounds, with gaps or huge, are refused by name. */
+/* Rows H14 (h5py/h5py#735) and H17 (CramBL/hdf5-pure#438): compounds with gaps or of huge size are errors that name
+ * them. */
 static void test_compounds(void **state)
 {
     const hsize_t shape[] = {2};
@@ -426,12 +428,12 @@ static void test_compounds(void **state)
     }
 }
 
-/* H16, h5py/h5py#141: 16 bits, and neither half nor bfloat16. */
+/* Row H16 (h5py/h5py#141): 16-bit floats that are neither half nor bfloat16. */
 static void test_odd_float(void **state)
 {
     static const struct {
         size_t exponent_bits, mantissa_bits, bias;
-    } floats[] = {{6, 9, 31}, {5, 10, 16}}; /* another split; half with another bias */
+    } floats[] = {{6, 9, 31}, {5, 10, 16}}; /* other numbers of bits; half with another bias */
     const hsize_t shape[] = {2};
     const char *path = stkt_path("odd.h5");
 
@@ -450,7 +452,7 @@ static void test_odd_float(void **state)
     }
 }
 
-/* libhdf5 1.10 gives an address to data that was never written, where the file has a user block. */
+/* If the file has a user block, libhdf5 1.10 gives an address to data that was never written. */
 static void test_never_written(void **state)
 {
     const hsize_t shape[] = {4};
@@ -471,7 +473,7 @@ static void test_never_written(void **state)
     }
 }
 
-/* H21, h5py/h5py#1807: the writer was killed, or the file was cut. */
+/* Row H21 (h5py/h5py#1807): the writer was killed, or the file is truncated. */
 static void test_unfinished(void **state)
 {
     const hsize_t shape[] = {64}, largest[] = {H5S_UNLIMITED}, chunk[] = {16};
@@ -497,12 +499,12 @@ static void test_unfinished(void **state)
         kill(getpid(), SIGKILL);
     }
     waitpid(child, &wait_status, 0);
-    assert_int_equal(stki_container_open(path, &defaults, &container, &err), STK_OK); /* as a SWMR reader */
+    assert_int_equal(stki_container_open(path, &defaults, &container, &err), STK_OK); /* opened as a SWMR reader */
     assert_int_equal(container->warning_count, 1);
     stki_container_release(container);
     expect_values(path, "x", values, sizeof values);
 
-    { /* cut by 100 bytes */
+    { /* truncated by 100 bytes */
         hid_t file = new_file(stkt_path("cut.h5")), x = new_dataset(file, H5T_STD_I32LE, 1, shape, NULL, H5P_DEFAULT);
         struct stat about;
         STKT_MUST(H5Dwrite(x, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
@@ -516,9 +518,10 @@ static void test_unfinished(void **state)
     assert_non_null(strstr(err.message, STKI_TEXT("stored_eof = %ld", size)));
 }
 
-/* ---- H24 and the cache ---- */
+/* ---- row H24 and the cache ---- */
 
-/* `rows` of `width` numbers, row i holding i * width …, in chunks of `chunk` rows and all columns but `split`. */
+/* Writes `rows` rows of `width` numbers, row i beginning with i * width, in chunks of `chunk` rows and `columns`
+ * columns. */
 static void make_rows(const char *path, int64_t rows, int64_t width, int64_t chunk, int64_t columns, int filters,
                       bool latest)
 {
@@ -552,8 +555,8 @@ static void check_row(const stki_reader *reader, int64_t row, int64_t width)
         assert_int_equal(got[k], row * width + k);
 }
 
-/* H24, h5py/h5py#2526, AshleyLab/OpenMHC#16: chunks of many rows, read row by row in any order within a window: each is
- * decoded once. */
+/* Row H24 (h5py/h5py#2526, AshleyLab/OpenMHC#16): chunks of many rows that are read row by row in any order within a
+ * window are decoded once each. */
 static void test_each_chunk_once(void **state)
 {
     enum { ROWS = 2000, WIDTH = 8, CHUNK = 500 };
@@ -575,7 +578,7 @@ static void test_each_chunk_once(void **state)
         assert_non_null(strstr(reader->note, "order: block"));
         assert_non_null(strstr(reader->note, "500 times"));
         for (int window = 0; window < 4; window++)
-            for (int i = 0; i < CHUNK; i++) /* an odd factor makes it a permutation */
+            for (int i = 0; i < CHUNK; i++) /* an odd factor makes this a permutation */
                 check_row(reader, window * CHUNK + (i * 173 + (int64_t)(stkt_next(&r) % 1)) % CHUNK, WIDTH);
         assert_true(stki_hdf5_reader_counts(reader, &counts));
         assert_int_equal(counts.cache.decoded, 4 * pieces);
@@ -584,7 +587,7 @@ static void test_each_chunk_once(void **state)
         assert_true(counts.cache.bytes <= opts.cache_bytes);
         stki_reader_destroy(reader);
     }
-    opts.cache_bytes = 0; /* 64 MiB: all of it fits, so random order is no trouble */
+    opts.cache_bytes = 0; /* 64 MiB: everything fits, so random order costs nothing */
     assert_int_equal(open_reader(path, &opts, &reader), STK_OK);
     assert_null(reader->note);
     for (int i = 0; i < 3 * ROWS; i++)
@@ -631,7 +634,7 @@ static void test_views_and_direct(void **state)
     }
 }
 
-/* N26, NVIDIA/DALI#6482: mmap fails; the file is read, and that is said. */
+/* Row N26 (NVIDIA/DALI#6482): if mmap fails, the file is read, and a note says so. */
 static void test_no_mapping(void **state)
 {
     const char *path = stkt_path("unmapped.h5");
@@ -652,7 +655,7 @@ static void test_no_mapping(void **state)
     }
 }
 
-/* P04, facebookresearch/spdl#268: a failed read is an error in its record, and the next one is fine. */
+/* Row P04 (facebookresearch/spdl#268): a failed read is an error of its record, and the next one works. */
 static void test_failed_read(void **state)
 {
     const char *path = stkt_path("failing.h5");
@@ -700,7 +703,7 @@ static void test_listing(void **state)
     stki_container_release(container);
 }
 
-/* Many files at once need few descriptors: samples in a mapping need none. */
+/* Samples in a mapping need no descriptor, so many files can be open at once. */
 static void test_many_files(void **state)
 {
     enum { FILES = 150 };
@@ -736,7 +739,7 @@ static void test_many_files(void **state)
     }
 }
 
-/* External links are followed inside the folder of the file and nowhere else. */
+/* External links are followed only inside the folder of the file. */
 static void test_external_links(void **state)
 {
     const char *path = stkt_path("linking.h5");
@@ -766,7 +769,7 @@ static void test_external_links(void **state)
     expect_values(path, "in", values, sizeof values);
     expect_refused(path, "out", STK_E_UNSAFE, target);
     expect_refused(path, "above", STK_E_UNSAFE, "../x.h5");
-    expect_refused(path, "pipe", STK_E_UNSUPPORTED, "not a regular file"); /* and does not hang */
+    expect_refused(path, "pipe", STK_E_UNSUPPORTED, "not a regular file"); /* and does not block */
     assert_int_equal(whole(path, &opts, &t), STK_OK);
     assert_memory_equal(t.data, values, sizeof values);
     stk_tensor_release(&t);
@@ -774,7 +777,7 @@ static void test_external_links(void **state)
     assert_int_equal(rmdir(other), 0);
 }
 
-/* A file that this process writes is read through the library, whose buffers know what is not on the disk yet. */
+/* A file that this process is writing is read through libhdf5, whose buffers have data that is not on disk yet. */
 static void test_open_for_writing(void **state)
 {
     const char *path = stkt_path("writing.h5");
@@ -851,7 +854,7 @@ static void test_cf(void **state)
     stki_reader_destroy(reader);
 }
 
-/* NaN as a fill value, floats, an integer attribute, and nothing to do. */
+/* NaN as a fill value, floats, an integer attribute, and a data set without these attributes. */
 static void test_cf_more(void **state)
 {
     const char *path = stkt_path("cf_more.h5");
@@ -875,7 +878,7 @@ static void test_cf_more(void **state)
         close_both(x, file);
         assert_int_equal(open_reader(path, &opts, &reader), STK_OK);
         assert_int_equal(reader->dtype, STK_F64);
-        assert_int_equal(reader->base != NULL, !packed); /* without attributes it is what it was */
+        assert_int_equal(reader->base != NULL, !packed); /* unchanged without attributes */
         for (int i = 0; i < 4; i++) {
             assert_int_equal(sample(reader, i, &got), STK_OK);
             if (i == 1 || (i == 2 && packed))
@@ -896,15 +899,15 @@ static void add_text(hid_t x, const char *name, const char *text, bool varying)
     STKT_MUST(H5Tclose(type));
 }
 
-/* Values by the rule of the NetCDF users' guide and of xarray's UnsignedIntegerCoder: the stored bits, and those of the
- * fill value, are taken with the other sign; then value * scale_factor. Chunked, contiguous and as a whole. */
+/* Values follow the NetCDF users' guide and xarray's UnsignedIntegerCoder: the bits of elements and of the fill value
+ * are reinterpreted with the other sign, then multiplied by scale_factor. Chunked, contiguous, and read as a whole. */
 static void test_cf_unsigned(void **state)
 {
     static const struct {
         bool stored_signed, varying, scaled;
         const char *text;
         stk_dtype dtype;
-        double expected[4]; /* of the bits 0, 100, 200, 255; 255 is the fill value where it is scaled */
+        double expected[4]; /* for the bits 0, 100, 200, 255; 255 is the fill value in scaled cases */
     } cases[] = {
         {true, false, true, "true", STK_F32, {0, 2000, 4000, (double)NAN}},
         {true, true, true, "True", STK_F32, {0, 2000, 4000, (double)NAN}},
@@ -961,7 +964,7 @@ static void test_cf_unsigned(void **state)
     }
 }
 
-/* _Unsigned says nothing about numbers with a point; another text than true and false is refused. */
+/* _Unsigned is ignored for floats; strings other than true and false are errors. */
 static void test_cf_unsigned_else(void **state)
 {
     const char *path = stkt_path("unsigned_else.h5");
@@ -990,7 +993,8 @@ static void test_cf_unsigned_else(void **state)
 
 /* ---- groups as samples ---- */
 
-/* "/sN/image" u8 [4 + N, 3] (or [4, 3] where `same`), value 10 N + element; every third one in a deflated chunk. */
+/* Writes "/sN/image", u8 [4 + N, 3] (or [4, 3] if `same`) with values 10 N + element; every third one in a deflated
+ * chunk. */
 static void make_groups(const char *path, int count, bool same, bool chunks)
 {
     hid_t file = new_file(path);
@@ -1092,23 +1096,23 @@ static void test_groups_refused(void **state)
     assert_int_equal(open_reader(path, &opts, &reader), STK_E_MISMATCH);
 }
 
-/* ---- a file that changes under us ---- */
+/* ---- a file that changes while it is open ---- */
 
 static struct sigaction guard_handler;
 
-/* cmocka puts a handler of its own in the place of ours for each test. */
+/* cmocka replaces our handler with its own in each test. */
 static void note_guard(void)
 {
     stki_file *file;
 
-    (void)signal(SIGBUS, SIG_DFL); /* sanitizers have one too */
+    (void)signal(SIGBUS, SIG_DFL); /* sanitizers have one, too */
     stkt_write_file(stkt_path("guard"), "x", 1);
     if (!stki_file_open(stkt_path("guard"), STKI_ACCESS_MMAP, STKI_PATTERN_RANDOM, &file, &err))
         stki_file_close(file);
     sigaction(SIGBUS, NULL, &guard_handler);
 }
 
-/* Cut while it is mapped: no signal, and the record says that the file is shorter. */
+/* Truncated while it is mapped: there is no signal, and the error of the record says that the file is shorter. */
 static void test_cut_while_open(void **state)
 {
     const char *path = stkt_path("cut_open.h5");
@@ -1126,7 +1130,7 @@ static void test_cut_while_open(void **state)
         assert_int_equal(sample(reader, 0, row), STK_OK);
         assert_int_equal(truncate(path, 4096), 0);
         status = sample(reader, 3900, row);
-        if (filters) /* zeros are no stream */
+        if (filters) /* zeros are not a valid stream */
             assert_int_equal(status, STK_E_TRUNCATED);
         assert_int_equal(stki_file_intact(reader->file, 3900, &err), STK_E_TRUNCATED);
         stki_reader_destroy(reader);
@@ -1143,7 +1147,7 @@ static int64_t blocks(void)
     return stats.blocks;
 }
 
-/* Every allocation on the way fails once. */
+/* Each allocation fails in turn. */
 static void test_without_memory(void **state)
 {
     static const char *const files[] = {"memory0.h5", "memory1.h5", "memory2.h5"};
@@ -1153,7 +1157,7 @@ static void test_without_memory(void **state)
     make_rows(stkt_path(files[0]), 50, 8, 7, 8, 1, false);
     make_rows(stkt_path(files[1]), 50, 8, 7, 3, 1, true);
     make_rows(stkt_path(files[2]), 50, 8, 50, 8, 0, false);
-    (void)stkt_source("{cf: true}"); /* its memory is kept */
+    (void)stkt_source("{cf: true}"); /* its memory is not freed, so it is allocated before counting */
     before = blocks();
     for (int f = 0; f < 3; f++)
         for (int named = 0; named < 2; named++)
@@ -1186,7 +1190,7 @@ static void test_without_memory(void **state)
             }
 }
 
-/* A chunk larger than what may be unpacked. */
+/* A chunk larger than the limit for unpacked data. */
 static void test_limit(void **state)
 {
     const char *path = stkt_path("limit.h5");

@@ -1,5 +1,5 @@
-/* test_hdf5_broken.c: broken HDF5 files end quickly, whatever bit it is, and leave nothing behind in libhdf5. A hang
- * shows as the time limit of the test. */
+/* Tests of damaged HDF5 files: whichever bit is wrong, opening must end quickly and leave no open objects in libhdf5. A
+ * hang shows as a timeout of the test. */
 #include "cmocka_all.h"
 #include "container.h"
 #include "error.h"
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* libhdf5 does not free all of a broken file. */
+/* libhdf5 does not free all memory of a damaged file. */
 __attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 __attribute__((visibility("default"))) const char *__lsan_default_options(void);
 
@@ -27,7 +27,7 @@ const char *__lsan_default_options(void)
 static stk_error err;
 static const stki_reader_opts defaults;
 
-/* One data set of 16 numbers. Not closed properly: `swmr`, which leaves the marks of a SWMR writer. */
+/* Writes a data set of 16 numbers. With `swmr` the file is not closed properly and keeps the marks of a SWMR writer. */
 static void make_file(const char *path, H5F_libver_t version, bool swmr)
 {
     const hsize_t shape = 16;
@@ -57,7 +57,7 @@ static void make_file(const char *path, H5F_libver_t version, bool swmr)
     assert_int_equal(how, 0);
 }
 
-/* Opens everything in it, and fails or not. */
+/* Opens all members and returns the first error. */
 static stk_status try_file(const char *path)
 {
     stki_container *container;
@@ -111,7 +111,7 @@ static void test_superblock(void **state)
     }
 }
 
-/* Of a file that does say a SWMR writer has it open. */
+/* The same for a file that is marked as open by a SWMR writer. */
 static void test_superblock_swmr(void **state)
 {
     const char *path = stkt_path("flipped_swmr.h5");
@@ -121,7 +121,7 @@ static void test_superblock_swmr(void **state)
     flip_each(path, 8, 48);
 }
 
-/* The superblock alone, and less. */
+/* Only the superblock, or less. */
 static void test_cut(void **state)
 {
     const char *path = stkt_path("cut_short.h5");
@@ -136,7 +136,7 @@ static void test_cut(void **state)
     }
 }
 
-/* Where the root group's header is broken: libhdf5 has nothing to say when the program ends. */
+/* With a damaged header of the root group, libhdf5 must print nothing when the program ends. */
 static void test_quiet_end(void **state)
 {
     const char *path = stkt_path("root.h5");
@@ -159,7 +159,7 @@ static void test_quiet_end(void **state)
     if (child == 0) {
         if (dup2(fileno(said), 2) != 2 || try_file(path) != STK_E_CORRUPT)
             _exit(1);
-        stkt_dir[0] = '\0'; /* stays for the parent */
+        stkt_dir[0] = '\0'; /* the parent removes it */
         exit(0);
     }
     assert_int_equal(waitpid(child, &how, 0), child);

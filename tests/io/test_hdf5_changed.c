@@ -1,5 +1,5 @@
-/* test_hdf5_changed.c: HDF5 files that are cut, written to or replaced while they are read through libhdf5, which takes
- * what is missing for zeros: the records fail, however the file is accessed. */
+/* Tests of HDF5 files that are truncated, written to or replaced while they are read through libhdf5, which returns
+ * zeros for missing data. The records must fail with every way of access. */
 #include "cmocka_all.h"
 #include "container.h"
 #include "error.h"
@@ -44,7 +44,7 @@ static void add_virtual(hid_t file, hid_t create)
     STKT_MUST(H5Sclose(space));
 }
 
-/* x in `path`; what is to be changed afterwards. */
+/* Writes x in `path`; `changed` is the file to be changed afterwards. */
 static void make_file(const char *path, enum kind kind, char *changed, size_t room)
 {
     const hsize_t chunk[] = {CHUNK, WIDTH};
@@ -67,7 +67,7 @@ static void make_file(const char *path, enum kind kind, char *changed, size_t ro
     }
     file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
     STKT_MUST(file);
-    if (kind == SCALE_OFFSET || kind == EXTENSIBLE) { /* a filter that only the library decodes */
+    if (kind == SCALE_OFFSET || kind == EXTENSIBLE) { /* a filter that only libhdf5 decodes */
         STKT_MUST(H5Pset_chunk(create, 2, chunk));
         STKT_MUST(H5Pset_scaleoffset(create, H5Z_SO_INT, 0));
     }
@@ -109,7 +109,7 @@ static stki_reader *open_reader(const char *path, enum stki_access access)
     return reader;
 }
 
-/* The status; right values where that is fine. */
+/* Returns the status and, if it is STK_OK, checks the values. */
 static stk_status read_row(const stki_reader *reader, int64_t row)
 {
     stki_scratch scratch;
@@ -148,7 +148,7 @@ static void change(const char *path, enum change how)
         close(file);
         assert_int_equal(rename(other, path), 0);
     }
-    if (how == TOUCHED || how == OVERWRITTEN) { /* the clock of the file system may be slow */
+    if (how == TOUCHED || how == OVERWRITTEN) { /* in case the clock of the file system is coarse */
         const struct timespec times[] = {{about.st_atim.tv_sec, 0}, {about.st_mtim.tv_sec + 1, 0}};
         assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
     }
@@ -177,7 +177,7 @@ static void test_changed(void **state)
             }
 }
 
-/* A source that is gone would be read as fill values; the file itself may go. */
+/* A missing source would be read as fill values, so it is an error; the file itself may be deleted. */
 static void test_deleted(void **state)
 {
     char path[512], changed[512];
@@ -196,7 +196,7 @@ static void test_deleted(void **state)
     }
 }
 
-/* sigbus_guard: false asks nothing. */
+/* With sigbus_guard: false nothing is checked. */
 static void test_unguarded(void **state)
 {
     char path[512], changed[512];

@@ -1,5 +1,5 @@
-/* test_hdf5_classes.c: which class an error of libhdf5 is of: by the numbers that it pushes, and in damaged files,
- * where the damage says what is right. */
+/* Tests of the status for errors of libhdf5: from the error numbers that it pushes, and from damaged files, whose
+ * damage determines the right status. */
 #include "cmocka_all.h"
 #include "container.h"
 #include "format.h"
@@ -13,7 +13,7 @@
 static stk_error err;
 static const stki_reader_opts defaults;
 
-/* ---- numbers ---- */
+/* ---- error numbers ---- */
 
 static void push(hid_t major, hid_t minor)
 {
@@ -34,7 +34,7 @@ static void test_numbers(void **state)
         {H5E_PLINE, H5E_NOFILTER, H5E_READERROR, STK_E_UNSUPPORTED},
         {H5E_PLUGIN, H5E_CANTOPENFILE, H5E_CANTGET, STK_E_UNSUPPORTED},
         {H5E_SYM, H5E_NOTFOUND, H5E_CALLBACK, STK_E_NOT_FOUND},
-        {H5E_OHDR, H5E_NOTFOUND, H5E_READERROR, STK_E_CORRUPT}, /* a message of a header, not a path */
+        {H5E_OHDR, H5E_NOTFOUND, H5E_READERROR, STK_E_CORRUPT}, /* a header message, not a path */
         {H5E_LINK, H5E_NLINKS, H5E_TRAVERSE, STK_E_NOT_FOUND},
         {H5E_LINK, H5E_CANTOPENFILE, H5E_TRAVERSE, STK_E_NOT_FOUND},
         {H5E_FILE, H5E_CANTOPENFILE, H5E_CANTOPENFILE, STK_E_CORRUPT},
@@ -55,13 +55,13 @@ static void test_numbers(void **state)
         assert_int_equal(err.status, cases[i].status);
         assert_int_equal(H5Eget_num(H5E_DEFAULT), 0);
     }
-    assert_int_equal(stki_hdf5_fail(&err, STK_E_LIMIT, "f.h5", NULL, "what"), STK_E_LIMIT); /* nothing was said */
+    assert_int_equal(stki_hdf5_fail(&err, STK_E_LIMIT, "f.h5", NULL, "what"), STK_E_LIMIT); /* no error was pushed */
     stki_hdf5_leave(&guard);
 }
 
 /* ---- damaged files ---- */
 
-/* One contiguous data set of 16 i32, in the oldest format, whose headers have no checksums. */
+/* Writes one contiguous data set of 16 i32 in the oldest format, whose headers have no checksums. */
 static void make_file(const char *path)
 {
     const hsize_t shape = 16;
@@ -87,8 +87,8 @@ static size_t read_bytes(const char *path)
     return size;
 }
 
-/* Where the message of this type lies in the data set's header (a message begins with type, size, flags, three zeros;
- * `body` begins its data). */
+/* The offset of the message of this type in the data set's header. A message begins with its type, size, flags and
+ * three zeros; its data begins with `body`. */
 static size_t find_message(size_t size, int type, const char *body, size_t length)
 {
     for (size_t at = 0; at + 8 + length <= size; at++)
@@ -99,7 +99,7 @@ static size_t find_message(size_t size, int type, const char *body, size_t lengt
     return 0;
 }
 
-/* The status that the only data set (or the file) is refused with. */
+/* The status with which the only data set, or the file, is rejected. */
 static stk_status refused(const char *path)
 {
     stki_container *container;
@@ -123,7 +123,7 @@ static void test_superblock(void **state)
     assert_int_equal(refused(path), STK_OK);
     stkt_write_file(path, bytes, size - 100);
     assert_int_equal(refused(path), STK_E_TRUNCATED);
-    bytes[8] = 9; /* its version */
+    bytes[8] = 9; /* the version of the superblock */
     stkt_write_file(path, bytes, size);
     assert_int_equal(refused(path), STK_E_UNSUPPORTED);
     assert_non_null(strstr(err.found, "version 9"));
@@ -138,10 +138,10 @@ static void test_messages(void **state)
         char to;
         stk_status status;
     } cases[] = {
-        {8, "\3\1", 2, 8, 9, STK_E_UNSUPPORTED},              /* version of the layout: 3, contiguous */
-        {3, "\x10\x08", 2, 8, (char)0x90, STK_E_UNSUPPORTED}, /* version of the type: 1, of class 0, signed */
-        {8, "\3\1", 2, 2, 0x19, STK_E_CORRUPT},               /* its length is no multiple of 8 */
-        {8, "\3\1", 2, 9, 7, STK_E_UNSUPPORTED},              /* a layout that the library does not know */
+        {8, "\3\1", 2, 8, 9, STK_E_UNSUPPORTED},              /* version of the layout message (3, contiguous) */
+        {3, "\x10\x08", 2, 8, (char)0x90, STK_E_UNSUPPORTED}, /* version of the type message (1, class 0, signed) */
+        {8, "\3\1", 2, 2, 0x19, STK_E_CORRUPT},               /* the length is not a multiple of 8 */
+        {8, "\3\1", 2, 9, 7, STK_E_UNSUPPORTED},              /* a layout class that libhdf5 does not know */
     };
     const char *path = stkt_path("message.h5");
 
@@ -161,7 +161,7 @@ static void test_messages(void **state)
     }
 }
 
-/* Names that lead nowhere, in each way. */
+/* Names that do not exist, in different ways. */
 static void test_names(void **state)
 {
     static const char *const names[] = {"nothing", "nothing/x", "x/y", "soft", "round", "outside"};
@@ -186,7 +186,7 @@ static void test_names(void **state)
     stki_hdf5_file_release(opened);
 }
 
-/* A writer that ended without closing the file, in a format that marks it. */
+/* A writer that ended without closing the file, in a format that records it. */
 static void test_not_closed(void **state)
 {
     const char *path = stkt_path("open.h5");

@@ -1,4 +1,4 @@
-/* test_hdf5_differential.c: some hundred generated HDF5 files against H5Dread; hdf5_differential.h says how. */
+/* Compares some hundred generated HDF5 files with H5Dread; see hdf5_differential.h. */
 #include "hdf5_differential.h"
 
 static void test_generated(void **state)

@@ -1,5 +1,5 @@
-/* test_hdf5_filter.c: the filters that are undone here: shuffle of every element size and count against its definition,
- * checksums of libhdf5, streams that are broken in every way, LZF, and pipelines in every order. */
+/* Tests of the filters that are decoded without libhdf5: unshuffling for all element sizes against its definition,
+ * Fletcher-32, LZF, damaged streams, and pipelines in every order. */
 #include "cmocka_all.h"
 #include "hdf5_files.h"
 #include "hdf5_filter.h"
@@ -9,7 +9,7 @@
 
 static stk_error err;
 
-/* Sizes with and without vector code, counts around the vectors, guard bytes behind. */
+/* Sizes with and without vector code, counts around the vector widths, and guard bytes at the end. */
 static void test_unshuffle(void **state)
 {
     static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 33};
@@ -25,7 +25,7 @@ static void test_unshuffle(void **state)
             stkt_hdf5_noise(plain, bytes, &r);
             stki_hdf5_shuffle(shuffled, plain, count, sizes[s]);
             memset(back, 0xA5, (size_t)bytes + 65);
-            stki_hdf5_unshuffle(back + 1, shuffled, count, sizes[s]); /* aligned to nothing */
+            stki_hdf5_unshuffle(back + 1, shuffled, count, sizes[s]); /* unaligned */
             assert_memory_equal(back + 1, plain, (size_t)bytes);
             assert_int_equal(back[0], 0xA5);
             for (int i = 0; i < 64; i++)
@@ -34,7 +34,7 @@ static void test_unshuffle(void **state)
         }
 }
 
-/* Published values of the checksum over big-endian words, worked out by hand. */
+/* Values of the checksum over big-endian words, computed by hand. */
 static void test_fletcher32(void **state)
 {
     unsigned char large[100001];
@@ -45,7 +45,7 @@ static void test_fletcher32(void **state)
     assert_int_equal(stki_hdf5_fletcher32("\x01\x02", 2), 0x01020102u);
     assert_int_equal(stki_hdf5_fletcher32("\x01\x02\x03\x04", 4), 0x05080406u);
     assert_int_equal(stki_hdf5_fletcher32("\x01\x02\x03", 3), 0x05040402u);
-    memset(large, 0xFF, sizeof large); /* every sum is a multiple of 65535 until the odd byte */
+    memset(large, 0xFF, sizeof large); /* every sum is a multiple of 65535 until the last, odd byte */
     assert_int_equal(stki_hdf5_fletcher32(large, 100000), 0xFFFFFFFFu);
     assert_int_equal(stki_hdf5_fletcher32(large, 100001), 0xFF00FF00u);
 }
@@ -67,31 +67,31 @@ static void test_lzf(void **state)
          6, 6, true, "abcabc"}, /* length 3, distance 3 */
         {"\x00"
          "a\x20\x00",
-         4, 4, true, "aaaa"}, /* overlaps itself */
+         4, 4, true, "aaaa"}, /* overlaps its own output */
         {"\x00"
          "a\xe0\x01\x00",
-         5, 11, true, "aaaaaaaaaaa"}, /* a long one: 7 + 1 + 2 */
+         5, 11, true, "aaaaaaaaaaa"}, /* a long match: 7 + 1 + 2 */
         {"\x02"
          "abc",
-         4, 4, false, NULL}, /* too few */
+         4, 4, false, NULL}, /* too few bytes */
         {"\x02"
          "abc",
-         4, 2, false, NULL}, /* too many */
+         4, 2, false, NULL}, /* too many bytes */
         {"\x05"
          "abc",
-         4, 6, false, NULL}, /* literals are cut */
+         4, 6, false, NULL}, /* truncated literals */
         {"\x00"
          "a\x20",
-         3, 4, false, NULL}, /* no distance */
+         3, 4, false, NULL}, /* missing distance */
         {"\x00"
          "a\xe0",
-         3, 4, false, NULL}, /* no length */
+         3, 4, false, NULL}, /* missing length */
         {"\x00"
          "a\x20\x01",
-         4, 4, false, NULL}, /* before the beginning */
+         4, 4, false, NULL}, /* a match before the beginning */
         {"\x00"
          "a\x20\x00",
-         4, 3, false, NULL}, /* a copy beyond the end */
+         4, 3, false, NULL}, /* a match beyond the end */
     };
 
     (void)state;
@@ -107,7 +107,7 @@ static void test_lzf(void **state)
 
 enum { CHUNK = 1000, ROOM = 4 * CHUNK };
 
-/* Applies the filters as a writer does; returns the bytes. */
+/* Applies the filters as a writer does. Returns the number of bytes. */
 static int64_t encode(const stki_hdf5_pipeline *p, uint32_t mask, const unsigned char *chunk, unsigned char *to)
 {
     unsigned char now[ROOM], next[ROOM];
@@ -168,7 +168,7 @@ static void test_pipelines(void **state)
 
         for (int k = 0; k < p.count; k++)
             p.filters[k] = (stki_hdf5_filter){.id = ids[stkt_below(&r, 3)], .value = (unsigned)stkt_below(&r, 20)};
-        if (!stki_hdf5_pipeline_known(&p)) /* two that compress */
+        if (!stki_hdf5_pipeline_known(&p)) /* two compressing filters */
             continue;
         stkt_hdf5_noise(chunk, p.chunk_bytes, &r);
         bytes = encode(&p, mask, chunk, stored);
@@ -178,7 +178,7 @@ static void test_pipelines(void **state)
         assert_memory_equal(got, chunk, (size_t)p.chunk_bytes);
         if (stki_hdf5_pipeline_plain(&p, mask))
             assert_memory_equal(stored, chunk, (size_t)p.chunk_bytes);
-        if (bytes > 1) { /* a byte less is never taken for the chunk */
+        if (bytes > 1) { /* one byte less must never decode to the chunk */
             stk_status status = decode(&p, mask, stored, bytes - 1, got);
             assert_int_equal(status, STK_E_CORRUPT);
             assert_int_equal(err.offset, 77);
@@ -215,7 +215,7 @@ static void test_refused(void **state)
         decode(&(stki_hdf5_pipeline){.count = 1, .filters = {{.id = STKI_HDF5_DEFLATE}}, .chunk_bytes = 150}, 0, stored,
                bytes, got),
         STK_E_CORRUPT);
-    stored[1] ^= 0x40; /* the zlib header's own check */
+    stored[1] ^= 0x40; /* covered by the check bits of the zlib header */
     p.chunk_bytes = 200;
     assert_int_equal(decode(&p, 0, stored, bytes, got), STK_E_CORRUPT);
     assert_non_null(strstr(err.message, "damaged"));
@@ -223,7 +223,7 @@ static void test_refused(void **state)
     bytes = encode(&sum, 0, chunk, stored);
     assert_int_equal(bytes, 104);
     assert_int_equal(decode(&sum, 0, stored, bytes, got), STK_OK);
-    { /* as very old libraries stored it */
+    { /* as very old versions of libhdf5 stored it */
         unsigned char t = stored[100];
         stored[100] = stored[101], stored[101] = t;
         t = stored[102], stored[102] = stored[103], stored[103] = t;

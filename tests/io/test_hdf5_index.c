@@ -1,5 +1,5 @@
-/* test_hdf5_index.c: the table of chunks that is walked from the file against what libhdf5 says about each chunk; and
- * files with every single byte changed. */
+/* Tests of the table of chunks that is read from the file, against what libhdf5 reports for each chunk, and of files in
+ * which each single byte is changed. */
 #include "allocate.h"
 #include "cmocka_all.h"
 #include "hdf5_files.h"
@@ -31,7 +31,7 @@ static void describe(const stkt_hdf5 *h, hid_t x, walked *w)
     assert_int_equal(stki_hdf5_grid_measure(&w->grid, "f", &err), STK_OK);
 }
 
-/* Each chunk that the library lists is in the table, and no other. */
+/* Each chunk that libhdf5 lists must be in the table, and no other. */
 static void compare(const stkt_hdf5 *h, hid_t x, const walked *w)
 {
     hid_t space = H5Dget_space(x);
@@ -58,7 +58,7 @@ static void compare(const stkt_hdf5 *h, hid_t x, const walked *w)
         chunk = stki_hdf5_table_find(&w->table, number);
         if (!chunk)
             fail_msg("%s: chunk %d is missing", h->about, (int)number);
-        /* Up to 1.14.3 the library leaves the user block out. */
+        /* Up to 1.14.3, libhdf5 does not include the user block. */
         assert_true(chunk->address == (int64_t)address || chunk->address == (int64_t)address + h->user_block);
         assert_int_equal(chunk->bytes, bytes);
         assert_int_equal(chunk->mask, mask);
@@ -102,7 +102,7 @@ static void test_against_library(void **state)
     assert_true(compared > 80 && refused == 0);
 }
 
-/* Whatever a single byte says, the walk ends, in a table or an error, and stays inside the file. */
+/* Whatever value a byte has, reading ends with a table or an error and stays inside the file. */
 static void test_every_byte_changed(void **state)
 {
     const char *path = stkt_path("changed.h5");

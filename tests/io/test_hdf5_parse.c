@@ -1,5 +1,5 @@
-/* test_hdf5_parse.c: files written by libhdf5 that stoker opens without it: what they hold is what was written, and
- * libhdf5 has no file open meanwhile. */
+/* Tests of files that libhdf5 wrote and stoker opens without it: the contents must be what was written, and libhdf5
+ * must have no file open meanwhile. */
 #include "cmocka_all.h"
 #include "container.h"
 #include "format.h"
@@ -12,7 +12,7 @@
 
 static stk_error err;
 
-/* The numbers that the author of the checksum gives. */
+/* The values published by the author of the checksum. */
 static void test_checksum(void **state)
 {
     static const char text[] = "Four score and seven years ago";
@@ -31,8 +31,8 @@ static void put_number(hid_t object, const char *name, hid_t type, double value)
     STKT_MUST(H5Sclose(space));
 }
 
-/* /g has `count` data sets n0, n1, … of one whole number, their index; each has `attributes` more and a scale_factor.
- */
+/* Writes data sets n0, n1, … of one integer, their index, to /g. Each has `attributes` attributes and a
+ * scale_factor. */
 static void write_file(const char *path, bool latest, int count, int attributes)
 {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS), file, group, space;
@@ -132,8 +132,7 @@ static void test_attributes(void **state)
         }
 }
 
-/* A data set without end of which a few chunks are written: its index has super blocks, and pages that are not there.
- */
+/* An unlimited data set with a few written chunks: its index has super blocks, and pages that do not exist. */
 static void test_sparse(void **state)
 {
     enum { LENGTH = 1000000, WRITTEN = 150 };

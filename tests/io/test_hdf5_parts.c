@@ -1,6 +1,6 @@
-/* test_hdf5_parts.c: virtual data sets and external raw data, which are put together here. What the library reads of
- * the same file, or arithmetic, is right. The program starts with variables in its environment by which the library
- * would lock files and look for others in a folder where other files of the same names lie. */
+/* Tests of virtual data sets and external raw data, which stoker assembles itself. The expected values are those that
+ * libhdf5 reads from the same file, or computed. Environment variables are set that would make libhdf5 lock files and
+ * search a folder with files of the same names. */
 #include "allocate.h"
 #include "format.h"
 #include "hdf5_files.h"
@@ -15,7 +15,7 @@
 enum { ROWS = 24, COLUMNS = 10 };
 
 static stk_error err;
-static const char *decoys; /* the folder that the environment names */
+static const char *decoys; /* the folder that the variables name */
 
 static void make_source(const char *path, H5F_libver_t version, hid_t type, int rows, int columns, int first)
 {
@@ -45,8 +45,8 @@ static void map(hid_t plist, hid_t here, const hsize_t *start, const hsize_t *st
     STKT_MUST(H5Pset_virtual(plist, here, file, "x", there));
 }
 
-/* 24 x 10: every second row of 0 to 19 from one file, parts of the others from another of another type, a corner from a
- * data set of the same file; rows 20 to 23 are filled with -7 but for that corner. */
+/* Writes a virtual data set of 24 x 10: every second row of 0 to 19 from one file, parts of the other rows from a file
+ * with another dtype, and a corner from a data set of the same file. The rest of rows 20 to 23 is filled with -7. */
 static void make_virtual(const char *path)
 {
     const hsize_t shape[] = {ROWS, COLUMNS}, ten[] = {10, COLUMNS}, corner[] = {2, 3};
@@ -155,7 +155,7 @@ static void test_virtual(void **state)
     check_virtual();
 }
 
-/* What no file holds, of a fill value that is undefined, reads as zeros. */
+/* Elements without a source read as zeros if the fill value is undefined. */
 static void test_undefined_fill(void **state)
 {
     const hsize_t shape[] = {3, COLUMNS}, two[] = {2, COLUMNS};
@@ -186,7 +186,8 @@ static void test_undefined_fill(void **state)
     stki_reader_destroy(reader);
 }
 
-/* Another process holds a lock on a source; and while a reader is open, it can take one on every file. */
+/* Sources can be opened while another process holds locks on them, and while a reader is open, another process can lock
+ * every file. */
 static void test_locks(void **state)
 {
     static const char *const names[] = {"one.h5", "two.h5", "v.h5"};
@@ -267,7 +268,7 @@ static void test_many_sources(void **state)
     stki_reader_destroy(reader);
 }
 
-/* A source that is smaller than what is mapped is no source of fill values. */
+/* A source that is smaller than its mapping is an error; it is not completed with fill values. */
 static void test_other_shapes(void **state)
 {
     stki_reader *reader;
@@ -278,18 +279,19 @@ static void test_other_shapes(void **state)
     make_source(stkt_path("one.h5"), H5F_LIBVER_EARLIEST, H5T_STD_I32LE, 9, COLUMNS, 1000);
     assert_status(open_reader(stkt_path("v.h5"), "v", 0, &reader), STK_E_MISMATCH);
     make_sources(H5F_LIBVER_EARLIEST);
-    make_source(stkt_path("two.h5"), H5F_LIBVER_EARLIEST, H5T_STD_I32LE, 12, COLUMNS, 100); /* grown: fine */
+    /* larger than its mapping, which is allowed */
+    make_source(stkt_path("two.h5"), H5F_LIBVER_EARLIEST, H5T_STD_I32LE, 12, COLUMNS, 100);
     assert_ok(open_reader(stkt_path("v.h5"), "v", 0, &reader));
     assert_ok(read_sample(reader, 19, got));
     assert_int_equal(got[9], expected(19, 9));
     stki_reader_destroy(reader);
     make_sources(H5F_LIBVER_EARLIEST);
-    assert_int_equal(unlink(stkt_path("two.h5")), 0); /* there is one in the folder of the environment */
+    assert_int_equal(unlink(stkt_path("two.h5")), 0); /* the folder in the environment has such a file */
     assert_status(open_reader(stkt_path("v.h5"), "v", 0, &reader), STK_E_NOT_FOUND);
     assert_says("two.h5");
 }
 
-/* A selection without a limit: how much there is depends on the sources. */
+/* An unlimited selection: the size depends on the sources. */
 static void test_unlimited(void **state)
 {
     const hsize_t shape[] = {0, 4}, largest[] = {H5S_UNLIMITED, 4};
@@ -309,7 +311,8 @@ static void test_unlimited(void **state)
     assert_status(open_reader(stkt_path("endless.h5"), "v", 0, &reader), STK_E_UNSUPPORTED);
 }
 
-/* Three pieces of 8 x 6 numbers, of 3 and of 2 bytes. */
+/* 8 x 6 numbers in external files of 31, 10 and the remaining bytes, so that their boundaries are inside elements. The
+ * numbers have 16 bits or, if `odd`, 24 bits in 4 bytes. */
 static void make_external(const char *path, bool odd)
 {
     const hsize_t shape[] = {8, 6};

@@ -1,5 +1,5 @@
-/* test_hdf5_paths.c: paths through the links of HDF5 files: every path that fits a pattern is a sample, whatever else
- * leads to the same object; cycles end. */
+/* Tests of patterns of paths in HDF5 files: every path that matches is a sample, even if several lead to the same
+ * object, and cycles end. Also data sets that are mostly unwritten. */
 #include "allocate.h"
 #include "format.h"
 #include "hdf5_dataset.h"
@@ -10,7 +10,7 @@
 
 static stk_error err;
 
-/* One number in a data set. */
+/* Writes a data set of one number. */
 static void put(hid_t where, const char *name, int32_t value)
 {
     hid_t space = H5Screate(H5S_SCALAR), link = H5Pcreate(H5P_LINK_CREATE), x;
@@ -41,7 +41,7 @@ static void soft(hid_t file, const char *name, const char *target)
     STKT_MUST(H5Lcreate_soft(target, file, name, H5P_DEFAULT, H5P_DEFAULT));
 }
 
-/* The numbers of a pattern's samples. Returns how many, or the status. */
+/* Reads the samples that match a pattern. Returns their number or the status. */
 static int64_t samples(const char *path, const char *pattern, int32_t *out)
 {
     stki_reader_opts opts = {.name = pattern};
@@ -71,7 +71,7 @@ static int64_t samples(const char *path, const char *pattern, int32_t *out)
     return count;
 }
 
-/* h5py/h5py#1037: visititems meets an object once; a sample that has another name, too, was lost. */
+/* h5py/h5py#1037: visititems visits an object once, so a sample with a second name was lost. */
 static void test_every_path_counts(void **state)
 {
     hid_t file = create("every.h5");
@@ -89,7 +89,7 @@ static void test_every_path_counts(void **state)
     group(file, "splits/val");
     STKT_MUST(H5Lcreate_hard(file, "train/0001", file, "splits/val/b", H5P_DEFAULT, H5P_DEFAULT));
     soft(file, "splits/val/a", "/train/0003");
-    soft(file, "splits/val/c", "../val/a"); /* ".." is a name like others */
+    soft(file, "splits/val/c", "../val/a"); /* HDF5 does not treat ".." specially */
     soft(file, "splits/val/d", "b");
     STKT_MUST(H5Fclose(file));
     assert_int_equal(samples(stkt_path("every.h5"), "train/*/image", got), 4);
@@ -101,7 +101,7 @@ static void test_every_path_counts(void **state)
     assert_int_equal(got[2], 1);
     assert_int_equal(samples(stkt_path("every.h5"), "best/i*", got), 1);
     assert_int_equal(got[0], 2);
-    /* a link on the way that leads nowhere is a sample that is missing */
+    /* a dangling link on the path is a missing sample */
     assert_int_equal(samples(stkt_path("every.h5"), "splits/val/*/image", got), STK_E_NOT_FOUND);
     assert_non_null(strstr(err.message, "/splits/val/c"));
     assert_non_null(strstr(err.message, "../val/a"));
@@ -124,7 +124,7 @@ static void expect_members(const char *path, const char *const *names, const cha
     stki_container_release(container);
 }
 
-/* A group on its own path is not entered again. */
+/* A group is not entered again on its own path. */
 static void test_cycles(void **state)
 {
     hid_t file = create("cycle.h5");
@@ -140,7 +140,7 @@ static void test_cycles(void **state)
                    (const char *const[]){NULL, NULL, NULL}, 3);
 }
 
-/* The other file leads back, and is opened anew each time: its groups are known by where they lie. */
+/* The other file links back and is reopened each time; its groups are recognized by their addresses. */
 static void test_external_cycle(void **state)
 {
     hid_t a = create("cycle_a.h5"), b = create("cycle_b.h5");
@@ -153,12 +153,12 @@ static void test_external_cycle(void **state)
     STKT_MUST(H5Lcreate_external("cycle_a.h5", "/", b, "g/back", H5P_DEFAULT, H5P_DEFAULT));
     STKT_MUST(H5Fclose(a));
     STKT_MUST(H5Fclose(b));
-    /* to_b/up is the root of b, which is not on the path; its g is */
+    /* to_b/up is the root of b, which is not on the path, but its g is */
     expect_members(stkt_path("cycle_a.h5"), (const char *const[]){"/own", "/to_b/x"}, (const char *const[]){NULL, NULL},
                    2);
 }
 
-/* Two links to the next group in each of 40 groups are 2^40 paths. */
+/* Two links to the next group in each of 40 groups give 2^40 paths. */
 static void test_very_many_paths(void **state)
 {
     hid_t file = create("many.h5");
@@ -189,7 +189,8 @@ static void test_very_many_paths(void **state)
     assert_int_equal(got[3], 7);
 }
 
-/* A data set whose size does not fit, a path that is too long, a link of an unknown kind: refused alone. */
+/* A data set of excessive size, a path that is too long, and a link of an unknown type are errors that do not affect
+ * other members. */
 static void test_bad_alone(void **state)
 {
     hid_t file = create("alone.h5"), plist = H5Pcreate(H5P_DATASET_CREATE), link = H5Pcreate(H5P_LINK_CREATE), space, x;
@@ -228,7 +229,7 @@ static void test_bad_alone(void **state)
     stki_container_release(container);
 }
 
-/* Both ends of a link that leads nowhere are named. */
+/* The error names both ends of a dangling link. */
 static void test_dangling(void **state)
 {
     hid_t file = create("dangling.h5");
@@ -276,7 +277,7 @@ static hid_t make_text(void)
     return type;
 }
 
-/* Of a number and a text. */
+/* A table with a number and a string. */
 static hid_t make_table(void)
 {
     hid_t type = H5Tcreate(H5T_COMPOUND, 8 + sizeof(char *)), text = make_text();
@@ -287,7 +288,7 @@ static hid_t make_table(void)
     return type;
 }
 
-/* What was never written is told without reading it, however much it is. */
+/* Unwritten rows are recognized without reading them, however many there are. */
 static void test_filled(void **state)
 {
     enum { CHUNK = 16 };
@@ -324,7 +325,7 @@ static void test_filled(void **state)
 
         assert_ok(stki_container_reader(container, 0, &opts, &reader, &err));
         assert_int_equal(reader->count, count);
-        /* samples that end in front of row 160, those that begin behind row 175 and end before the last chunk */
+        /* samples that end before row 160; samples that begin after row 175 and end before the last chunk */
         assert_int_equal(reader->ops->filled_until(reader, 0), (160 - length) / step + 1);
         assert_int_equal(reader->ops->filled_until(reader, 160 / step), 160 / step);
         assert_int_equal(reader->ops->filled_until(reader, (176 + step - 1) / step),
@@ -342,8 +343,8 @@ static void test_filled(void **state)
     stki_container_release(container);
 }
 
-/* Data sets of 2^40 rows, of which four were written in the middle: in each way of reading, and none is opened by
- * reading its rows. */
+/* Data sets of 2^40 rows with four written rows in the middle, for each kind of reader: opening must not read all
+ * rows. */
 static void test_sparse(void **state)
 {
     static const char *const files[] = {"sparse.h5", "sparse-v110.h5"};
@@ -382,7 +383,8 @@ static void test_sparse(void **state)
     assert_int_equal(tried, 10);
 }
 
-/* Rows of 2^22 numbers, of which 16 of two rows were written: the library reads those, and the rest is made here. */
+/* Rows of 2^22 numbers, of which 16 in each of two rows are written: these are read by libhdf5, and the others are
+ * filled here. */
 static void test_long_rows(void **state)
 {
     enum { WIDE = 1 << 22 };
@@ -432,7 +434,7 @@ static void make_rows(hid_t file, const char *name, hsize_t length, bool written
     STKT_MUST(H5Pclose(plist));
 }
 
-/* Rows of a million chunks, one of which is stored; and of 2^37 chunks, which are not made in memory. */
+/* Rows of a million chunks of which one is stored, and of 2^37 chunks, which cannot be allocated. */
 static void test_sparse_rows(void **state)
 {
     enum { LENGTH = 1 << 23 };

@@ -1,5 +1,5 @@
-/* test_hdf5_shared.c: structures of HDF5 files in which many entries lead to the same bytes, so that a small file asks
- * for work or memory without end. Reading ends with an error before it has seen more than a file of its size holds. */
+/* Tests of HDF5 structures in which many entries refer to the same bytes, so that a small file would require unlimited
+ * work or memory. Reading must end with an error once more was read than a file of its size can contain. */
 #include "allocate.h"
 #include "cmocka_all.h"
 #include "hdf5_index.h"
@@ -46,7 +46,7 @@ static struct maker begin(int64_t size)
     return m;
 }
 
-/* A version 1 object header of `bytes` bytes of messages, which follow. */
+/* Begins a version 1 object header with `bytes` bytes of messages, which follow. */
 static void put_header(struct maker *m, int messages, int bytes)
 {
     put(m, 1, 2), put(m, (uint64_t)messages, 2), put(m, 1, 4), put(m, (uint64_t)bytes, 4), put(m, 0, 4);
@@ -115,7 +115,7 @@ static void put_tree(struct maker *m, int level, int entries, uint64_t child, ui
     put(m, last, 8);
 }
 
-/* 200 links of short names to one target of 1000 bytes; as many to 200 targets of one byte. */
+/* 200 links with short names to one target of 1000 bytes (rejected), or to 200 targets of one byte (accepted). */
 static void test_soft_targets(void **state)
 {
     (void)state;
@@ -153,7 +153,7 @@ static void test_soft_targets(void **state)
     }
 }
 
-/* Two levels of 200 entries that lead to one node of no entries: 40000 visits. */
+/* Two levels of 200 entries that all lead to the same empty node: 40000 visits. */
 static void test_empty_nodes(void **state)
 {
     enum { ENTRIES = 200, NODE = 24 + 16 * ENTRIES + 8 };
@@ -179,7 +179,7 @@ static void test_empty_nodes(void **state)
 
 enum { FRHP = 512, BTHD = 768, LEAF = 1024, RECORDS = 500, LEAF_BYTES = 6 + 11 * RECORDS + 4 };
 
-/* All records name `length` bytes at the offset 32 of a heap with this root. */
+/* All records refer to `length` bytes at offset 32 of a heap with this root. */
 static void put_heap(struct maker *m, uint64_t block, int width, int rows, uint64_t root, uint64_t length)
 {
     m->at = FRHP;
@@ -223,7 +223,7 @@ static void test_one_object(void **state)
     free(m.bytes);
 }
 
-/* An indirect block of 8 rows of 256 entries is read once, not for each of 500 records. */
+/* An indirect block of 8 rows of 256 entries is read once, not for each of the 500 records. */
 static void test_indirect_block(void **state)
 {
     enum { BLOCK = 512, ROWS = 8, WIDTH = 256, AT = LEAF + LEAF_BYTES, INDIRECT = 16 + 8 * ROWS * WIDTH + 4 };
@@ -249,7 +249,7 @@ static void test_indirect_block(void **state)
     free(m.bytes);
 }
 
-/* An indirect block below the root whose size leaves it without a row. */
+/* An indirect block below the root whose size is too small for a single row. */
 static void test_no_rows(void **state)
 {
     enum { BLOCK = 512, WIDTH = 256, ROWS = 4, AT = LEAF + LEAF_BYTES, INDIRECT = 16 + 8 * ROWS * WIDTH + 4 };
@@ -260,7 +260,8 @@ static void test_no_rows(void **state)
 
     (void)state;
     put_heap(&m, BLOCK, WIDTH, ROWS, AT, 16);
-    for (int i = 0; i < RECORDS; i++) { /* in row 2, of blocks of 1024 bytes: larger than the largest direct one */
+    /* in row 2, whose blocks of 1024 bytes are larger than the largest direct block */
+    for (int i = 0; i < RECORDS; i++) {
         m.at = LEAF + 6 + 11 * i + 5;
         put(&m, 2 * BLOCK * WIDTH + 32, 3);
     }
@@ -276,7 +277,8 @@ static void test_no_rows(void **state)
 
 /* ---- extensible arrays ---- */
 
-/* A super block whose 2^k entries name one data block of 128 * 2^k entries. `page_bits` 31: it has no pages. */
+/* A super block whose 2^k entries refer to one data block of 128 * 2^k entries. `page_bits` 31: the block has no
+ * pages. */
 static void test_data_blocks(void **state)
 {
     enum {
@@ -296,7 +298,7 @@ static void test_data_blocks(void **state)
 
     (void)state;
     assert_int_equal(stki_hdf5_grid_measure(&grid, "shared.h5", &err), STK_OK);
-    for (int way = 0; way < 4; way++) { /* chunks, no chunks; in blocks with and without pages */
+    for (int way = 0; way < 4; way++) { /* with and without chunks, in blocks with and without pages */
         const int page_bits = way & 2 ? 8 : 31, pages = way & 2 ? COUNT >> page_bits : 0;
         const int bitmaps = BLOCKS * ((pages + 7) / 8);
         struct maker m = begin(EADB + bitmaps + HEAD + 8 * COUNT + 4 * (pages + 1));

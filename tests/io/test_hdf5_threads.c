@@ -1,5 +1,5 @@
-/* test_hdf5_threads.c: (stki-threads) HDF5 data sets read by many threads at once, and by parent and child after a
- * fork. */
+/* stki-threads */
+/* HDF5 data sets are read by many threads at the same time, and by parent and child after a fork. */
 #include "cmocka_all.h"
 #include "container.h"
 #include "error.h"
@@ -17,7 +17,7 @@ enum { ROWS = 600, WIDTH = 32, CHUNK = 16, THREADS = 8 };
 
 static stk_error err;
 
-/* How the rows are stored decides which way they are read. */
+/* The storage of rows determines how they are read. */
 enum storage { CONTIGUOUS, PLAIN, DEFLATED, SPLIT, SECOND_TREE, SCALE_OFFSET, STORAGES };
 
 static void make(const char *path, enum storage storage)
@@ -63,7 +63,7 @@ static stki_reader *open_x(const char *path, enum stki_access access, int64_t ca
     return reader;
 }
 
-/* 0: the row is right; the status, or STK_E_CORRUPT where values are wrong. */
+/* Returns 0, the status of the read, or STK_E_CORRUPT if values are wrong. */
 static stk_status read_row(const stki_reader *reader, int64_t row, stki_scratch *scratch, stk_error *error)
 {
     stk_tensor t;
@@ -96,7 +96,7 @@ static void read_at_random(void *context)
 
     stki_scratch_init(&scratch);
     for (int i = 0; i < m->reads && !m->status; i++) {
-        if (i % 100 == 50) { /* somebody who uses the library himself */
+        if (i % 100 == 50) { /* as a program that uses libhdf5 itself */
             stk_hdf5_lock();
             stk_hdf5_unlock();
         }
@@ -105,7 +105,7 @@ static void read_at_random(void *context)
     stki_scratch_fini(&scratch);
 }
 
-/* H23, h5py/h5py#2764: eight threads read raw chunks of one data set. */
+/* Row H23 (h5py/h5py#2764): eight threads read raw chunks of one data set. */
 static void test_many_threads(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void test_many_threads(void **state)
         }
 }
 
-/* In one pass by blocks, with all threads in one chunk, each chunk is still decoded once. */
+/* In one pass in block order, with all threads in the same chunk, each chunk is decoded once. */
 struct pass {
     const stki_reader *reader;
     stki_counter next;
@@ -165,7 +165,7 @@ static void test_once_for_all_threads(void **state)
         int64_t chunks = (ROWS + CHUNK - 1) / CHUNK * (storages[s] == SPLIT ? 4 : 1);
 
         make(path, storages[s]);
-        reader = open_x(path, STKI_ACCESS_MMAP, 0); /* room for all: a thread may be slow */
+        reader = open_x(path, STKI_ACCESS_MMAP, 0); /* enough for all chunks, because a thread may be delayed */
         pass.reader = reader;
         for (int i = 0; i < THREADS; i++)
             assert_int_equal(stki_thread_start(&threads[i], "test", take_rows, &pass, &err), STK_OK);
@@ -178,8 +178,8 @@ static void test_once_for_all_threads(void **state)
     }
 }
 
-/* H22, pytorch/pytorch#11929: opened before a fork, read in parent and child at once. What needs the library is refused
- * in the child, everything else is right. */
+/* Row H22 (pytorch/pytorch#11929): opened before a fork and read in parent and child at the same time. Reads that need
+ * libhdf5 are errors in the child; all others are right. */
 static void test_fork(void **state)
 {
     (void)state;
@@ -211,7 +211,7 @@ static void test_fork(void **state)
         }
 }
 
-/* What only looks at a data set needs the library too. */
+/* Functions that only inspect a data set need libhdf5, too. */
 static void test_fork_room(void **state)
 {
     const char *path = stkt_path("room.h5");
@@ -235,7 +235,7 @@ static void test_fork_room(void **state)
     stki_hdf5_file_release(file);
 }
 
-/* Who holds the lock may call stoker; a fork afterwards finds it free. */
+/* A thread that holds the lock may call stoker; after a fork the lock is free. */
 static void test_host_lock(void **state)
 {
     const char *path = stkt_path("host.h5");

@@ -1,5 +1,5 @@
-/* test_hdf5_values.c: strings, lists, bitfields, committed datatypes and fields of compound types in HDF5, against what
- * h5py reads (data/hdf5/make_values.py and make_types.py). */
+/* Tests of strings, lists, bitfields, committed datatypes and fields of compound types in HDF5, against what h5py reads
+ * (data/hdf5/make_values.py and make_types.py). */
 #include "format.h"
 #include "io_files.h"
 #include "sha256.h"
@@ -13,7 +13,7 @@
 
 static stk_error err;
 
-/* All values of a member as one sum, and where each begins as another. */
+/* Computes one checksum of all values of a member, and another of their offsets. */
 static void sums_of(const char *path, const char *name, const char **dtype, int64_t *count, char *values, char *offsets)
 {
     stki_reader_opts opts = {.name = name};
@@ -33,7 +33,7 @@ static void sums_of(const char *path, const char *name, const char **dtype, int6
     stkt_sha256_add(&begins, &items, 8);
     for (int64_t i = 0; i < reader->count; i++) {
         int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS], size = 0;
-        unsigned char native[512]; /* little-endian, as h5py's values were summed */
+        unsigned char native[512]; /* little-endian, as in h5py's checksums */
         stk_tensor t;
 
         assert_ok(reader->ops->read(reader, i, NULL, &scratch, &t, &err));
@@ -98,7 +98,7 @@ static void test_types(void **state)
     compare(FOLDER "types.h5", FOLDER "types.json", 25);
 }
 
-/* All members of the file, a field of a compound type each. */
+/* All members of the file, each a field of a compound type. */
 static void test_listing(void **state)
 {
     stki_container *container;
@@ -110,7 +110,7 @@ static void test_listing(void **state)
     for (int64_t i = 0; i < container->member_count; i++) {
         refused += container->members[i].status != STK_OK;
         if (strchr(container->members[i].name, '[')) {
-            assert_null(container->members[i].strides); /* of the values of a field nothing lies side by side */
+            assert_null(container->members[i].strides); /* the values of a field are not contiguous */
             assert_int_equal(container->members[i].offset, -1);
             fields++;
         }
@@ -150,7 +150,7 @@ static void test_refused(void **state)
     }
 }
 
-/* Strings are names of classes: of the texts in bytewise order. */
+/* Strings as class names, numbered in bytewise order of the strings. */
 static void test_classes(void **state)
 {
     static const int64_t expected[] = {2, 1, 0}; /* dog, cat, Käse: K comes before c */

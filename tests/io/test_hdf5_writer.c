@@ -1,5 +1,5 @@
-/* test_hdf5_writer.c: (stki-threads) HDF5 files written by stoker, read back by libhdf5 and by stoker; failures leave
- * nothing behind. */
+/* stki-threads */
+/* Tests of HDF5 files written by stoker, which libhdf5 and stoker read back; failures must leave no files. */
 #include "allocate.h"
 #include "cmocka_all.h"
 #include "container.h"
@@ -32,7 +32,7 @@ static stki_writer *open_writer(const char *path, const stki_writer_opts *opts)
     return w;
 }
 
-/* Files of this name, temporary ones included, in its directory. */
+/* The number of files in its directory that begin with this name, including temporary ones. */
 static int files_like(const char *name)
 {
     DIR *dir = opendir(stkt_dir);
@@ -45,7 +45,7 @@ static int files_like(const char *name)
     return count;
 }
 
-/* Writes `rows` rows in pieces of uneven length. */
+/* Writes `rows` rows in pieces of different lengths. */
 static void write_rows(stki_writer *w, const char *name, stk_dtype dtype, int ndim, const int64_t *shape, int64_t rows,
                        bool known, const unsigned char *values, int64_t row_bytes)
 {
@@ -103,7 +103,8 @@ static void expect_by_stoker(const char *path, const char *name, stk_dtype dtype
     stki_container_release(c);
 }
 
-/* Every dtype, contiguous and in chunks, of a known number of rows and not, in groups, beside each other. */
+/* Every dtype, contiguous and chunked, with a known and an unknown number of rows, in groups, and several in one
+ * file. */
 static void test_round_trip(void **state)
 {
     static const stki_writer_opts ways[] = {
@@ -132,7 +133,7 @@ static void test_round_trip(void **state)
             FINE(w->ops->begin(w, "number", STK_F64, -1, NULL, 1, &err));
             FINE(w->ops->append(w, values, 1, &err));
             FINE(w->ops->end(w, &err));
-            assert_int_equal(access(path, F_OK), -1); /* not yet */
+            assert_int_equal(access(path, F_OK), -1); /* not before the commit */
             FINE(w->ops->commit(w, &err));
             for (int d = STK_BOOL; d < STK_DTYPE_END; d++) {
                 int64_t bytes = ROWS * 6 * stk_dtype_size((stk_dtype)d);
@@ -164,7 +165,7 @@ static char *contents(const char *path, size_t *size)
     return bytes;
 }
 
-/* The same bytes for any number of threads; noise is stored shuffled alone, and still read back. */
+/* The bytes do not depend on the number of threads; noise is stored shuffled but uncompressed, and reads back. */
 static void test_threads_and_noise(void **state)
 {
     enum { ROWS = 900, WIDTH = 64 };
@@ -191,7 +192,7 @@ static void test_threads_and_noise(void **state)
     free(values);
 }
 
-/* Contiguous data of known length, longer than what is held back: short pieces, and a long one among them. */
+/* Contiguous data of known length that exceeds the write buffer, in short pieces and a long one. */
 static void test_many_short_rows(void **state)
 {
     enum { ROWS = 100000, LONG = 50000 };
@@ -253,7 +254,7 @@ static void test_same_bytes(void **state)
     free(values);
 }
 
-/* Contiguous data lies on pages, so that it can be mapped in place. */
+/* Contiguous data begins at a page boundary, so that it can be mapped. */
 static void test_alignment(void **state)
 {
     const char *path = stkt_path("aligned.h5");
@@ -274,7 +275,7 @@ static void test_alignment(void **state)
     stki_container_release(c);
 }
 
-/* ---- what goes wrong ---- */
+/* ---- errors ---- */
 
 static void test_misuse(void **state)
 {
@@ -286,13 +287,13 @@ static void test_misuse(void **state)
     assert_int_equal(w->ops->append(w, values, 1, &err), STK_E_BAD_ARG);
     FINE(w->ops->begin(w, "x", STK_U8, 0, NULL, 5, &err));
     assert_int_equal(w->ops->begin(w, "y", STK_U8, 0, NULL, 5, &err), STK_E_BAD_ARG);
-    assert_int_equal(w->ops->commit(w, &err), STK_E_BAD_ARG); /* frees */
+    assert_int_equal(w->ops->commit(w, &err), STK_E_BAD_ARG); /* frees the writer */
     assert_int_equal(files_like("misuse"), 0);
 
     w = open_writer(path, NULL);
     FINE(w->ops->begin(w, "x", STK_U8, 0, NULL, 5, &err));
     assert_int_equal(w->ops->append(w, values, 6, &err), STK_E_RANGE);
-    assert_int_equal(w->ops->append(w, values, 1, &err), STK_E_RANGE); /* sticky */
+    assert_int_equal(w->ops->append(w, values, 1, &err), STK_E_RANGE); /* the error persists */
     assert_int_equal(w->ops->commit(w, &err), STK_E_RANGE);
     assert_int_equal(files_like("misuse"), 0);
 
@@ -311,7 +312,7 @@ static void test_misuse(void **state)
     assert_int_equal(files_like("misuse"), 0);
 }
 
-/* Writes a file that may fail at any step; true: it is there. */
+/* Writes a file with a possible failure at any step. Returns whether the file exists. */
 static bool try_to_write(const char *path, const stki_writer_opts *opts, int64_t rows)
 {
     enum { WIDTH = 512 };
@@ -336,7 +337,7 @@ static bool try_to_write(const char *path, const stki_writer_opts *opts, int64_t
     return w->ops->commit(w, &err) == STK_OK;
 }
 
-/* P13, tensorflow/tensorflow#8745, and P14, markean/aimz#243: a full disk, and failures of the last steps. */
+/* Rows P13 (tensorflow/tensorflow#8745) and P14 (markean/aimz#243): a full disk, and failures of the last steps. */
 static void test_full_disk(void **state)
 {
     static const stki_writer_opts ways[] = {{.level = 0}, {.chunk_rows = 3}, {.level = 3, .chunk_rows = 3}};

@@ -1,5 +1,5 @@
-/* test_image_folder.c: folders, lists and single files of images: which files in which order, labels, what is left out,
- * what is wrong with one of them. */
+/* Tests of folders, lists and single files of images: which files in which order, labels, what is left out, and errors
+ * in single images. */
 #include "allocate.h"
 #include "container.h"
 #include "error.h"
@@ -17,7 +17,7 @@ static void make_dir(const char *name)
     assert_int_equal(mkdir(stkt_path(name), 0755), 0);
 }
 
-/* An image of width x height; every test knows it again by its size. */
+/* Writes an image of width x height; tests identify images by their size. */
 static void make_jpeg(const char *name, int height, int width)
 {
     stkt_bytes file = stkt_jpeg_make(&(stkt_jpeg){.width = width, .height = height, .h = 2, .v = 2});
@@ -55,7 +55,7 @@ static stki_reader *open_member(const stki_container *container, const char *nam
     return reader;
 }
 
-/* "a.jpg=0 b.jpg=1", the order and labels of a set; label - without any. */
+/* The order and labels of a set as "a.jpg=0 b.jpg=1", with - for no label. */
 static const char *listing(const char *name, const stki_reader_opts *opts)
 {
     static char text[4096];
@@ -113,7 +113,7 @@ static void test_class_folders(void **state)
     make_dir("classes");
     make_dir("classes/b");
     make_dir("classes/a");
-    make_dir("classes/a-z"); /* '-' sorts before '/': by path before a/…, by name behind it */
+    make_dir("classes/a-z"); /* '-' sorts before '/': before a/… by path, after it by name */
     make_dir("classes/a/deep");
     make_jpeg("classes/b/2.jpg", 4, 4);
     make_jpeg("classes/b/10.jpeg", 4, 4);
@@ -146,7 +146,7 @@ static void test_flat_folder(void **state)
     assert_string_equal(listing("flat", NULL), "a.jpg b.jpg");
 }
 
-static void test_same_order_whatever_came_first(void **state) /* P16 */
+static void test_same_order_whatever_came_first(void **state) /* row P16 */
 {
     static const char *const orders[2][4] = {{"c.jpg", "a.jpg", "d.jpg", "b.jpg"},
                                              {"b.jpg", "d.jpg", "a.jpg", "c.jpg"}};
@@ -165,7 +165,7 @@ static void test_same_order_whatever_came_first(void **state) /* P16 */
     }
 }
 
-static void test_left_out(void **state) /* P17 */
+static void test_left_out(void **state) /* row P17 */
 {
     (void)state;
     make_dir("odd");
@@ -189,7 +189,7 @@ static void test_left_out(void **state) /* P17 */
     assert_true(warns("odd", "1 class folders have no image"));
 }
 
-/* What has the name of an image is a sample, and fails as one: a set with a hole is not a smaller set. */
+/* A file with the name of an image is a sample even if it cannot be read: it must fail and not be left out. */
 static void test_no_files_under_names_of_images(void **state)
 {
     static const struct {
@@ -281,7 +281,7 @@ static void test_list(void **state)
     assert_string_equal(listing("plain.txt", &opts), "b 1.jpg a.jpg");
 }
 
-/* Labels that are no numbers are classes, numbered as they first occur; as numbers they are refused. */
+/* Labels that are not integers are class names, numbered by first occurrence; reading them as integers is an error. */
 static void test_named_list(void **state)
 {
     static const char lines[] = "a.jpg\t1\r\nb 1.jpg\tbig cat\n\nc.jpg\t1\n";
@@ -349,8 +349,8 @@ static void make_readable(void)
     make_jpeg("read/0.jpg", 10, 20);
     make_png("read/1.png", 7, 5);
     make_jpeg("read/2.jpg", 1, 1);
-    stkt_write_file(stkt_path("read/3.jpg"), "", 0); /* J18 */
-    make_png("read/4.jpg", 3, 3);                    /* J17: an image is what its bytes say */
+    stkt_write_file(stkt_path("read/3.jpg"), "", 0); /* row J18 */
+    make_png("read/4.jpg", 3, 3);                    /* row J17: the format is determined by the contents */
     make_jpeg("read/5.png", 3, 3);
     stkt_write_file(stkt_path("read/6.jpg"), "\x1f\x8b\x08\0\0\0\0", 7);
     make_jpeg("read/7.jpg", 30, 40);
@@ -369,12 +369,12 @@ static void test_reading(void **state)
     make_readable();
     container = open_container("read", NULL);
     reader = open_member(container, "image", (stki_reader_opts){0});
-    stki_container_release(container); /* the reader keeps it */
+    stki_container_release(container); /* the reader keeps a reference */
     stki_scratch_init(&scratch);
     assert_int_equal(reader->count, 8);
     assert_true(reader->variable && reader->copies);
     assert_int_equal(reader->max_bytes, 10 * 20 * 3);
-    for (int round = 0; round < 2; round++) /* sizes are remembered in between */
+    for (int round = 0; round < 2; round++) /* the second time the sizes are cached */
         for (int i = 0; i < 8; i++) {
             int64_t shape[3];
             stk_tensor out;

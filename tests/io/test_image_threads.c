@@ -1,4 +1,5 @@
-/* test_image_threads.c: one reader of images under many threads at once, each with its own scratch. stki-threads */
+/* stki-threads */
+/* One reader of images is used by many threads at the same time, each with its own scratch memory. */
 #include "container.h"
 #include "format.h"
 #include "image_folder.h"
@@ -21,7 +22,7 @@ static void make_images(void)
                                 : stkt_png_make(&(stkt_png){.width = 20 + i, .height = 30 - i, .bits = 8, .type = 2});
         snprintf(name, sizeof name, "set/%02d.%s", i, i % 3 ? "jpg" : "png");
         if (i == 5)
-            file.size -= 30; /* one that fails */
+            file.size -= 30; /* one image fails */
         stkt_write_file(stkt_path(name), file.data, file.size);
         free(file.data);
     }
@@ -95,7 +96,7 @@ static void test_many_threads(void **state)
         keep(i, &out);
     }
     stki_scratch_fini(&scratch);
-    stki_reader_destroy(reader); /* with the sizes it remembers */
+    stki_reader_destroy(reader); /* with its cache of sizes */
     assert_ok(stki_container_reader(container, member, &opts, &reader, &err));
     stki_container_release(container);
     for (int t = 0; t < THREADS; t++) {

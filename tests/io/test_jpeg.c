@@ -1,5 +1,5 @@
-/* test_jpeg.c: JPEG images become pixels: all kinds of them against libjpeg by itself, parts against the whole, broken
- * ones refused with their reason. */
+/* Tests of decoding JPEG images: all kinds of them against plain libjpeg, parts against the whole image, and errors of
+ * damaged ones. */
 #include "allocate.h"
 #include "decode.h"
 #include "faults.h"
@@ -15,7 +15,7 @@ static const stkt_jpeg kinds[] = {
     {.width = 61, .height = 47, .h = 2},
     {.width = 61, .height = 47, .h = 2, .v = 2},
     {.width = 64, .height = 48, .h = 2, .v = 2},
-    {.width = 61, .height = 47, .v = 2}, /* J12 */
+    {.width = 61, .height = 47, .v = 2}, /* row J12 */
     {.width = 99, .height = 47, .h = 4},
     {.width = 99, .height = 47, .h = 4, .v = 2},
     {.width = 99, .height = 70, .h = 3, .v = 1},
@@ -25,7 +25,7 @@ static const stkt_jpeg kinds[] = {
     {.width = 121, .height = 97, .h = 2, .v = 2, .progressive = true, .dc_only = true},
     {.width = 121, .height = 97, .channels = 1, .progressive = true, .dc_only = true},
     {.width = 61, .height = 47, .h = 2, .v = 2, .restart = 3},
-    {.width = 61, .height = 47, .h = 2, .v = 2, .arithmetic = true}, /* J15 */
+    {.width = 61, .height = 47, .h = 2, .v = 2, .arithmetic = true}, /* row J15 */
     {.width = 61, .height = 47, .arithmetic = true, .progressive = true},
     {.width = 61, .height = 47, .channels = 1},
     {.width = 61, .height = 47, .channels = 1, .h = 2, .v = 2},
@@ -58,7 +58,7 @@ static stk_status sample(stkt_bytes file, const stki_decode_opts *opts, const st
     return stki_image_sample(file.data, (int64_t)file.size, opts, want, &scratch, "some/file.jpg", 7, out, err);
 }
 
-/* Rows [top, …) and columns [left, …) of `whole`, which is `width` pixels wide. */
+/* Compares with the part of `whole`, `width` pixels wide, that begins at (top, left). */
 static void check_pixels(const stk_tensor *got, const uint8_t *whole, int64_t width, int64_t top, int64_t left,
                          const char *what)
 {
@@ -91,7 +91,7 @@ static void test_every_kind_whole(void **state)
         check_pixels(&got, rgb, kinds[i].width, 0, 0, kind_text(&kinds[i]));
         assert_ok(stki_image_shape(file.data, (int64_t)file.size, &opts, shape, &err));
         assert_memory_equal(shape, got.shape, sizeof shape);
-        if (kinds[i].channels == 1) /* J13 */
+        if (kinds[i].channels == 1) /* row J13 */
             for (int64_t p = 0; p < kinds[i].width * kinds[i].height; p++)
                 assert_true(rgb[3 * p] == gray[p] && rgb[3 * p + 1] == gray[p] && rgb[3 * p + 2] == gray[p]);
         opts.gray = true;
@@ -109,7 +109,7 @@ static int64_t below(uint64_t *random, int64_t bound)
     return (int64_t)(stkt_random(random) % (uint64_t)bound);
 }
 
-/* Is [start, start + length) inside what was given? Then its place there. */
+/* The returned part must contain the requested one. */
 static void check_covers(const stki_want *want, const stki_given *given, const stk_tensor *got)
 {
     int64_t top = given->scale ? given->top : 0, left = given->scale ? given->left : 0;
@@ -151,7 +151,7 @@ static void test_parts_are_those_of_the_whole(void **state)
                 any_box(&random, kinds[i].height, kinds[i].width, &want);
                 assert_ok(sample(file, &opts, &want, &got, &err));
                 check_covers(&want, &given, &got);
-                assert_true(given.scale <= 1); /* scaling is never exact */
+                assert_true(given.scale <= 1); /* scaling is never exact, so it is not used */
                 check_pixels(&got, whole, kinds[i].width, given.scale ? given.top : 0, given.scale ? given.left : 0,
                              kind_text(&kinds[i]));
             }
@@ -161,7 +161,7 @@ static void test_parts_are_those_of_the_whole(void **state)
     }
 }
 
-/* Little is given around a box: rows as asked for, columns to the block before. */
+/* An exact part is exactly the requested box; a box beyond the image is an error. */
 static void test_parts_are_small(void **state)
 {
     stkt_bytes file = stkt_jpeg_make(&(stkt_jpeg){.width = 640, .height = 480, .h = 2, .v = 2});
@@ -234,7 +234,7 @@ static stkt_bytes with_orientation(stkt_bytes file, int orientation)
     return stkt_bytes_edit(file, 2, 0, app1, sizeof app1);
 }
 
-/* Written out, once each; `s` is stored, H x W. */
+/* The pixel of the upright image at (y, x), for each orientation; `s` is the stored image, H x W. */
 static const uint8_t *upright_pixel(const uint8_t *s, int64_t H, int64_t W, int orientation, int64_t y, int64_t x)
 {
     int64_t at = 0;
@@ -268,7 +268,7 @@ static const uint8_t *upright_pixel(const uint8_t *s, int64_t H, int64_t W, int 
     return s + at * 3;
 }
 
-static void test_orientation(void **state) /* J06 */
+static void test_orientation(void **state) /* row J06 */
 {
     enum { H = 24, W = 37 };
     stkt_bytes plain = stkt_jpeg_make(&(stkt_jpeg){.width = W, .height = H, .h = 2, .v = 2});
@@ -282,7 +282,7 @@ static void test_orientation(void **state) /* J06 */
         stk_tensor got;
         stk_error err;
 
-        assert_ok(sample(file, &opts, NULL, &got, &err)); /* off: as stored */
+        assert_ok(sample(file, &opts, NULL, &got, &err)); /* disabled: as stored */
         check_pixels(&got, stored, W, 0, 0, "as stored");
         opts.upright = true;
         for (int n = 0; n < 100; n++) {
@@ -308,7 +308,7 @@ static void test_orientation(void **state) /* J06 */
     free(plain.data);
 }
 
-/* Turned and scaled: what is given covers the box, seen from whichever end the file counts. */
+/* Rotated and scaled: the returned part covers the box, also if the file counts from the other end. */
 static void test_fast_orientation(void **state)
 {
     enum { H = 150, W = 211 };
@@ -338,8 +338,9 @@ static void test_fast_orientation(void **state)
             hs = (H + s - 1) / s;
             ws = (W + s - 1) / s;
             if (s > 1) {
-                /* Each pixel of the box, counted from the end that the file counts from, lies in one that was given. */
-                int64_t rest = given.whole_height * s - height; /* of the last pixel, beyond the image */
+                /* Counted from the end from which the file counts, each pixel of the box must lie in a returned
+                 * pixel. */
+                int64_t rest = given.whole_height * s - height; /* part of the last pixel that is beyond the image */
                 int64_t low = want.start[0], high = want.start[0] + want.length[0];
                 rest = o == 3 || o == 4 || o == 7 || o == 8 ? rest : 0;
                 assert_true(given.top * s <= low + rest);
@@ -374,7 +375,7 @@ static int worst_distance(const stk_tensor *got, const uint8_t *expected)
     return worst;
 }
 
-/* Inks of smooth colors, stored inverted as Adobe's programs do; and the color that they make on paper. */
+/* Smooth colors as inks, stored inverted as Adobe's programs do, and as the RGB colors that they print. */
 static void make_inks(uint8_t *inks, uint8_t *rgb, int height, int width)
 {
     for (int y = 0; y < height; y++)
@@ -389,7 +390,7 @@ static void make_inks(uint8_t *inks, uint8_t *rgb, int height, int width)
         }
 }
 
-static void test_cmyk(void **state) /* J01, J02, J03 */
+static void test_cmyk(void **state) /* rows J01, J02, J03 */
 {
     enum { H = 40, W = 56 };
     static uint8_t inks[H * W * 4], rgb[H * W * 3];
@@ -424,7 +425,7 @@ static void test_cmyk(void **state) /* J01, J02, J03 */
             double l = 0.299 * whole[3 * p] + 0.587 * whole[3 * p + 1] + 0.114 * whole[3 * p + 2];
             assert_true(abs((int)((const uint8_t *)got.data)[p] - (int)(l + 0.5)) <= 1);
         }
-        /* Without the marker four components are CMYK, inverted as with it. */
+        /* Without the Adobe marker, four components are CMYK, inverted as with the marker. */
         without = stkt_bytes_edit(file, (size_t)adobe, 16, NULL, 0);
         opts.gray = false;
         assert_ok(sample(without, &opts, NULL, &got, &err));
@@ -452,7 +453,7 @@ static void test_two_components(void **state)
     free(file.data);
 }
 
-/* ---- broken images ---- */
+/* ---- damaged images ---- */
 
 static void check_still_good(void)
 {
@@ -475,8 +476,8 @@ static void test_warnings(void **state)
     static const uint8_t stray[2] = {0x12, 0x34};
 
     (void)state;
-    broken[0] = stkt_bytes_edit(file, file.size - 2, 2, NULL, 0);                       /* J09 */
-    broken[1] = stkt_bytes_edit(file, (size_t)stkt_jpeg_find(file, 0xDB), 0, stray, 2); /* J10 */
+    broken[0] = stkt_bytes_edit(file, file.size - 2, 2, NULL, 0);                       /* row J09 */
+    broken[1] = stkt_bytes_edit(file, (size_t)stkt_jpeg_find(file, 0xDB), 0, stray, 2); /* row J10 */
     broken[2] = stkt_bytes_edit(file, file.size - 60, 60, NULL, 0);
     for (int i = 0; i < 3; i++) {
         stki_decode_opts opts = {0};
@@ -500,14 +501,14 @@ static void test_warnings(void **state)
         if (i < 2)
             check_pixels(&got, whole, kinds[2].width, 0, 0, "accepted");
         else
-            assert_memory_equal(got.data, whole, 16 * 61 * 3); /* what was there is right */
+            assert_memory_equal(got.data, whole, 16 * 61 * 3); /* the decoded part is right */
         free(broken[i].data);
     }
     free(whole);
     free(file.data);
 }
 
-/* J09 in every kind: decoders that read ahead see it by themselves, others must be asked. */
+/* Row J09 for every kind: decoders that read ahead notice the missing end mark; for others, it must be checked. */
 static void test_no_end_mark(void **state)
 {
     (void)state;
@@ -523,7 +524,7 @@ static void test_no_end_mark(void **state)
     }
 }
 
-static void test_other_files(void **state) /* J17 */
+static void test_other_files(void **state) /* row J17 */
 {
     static const struct {
         const char *bytes;
@@ -556,7 +557,7 @@ static void test_headers_refused(void **state)
     stkt_bytes file = stkt_jpeg_make(&kinds[2]);
     size_t frame = (size_t)stkt_jpeg_find(file, 0xC0);
     static const struct {
-        size_t at; /* from the frame marker */
+        size_t at; /* relative to the frame marker */
         uint8_t value[2];
         size_t count;
         stk_status status;
@@ -566,7 +567,7 @@ static void test_headers_refused(void **state)
         {1, {0xCB}, 1, STK_E_UNSUPPORTED, "lossless"},
         {1, {0xC5}, 1, STK_E_UNSUPPORTED, "hierarchical"},
         {4, {12}, 1, STK_E_UNSUPPORTED, "12 bits"},
-        {5, {0, 0}, 2, STK_E_UNSUPPORTED, "height 0"}, /* J19 */
+        {5, {0, 0}, 2, STK_E_UNSUPPORTED, "height 0"}, /* row J19 */
         {7, {0, 0}, 2, STK_E_CORRUPT, "width 0"},
         {9, {9}, 1, STK_E_CORRUPT, "components"},
         {11, {0}, 1, STK_E_CORRUPT, "sampling"},
@@ -651,7 +652,7 @@ static void test_cut_anywhere(void **state)
     for (int i = 0; i < 3; i++) {
         stkt_bytes file = stkt_jpeg_make(&kinds[i == 0 ? 2 : i == 1 ? 8 : 16]);
         for (size_t length = 0; length < file.size; length++) {
-            uint8_t *exact = malloc(length ? length : 1); /* ASan sees one byte too many */
+            uint8_t *exact = malloc(length ? length : 1); /* ASan detects reads of one byte too many */
             stkt_bytes cut = {memcpy(exact, file.data, length), length};
             stki_decode_opts opts = {0};
             stk_tensor got;
@@ -696,7 +697,7 @@ static void test_changed_anywhere(void **state)
     check_still_good();
 }
 
-/* A progressive image may say the same scan again and again; that is no way to keep a worker busy. */
+/* A progressive image may repeat a scan without limit, which must not keep a worker busy. */
 static void test_too_many_scans(void **state)
 {
     stkt_bytes file = stkt_jpeg_make(&(stkt_jpeg){.width = 16, .height = 16, .channels = 1, .progressive = true});

@@ -1,5 +1,5 @@
-/* test_jpeg_cut.c: parts of JPEG images that have restart markers: the same pixels as the whole image has there by
- * libjpeg, from files of the needed intervals alone; files whose markers are not as they should be; damage. */
+/* Tests of decoding parts of JPEG images from the restart intervals that contain them: the pixels must be those that
+ * libjpeg gives for the whole image. Also images with wrong markers and damaged ones. */
 #include "decode.h"
 #include "jpeg_cut.h"
 #include "jpeg_make.h"
@@ -14,8 +14,8 @@ static const stkt_jpeg kinds[] = {
     {.width = 157, .height = 83, .h = 2, .restart = 1},
     {.width = 190, .height = 117, .h = 2, .v = 2, .restart = 1},
     {.width = 192, .height = 128, .h = 2, .v = 2, .restart = 2},
-    {.width = 162, .height = 98, .h = 2, .v = 2, .restart = 1}, /* two pixels of the last MCU, either way */
-    {.width = 161, .height = 97, .h = 2, .v = 2, .restart = 1}, /* one */
+    {.width = 162, .height = 98, .h = 2, .v = 2, .restart = 1}, /* the last MCU has two pixels in both directions */
+    {.width = 161, .height = 97, .h = 2, .v = 2, .restart = 1}, /* one pixel */
     {.width = 164, .height = 99, .h = 2, .v = 1, .restart = 11},
     {.width = 157, .height = 83, .v = 2, .restart = 4},
     {.width = 227, .height = 66, .h = 4, .restart = 2},
@@ -27,11 +27,12 @@ static const stkt_jpeg kinds[] = {
     {.width = 157, .height = 83, .stored = JCS_RGB, .restart = 2},
     {.width = 128, .height = 96, .channels = 4, .restart = 4},
     {.width = 128, .height = 96, .channels = 4, .stored = JCS_YCCK, .h = 2, .v = 2, .restart = 4},
-    {.width = 160, .height = 150, .h = 2, .v = 2, .restart = 10},  /* a row */
-    {.width = 160, .height = 150, .h = 2, .v = 2, .restart = 20},  /* two */
-    {.width = 160, .height = 200, .h = 2, .v = 2, .restart = 15},  /* a row and a half: every third begins with one */
-    {.width = 160, .height = 200, .h = 2, .v = 2, .restart = 7},   /* no row in the middle does */
-    {.width = 160, .height = 200, .h = 2, .v = 2, .restart = 999}, /* no marker at all */
+    {.width = 160, .height = 150, .h = 2, .v = 2, .restart = 10}, /* one row of MCUs */
+    {.width = 160, .height = 150, .h = 2, .v = 2, .restart = 20}, /* two rows */
+    /* a row and a half: every third row begins with an interval */
+    {.width = 160, .height = 200, .h = 2, .v = 2, .restart = 15},
+    {.width = 160, .height = 200, .h = 2, .v = 2, .restart = 7},   /* of the later rows only row 7 does */
+    {.width = 160, .height = 200, .h = 2, .v = 2, .restart = 999}, /* no marker */
     {.width = 160, .height = 150, .h = 2, .v = 2, .restart = 2, .progressive = true},
     {.width = 160, .height = 150, .h = 2, .v = 2, .restart = 2, .arithmetic = true},
     {.width = 7, .height = 5, .h = 2, .v = 2, .restart = 1},
@@ -76,7 +77,7 @@ static void check_pixels(const stk_tensor *got, const stki_given *given, const u
                 (int)got->shape[0], (int)top, (int)left, (int)given->scale);
 }
 
-/* Of four components, the colors are ours: then the whole is decoded without a box. */
+/* For four components the colors are computed by stoker, so the reference is its decoding of the whole image. */
 static uint8_t *whole_of(stkt_bytes file, const stkt_jpeg *k, const stki_decode_opts *opts, int scale)
 {
     const int channels = opts->gray ? 1 : 3;
@@ -114,7 +115,7 @@ static void exact_boxes(void **unused)
                 stk_error err;
 
                 any_box(&random, k->height, k->width, &want);
-                if (n % 4 == 0) /* to the right and bottom edge */
+                if (n % 4 == 0) /* touching the right and bottom edges */
                     for (int d = 0; d < 2; d++)
                         want.start[d] = (d == 0 ? k->height : k->width) - want.length[d];
                 assert_ok(sample(file, &opts, &want, &got, &err));
@@ -173,7 +174,7 @@ typedef struct cut {
 
 static cut cut_of(stkt_bytes file, stki_jpeg_box box)
 {
-    cut c = {.box = box, .file = {malloc(file.size), 0}}; /* ASan sees one byte too many */
+    cut c = {.box = box, .file = {malloc(file.size), 0}}; /* ASan detects writes of one byte too many */
     stki_jpeg_header header;
     int64_t made = 0;
     stk_error err;
@@ -194,10 +195,11 @@ static void check_box(stkt_bytes file, stki_jpeg_box wanted, stki_jpeg_box expec
     assert_int_equal(c.box.left, expected.left);
     assert_int_equal(c.box.height, expected.height);
     assert_int_equal(c.box.width, expected.width);
-    /* some pixels of the last MCUs are no part of the image */
+    /* the size of the data grows with the box, whose last MCUs may extend beyond the image */
     assert_true(c.file.size <
                 2 * file.size * (size_t)(expected.height * expected.width) / (size_t)(width * height) + 700);
-    part = stkt_jpeg_plain(c.file, JCS_RGB, 8, true); /* by libjpeg alone, without a warning; needs no margin */
+    /* plain libjpeg decodes it without a warning; it needs no margin */
+    part = stkt_jpeg_plain(c.file, JCS_RGB, 8, true);
     for (int64_t y = 0; y < (expected.height + 7) / 8; y++)
         assert_memory_equal(part + y * ((expected.width + 7) / 8) * 3,
                             whole + ((expected.top / 8 + y) * ((width + 7) / 8) + expected.left / 8) * 3,
@@ -228,14 +230,18 @@ static void the_smallest_box(void **unused)
     check_box(file, (stki_jpeg_box){95, 70, 2, 20}, (stki_jpeg_box){48, 0, 96, 160}, 160, 200);
     check_box(file, (stki_jpeg_box){199, 70, 1, 20}, (stki_jpeg_box){192, 0, 8, 160}, 160, 200);
     free(file.data);
-    k = (stkt_jpeg){
-        .width = 161, .height = 90, .h = 2, .v = 2, .restart = 1}; /* 11 MCUs a row, the last of one pixel */
+    k = (stkt_jpeg){/* 11 MCUs per row, the last one with one pixel */
+                    .width = 161,
+                    .height = 90,
+                    .h = 2,
+                    .v = 2,
+                    .restart = 1};
     file = stkt_jpeg_make(&k);
     check_box(file, (stki_jpeg_box){0, 159, 4, 2}, (stki_jpeg_box){0, 144, 16, 17}, 161, 90);
     free(file.data);
 }
 
-/* Nothing is made where decoding the whole costs no more. */
+/* If decoding the whole image costs no more, nothing is cut. */
 static void not_worth_it(void **unused)
 {
     stkt_bytes file = stkt_jpeg_make(&(stkt_jpeg){.width = 160, .height = 200, .h = 2, .v = 2, .restart = 2});
@@ -252,7 +258,7 @@ static void not_worth_it(void **unused)
     free(file.data);
 }
 
-/* EXIF data and profiles are not carried along, but what says how colors are stored is. */
+/* EXIF data and profiles are not copied; segments that describe the storage of colors are. */
 static void segments(void **unused)
 {
     stkt_bytes plain =
@@ -271,9 +277,9 @@ static void segments(void **unused)
     free(plain.data);
 }
 
-/* ---- markers that are not as they should be ---- */
+/* ---- unusual markers ---- */
 
-/* Where the entropy-coded data begin, and their n-th restart marker: the place of its FF. */
+/* The offset of the n-th restart marker (its FF) in the entropy-coded data. */
 static size_t marker_at(stkt_bytes file, int n)
 {
     size_t at = (size_t)stkt_jpeg_find(file, 0xDA) + 14;
@@ -283,14 +289,14 @@ static size_t marker_at(stkt_bytes file, int n)
             return at;
 }
 
-/* Both fail, with the same status, or give the same pixels. */
+/* The part and the whole image must both fail with the same status, or have the same pixels. */
 static void check_as_whole(stkt_bytes file, const char *what)
 {
     for (int accept = 0; accept < 2; accept++) {
         const stki_decode_opts opts = {.accept_warnings = accept};
         stki_given given = {0};
         stki_want want = {.ndim = 3, .start = {100, 70}, .length = {60, 41, 3}, .given = &given};
-        /* It begins at the top, in the first column: nothing can be cut away, libjpeg reads all above the last row. */
+        /* This box begins at the top left, so nothing can be cut and libjpeg reads everything above its last row. */
         stki_want from_top = {.ndim = 3, .length = {160, 160, 3}, .given = &(stki_given){0}};
         stk_tensor part, whole;
         stk_error err, other;
@@ -353,7 +359,7 @@ static void other_markers(void **unused)
     free(file.data);
 }
 
-/* Several FF may stand before a marker, and anything may follow the end. */
+/* A marker may be preceded by several FF, and anything may follow the end. */
 static void odd_but_right(void **unused)
 {
     stkt_bytes file = stkt_jpeg_make(&(stkt_jpeg){.width = 160, .height = 200, .h = 2, .v = 2, .restart = 2});
@@ -373,7 +379,7 @@ static void odd_but_right(void **unused)
 
 /* ---- damage ---- */
 
-/* Inside an interval that is used it is the record's error; in another one it is not seen. */
+/* Damage in an interval that is used is an error of the record; in any other interval it is not noticed. */
 static void damage(void **unused)
 {
     stkt_bytes file = stkt_jpeg_make(&(stkt_jpeg){.width = 160, .height = 200, .h = 2, .v = 2, .restart = 2});
@@ -381,14 +387,15 @@ static void damage(void **unused)
     int seen = 0, unseen = 0;
 
     (void)unused;
-    for (int n = 0; n + 1 < 65; n++) { /* five intervals a row */
+    for (int n = 0; n + 1 < 65; n++) { /* five intervals per row */
         const size_t begin = n == 0 ? (size_t)stkt_jpeg_find(file, 0xDA) + 14 : marker_at(file, n - 1) + 2;
         const size_t end = marker_at(file, n);
-        stkt_bytes bad = stkt_bytes_edit(file, begin + 4, end - begin - 4, NULL, 0); /* most of the interval is gone */
+        /* most of the interval is removed */
+        stkt_bytes bad = stkt_bytes_edit(file, begin + 4, end - begin - 4, NULL, 0);
         stki_decode_opts opts = {0};
         stki_given given = {0};
         stki_want want = {.ndim = 3, .start = {100, 70}, .length = {60, 41, 3}, .given = &given};
-        /* The lines above and below and the columns beside it are needed, too: 99 to 160, 69 to 111. */
+        /* The interpolation also needs the neighboring rows and columns: 99 to 160, 69 to 111. */
         const bool used = n / 5 >= 6 && n / 5 <= 10 && n % 5 >= 2 && n % 5 <= 3;
         stk_tensor got;
         stk_error err;
@@ -414,7 +421,8 @@ static void damage(void **unused)
     free(file.data);
 }
 
-/* Bytes changed and files cut anywhere: an error of a file or pixels, and no byte beyond the room. */
+/* With changed bytes or truncated anywhere, the result is pixels or a status for damaged files, and nothing is written
+ * beyond the buffer. */
 static void changed_anywhere(void **unused)
 {
     uint64_t random = 23;

@@ -1,5 +1,5 @@
-/* test_npy.c: .npy files as samples and as whole arrays. The rows named N01 … N28 are those of the list of public
- * faults of other readers; the number of the public report stands beside each. */
+/* Tests of .npy files as samples and as whole arrays. Rows N01 … N28 are those of known-faults, with the public report
+ * next to each. */
 #include "allocate.h"
 #include "faults.h"
 #include "file.h"
@@ -27,7 +27,7 @@ static stki_reader *open_ok(const char *path, enum stki_access access, stk_dtype
     return reader;
 }
 
-/* Copies sample `index` to `out`, row-major, native byte order; returns its bytes. */
+/* Copies sample `index` to `out` in row-major order and native byte order. Returns its size in bytes. */
 static int64_t sample(const stki_reader *reader, int64_t index, void *out)
 {
     stki_scratch scratch;
@@ -43,7 +43,7 @@ static int64_t sample(const stki_reader *reader, int64_t index, void *out)
     assert_int_equal(stki_row_major(t.dtype, t.ndim, t.shape, strides, &bytes, &err), STK_OK);
     assert_int_equal(bytes, reader->max_bytes);
     stki_copy_strided(out, t.dtype, strides, t.data, t.dtype, t.strides, reader->swapped, t.ndim, t.shape);
-    if (reader->base && bytes > 0) { /* the fast path says the same */
+    if (reader->base && bytes > 0) { /* the fast path must return the same */
         assert_ptr_equal(t.data, (const char *)reader->base + index * reader->sample_stride);
         assert_memory_equal(t.strides, reader->strides, sizeof *t.strides * (size_t)t.ndim);
     }
@@ -88,7 +88,7 @@ static void refused(const char *path, stk_status status, const char *says)
     }
 }
 
-/* N01 (NVIDIA/DALI#1958): one-byte types have no byte order. */
+/* Row N01 (NVIDIA/DALI#1958): one-byte dtypes have no byte order. */
 static void test_n01_one_byte_types(void **state)
 {
     const char *path = stkt_path("n01.npy");
@@ -111,7 +111,7 @@ static void test_n01_one_byte_types(void **state)
     }
 }
 
-/* N02 (NVIDIA/DALI#4744): bool loads; a byte that is neither 0 nor 1 is true, and delivered as 1. */
+/* Row N02 (NVIDIA/DALI#4744): bools can be read; a byte other than 0 and 1 is true and returned as 1. */
 static void test_n02_bool(void **state)
 {
     const char *path = stkt_path("n02.npy");
@@ -140,7 +140,7 @@ static void test_n02_bool(void **state)
     }
 }
 
-/* N04 (NVIDIA/DALI#5265): complex64 is a type. */
+/* Row N04 (NVIDIA/DALI#5265): complex64 is supported. */
 static void test_n04_complex(void **state)
 {
     const char *path = stkt_path("n04.npy");
@@ -151,7 +151,7 @@ static void test_n04_complex(void **state)
     all_samples(path, STK_DTYPE_NONE, data, 3, 8);
 }
 
-/* N05 (rogersce/cnpy#7): Fortran order is read, not ignored. arange(6).reshape(2, 3) lies as 0 3 1 4 2 5. */
+/* Row N05 (rogersce/cnpy#7): Fortran order is not ignored. arange(6).reshape(2, 3) is stored as 0 3 1 4 2 5. */
 static void test_n05_fortran(void **state)
 {
     const char *path = stkt_path("n05.npy");
@@ -200,7 +200,7 @@ static void test_large_fortran_arrays_are_gathered(void **state)
     free(stored);
 }
 
-/* N07 (rogersce/cnpy#33): shape () is one element of no axes; it has no samples. */
+/* Row N07 (rogersce/cnpy#33): shape () is one element without axes, and has no samples. */
 static void test_n07_scalar(void **state)
 {
     const char *path = stkt_path("n07.npy");
@@ -222,7 +222,7 @@ static void test_n07_scalar(void **state)
     refused(path, STK_E_UNSUPPORTED, "no samples to read");
 }
 
-/* N08 (rom1504/embedding-reader#37): one axis: samples are single numbers. */
+/* Row N08 (rom1504/embedding-reader#37): with one axis, samples are single numbers. */
 static void test_n08_one_axis(void **state)
 {
     const char *path = stkt_path("n08.npy");
@@ -240,7 +240,7 @@ static void test_n08_one_axis(void **state)
     stki_reader_destroy(reader);
 }
 
-/* N09 (rogersce/cnpy#77): one array in each version. */
+/* Row N09 (rogersce/cnpy#77): one array in each version of the format. */
 static void test_n09_versions(void **state)
 {
     static const char text[] = "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 2), }";
@@ -257,7 +257,7 @@ static void test_n09_versions(void **state)
     refused(path, STK_E_UNSUPPORTED, "structured");
 }
 
-/* N11 (numpy/numpy#8784): keys in any order, fields named as keys. */
+/* Row N11 (numpy/numpy#8784): keys in any order, and fields that are named like keys. */
 static void test_n11_key_words(void **state)
 {
     static const char text[] = "{\"shape\":(2,2),   'fortran_order'  : False,'descr':\"<i2\"}";
@@ -273,7 +273,7 @@ static void test_n11_key_words(void **state)
     refused(path, STK_E_UNSUPPORTED, "found [('shape', '<i2'), ('fortran_order', '<i2')]");
 }
 
-/* N14 (numpy/numpy#13719): a bare integer is no shape. */
+/* Row N14 (numpy/numpy#13719): a bare integer is not a shape. */
 static void test_n14_bare_integer(void **state)
 {
     const char *path = stkt_path("n14.npy");
@@ -283,7 +283,7 @@ static void test_n14_bare_integer(void **state)
     refused(path, STK_E_CORRUPT, "found '10', expected a tuple");
 }
 
-/* N15 (fortran-lang/stdlib#581): no padding, data at an odd offset, unaligned elements. */
+/* Row N15 (fortran-lang/stdlib#581): no padding, data at an odd offset, unaligned elements. */
 static void test_n15_any_offset(void **state)
 {
     const char *path = stkt_path("n15.npy");
@@ -305,7 +305,7 @@ static void test_n15_any_offset(void **state)
     }
 }
 
-/* N16 (NVIDIA/DALI#1858): the whole magic counts. */
+/* Row N16 (NVIDIA/DALI#1858): all bytes of the magic must match. */
 static void test_n16_magic(void **state)
 {
     static const char nearly[] = "NUMPY\x01\x00\x3c\x00{'descr': '|u1', 'fortran_order': False, 'shape': (1,)}  1";
@@ -316,7 +316,7 @@ static void test_n16_magic(void **state)
     refused(path, STK_E_CORRUPT, "offset 0: not an npy file: found byte 0x4e, expected 0x93");
 }
 
-/* N18 (numpy/numpy#28330): half of the data is missing: said at open, with both numbers. */
+/* Row N18 (numpy/numpy#28330): if half of the data is missing, opening fails with both sizes. */
 static void test_n18_cut(void **state)
 {
     const char *path = stkt_path("n18.npy");
@@ -328,7 +328,7 @@ static void test_n18_cut(void **state)
     refused(path, STK_E_TRUNCATED, "offset 128: data is missing: found 16320 bytes, expected 32768 bytes of float32");
 }
 
-/* N19 (numpy/numpy#12300): the header's count is not believed. */
+/* Row N19 (numpy/numpy#12300): the header's count is compared with the size of the file. */
 static void test_n19_no_body(void **state)
 {
     const char *path = stkt_path("n19.npy");
@@ -342,7 +342,7 @@ static void test_n19_no_body(void **state)
     assert_true(stats.peak_bytes < 100000);
 }
 
-/* N21 (rogersce/cnpy#71): a dimension beyond 2^31, on a sparse file. */
+/* Row N21 (rogersce/cnpy#71): a dimension beyond 2^31, in a sparse file. */
 static void test_n21_more_than_2_31(void **state)
 {
     const char *path = stkt_path("n21.npy");
@@ -366,7 +366,7 @@ static void test_n21_more_than_2_31(void **state)
     refused(path, STK_E_TRUNCATED, "found 2999999999 bytes, expected 3000000000 bytes");
 }
 
-/* N22 (pytorch/pytorch#42582): the product overflows. */
+/* Row N22 (pytorch/pytorch#42582): the product of the dimensions overflows. */
 static void test_n22_overflow(void **state)
 {
     const char *path = stkt_path("n22.npy");
@@ -376,7 +376,7 @@ static void test_n22_overflow(void **state)
     refused(path, STK_E_CORRUPT, "the shape overflows");
 }
 
-/* N24 (NVIDIA/DALI#2932): headers of different lengths, read for two epochs. */
+/* Row N24 (NVIDIA/DALI#2932): headers of different lengths, read for two epochs. */
 static void test_n24_two_epochs(void **state)
 {
     static const int32_t first[4] = {1, 2, 3, 4}, second[4] = {5, 6, 7, 8};
@@ -404,7 +404,7 @@ static void test_n24_two_epochs(void **state)
     }
 }
 
-/* N25 (NVIDIA/DALI#6147): the data begins exactly at a page. */
+/* Row N25 (NVIDIA/DALI#6147): the data begins at a page boundary. */
 static void test_n25_data_at_a_page(void **state)
 {
     const char *path = stkt_path("n25.npy");
@@ -433,7 +433,7 @@ static void reads_without_a_mapping(const char *path, const int32_t *data)
     assert_int_equal(stki_scratch_reserve(&scratch, 4096, &err), STK_OK);
     for (int64_t i = 0; i < 3; i++) {
         stk_tensor t;
-        memset(scratch.data, 0xDB, 4096); /* poison: nothing stale may pass for data */
+        memset(scratch.data, 0xDB, 4096); /* so that stale memory cannot pass for data */
         assert_int_equal(reader->ops->read(reader, i, NULL, &scratch, &t, &err), STK_OK);
         assert_memory_equal(t.data, data + 4 * i, 16);
         stki_reader_done(reader, &t);
@@ -442,7 +442,7 @@ static void reads_without_a_mapping(const char *path, const int32_t *data)
     stki_reader_destroy(reader);
 }
 
-/* N26 (NVIDIA/DALI#6482): a file that can't be mapped is read, and says so. */
+/* Row N26 (NVIDIA/DALI#6482): a file that cannot be mapped is read, and a note says so. */
 static void test_n26_no_mapping(void **state)
 {
     const char *path = stkt_path("n26.npy");
@@ -461,12 +461,12 @@ static void test_n26_no_mapping(void **state)
     stk_tensor_release(&array);
 }
 
-/* The same with the system's own refusal. */
+/* The same if the system rejects the mapping. */
 static void test_n26_no_address_space(void **state)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     (void)state;
-    skip(); /* sanitizers live in terabytes of address space */
+    skip(); /* sanitizers use terabytes of address space */
 #else
     const char *path = stkt_path("n26-large.npy");
     int32_t data[12] = {0};
@@ -474,7 +474,7 @@ static void test_n26_no_address_space(void **state)
 
     (void)state;
     stkt_write_npy(path, "<i4", "False", "(3, 4)", 64, data, sizeof data);
-    assert_int_equal(truncate(path, INT64_C(1) << 34), 0); /* sparse; bytes behind the data are no fault */
+    assert_int_equal(truncate(path, INT64_C(1) << 34), 0); /* sparse; bytes after the data are allowed */
     assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
     little = (struct rlimit){.rlim_cur = (rlim_t)1 << 33, .rlim_max = old.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_AS, &little), 0);
@@ -483,7 +483,7 @@ static void test_n26_no_address_space(void **state)
 #endif
 }
 
-/* N28 (pytorch/pytorch#35151): a mapped array is read-only: writing is refused by status, reading works. */
+/* Row N28 (pytorch/pytorch#35151): a mapped array is read-only: writing returns a status, reading works. */
 static void test_n28_read_only(void **state)
 {
     const char *path = stkt_path("n28.npy");
@@ -498,9 +498,9 @@ static void test_n28_read_only(void **state)
     assert_int_equal(stk_tensor_borrow(other, STK_I32, 2, shape, NULL, &plain, &err), STK_OK);
     assert_int_not_equal(stk_tensor_copy(&array, &plain, &err), STK_OK);
     assert_int_equal(stk_tensor_select(&array, 0, 1, &view, &err), STK_OK);
-    assert_true(view.flags & STK_TENSOR_READONLY); /* views stay so */
+    assert_true(view.flags & STK_TENSOR_READONLY); /* views are read-only, too */
     assert_int_not_equal(stk_tensor_copy(&view, &plain, &err), STK_OK);
-    stk_tensor_release(&array); /* the view keeps file and mapping */
+    stk_tensor_release(&array); /* the view keeps the file and the mapping */
     assert_memory_equal(view.data, data + 2, 8);
     assert_int_equal(stk_tensor_clone(&view, &copy, &err), STK_OK);
     assert_false(copy.flags & STK_TENSOR_READONLY);
@@ -509,7 +509,7 @@ static void test_n28_read_only(void **state)
     stk_tensor_release(&copy);
 }
 
-/* Big-endian elements are flagged and come out native from every copy; halves of complex numbers each. */
+/* Big-endian elements are flagged, and each copy is native, with both parts of complex numbers swapped separately. */
 static void test_big_endian(void **state)
 {
     const char *path = stkt_path("big.npy");
@@ -530,7 +530,7 @@ static void test_big_endian(void **state)
     stk_tensor_release(&array);
 }
 
-/* Row W44 (numpy/numpy#12653): arrays without elements are ordinary. */
+/* Row W44 (numpy/numpy#12653): arrays without elements are valid. */
 static void test_empty_arrays(void **state)
 {
     const char *path = stkt_path("empty.npy");
@@ -612,7 +612,7 @@ static void test_failing_reads(void **state)
         assert_int_equal(((char *)t.data)[2 * t.strides[0]], 'f');
         stkt_short_reads(0);
         stki_reader_done(reader, &t);
-        assert_int_equal(truncate(path, 132), 0); /* cut while open */
+        assert_int_equal(truncate(path, 132), 0); /* truncated while it is open */
         assert_int_equal(reader->ops->read(reader, 1, NULL, &scratch, &t, &err), STK_E_TRUNCATED);
         assert_int_equal(err.record, 1);
         stki_scratch_fini(&scratch);
@@ -636,7 +636,7 @@ static void test_header_limit(void **state)
     stki_reader_destroy(reader);
 }
 
-/* F09's kind: a file of mode 0444 is opened as it is and stays so. */
+/* Related to row F09: a file of mode 0444 can be opened and is not changed. */
 static void test_a_file_is_never_changed(void **state)
 {
     const char *path = stkt_path("mode.npy");
@@ -709,7 +709,7 @@ static void test_every_allocation_failing(void **state)
         }
 }
 
-/* After the first samples nothing is allocated any more. */
+/* After the first samples nothing more is allocated. */
 static void test_no_allocation_when_warm(void **state)
 {
     const char *path = stkt_path("warm.npy");

@@ -1,4 +1,4 @@
-/* test_npy_header.c: the grammar of .npy headers, from memory: what NumPy writes or loads, and what it refuses. */
+/* Tests of the parser of .npy headers, in memory: all spellings that NumPy writes or reads, and what it rejects. */
 #include "npy_header.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 
 static stk_error err;
 
-/* Parses `text` as the header of a file that has `data_bytes` after it. The text lies in a block of its own, so that a
- * sanitizer sees reads outside it. */
+/* Parses `text` as the header of a file with `data_bytes` after it. The text is copied to a block of its size, so that
+ * sanitizers detect reads outside. */
 static stk_status parse_bytes(int major, const char *text, size_t length, int64_t data_bytes, stk_dtype alias,
                               stki_npy_header *out)
 {
@@ -57,7 +57,7 @@ static void good(const char *text)
     assert_int_equal(h.data_offset, 10 + (int64_t)strlen(text));
 }
 
-/* `offset` is where the message must point, in the text; -1: anywhere. */
+/* `offset` is the offset in the text that the message must name; -1: any. */
 static void bad(const char *text, stk_status status, int64_t offset, const char *says)
 {
     stki_npy_header h = {.ndim = 77};
@@ -65,14 +65,14 @@ static void bad(const char *text, stk_status status, int64_t offset, const char 
     if (parse(text, &h) != status)
         fail_msg("%s\nfound %s (%s), expected %s", text, stk_status_name(err.status), err.message,
                  stk_status_name(status));
-    assert_int_equal(h.ndim, 77); /* untouched */
+    assert_int_equal(h.ndim, 77); /* unchanged */
     if (offset >= 0)
         assert_int_equal(err.offset, 10 + offset);
     if (!strstr(err.message, says))
         fail_msg("%s\nmessage: %s\nexpected in it: %s", text, err.message, says);
 }
 
-/* Rows N11 and N15: any order of keys, any blanks, both quotes, commas at the end or not. */
+/* Rows N11 and N15: keys in any order, any spaces, both kinds of quotes, optional trailing commas. */
 static void test_spellings_that_load(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void bad_shape(const char *shape, const char *says)
     bad(text, STK_E_CORRUPT, -1, says);
 }
 
-/* Row N14 (a bare integer) and its kind. */
+/* Row N14 (a bare integer) and similar texts. */
 static void test_shapes_that_are_none(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void shape_is(const char *shape, int ndim, const int64_t *sizes, int64_t 
     assert_int_equal(h.data_bytes, bytes);
 }
 
-/* Rows N07 and N08 among them. */
+/* Includes rows N07 and N08. */
 static void test_shapes(void **state)
 {
     (void)state;
@@ -228,7 +228,7 @@ static void test_too_many_axes(void **state)
     assert_non_null(strstr(err.expected, "32"));
 }
 
-/* Rows N19 and N22, and the rule that zero axes hide no overflow. */
+/* Rows N19 and N22; an axis of length 0 must not hide an overflow. */
 static void test_sizes_that_overflow(void **state)
 {
     static const char *const shapes[] = {"(2, 2, 1, 2305843009213693952)", "(4294967296, 4294967296)",
@@ -244,7 +244,7 @@ static void test_sizes_that_overflow(void **state)
     }
     bad_shape("(9223372036854775808,)", "a size that fits in 63 bits");
     bad_shape("(99999999999999999999999999999999999999,)", "a size that fits in 63 bits");
-    /* The largest that can be: refused for what is missing, not for overflow. */
+    /* The largest possible sizes fail because data is missing, not because of an overflow. */
     bad("{'descr': '|u1', 'fortran_order': False, 'shape': (9223372036854775807,)}", STK_E_TRUNCATED, -1,
         "expected 9223372036854775807 bytes of uint8");
     bad("{'descr': '|u1', 'fortran_order': False, 'shape': (100000000, 10)}", STK_E_TRUNCATED, -1,
@@ -294,7 +294,7 @@ static void test_type_strings(void **state)
                  {"<i8", STK_I64, false},
                  {">i8", STK_I64, true},
                  {"<f2", STK_F16, false},
-                 /* one-letter codes, as numpy.dtype 2.4 reads them */
+                 /* one-letter codes as numpy.dtype 2.4 interprets them */
                  {"b", STK_I8, false},
                  {"B", STK_U8, false},
                  {"<h", STK_I16, false},
@@ -336,7 +336,7 @@ static void test_type_strings(void **state)
     }
 }
 
-/* Row N04's kind: what is not read names the type. */
+/* Related to row N04: the error names the dtype that is not supported. */
 static void test_types_that_are_refused(void **state)
 {
     static const struct {
@@ -394,7 +394,7 @@ static void test_types_that_are_refused(void **state)
     }
 }
 
-/* Rows N09 (version 3 with a name that is not Latin) and N11. */
+/* Rows N09 (version 3 with a non-Latin name) and N11. */
 static void test_structured_types(void **state)
 {
     static const char utf8[] = "{'descr': [('\xe6\xb8\xa9', '<f4')], 'fortran_order': False, 'shape': (2,)}";
@@ -418,7 +418,7 @@ static void test_structured_types(void **state)
     assert_int_equal(parse_bytes(3, utf8, sizeof utf8 - 1, 8, STK_DTYPE_NONE, &h), STK_E_UNSUPPORTED);
     assert_string_equal(err.found, "[('?"
                                    "?"
-                                   "?', '<f4')]"); /* messages stay printable */
+                                   "?', '<f4')]"); /* messages are printable */
 }
 
 static void test_depth_is_bounded(void **state)
@@ -429,7 +429,7 @@ static void test_depth_is_bounded(void **state)
     strcpy(text, "{'descr': ");
     memset(text + 10, '[', 64);
     strcpy(text + 74, "]}");
-    bad(text, STK_E_CORRUPT, 75, "the matching bracket"); /* 64 levels are walked */
+    bad(text, STK_E_CORRUPT, 75, "the matching bracket"); /* up to 64 levels are parsed */
     memset(text + 10, '(', sizeof text - 11);
     bad(text, STK_E_LIMIT, 74, "nested deeper than 64");
 }
@@ -458,11 +458,11 @@ static void test_encodings(void **state)
                  sequences[i].bytes);
         assert_int_equal(parse_bytes(3, text, strlen(text), 12, STK_DTYPE_NONE, &h),
                          sequences[i].valid ? STK_E_UNSUPPORTED : STK_E_CORRUPT);
-        /* One byte a character in older versions: anything goes. */
+        /* Older versions use one byte per character, so any byte is allowed. */
         assert_int_equal(parse_bytes(2, text, strlen(text), 12, STK_DTYPE_NONE, &h),
                          strchr(sequences[i].bytes, '\'') ? STK_E_CORRUPT : STK_E_UNSUPPORTED);
     }
-    /* NUL bytes are nowhere allowed. */
+    /* NUL bytes are not allowed anywhere. */
     for (int at = 0; at < 56; at++) {
         char text[56];
         memcpy(text, "{'descr': '<i4', 'fortran_order': False, 'shape': (3,)}  ", sizeof text);
@@ -493,12 +493,12 @@ static void test_types_that_the_user_names(void **state)
     assert_int_equal(h.dtype, STK_F8_E4M3FN);
     assert_int_equal(with_alias("<f1", STK_F8_E5M2, &h), STK_OK);
     assert_int_equal(with_alias("<f1", STK_F8_E4M3FN, &h), STK_OK);
-    assert_int_equal(with_alias("<u2", STK_BF16, &h), STK_OK); /* its bits, saved as whole numbers */
+    assert_int_equal(with_alias("<u2", STK_BF16, &h), STK_OK); /* bits that were saved as integers */
     assert_int_equal(h.dtype, STK_BF16);
     assert_int_equal(with_alias(">u2", STK_BF16, &h), STK_OK);
     assert_true(h.swapped);
     assert_int_equal(with_alias("|u1", STK_F8_E5M2, &h), STK_OK);
-    assert_int_equal(with_alias("<f4", STK_F32, &h), STK_OK); /* says what the file says */
+    assert_int_equal(with_alias("<f4", STK_F32, &h), STK_OK); /* the same dtype as in the file */
     assert_int_equal(with_alias("<f4", STK_F64, &h), STK_E_MISMATCH);
     assert_string_equal(err.found, "descr '<f4'");
     assert_string_equal(err.expected, "float64 (source.dtype)");
@@ -506,7 +506,7 @@ static void test_types_that_the_user_names(void **state)
     assert_int_equal(with_alias("<V2", STK_F8_E5M2, &h), STK_E_MISMATCH);
     assert_int_equal(with_alias("<V3", STK_BF16, &h), STK_E_MISMATCH);
     assert_int_equal(with_alias(">V2", STK_BF16, &h), STK_E_UNSUPPORTED);
-    assert_int_equal(with_alias("|O", STK_F64, &h), STK_E_UNSAFE); /* no name makes objects safe */
+    assert_int_equal(with_alias("|O", STK_F64, &h), STK_E_UNSAFE); /* an alias does not make objects safe */
     assert_int_equal(with_alias("|S2", STK_BF16, &h), STK_E_UNSUPPORTED);
 }
 
@@ -522,7 +522,7 @@ static stk_status prefix_of(const char *bytes, int64_t file_bytes, int64_t limit
     return status;
 }
 
-/* Rows N09 (length fields of 2 and 4 bytes) and N16 (the whole magic counts). */
+/* Rows N09 (length fields of 2 and 4 bytes) and N16 (all bytes of the magic must match). */
 static void test_prefix(void **state)
 {
     static const char v1[] = "\x93NUMPY\x01\x00\x76\x01{ ", v2[] = "\x93NUMPY\x02\x00\x76\x01\x02\x00",
@@ -570,7 +570,7 @@ static void test_prefix(void **state)
     }
 }
 
-/* Every header cut at every byte, and every byte of it changed: an error or a header, never a crash, and always a
+/* Each header truncated at every byte, and with every byte changed: parsing gives a header or an error with a
  * message. */
 static void test_cut_and_changed_headers(void **state)
 {

@@ -1,4 +1,5 @@
-/* test_npy_threads.c: stki-threads: eight threads read one reader at once, mapped and positional, in both orders. */
+/* stki-threads */
+/* Eight threads use one reader at the same time, mapped and reading by position, in both orders. */
 #include "allocate.h"
 #include "io_files.h"
 #include "npy_open.h"
@@ -18,7 +19,7 @@ struct worker {
     int64_t number, wrong;
 };
 
-/* Element (a, b) of sample i holds i * 100 + a * 10 + b. */
+/* Element (a, b) of sample i is i * 100 + a * 10 + b. */
 static void read_samples(void *context)
 {
     struct worker *w = context;
@@ -96,7 +97,7 @@ static void use_and_release(void *context)
     stk_tensor_release(&h->tensor);
 }
 
-/* Whoever lets go last, on whatever thread, unmaps the file. */
+/* The last release, on any thread, unmaps the file. */
 static void test_the_last_view_closes_the_file(void **state)
 {
     const char *path = stkt_path("array.npy");

@@ -1,4 +1,4 @@
-/* test_npy_write.c: .npy files written: bytes as NumPy writes them, and what is left when the disk fails. */
+/* Tests of writing .npy files: the bytes must be those that NumPy writes, and errors of the disk must leave no file. */
 #include "allocate.h"
 #include "array_writers.h"
 #include "faults.h"
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* One whole tensor of any strides. */
+/* Writes one tensor with any strides. */
 static stk_status write_tensor(const char *path, const stk_tensor *tensor, stk_error *err)
 {
     stki_writer *w;
@@ -45,7 +45,7 @@ static char *read_all(const char *path, size_t *bytes)
     return content;
 }
 
-/* Files in the program's directory whose names begin with `prefix`. */
+/* The number of files in the program's directory whose names begin with `prefix`. */
 static int files_beginning(const char *prefix)
 {
     const char *dir = stkt_path("");
@@ -60,7 +60,7 @@ static int files_beginning(const char *prefix)
     return count;
 }
 
-/* The whole file, byte by byte: header text, padding with spaces to a multiple of 64, newline, data. */
+/* Compares the whole file: header text, padding with spaces to a multiple of 64, newline, data. */
 static void file_is(const char *path, const char *text, const void *data, size_t bytes)
 {
     size_t size, header;
@@ -93,7 +93,7 @@ static void test_rows(void **state)
     assert_int_equal(stki_npy_append(w, data, 2, &err), STK_OK);
     assert_int_equal(stki_npy_append(w, NULL, 0, &err), STK_OK);
     assert_int_equal(stki_npy_append(w, data + 12, 3, &err), STK_OK);
-    assert_int_equal(stkt_file_bytes(path), -1); /* not there before it is whole */
+    assert_int_equal(stkt_file_bytes(path), -1); /* not before it is complete */
     assert_int_equal(stki_npy_commit(w, &err), STK_OK);
     file_is(path, "{'descr': '<f4', 'fortran_order': False, 'shape': (5, 2, 3), }", data, sizeof data);
     assert_int_equal(files_beginning("rows.npy.tmp"), 0);
@@ -150,7 +150,7 @@ static void test_no_rows_and_empty_rows(void **state)
     file_is(path, "{'descr': '<i8', 'fortran_order': False, 'shape': (7, 4, 0), }", NULL, 0);
 }
 
-/* Rows smaller and larger than the writer's buffer, in odd pieces. */
+/* Rows smaller and larger than the writer's buffer, in uneven pieces. */
 static void test_many_bytes(void **state)
 {
     const char *path = stkt_path("many.npy");
@@ -205,11 +205,11 @@ static void test_two_writers_of_one_name(void **state)
     assert_int_equal(stki_npy_append(a, "a", 1, &err), STK_OK);
     assert_int_equal(stki_npy_append(b, "bb", 2, &err), STK_OK);
     assert_int_equal(stki_npy_commit(a, &err), STK_OK);
-    assert_int_equal(stki_npy_commit(b, &err), STK_OK); /* the last one stays, whole */
+    assert_int_equal(stki_npy_commit(b, &err), STK_OK); /* the last commit wins */
     file_is(path, "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }", "bb", 2);
 }
 
-/* A temporary name that is taken, perhaps by somebody's link to another file, is never written through. */
+/* If the name of a temporary file is taken, perhaps by a link to another file, it is not used. */
 static void test_taken_temporary_names(void **state)
 {
     const char *path = stkt_path("taken.npy"), *victim = stkt_path("victim");
@@ -229,7 +229,7 @@ static void test_taken_temporary_names(void **state)
     assert_int_equal(stkt_file_bytes(victim), 4);
 }
 
-/* P14 (markean/aimz#243): the last flush fails, or the sync, or anything on the way: an error, and nothing is there. */
+/* Row P14 (markean/aimz#243): the last flush, the sync or any other call fails: the result is an error and no file. */
 static void test_p14_failing_calls(void **state)
 {
     static const char *const names[STKT_CALLS] = {"write", "sync", "close", "rename", "directory"};
@@ -253,7 +253,8 @@ static void test_p14_failing_calls(void **state)
         }
 }
 
-/* P12 (FirebirdSQL/firebird#8048): a disk that fills up in the middle is a status, not a signal; nothing goes on. */
+/* Row P12 (FirebirdSQL/firebird#8048): a disk that fills up meanwhile is an error, not a signal, and the writer cannot
+ * be used afterwards. */
 static void test_p12_full_in_the_middle(void **state)
 {
     const char *path = stkt_path("p12.npy");
@@ -266,13 +267,13 @@ static void test_p12_full_in_the_middle(void **state)
     assert_int_equal(stki_npy_append(w, large, sizeof large, &err), STK_OK);
     assert_int_equal(stki_npy_append(w, large, sizeof large, &err), STK_E_IO);
     assert_int_equal(stki_npy_append(w, large, sizeof large, &err),
-                     STK_E_IO); /* the disk works again; the file can't */
+                     STK_E_IO); /* the disk works again, but the file cannot be finished */
     assert_non_null(strstr(err.message, "an earlier call failed"));
     assert_int_equal(stki_npy_commit(w, &err), STK_E_IO);
     assert_int_equal(files_beginning("p12.npy"), 0);
 }
 
-/* P13 (tensorflow/tensorflow#8745): /dev/full takes nothing, and that is no success. */
+/* Row P13 (tensorflow/tensorflow#8745): /dev/full accepts nothing, which must be an error. */
 static void test_p13_dev_full(void **state)
 {
     static char large[1 << 20];
@@ -286,7 +287,7 @@ static void test_p13_dev_full(void **state)
     assert_non_null(strstr(err.message, "No space left"));
     assert_int_equal(stk_tensor_borrow(large, STK_U8, 1, shape, NULL, &t, &err), STK_OK);
     assert_int_equal(write_tensor("/dev/full", &t, &err), STK_E_IO);
-    /* A device that takes everything is written in place, and stays. */
+    /* A device that accepts everything is written directly and not replaced. */
     assert_int_equal(write_tensor("/dev/null", &t, &err), STK_OK);
     assert_int_equal(access("/dev/null", W_OK), 0);
 }
@@ -305,7 +306,7 @@ static void test_places_that_take_no_file(void **state)
     assert_int_equal(stki_npy_create("/tmp", STK_U8, 0, NULL, false, &w, &err), STK_E_IO);
     assert_non_null(strstr(err.message, "found a directory"));
     assert_int_equal(mkfifo(fifo, 0600), 0);
-    assert_int_equal(stki_npy_create(fifo, STK_U8, 0, NULL, false, &w, &err), STK_E_IO); /* and does not wait */
+    assert_int_equal(stki_npy_create(fifo, STK_U8, 0, NULL, false, &w, &err), STK_E_IO); /* and does not block */
     assert_int_equal(stki_npy_create(stkt_path("x.npy"), STK_F32, 1, shape, false, &w, &err), STK_E_BAD_SHAPE);
     assert_int_equal(stki_npy_create(stkt_path("x.npy"), STK_F32, 1, negative, false, &w, &err), STK_E_BAD_SHAPE);
     assert_int_equal(stki_npy_create(stkt_path("x.npy"), STK_F32, 32, axes, false, &w, &err), STK_E_UNSUPPORTED);
@@ -374,7 +375,7 @@ static void test_tensors_of_any_strides(void **state)
     free(expected);
 }
 
-/* What was read big-endian, or as odd bools, is written as it should have been. */
+/* Tensors that were read as big-endian, or with bools other than 0 and 1, are written in normal form. */
 static void test_tensors_of_other_files(void **state)
 {
     const char *from = stkt_path("from.npy"), *to = stkt_path("to.npy");
@@ -410,7 +411,7 @@ static void test_every_allocation_failing(void **state)
     int n = 0;
 
     (void)state;
-    strcpy(path, stkt_path("memory.npy")); /* files_beginning asks for many paths */
+    strcpy(path, stkt_path("memory.npy")); /* copied, because files_beginning reuses the buffers of stkt_path */
     assert_int_equal(stk_tensor_borrow(data, STK_U8, 1, shape, NULL, &t, &err), STK_OK);
     stki_memory_read(STKI_MEM_HOST, &before);
     do {

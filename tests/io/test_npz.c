@@ -1,5 +1,5 @@
-/* test_npz.c: arrays inside .npz files: where they lie, what unpacking costs and refuses. Files of NumPy's own are in
- * tests/oracle; those here are made byte by byte. */
+/* Tests of arrays in .npz files, which are built byte by byte: their positions, the memory for unpacking, and damaged
+ * files. Files written by NumPy are in tests/oracle. */
 #include "allocate.h"
 #include "container.h"
 #include "faults.h"
@@ -16,7 +16,7 @@ static stk_error err;
 
 enum { ROWS = 40, ROW = 25 };
 
-/* An .npy of i32 rows with the numbers from `first` on; header text of `padding` more bytes. */
+/* An .npy with i32 rows that count from `first`; the header text has `padding` additional bytes. */
 static size_t make_npy(char *to, int first, size_t padding)
 {
     size_t text =
@@ -65,7 +65,7 @@ static const char *finish(stkt_zip *zip)
     return path;
 }
 
-/* "stored.npy", and three deflated ones "one", "two", "three" whose numbers begin at 1000, 2000, 3000. */
+/* Writes "stored.npy" and three deflated arrays "one", "two" and "three" that count from 1000, 2000 and 3000. */
 static const char *four_arrays(void)
 {
     static char npy[10000];
@@ -96,7 +96,7 @@ static void check_values(const stki_container *c, int64_t member, const stki_rea
     assert_int_equal(tensor.ndim, 2);
     for (int i = 0; i < ROWS * ROW; i++) {
         int32_t number;
-        memcpy(&number, (char *)tensor.data + 4 * i, 4); /* at any alignment */
+        memcpy(&number, (char *)tensor.data + 4 * i, 4); /* may be unaligned */
         assert_int_equal(number, first + i);
     }
     stk_tensor_release(&tensor);
@@ -124,8 +124,8 @@ static int64_t find(const stki_container *c, const char *name)
     return member;
 }
 
-/* N30: the last of several deflated members. N33: asked to map, a stored member is mapped, a deflated one says that it
- * was copied. */
+/* Row N30: the last of several deflated members. Row N33: if a mapping is requested, a stored member is mapped and a
+ * deflated one reports that it was copied. */
 static void test_stored_and_deflated(void **state)
 {
     const char *path = four_arrays();
@@ -156,7 +156,7 @@ static void test_stored_and_deflated(void **state)
         assert_ok(stki_container_reader(c, find(c, "two"), &opts, &reader, &err));
         assert_string_equal(reader->access, "memory");
         assert_non_null(strstr(reader->note, "unpacked"));
-        stki_container_release(c); /* readers go on without it */
+        stki_container_release(c); /* readers keep what they need */
         assert_non_null(reader->base);
         stki_reader_destroy(reader);
     }
@@ -173,13 +173,13 @@ static void test_memory_limit(void **state)
     assert_status(stki_container_array(c, find(c, "two"), &opts, &array, &err), STK_E_LIMIT);
     assert_says("memory_limit");
     assert_says("1000");
-    check_values(c, find(c, "stored"), &opts, 0); /* nothing to unpack */
+    check_values(c, find(c, "stored"), &opts, 0); /* needs no unpacking */
     opts.source = NULL;
     check_values(c, find(c, "two"), &opts, 2000);
     stki_container_release(c);
 }
 
-/* The CRC of what is unpacked is always checked, of what is mapped by option. */
+/* The CRC of unpacked members is always verified, that of mapped ones on request. */
 static void test_crc(void **state)
 {
     static char npy[10000];
@@ -201,7 +201,7 @@ static void test_crc(void **state)
     stki_container_release(c);
 }
 
-/* Headers that do not fit in what is looked at first, stored and deflated; one above the limit. */
+/* Headers that are longer than the first read, stored and deflated, and one above the limit. */
 static void test_long_headers(void **state)
 {
     static char npy[80000];
@@ -241,7 +241,7 @@ static void test_names(void **state)
     add_stored(&zip, "notes.txt", "hello", 5);
     add_stored(&zip, "plain", npy, bytes);
     make_npy(npy, 70, 0);
-    add_stored(&zip, "x", npy, bytes); /* the same name as the first */
+    add_stored(&zip, "x", npy, bytes); /* the same name as the first member */
     add_stored(&zip, "a.npy.npy", npy, bytes);
     finish(&zip);
     assert_ok(stki_container_open(stkt_path("test.npz"), NULL, &c, &err));
@@ -259,7 +259,7 @@ static void test_names(void **state)
     stki_container_release(c);
 }
 
-/* Raw bytes whose type only the user knows; the other arrays keep theirs. */
+/* Raw bytes whose dtype the user names; the other arrays keep theirs. */
 static void test_alias(void **state)
 {
     static char npy[10000], raw[200];
@@ -288,7 +288,7 @@ static void test_alias(void **state)
     stki_container_release(c);
 }
 
-/* N29: what savez_compressed writes; its local headers carry zip64 fields that do not count. */
+/* Row N29: files of savez_compressed, whose local headers have zip64 fields that must be ignored. */
 static void test_savez_compressed(void **state)
 {
     stki_container *c;
@@ -304,7 +304,7 @@ static void test_savez_compressed(void **state)
     stki_container_release(c);
 }
 
-/* Nothing is allocated that the file does not account for. */
+/* Allocations are limited by the size of the file. */
 static void test_lying_sizes(void **state)
 {
     static const char *const files[] = {"bad_zip64_lying_size.npz", "bad_bomb_lying_size.npz",
@@ -328,7 +328,7 @@ static void test_lying_sizes(void **state)
     }
 }
 
-/* A container opened before a fork reads right in the child: positions are kept nowhere. */
+/* A container opened before a fork works in the child, because it does not use the file position. */
 static void test_fork(void **state)
 {
     const char *path = four_arrays();

@@ -1,5 +1,6 @@
-/* stki-threads: test_output.c: files in the writing: parts in any order and from several threads, and nothing left of
- * what failed. (What a full disk does is in test_npy_write.c, whose writer is made of this.) */
+/* stki-threads */
+/* Tests of output files: parts written in any order and by several threads, borrowed buffers, held files, and that
+ * failures leave no file. A full disk is tested in test_npy_write.c, whose writer uses them. */
 #include "faults.h"
 #include "io_files.h"
 #include "output.h"
@@ -48,9 +49,9 @@ static void parts_in_any_order(void **state)
     assert_int_equal(stki_output_append(o, "abc", 3, &err), STK_OK);
     assert_int_equal(stki_output_position(o), 3);
     assert_int_equal(stki_output_pad(o, 8, &err), STK_OK);
-    assert_int_equal(stki_output_pad(o, 8, &err), STK_OK); /* nothing is missing */
+    assert_int_equal(stki_output_pad(o, 8, &err), STK_OK); /* already aligned */
     assert_int_equal(stki_output_position(o), 8);
-    assert_int_equal(stki_output_seek(o, 1, &err), STK_OK); /* what is buffered is written first */
+    assert_int_equal(stki_output_seek(o, 1, &err), STK_OK); /* buffered bytes are written first */
     assert_int_equal(stki_output_append(o, "XY", 2, &err), STK_OK);
     assert_int_equal(stki_output_write_at(o, 10, "end", 3, &err), STK_OK);
     assert_int_equal(stki_output_append(o, "Z", 1, &err), STK_OK);
@@ -103,7 +104,7 @@ static void threads_write_at_once(void **state)
         assert_int_equal(stki_output_commit(o, &err), fails ? STK_E_IO : STK_OK);
         if (fails)
             assert_non_null(strstr(err.message, "an earlier write failed"));
-        file_is(path, expected, sizeof expected); /* the second time the older file stays */
+        file_is(path, expected, sizeof expected); /* the second time, the older file is kept */
         assert_int_equal(files_beginning("threads"), 1);
     }
 }
@@ -125,7 +126,7 @@ static void giving_up_leaves_nothing(void **state)
 
 enum { LENT = 3 << 20 };
 
-/* Any mix of short and long, copied and borrowed pieces gives the same file as one write. */
+/* Any mix of short and long, copied and lent pieces gives the same file as a single write. */
 static void lent_and_copied_in_any_mix(void **state)
 {
     static unsigned char bytes[LENT], found[LENT + 1];
@@ -165,7 +166,7 @@ static void lent_and_copied_in_any_mix(void **state)
     }
 }
 
-/* What is lent may be overwritten once it is settled. */
+/* Lent bytes may be overwritten once they are settled. */
 static void lent_until_settled(void **state)
 {
     static char lent[64 << 10], expected[64 << 10];
@@ -201,7 +202,7 @@ static void held_files_keep_their_names(void **state)
     file_is(name, "abcdef", 6);
     assert_int_equal(stki_output_sync(o, &err), STK_OK);
     assert_int_equal(stki_output_append(o, "lost", 4, &err), STK_OK);
-    stki_output_abort(o); /* as good as killed */
+    stki_output_abort(o); /* as if the process had been killed */
     file_is(name, "abcdef", 6);
     stkt_append_file(name, "garbage", 7);
     assert_int_equal(stki_output_hold(path, name, 4, &o, &err), STK_OK);
@@ -229,7 +230,7 @@ static void held_files_that_are_not_what_they_were(void **state)
     assert_int_equal(stki_output_hold(path, stkt_path("no/folder"), -1, &o, &err), STK_E_NOT_FOUND);
 }
 
-/* After a sync that failed nothing is known of what was written: the file cannot be finished. */
+/* After a failed sync it is unknown what was written, so the file cannot be finished. */
 static void a_failed_sync_is_kept(void **state)
 {
     stki_output *o;

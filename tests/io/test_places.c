@@ -1,5 +1,5 @@
-/* test_places.c: where samples begin, in one to eight bytes each, against a plain array: steps of every width and
- * mixed, numbers that repeat, lists that end anywhere in a block; memory that runs out. */
+/* Tests of the compressed list of the positions of samples against a plain array: steps that need one to eight bytes,
+ * mixed steps, repeated positions, lists that end anywhere in a block, and failing allocations. */
 #include "allocate.h"
 #include "faults.h"
 #include "places.h"
@@ -43,16 +43,18 @@ static void test_like_an_array(void **state)
             int64_t at = stkt_random_in(&random, 0, 1000);
 
             for (int64_t i = 0; i < counts[c]; i++) {
-                const size_t kind = w < sizeof widest / sizeof widest[0] ? w : (size_t)(i / 100) % w; /* mixed */
+                /* the last case mixes all widths */
+                const size_t kind = w < sizeof widest / sizeof widest[0] ? w : (size_t)(i / 100) % w;
 
                 plain[i] = at;
-                at += i % 7 == 3 ? widest[kind] : stkt_random_in(&random, 0, widest[kind]); /* the widest for certain */
+                /* includes the largest step */
+                at += i % 7 == 3 ? widest[kind] : stkt_random_in(&random, 0, widest[kind]);
             }
             check(counts[c]);
         }
 }
 
-/* Two and a half bytes each as long as 16 of them lie within 64 KiB, 8 more where they do not. */
+/* 2.5 bytes per position if 16 of them lie within 64 KiB, 8 bytes more otherwise. */
 static void test_memory(void **state)
 {
     static const struct {
@@ -96,7 +98,7 @@ static void test_no_memory(void **state)
         if (status == STK_OK)
             status = stki_places_end(&p, &err);
         stki_memory_fail_at(0);
-        if (status == STK_OK) /* also where it could not be made smaller at the end */
+        if (status == STK_OK) /* also if shrinking at the end failed */
             for (int64_t i = 0; i < 3000; i++)
                 assert_int_equal(stki_places_at(&p, i), i * i);
         else

@@ -1,5 +1,5 @@
-/* test_png.c: PNG images become pixels: every kind there is, written by hand, whole and in part; broken ones refused.
- */
+/* Tests of decoding PNG images of every kind, which are built by hand, whole and in part, and of errors of damaged
+ * ones. */
 #include "allocate.h"
 #include "decode.h"
 #include "faults.h"
@@ -156,7 +156,7 @@ static void test_headers_refused(void **state)
         {25, {1}, 1, STK_E_CORRUPT, "type 1"},
         {26, {1}, 1, STK_E_UNSUPPORTED, "compression"},
         {28, {2}, 1, STK_E_UNSUPPORTED, "interlace"},
-        {29, {1}, 1, STK_E_CORRUPT, "libspng"}, /* CRC */
+        {29, {1}, 1, STK_E_CORRUPT, "libspng"}, /* the CRC */
         {33, {0x80}, 1, STK_E_CORRUPT, "length of a chunk"},
         {37, "IEND", 4, STK_E_CORRUPT, "no pixels"},
         {16, {0x7F, 0, 0, 0}, 4, STK_E_LIMIT, "max_bytes"},
@@ -179,7 +179,7 @@ static void test_cut_anywhere(void **state)
     stkt_bytes file = stkt_png_make(&(stkt_png){.width = 9, .height = 7, .bits = 8, .type = 2});
 
     (void)state;
-    for (size_t length = 0; length < file.size - 4; length++) { /* the CRC of the end mark says nothing */
+    for (size_t length = 0; length < file.size - 4; length++) { /* the CRC of the end mark is not verified */
         uint8_t *exact = malloc(length ? length : 1);
         stkt_bytes cut = {memcpy(exact, file.data, length), length};
         stki_decode_opts opts = {0};
@@ -193,7 +193,7 @@ static void test_cut_anywhere(void **state)
     free(file.data);
 }
 
-/* color: index gives the numbers that are stored, of images with a palette and of gray ones; others are refused. */
+/* `color: index` returns the stored values of palette and gray images; other images are errors. */
 static void test_index(void **state)
 {
     static const int sizes[][2] = {{23, 37}, {1, 1}, {3, 9}};
@@ -227,8 +227,7 @@ static void test_index(void **state)
         }
 }
 
-/* depth: 16 gives samples of 16 bits as they are stored, without alpha; other depths, and colors as gray, are refused.
- */
+/* `depth: 16` returns 16-bit samples as stored, without alpha; other depths, and color images as gray, are errors. */
 static void test_depth(void **state)
 {
     (void)state;
@@ -249,7 +248,7 @@ static void test_depth(void **state)
         stk_tensor got;
         stk_error err;
 
-        o.orientation = opts.upright ? 3 : 0; /* turned by half */
+        o.orientation = opts.upright ? 3 : 0; /* rotated by 180 degrees */
         file = stkt_png_make(&o);
         assert_status(sample(file, &opts, part ? &want : NULL, &got, &err), has ? STK_OK : STK_E_UNSUPPORTED);
         if (!has)

@@ -1,5 +1,5 @@
-/* test_pt.c: tensors inside .pt files, and the pickle machine opcode by opcode. Files of torch's own are in
- * tests/oracle; those here are made byte by byte. */
+/* Tests of tensors in .pt files that are built byte by byte, and of the pickle machine, opcode by opcode. Files written
+ * by torch are in tests/oracle. */
 #include "allocate.h"
 #include "container.h"
 #include "faults.h"
@@ -15,7 +15,7 @@ static stk_error err;
 
 /* ---- pickles ---- */
 
-/* Of a literal, NULs included. */
+/* For a literal, which may contain NULs. */
 #define UNPICKLE(text, out) stki_pt_unpickle("\x80\x02" text, sizeof("\x80\x02" text) - 1, "f", out, &err)
 #define REFUSED(text, status, says)                       \
     do {                                                  \
@@ -92,7 +92,8 @@ static void test_texts_and_memo(void **state)
     text_is(stki_pt_item(&p, root_of(&p), 2), "c");
     text_is(stki_pt_item(&p, root_of(&p), 3), "d");
     assert_ptr_equal(stki_pt_item(&p, root_of(&p), 4), stki_pt_item(&p, root_of(&p), 0));
-    assert_ptr_equal(stki_pt_item(&p, root_of(&p), 5), stki_pt_item(&p, root_of(&p), 1)); /* MEMOIZE numbered it */
+    /* MEMOIZE gave it this number */
+    assert_ptr_equal(stki_pt_item(&p, root_of(&p), 5), stki_pt_item(&p, root_of(&p), 1));
     assert_ptr_equal(stki_pt_item(&p, root_of(&p), 6), stki_pt_item(&p, root_of(&p), 2));
     for (int i = 7; i < 10; i++)
         assert_int_equal(stki_pt_item(&p, root_of(&p), i)->kind, STKI_PT_BYTES);
@@ -124,7 +125,7 @@ static void test_containers(void **state)
 
     REFUSED("K\1t.", STK_E_CORRUPT, "no mark");
     REFUSED("K\1\206.", STK_E_CORRUPT, "empty stack");
-    REFUSED("K\1(K\2\206.", STK_E_CORRUPT, "empty stack"); /* the mark is a floor */
+    REFUSED("K\1(K\2\206.", STK_E_CORRUPT, "empty stack"); /* opcodes cannot pop below the mark */
     REFUSED("]K\1(a.", STK_E_CORRUPT, "empty stack");
     REFUSED("(K\1a.", STK_E_CORRUPT, "empty stack");
     REFUSED("(K\1e.", STK_E_CORRUPT, "empty stack");
@@ -140,7 +141,7 @@ static void test_containers(void **state)
     REFUSED("\376.", STK_E_CORRUPT, "0xfe");
 }
 
-/* Whatever is not in the table is refused where it is named, also if nothing would be done with it. */
+/* A name that is not in the table is an error, even if it would not be called. */
 static void test_names(void **state)
 {
     static const char *const names[] = {"torch._utils\n_rebuild_tensor_v2 \n",
@@ -166,7 +167,7 @@ static void test_names(void **state)
         assert_status(stki_pt_unpickle(pickle, length, "f", &p, &err), STK_E_UNSAFE);
         assert_says("security");
     }
-    memset(pickle, 'a', sizeof pickle); /* "a" is no PROTO, so start with the name's opcode */
+    memset(pickle, 'a', sizeof pickle); /* "a" is not PROTO, so the pickle begins with the opcode of the name */
     pickle[0] = 'c';
     assert_status(stki_pt_unpickle(pickle, sizeof pickle, "f", &p, &err), STK_E_UNSAFE);
     assert_says("1024");
@@ -189,11 +190,11 @@ static void test_reduce(void **state)
     stki_pt_pickle p;
 
     (void)state;
-    assert_ok(UNPICKLE(ORDERED "X\1\0\0\0aK\1s}b.", &p)); /* and attributes, which are left out */
+    assert_ok(UNPICKLE(ORDERED "X\1\0\0\0aK\1s}b.", &p)); /* attributes are ignored */
     assert_int_equal(root_of(&p)->kind, STKI_PT_DICT);
     assert_int_equal(root_of(&p)->count, 2);
     stki_pt_pickle_free(&p);
-    assert_ok(UNPICKLE("ccollections\nOrderedDict\n](K\1K\2\206]K\3aK\4ae\205R.", &p)); /* Python 2 */
+    assert_ok(UNPICKLE("ccollections\nOrderedDict\n](K\1K\2\206]K\3aK\4ae\205R.", &p)); /* as Python 2 writes it */
     assert_int_equal(root_of(&p)->count, 4);
     integer_is(stki_pt_item(&p, root_of(&p), 3), 4);
     stki_pt_pickle_free(&p);
@@ -204,7 +205,7 @@ static void test_reduce(void **state)
     assert_ok(UNPICKLE("c__builtin__\nset\n](K\1K\2e\205R.", &p));
     assert_int_equal(root_of(&p)->kind, STKI_PT_OTHER);
     stki_pt_pickle_free(&p);
-    assert_ok(UNPICKLE("ccollections\ndefaultdict\n)R(K\1K\2u}b.", &p)); /* what is not read keeps nothing */
+    assert_ok(UNPICKLE("ccollections\ndefaultdict\n)R(K\1K\2u}b.", &p)); /* objects that are not read keep no items */
     assert_int_equal(root_of(&p)->kind, STKI_PT_OTHER);
     stki_pt_pickle_free(&p);
 
@@ -214,7 +215,7 @@ static void test_reduce(void **state)
     REFUSED("ctorch\nfloat32\n)R.", STK_E_CORRUPT, "takes arguments");
     REFUSED("K\1)R.", STK_E_CORRUPT, "a name");
     REFUSED("ccollections\nOrderedDict\n]R.", STK_E_CORRUPT, "tuple");
-    REFUSED("ccollections\nOrderedDict\n)(R.", STK_E_CORRUPT, "empty stack"); /* nothing reaches below a mark */
+    REFUSED("ccollections\nOrderedDict\n)(R.", STK_E_CORRUPT, "empty stack"); /* opcodes cannot pop below the mark */
     REFUSED("ccollections\nOrderedDict\n()R.", STK_E_CORRUPT, "empty stack");
     REFUSED(ORDERED "}(b.", STK_E_CORRUPT, "empty stack");
     REFUSED("K\1(Q.", STK_E_CORRUPT, "empty stack");
@@ -292,7 +293,7 @@ static void test_endless(void **state)
     (void)state;
     assert_status(walk_status("]q\0h\0a.", 7), STK_E_UNSUPPORTED);
     assert_says("contains itself");
-    /* Pairs of the pair before, 40 times. */
+    /* Each pair contains the previous pair twice, 40 times. */
     memcpy(at, "]q\1", 3);
     at += 3;
     for (char i = 1; i < 40; i++, at += 5)
@@ -300,7 +301,7 @@ static void test_endless(void **state)
     *at++ = '.';
     assert_status(walk_status(pickle, (size_t)(at - pickle)), STK_E_LIMIT);
     assert_says("shared");
-    /* Tuples in tuples: 999 go, 1001 do not. */
+    /* Nested tuples: 999 levels are accepted, 1001 are not. */
     for (int depth = 999; depth <= 1001; depth += 2) {
         memset(pickle, '(', (size_t)depth);
         memset(pickle + depth, 't', (size_t)depth);
@@ -369,7 +370,7 @@ static float value_at(const stk_tensor *t, int64_t i, int64_t k)
     return value;
 }
 
-/* T01: the strides of the file count. T02: tensors at several places of one storage. */
+/* Row T01: the strides in the file are used. Row T02: tensors at several offsets of one storage. */
 static void test_views(void **state)
 {
     const char *path = MAKE_FILE("}(X\1\0\0\0t" TENSOR("0", "\6", "\0", "K\3K\2", "K\1K\3") "X\1\0\0\0v" TENSOR(
@@ -422,7 +423,7 @@ static void test_checks(void **state)
     assert_status(read_one(MAKE_FILE(TENSOR("0", "\6", "\1", "K\6", "K\1") ".", false, 0), "", NULL, &t),
                   STK_E_CORRUPT);
     assert_says("outside its storage");
-    /* Repeated elements: of any size over a few bytes, as long as memory allows. */
+    /* Repeated elements: the shape may be of any size over a few bytes, up to the memory limit. */
     assert_ok(read_one(MAKE_FILE(TENSOR("0", "\6", "\0", "K\100", "K\0") ".", false, 0), "", NULL, &t));
     assert_int_equal(t.shape[0], 64);
     stk_tensor_release(&t);
@@ -431,7 +432,7 @@ static void test_checks(void **state)
     assert_says("memory_limit");
 }
 
-/* Of two values with one path the last counts. */
+/* Of two values with the same path the last one wins. */
 static void test_repeated_paths(void **state)
 {
     stki_container *c;
@@ -447,7 +448,7 @@ static void test_repeated_paths(void **state)
     stki_container_release(c);
 }
 
-/* T04: a cut file says that it is cut, how long it is, and which. */
+/* Row T04: the error of a truncated file says so and has its name and size. */
 static void test_cut(void **state)
 {
     const char *path = stkt_path("cut.pt");
@@ -558,7 +559,7 @@ static stk_status open_bytes(const char *bytes, size_t count)
     return status;
 }
 
-/* Cut at every byte, and with each byte changed: an error, or a file that is one. */
+/* Truncated at every byte, and with each byte changed: the result is an error or a valid file. */
 static void test_legacy_damaged(void **state)
 {
     enum { BYTES = 441, SIZE_AT = 337 };

@@ -1,4 +1,4 @@
-/* test_raw.c: files of nothing but values. */
+/* Tests of files of raw values. */
 #include "allocate.h"
 #include "container.h"
 #include "faults.h"
@@ -27,12 +27,12 @@ static void check_open(const char *path, const char *source, stk_status expected
         stki_reader_destroy(reader);
 }
 
-/* What is another file by its first bytes is read as raw data only where the config says so. */
+/* A file whose first bytes are a signature is read as raw data only if the config says so. */
 static void test_other_files(void **state)
 {
     static const struct {
         const char *head, *says;
-        stk_status raw; /* with format: raw */
+        stk_status raw; /* with `format: raw` */
     } cases[] = {
         {"\x1f\x8b\x08", "gunzip", STK_OK},
         {"<!DOCTYPE html>", "HTML", STK_OK},
@@ -52,7 +52,7 @@ static void test_other_files(void **state)
         check_open(path, "{dtype: u8, format: raw}", cases[i].raw, cases[i].says);
     }
     check_open(path, "{dtype: u8, format: raw, offset: 8}", STK_E_UNSUPPORTED, "git lfs pull");
-    stkt_write_file(path, "\0\0\1\0\2\0\3\0", 8); /* an icon, or numbers */
+    stkt_write_file(path, "\0\0\1\0\2\0\3\0", 8); /* an icon or numbers */
     check_open(path, "{dtype: u16}", STK_OK, NULL);
 }
 
@@ -99,7 +99,7 @@ static void test_values(void **state)
 
         opts.access = modes[m / 2];
         stki_scratch_init(&scratch);
-        assert_ok(stki_reader_open(path, &opts, &reader, &err)); /* .raw says what it is */
+        assert_ok(stki_reader_open(path, &opts, &reader, &err)); /* .raw selects the format */
         assert_int_equal(reader->count, 3);
         for (int64_t i = 0; i < 3; i++) {
             static const int64_t strides[2] = {4, 2};
@@ -118,7 +118,7 @@ static void test_values(void **state)
     }
 }
 
-/* A shard of llm.c that is configured as raw data would give 512 false tokens. */
+/* A shard of llm.c read as raw data would have 512 wrong tokens at the beginning. */
 static void test_llmc_warning(void **state)
 {
     const char *path = stkt_path("shard.bin");

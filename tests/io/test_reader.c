@@ -1,4 +1,4 @@
-/* test_reader.c: scratch memory, and picking a reader by what a file is. */
+/* Tests of scratch memory, and of the choice of a reader by the contents of a file. */
 #include "allocate.h"
 #include "faults.h"
 #include "format.h"
@@ -28,7 +28,7 @@ static void test_scratch_grows_and_stays(void **state)
         memset(scratch.data, 1, (size_t)bytes);
     }
     stki_memory_read(STKI_MEM_HOST, &after);
-    assert_true(after.total_allocations - before.total_allocations < 40); /* in steps, not each time */
+    assert_true(after.total_allocations - before.total_allocations < 40); /* grows in steps, not for each request */
     before = after;
     assert_int_equal(stki_scratch_reserve(&scratch, 5, &err), STK_OK);
     assert_int_equal(stki_scratch_reserve(&scratch, scratch.capacity, &err), STK_OK);
@@ -36,7 +36,7 @@ static void test_scratch_grows_and_stays(void **state)
     assert_int_equal(after.total_allocations, before.total_allocations);
     stki_memory_fail_at(1);
     assert_int_equal(stki_scratch_reserve(&scratch, scratch.capacity + 1, &err), STK_E_MEMORY);
-    assert_non_null(scratch.data); /* the old memory is still good */
+    assert_non_null(scratch.data); /* the old memory is still valid */
     memset(scratch.data, 2, (size_t)scratch.capacity);
     stki_scratch_fini(&scratch);
     stki_scratch_fini(&scratch);
@@ -69,13 +69,13 @@ static void test_files_that_are_something_else(void **state)
     looks_like("a.x", "PAR1....", 8, STK_E_UNSUPPORTED, "found a Parquet file");
     looks_like("a.tfrecord", "????", 4, STK_E_UNSUPPORTED, "found a TFRecord file");
     looks_like("a.x", "", 0, STK_E_UNSUPPORTED, "found an empty file");
-    looks_like("a.x", "\xff\xd8", 2, STK_E_UNSUPPORTED, "found an unknown kind of file"); /* half a signature */
+    looks_like("a.x", "\xff\xd8", 2, STK_E_UNSUPPORTED, "found an unknown kind of file"); /* half of a signature */
     looks_like("a.npy", "", 0, STK_E_TRUNCATED, "found 0 bytes");
     looks_like("a.npy", "????....", 8, STK_E_CORRUPT, "not an npy file");
     looks_like("npy", "?\x93NUMPY", 7, STK_E_UNSUPPORTED, "unknown kind");
 }
 
-/* Files that are something else by content, under the names of every format. */
+/* Files of other kinds, under the names of every format. */
 static void test_foreign_files(void **state)
 {
     static const char lfs[] = "version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 12345\n";
@@ -104,7 +104,7 @@ static void test_foreign_files(void **state)
             stk_status status;
 
             if (kinds[k].text && !strcmp(endings[e], "txt"))
-                continue; /* a text */
+                continue; /* text */
             snprintf(name, sizeof name, "foreign.%s", endings[e]);
             stkt_write_file(stkt_path(name), kinds[k].bytes, kinds[k].count);
             status = stki_container_open(stkt_path(name), &opts, &container, &err);
@@ -120,7 +120,7 @@ static void test_foreign_files(void **state)
         assert_int_equal(stki_container_open(stkt_path("foreign.bin"), &raw, &container, &err), STK_E_UNSUPPORTED);
         assert_string_equal(err.found, "a Git LFS pointer");
     }
-    /* a table may begin with letters that are a signature elsewhere */
+    /* a table may begin with letters that are a signature of another format */
     stkt_write_file(stkt_path("letters.csv"), "PAR1,PAR2\n1,2\n", 14);
     {
         stki_container *container;
@@ -158,7 +158,7 @@ static void test_npy_by_content_and_by_name(void **state)
         stkt_write_npy(stkt_path(names[i]), "|u1", "False", "(2, 3)", 64, "abcdef", 6);
         assert_int_equal(stki_reader_open(stkt_path(names[i]), &opts, &reader, &err), STK_OK);
         assert_string_equal(reader->ops->format, "npy");
-        assert_string_equal(reader->access, "pread"); /* options reach the reader */
+        assert_string_equal(reader->access, "pread"); /* options are passed to the reader */
         stki_reader_destroy(reader);
     }
     stki_reader_destroy(NULL);
@@ -187,8 +187,8 @@ static void test_every_allocation_failing(void **state)
         stki_reader_destroy(reader);
     } while (status && n < 50);
     stki_memory_fail_at(0);
-    assert_int_equal(
-        n, 16); /* file and path twice to look; container, path, file, path twice, header text; member; reader, path */
+    /* file and path twice to inspect it; container, path, file, path twice, header text; member; reader, path */
+    assert_int_equal(n, 16);
     stki_memory_read(STKI_MEM_HOST, &after);
     assert_int_equal(before.bytes, after.bytes);
 }

@@ -1,4 +1,5 @@
-/* test_safetensors.c: headers of .safetensors, right and wrong, and tensors that do not cover the data exactly. */
+/* Tests of headers of .safetensors files, valid and invalid, and of tensors that overlap or leave gaps. The verdicts in
+ * cases.tsv are those of the original library. */
 #include "allocate.h"
 #include "container.h"
 #include "faults.h"
@@ -9,7 +10,7 @@
 
 static stk_error err;
 
-/* A file of this JSON and `bytes` of data, whose values are 0, 1, 2, … */
+/* Writes a file with this JSON and `bytes` bytes of data with the values 0, 1, 2, … */
 static const char *make_file(const char *json, size_t bytes)
 {
     const char *path = stkt_path("test.safetensors");
@@ -74,7 +75,7 @@ static void test_tensors(void **state)
     }
 }
 
-/* T06: metadata alone. T07: empty metadata. */
+/* Row T06: only metadata. Row T07: empty metadata. */
 static void test_metadata(void **state)
 {
     stki_container *c;
@@ -91,7 +92,7 @@ static void test_metadata(void **state)
     refused("{\"__metadata__\":[]}", 0, STK_E_CORRUPT, "__metadata__");
 }
 
-/* T09: one verdict on bytes that no tensor or two tensors have, by every way of reading. */
+/* Row T09: the same verdict with every way of reading if bytes belong to no tensor or to two. */
 static void test_cover(void **state)
 {
     (void)state;
@@ -136,7 +137,7 @@ static void test_wrong_headers(void **state)
     refused("{\"a\377\":1}", 0, STK_E_CORRUPT, "JSON");
     refused("{" F32("a", "[1]", "0", "4") "," F32("a", "[1]", "0", "4") "}", 4, STK_E_CORRUPT, "JSON");
     path = make_file("{}", 0);
-    stkt_write_file(path, "\1\341\365\5\0\0\0\0{}", 10); /* 100,000,001 bytes, of which most are a hole */
+    stkt_write_file(path, "\1\341\365\5\0\0\0\0{}", 10); /* 100,000,001 bytes, mostly a hole */
     assert_int_equal(truncate(path, 8 + 100000001), 0);
     assert_status(stki_container_open(path, NULL, &c, &err), STK_E_LIMIT);
     assert_says("100000001");
@@ -146,16 +147,16 @@ static void test_wrong_headers(void **state)
     assert_status(stki_container_open(path, NULL, &c, &err), STK_E_TRUNCATED);
 }
 
-/* What the original takes is taken, and nothing else; but for what is named here. */
+/* Files are accepted if and only if the original library accepts them, with the exceptions listed here. */
 static void test_as_the_original(void **state)
 {
     static const char *const stricter[] = {
         "dup unknown",      "dup name",
-        "dup name differs", "meta dup keys", /* names twice */
-        "struct as list",   "dtype map",     /* other forms of serde */
+        "dup name differs", "meta dup keys", /* duplicate names */
+        "struct as list",   "dtype map",     /* other representations that serde accepts */
         "shape u64 max",    "shape 0 then overflow",
         "big int unknown",  "u64 unknown",
-        "nul in name", /* beyond 63 bits */
+        "nul in name", /* sizes beyond 63 bits */
     };
     FILE *file = fopen(STKT_TESTS_DIR "/io/safetensors/cases.tsv", "r");
     char line[4096];
@@ -183,7 +184,7 @@ static void test_as_the_original(void **state)
             strict = strict || !strcmp(stricter[i], name);
         if (!strcmp(name, "shape neg zero") || !strcmp(name, "f4 odd") || !strcmp(name, "f4 wrong") ||
             !strcmp(name, "deeper unknown"))
-            continue; /* -0 is 0 here, F4 takes only its tensor away, depth is bound elsewhere */
+            continue; /* differences: -0 is 0 here, F4 affects only its tensor, nesting has another limit */
         if (takes != (!strcmp(verdict, "ok") && !strict))
             fail_msg("%s: the original: %s; here: %s", name, verdict, takes ? "ok" : err.message);
         cases++;
@@ -192,7 +193,7 @@ static void test_as_the_original(void **state)
     assert_int_equal(cases, 87);
 }
 
-/* A dtype that others have takes only its tensor away. */
+/* A dtype of other versions makes only its tensor unreadable. */
 static void test_later_dtypes(void **state)
 {
     stki_container *c;

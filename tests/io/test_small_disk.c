@@ -1,5 +1,5 @@
-/* test_small_disk.c: a disk that really fills up (a file system of one megabyte in memory), under every writer: an
- * error that names the file, no signal, and nothing left of it. Row P12, FirebirdSQL/firebird#8048. */
+/* Every writer on a disk that fills up (an in-memory file system of one megabyte): the result is an error that names
+ * the file, without a signal or remaining files. Row P12 (FirebirdSQL/firebird#8048). */
 #include "small_disk.h"
 #include "stk_test.h"
 #include <dirent.h>
@@ -7,7 +7,7 @@
 #include <stoker/dataset.h>
 #include <unistd.h>
 
-enum { ROW = 64 << 10, ROWS = 40 /* two megabytes and a half */ };
+enum { ROW = 64 << 10, ROWS = 40 /* 2.5 MB */ };
 
 static const char *disk;
 

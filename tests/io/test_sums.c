@@ -1,4 +1,5 @@
-/* test_sums.c: checksums of records in a file beside the data: written, read, damaged, of another file. */
+/* Tests of checksums of records in a separate file: writing, verifying, damaged files, and files that belong to other
+ * data. */
 #include "allocate.h"
 #include "config.h"
 #include "faults.h"
@@ -30,7 +31,7 @@ static stk_tensor bytes_tensor(const void *data, int64_t count)
     return t;
 }
 
-/* The published numbers of XXH3-64 with seed 0. */
+/* The published values of XXH3-64 with seed 0. */
 static void known_answers(void **state)
 {
     stk_tensor empty = bytes_tensor("", 0), abc = bytes_tensor("abc", 3);
@@ -53,7 +54,7 @@ static void gather(void *context, const void *bytes, int64_t count)
     g->count += count;
 }
 
-/* Values have one sum, however they lie in memory. */
+/* The sum depends on the values, not on their layout in memory. */
 static void any_layout_has_the_sum_of_its_values(void **state)
 {
     static uint32_t plain[70][90], swapped[70][90], fortran[90][70], wide[70][200];
@@ -82,7 +83,7 @@ static void any_layout_has_the_sum_of_its_values(void **state)
     t.flags = STK_TENSOR_SWAPPED;
     assert_true(stki_sums_of(&t) == expected);
     line.data = swapped, line.shape[0] = 6300, line.strides[0] = 4, line.flags = STK_TENSOR_SWAPPED;
-    assert_true(stki_sums_of(&line) == expected); /* one axis longer than a piece */
+    assert_true(stki_sums_of(&line) == expected); /* one axis that is longer than a piece */
     for (int i = 0; i < 40000; i++) {
         ones[i] = i % 3 == 0;
         truths[i] = (unsigned char)(ones[i] * (1 + i % 255));
@@ -174,7 +175,7 @@ static void one_byte_is_one_record(void **state)
     stki_scratch_fini(&scratch);
 }
 
-/* Through the loader: workers, an epoch, and what failed left out. */
+/* In a loader, with workers, for an epoch, with failed samples skipped. */
 static void in_a_loader(void **state)
 {
     (void)state;
@@ -247,7 +248,7 @@ static void sums_of_something_else(void **state)
     assert_says("sample_per_file");
 }
 
-/* What `source` says comes into the text if it may change values: as what it comes to, and never a default. */
+/* Options in `source` that can change values are part of the text, in canonical form and without defaults. */
 static void options_that_change_values(void **state)
 {
     static const struct {
@@ -256,8 +257,8 @@ static void options_that_change_values(void **state)
         {"{}", "uint8 [33]"},
         {"{unit: line, decode: exact, cf: false, offset: 0}", "uint8 [33]"},
         {"{key: text}", "uint8 [33]; source.key=\"text\""},
-        {"{memory_limit: 1GiB, verify: true, on_warning: accept}", "uint8 [33]"}, /* only what fails */
-        {"{sums: true, name: x, classes: [a]}", "uint8 [33]"},                    /* the work of others */
+        {"{memory_limit: 1GiB, verify: true, on_warning: accept}", "uint8 [33]"}, /* these affect only errors */
+        {"{sums: true, name: x, classes: [a]}", "uint8 [33]"},                    /* these are applied by other code */
         {"{cf: true}", "uint8 [33]; source.cf=true"},
         {"{offset: 1KiB, key: title}", "uint8 [33]; source.key=\"title\"; source.offset=1024"},
     };
@@ -281,7 +282,8 @@ static void options_that_change_values(void **state)
     stki_reader_destroy(reader);
 }
 
-/* Older versions wrote the options as words of their own, and scaled `_Unsigned` data as signed under the word "cf". */
+/* Older versions wrote options as words of their own, and scaled `_Unsigned` data as signed data under the word
+ * "cf". */
 static void sums_of_an_older_version(void **state)
 {
     static const char *const words[] = {"uint8 [33]; cf", "uint8 [33]; gray; upright", "uint8 [33]; key title"};
@@ -304,7 +306,7 @@ static void sums_of_an_older_version(void **state)
     }
 }
 
-/* Several members with names of all lengths; of two with one name the last counts. */
+/* Several members with names of all lengths; of two with one name the last one wins. */
 static void many_members(void **state)
 {
     enum { MEMBERS = 40 };
@@ -357,7 +359,7 @@ static int64_t read_sums(void)
     return (int64_t)n;
 }
 
-/* Cut anywhere, or with any one byte wrong: refused with a class of files, and never believed. */
+/* Truncated anywhere, or with any byte changed, the file must be rejected with a status for damaged files. */
 static void damaged(void **state)
 {
     int64_t n;
@@ -381,7 +383,7 @@ static void damaged(void **state)
         whole[at] ^= 0x81;
         status = stki_sums_validate(whole, n, "p", &err);
         if (at >= 16 && at < 24)
-            assert_int_equal(status, STK_OK); /* the size of the data, which is compared with the data */
+            assert_int_equal(status, STK_OK); /* the size of the data, which is compared with the data later */
         else
             assert_true(status == STK_E_CORRUPT || status == STK_E_TRUNCATED || status == STK_E_UNSUPPORTED);
         whole[at] ^= 0x81;

@@ -1,4 +1,4 @@
-/* test_synthetic.c: made-up samples are what they are said to be, in every form. */
+/* Tests of synthetic samples of every form against an independent implementation of their definition. */
 #include "allocate.h"
 #include "clock.h"
 #include "faults.h"
@@ -15,7 +15,7 @@
 static stk_error err;
 static const enum stki_synthetic_form forms[] = {STKI_SYNTHETIC_MEMORY, STKI_SYNTHETIC_SCRATCH, STKI_SYNTHETIC_BLOCK};
 
-/* The definition, written once more and element by element. */
+/* The definition, element by element. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -54,7 +54,7 @@ static void test_bytes_are_as_stated(void **state)
         stki_synthetic_fill(&opts, index, 3, got);
         for (int64_t i = 0; i < 21; i++)
             assert_int_equal(got[i], raw_byte(42, index, i));
-        assert_int_equal(got[21], 0xEE); /* and no more than that */
+        assert_int_equal(got[21], 0xEE); /* and no further bytes */
     }
     opts.seed = 43;
     stki_synthetic_fill(&opts, 0, 3, got);
@@ -77,7 +77,7 @@ static double value_of(stk_dtype dtype, const unsigned char *at)
     case STK_C128:
         memcpy(&d, at, 8);
         return d;
-    case STK_F16: /* exponent 15 is 1 */
+    case STK_F16: /* exponent 15 means 1 */
         memcpy(&h, at, 2);
         return ldexp(1 + (h & 0x3FF) / 1024.0, (h >> 10 & 31) - 15) * (h >> 15 ? -1 : 1);
     case STK_BF16:
@@ -201,7 +201,7 @@ static void test_few_distinct_samples(void **state)
     stki_scratch_init(&scratch);
     opts.distinct = 7;
     assert_int_equal(stki_synthetic_open(&opts, &reader, &err), STK_OK);
-    assert_null(reader->base); /* the samples of a cycle lie on no line */
+    assert_null(reader->base); /* the samples of a cycle are not at regular distances */
     for (int64_t i = 0; i < 20; i++)
         check_sample(reader, &opts, i, i % 7, &scratch);
     stki_reader_destroy(reader);
@@ -211,7 +211,7 @@ static void test_few_distinct_samples(void **state)
     assert_int_equal(reader->sample_stride, 0);
     check_sample(reader, &opts, 19, 0, &scratch);
     stki_reader_destroy(reader);
-    opts.distinct = 100; /* no more than there are */
+    opts.distinct = 100; /* limited to the number of samples */
     assert_int_equal(stki_synthetic_open(&opts, &reader, &err), STK_OK);
     check_sample(reader, &opts, 19, 19, &scratch);
     stki_reader_destroy(reader);

@@ -1,5 +1,5 @@
-/* test_tar.c: tar archives as samples: single headers, grouping, the kinds of files, and the index that is kept. What
- * Python's tarfile wrote is read by the oracle driver. */
+/* Tests of tar archives as samples: headers, grouping of files, kinds of files, and the saved index. Archives written
+ * by Python's tarfile are read by the oracle driver. */
 #include "allocate.h"
 #include "faults.h"
 #include "file.h"
@@ -27,7 +27,7 @@ static void test_sizes(void **state)
 {
     static const struct {
         const char *text;
-        int64_t size; /* -1: corrupt */
+        int64_t size; /* -1: damaged */
     } cases[] = {
         {"00000000017", 15},
         {"        17 ", 15},
@@ -87,7 +87,8 @@ static void test_binary_sizes(void **state)
     }
 }
 
-/* Every byte of a header counts, and the sum of signed bytes that old programs made is one too. */
+/* Every byte of a header is covered by the checksum, and the sum of signed bytes that old programs wrote is accepted,
+ * too. */
 static void test_checksum(void **state)
 {
     unsigned char block[512];
@@ -140,7 +141,7 @@ static void test_types(void **state)
         }
         assert_ok(stki_tar_read_header(block, 0, "t.tar", &h, &err));
         assert_int_equal(h.what, what[at - kinds]);
-        /* hard links of old archives have a size */
+        /* hard links in old archives have a size */
         assert_int_equal(h.size, type >= '1' && type <= '6' ? 0 : 15);
     }
 }
@@ -207,7 +208,7 @@ static void test_names(void **state)
     check_name("a.txt", "a", "txt");
     check_name("d.v1/a.seg.PNG", "d.v1/a", "seg.PNG");
     check_name("../x.cls", "../x", "cls");
-    check_name("d/._a.jpg", NULL, NULL); /* P17: what a file manager leaves beside a file */
+    check_name("d/._a.jpg", NULL, NULL); /* row P17: a file that a file manager leaves beside another one */
     check_name("._a.jpg", NULL, NULL);
     check_name("d/.x", NULL, NULL);
     check_name("README", NULL, NULL);
@@ -305,7 +306,7 @@ static void test_classes(void **state)
     stki_scratch_fini(&scratch);
 }
 
-/* A sample without the extension is an error in that sample, and names it. */
+/* If a sample has no file with the extension, the error names the sample. */
 static void test_missing(void **state)
 {
     const char *path = stkt_path("missing.tar");
@@ -386,7 +387,7 @@ static void test_max_bytes(void **state)
     stki_scratch_fini(&scratch);
 }
 
-/* pax, then GNU, then the header's own; and only for the next member. */
+/* The name comes from pax, otherwise from GNU, otherwise from the header; and applies only to the next member. */
 static void test_which_name(void **state)
 {
     const char *path = stkt_path("names.tar");
@@ -405,7 +406,7 @@ static void test_which_name(void **state)
     stkt_tar_put(&t, 'L', "long", "gnu.txt", 8);
     stkt_tar_file(&t, "own.txt", "2"); /* gnu.txt */
     stkt_tar_put(&t, 'L', "long", "lost.txt", 9);
-    stkt_tar_put(&t, '5', "folder/", NULL, 0); /* takes the name */
+    stkt_tar_put(&t, '5', "folder/", NULL, 0); /* uses up the name */
     stkt_tar_put(&t, 'L', "long", "gnu.txt", 8);
     stkt_tar_put(&t, 'x', "pax", "16 path=pax.cls\n", 16);
     stkt_tar_file(&t, "own.txt", "3"); /* pax.cls */
@@ -419,8 +420,8 @@ static void test_which_name(void **state)
     stki_container_release(container);
 }
 
-/* A member preceded by these records of an extended header (of the whole archive: `type` g), as the programs named
- * wrote them. The archive is refused, naming member, record and place, if the member is part of a sample. */
+/* A member preceded by these records of an extended header (for the whole archive if `type` is g), as the named
+ * programs wrote them. If the member belongs to a sample, opening fails and names member, record and offset. */
 static void test_encoded_members(void **state)
 {
     static const struct {
@@ -430,7 +431,7 @@ static void test_encoded_members(void **state)
         /* a format after 1.0 */
         {'x', "22 GNU.sparse.major=2\n22 GNU.sparse.minor=0\n31 GNU.sparse.realsize=1048577\n", "s1.bin", "s1.bin",
          "GNU.sparse.major"},
-        {'x', "21 GNU.sparse.size=9\n", "s1.bin", "s1.bin", "GNU.sparse.size"}, /* and no map */
+        {'x', "21 GNU.sparse.size=9\n", "s1.bin", "s1.bin", "GNU.sparse.size"}, /* without a map */
         /* GNU tar 1.34, the second volume of --multi-volume */
         {'g', "29 GNU.volume.filename=a.bin\n25 GNU.volume.size=30816\n27 GNU.volume.offset=29184\n",
          "GNUFileParts/a.bin.2", "GNUFileParts/a.bin.2", "GNU.volume.filename"},
@@ -457,7 +458,7 @@ static void test_encoded_members(void **state)
     }
 }
 
-/* Records without a value take nothing back and say nothing; a member that is part of no sample is not read. */
+/* Records without a value have no effect, and members that belong to no sample are not read. */
 static void test_encoded_elsewhere(void **state)
 {
     const char *path = stkt_path("plain.tar");
@@ -470,7 +471,7 @@ static void test_encoded_elsewhere(void **state)
     stkt_tar_file(&t, "a.txt", "1");
     stkt_tar_put(&t, 'x', "pax", "21 GNU.sparse.size=9\n", 21);
     stkt_tar_file(&t, "README", "no extension");
-    stkt_tar_file(&t, "b.txt", "2"); /* the records belonged to README */
+    stkt_tar_file(&t, "b.txt", "2"); /* the records applied to README */
     stkt_tar_write(&t, path);
     assert_ok(stki_container_open(path, NULL, &container, &err));
     assert_int_equal(((const stki_webdataset *)(const void *)container)->index.sample_count, 2);
@@ -514,11 +515,11 @@ static void test_arrays(void **state)
     (void)state;
     put_npy(&t, "a.npy", "<f4", "(2, 3)", numbers, 24);
     put_npy(&t, "b.npy", "<f4", "(2, 3)", numbers + 6, 24);
-    put_npy(&t, "c.npy", "<f4", "(3, 2)", numbers, 24); /* of the same size, and another shape */
+    put_npy(&t, "c.npy", "<f4", "(3, 2)", numbers, 24); /* the same size in bytes, but another shape */
     put_npy(&t, "d.npy", "<i4", "(2, 3)", numbers, 24);
     put_npy(&t, "d2.npy", ">f4", "(2, 3)", numbers, 24);
     memset(noise, 'x', sizeof noise);
-    stkt_tar_put(&t, '0', "e.npy", noise, sizeof noise); /* as many bytes as all */
+    stkt_tar_put(&t, '0', "e.npy", noise, sizeof noise); /* as many bytes as the others */
     stkt_tar_write(&t, path);
     stki_scratch_init(&scratch);
     for (int m = 0; m < 2; m++) {
@@ -585,7 +586,7 @@ static void test_arrays_of_shapes(void **state)
     assert_int_equal(err.record, 1);
 }
 
-/* The sizes in pixels are in the index, and are those of what is decoded. */
+/* The index has the sizes in pixels, which are those of the decoded images. */
 static void test_images(void **state)
 {
     const char *path = STKT_TESTS_DIR "/oracle/webdataset/basic_pax.tar";
@@ -625,7 +626,7 @@ static void test_images(void **state)
     stki_reader_destroy(reader);
 }
 
-/* An image that is none fails alone, when its shape or its pixels are asked for. */
+/* A damaged image fails when its shape or its pixels are requested; the others are not affected. */
 static void test_bad_image(void **state)
 {
     const char *path = stkt_path("badimage.tar");
@@ -652,7 +653,7 @@ static void test_bad_image(void **state)
     }
 }
 
-/* ---- the kept index ---- */
+/* ---- the saved index ---- */
 
 static void write_many(const char *path, int samples)
 {
@@ -720,7 +721,7 @@ static void test_kept_by_itself(void **state)
     (void)state;
     write_many(path, 100);
     assert_string_equal(source_of(path, NULL), "built");
-    assert_int_equal(stat(index, &st), -1); /* too few to be worth a file */
+    assert_int_equal(stat(index, &st), -1); /* too small to be saved */
     write_many(path, 5000);
     assert_string_equal(source_of(path, stkt_source("{index_cache: none}")), "built");
     assert_int_equal(stat(index, &st), -1);
@@ -730,11 +731,11 @@ static void test_kept_by_itself(void **state)
     check_texts(path, NULL, 5000);
     check_texts(path, &(stki_reader_opts){.access = STKI_ACCESS_PREAD}, 5000);
     assert_string_equal(source_of(path, stkt_source("{index_cache: none}")), "built");
-    assert_int_equal(utime(path, &later), 0); /* another time: another archive */
+    assert_int_equal(utime(path, &later), 0); /* another time means another archive */
     assert_string_equal(source_of(path, NULL), "built");
     assert_string_equal(source_of(path, NULL), "kept");
     write_many(path, 5001);
-    assert_int_equal(utime(path, &later), 0); /* the same time, and another size */
+    assert_int_equal(utime(path, &later), 0); /* the same time, but another size */
     assert_string_equal(source_of(path, NULL), "built");
     check_texts(path, NULL, 5001);
     assert_int_equal(unlink(index), 0);
@@ -749,7 +750,7 @@ static void test_kept_in_folder(void **state)
 
     (void)state;
     write_many(path, 20);
-    assert_string_equal(source_of(path, &opts), "built"); /* no such folder: read all the same */
+    assert_string_equal(source_of(path, &opts), "built"); /* without the folder the archive is still read */
     assert_string_equal(source_of(path, &opts), "built");
     assert_int_equal(mkdir(folder, 0755), 0);
     assert_string_equal(source_of(path, &opts), "built");
@@ -758,13 +759,13 @@ static void test_kept_in_folder(void **state)
     assert_int_equal(mkdir(stkt_path("sub"), 0755), 0);
     snprintf(command, sizeof command, "cp -p '%s' '%s'", path, copy);
     assert_int_equal(system(command), 0);
-    assert_string_equal(source_of(copy, &opts), "built"); /* of the same name, elsewhere */
+    assert_string_equal(source_of(copy, &opts), "built"); /* a file of the same name in another folder */
     where = stki_tar_cache_path(path, folder);
     assert_int_equal(access(where, F_OK), 0);
     stki_free(where);
 }
 
-enum { SUM_AT = 64 }; /* of the kept index */
+enum { SUM_AT = 64 }; /* in the saved index */
 
 static void put_sum(unsigned char *bytes, size_t count)
 {
@@ -775,8 +776,8 @@ static void put_sum(unsigned char *bytes, size_t count)
     memcpy(bytes + SUM_AT, &sum, 8);
 }
 
-/* A kept index that was damaged is built again. One that was forged, with a right sum, is built again too, or its
- * numbers lead to errors or inside the archive. */
+/* A damaged index is rebuilt. A forged one with a valid checksum is rebuilt, or its positions give errors or are inside
+ * the archive. */
 static void test_kept_damaged(void **state)
 {
     const char *path = stkt_path("damaged.tar"), *folder = stkt_path("damage");
@@ -861,7 +862,7 @@ static void test_units(void **state)
     stki_reader_destroy(reader);
 }
 
-/* Opens and reads one sample with the n-th allocation failing, for every n. */
+/* Opens an archive and reads one sample with the n-th allocation failing, for every n. */
 static void fail_allocations(const char *path, const char *name)
 {
     stki_reader_opts opts = *stkt_source("{index_cache: none}");
@@ -925,7 +926,7 @@ static void test_reads_fail(void **state)
 
     (void)state;
     write_many(path, 3);
-    for (int64_t n = 2; n < 8; n++) { /* the first is the look at what kind of file it is */
+    for (int64_t n = 2; n < 8; n++) { /* the first read determines the kind of the file */
         stkt_fail_read(n, EIO);
         assert_status(open_kind(path, "txt", &opts, &reader, &err), STK_E_IO);
         assert_says("io.tar");

@@ -1,5 +1,5 @@
-/* test_tar_sparse.c: sparse members and links of tar archives. tests/data/tar/make_tar.py says what is in the archives
- * that GNU tar wrote; the bytes expected are computed here. */
+/* Tests of sparse members and links in tar archives. tests/data/tar/make_tar.py describes the archives that GNU tar
+ * wrote; the expected bytes are computed here. */
 #include "allocate.h"
 #include "format.h"
 #include "source_opts.h"
@@ -29,7 +29,7 @@ static stki_container *open_tar(const char *path, enum stki_access access)
     return container;
 }
 
-/* The sample `index` of the extension has these bytes. */
+/* Compares a sample's file with this extension with the bytes that `byte` returns. */
 static void check_bytes(const stki_container *container, const char *extension, int64_t index, int64_t size,
                         int (*byte)(int64_t at))
 {
@@ -100,7 +100,7 @@ static void test_gnu(void **state)
         }
 }
 
-/* Solaris stores the holes, too; libarchive and this reader take them as zeros whatever is stored there. */
+/* Solaris also stores the holes; libarchive and this reader return zeros, whatever is stored there. */
 static void test_solaris(void **state)
 {
     (void)state;
@@ -114,7 +114,7 @@ static void test_solaris(void **state)
     }
 }
 
-/* A hard link is the member that it names, also a sparse one that is no part of a sample itself. */
+/* A hard link has the contents of its target, which may be sparse and need not belong to a sample. */
 static void test_links(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void test_link_names(void **state)
     stki_container *container;
 
     (void)state;
-    put_link(&t, '1', "early.txt", "a/b.txt"); /* in front of its target: nothing to extract */
+    put_link(&t, '1', "early.txt", "a/b.txt"); /* before its target, so there is nothing to extract */
     stkt_tar_file(&t, "a/b.txt", "text");
     put_link(&t, '1', "plain.txt", "./a/b.txt");
     stkt_tar_put(&t, 'K', "long", "a/b.txt", 8);
@@ -173,7 +173,7 @@ static void test_link_names(void **state)
     stki_container_release(container);
 }
 
-/* The index that is kept has the runs and the counts. */
+/* The saved index has the runs and the counts. */
 static void test_kept(void **state)
 {
     const char *path = STKT_TESTS_DIR "/data/tar/links.tar", *folder = stkt_path("kept");
@@ -195,7 +195,7 @@ static void test_kept(void **state)
     }
 }
 
-/* ---- damaged maps ---- */
+/* ---- invalid maps ---- */
 
 struct bad {
     const char *records;
@@ -205,10 +205,10 @@ struct bad {
 static void test_bad_maps(void **state)
 {
     static const struct bad cases[] = {
-        {"22 GNU.sparse.size=20\n22 GNU.sparse.map=0,x\n", "data"},     /* no number */
-        {"22 GNU.sparse.size=20\n20 GNU.sparse.map=0\n", "data"},       /* no pair */
+        {"22 GNU.sparse.size=20\n22 GNU.sparse.map=0,x\n", "data"},     /* not a number */
+        {"22 GNU.sparse.size=20\n20 GNU.sparse.map=0\n", "data"},       /* an incomplete pair */
         {"22 GNU.sparse.size=20\n26 GNU.sparse.map=4,2,0,2\n", "data"}, /* descending */
-        {"22 GNU.sparse.size=20\n23 GNU.sparse.map=18,4\n", "data"},    /* behind the end of the file */
+        {"22 GNU.sparse.size=20\n23 GNU.sparse.map=18,4\n", "data"},    /* beyond the end of the file */
         {"22 GNU.sparse.size=20\n22 GNU.sparse.map=0,5\n", "data"},     /* more than is stored */
         {"22 GNU.sparse.size=20\n22 GNU.sparse.map=0,3\n", "data"},     /* less than is stored */
         {"22 GNU.sparse.size=20\n40 GNU.sparse.map=9223372036854775807,4\n", "data"},
@@ -216,7 +216,7 @@ static void test_bad_maps(void **state)
         {"22 GNU.sparse.size=20\n25 GNU.sparse.numbytes=4\n", "data"},
         {"22 GNU.sparse.size=20\n23 GNU.sparse.offset=0\n", "data"},
         {"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n26 GNU.sparse.realsize=20\n",
-         "1\n0\n4\n"}, /* nothing behind it */
+         "1\n0\n4\n"}, /* no data after it */
         {"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n26 GNU.sparse.realsize=20\n", "9\n0\n4\n"},
         {"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n26 GNU.sparse.realsize=20\n", "text"},
         {"19 SUN.holesdata=0\n", "data"},
@@ -240,7 +240,7 @@ static void test_bad_maps(void **state)
     }
 }
 
-/* A header says how long a sparse file is, however little is stored: above 1 GiB it takes max_bytes. */
+/* The header states the length of a sparse file, however little is stored; more than 1 GiB needs max_bytes. */
 static void test_long(void **state)
 {
     static const char records[] = "32 GNU.sparse.size=200000000000\n22 GNU.sparse.map=0,4\n";
@@ -280,7 +280,7 @@ static int text_or_hole(int64_t at)
     return at < 4 ? "text"[at] : 0;
 }
 
-/* A member that is no sample and has a bad map: runs that it had before what is wrong are not left. */
+/* If the map of a member outside all samples is invalid, the runs before the error are dropped. */
 static void test_bad_unwanted(void **state)
 {
     static const char bad[] = "22 GNU.sparse.size=20\n27 GNU.sparse.map=0,1,18,4\n";
@@ -291,7 +291,7 @@ static void test_bad_unwanted(void **state)
 
     (void)state;
     stkt_tar_file(&t, "first.txt", "text");
-    put_link(&t, '1', "again.txt", "first.txt"); /* with hard links all members are looked at */
+    put_link(&t, '1', "again.txt", "first.txt"); /* because of hard links all members are parsed */
     stkt_tar_put(&t, 'x', "pax", bad, sizeof bad - 1);
     stkt_tar_file(&t, "README", "data");
     stkt_tar_put(&t, 'x', "pax", good, sizeof good - 1);
@@ -299,7 +299,7 @@ static void test_bad_unwanted(void **state)
     stkt_tar_write(&t, path);
     container = open_tar(path, STKI_ACCESS_AUTO);
     assert_int_equal(index_of(container)->sample_count, 3);
-    assert_int_equal(index_of(container)->run_count, 2); /* the run, and the end of the map */
+    assert_int_equal(index_of(container)->run_count, 2); /* the run and the end of the map */
     check_bytes(container, "txt", 2, 20, text_or_hole);
     stki_container_release(container);
 }

@@ -1,5 +1,5 @@
-/* test_tar_write.c: tar archives: the bytes of Python's tarfile (tests/data/written), what comes back through the
- * reader, keys and sizes at the limits of the fields, failures. */
+/* Tests of writing tar archives: the bytes of Python's tarfile (tests/data/written), reading them back, keys and sizes
+ * at the limits of their fields, and failures. */
 #include "allocate.h"
 #include "container.h"
 #include "faults.h"
@@ -20,7 +20,7 @@ static const char *repeated(char *to, char letter, int count, const char *end)
     return to;
 }
 
-/* ---- the bytes of another writer ---- */
+/* ---- bytes of another writer ---- */
 
 static stk_status write_golden(const char *path, stk_error *error)
 {
@@ -61,7 +61,7 @@ static void test_golden(void **state)
         stkt_same_files(path, golden);
 }
 
-/* ---- and back ---- */
+/* ---- reading back ---- */
 
 enum { SAMPLES = 200, MOST = 70000 };
 
@@ -115,8 +115,8 @@ static void test_read_back(void **state)
     stki_container_release(container);
 }
 
-/* Sizes that eleven octal digits do not hold go into a pax record. The reader's own parsers, which were checked against
- * other libraries, say what stands there. */
+/* Sizes that do not fit in eleven octal digits are stored in a pax record. They are checked with the reader's parsers,
+ * which are tested against other libraries. */
 static void test_large_sizes(void **state)
 {
     static const int64_t sizes[] = {0, (INT64_C(1) << 33) - 1, INT64_C(1) << 33, INT64_C(1) << 40, INT64_MAX};
@@ -153,7 +153,7 @@ static void test_large_sizes(void **state)
     }
 }
 
-/* The length of a pax record counts its own digits: around each power of ten. */
+/* The length of a pax record includes its own digits: lengths around each power of ten. */
 static void test_pax_lengths(void **state)
 {
     static char key[1100];
@@ -179,7 +179,7 @@ static void test_pax_lengths(void **state)
     }
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected keys and files ---- */
 
 static void refuse(const char *key, const stk_tar_file *files, int count, const char *says)
 {

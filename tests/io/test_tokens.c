@@ -1,5 +1,5 @@
-/* test_tokens.c: token files of llm.c and Megatron. What the original programs wrote is read by the oracle driver; here
- * are the limits of each number, documents in pieces, options and failures. */
+/* Tests of token files of llm.c and Megatron: the limits of each number, documents in several pieces, options and
+ * failures. Files written by the original programs are read by the oracle driver. */
 #include "allocate.h"
 #include "faults.h"
 #include "file.h"
@@ -45,7 +45,7 @@ static void test_llmc_header(void **state)
     check_llmc(20240521, 1, 5, 1034, STK_E_CORRUPT, "magic 20240521");
 }
 
-/* Recognized by content, whatever the name; windows lie along the tokens. */
+/* Recognized by its contents under any name; windows run along the tokens. */
 static void test_llmc_windows(void **state)
 {
     const char *path = stkt_path("shard.dat");
@@ -112,7 +112,7 @@ static void make_idx(struct idx *x, int code, int sequences, const int32_t *leng
     put(x, list, 8 * (int64_t)entries);
 }
 
-/* Sequences of u16: 0 1 2, 3 4, nothing, 8 9 (not adjacent), 0 (again). Documents: [0, 2), [2, 2), [2, 4), [4, 5). */
+/* Sequences of u16: 0 1 2; 3 4; empty; 8 9 (not adjacent); 0 (again). Documents: [0, 2), [2, 2), [2, 4), [4, 5). */
 static const int32_t lengths[5] = {3, 2, 0, 2, 1};
 static const int64_t offsets[5] = {0, 6, 2, 16, 0}, list[5] = {0, 2, 2, 4, 5};
 
@@ -154,7 +154,7 @@ static void check_span(const stki_reader *reader, int64_t index, int count, cons
     stki_scratch_fini(&scratch);
 }
 
-/* Documents whose sequences lie together, and apart; either file or their common name may be given. */
+/* Documents of adjacent and of separate sequences; the name may be either file or their common prefix. */
 static void test_megatron_documents(void **state)
 {
     static const enum stki_access modes[] = {STKI_ACCESS_MMAP, STKI_ACCESS_PREAD};
@@ -215,7 +215,7 @@ static void test_megatron_gathered(void **state)
     }
 }
 
-/* Sequences in order with a gap between them are no view either. */
+/* Sequences in order with a gap between them are not a view either. */
 static void test_megatron_gap(void **state)
 {
     static const int32_t two[2] = {3, 2};
@@ -246,7 +246,7 @@ static void test_megatron_members(void **state)
     write_pair(&x);
     put(&x, modes, 5);
     stkt_write_file(stkt_path("m.idx"), x.bytes, (size_t)x.size);
-    assert_ok(stki_container_open(stkt_path("m.idx"), NULL, &container, &err)); /* by content */
+    assert_ok(stki_container_open(stkt_path("m.idx"), NULL, &container, &err)); /* recognized by content */
     assert_int_equal(container->member_count, 5);
     assert_string_equal(container->members[4].name, "modes");
     stki_container_release(container);
@@ -270,7 +270,7 @@ static void test_megatron_members(void **state)
     assert_says("m.bin");
 }
 
-/* Each number of the index, just outside of what is allowed. */
+/* Each number of the index just outside its valid range. */
 static void check_idx(const struct idx *x, int64_t bin_bytes, stk_status expected, int64_t offset, const char *says)
 {
     stki_megatron_index index;

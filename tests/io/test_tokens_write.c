@@ -1,5 +1,5 @@
-/* test_tokens_write.c: token files: the bytes that the formats' descriptions give (tests/data/written), those of files
- * that the original programs wrote, limits of each number, failures. */
+/* Tests of writing token files: the bytes that follow from the formats' descriptions (tests/data/written), the bytes of
+ * files written by the original programs, the limits of each number, and failures. */
 #include "allocate.h"
 #include "faults.h"
 #include "file_compare.h"
@@ -58,7 +58,7 @@ static void test_golden(void **state)
     check_golden("megatron.idx", stkt_path("m.idx"));
 }
 
-/* Any name of the pair means the pair. */
+/* Any name of the pair selects both files. */
 static void test_megatron_names(void **state)
 {
     static const char *const names[] = {"n.bin", "n.idx", "n"};
@@ -74,7 +74,7 @@ static void test_megatron_names(void **state)
     }
 }
 
-/* The tokens of a file that the original program wrote, written again: the same bytes. */
+/* Writes the tokens of a file of the original program again: the bytes must be equal. */
 static void copy_original(const char *name, stk_tokens_format format, stk_dtype dtype, int64_t header)
 {
     char original[400];
@@ -101,8 +101,8 @@ static void test_originals(void **state)
     copy_original("raw_u32.bin", STK_TOKENS_RAW, STK_U32, 0);
 }
 
-/* As NumPy shows it: header, lengths and places are those of the original; its documents hold several sequences, here
- * each is one. */
+/* Header, lengths and offsets are those of the original. Its documents have several sequences; here each sequence is a
+ * document. */
 static void test_original_megatron(void **state)
 {
     int64_t idx_count, bin_count, made_count;
@@ -167,7 +167,7 @@ static void test_refused(void **state)
     assert_int_equal(stkt_files_beginning("r"), 0);
 }
 
-/* A file that is gone on with, at counts that nobody writes in a test. */
+/* Continues a file at a count near the limit, without writing so many tokens. */
 static void test_counts(void **state)
 {
     stki_tokens_mark mark = {1, INT32_MAX - 1};
@@ -177,7 +177,7 @@ static void test_counts(void **state)
 
     (void)state;
     stkt_write_file(making.temporary, "", 0);
-    assert_int_equal(truncate(making.temporary, 1024 + 2 * (int64_t)INT32_MAX), 0); /* a hole: no bytes on the disk */
+    assert_int_equal(truncate(making.temporary, 1024 + 2 * (int64_t)INT32_MAX), 0); /* a hole that takes no space */
     assert_ok(stki_tokens_open("x.bin", STK_TOKENS_LLMC, STK_U16, &making, &w, &err));
     assert_ok(stk_tokens_append(w, tokens, 1, &err));
     assert_status(stk_tokens_append(w, tokens, 1, &err), STK_E_LIMIT);
@@ -203,7 +203,7 @@ static void test_every_allocation_failing(void **state)
             stki_memory_fail_at(0);
             assert_true(status == STK_OK || status == STK_E_MEMORY);
             assert_true(status == STK_OK ||
-                        stkt_files_beginning("memory") <= i); /* the second time a file of the first is there */
+                        stkt_files_beginning("memory") <= i); /* the second time, the first file exists */
             assert_true(n < 1000);
         }
     }
@@ -218,9 +218,9 @@ static void test_every_call_failing(void **state)
         assert_says("calls");
         assert_int_equal(stkt_files_beginning("calls"), 0);
     }
-    stkt_fail_call(STKT_WRITE, 2, ENOSPC); /* of the index */
+    stkt_fail_call(STKT_WRITE, 2, ENOSPC); /* for the index */
     assert_status(write_documents(stkt_path("calls"), STK_TOKENS_MEGATRON, STK_U16, &err), STK_E_IO);
-    stkt_fail_call(STKT_SPILL_WRITE, 1, ENOSPC); /* of the lengths */
+    stkt_fail_call(STKT_SPILL_WRITE, 1, ENOSPC); /* for the lengths */
     assert_status(write_documents(stkt_path("calls"), STK_TOKENS_MEGATRON, STK_U16, &err), STK_E_IO);
     assert_int_equal(stkt_files_beginning("calls"), 0);
 }

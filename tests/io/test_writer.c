@@ -1,6 +1,6 @@
-/* test_writer.c: files of arrays, written and read back in every format: all dtypes, streams of unknown length,
- * strides, and what is left when memory or the disk fails. The files in tests/data/written are what this program
- * writes; check_written.py there reads them with the libraries that the formats come from. */
+/* Tests of writing arrays in every format and reading them back: all dtypes, streams of unknown length, strides, and
+ * failures of memory and disk. tests/data/written has the files that this program writes; check_written.py there reads
+ * them with the original libraries. */
 #include "allocate.h"
 #include "container.h"
 #include "faults.h"
@@ -26,7 +26,7 @@ static const char *named(char *buffer, const char *format)
     return strcat(buffer, format);
 }
 
-/* Files in the program's directory. */
+/* The number of files in the program's directory. */
 static int file_count(void)
 {
     DIR *handle = opendir(stkt_path(""));
@@ -70,7 +70,7 @@ static void expect_bytes(const stk_tensor *t, const void *bytes, size_t count)
     stk_tensor_release(&dense);
 }
 
-/* ---- what comes back ---- */
+/* ---- reading back ---- */
 
 static bool holds(int format, int dtype)
 {
@@ -130,7 +130,7 @@ static void test_every_dtype(void **state)
     }
 }
 
-/* Rows that come one by one, of a number that is known at the end only; single numbers; nothing at all. */
+/* Rows that are appended one by one, their number known only at the end; single numbers; no rows. */
 static void write_stream(stki_writer *w, int rows)
 {
     static const int64_t shape[1] = {2};
@@ -223,7 +223,7 @@ static void test_deflated(void **state)
     }
 }
 
-/* Any strides, the other byte order, and bytes of bool that are neither 0 nor 1. */
+/* Any strides, the other byte order, and bools other than 0 and 1. */
 static void test_views(void **state)
 {
     int32_t numbers[24];
@@ -274,8 +274,8 @@ static void test_views(void **state)
     }
 }
 
-/* Stored data lies at multiples of 64 in the file, so that mapped arrays are aligned; safetensors allow no gaps, so
- * there the first one does. */
+/* Stored data begins at multiples of 64, so that mapped arrays are aligned. safetensors allows no gaps, so there only
+ * the first one does. */
 static void test_alignment(void **state)
 {
     char path[300];
@@ -301,7 +301,7 @@ static void test_alignment(void **state)
     }
 }
 
-/* More members than the 16 bits of the plain end record count. */
+/* More members than the 16-bit count of the plain end record can hold. */
 static void test_many_members(void **state)
 {
     char path[300], name[16];
@@ -327,7 +327,7 @@ static void test_many_members(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-/* ---- the same bytes as ever, which other libraries read ---- */
+/* ---- the same bytes as in tests/data/written ---- */
 
 static void write_golden(const char *path, const stki_writer_opts *opts)
 {
@@ -418,7 +418,8 @@ static void test_wrong_calls(void **state)
         assert_ok(stki_writer_create(path, NULL, NULL, &w, &err));
         assert_ok(stki_writer_begin(w, "a", STK_U8, 0, NULL, 3, &err));
         assert_status(stki_writer_end(w, &err), STK_E_BAD_SHAPE);
-        assert_status(stki_writer_begin(w, "b", STK_U8, 0, NULL, 3, &err), STK_E_BAD_SHAPE); /* it failed */
+        /* an earlier call failed */
+        assert_status(stki_writer_begin(w, "b", STK_U8, 0, NULL, 3, &err), STK_E_BAD_SHAPE);
         assert_status(stki_writer_commit(w, &err), STK_E_BAD_SHAPE);
         assert_int_equal(file_count(), 0);
     }
@@ -435,7 +436,7 @@ static void test_wrong_calls(void **state)
     assert_int_equal(file_count(), 0);
 }
 
-/* T08: a header of more than 100 MB, which no reader would take, is not written. */
+/* Row T08: a header of more than 100 MB, which no reader accepts, is not written. */
 static void test_header_limit(void **state)
 {
     enum { LONG = 100000000 };
@@ -519,7 +520,7 @@ static void fail_everything(const char *path, const stki_writer_opts *opts)
                 assert_int_equal(unlink(path), 0);
                 break;
             }
-            assert_int_equal(status, STK_E_IO); /* P14 */
+            assert_int_equal(status, STK_E_IO); /* row P14 */
             assert_says("No space left");
             assert_int_equal(file_count(), 0);
         }
@@ -550,7 +551,7 @@ static void test_failures(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-/* P13: a full disk is an error, wherever it shows. */
+/* Row P13: a full disk is an error, whichever call meets it. */
 static void test_full_disk(void **state)
 {
     (void)state;
@@ -572,7 +573,7 @@ static void test_full_disk(void **state)
     }
 }
 
-/* An older file stays until the new one is whole, and when it is given up. */
+/* An older file is kept until the new one is complete, and if the new one is abandoned. */
 static void test_older_file(void **state)
 {
     char path[300];
@@ -622,7 +623,7 @@ static void test_public(void **state)
     assert_ok(stk_writer_create(path, NULL, NULL, &w, &err));
     stk_writer_abort(w);
     assert_int_equal(file_count(), 0);
-    /* One tensor without a name, as torch.save(tensor). */
+    /* One tensor without a name, as written by torch.save(tensor). */
     assert_ok(stk_writer_create(named(path, "pt"), NULL, NULL, &w, &err));
     assert_ok(stk_writer_add(w, "", &t, &err));
     assert_ok(stk_writer_commit(w, &err));

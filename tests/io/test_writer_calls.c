@@ -1,5 +1,5 @@
-/* test_writer_calls.c: calls of the public writers that change nothing, and calls that are refused: what they say, and
- * that a file which lacks what was refused is never finished. */
+/* Tests of calls of the public writers that have no effect, and of calls that fail: the message, and that a file in
+ * which something is missing is never finished. */
 #include "allocate.h"
 #include "container.h"
 #include "format.h"
@@ -11,7 +11,7 @@
 
 static stk_error err;
 
-/* Formats in their ways. */
+/* The formats and their options. */
 static const struct way {
     const char *format;
     int32_t level;
@@ -37,7 +37,7 @@ static stk_writer *create(const char *path, const struct way *way)
     return w;
 }
 
-/* ---- nothing at all ---- */
+/* ---- empty appends ---- */
 
 static void write_with(const char *path, const struct way *way, bool nothings)
 {
@@ -59,7 +59,7 @@ static void write_with(const char *path, const struct way *way, bool nothings)
     assert_ok(stk_writer_commit(w, &err));
 }
 
-/* Every member is read, with its CRC where there is one. */
+/* Reads every member and verifies its CRC, if it has one. */
 static void expect_numbers(const char *path, const char *name, int64_t rows)
 {
     bool raw = strstr(path, ".raw") != NULL;
@@ -100,7 +100,7 @@ static char *content_of(const char *path, int64_t *bytes)
     return content;
 }
 
-/* Appends of no rows, with memory or without, leave no trace: the CRC of zip archives started over at NULL. */
+/* Appending no rows, with or without a buffer, changes nothing (the CRC in zip archives was once reset by NULL). */
 static void test_no_rows_change_nothing(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void test_no_rows_change_nothing(void **state)
         char with_buffer[300], without_buffer[300];
         const char *with = named(with_buffer, "with", ways[i].format);
         const char *without = named(without_buffer, "without", ways[i].format);
-        bool whole = strcmp(ways[i].format, "hdf5") != 0; /* whose library notes the time */
+        bool whole = strcmp(ways[i].format, "hdf5") != 0; /* libhdf5 stores the time */
         bool one_array = !strcmp(ways[i].format, "npy") || !strcmp(ways[i].format, "raw");
         int64_t a_bytes, b_bytes;
         char *a, *b;
@@ -126,7 +126,7 @@ static void test_no_rows_change_nothing(void **state)
     }
 }
 
-/* Rows without bytes count as rows, from NULL too. */
+/* Rows of zero bytes are counted, even if the buffer is NULL. */
 static void test_rows_without_bytes(void **state)
 {
     static const int64_t shape[2] = {4, 0};
@@ -145,7 +145,7 @@ static void test_rows_without_bytes(void **state)
         assert_ok(stk_writer_append(w, NULL, 7, &err));
         assert_ok(stk_writer_end(w, &err));
         assert_ok(stk_writer_commit(w, &err));
-        if (!strcmp(ways[i].format, "raw")) { /* nothing is kept of rows without bytes */
+        if (!strcmp(ways[i].format, "raw")) { /* rows of zero bytes cannot be stored */
             assert_int_equal(stkt_file_bytes(path), 0);
             continue;
         }
@@ -160,7 +160,7 @@ static void test_rows_without_bytes(void **state)
 
 /* ---- after a failure ---- */
 
-/* Files in the program's directory. */
+/* The number of files in the program's directory. */
 static int file_count(void)
 {
     DIR *handle = opendir(stkt_path(""));
@@ -174,7 +174,8 @@ static int file_count(void)
     return count;
 }
 
-/* Each fails; those from IN_ARRAY on when an array of three numbers a row is begun, of 4 rows as announced. */
+/* Calls that fail. Those from IN_ARRAY on are made after an array was begun, with three numbers per row and 4 announced
+ * rows. */
 enum call {
     BAD_NAME,
     SAME_NAME,
@@ -225,7 +226,7 @@ static stk_status fail_outside(stk_writer *w, enum call call)
         return stk_writer_append(w, rows_of_three, 1, &err);
     case END_OUTSIDE:
         return stk_writer_end(w, &err);
-    default: /* the type is broken */
+    default: /* the dtype is invalid */
         assert_ok(stk_tensor_borrow((void *)(uintptr_t)rows_of_three, STK_F32, 1, (int64_t[]){3}, NULL, &t, &err));
         t.dtype = (stk_dtype)99;
         return stk_writer_add(w, "b", &t, &err);
@@ -262,8 +263,8 @@ static void write_a(stk_writer *w)
     assert_ok(stk_writer_end(w, &err));
 }
 
-/* After any failed call, refused arguments included, every other fails as it did, and commit too: the file would lack
- * an array without anybody saying so. An older file stays. */
+/* After any failed call, including those with invalid arguments, all later calls and the commit fail with the same
+ * status, because the file would lack an array. An older file is kept. */
 static void test_nothing_goes_on_after_a_failure(void **state)
 {
     static const int64_t shape[1] = {3};
@@ -289,7 +290,7 @@ static void test_nothing_goes_on_after_a_failure(void **state)
             if (status >= 0)
                 fail_msg("%s: call %d succeeds", ways[i].format, call);
             assert_int_equal(err.status, status);
-            if (call >= IN_ARRAY) { /* as if nothing had happened */
+            if (call >= IN_ARRAY) { /* calls that would otherwise be right */
                 assert_int_equal(stk_writer_append(w, rows_of_three, 4, &err), status);
                 assert_int_equal(stk_writer_end(w, &err), status);
             }
@@ -346,7 +347,7 @@ static void test_beton_fails_on(void **state)
 
 /* ---- arguments ---- */
 
-/* What is refused names the argument, and err may be NULL too. */
+/* The error names the argument; err may also be NULL. */
 static void refused(stk_status status, stk_status expected, const char *says)
 {
     if (status != expected || err.status != expected || !strstr(err.message, says))
@@ -425,7 +426,7 @@ static void test_null_of_npy(void **state)
     assert_int_equal(stkt_file_bytes(path), -1);
 }
 
-/* One value without bytes for a field of this kind. */
+/* Writes an invalid value to a field of this kind. */
 static void beton_value(stk_beton_kind kind, stk_beton_value value, stk_status expected, const char *says)
 {
     static const int64_t shape[1] = {3};

@@ -1,5 +1,5 @@
-/* test_zip.c: zip directories, whole and broken: what the parser finds, and what it says. Archives are made here byte
- * by byte; those of the real libraries are in tests/oracle. */
+/* Tests of the parser of zip directories, with valid and damaged archives that are built byte by byte. Archives of real
+ * libraries are in tests/oracle. */
 #include "allocate.h"
 #include "faults.h"
 #include "io_files.h"
@@ -92,7 +92,7 @@ static void test_bytes_in_front(void **state)
     stkt_zip_bytes(&zip, "#!/bin/sh\nexit 0\n", 17);
     stkt_zip_add(&zip, &(stkt_zip_member){.name = "a", .data = data_a, .bytes = sizeof data_a});
     stkt_zip_add(&zip, &member_b);
-    for (size_t i = 0, at = 0; i < 2; i++, at += 47) { /* offsets as if nothing were in front */
+    for (size_t i = 0, at = 0; i < 2; i++, at += 47) { /* offsets do not include the bytes in front */
         unsigned char *offset = zip.directory + at + 42;
         uint32_t stated = (uint32_t)(offset[0] | offset[1] << 8) - 17;
 
@@ -104,7 +104,7 @@ static void test_bytes_in_front(void **state)
     check_both(&o);
 }
 
-/* The longest comment, full of end signatures, and the end record of an archive before it. */
+/* The longest comment, full of end signatures, and the end record of an archive in front. */
 static void test_comments(void **state)
 {
     static char comment[65536];
@@ -176,7 +176,7 @@ static void test_zip64(void **state)
     }
 }
 
-/* One member with something wrong: the archive opens, the other member is read, this one says why not. */
+/* The archive opens and the other member is readable; this member's error says what is wrong. */
 static void refused(const stkt_zip_member *wrong, stk_status status, const char *says)
 {
     stkt_zip zip = {0};
@@ -215,7 +215,7 @@ static void test_refused_members(void **state)
     refused(&w, STK_E_CORRUPT, "63 bits");
     w = m, w.wide = 1, w.size = w.lie_compressed = (uint64_t)1 << 50;
     refused(&w, STK_E_TRUNCATED, "ends inside");
-    w = m, w.size = w.lie_compressed = sizeof data_a + 10; /* into the directory */
+    w = m, w.size = w.lie_compressed = sizeof data_a + 10; /* extends into the directory */
     refused(&w, STK_E_CORRUPT, "directory");
     w = m, w.lie_offset = 1 << 30;
     refused(&w, STK_E_CORRUPT, "local header");
@@ -223,7 +223,7 @@ static void test_refused_members(void **state)
     refused(&w, STK_E_CORRUPT, "another name");
     w = m, w.local_name = "wrongly";
     refused(&w, STK_E_CORRUPT, "another name");
-    w = m, w.method = 8, w.size = 1 << 20; /* more than deflate can do */
+    w = m, w.method = 8, w.size = 1 << 20; /* a higher ratio than deflate can reach */
     refused(&w, STK_E_CORRUPT, "1032");
 }
 
@@ -243,7 +243,7 @@ static void test_signature_of_a_member(void **state)
     close_opened(&o);
 }
 
-/* How archives are made that unpack to petabytes: members inside members. */
+/* Overlapping members, which are used for archives that unpack to petabytes. */
 static void test_overlaps(void **state)
 {
     stkt_zip zip = {0};
@@ -258,7 +258,7 @@ static void test_overlaps(void **state)
     stkt_zip_add(&zip, &member_b);
     outer.data = zip.bytes;
     outer.bytes = zip.count - 31;
-    stkt_zip_entry(&zip, &outer, 0); /* from the first to the last byte of both */
+    stkt_zip_entry(&zip, &outer, 0); /* covers both members */
     stkt_zip_end(&zip, 0, "");
     (void)inner;
     assert_ok(open_zip(&zip, &o));
@@ -276,7 +276,7 @@ static void test_wrong_directories(void **state)
 
     (void)state;
     assert_status(open_bytes("", 0, &o), STK_E_TRUNCATED);
-    assert_status(open_bytes("PK\3\4 and no more", 16, &o), STK_E_TRUNCATED); /* T04 */
+    assert_status(open_bytes("PK\3\4 and no more", 16, &o), STK_E_TRUNCATED); /* row T04 */
     assert_says("16 bytes");
     assert_status(open_bytes("something else", 14, &o), STK_E_CORRUPT);
 
@@ -313,7 +313,7 @@ static void test_wrong_directories(void **state)
     assert_says("split");
 }
 
-/* Deflated: whole, its beginning, and streams that give more or less than they say. */
+/* Deflated data: whole, its beginning, and streams that are longer or shorter than stated. */
 static void test_deflate(void **state)
 {
     char numbers[20000], *whole = malloc(sizeof numbers), head[100];
@@ -341,7 +341,8 @@ static void test_deflate(void **state)
         assert_ok(stki_zip_head(&o.zip, o.zip.entries, offset, head, sizeof head, &got, &err));
         assert_int_equal(got, sizeof head);
         assert_memory_equal(head, numbers, sizeof head);
-        whole = realloc(whole, sizeof numbers + (size_t)lie); /* of just its size: sanitizers see each step out */
+        /* of exactly this size, so that sanitizers detect accesses outside */
+        whole = realloc(whole, sizeof numbers + (size_t)lie);
         if (lie) {
             assert_status(stki_zip_read(&o.zip, o.zip.entries, offset, whole, &err), STK_E_CORRUPT);
             assert_says(lie < 0 ? "found more" : "found less");

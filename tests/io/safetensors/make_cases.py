@@ -1,7 +1,5 @@
-"""Makes cases.tsv: headers, and whether safetensors 0.8 (pip install safetensors numpy) takes them.
-
-One line a case: name, ok or refused, the file in hexadecimal digits.
-"""
+"""Writes cases.tsv: headers, and whether safetensors 0.8 accepts them (pip install safetensors numpy). Each line has
+the name of a case, ok or refused, and the file in hexadecimal digits."""
 import struct, json, os, tempfile
 from safetensors import safe_open
 import safetensors
