@@ -1,4 +1,5 @@
-/* What readers are told that will be read soon: of several files each its own samples, in the order of use. */
+/* Test of the advice that readers get about samples that will be read soon: each file gets its own samples, in the
+ * order of their use. */
 #include "io_files.h"
 #include "loader_test.h"
 
@@ -83,7 +84,7 @@ static void each_file_its_own(void **state)
     for (int s = 0; s < SHARDS; s++) {
         assert_int_equal(shards[s].count, ROWS);
         assert_memory_equal(shards[s].noted, used[s], ROWS * sizeof used[s][0]);
-        assert_in_range(shards[s].calls, 1, 4); /* two a batch of 150 rows, not one a row */
+        assert_in_range(shards[s].calls, 1, 4); /* two per batch of 150 rows, not one per row */
     }
     stk_loader_destroy(loader);
 }

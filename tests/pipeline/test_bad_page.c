@@ -1,6 +1,7 @@
-/* test_bad_page.c, stki-threads: one page of a mapped file cannot be read. Exactly the records that lie on it fail,
- * however many workers there are; all others come with the right bytes. The page is put in place of the mapping's own:
- * it is of a file without bytes, so that touching it raises SIGBUS as a bad block of a disk does. */
+/* stki-threads */
+/* One page of a mapped file cannot be read. Exactly the records on that page must fail, with any number of workers, and
+ * all others must be right. The page is replaced by a mapping of an empty file, so that accessing it raises SIGBUS as a
+ * bad disk block does. */
 #include "file.h"
 #include "io_files.h"
 #include "loader_handle.h"
@@ -26,7 +27,8 @@ static void make_bad(const stki_file *file)
     close(empty);
 }
 
-/* cmocka has a handler of its own for each test, which passes nothing on, and takes ours away with it afterwards. */
+/* For each test cmocka installs a handler that does not call the previous one, and afterwards restores the signal
+ * without ours. */
 static int guard_on(void)
 {
     static struct sigaction ours;

@@ -1,6 +1,7 @@
-/* test_classes.c: stki-threads. One table of classes a field: over shards and data sets, of folders, lists, tables and
- * lines of JSON; from a list, a file, another folder or a manifest; classes that the table does not have; jobs and the
- * loaders of what they wrote. Every expected number is the place of a name in a list that stands here. */
+/* stki-threads */
+/* Tests of class tables: one table per field over shards and data sets, for folders, lists, tables and lines of JSON;
+ * tables given as a list, a file, another folder or a manifest; classes that are not in the table; and jobs whose
+ * outputs are loaded again. The expected numbers are positions in lists of names in this file. */
 #include "allocate.h"
 #include "faults.h"
 #include "io_files.h"
@@ -11,7 +12,7 @@ enum { MOST = 64, HIDDEN = -99 };
 
 /* ---- data ---- */
 
-/* "fa/n01/a.jpg": folders are made as they are needed. Nothing reads the images: labels come from the paths. */
+/* Writes a file such as "fa/n01/a.jpg" and its folders. The images are never read: labels come from the paths. */
 static void add_image(const char *path)
 {
     char part[256];
@@ -29,7 +30,7 @@ static void add_text(const char *name, const char *text)
     stkt_write_file(stkt_path(name), text, strlen(text));
 }
 
-/* fa: n01 twice, n02. fb: n02, n03. fc: n03 alone, twice. */
+/* fa: n01 twice, n02. fb: n02, n03. fc: only n03, twice. */
 static int make_data(void **state)
 {
     static const char *const images[] = {"fa/n01/a.jpg", "fa/n01/b.jpg", "fa/n02/c.jpg", "fb/n02/d.jpg",
@@ -69,7 +70,7 @@ static char *STK_PRINTF(3, 0) in_folder(char *text, size_t size, const char *for
     return text;
 }
 
-/* @NAME in the config is the file of that name in the test's folder. */
+/* @NAME in a config stands for the file of that name in the test's folder. */
 static stk_status STK_PRINTF(3, 0) open_config(stk_loader **out, stk_error *err, const char *format, va_list args)
 {
     char text[4096];
@@ -113,7 +114,7 @@ static STK_PRINTF(4, 5) void refused(stk_status status, const char *says, const 
     assert_says(and_says);
 }
 
-/* The labels of one epoch by sample number; HIDDEN: no row has the sample. Returns the rows. */
+/* The labels of one epoch by sample number; HIDDEN if no row has the sample. Returns the number of rows. */
 static int64_t read_labels(stk_loader *loader, int64_t labels[MOST])
 {
     int64_t rows = 0;
@@ -140,7 +141,7 @@ static int64_t read_labels(stk_loader *loader, int64_t labels[MOST])
     return rows;
 }
 
-/* The labels of an open loader, which is closed, and the names of its field `label`, "a b c". */
+/* Checks the labels of a loader and the class names of its field `label`, given as "a b c", and destroys the loader. */
 static void check(stk_loader *loader, const char *names, int64_t count, const int64_t *expected)
 {
     const char *const *list;
@@ -187,7 +188,7 @@ static void test_folders(void **state)
     CHECK(open_loader("dataset: {fields: {label: {path: @fb}}}\nloader: {batch_size: 2}"), "n02 n03", 0, 1);
 }
 
-/* Two fields of the same folder with other tables, beside a field that has none. */
+/* Two fields for the same folder with different tables, and a field without one. */
 static void test_fields_apart(void **state)
 {
     stk_loader *loader =
@@ -216,7 +217,8 @@ static void test_fields_apart(void **state)
     stk_loader_destroy(loader);
 }
 
-/* The same names in tables, lines of JSON and lists of images. b comes first: its names do not. */
+/* The same names in tables, lines of JSON and lists of images. The first file is b, whose names are not the first
+ * ones. */
 static void test_texts(void **state)
 {
     static const struct {
@@ -243,7 +245,7 @@ static void test_texts(void **state)
         }
 }
 
-/* Tables that are given, in their order. */
+/* Tables that are given in the config keep their order. */
 static void test_given(void **state)
 {
     static const char *const tables[] = {"[dog, bee, unused, 'cat, big']", "@classes.txt", "{from: @classes.txt}",
@@ -254,7 +256,7 @@ static void test_given(void **state)
         CHECK(open_loader("dataset: {fields: {label: {path: [@a.csv, @b.csv], source: {name: class, classes: %s}}}}",
                           tables[i]),
               "dog bee unused cat, big", 0, 3, 0, 1, 0);
-    /* val has one class alone: it keeps the number of train */
+    /* the validation set has only one class, which keeps its number from the training set */
     CHECK(open_loader("dataset: {fields: {label: {path: @fc, source: {classes: {from: [@fa, @fb]}}}}}"), "n01 n02 n03",
           2, 2);
     CHECK(open_loader("dataset: {fields: {label: {path: @fc, source: {classes: {from: '@f[ab]'}}}}}"), "n01 n02 n03", 2,
@@ -279,14 +281,14 @@ static void test_old_word(void **state)
             "dataset: {fields: {label: {path: @a.csv, source: {name: class, labels: sorted, classes: sorted}}}}");
 }
 
-/* Numbers stay what they are: beside names, and where they are all there is. */
+/* Numbers are not renumbered, neither next to names nor without them. */
 static void test_numbers(void **state)
 {
     stk_loader *loader;
 
     (void)state;
     CHECK(open_loader("dataset: {fields: {label: {path: @two.npy}}}"), "", 3, 1);
-    /* Numbers beside names must be those of classes of the table: there are 2, 0 and 1; or 4. */
+    /* Numbers next to names must be numbers of classes in the table; here there are 2, 0 and 1, or 4. */
     refused(STK_E_MISMATCH, "two.npy: record 0", "found 3", "dataset: {fields: {label: {path: [@fa, @two.npy]}}}");
     refused(STK_E_MISMATCH, "two.npy: record 0", "found 3",
             "datasets: [{fields: {label: {path: @fa}}}, {fields: {label: {path: @two.npy}}}]\n"
@@ -313,7 +315,7 @@ static void test_numbers(void **state)
     refused(STK_E_CORRUPT, "a.lst", "line 1", "dataset: {fields: {label: {path: @a.lst}}}");
 }
 
-/* ---- classes outside the table ---- */
+/* ---- classes that are not in the table ---- */
 
 static void test_unknown(void **state)
 {
@@ -346,7 +348,7 @@ static void test_unknown(void **state)
             "2}}}}}");
 }
 
-/* uint8 holds 0 to 255: 256 classes, and float16 all whole numbers to 2048: 2049 of them. */
+/* uint8 holds 0 to 255, so 256 classes; float16 holds all integers up to 2048, so 2049 classes. */
 static void test_dtypes(void **state)
 {
     static const struct {
@@ -378,8 +380,8 @@ static void test_dtypes(void **state)
         "dataset: {fields: {label: {path: @fa, dtype: u8, source: {classes: [n01], unknown_class: 255}}}}"));
 }
 
-/* What is left out of one field is left out of all of them, for every rank, with an index list and in one data set of
- * two; and it is no failed sample. */
+/* A sample that is left out of one field is left out of all, on every rank, with an index list and in one of two data
+ * sets; it does not count as failed. */
 static void test_skip_everywhere(void **state)
 {
     static const char fields[] =
@@ -425,8 +427,8 @@ static void test_skip_everywhere(void **state)
     refused(STK_E_RANGE, "index 1 of the subset", "9", "dataset: {fields: %s}\nloader: {indices: [2, 9]}", fields);
 }
 
-/* cls: 6 images of each of ant, cat and dog, numbers 0 to 5, 6 to 11 and 12 to 17. A split is of the 12 that skip
- * leaves: its parts have nothing in common and are all of them together. */
+/* cls: 6 images each of ant, cat and dog, with numbers 0 to 5, 6 to 11 and 12 to 17. A split applies to the 12 samples
+ * that remain after skipping: its parts are disjoint and complete. */
 static void test_skip_and_split(void **state)
 {
     static const char config[] =
@@ -454,7 +456,7 @@ static void test_skip_and_split(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         stk_loader *loader = open_loader(config, cases[i].indices, "val", cases[i].fraction, cases[i].method);
 
-        if (i == 3) { /* 16 twice, in one part: 6 samples that differ, so that each part has 3 of them */
+        if (i == 3) { /* 16 comes twice, in one part: the 6 different samples give 3 in each part */
             const int64_t rows = stk_loader_samples(loader);
 
             assert_true(rows == 3 || rows == 4);
@@ -479,7 +481,7 @@ static void test_skip_and_split(void **state)
     }
 }
 
-/* ---- refused ---- */
+/* ---- rejected configs ---- */
 
 static void test_refused(void **state)
 {
@@ -543,7 +545,7 @@ static void test_resume(void **state)
     stk_batch_release(batch);
     assert_ok(stk_loader_save(loader, bytes, sizeof bytes, &size, &err));
     stk_loader_destroy(loader);
-    loader = open_loader(config, "sorted"); /* the same table by another way */
+    loader = open_loader(config, "sorted"); /* the same table given in another way */
     assert_ok(stk_loader_restore(loader, bytes, size, &err));
     stk_loader_destroy(loader);
     loader = open_loader(config, "[n02, n01]");
@@ -551,7 +553,7 @@ static void test_resume(void **state)
     stk_loader_destroy(loader);
 }
 
-/* ---- jobs and what they wrote ---- */
+/* ---- jobs and their outputs ---- */
 
 static json_t *load_json(const char *name)
 {
@@ -613,7 +615,7 @@ static void test_jobs(void **state)
     run_job("dataset: {fields: {label: {path: [@fa, @fb]}}}\nprep: {order: sequential}\n"
             "output: {path: @cut.beton, shard_rows: 2}");
     CHECK(open_loader("dataset: {fields: {label: {path: '@cut-*.beton'}}}"), "n01 n02 n03", 0, 0, 1, 1, 2);
-    /* Beside names: the numbers of the file are those of the table, or it is refused. */
+    /* Next to names, the numbers in a file must be those of the table; otherwise it is rejected. */
     CHECK(open_loader("dataset: {fields: {label: {path: [@out.npy, @fb], source: {classes: {from: "
                       "@out.manifest.json}}}}}\nloader: {batch_size: 9}"),
           "n01 n02 n03", 0, 0, 2, 1, 2);
@@ -621,12 +623,12 @@ static void test_jobs(void **state)
     run_job("dataset: {fields: {label: {path: @fc}}}\nprep: {order: sequential}\noutput: {path: @alone.npy}");
     refused(STK_E_MISMATCH, "alone.manifest.json", "out.manifest.json",
             "dataset: {fields: {label: {path: [@out.npy, @alone.npy]}}}");
-    /* A manifest that lists a file of another size says nothing. */
+    /* A manifest that lists a file with another size is ignored. */
     stkt_write_npy(stkt_path("alone.npy"), "<i8", "False", "(3,)", 64, (int64_t[]){3, 1, 7}, 24);
     CHECK(open_loader("dataset: {fields: {label: {path: @alone.npy}}}"), "", 3, 1, 7);
 }
 
-/* Several fields as arrays are files NAME.FIELD.npy, whatever the loader calls the field. */
+/* Several array fields are written to files NAME.FIELD.npy, whatever their names in the loader. */
 static void test_jobs_of_fields(void **state)
 {
     static const char job[] =
@@ -694,8 +696,8 @@ static void test_c_options(void **state)
     CHECK(loader, "n01 n02 n03", 2, 2);
 }
 
-/* 8 bytes for each of 20,000 labels, and names of 10 bytes and a NUL: more than 300,000 bytes and less than 8,000,000.
- */
+/* 8 bytes for each of 20,000 labels, and names of 10 bytes and a NUL: more than 300,000 and less than 8,000,000
+ * bytes. */
 static void test_budget(void **state)
 {
     static const char config[] =

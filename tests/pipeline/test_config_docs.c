@@ -1,5 +1,5 @@
-/* test_config_docs.c: the tables of keys in docs/reference/config.md and the list of steps in
- * docs/reference/transforms.md are those of the program. STOKER_UPDATE_DOCS=1 writes them anew. */
+/* The tables of keys in docs/reference/config.md and the list of steps in docs/reference/transforms.md must match the
+ * program. STOKER_UPDATE_DOCS=1 rewrites them. */
 #include "config.h"
 #include "doc_keys.h"
 
@@ -9,7 +9,7 @@ static void the_keys_are_documented(void **state)
     stkt_check_doc_keys("config.md", "test_config_docs", stki_config_sections);
 }
 
-/* With the spellings that tests/pipeline/test_resume_options.c opens. */
+/* tests/pipeline/test_resume_options.c opens loaders with the same spellings. */
 static void the_steps_are_documented(void **state)
 {
     char *steps = NULL;

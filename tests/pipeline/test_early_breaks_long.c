@@ -1,5 +1,5 @@
-/* stki-threads, stki-long: ten thousand loops left early, in one loader and in ten thousand, leave threads, descriptors
- * and memory where they were (W34). */
+/* stki-threads, stki-long: ten thousand loops that are left early, in one loader and in ten thousand loaders, must not
+ * add threads, descriptors or memory (row W34). */
 #include "allocate.h"
 #include "loader_test.h"
 #include <dirent.h>
@@ -55,7 +55,7 @@ static void check(const footprint *before, const footprint *after)
     assert_int_equal(after->descriptors, before->descriptors);
     assert_true(after->host.bytes <= before->host.bytes + 4096);
     assert_int_equal(after->slots.bytes, before->slots.bytes);
-    assert_true(after->resident <= before->resident + (INT64_C(16) << 20)); /* of the heap's own making */
+    assert_true(after->resident <= before->resident + (INT64_C(16) << 20)); /* overhead of the heap */
 }
 
 #define FILES                                                                                                    \
@@ -109,7 +109,7 @@ static void in_many_loaders(void **state)
         for (int k = 0; k < i % 4; k++) {
             assert_ok(stk_loader_next(loader, &batch, &err));
             if (k == 1)
-                held = batch; /* beyond the loader's end */
+                held = batch; /* beyond the end of the loader */
             else
                 stk_batch_release(batch);
         }

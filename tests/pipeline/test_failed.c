@@ -1,5 +1,6 @@
-/* stki-threads: samples that fail, under every policy: rows left out, masked or replaced, the same for any number of
- * workers and after a restart, with counts, a list, and budgets. */
+/* stki-threads */
+/* Tests of samples that fail, under each policy: rows are skipped, masked or substituted, identically for any number of
+ * workers and after a restart, with counts, a list of failures, and budgets. */
 #include "allocate.h"
 #include "clock.h"
 #include "failed.h"
@@ -9,13 +10,13 @@
 
 enum { COUNT = 103, BATCH = 10 };
 
-/* Records that fail, one faulty reader over the other. */
+/* Records that fail, by wrapping one faulty reader in another. */
 typedef struct bad_records {
     const int64_t *records;
     int count;
     stk_status status;
     const char *field;
-    const stk_status *statuses; /* of each record instead of `status`, unless NULL */
+    const stk_status *statuses; /* per record, in place of `status`, if not NULL */
 } bad_records;
 
 static stk_status wrap(void *context, const char *field, stki_reader **reader, stk_error *err)
@@ -77,7 +78,7 @@ static const stki_synthetic_opts made_x = {
     .count = COUNT, .dtype = STK_I32, .ndim = 1, .shape = {6}, .distinct = COUNT, .min_length = -1};
 static const stki_synthetic_opts made_v = {.count = COUNT, .dtype = STK_U8, .ndim = 1, .shape = {9}, .seed = 4};
 
-/* Every row of the batch is its sample's bytes; rows of mask 0 in the middle are zeros. */
+/* Every row must be its sample's bytes; masked rows in the middle are zeros. */
 static void check_bytes(const stk_batch *batch, bool padded)
 {
     const int64_t *indices = stk_batch_indices(batch);
@@ -114,7 +115,7 @@ static bool is_bad(const bad_records *bad, int64_t sample)
 
 static const int64_t some[] = {5, 17, 18, 44, 102};
 
-/* The rows of the failed samples go, all others stay in their batches and in their order. */
+/* The rows of failed samples are removed; all others stay in their batches and in order. */
 static void skipped_rows(void **state)
 {
     static const char *const fields[] = {"x", "v", NULL};
@@ -161,7 +162,7 @@ static void skipped_rows(void **state)
         }
 }
 
-/* Under `pad` a batch keeps its size: the row stays, zeros with mask 0. */
+/* With last_batch: pad, a batch keeps its size: the row is kept, with zeros and mask 0. */
 static void masked_rows(void **state)
 {
     bad_records five = {some, 5, STK_E_TRUNCATED, NULL};
@@ -191,11 +192,11 @@ static void masked_rows(void **state)
     }
     assert_int_equal(seen[0], COUNT - 5);
     assert_int_equal(seen[1], COUNT - 5);
-    assert_int_equal(stk_loader_failed(loader, STK_E_TRUNCATED), 10); /* padding is not counted */
+    assert_int_equal(stk_loader_failed(loader, STK_E_TRUNCATED), 10); /* padding does not count */
     stk_loader_destroy(loader);
 }
 
-/* Another sample, always the same one, in the same place; also after a restart and with other workers. */
+/* The substitute for a sample is always the same, also after a restart and with other numbers of workers. */
 static void substitutes(void **state)
 {
     uint64_t hashes[22] = {0};
@@ -213,7 +214,7 @@ static void substitutes(void **state)
         stk_batch *all, *batch;
         stk_error err;
 
-        if (workers == 4) { /* it begins in the middle */
+        if (workers == 4) { /* starts in the middle */
             assert_ok(stk_loader_seek(whole, 0, 7, &err));
             assert_ok(stk_loader_seek(loader, 0, 7, &err));
         }
@@ -250,7 +251,7 @@ static void substitutes(void **state)
     assert_true(instead[17] != instead[18]);
 }
 
-/* A sample without elements is as good a substitute as any: 51 samples of none or one element are replaced. */
+/* A sample without elements can be a substitute: 51 samples of no or one element are replaced. */
 static void empty_substitutes(void **state)
 {
     int64_t records[51], lengths[2] = {0};
@@ -273,7 +274,7 @@ static void empty_substitutes(void **state)
         assert_ok(stk_batch_tensor(batch, "v.offsets", &offsets, &err));
         for (int64_t r = 0; r < stk_batch_rows(batch); r++)
             if (stk_batch_indices(batch)[r] !=
-                10 * stk_batch_global_step(batch) + r) /* in sequence but for substitutes */
+                10 * stk_batch_global_step(batch) + r) /* in sequence except for substitutes */
                 lengths[((int64_t *)offsets.data)[r + 1] - ((int64_t *)offsets.data)[r]]++;
         stk_batch_release(batch);
     }
@@ -282,7 +283,8 @@ static void empty_substitutes(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Budgets count in the order of delivery; what is over them says how many, what the last one was, and stays. */
+/* Budgets are counted in the order of delivery. The error for an exceeded budget has the count and the last failure,
+ * and is returned again by later calls. */
 static void budgets(void **state)
 {
     static const struct {
@@ -321,7 +323,8 @@ static void budgets(void **state)
         }
 }
 
-/* The share is exact: more than it ends the run, as much as it does not, and no double between them matters. */
+/* The allowed share is computed exactly: a run ends if more samples failed, not if as many did, whatever the rounding
+ * of the double. */
 static void shares(void **state)
 {
     (void)state;
@@ -334,7 +337,7 @@ static void shares(void **state)
     assert_int_equal(stki_failed_most(1, 1000), 1000);
     assert_int_equal(stki_failed_most(1e-12, INT64_C(1000000000000)), 1);
     for (int64_t rows = 1; rows <= 1000; rows++)
-        for (int64_t hundredths = 0; hundredths <= 100; hundredths++) { /* the same in whole numbers */
+        for (int64_t hundredths = 0; hundredths <= 100; hundredths++) { /* compared with integer arithmetic */
             char text[16];
 
             snprintf(text, sizeof text, "%d.%02d", (int)(hundredths / 100), (int)(hundredths % 100));
@@ -342,7 +345,7 @@ static void shares(void **state)
         }
 }
 
-/* One bad sample of 61 is more than a hundredth of them. */
+/* One failed sample of 61 is more than 1 %. */
 static void small_epochs(void **state)
 {
     static const char *const keys[] = {"on_error: skip", "on_error: skip, max_error_fraction: 0.017"};
@@ -371,7 +374,7 @@ static void small_epochs(void **state)
     }
 }
 
-/* A struct's 0 is the default; STK_NO_ERRORS is a config's 0. */
+/* In the struct, 0 means the default and STK_NO_ERRORS means the config's 0. */
 static void budgets_of_structs(void **state)
 {
     static const struct {
@@ -410,7 +413,7 @@ static void budgets_of_structs(void **state)
     }
 }
 
-/* The counts of a saved position go on after a restore. */
+/* After a restore, counting continues with the saved counts. */
 static void budgets_over_a_restart(void **state)
 {
     bad_records five = {some, 5, STK_E_CORRUPT, NULL};
@@ -437,7 +440,7 @@ static void budgets_over_a_restart(void **state)
     stk_loader_destroy(other);
 }
 
-/* W21: an epoch of which nothing is left is an error, whatever the budget. */
+/* Row W21: an epoch without any remaining sample is an error, whatever the budget. */
 static void everything_fails(void **state)
 {
     static const char *const policies[] = {"skip", "skip, last_batch: pad", "substitute"};
@@ -457,14 +460,15 @@ static void everything_fails(void **state)
             assert_int_equal(stk_batch_valid_rows(batch), 0);
             stk_batch_release(batch);
         }
-        assert_int_equal(status, p < 2 ? STK_E_EMPTY : STK_E_CORRUPT); /* no substitute to be had: the sample's error */
+        /* there is no substitute, so it is the sample's error */
+        assert_int_equal(status, p < 2 ? STK_E_EMPTY : STK_E_CORRUPT);
         if (p < 2)
             assert_says("epoch 0: all 103 ");
         stk_loader_destroy(loader);
     }
 }
 
-/* Out of memory is not the sample's fault. */
+/* Out of memory is not an error of the sample. */
 static void some_errors_end_the_run(void **state)
 {
     static const int64_t one[] = {50};
@@ -481,7 +485,7 @@ static void some_errors_end_the_run(void **state)
     stk_loader_destroy(loader);
 }
 
-/* The error of a batch is that of the first row that ends the run, not of a row that was left out. */
+/* The error of a batch is that of the first row that ends the run, not of a skipped row. */
 static void the_error_of_a_batch(void **state)
 {
     static const int64_t records[] = {2, 3, 5, 6};
@@ -508,7 +512,7 @@ static void the_error_of_a_batch(void **state)
         }
 }
 
-/* Data sets have policies of their own; substitutes come from the same one. */
+/* Each data set has its own policy, and substitutes come from the same data set. */
 static void policies_of_data_sets(void **state)
 {
     static const char text[] =
@@ -516,7 +520,7 @@ static void policies_of_data_sets(void **state)
         "%s, "
         "weight: 3, fields: {x: {synthetic: {count: 60, shape: [2]}}}}], loader: {batch_size: 7, order: random, "
         "max_error_fraction: 1, epoch_length: 200, on_error: %s}}";
-    static const int64_t one[] = {11}; /* of both: each is wrapped */
+    static const int64_t one[] = {11}; /* in both, because each is wrapped */
     bad_records bad = {one, 1, STK_E_IO, NULL};
     stk_status status;
     stk_loader *loader;
@@ -551,7 +555,7 @@ static void policies_of_data_sets(void **state)
     stk_loader_destroy(loader);
 }
 
-/* One line of JSON a failed sample, in the order of delivery. */
+/* One line of JSON per failed sample, in the order of delivery. */
 static void the_list(void **state)
 {
     bad_records five = {some, 5, STK_E_CORRUPT, "x"};
@@ -600,7 +604,8 @@ static void the_list(void **state)
     stkt_remove_dir(dir);
 }
 
-/* Labels that come beside their partners': a row that is left out in its place has nothing of the batch before. */
+/* Labels that are delivered with those of their partners: a masked row must not contain values of the previous
+ * batch. */
 static void masked_rows_of_mixed_labels(void **state)
 {
     bad_records five = {some, 5, STK_E_CORRUPT, "x"};
@@ -638,7 +643,7 @@ static void masked_rows_of_mixed_labels(void **state)
     stk_loader_destroy(loader);
 }
 
-/* A full disk ends the list, not the run, and is said. */
+/* A full disk ends the list with a note, not the run. */
 static void a_list_that_cannot_be_written(void **state)
 {
     bad_records five = {some, 5, STK_E_CORRUPT, "x"};
@@ -662,7 +667,7 @@ static void a_list_that_cannot_be_written(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Also where the batches go to a device, and where nothing may be allocated for what is remembered. */
+/* The same for batches on a device, and if no memory can be allocated to record the failures. */
 static void on_a_device(void **state)
 {
     bad_records five = {some, 5, STK_E_CORRUPT, NULL};
@@ -683,7 +688,7 @@ static void on_a_device(void **state)
     stk_loader_destroy(loader);
 
     loader = open_bad(&five, "on_error: skip, max_error_fraction: 1, num_workers: 0");
-    assert_ok(stk_loader_next(loader, &batch, &err)); /* what is allocated once is there */
+    assert_ok(stk_loader_next(loader, &batch, &err)); /* one-time allocations are done */
     stk_batch_release(batch);
     do {
         stki_memory_fail_at(1);

@@ -1,5 +1,6 @@
-/* test_help.c: stki-threads. A consumer that makes rows while it waits: that it does, and is counted; that it does not
- * where its thread could be held up, or would not survive. */
+/* stki-threads */
+/* Tests of consumer_helps: a consumer makes rows while it waits, and its work is counted; it does not help where its
+ * thread could be blocked or would not survive. */
 #include "file.h"
 #include "ids_test.h"
 #include "loader_handle.h"
@@ -20,7 +21,7 @@ static int64_t helped(const stk_loader *loader)
     return stats.helped_ns;
 }
 
-/* So many epochs, each of all samples. */
+/* Takes this number of whole epochs. */
 static void take_epochs(stk_loader *loader, int epochs)
 {
     for (int e = 0; e < epochs; e++) {
@@ -43,7 +44,7 @@ static void take_epochs(stk_loader *loader, int epochs)
     }
 }
 
-/* Until the consumer has found something to do. */
+/* Takes batches until the consumer has helped. */
 static void take_until_helped(stk_loader *loader)
 {
     const int64_t before = helped(loader), deadline = stki_deadline_ns(60 * STKI_SECOND);
@@ -139,7 +140,7 @@ static stk_status give(void *context, const stk_transform_call *call, const stk_
     return STK_OK;
 }
 
-/* Whatever the option says. */
+/* Not even if the option requests it. */
 static void never_what_may_block(void **state)
 {
     static const char *const fields[] = {
@@ -187,7 +188,7 @@ static void close_soon(void *loader)
     assert_ok(stk_loader_close(loader, &err));
 }
 
-/* Whatever the consumer is at. */
+/* Closing and cancelling end the run in every state of the consumer. */
 static void ends_from_any_state(void **state)
 {
     (void)state;

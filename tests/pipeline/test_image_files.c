@@ -1,4 +1,4 @@
-/* Image files that a config lists or a pattern matches: a sample each, of any size, as in a folder. */
+/* Tests of image files that a config lists or a pattern matches: each is a sample, of any size, as in a folder. */
 #include "io_files.h"
 #include "loader_test.h"
 #include "png_make.h"
@@ -69,7 +69,7 @@ static stk_loader *open_images(const char *path, const char *rest, const char *k
     return loader;
 }
 
-/* Rows of `size` pixels each way, from the middle of sample after sample; `left_out` has none. */
+/* Checks center crops of `size` pixels of the samples in sequence; `left_out` has no row. */
 static void check_crops(stk_loader *loader, int left_out)
 {
     int64_t next = 0;
@@ -92,7 +92,7 @@ static void check_crops(stk_loader *loader, int left_out)
             top = (int)(image.height - CROP + 1) / 2;
             left = (int)(image.width - CROP + 1) / 2;
             if ((image.height - CROP) % 2 || (image.width - CROP) % 2)
-                continue; /* which pixel is the middle is another test's matter */
+                continue; /* the position of the center is tested elsewhere */
             for (int p = 0; p < CROP * CROP * 3; p++)
                 assert_int_equal(((uint8_t *)t.data)[r * CROP * CROP * 3 + p],
                                  stkt_png_expected(&image, top + p / 3 / CROP, left + p / 3 % CROP, p % 3));
@@ -129,7 +129,7 @@ static void any_size(void **state)
     }
 }
 
-/* Without a crop they need one size. */
+/* Without a crop all images need the same size. */
 static void one_size(void **state)
 {
     stk_loader *loader = open_images(quoted("alike/*.png"), "", "num_workers: 2");
@@ -153,7 +153,7 @@ static void one_size(void **state)
     stk_loader_destroy(loader);
 }
 
-/* An image that cannot be read is its own sample's error, the others are of one size or not. */
+/* An image that cannot be read fails only its own sample; the others have one size or several. */
 static void unreadable(void **state)
 {
     static const char skip[] = "on_error: skip, max_error_fraction: 0.1, num_workers: 2";
@@ -182,7 +182,7 @@ static void unreadable(void **state)
     assert_status(stk_loader_next(loader, &batch, &err), STK_E_TRUNCATED);
     assert_int_equal(err.record, 0);
     stk_loader_destroy(loader);
-    write_image("alike/00.png", &large, 0); /* another size than the others', since the loader was opened */
+    write_image("alike/00.png", &large, 0); /* another size than the others, changed after the loader was opened */
     loader = open_images(quoted("alike/0[1-9].png"), "", "num_workers: 0");
     write_image("alike/02.png", &large, 0);
     assert_status(stk_loader_next(loader, &batch, &err), STK_E_MISMATCH);
@@ -212,7 +212,8 @@ static void their_paths(void **state)
     stk_loader_destroy(loader);
 }
 
-/* The stored numbers of COUNT images of `bits` bits, each pixel `times` by `times`; elements of `dtype`. */
+/* Checks the stored values of COUNT images of `bits` bits, each pixel repeated `times` by `times`, as elements of
+ * `dtype`. */
 static void check_numbers(const char *folder, const char *rest, int bits, int type, int times, stk_dtype dtype)
 {
     stk_loader *loader = open_images(quoted(folder), rest, "num_workers: 2");
@@ -263,7 +264,7 @@ static void assert_refused(const char *folder, const char *rest, stk_status want
     stk_status status = stkt_open(&loader, "{dataset: {fields: {image: {path: '%s'%s}}}, loader: {batch_size: 12}}",
                                   stkt_path(folder), rest);
 
-    if (status == STK_OK) { /* which is seen when it is read */
+    if (status == STK_OK) { /* the error comes when it is read */
         status = stk_loader_next(loader, &batch, &err);
         stk_loader_destroy(loader);
         if (!strstr(err.message, says))
@@ -272,7 +273,7 @@ static void assert_refused(const char *folder, const char *rest, stk_status want
     assert_int_equal(status, wanted);
 }
 
-/* Nothing is made up between numbers of classes, and no bits are lost or added unasked. */
+/* Class numbers are not interpolated, and bits are not dropped or added implicitly. */
 static void refused(void **state)
 {
     (void)state;
@@ -289,7 +290,7 @@ static void refused(void **state)
     assert_refused("alike", ", source: {depth: 16}", STK_E_UNSUPPORTED, "16 bits");
 }
 
-/* The first batch of a field, each row `bytes` long. */
+/* The first batch of a field, with rows of `bytes` bytes. */
 static void first_rows(const char *path, const char *source, int64_t rows, int64_t bytes, uint8_t *out)
 {
     stk_loader *loader = NULL;
@@ -308,7 +309,8 @@ static void first_rows(const char *path, const char *source, int64_t rows, int64
     stk_loader_destroy(loader);
 }
 
-/* Twelve copies of a PNG file as rows of an HDF5 file (by h5py), in three types: the pixels of the file itself. */
+/* Twelve copies of a PNG file as rows of an HDF5 file (written by h5py) with three types must give the pixels of the
+ * file. */
 static void bytes_in_hdf5(void **state)
 {
     static const char *const names[] = {"rows", "opaque", "vlen"}, *const ways[] = {"color: index", "color: rgb",
@@ -339,7 +341,7 @@ static void bytes_in_hdf5(void **state)
 
         assert_int_equal(stkt_open(&loader, "{dataset: {fields: {x: {path: %s, source: {name: rows, color: index}}}}}",
                                    STKT_TESTS_DIR "/data/hdf5/images.h5"),
-                         STK_E_CONFIG); /* without images: true */
+                         STK_E_CONFIG); /* without `images: true` */
     }
 }
 

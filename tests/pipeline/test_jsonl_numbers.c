@@ -1,5 +1,4 @@
-/* test_jsonl_numbers.c: numbers and lists of numbers in lines of JSON, against Python's json and NumPy
- * (texts/numbers.tsv). */
+/* Tests of numbers and lists of numbers in lines of JSON, against Python's json and NumPy (texts/numbers.tsv). */
 #include "io_files.h"
 #include "loader_test.h"
 #include "sha256.h"
@@ -99,7 +98,7 @@ static stk_status open_lines(const char *text, const char *field, const char *so
     return STK_OK;
 }
 
-/* Each field of one file has its own key. Blanks around values, which json.dumps can write, are not part of them. */
+/* Each field of a file has its own key. Spaces around values, which json.dumps can write, are ignored. */
 static void test_space(void **state)
 {
     static const char lines[] = "{\"a\" : [1 , 2] , \"n\" : 5 , \"b\" : 0}\n{\"a\" : [ ] , \"n\" : 6\t}\n";
@@ -125,7 +124,7 @@ static void test_space(void **state)
     stk_loader_destroy(loader);
 }
 
-/* The field's own key, if the first record has it; otherwise "text". */
+/* The field's name is the key if the first record has it; otherwise the key is "text". */
 static void test_which_key(void **state)
 {
     static const char lines[] = "{\"text\": \"a\", \"label\": 3}\n{\"text\": \"b\", \"label\": 4}\n";
@@ -148,7 +147,7 @@ static void test_refused(void **state)
     } cases[] = {
         {"{\"a\":1}\n{\"a\":\"x\"}\n", "key: a", "line 2"},
         {"{\"a\":1}\n\n{\"a\":[1]}\n", "key: a", "line 3"},
-        {"{\"a\":1}\n{\"a\":null}\n", "key: a, dtype: int64", "int64"}, /* NaN is none */
+        {"{\"a\":1}\n{\"a\":null}\n", "key: a, dtype: int64", "int64"}, /* NaN does not fit in int64 */
         {"{\"a\":[1]}\n{\"a\":[null]}\n", "key: a", "line 2"},
         {"{\"a\":1}\n{\"b\":1}\n", "key: a", "line 2"},
         {"{\"a\":[1]}\n{\"a\":[1,\"x\"]}\n", "key: a", "line 2"},
@@ -166,7 +165,7 @@ static void test_refused(void **state)
     }
 }
 
-/* Numbers are 8 bytes each. */
+/* A number takes 8 bytes. */
 static void test_max_bytes(void **state)
 {
     static const char lists[] = "{\"a\":[1,2]}\n{\"a\":[1,2,3]}\n", same[] = "{\"a\":[1,2,3]}\n{\"a\":[4,5,6]}\n";
@@ -181,7 +180,7 @@ static void test_max_bytes(void **state)
     }
 }
 
-/* One batch of all rows of several files, n0.jsonl and so on: values as real numbers, and how long each row is. */
+/* Reads one batch with all rows of n0.jsonl and so on: the values as doubles, and the length of each row. */
 static stk_status read_files(const char *const *files, int count, const char *source, double *values, int64_t *lengths,
                              stk_error *err)
 {
@@ -221,7 +220,7 @@ static stk_status read_files(const char *const *files, int count, const char *so
     return STK_OK;
 }
 
-/* Shards that differ: in whole and real numbers, in the lengths of lists, and empty ones. */
+/* Shards that differ: integers and reals, lists of different lengths, and empty ones. */
 static void test_shards(void **state)
 {
     static const char *const kinds[] = {"{\"a\":1}\n{\"a\":2}\n", "{\"a\":1.5}\n"},
@@ -245,7 +244,7 @@ static void test_shards(void **state)
     assert_ok(read_files(empty, 4, "", values, lengths, &err));
     assert_true(values[0] == 7 && values[1] == 8);
     assert_ok(read_files(nulls, 1, "", values, lengths, &err));
-    assert_true(values[0] != values[0] && values[1] == 2); /* as pandas.read_json(lines=True) */
+    assert_true(values[0] != values[0] && values[1] == 2); /* as pandas.read_json(lines=True) does */
     assert_ok(read_files(large, 1, ", dtype: float64", values, lengths, &err));
     assert_true(values[0] == 0x1p64);
 }

@@ -1,6 +1,7 @@
-/* stki-threads: a process that is killed at any moment and started again, until it comes to its end: what its
- * checkpoints say it has seen is every sample of every epoch, once. A checkpoint is one file: the loader's position,
- * and what had been seen by then (in a training run: the weights). */
+/* stki-threads */
+/* A process is killed at random moments and restarted until it finishes. The samples recorded in its checkpoints must
+ * be every sample of every epoch, once. A checkpoint is one file with the loader's position and the samples seen so
+ * far, which stand for the weights of a training run. */
 #include "loader_test.h"
 #include "test_random.h"
 #include <signal.h>
@@ -42,7 +43,7 @@ static bool write_checkpoint(const char *path, const checkpoint *from)
     return fclose(file) == 0 && good && rename(beside, path) == 0;
 }
 
-/* The process that trains. Returns its exit status. */
+/* The training process. Returns its exit status. */
 static int train(const char *path, int workers)
 {
     static checkpoint now;
@@ -96,7 +97,7 @@ static void killed_and_started_again(void **state)
             _exit(train(path, turn % 4));
         assert_true(child > 0);
         stki_sleep_ns(1000 * stkt_random_in(&random, 1000, most_us));
-        most_us += 500 + most_us / 20; /* it comes to its end on any machine */
+        most_us += 500 + most_us / 20; /* so that it finishes on any machine */
         (void)kill(child, SIGKILL);
         assert_int_equal(waitpid(child, &status, 0), child);
         if (WIFEXITED(status))

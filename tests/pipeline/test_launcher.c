@@ -1,4 +1,4 @@
-/* test_launcher.c: rank and world_size from the options and from what launchers leave in the environment. */
+/* Tests of rank and world_size from the options and from the environment variables of launchers. */
 #include "loader_test.h"
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ static void clear_environment(void)
         unsetenv(all_variables[i]);
 }
 
-/* "A=1 B=2": these and no others. */
+/* Sets these variables, "A=1 B=2", and unsets all others. */
 static void set_environment(const char *assignments)
 {
     char text[256], *rest = text;
@@ -73,7 +73,7 @@ static void launchers_are_found(void **state)
 {
     static const struct {
         const char *environment, *source;
-        int64_t rank, world_size, local_size, local_rank; /* the last one plus 1; 0: not said */
+        int64_t rank, world_size, local_size, local_rank; /* local_rank plus 1; 0: unknown */
     } cases[] = {
         {"", "alone", 0, 1, 0, 0},
         {"RANK=3 WORLD_SIZE=8 LOCAL_WORLD_SIZE=4 LOCAL_RANK=2", "torchrun", 3, 8, 4, 3},
@@ -87,10 +87,10 @@ static void launchers_are_found(void **state)
         /* A batch script is one process, whatever its allocation; what srun starts from it is a task. */
         {"SLURM_PROCID=0 SLURM_NTASKS=4 ENVIRONMENT=BATCH", "alone", 0, 1, 0},
         {"SLURM_PROCID=2 SLURM_NTASKS=4 ENVIRONMENT=BATCH SLURM_STEP_ID=0", "Slurm", 2, 4, 0},
-        /* srun that starts a torchrun a machine, mpirun in an allocation: the inner one counts. */
+        /* srun that starts one torchrun per machine, or mpirun in an allocation: the inner launcher wins. */
         {"RANK=9 WORLD_SIZE=16 SLURM_PROCID=1 SLURM_NTASKS=2", "torchrun", 9, 16, 0},
         {"OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8 SLURM_PROCID=0 SLURM_NTASKS=2", "Open MPI", 5, 8, 0},
-        /* One variable alone is no launcher. */
+        /* A single variable does not indicate a launcher. */
         {"RANK=3", "alone", 0, 1, 0},
         {"WORLD_SIZE=3 PMI_RANK=0 PMI_SIZE=1", "MPICH", 0, 1, 0},
         {"RANK= WORLD_SIZE=", "alone", 0, 1, 0},
@@ -117,7 +117,7 @@ static void launchers_are_found(void **state)
 static void options_and_launcher_must_agree(void **state)
 {
     static const struct {
-        const char *environment, *keys, *says; /* says NULL: fine, and rank and world are */
+        const char *environment, *keys, *says; /* says NULL: no error, and rank and world are expected */
         int64_t rank, world_size;
         const char *source;
     } cases[] = {
@@ -163,8 +163,8 @@ static void options_and_launcher_must_agree(void **state)
     clear_environment();
 }
 
-/* Which ranks read the same data, written down by hand: tensor parallel groups are neighbors, pipeline stages are
- * blocks. */
+/* The groups of ranks that read the same data, listed by hand: tensor parallel groups are neighbors, pipeline stages
+ * are blocks. */
 static void replication(void **state)
 {
     static const struct {
@@ -195,7 +195,8 @@ static void replication(void **state)
     assert_says("a number of ranks that 16 divides");
 }
 
-/* The source is reported, and replicated ranks get the same batches, which together are the data set. */
+/* The source of the rank is reported. Ranks that replicate each other get the same batches, and the groups together
+ * deliver the data set. */
 static void a_loader_reports_its_ranks(void **state)
 {
     int seen[10] = {0};
@@ -233,7 +234,7 @@ static void a_loader_reports_its_ranks(void **state)
     }
     for (int i = 0; i < 10; i++)
         assert_int_equal(seen[i], 2);
-    /* In C rank 0 of a world_size is what it says, and must agree too. */
+    /* In C, rank 0 with a world_size is an explicit rank, which must agree, too. */
     opts.world_size = 4;
     assert_status(stk_loader_open(&opts, &loader, &err), STK_E_CONFIG);
     assert_says("options: loader.rank: found 0, but torchrun says 3");
@@ -244,19 +245,19 @@ static void a_loader_reports_its_ranks(void **state)
     clear_environment();
 }
 
-/* Lightning's launcher sets LOCAL_RANK and WORLD_SIZE, programs that use torch.multiprocessing.spawn only the address:
- * their ranks are options, which the Python package takes from torch.distributed. */
+/* Lightning's launcher sets LOCAL_RANK and WORLD_SIZE; programs with torch.multiprocessing.spawn set only the address.
+ * Their ranks are options, which the Python package reads from torch.distributed. */
 static void torch_variables_of_this_machine(void **state)
 {
     static const char eight[] = "rank: 3, world_size: 8";
     static const struct {
         const char *environment, *keys;
-        int64_t local_size, local_rank; /* the last one plus 1; 0: not said */
+        int64_t local_size, local_rank; /* local_rank plus 1; 0: unknown */
     } cases[] = {
         {"MASTER_ADDR=127.0.0.1 WORLD_SIZE=8 LOCAL_RANK=3 NODE_RANK=0", eight, 8, 4},
         {"MASTER_ADDR=localhost", eight, 8, 0},
         {"MASTER_ADDR=::1", eight, 8, 0},
-        /* Another machine may have ranks. */
+        /* Other machines may have ranks, too. */
         {"MASTER_ADDR=10.0.0.1 WORLD_SIZE=8 LOCAL_RANK=1 NODE_RANK=1", eight, 0, 2},
         {"LOCAL_RANK=1", eight, 0, 2},
         {"RANK=3 WORLD_SIZE=8 MASTER_ADDR=127.0.0.1 LOCAL_RANK=3", "batch_size: 1", 8, 4}, /* DeepSpeed */

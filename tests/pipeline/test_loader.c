@@ -1,5 +1,6 @@
-/* stki-threads: what a loader delivers: every sample's bytes in the right place, in the right order, for every way of
- * reading and any number of workers. */
+/* stki-threads */
+/* Tests of what a loader delivers: the bytes of each sample in the right place and order, for each kind of reader and
+ * any number of workers. */
 #include "loader_test.h"
 #include "npy_write.h"
 
@@ -18,7 +19,7 @@ static void write_npy(const char *name, stk_dtype dtype, int ndim, const int64_t
     assert_ok(stki_npy_commit(writer, &err));
 }
 
-/* count.npy: i64 [n] holding 0, 1, 2, … */
+/* Writes an .npy file of i64 with n values that count from `from`. */
 static void write_count(const char *name, int64_t n, int64_t from)
 {
     int64_t *values = malloc((size_t)n * 8 + 8);
@@ -37,7 +38,7 @@ static const int64_t *values_of(const stk_batch *batch, const char *name, stk_te
     return out->data;
 }
 
-/* Rows, sum of the field x and its order check; runs to the end. */
+/* Runs to the end. Returns the sum of field x, and the number of rows; checks the order if `in_order`. */
 static int64_t drain(stk_loader *loader, int64_t *rows, bool in_order)
 {
     stk_batch *batch;
@@ -64,7 +65,7 @@ static int64_t drain(stk_loader *loader, int64_t *rows, bool in_order)
     return sum;
 }
 
-/* P01: nothing in flight is lost at the end, for any depth. */
+/* Row P01: nothing in flight is lost at the end, with any prefetch depth. */
 static void p01_nothing_is_lost_at_the_end(void **state)
 {
     (void)state;
@@ -86,7 +87,7 @@ static void p01_nothing_is_lost_at_the_end(void **state)
         }
 }
 
-/* P09: without shuffling the order is the file's, with any number of workers. */
+/* Row P09: without shuffling, the order is that of the file, with any number of workers. */
 static void p09_order_is_kept_with_workers(void **state)
 {
     (void)state;
@@ -106,7 +107,7 @@ static void p09_order_is_kept_with_workers(void **state)
     }
 }
 
-/* F01, D08, F03, R11: the last batch under each rule; batch size 1. */
+/* Rows F01, D08, F03 and R11: the last batch under each policy, and batch size 1. */
 static void last_batches(void **state)
 {
     static const struct {
@@ -180,7 +181,7 @@ static void an_empty_epoch_is_an_error(void **state)
     }
 }
 
-/* F04: a subset stays itself, over one rank and over two. */
+/* Row F04: exactly the samples of a subset are delivered, on one rank and on two. */
 static void f04_indices_over_ranks(void **state)
 {
     int seen[20] = {0};
@@ -213,7 +214,7 @@ static void f04_indices_over_ranks(void **state)
     }
 }
 
-/* N24, R08: two epochs hold the same bytes; their orders differ, and repeat in a second run. */
+/* Rows N24 and R08: two epochs have the same bytes in different orders, which a second run repeats. */
 static void epochs(void **state)
 {
     uint64_t digests[2] = {0, 0};
@@ -255,7 +256,7 @@ static void epochs(void **state)
     assert_int_equal(digests[0], digests[1]);
 }
 
-/* The same bytes for every number of workers, form of reader and size of tile. */
+/* The same bytes for any number of workers, each kind of reader and any tile size. */
 static void any_number_of_workers(void **state)
 {
     static const int workers[] = {0, 1, 2, 8, 64};
@@ -296,7 +297,7 @@ static void any_number_of_workers(void **state)
     assert_int_not_equal(first[0], first[1]);
 }
 
-/* The values themselves, by arithmetic written here. */
+/* The values, computed here. */
 static void normalized_images(void **state)
 {
     static const double mean[] = {0.485, 0.456, 0.406}, std[] = {0.229, 0.224, 0.225};
@@ -344,7 +345,7 @@ static void normalized_images(void **state)
     }
 }
 
-/* A tile may be part of one large sample. */
+/* A tile may be a part of one large sample. */
 static void large_samples_are_cut(void **state)
 {
     stk_loader *loader;
@@ -378,7 +379,7 @@ static void large_samples_are_cut(void **state)
     assert_int_equal(digest[0], digest[1]);
 }
 
-/* The C structs and the config language lead to the same loader. */
+/* The C structs and a config give the same loader. */
 static void options_and_config_agree(void **state)
 {
     char path[600];
@@ -425,7 +426,7 @@ static void options_and_config_agree(void **state)
     assert_says("5000");
 }
 
-/* After a few batches nothing of ours allocates any more. */
+/* After a few batches the library allocates nothing more. */
 static void no_allocation_per_batch(void **state)
 {
     (void)state;
@@ -453,8 +454,7 @@ static void no_allocation_per_batch(void **state)
         }
         for (int k = 0; k < STKI_MEM_KINDS; k++) {
             stki_memory_read((enum stki_memory_kind)k, &after);
-            /* the order may build the table of an epoch not seen before, and a worker that had nothing to do begin now
-             */
+            /* the order may build the table of a new epoch, and a worker that was idle may start now */
             assert_true(after.total_allocations - before[k].total_allocations <=
                         (k == STKI_MEM_HOST ? 6 + 8 * workers : 0));
         }

@@ -1,5 +1,5 @@
-/* stki-threads: what the workers' time went into: parts of reads have clocks of their own, and each worker's clocks can
- * be asked for. */
+/* stki-threads */
+/* Tests of the clocks of workers: the stages of reading have separate clocks, and those of each worker can be read. */
 #include "advise.h"
 #include "hdf5_type.h"
 #include "io_files.h"
@@ -15,7 +15,7 @@ static stk_status sleep_a_little(void *context, const stk_transform_call *call, 
     return STK_OK;
 }
 
-/* The program is linked with --wrap=stki_advise: on a slow disk, or where memory is short, advice waits. */
+/* The program is linked with --wrap=stki_advise: on a slow disk, or if memory is short, advice blocks. */
 static int64_t advice_ns;
 
 void __wrap_stki_advise(stki_core *core, const stk_batch *batch, stki_worker *worker);
@@ -54,7 +54,8 @@ static void take_all(stk_loader *loader)
     assert_status(status, STK_END);
 }
 
-/* 40 samples of 1 ms of reading and 1 ms in the caller's function, whoever does it. A sleep is never shorter. */
+/* 40 samples with 1 ms of reading and 1 ms in the caller's function, on any thread. A sleep is never shorter than
+ * requested. */
 static void a_transform_has_its_own_clock(void **state)
 {
     (void)state;
@@ -74,7 +75,7 @@ static void a_transform_has_its_own_clock(void **state)
     }
 }
 
-/* Ten batches: 10 ms of advice, 40 of reading. */
+/* Ten batches: 10 ms of advice, 40 ms of reading. */
 static void advice_is_reading(void **state)
 {
     (void)state;
@@ -126,11 +127,11 @@ static void workers_add_up(void **state)
     stk_loader_destroy(loader);
 }
 
-/* ---- packed chunks that are unpacked again ---- */
+/* ---- chunks that are decompressed several times ---- */
 
 enum { ROWS = 60, LENGTH = 32, CHUNK_ROWS = 8, ROW_BYTES = LENGTH * 4 };
 
-/* 60 rows in chunks of 8 rows: the last one is half empty. */
+/* 60 rows in chunks of 8; half of the last chunk is unused. */
 static void make_packed(const char *path)
 {
     const hsize_t shape[2] = {ROWS, LENGTH}, chunk[2] = {CHUNK_ROWS, LENGTH};
@@ -178,20 +179,20 @@ static void chunks_that_are_unpacked_again_are_counted(void **state)
     for (int workers = 0; workers <= 1; workers++) {
         stats = stats_of_packed("sequential", workers, one_chunk, 1);
         assert_int_equal(stats.packed_bytes, whole);
-        assert_int_equal(stats.unpacked_bytes, whole); /* the rows that the last chunk has no room for are none */
+        assert_int_equal(stats.unpacked_bytes, whole); /* without the unused rows of the last chunk */
         stats = stats_of_packed("block", workers, 2 * one_chunk, 1);
         assert_int_equal(stats.packed_bytes, whole);
         assert_int_equal(stats.unpacked_bytes, whole);
         stats = stats_of_packed("random", workers, one_chunk, 1);
         assert_int_equal(stats.packed_bytes, whole);
         assert_true(stats.unpacked_bytes > 4 * whole && stats.unpacked_bytes <= CHUNK_ROWS * whole);
-        stats = stats_of_packed("random", workers, 16 * one_chunk, 3); /* all of them are kept, for three epochs */
+        stats = stats_of_packed("random", workers, 16 * one_chunk, 3); /* all of them are cached, for three epochs */
         assert_int_equal(stats.packed_bytes, 3 * whole);
         assert_int_equal(stats.unpacked_bytes, whole);
     }
 }
 
-/* What is not packed is not unpacked. */
+/* Data that is not compressed counts as neither. */
 static void plain_data_have_no_packed_bytes(void **state)
 {
     stk_loader *loader = opened(1);
@@ -206,7 +207,7 @@ static void plain_data_have_no_packed_bytes(void **state)
     stk_loader_destroy(loader);
 }
 
-/* A worker waits for one thing at a time, and no longer than the run takes. */
+/* A worker waits for one thing at a time, and not longer than the run takes. */
 static void waits_are_within_the_run(void **state)
 {
     const int64_t begin = stki_now_ns();
@@ -243,7 +244,7 @@ static void wrong_questions(void **state)
     stk_error err;
 
     (void)state;
-    assert_ok(stk_loader_worker(loader, 0, &one, &err)); /* the caller's own thread */
+    assert_ok(stk_loader_worker(loader, 0, &one, &err)); /* the caller's thread */
     assert_status(stk_loader_worker(loader, 1, &one, &err), STK_E_RANGE);
     assert_says("no worker 1: the loader has 1");
     assert_status(stk_loader_worker(loader, 0, NULL, &err), STK_E_BAD_ARG);

@@ -1,6 +1,7 @@
-/* stki-threads: loaders that deliver on a device give the same bytes as those that do not, whoever converts and however
- * many batches are on the device, and have the same ends and errors. The device is the host device, or the test device
- * whose memory nobody may touch. */
+/* stki-threads */
+/* Loaders that deliver on a device must give the same bytes, ends and errors as those that do not, wherever data is
+ * converted and with any number of batches on the device. The device is the host device, or the test device whose
+ * memory the processor cannot access. */
 #include "clock.h"
 #include "convert_choice.h"
 #include "device_table.h"
@@ -24,10 +25,10 @@ static stk_device *host_device(void)
 
 /* ---- the same bytes ---- */
 
-/* Samples of every kind of dtype and layout, with transforms of every kind; %s takes further transforms' place. */
+/* Samples of every kind of dtype and layout, with every kind of transform; %s is the place of further transforms. */
 static const struct {
     const char *name, *field;
-    bool converts; /* there is something for a device to do, and it can */
+    bool converts; /* the device can do some of the conversion */
 } fields[] = {
     {"bytes as they are", "{synthetic: {count: 23, shape: [5, 4, 3], dtype: u8, distinct: 23}}", false},
     {"labels", "{synthetic: {count: 23, shape: [], dtype: i64, distinct: 23}}", false},
@@ -119,7 +120,7 @@ enum { FIELDS = sizeof fields / sizeof fields[0] };
     "{dataset: {fields: {x: %s, y: {synthetic: {count: 23, shape: [], dtype: i32, distinct: 23}}}}, " \
     "loader: {batch_size: 5, order: random, seed: 7, num_epochs: 2, last_batch: %s, num_workers: %d, %s}}"
 
-/* A tensor's bytes in memory that may be read. */
+/* Copies a tensor to readable memory. */
 static void fetch(const stk_tensor *tensor, stk_stream *stream, stk_tensor *out)
 {
     const stk_device *device = tensor->device;
@@ -135,7 +136,7 @@ static void fetch(const stk_tensor *tensor, stk_stream *stream, stk_tensor *out)
     assert_ok(device->ops->copy(tensor->device, out->data, false, tensor->data, true, bytes, stream, &err));
 }
 
-/* The batches of `there` are those of a loader without a device. */
+/* A batch on the device must equal one of a loader without a device. */
 static void compare_batches(const stk_batch *there, const stk_batch *here, const char *name, stk_stream *stream)
 {
     stk_tensor a, b, copy;
@@ -261,7 +262,7 @@ static void every_way_gives_the_same_bytes(void **state)
             }
 }
 
-/* The test device's memory cannot be touched at all but through its table. */
+/* The test device's memory can be accessed only through its device table. */
 static void nothing_touches_the_devices_memory(void **state)
 {
     (void)state;
@@ -273,8 +274,8 @@ static void nothing_touches_the_devices_memory(void **state)
         }
 }
 
-/* Rows that the workers make of two samples, with the partner's label and share beside them; and rows of changed
- * colors, and erased boxes. `auto` leaves all of them to the workers. */
+/* Rows that workers make from two samples, with the partner's label and share; rows with changed colors; and erased
+ * boxes. `auto` leaves all of these to the workers. */
 static void mixed_and_made_rows_are_the_same_there(void **state)
 {
     (void)state;
@@ -309,7 +310,7 @@ static void mixed_and_made_rows_are_the_same_there(void **state)
     }
 }
 
-/* JPEG files of two shapes: the workers decode and resize to u8, and the device does what follows. */
+/* JPEG files of two shapes: the workers decode and resize to u8, and the device does the rest. */
 static void decoded_images_are_the_same_there(void **state)
 {
     static const char *const forms[] = {
@@ -352,7 +353,7 @@ static void decoded_images_are_the_same_there(void **state)
         }
 }
 
-/* A rank that gets no row of the last step has a batch of none, there as here. */
+/* A rank without rows in the last step gets an empty batch, with and without a device. */
 static void batches_without_rows_come_too(void **state)
 {
     (void)state;
@@ -382,7 +383,7 @@ static void batches_without_rows_come_too(void **state)
     "40, shape: [], dtype: i64, distinct: 40}}}}, "                                                                 \
     "loader: {batch_size: 8, num_workers: %d, device: host, %s}}"
 
-/* P04 (read): the batches before the bad one come, then the error, again and again; never the end. */
+/* Row P04 (read): the batches before the bad one are delivered, then the error each time; never the end. */
 static void p04_a_failed_read_is_an_error_on_a_device_too(void **state)
 {
     (void)state;
@@ -413,7 +414,7 @@ static void p04_a_failed_read_is_an_error_on_a_device_too(void **state)
         }
 }
 
-/* P04 (copy): the n-th operation of the device fails. */
+/* Row P04 (copy): the n-th operation of the device fails. */
 static void p04_a_failed_copy_is_an_error(void **state)
 {
     (void)state;
@@ -444,7 +445,7 @@ static void p04_a_failed_copy_is_an_error(void **state)
     }
 }
 
-/* G07: the third batch of ten records has two rows, there as here. */
+/* Row G07: the third batch of ten records has two rows, with and without a device. */
 static void g07_a_partial_batch_has_its_rows_alone(void **state)
 {
     stk_loader_stats stats = {.struct_size = sizeof stats};
@@ -463,7 +464,7 @@ static void g07_a_partial_batch_has_its_rows_alone(void **state)
         stk_batch_release(batch);
     }
     assert_int_equal(stk_loader_next(loader, &batch, &err), STK_END);
-    assert_ok(stk_loader_close(loader, &err)); /* the last copy has been seen done */
+    assert_ok(stk_loader_close(loader, &err)); /* the last copy has finished */
     assert_ok(stk_loader_get_stats(loader, &stats, &err));
     assert_int_equal(stats.device_bytes, 1000);
     assert_int_equal(stats.batch_bytes, 1000);
@@ -497,7 +498,7 @@ static void timeouts_name_what_is_held_or_slow(void **state)
     stk_loader_destroy(loader);
 
     assert_ok(stkt_open_faulty(&loader, &fault, false, &err, COUNTED, 1, "timeout: 60s"));
-    do /* it may not have begun yet */
+    do /* reading may not have started yet */
         assert_status(stk_loader_next_timeout(loader, 10000000, &batch, &err), STK_E_TIMEOUT);
     while (!strstr(err.message, "worker 0"));
     stki_faulty_wake(fault.made);
@@ -506,8 +507,8 @@ static void timeouts_name_what_is_held_or_slow(void **state)
     stk_loader_destroy(loader);
 }
 
-/* P06: a reader that hangs, in a worker or in the copying thread that does its work: closing ends all the same, and
- * says who is stuck in what. What they use goes when they come out. */
+/* Row P06: a reader hangs in a worker or in the copying thread that works in its place. Closing ends nevertheless, and
+ * says which thread is stuck in which file. Its memory is freed when it returns. */
 static void p06_closing_does_not_wait_for_a_stuck_reader(void **state)
 {
     (void)state;
@@ -521,21 +522,21 @@ static void p06_closing_does_not_wait_for_a_stuck_reader(void **state)
 
         stki_memory_read(STKI_MEM_HOST, &before);
         assert_ok(stkt_open_faulty(&loader, &fault, false, &err, COUNTED, workers, "close_timeout: 50ms"));
-        do /* until it is in there */
+        do /* until it is reading */
             assert_status(stk_loader_next_timeout(loader, 20000000, &batch, &err), STK_E_TIMEOUT);
         while (!strstr(err.message, "reading"));
         assert_status(stk_loader_close(loader, &err), STK_E_TIMEOUT);
         assert_says("abandoned");
         assert_says("reading");
         stk_loader_destroy(loader);
-        stki_faulty_wake(fault.made); /* they come out, and free what they hold */
+        stki_faulty_wake(fault.made); /* the threads return and free their memory */
         stkt_wait_for_blocks(before.blocks);
     }
 }
 
 /* ---- leases ---- */
 
-/* A batch and an export of it outlive close and destroy. */
+/* A batch and an export of it remain valid after the loader is closed and destroyed. */
 static void held_batches_outlive_the_loader(void **state)
 {
     (void)state;
@@ -563,12 +564,13 @@ static void held_batches_outlive_the_loader(void **state)
             assert_memory_equal(tensor.data, before, sizeof before);
             stk_batch_release(batch);
             assert_memory_equal(managed->dl_tensor.data, before, sizeof before);
-            assert_int_equal(managed->dl_tensor.device.device_type, kDLCPU); /* the host device's memory is that */
+            /* the host device's memory is CPU memory */
+            assert_int_equal(managed->dl_tensor.device.device_type, kDLCPU);
             managed->deleter(managed);
         }
 }
 
-/* The export of a batch on a device that is no processor says so. */
+/* The export of a batch on a device other than the CPU has the type of the device. */
 static void exports_name_their_device(void **state)
 {
     stk_loader *loader;
@@ -588,7 +590,7 @@ static void exports_name_their_device(void **state)
     stk_loader_destroy(loader);
 }
 
-/* G03: an export's deleter and a release come while the consumer's stream still reads. */
+/* Row G03: an export is deleted and its batch released while the consumer's stream still reads. */
 static void slots_wait_for_release_and_export(void **state)
 {
     const stki_device_ops *ops = host_device()->ops;
@@ -640,8 +642,8 @@ static void slots_wait_for_release_and_export(void **state)
     stk_stream_destroy(other);
 }
 
-/* The handle of a stream is gone when it is destroyed (under AddressSanitizer that shows), the guard of a deleter that
- * runs later is not: the slot is not filled while the copy is held. */
+/* A stream's handle is freed when it is destroyed (AddressSanitizer detects a later use), but the event for a deleter
+ * that runs later is not: the slot is not filled before the blocked copy ends. */
 static void a_deleter_may_outlive_the_stream(void **state)
 {
     const stki_device_ops *ops = host_device()->ops;
@@ -674,10 +676,8 @@ static void a_deleter_may_outlive_the_stream(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Without a device the stream calls do what the plain ones do. Releasing does not wait for the stream; the slot does,
- * before it is filled again. */
-/* A slot that a stream still copies from is filled again only behind the copy: meanwhile next times out, and the loader
- * can be closed. With a second slot, a loader without workers goes on with that one. */
+/* A slot from which a stream still copies is filled only after the copy. Meanwhile, next times out, and the loader can
+ * be closed. With a second slot, a loader without workers uses that one. */
 static void copy_from_slots(int workers, int prefetch)
 {
     const stki_device_ops *ops = host_device()->ops;
@@ -719,6 +719,8 @@ static void copy_from_slots(int workers, int prefetch)
     stk_stream_destroy(stream);
 }
 
+/* Without a device, the functions with streams work like those without. Releasing does not wait for the stream, but the
+ * slot does before it is filled again. */
 static void streams_are_fine_without_a_device(void **state)
 {
     (void)state;
@@ -728,7 +730,8 @@ static void streams_are_fine_without_a_device(void **state)
     copy_from_slots(0, 2);
 }
 
-/* G05, as far as it goes without two GPUs: loaders of two devices in one process, in turns, each with its streams. */
+/* Row G05, as far as possible without two GPUs: loaders for two devices in one process, used alternately, each with its
+ * own streams. */
 static void g05_two_devices_do_not_mind_each_other(void **state)
 {
     static const char *const names[] = {"host:1", "host:2"};
@@ -755,7 +758,7 @@ static void g05_two_devices_do_not_mind_each_other(void **state)
         assert_ok(stk_loader_next_on(loaders[i], streams[i], 60 * STKI_SECOND, &batch, &err));
         assert_ok(stk_batch_tensor(batch, "y", &label, &err));
         assert_ptr_equal(label.device, devices[i]);
-        stk_batch_release_on(batch, streams[1 - i]); /* of the other device */
+        stk_batch_release_on(batch, streams[1 - i]); /* a stream of the other device */
     }
     for (int i = 0; i < 2; i++) {
         assert_int_equal(stk_loader_next_on(loaders[i], streams[i], 60 * STKI_SECOND, &batch, &err), STK_END);
@@ -779,7 +782,7 @@ static void *give_memory(void *context, const char *field, int slot, int64_t byt
     return own_memory[slot];
 }
 
-/* CUDA graphs: the tensors are in the caller's memory, and a slot's addresses stay. */
+/* For CUDA graphs: the tensors are in the caller's memory, and the addresses of a slot do not change. */
 static void batches_come_in_the_callers_memory(void **state)
 {
     (void)state;
@@ -867,7 +870,7 @@ static void what_a_device_cannot_do_is_refused_by_name(void **state)
     stk_loader_destroy(loader);
 }
 
-/* F12: without a GPU `cuda:0` is a clear error, not a hang. */
+/* Row F12: without a GPU, `cuda:0` gives a clear error and does not hang. */
 static void f12_a_device_that_is_not_there_is_an_error(void **state)
 {
     stk_device *device;
@@ -878,7 +881,7 @@ static void f12_a_device_that_is_not_there_is_an_error(void **state)
     open_refused(STK_E_DEVICE, "loader.device", "{synthetic: {count: 8, shape: [4], dtype: u8}}", "device: cuda:0");
 }
 
-/* `auto` says in a note what it measured. */
+/* `auto` adds a note with its measurements. */
 static void auto_says_why(void **state)
 {
     stk_loader *loader;
@@ -895,7 +898,8 @@ static void auto_says_why(void **state)
     stk_loader_destroy(loader);
 }
 
-/* A batch of 11 ms in the workers, or 10.2 with the device: less than a tenth. Without decoding it is 1 and 0.5. */
+/* A batch takes 11 ms in the workers and 10.2 ms with the device, a gain of less than a tenth. Without decoding it
+ * takes 1 and 0.5 ms. */
 static void decoding_counts_either_way(void **state)
 {
     stki_convert_costs costs = {.host_read = 10e6,
@@ -958,7 +962,7 @@ static void open_survives_every_failed_allocation(void **state)
         stki_memory_fail_at(n);
         status = stk_loader_open_text(text, NULL, NULL, 0, &loader, &err);
         stki_memory_fail_at(0);
-        if (status == STK_OK) { /* none was needed any more, or it was one of those that can be done without */
+        if (status == STK_OK) { /* either no allocation failed, or one that the loader can do without */
             bool done_without = stk_loader_note_count(loader) > 0 && has_note(loader, "memory");
 
             assert_ok(stk_loader_next(loader, &batch, &err));

@@ -1,5 +1,6 @@
-/* stki-threads: what a loader does when something fails, hangs or is too small. Errors are ordered with their batch,
- * stay, name their record, and are never taken for the end; timeouts pass. */
+/* stki-threads */
+/* Tests of a loader when something fails, hangs or is too small. Errors come in the place of their batch, persist, name
+ * their record, and are never reported as the end; timeouts do not persist. */
 #include "clock.h"
 #include "error.h"
 #include "faults.h"
@@ -11,7 +12,7 @@
     "40, shape: [], dtype: i64, distinct: 40}}}}, "                                                                 \
     "loader: {batch_size: 8, num_workers: %d, num_epochs: %d, prefetch: %d, timeout: %s, close_timeout: %s}}"
 
-/* P04 (read): batches before the bad one come, then the error, again and again; never the end. */
+/* Row P04 (read): the batches before the bad one are delivered, then the error each time; never the end. */
 static void p04_a_failed_read_is_an_error(void **state)
 {
     (void)state;
@@ -59,7 +60,7 @@ stk_status __wrap_stki_resample_store(const stki_field_plan *plan, stki_resample
     return __real_stki_resample_store(plan, resampler, view, row, err);
 }
 
-/* P04 (convert) */
+/* Row P04 (convert). */
 static void p04_a_failed_conversion_is_an_error(void **state)
 {
     (void)state;
@@ -86,7 +87,7 @@ static void p04_a_failed_conversion_is_an_error(void **state)
     }
 }
 
-/* P07: the first record of the second epoch fails; the cause comes through with its own words. */
+/* Row P07: the first record of the second epoch fails, and the error has the cause's own message. */
 static void p07_the_first_error_survives_the_epochs_end(void **state)
 {
     stkt_fault fault = {.field = "x",
@@ -109,7 +110,7 @@ static void p07_the_first_error_survives_the_epochs_end(void **state)
     stk_loader_destroy(loader);
 }
 
-/* The error of the lowest row is reported, whichever worker met its own first. */
+/* The error of the first row in order is reported, whichever worker failed first. */
 static void the_first_row_in_order_is_blamed(void **state)
 {
     (void)state;
@@ -130,7 +131,7 @@ static void the_first_row_in_order_is_blamed(void **state)
     }
 }
 
-/* Left-out rows: the batch is that much shorter, nothing moves in from the next one. */
+/* With skipped rows a batch is shorter; no rows move in from the next batch. */
 static void skipped_rows_close_up(void **state)
 {
     (void)state;
@@ -173,8 +174,8 @@ static void skipped_rows_close_up(void **state)
         }
 }
 
-/* P06: a read that never comes back. next times out and says where; close gives the worker up; its batch's memory stays
- * until the call returns. */
+/* Row P06: a read that never returns. next times out and names the place; close abandons the worker; the memory of its
+ * batch stays allocated until the read returns. */
 static void p06_a_stuck_worker(void **state)
 {
     (void)state;
@@ -188,13 +189,13 @@ static void p06_a_stuck_worker(void **state)
 
         stki_memory_read(STKI_MEM_HOST, &before);
         assert_ok(stkt_open_faulty(&loader, &fault, false, &err, CONFIG, workers, 1, 4, "100ms",
-                                   workers == 1 ? "200ms" : "2s")); /* time for those that are not stuck */
+                                   workers == 1 ? "200ms" : "2s")); /* enough time for the workers that are not stuck */
         assert_ok(stk_loader_next_timeout(loader, 60 * STKI_SECOND, &batch, &err));
         stk_batch_release(batch);
-        do /* until it is in there */
+        do /* until it is reading */
             assert_status(stk_loader_next(loader, &batch, &err), STK_E_TIMEOUT);
         while (!strstr(err.message, "reading"));
-        for (int i = 0; i < 2; i++) { /* not sticky: it is asked for again */
+        for (int i = 0; i < 2; i++) { /* a timeout does not persist: the next call waits again */
             assert_status(stk_loader_next(loader, &batch, &err), STK_E_TIMEOUT);
             assert_says("record 9");
             assert_says("reading");
@@ -202,14 +203,14 @@ static void p06_a_stuck_worker(void **state)
         assert_status(stk_loader_close(loader, &err), STK_E_TIMEOUT);
         assert_says("1 of");
         assert_status(stk_loader_next(loader, &batch, &err), STK_E_CLOSED);
-        assert_status(stk_loader_close(loader, &err), STK_E_TIMEOUT); /* twice is fine and says the same */
+        assert_status(stk_loader_close(loader, &err), STK_E_TIMEOUT); /* a second call returns the same */
         stk_loader_destroy(loader);
-        stki_faulty_wake(fault.made); /* the thread comes back, and is the last to leave */
+        stki_faulty_wake(fault.made); /* the thread returns, and frees the rest */
         stkt_wait_for_blocks(before.blocks);
     }
 }
 
-/* A slow sample delays its own batch only: the others are ready behind it. */
+/* A slow sample delays only its own batch; the following ones are ready. */
 static void a_slow_sample_delays_its_own_batch(void **state)
 {
     stkt_fault fault = {.field = "x",
@@ -223,14 +224,14 @@ static void a_slow_sample_delays_its_own_batch(void **state)
     assert_ok(stkt_open_faulty(&loader, &fault, false, &err, CONFIG, 2, 1, 4, "60s", "60s"));
     assert_ok(stk_loader_next(loader, &batch, &err));
     stk_batch_release(batch);
-    for (int slice = 1; slice <= 3; slice++) { /* a consumer that waits in slices is told the whole time */
+    for (int slice = 1; slice <= 3; slice++) { /* a consumer that waits in several calls gets the total time */
         double seconds = 0;
 
         assert_status(stk_loader_next_timeout(loader, 50000000, &batch, &err), STK_E_TIMEOUT);
         assert_int_equal(sscanf(err.message, "no batch within %lf s", &seconds), 1);
         assert_true(seconds > 0.05 * slice - 0.001);
     }
-    do { /* batches 2, 3 and 4 are made meanwhile */
+    do { /* meanwhile batches 2, 3 and 4 are made */
         stki_sleep_ns(1000000);
         assert_ok(stk_loader_get_stats(loader, &stats, &err));
     } while (stats.slots_ready < 3);
@@ -263,7 +264,7 @@ static void budgets(void **state)
     assert_says("9000");
 }
 
-/* Every allocation of open fails once: an error each time, nothing left behind. */
+/* Each allocation of open fails in turn: the result is an error, and nothing leaks. */
 static void open_survives_every_allocation_failure(void **state)
 {
     stk_loader *loader;
@@ -293,7 +294,7 @@ static void open_survives_every_allocation_failure(void **state)
     assert_int_equal(after.blocks, before.blocks);
 }
 
-/* An allocation that fails while running is an error of its batch. */
+/* An allocation that fails later is an error of its batch. */
 static void running_survives_allocation_failures(void **state)
 {
     (void)state;
@@ -315,7 +316,7 @@ static void running_survives_allocation_failures(void **state)
     }
 }
 
-/* NULL where something is needed is an error that names the argument. */
+/* A NULL argument that must not be NULL is an error that names it. */
 static void null_arguments(void **state)
 {
     stk_loader_opts opts = STK_LOADER_OPTS_INIT;
@@ -454,7 +455,7 @@ static void wrong_configs_say_what_and_where(void **state)
     }
 }
 
-/* What needs no data is found without opening any. */
+/* Errors that can be found without data are found without opening files. */
 static void a_check_finds_what_needs_no_data(void **state)
 {
     static const char *const wrong[] = {
@@ -504,7 +505,7 @@ static void wrong_arguments_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(open_survives_every_allocation_failure), /* before the tests that leave threads behind */
+        cmocka_unit_test(open_survives_every_allocation_failure), /* before the tests that abandon threads */
         cmocka_unit_test(p04_a_failed_read_is_an_error),
         cmocka_unit_test(p04_a_failed_conversion_is_an_error),
         cmocka_unit_test(p07_the_first_error_survives_the_epochs_end),

@@ -1,5 +1,6 @@
-/* test_loader_hdf5.c: (stki-threads) HDF5 data sets through the loader: several fields of one file, groups, chunked
- * data in every order with the right values for any number of workers, and each chunk decoded once by blocks. */
+/* stki-threads */
+/* HDF5 data sets in loaders: several fields in one file, groups, and chunked data, with the right values in every order
+ * and for any number of workers. In block order each chunk is decoded once. */
 #include "hdf5_files.h"
 #include "hdf5_reader.h"
 #include "io_files.h"
@@ -9,7 +10,7 @@ static stk_error err;
 
 enum { ROWS = 960, WIDTH = 24, CHUNK = 32 };
 
-/* "images" u8 [ROWS, 4, 6] in deflated chunks and "group/labels" i64 [ROWS], both telling the row. */
+/* "images" u8 [ROWS, 4, 6] in deflated chunks and "group/labels" i64 [ROWS]; both contain the row number. */
 static void make(const char *path)
 {
     const hsize_t shape[] = {ROWS, 4, 6}, chunk[] = {CHUNK, 4, 6};
@@ -40,7 +41,7 @@ static void make(const char *path)
     STKT_MUST(H5Fclose(file));
 }
 
-/* All batches of an epoch; each row must be its sample, each sample once. */
+/* Takes all batches of an epoch; each row must be its sample, and each sample must come once. */
 static void check_epoch(stk_loader *loader)
 {
     static uint8_t seen[ROWS];
@@ -100,7 +101,7 @@ static void every_order(void **state)
                                     "loader: {order: %s, batch_size: 50, num_workers: %d, num_epochs: 2, access: %s, "
                                     "cache_bytes: 4KiB}",
                                     path, path, orders[o], workers, access ? "pread" : "mmap"));
-                /* Random order is the one that decodes chunks again and again, and the only one that says so. */
+                /* Only random order decodes chunks repeatedly, so only it has this note. */
                 assert_int_equal(notes_say(loader, "order: block reads"), o == 1);
                 check_epoch(loader);
                 check_epoch(loader);
@@ -108,8 +109,8 @@ static void every_order(void **state)
             }
 }
 
-/* Data sets that stoker finds itself and libhdf5 has to decode are opened by libhdf5 when the first sample is read, by
- * whichever worker comes first. */
+/* Data sets that stoker locates but libhdf5 must decode are opened by libhdf5 when the first sample is read, on any
+ * worker. */
 static void decoded_by_the_library(void **state)
 {
     static const char *const names[] = {"a", "b", "c", "d"};
@@ -147,7 +148,7 @@ static void decoded_by_the_library(void **state)
     }
 }
 
-/* A field finds the data set of its own name, in a file of several. */
+/* A field reads the data set with its own name if the file has several. */
 static void by_name_of_field(void **state)
 {
     const char *path = stkt_path("named.h5");
@@ -166,7 +167,7 @@ static void by_name_of_field(void **state)
                      STK_E_NOT_FOUND);
 }
 
-/* Notes the reader of the images, and leaves it as it is. */
+/* Stores the reader of the images without wrapping it. */
 static stk_status keep_reader(void *context, const char *field, stki_reader **reader, stk_error *error)
 {
     (void)error;
@@ -175,7 +176,7 @@ static stk_status keep_reader(void *context, const char *field, stki_reader **re
     return STK_OK;
 }
 
-/* H24, h5py/h5py#2526: in order of blocks each chunk is decoded once an epoch, whatever the workers. */
+/* Row H24 (h5py/h5py#2526): in block order each chunk is decoded once per epoch, with any number of workers. */
 static void once_by_blocks(void **state)
 {
     const char *path = stkt_path("once.h5");
@@ -204,14 +205,14 @@ static void once_by_blocks(void **state)
         for (int epoch = 0; epoch < 3; epoch++)
             check_epoch(loader);
         assert_true(stki_hdf5_reader_counts(images, &counts));
-        /* Chunks of the epoch before may still be there. */
+        /* Chunks of the previous epoch may still be cached. */
         assert_true(counts.cache.decoded <= 3 * ROWS / CHUNK && counts.cache.decoded >= ROWS / CHUNK);
         assert_int_equal(counts.direct, 0);
         stk_loader_destroy(loader);
     }
 }
 
-/* A broken chunk is an error in its batch's place, with its record, and the batches before it are delivered. */
+/* A damaged chunk is an error in the place of its batch that names the record; the batches before it are delivered. */
 static void broken_chunk(void **state)
 {
     const char *path = stkt_path("broken.h5");
@@ -248,7 +249,8 @@ static void broken_chunk(void **state)
     }
 }
 
-/* Samples that are data sets: "v0/f0" … "v0/f4" and "v1/f0" … "v1/f2", each one number. Windows stay in v0 and v1. */
+/* Samples that are data sets: "v0/f0" … "v0/f4" and "v1/f0" … "v1/f2", each with one number. Windows do not cross from
+ * v0 to v1. */
 static void windows_stay_in_their_group(void **state)
 {
     static const int32_t firsts[] = {0, 1, 2, 100};

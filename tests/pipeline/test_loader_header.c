@@ -1,5 +1,5 @@
-/* test_loader_header.c: what the public header says about a member of an options struct is what its row says: the
- * default that 0 stands for, the range, and the name of the value that stands for a real zero or for ever. */
+/* The comments in the public header about members of option structs must match the option tables: the default that 0
+ * stands for, the range, and the name of the constant for a real zero or for no limit. */
 #include "config.h"
 #include "option_row.h"
 #include "stk_test.h"
@@ -19,7 +19,7 @@ static void read_header(void)
     fclose(file);
 }
 
-/* The comment of a member, without spaces; fails the test where it has none. */
+/* The comment of a member without spaces; fails the test if there is none. */
 static void comment_of(const char *opts_type, const char *member, char *out, size_t size)
 {
     char begin[80], end[80];
@@ -71,7 +71,7 @@ static void check_row(const char *opts_type, const stki_option *row)
                         row->type == STKI_OPT_TIME;
 
     if (!number || row->c_type == STKI_C_UINT64 || strcmp(row->name, "weight") == 0 || strcmp(row->name, "rank") == 0)
-        return; /* their 0 is a value */
+        return; /* for these, 0 is a value */
     comment_of(opts_type, row->c_name, comment, sizeof comment);
     if (isdigit((unsigned char)row->fallback[0]) && strcmp(row->fallback, "0") != 0)
         must_say(row->c_name, comment, "0: %s", row->fallback);
@@ -107,7 +107,7 @@ static void the_header_says_what_the_rows_say(void **state)
     assert_true(check_table("stk_dataset_opts", &stki_datasets_table) > 1);
 }
 
-/* A program that was built when the struct ended before `pad`. */
+/* The struct as seen by a program that was built when it ended before `pad`. */
 typedef struct old_field_opts {
     uint32_t struct_size, path_count;
     const char *name;
@@ -162,7 +162,7 @@ static void two_fields_of_one_name(void **state)
     assert_non_null(strstr(err.message, "fields[0]"));
 }
 
-/* Members reach the same checks as keys of a config file. */
+/* Members are checked in the same way as keys of a config file. */
 static void members_are_checked_by_their_rows(void **state)
 {
     static const struct {
@@ -170,7 +170,8 @@ static void members_are_checked_by_their_rows(void **state)
         int64_t value;
         const char *says;
     } wrong[] = {
-        {offsetof(stk_loader_opts, prefetch), 5000, "options: loader.prefetch: found 5000, expected auto or 1 to 1024 slots"},
+        {offsetof(stk_loader_opts, prefetch), 5000,
+         "options: loader.prefetch: found 5000, expected auto or 1 to 1024 slots"},
         {offsetof(stk_loader_opts, num_workers), -2,
          "options: loader.num_workers: found -2, expected STK_WORKERS_INLINE (-1), 0 or more"},
         {offsetof(stk_loader_opts, num_epochs), -2, "expected STK_EPOCHS_ENDLESS (-1)"},

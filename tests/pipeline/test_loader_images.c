@@ -1,5 +1,5 @@
-/* stki-threads: a loader over folders of images: parts of images of different sizes, labels, and what a bad one does.
- */
+/* stki-threads */
+/* Loaders for folders of images: crops of images of different sizes, labels, and damaged images. */
 #include "format.h"
 #include "io_files.h"
 #include "jpeg_make.h"
@@ -24,7 +24,7 @@ static stkt_bytes image(int i)
         .width = width_of(i), .height = height_of(i), .h = 1 + i % 2, .v = 1 + i % 3 / 2, .progressive = i % 4 == 3});
 }
 
-/* Classes a and b in turn; image `bad` is broken, -1: none. */
+/* Classes a and b alternate; image `bad` is damaged (-1: none). */
 static const char *make_folder(const char *name, int bad, size_t bad_bytes)
 {
     char path[64];
@@ -47,14 +47,14 @@ static const char *make_folder(const char *name, int bad, size_t bad_bytes)
     "{dataset: {fields: {image: {path: '%s', source: {layout: nhwc}, transforms: [{center_crop: [16, 16]}]}, " \
     "label: {path: '%s'}}}, loader: {batch_size: 4, num_workers: %d, num_epochs: 1, order: %s, last_batch: partial}}"
 
-/* The middle of what libjpeg makes of the whole image by itself. */
+/* Compares a row with the center of the whole image decoded by libjpeg. */
 static void check_row(const uint8_t *row, int i)
 {
     stkt_bytes file = image(i);
     uint8_t *whole = stkt_jpeg_plain(file, JCS_RGB, 1, false);
     int top = (height_of(i) - SIDE) / 2, left = (width_of(i) - SIDE) / 2, found = -1;
 
-    /* An odd rest may go to either side. */
+    /* An odd remainder may go to either side. */
     for (int t = top; t <= top + 1 && found < 0; t++)
         for (int l = left; l <= left + 1 && found < 0; l++) {
             bool same = true;
@@ -99,7 +99,8 @@ static void parts_of_images(void **state)
         }
 }
 
-/* P04 (decode), J18: the batches before the bad image come, then the error, again and again; the others can be had. */
+/* Rows P04 (decode) and J18: the batches before the bad image are delivered, then the error each time; the other images
+ * remain readable. */
 static void a_bad_image(void **state)
 {
     (void)state;
@@ -142,8 +143,7 @@ static void a_bad_image(void **state)
     }
 }
 
-/* J09: an image that is cut is delivered where that is accepted, and counted. */
-/* What is wrong with one image of a folder is said with its own path, and found and expected are fields too. */
+/* The error of one image in a folder has its path, and found and expected also as fields. */
 static void errors_name_the_image(void **state)
 {
     static const struct {
@@ -207,11 +207,12 @@ static void errors_name_the_image(void **state)
         assert_says(err.found);
         assert_says(err.expected);
         if (rows[i].status == STK_E_MISMATCH)
-            assert_says("alone/a/00.jpg"); /* the one it differs from */
+            assert_says("alone/a/00.jpg"); /* the image with which it differs */
         stk_loader_destroy(loader);
     }
 }
 
+/* Row J09: a truncated image is delivered and counted if the config accepts it. */
 static void accepted_warnings_are_counted(void **state)
 {
     const char *folder = make_folder("warned", 4, 1000);

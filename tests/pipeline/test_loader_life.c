@@ -1,4 +1,5 @@
-/* stki-threads: leases, exports, closing from any state, and forks. */
+/* stki-threads */
+/* Tests of leases, exports, closing in any state, and forks. */
 #include "calm.h"
 #include "clock.h"
 #include "loader_test.h"
@@ -24,7 +25,7 @@ static void check_rows(const uint8_t *data, int64_t first)
     }
 }
 
-/* P02: with every slot held, next waits and says so; what is held does not change. */
+/* Row P02: if all slots are held, next waits and the error says so; held batches do not change. */
 static void p02_a_held_batch_is_not_overwritten(void **state)
 {
     (void)state;
@@ -58,7 +59,7 @@ static void p02_a_held_batch_is_not_overwritten(void **state)
         }
 }
 
-/* P05: leaving early with everything full ends at once. */
+/* Row P05: leaving a loop early while everything is full ends at once. */
 static void p05_leaving_early(void **state)
 {
     (void)state;
@@ -73,7 +74,7 @@ static void p05_leaving_early(void **state)
                 assert_ok(stk_loader_next_timeout(loader, 60 * STKI_SECOND, &batch, &err));
                 stk_batch_release(batch);
             }
-            assert_ok(stk_loader_close(loader, &err)); /* which fails if a worker does not come out */
+            assert_ok(stk_loader_close(loader, &err)); /* fails if a worker does not return */
             assert_ok(stk_loader_close(loader, &err));
             assert_status(stk_loader_next(loader, &batch, &err), STK_E_CLOSED);
             stk_loader_destroy(loader);
@@ -82,7 +83,7 @@ static void p05_leaving_early(void **state)
     stk_batch_release(NULL);
 }
 
-/* P05: exiting without close. */
+/* Row P05: exit without close. */
 static void p05_exit_without_close(void **state)
 {
     pid_t child;
@@ -107,7 +108,7 @@ static void p05_exit_without_close(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* A batch outlives close and destroy until it is let go. */
+/* A batch remains valid after the loader is closed and destroyed, until it is released. */
 static void a_batch_outlives_its_loader(void **state)
 {
     stk_loader *loader;
@@ -138,7 +139,7 @@ static void run_deleter(void *context)
     managed->deleter(managed);
 }
 
-/* The step that a saved position goes on with. */
+/* The step at which a saved position continues. */
 static int64_t position(stk_loader *loader)
 {
     char state[STK_STATE_MAX], *json;
@@ -157,7 +158,8 @@ static int64_t position(stk_loader *loader)
     return step;
 }
 
-/* The slot is free when the release and all deleters have run, in any order, on any thread, also after destroy. */
+/* A slot is free when the batch is released and all deleters have run, in any order, on any thread, also after the
+ * loader was destroyed. */
 static void dlpack_holds_the_slot(void **state)
 {
     stk_loader *loader;
@@ -182,7 +184,7 @@ static void dlpack_holds_the_slot(void **state)
     assert_int_equal(a->dl_tensor.dtype.code, kDLUInt);
     assert_int_equal(a->dl_tensor.dtype.bits, 8);
     stk_batch_release(batch);
-    assert_status(stk_loader_next(loader, &none, &err), STK_E_TIMEOUT); /* the one slot is still held */
+    assert_status(stk_loader_next(loader, &none, &err), STK_E_TIMEOUT); /* the only slot is still held */
     check_rows(a->dl_tensor.data, 0);
     a->deleter(a);
     assert_status(stk_loader_next(loader, &none, &err), STK_E_TIMEOUT);
@@ -199,8 +201,8 @@ static void dlpack_holds_the_slot(void **state)
     assert_int_equal(after.bytes, before.bytes);
 }
 
-/* A batch that counts as used keeps its slot until each hold has been released; the position goes on at once, by one
- * step only. */
+/* A batch that is marked as used keeps its slot until every hold is released; the position advances at once, by one
+ * step. */
 static void retained_and_used(void **state)
 {
     stk_loader *loader;
@@ -234,14 +236,14 @@ static void retained_and_used(void **state)
     stk_loader_destroy(loader);
 }
 
-/* TSan knows no threads in a child of a process with threads: the child then works inline. */
+/* In a child of a process with threads, TSan supports no threads, so the child uses no workers. */
 #if defined(__SANITIZE_THREAD__)
 enum { CHILD_WORKERS = 0 };
 #else
 enum { CHILD_WORKERS = 2 };
 #endif
 
-/* P19: in a child, handles of the parent are refused, and a loader of its own works. */
+/* Row P19: in a child, the parent's handles are rejected, and a new loader works. */
 static void p19_fork(void **state)
 {
     stk_loader *loader;
@@ -286,12 +288,12 @@ static void p19_fork(void **state)
         assert_int_equal(WEXITSTATUS(status), 0);
     }
     stk_batch_release(batch);
-    assert_ok(stk_loader_next_timeout(loader, 60 * STKI_SECOND, &batch, &err)); /* the parent goes on */
+    assert_ok(stk_loader_next_timeout(loader, 60 * STKI_SECOND, &batch, &err)); /* the parent continues */
     stk_batch_release(batch);
     stk_loader_destroy(loader);
 }
 
-/* Many early breaks leave threads and memory as they were. */
+/* Many loops that are left early add no threads and no memory. */
 static void early_breaks_leave_nothing(void **state)
 {
     stki_memory_stats before, after;
@@ -341,7 +343,7 @@ static void unknown_names_are_listed(void **state)
     stk_loader_destroy(loader);
 }
 
-/* With a timeout of 0, a loader without workers does part of a batch in each call, and all of it in the end. */
+/* With a timeout of 0, each call of a loader without workers makes a part of the batch, and finally all of it. */
 static void polling_without_workers_ends_with_the_batch(void **state)
 {
     stk_loader *loaders[2];

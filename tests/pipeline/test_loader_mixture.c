@@ -1,5 +1,6 @@
-/* test_loader_mixture.c: stki-threads. Mixtures of data sets through whole loaders, from configs and from the C
- * structs: rows and where they are from, shares, workers and ranks, stop rules, subsets, what is refused. */
+/* stki-threads */
+/* Mixtures of data sets in loaders, from configs and from the C structs: rows and their origin, shares, workers and
+ * ranks, stop rules, subsets and rejected options. */
 #include "ids_test.h"
 
 /* ---- mixtures ---- */
@@ -70,7 +71,7 @@ static void mixture_through_the_loader(void **state)
         if (workers)
             assert_memory_equal(one, many, (size_t)n * sizeof *one);
     }
-    /* two ranks: the same steps, cut in two */
+    /* two ranks: the same steps, divided between them */
     for (int rank = 0; rank < 2; rank++) {
         int64_t m = read_ids(open_text("{" MIXED
                                        ", loader: {shuffle: true, seed: 1, global_batch_size: 16, num_epochs: 8, "
@@ -133,7 +134,7 @@ static void mixture_from_structs(void **state)
     opts.index_count = 3;
     assert_status(stk_loader_open(&opts, &loader, &err), STK_E_CONFIG);
     assert_says("datasets");
-    opts.indices = NULL; /* not taken for all samples */
+    opts.indices = NULL; /* must not mean all samples */
     assert_status(stk_loader_open(&opts, &loader, &err), STK_E_BAD_ARG);
     assert_says("options: indices: found NULL and a count of 3");
     opts.index_count = 0;
@@ -184,7 +185,7 @@ static void mixture_refused(void **state)
     refuse_text(STK_E_CONFIG, "did you mean weight", "{datasets: [{wieght: 1, fields: {x: {path: web.npy}}}]}");
 }
 
-/* A list of one is that data set. */
+/* A list of one data set is the same as that data set. */
 static void one_data_set_in_a_list(void **state)
 {
     static int64_t a[100], b[100];

@@ -1,4 +1,4 @@
-/* test_loader_option.c: options in effect by their names, the tables of all options, and configs as one text. */
+/* Tests of reading effective options by name, the tables of all options, and configs as one text. */
 #include "config.h"
 #include "loader_test.h"
 #include <jansson.h>
@@ -45,7 +45,7 @@ static void values_by_name(void **state)
                                             "a.b", "loader..", "dataset.fields.z.layout", "dataset.fields.x.nothing"};
         char *value = stk_loader_option(loader, wrong[i], &err);
 
-        if (strcmp(wrong[i], "loader") == 0 || !*wrong[i]) /* all of them */
+        if (strcmp(wrong[i], "loader") == 0 || !*wrong[i]) /* lists all options */
             assert_non_null(value);
         else if (value)
             fail_msg("%s: found %s", wrong[i], value);
@@ -60,7 +60,7 @@ static void values_by_name(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Every key of the section `loader` that has a value of its own is answered. */
+/* Every key of the section `loader` that has its own value can be read. */
 static void every_loader_row(void **state)
 {
     const stki_option_table *table = stki_config_sections[0];
@@ -108,7 +108,7 @@ static void tables_as_json(void **state)
     stk_text_free(tables);
 }
 
-/* What an included file names starts from its own folder, and the text means the same anywhere. */
+/* Paths in an included file are relative to its folder, and the text has the same meaning in any folder. */
 static void a_config_as_one_text(void **state)
 {
     char dir[512], path[600], *out = NULL;

@@ -1,6 +1,7 @@
-/* test_loader_order.c: stki-threads. Which samples come in which order, through whole loaders: splits, weights,
- * mixtures, lengths of epochs, buckets and the quality of blocks; from configs and from the C structs; over ranks and
- * any number of workers. Every row's value says which sample of which file it is, so a wrong one is seen. */
+/* stki-threads */
+/* Tests of the order of samples in loaders: splits, weights, mixtures, lengths of epochs, buckets and the quality of
+ * blocks, from configs and from the C structs, on ranks and with any number of workers. Each row's value identifies its
+ * file and sample. */
 #include "allocate.h"
 #include "faults.h"
 #include "ids_test.h"
@@ -9,7 +10,7 @@
 
 /* ---- subset before shuffle before ranks ---- */
 
-/* Row F04 (libffcv/ffcv#90): exactly these records over all ranks. */
+/* Row F04 (libffcv/ffcv#90): all ranks together get exactly these records. */
 static void subset_over_ranks(void **state)
 {
     (void)state;
@@ -28,8 +29,8 @@ static void subset_over_ranks(void **state)
     }
 }
 
-/* Rows D04, D05 and D06 (karpathy/llm.c#792, jzhang38/TinyLlama#67, huggingface/datasets#8079): the ranks' samples are
- * disjoint and complete, with one file or many, and every rank gets its share. */
+/* Rows D04, D05 and D06 (karpathy/llm.c#792, jzhang38/TinyLlama#67, huggingface/datasets#8079): with one file or many,
+ * the samples of the ranks are disjoint and complete, and each rank gets its share. */
 static void ranks_share_every_file(void **state)
 {
     int64_t ids[128], n;
@@ -112,7 +113,7 @@ static void splits_are_disjoint_and_complete(void **state)
                      100);
 }
 
-/* Samples appended later leave the others where they are. */
+/* Samples that are appended later do not change the part of the others. */
 static void hash_splits_are_stable(void **state)
 {
     static int64_t before[4000], after[4000];
@@ -130,7 +131,7 @@ static void hash_splits_are_stable(void **state)
     assert_true(m > n);
 }
 
-/* From an independent XXH3: python3 -c 'import xxhash, struct; print([i for i in range(40) if
+/* From an independent implementation of XXH3: python3 -c 'import xxhash, struct; print([i for i in range(40) if
  * xxhash.xxh3_64_intdigest(struct.pack("<Q", i), seed=5) < 0.2 * 2**64])' */
 static void hash_is_the_published_one(void **state)
 {
@@ -144,7 +145,7 @@ static void hash_is_the_published_one(void **state)
     assert_memory_equal(ids, expected, sizeof expected);
 }
 
-/* Samples of one group stay in one part, wherever they are. */
+/* Samples of one group are in one part, wherever they are in the data set. */
 static void split_by_a_field(void **state)
 {
     static int64_t val[4000], train[4000];
@@ -269,7 +270,7 @@ static void weights_refused(void **state)
     refuse_text(STK_E_MISMATCH, "found 3",
                 "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted, weights: "
                 "[1, 2, 3]}}");
-    /* counted before there is room for them */
+    /* the number of samples is checked before memory is allocated for them */
     refuse_text(STK_E_MISMATCH, "found 1, expected 1000000000000, one per sample",
                 "{dataset: {fields: {x: {synthetic: {count: 1000000000000, shape: [1], dtype: u8}}}}, loader: {order: "
                 "weighted, weights: [1]}}");
@@ -310,12 +311,13 @@ static double quality_of(stk_loader *loader)
     return strtod(at + strlen("\"quality\": "), NULL);
 }
 
-/* Row F11 (libffcv/ffcv#304): records sorted by class, 1000 classes, batches of 16. The order says how far it is from
- * the number of classes that a full shuffle gives, and what it says is what the batches hold. */
+/* Row F11 (libffcv/ffcv#304): records sorted by class, 1000 classes, batches of 16. The note compares the number of
+ * classes in a batch with that of a full shuffle, and its number must match the batches. */
 static void block_says_how_well_it_mixes(void **state)
 {
     enum { N = 64000, BATCH = 16, CLASS = N / 1000 };
-    const double shuffled = 1000 * (1 - pow(1 - 1.0 / 1000, BATCH)); /* nearly: with replacement */
+    /* approximately, because this is with replacement */
+    const double shuffled = 1000 * (1 - pow(1 - 1.0 / 1000, BATCH));
     static int64_t ids[N];
     double last = 0;
 
@@ -376,10 +378,9 @@ static void buckets_through_the_loader(void **state)
     refuse_text(STK_E_CONFIG, "bucket_by: found z", BUCKETS, 0, ", bucket_by: z");
 }
 
-/* Every window but the first is sorted ahead, whoever makes the batches. */
 /* The program is linked with --wrap=stki_order_eval. */
 static stki_counter evaluated_late;
-static int64_t fail_at = -1; /* evaluating this position fails, and leaves positions that no data set has */
+static int64_t fail_at = -1; /* evaluating this position fails and leaves invalid positions */
 
 stk_status __real_stki_order_eval(const stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out,
                                   stk_error *error);
@@ -422,6 +423,7 @@ static void an_order_that_fails_is_the_error_of_its_batch(void **state)
     fail_at = -1;
 }
 
+/* Every window but the first is sorted ahead, with and without workers. */
 static void no_batch_waits_for_a_sort(void **state)
 {
     (void)state;
@@ -436,7 +438,7 @@ static void no_batch_waits_for_a_sort(void **state)
 
             assert_int_equal(stk_loader_next(loader, &batch, NULL), STK_OK);
             stk_batch_release(batch);
-            assert_int_equal(stki_counted(&evaluated_late), 1); /* the first window */
+            assert_int_equal(stki_counted(&evaluated_late), 1); /* only for the first window */
         }
         stk_loader_destroy(loader);
     }
@@ -467,7 +469,7 @@ static void wrong_keys(void **state)
     refuse_text(STK_E_CONFIG, "expected the name of a field (x)", FOUR("order: weighted, weights: {field: group}"));
 }
 
-/* Says that the subset is empty, and by what; not that the batch is too large. */
+/* The error says that the subset is empty and why, not that the batch is too large. */
 static void empty_subsets(void **state)
 {
     (void)state;
@@ -493,7 +495,7 @@ static void empty_subsets(void **state)
     stk_loader_destroy(open_text(FOUR("split: {part: val, fraction: 0}, allow_empty: true")));
 }
 
-/* ---- stop and go on ---- */
+/* ---- saving and restoring ---- */
 
 /* The indices of the next `batches` batches. */
 static int64_t next_indices(stk_loader *loader, int batches, int64_t *out)
@@ -512,7 +514,7 @@ static int64_t next_indices(stk_loader *loader, int batches, int64_t *out)
     return n;
 }
 
-/* Every kind of order goes on where it was, in the middle of an epoch, with other workers; another order is refused. */
+/* Every kind of order continues in the middle of an epoch with another number of workers; another order is rejected. */
 static void every_order_goes_on(void **state)
 {
     static const char *const orders[] = {
@@ -571,7 +573,7 @@ static void every_order_goes_on(void **state)
     }
 }
 
-/* Every allocation of opening fails once; nothing is left behind. */
+/* Each allocation of open fails in turn; nothing leaks. */
 static void open_survives(const char *text)
 {
     stki_memory_stats before, after;
@@ -627,7 +629,7 @@ static void allocations(void **state)
                   "shifted}}}}}, loader: {num_workers: 0, shuffle: true}}");
 }
 
-/* The key `path`: an image stays in its part when others are added before it and its number changes. */
+/* With `key: path`, an image stays in its part if others are added before it and its number changes. */
 static void split_by_path(void **state)
 {
     char name[64];
@@ -639,7 +641,7 @@ static void split_by_path(void **state)
         static const char *const parts[] = {"train", "val"};
         int total = 0;
 
-        for (int i = 0; i < (round ? 60 : 40); i++) { /* later ones sort before the first */
+        for (int i = 0; i < (round ? 60 : 40); i++) { /* later names sort before the first ones */
             snprintf(name, sizeof name, "files/%c%02d.npy", i < 40 ? 'm' : 'a', i);
             write_ids(name, i, 2);
         }

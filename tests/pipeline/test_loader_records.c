@@ -1,6 +1,6 @@
-/* test_loader_records.c: stki-threads. Record files through the whole loader: what comes in a batch is what was
- * written, in any order and with any number of workers: .beton fields of every kind, tar archives and Megatron's
- * documents. */
+/* stki-threads */
+/* Record files in loaders: batches must have the written values, in any order and with any number of workers, for
+ * .beton fields of every kind, tar archives and Megatron's documents. */
 #include "io_files.h"
 #include "stk_test.h"
 #include "tar_build.h"
@@ -198,7 +198,7 @@ static void test_tar(void **state)
 static void write_tokens(void)
 {
     uint64_t numbers[2] = {COUNT, COUNT + 1}, version = 1;
-    unsigned char bin[COUNT * 16], code = 1; /* bytes */
+    unsigned char bin[COUNT * 16], code = 1; /* u8 tokens */
     int64_t used = 0, offsets[COUNT], list[COUNT + 1];
     int32_t lengths[COUNT];
     const char *path = stkt_path("tokens.idx");

@@ -1,6 +1,6 @@
-/* stki-threads: what a report of a stalled loader says of its workers: the stage they are in, the file, the record, the
- * step, and for how long. The stages are held up by the test: a transform that waits, and a page of a mapped file that
- * is not there, whose SIGBUS waits. */
+/* stki-threads */
+/* Tests of the report about the workers of a stalled loader: their stage, file, record, step and time. The test blocks
+ * a transform, and a missing page of a mapped file, whose SIGBUS handler waits. */
 #include "io_files.h"
 #include "loader_handle.h"
 #include "loader_test.h"
@@ -16,10 +16,10 @@ static void wait_for(sem_t *semaphore)
         ;
 }
 
-/* It has been at it since `entered`, and is not told to have been longer than since `before`. */
+/* The worker has been in the stage since `entered`, and the report must not give a longer time than since `before`. */
 static void look(const stk_loader *loader, stki_doing *doing, int64_t before, int64_t entered)
 {
-    const int64_t coarse_ns = 20000000; /* how far a coarse clock may be behind */
+    const int64_t coarse_ns = 20000000; /* possible lag of a coarse clock */
     int64_t now;
 
     do {
@@ -42,7 +42,7 @@ static stk_status hold(void *context, const stk_transform_call *call, const stk_
     return STK_OK;
 }
 
-/* Sample 5 is of step 1; the calls before it are short, so that its own call may be one that is not timed. */
+/* Sample 5 belongs to step 1; the calls before it are short, so its own call may not be timed. */
 static void a_transform_that_does_not_return(void **state)
 {
     stk_transform transform = STK_TRANSFORM_INIT;
@@ -85,7 +85,8 @@ static void a_transform_that_does_not_return(void **state)
     }
 }
 
-/* In the handler of SIGBUS nothing but these: sem_post is made for it, and sem_wait makes system calls alone. */
+/* The SIGBUS handler uses only functions that are safe there: sem_post is async-signal-safe, and sem_wait only makes
+ * system calls. */
 static void on_missing_page(int number, siginfo_t *info, void *context)
 {
     const uintptr_t page = (uintptr_t)info->si_addr & ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1);
@@ -97,7 +98,7 @@ static void on_missing_page(int number, siginfo_t *info, void *context)
         _exit(98);
 }
 
-/* Two files of 8 rows of two pages each, the second of which ends before its row 6. */
+/* Two files of 8 rows of two pages each; the second file ends before its row 6. */
 static void a_page_that_does_not_come(void **state)
 {
     enum { ROWS = 8, ROW_BYTES = 8192 };
@@ -122,7 +123,7 @@ static void a_page_that_does_not_come(void **state)
                         stkt_path("a.npy"), second));
     assert_ok(stk_loader_next(loader, &batch, &err));
     assert_int_equal(truncate(second, st.st_size - 2 * ROW_BYTES), 0);
-    for (int step = 0; step < 6; step++) { /* rows 2 to 13; then it waits */
+    for (int step = 0; step < 6; step++) { /* rows 2 to 13; the next one blocks */
         stk_batch_release(batch);
         assert_ok(stk_loader_next(loader, &batch, &err));
     }
@@ -132,7 +133,7 @@ static void a_page_that_does_not_come(void **state)
     assert_int_equal(doing.stage, STKI_STAGE_MAPPED);
     assert_string_equal(doing.path, second);
     assert_int_equal(doing.record, 6);
-    for (int page = 0; page < 6; page++) /* more than there are */
+    for (int page = 0; page < 6; page++) /* more than are needed */
         sem_post(&go_on);
     assert_ok(stk_loader_next(loader, &batch, &err));
     stk_batch_release(batch);

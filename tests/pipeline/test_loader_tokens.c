@@ -1,6 +1,7 @@
-/* test_loader_tokens.c: stki-threads. Streams of tokens through whole loaders: windows that never cross a shard's end,
- * at fixed, shifted and random offsets; next-token targets as views; documents, padded and packed, with segments and
- * positions. Token i of shard s is s * 1000 + i + 1, so that every window says where it is from. */
+/* stki-threads */
+/* Streams of tokens in loaders: windows that do not cross the ends of shards, at fixed, shifted and random offsets;
+ * targets for the next token as views; documents, padded and packed, with segments and positions. Token i of shard s is
+ * s * 1000 + i + 1, so each window shows where it is from. */
 #include "io_files.h"
 #include "stk_test.h"
 #include <stoker/loader.h>
@@ -8,7 +9,7 @@
 enum { SHARDS = 3, END = 999 };
 static const int64_t tokens_of[SHARDS] = {100, 37, 512};
 
-/* An llm.c shard of 16-bit tokens. */
+/* Writes an llm.c shard of 16-bit tokens. */
 static void write_shard(const char *name, int64_t first, int64_t count)
 {
     const char *path = stkt_path(name);
@@ -60,7 +61,7 @@ static STK_PRINTF(3, 4) void refuse_text(stk_status expected, const char *words,
     assert_says(words);
 }
 
-/* The first tokens of all windows of `length` that the loader delivers; each is a run of one shard. */
+/* Collects the first tokens of all windows of `length`; each window must be consecutive tokens of one shard. */
 static int64_t first_tokens(stk_loader *loader, int64_t length, int64_t *firsts, int64_t room)
 {
     stk_batch *batch;
@@ -123,7 +124,7 @@ static void windows_stay_in_their_shard(void **state)
         }
 }
 
-/* A grid an epoch, at an offset of its own in each shard; the same for any number of workers. */
+/* One grid per epoch, with a separate offset in each shard, for any number of workers. */
 static void shifted_windows(void **state)
 {
     enum { LENGTH = 9, STRIDE = 8, EPOCHS = 30 };
@@ -163,7 +164,7 @@ static void shifted_windows(void **state)
     }
     for (int i = 0; i < STRIDE; i++)
         assert_true(offset_seen[i]);
-    /* a shard with fewer starts than the stride still gives one window */
+    /* a shard with fewer starts than the stride has one window */
     n = first_tokens(open_text(WINDOWS, 30, 500, "shifted", 0, 1, "sequential", ""), 30, firsts, 6000);
     assert_int_equal(n, 3);
 }
@@ -193,7 +194,8 @@ static void shifted_mixture(void **state)
     assert_int_equal(of[1], 16);
 }
 
-/* Windows anywhere: as many in an epoch as fit side by side, none twice before all have come. */
+/* Windows at random offsets: an epoch has as many as fit without overlap, and none comes twice before all have come
+ * once. */
 static void random_windows(void **state)
 {
     static int64_t firsts[4000];
@@ -290,7 +292,7 @@ static void documents_are_padded(void **state)
     stk_loader_destroy(loader);
 }
 
-/* A token that never occurs cuts nothing: the file is one document, and a note says so. */
+/* A token that never occurs splits nothing: the file is one document, and a note says so. */
 static void a_token_that_is_nowhere(void **state)
 {
     static const char *const cuts[] = {"begin: 7", "end: 7", "begin: 999"};
@@ -311,7 +313,7 @@ static void a_token_that_is_nowhere(void **state)
     }
 }
 
-/* What the windows of one loader hold: every token of every document once, its segment and position beside it. */
+/* Checks that the windows contain every token of every document once, with its segment and position. */
 static void check_packed(stk_loader *loader, int64_t length, int32_t empty, int64_t most_windows)
 {
     int seen[DOCUMENTS][23] = {{0}};
@@ -393,7 +395,7 @@ static void documents_are_packed(void **state)
                              length, length == 45 ? 65535 : 0, total / length + 1 + (length == 5 ? 30 : 1));
 }
 
-/* Another packing is another order: a saved state must not fit. */
+/* Another packing is another order, so a saved state must not fit. */
 static void packing_is_in_the_fingerprint(void **state)
 {
     char prints[3][32];
@@ -420,7 +422,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Adds the elements of a batch's rows that are not empty. */
+/* Appends the elements of a batch's rows that are not empty. */
 static int64_t collect(const stk_batch *batch, int64_t *out)
 {
     stk_tensor t, segments;
@@ -439,7 +441,7 @@ static int64_t collect(const stk_batch *batch, int64_t *out)
     return n;
 }
 
-/* Documents of Megatron's pairs, written by Megatron's own code, hold the same tokens packed and one by one. */
+/* Pairs of files written by Megatron's own code give the same tokens packed and one by one. */
 static void megatron_is_packed(void **state)
 {
     static const char *const files[] = {"mega_u16", "mega_i32", "mega_modes"};
@@ -481,7 +483,7 @@ static void packing_says_how_full_windows_are(void **state)
     bool noted = false;
 
     (void)state;
-    write_shard("three.bin", 1, 12); /* one document of 12 in windows of 8 */
+    write_shard("three.bin", 1, 12); /* one document of 12 tokens, in windows of 8 */
     loader = open_text("{dataset: {fields: {t: {path: three.bin, source: {documents: {begin: 999}, pack: 8}}}}}");
     for (int i = 0; i < stk_loader_note_count(loader); i++)
         noted = noted || strstr(stk_loader_note(loader, i), "t: 2 packed windows of 8, 75.0 % of them filled");

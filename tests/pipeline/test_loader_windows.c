@@ -1,6 +1,7 @@
-/* test_loader_windows.c: stki-threads. Windows over samples: clips of images from folders, arrays, tar archives and
- * tables; what other fields give, groups, moving offsets, failed samples, resumes and ranks. Image i of a folder is of
- * one gray, 20 * i, and of a size of its own; frame f of the array of clips has (y, x, f) as its pixel (y, x). */
+/* stki-threads */
+/* Windows over samples: clips of images from folders, arrays, tar archives and tables; the values of other fields,
+ * groups, moving offsets, failed samples, resuming and ranks. Image i of a folder has a single gray value, 20 * i, and
+ * its own size; frame f of the array of clips has (y, x, f) as its pixel (y, x). */
 #include "faulty.h"
 #include "jpeg_make.h"
 #include "loader_test.h"
@@ -23,7 +24,8 @@ static stkt_bytes gray_jpeg(int i)
     return file;
 }
 
-/* `flat`: one folder of 10; `classes`: a of 6 and b of 4; `frames.tar`: the 10 with their numbers as text. */
+/* Writes `flat`, a folder of 10 images; `classes`, with 6 in a and 4 in b; `frames.tar`, the 10 images with their
+ * numbers as text. */
 static void write_images(void)
 {
     struct stkt_tar tar = {0};
@@ -109,7 +111,8 @@ static STK_PRINTF(2, 3) void refuse(stk_status expected, const char *format, ...
     assert_status(stk_loader_open_text(text, stkt_dir, NULL, 0, &loader, &err), expected);
 }
 
-/* All that is left of x, and of y where it is not NULL, which is of 4 bytes a value or 8. Returns the rows. */
+/* Reads all remaining rows of x and, if it is not NULL, of y, whose values have 4 or 8 bytes. Returns the number of
+ * rows. */
 static int64_t drain(stk_loader *loader, uint8_t *x, int64_t *y)
 {
     stk_batch *batch;
@@ -139,7 +142,7 @@ static int64_t drain(stk_loader *loader, uint8_t *x, int64_t *y)
     return rows;
 }
 
-/* The number of the image that every pixel of this 2 x 2 row is of. */
+/* The number of the image from which all pixels of this 2 x 2 row are. */
 static int gray_of(const uint8_t *row)
 {
     const int number = (row[0] + 10) / 20;
@@ -155,7 +158,7 @@ static int gray_of(const uint8_t *row)
 static uint8_t x[ROOM], again[ROOM];
 static int64_t y[4096];
 
-/* Rows of `length` images, the first of which are these. */
+/* Checks clips of `length` images that begin with the images in `firsts`. */
 static void check_clips(const uint8_t *rows, int64_t count, int length, int dilation, int expected, const int *firsts)
 {
     assert_int_equal(count, expected);
@@ -197,7 +200,8 @@ static void folders_give_clips(void **state)
     "{random_horizontal_flip: "                                                                        \
     "{p: 0.5}}]}"
 
-/* Frames first, first + dilation, … of one crop, turned or not, of SIDE x SIDE; returns where and how. */
+/* Checks a clip of frames first, first + dilation, …, with one crop of SIDE x SIDE that may be flipped. Returns the
+ * crop and the flip as a number. */
 static int check_clip(const uint8_t *row, int length, int dilation, int first)
 {
     const int top = row[0], turned = row[4] < row[1], left = turned ? row[1] - CROP + 1 : row[1];
@@ -263,7 +267,7 @@ static void shards_are_not_crossed(void **state)
         (void)check_clip(x + r * ROW, 4, 1, none[r]);
 }
 
-/* Runs of 7, 2 and 31 frames: windows of 3, every second, begin at 0, 2, 4 and at 9, 11, …, 37. */
+/* Runs of 7, 2 and 31 frames: every second window of 3 begins at 0, 2, 4 and at 9, 11, …, 37. */
 static void a_field_divides_groups(void **state)
 {
     stk_loader *loader = open_ok("{dataset: {fields: {x: {path: labels.npy, dtype: uint8, source: {window: {length: 3, "
@@ -271,7 +275,7 @@ static void a_field_divides_groups(void **state)
     int64_t rows;
 
     (void)state;
-    assert_int_equal(stk_loader_note_count(loader), 1); /* the run of two is in no window */
+    assert_int_equal(stk_loader_note_count(loader), 1); /* no window contains the run of two */
     rows = drain(loader, x, y);
     assert_int_equal(rows, 3 + 15);
     for (int64_t r = 0; r < rows; r++)
@@ -310,7 +314,8 @@ static void arrays_have_values_beside_them(void **state)
     }
 }
 
-/* Every window lies in one folder, whatever its offset; anywhere: each place comes before any comes twice. */
+/* Every window is in one folder, whatever its offset. With random offsets each position comes before any comes
+ * twice. */
 static void moving_windows_stay_in_their_group(void **state)
 {
     enum { EPOCHS = 40 };
@@ -328,7 +333,7 @@ static void moving_windows_stay_in_their_group(void **state)
                                             "loader: {order: random, num_epochs: %d, num_workers: 2, batch_size: 2}}",
                              window, EPOCHS),
                      x, y);
-        assert_int_equal(rows, EPOCHS * 3); /* of 4 and 2 places, every second: 2 and 1 */
+        assert_int_equal(rows, EPOCHS * 3); /* 4 and 2 positions, every second: 2 and 1 */
         for (int64_t r = 0; r < rows; r++) {
             const int first = gray_of(x + r * 36);
 
@@ -352,7 +357,7 @@ static void moving_windows_stay_in_their_group(void **state)
     }
 }
 
-/* A failed sample takes the windows that hold it along, and no others. */
+/* A failed sample fails the windows that contain it, and no others. */
 static void a_failed_sample_fails_its_windows(void **state)
 {
     stkt_fault fault = {.field = "x", .opts = STKI_FAULTY_OPTS_INIT};
@@ -368,7 +373,7 @@ static void a_failed_sample_fails_its_windows(void **state)
                                    "stride: 2}}}, y: {path: %s}}}, loader: {batch_size: 4, num_workers: %d}}",
                                    stkt_path("clip.npy"), stkt_path("labels.npy"), workers));
         rows = drain(loader, x, y);
-        assert_int_equal(rows, 19 - 1); /* windows begin at 0, 2, …, 36: 7 is in the one of 6 */
+        assert_int_equal(rows, 19 - 1); /* windows begin at 0, 2, …, 36; sample 7 is in the one at 6 */
         for (int64_t r = 0; r < rows; r++)
             assert_int_equal(y[r], 100 + 2 * (r < 3 ? r : r + 1));
     }
@@ -384,7 +389,7 @@ static void a_failed_sample_fails_its_windows(void **state)
     "{dataset: {fields: {" CLIPS ", y: {path: labels.npy}}}, loader: {batch_size: 4, order: random, seed: 9, " \
     "num_workers: %d, num_epochs: 2, rank: %d, world_size: %d}}"
 
-/* What a run from the middle, and what two ranks deliver, is what one run delivers. */
+/* A run that starts in the middle and two ranks together deliver the same as one run. */
 static void resumes_and_ranks_agree(void **state)
 {
     enum { ROW = 3 * CROP * CROP * 3 };
@@ -407,7 +412,7 @@ static void resumes_and_ranks_agree(void **state)
     stk_loader_destroy(loader);
     loader = open_ok(RESUMED, "clip.npy", "length: 3, stride: 2, offsets: shifted", 3, 0, 1);
     assert_ok(stk_loader_restore(loader, state_bytes, size, &err));
-    assert_int_equal(drain(loader, again, y), rows - (19 + 4)); /* 5 batches an epoch, and one of 4 */
+    assert_int_equal(drain(loader, again, y), rows - (19 + 4)); /* one epoch and a batch of 4 */
     assert_memory_equal(again, x + (19 + 4) * ROW, (2 * 19 - 23) * ROW);
     loader = open_ok(RESUMED, "clip.npy", "length: 4, stride: 2, offsets: shifted", 3, 0, 1);
     assert_true(stk_loader_restore(loader, state_bytes, size, &err) < 0);
@@ -453,8 +458,8 @@ static void data_sets_are_not_crossed(void **state)
     assert_int_equal(of[1], 40);
 }
 
-/* Windows of 50 values, one apart, of 1000: 951, of which the last 190 are val; train ends where none reaches into val.
- */
+/* 1000 values have 951 windows of 50 with stride 1. The last 190 are the validation part, and the training part ends
+ * where its windows do not overlap it. */
 static void a_split_by_place_keeps_parts_apart(void **state)
 {
 #define SERIES                                                                                                         \
@@ -497,7 +502,8 @@ static int note_count(stk_loader *loader)
     return notes;
 }
 
-/* At random, val has its share of an epoch's windows; a split at random of windows that overlap is told. */
+/* With random offsets, the validation part has its share of an epoch's windows. A random split of overlapping windows
+ * adds a note. */
 static void a_split_has_its_share(void **state)
 {
     (void)state;
@@ -514,7 +520,7 @@ static void a_split_has_its_share(void **state)
     refuse(STK_E_CONFIG, SERIES, 1, "", "val", "exact", ", gap: 3");
 }
 
-/* Folders of 6 and 4 images, windows of 2: val is the last fifth of each, of 5 and of 3. */
+/* Folders of 6 and 4 images have 5 and 3 windows of 2; the validation part is the last fifth of each. */
 static void each_group_is_split(void **state)
 {
     static const int train[] = {0, 1, 2, 6}, val[] = {4, 8};
@@ -574,7 +580,7 @@ static void files_give_segments(void **state)
             for (int k = 0; k < 4; k++)
                 assert_int_equal(values[at * 4 + k], f * 100 + r + 2 * k);
     assert_int_equal(rows, at);
-    /* each file that is long enough once an epoch, anywhere */
+    /* each file that is long enough once per epoch, at a random position */
     rows =
         drain(open_ok(SEGMENTS, "length: 4, stride: 4, offsets: random", ", order: random, num_epochs: 200"), x, NULL);
     assert_int_equal(rows, 4 * 200);
@@ -593,7 +599,7 @@ static void files_give_segments(void **state)
     for (int f = 0; f < FILES; f++)
         for (int r = 0; r + 4 <= rows_of[f]; r++)
             assert_true(places[f][r]);
-    /* a part is one of files, at random or the last ones */
+    /* a part consists of whole files, random ones or the last ones */
     for (int method = 0; method < 2; method++) {
         const char *part = method ? ", num_epochs: 9, split: {part: val, fraction: 0.25, method: contiguous}"
                                   : ", num_epochs: 9, split: {part: val, fraction: 0.25}";
@@ -634,7 +640,7 @@ static void videos_give_clips(void **state)
     assert_int_equal(rows, at);
 }
 
-/* An unreadable file is a failed row, not the end. */
+/* A file that cannot be read is a failed row and does not end the run. */
 static void an_unreadable_file_fails_its_segment(void **state)
 {
     stk_loader *loader;
@@ -646,7 +652,7 @@ static void an_unreadable_file_fails_its_segment(void **state)
     assert_int_equal(drain(loader, x, NULL), 3 * 5);
 }
 
-/* The error has the samples that a window needs and those of the longest group. */
+/* The error has the number of samples that a window needs and that of the longest group. */
 static void no_window_fits(void **state)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* test_manifest.c: the manifest of a preparation job as a loader and `stoker verify` read it: what it lists, what is
- * refused, and a loader that compares its files with it. */
+/* Tests of reading the manifest of a preparation job, which loaders and `stoker verify` do: its contents, rejected
+ * manifests, and a loader that compares its files with it. */
 #include "allocate.h"
 #include "faults.h"
 #include "leak_check.h"
@@ -29,7 +29,7 @@ static void write_text(const char *name, const char *text)
     fclose(file);
 }
 
-/* An .npy of `rows` bytes. */
+/* Writes an .npy file with `rows` bytes. */
 static void write_npy(const char *name, int rows)
 {
     char head[129];
@@ -47,7 +47,7 @@ static void write_npy(const char *name, int rows)
     fclose(file);
 }
 
-/* A manifest of a.npy (10 rows) and b.npy (20). */
+/* Writes a manifest of a.npy (10 rows) and b.npy (20 rows). */
 static void write_manifest(const char *name, int64_t rows_of_a, int64_t bytes_of_a)
 {
     stki_manifest_file parts[2] = {{.name = "a.npy", .rows = 10, .bytes = 138, .xxh3 = 0x0123456789abcdef},
@@ -150,7 +150,7 @@ static void test_refusals(void **state)
     }
     assert_status(stki_manifest_open(in_folder("none.json"), &list, &err), STK_E_NOT_FOUND);
     assert_status(stki_manifest_open(folder, &list, &err), STK_E_CORRUPT);
-    write_manifest("rows.json", 11, 138); /* changed by hand */
+    write_manifest("rows.json", 11, 138); /* edited by hand */
     assert_status(stki_manifest_open(in_folder("rows.json"), &list, &err), STK_E_CORRUPT);
 }
 
@@ -229,7 +229,7 @@ static void test_loader_opts(void **state)
     }
 }
 
-/* Of several data sets each has its own. */
+/* Each of several data sets has its own manifest. */
 static void test_mixture(void **state)
 {
     const char *text = "datasets:\n  - {manifest: good.json, fields: {x: {path: a.npy}}}\n"

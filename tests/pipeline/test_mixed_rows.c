@@ -1,8 +1,8 @@
-/* stki-threads: which rows of mixup and cutmix are left out under on_error: skip. A row is lost where its own sample
- * fails, or where the draw mixes it and its partner's image or label fails, and that is all: the rows are the same, by
- * sample and by bytes, for any number of ranks and workers, and over saved positions that are restored by another
- * number of ranks. Each failed sample is counted once.
- */
+/* stki-threads */
+/* Tests of the rows that mixup and cutmix skip with on_error: skip. A row is skipped only if its own sample fails, or
+ * if it is mixed and the image or label of its partner fails. The same rows with the same bytes must come with any
+ * number of ranks and workers, and from saved positions that are restored with another number of ranks. Each failed
+ * sample is counted once. */
 #include "faulty.h"
 #include "io_files.h"
 #include "jpeg_make.h"
@@ -14,23 +14,23 @@ enum { FIELDS = 3, MOST = 80, EPOCHS = 2, ROOM = 4 * MOST };
 
 static const char *const fields[FIELDS] = {"image", "label", "other"};
 
-/* One config, and which samples of which field fail. */
+/* A config, and the failing samples of each field. */
 typedef struct scene {
-    char text[2048]; /* up to the keys of a run */
+    char text[2048]; /* up to the options of a run */
     bool bad[FIELDS][MOST];
-    bool any_bad; /* else the readers are left as they are */
+    bool any_bad; /* otherwise the readers are not wrapped */
 } scene;
 
 typedef struct row {
     int64_t epoch, position, sample;
     uint64_t hash;
-    float share; /* mix_lambda; 2: there is none */
+    float share; /* mix_lambda; 2: not delivered */
 } row;
 
 typedef struct rows {
     row of[ROOM];
     int count;
-    int64_t failed, skipped, steps; /* steps: of an epoch */
+    int64_t failed, skipped, steps; /* steps: per epoch */
     uint64_t digest[2];
 } rows;
 
@@ -98,7 +98,7 @@ static uint64_t hash_row(uint64_t h, const stk_batch *batch, const char *name, i
     return stkt_hash(h, (const char *)values.data + at[r], at[r + 1] - at[r]);
 }
 
-/* Padded to whatever its batch needs, so only the row's own values. */
+/* The padding depends on the batch, so only the row's own values are hashed. */
 static uint64_t hash_padded(uint64_t h, const stk_batch *batch, int64_t r)
 {
     stk_tensor values, lengths;
@@ -130,8 +130,8 @@ static void take(rows *out, const stk_batch *batch)
     }
 }
 
-/* Adds what the ranks deliver in steps [from, to) of all epochs, and saves where they are then; bytes 0: nothing has
- * been saved yet. */
+/* Appends the rows that all ranks deliver in steps [from, to) of all epochs, and saves the position after them. bytes
+ * 0: there is no saved position yet. */
 static void run(const scene *s, int world_size, int workers, int64_t from, int64_t to, uint8_t *state, int64_t *bytes,
                 rows *out)
 {
@@ -208,8 +208,8 @@ static bool is_bad(const scene *s, int64_t sample)
     return false;
 }
 
-/* What must be left of the rows that come when nothing fails: `batch` rows a step, `mixed` says of a row whether the
- * draw mixes it. *failed: the samples that fail. */
+/* Checks `found` against `clean`, the rows of a run in which nothing fails. Rows form pairs within each `batch`
+ * positions; those that fail or lose their partner must be missing, and the counters must match. */
 static void expect_fates(const scene *s, const rows *clean, int batch, const rows *found)
 {
     int left = 0, failed = 0, lost = 0;
@@ -297,7 +297,7 @@ static void make_bad(uint64_t *random, int64_t count, scene *s)
             s->bad[f][draw(random, 0, count - 1)] = true;
 }
 
-/* One rank without workers says what the rows are; all others must give them too. */
+/* The rows of one rank without workers are the reference for all other runs. */
 static void random_configs(void **state)
 {
     enum { CASES = 40 };
@@ -345,7 +345,7 @@ static void random_configs(void **state)
 
 /* ---- images in files ---- */
 
-/* 60 images, of which 5 end early. */
+/* 60 images, 5 of which are truncated. */
 static void damaged_images(void **state)
 {
     enum { IMAGES = 60, BATCH = 10 };
@@ -386,15 +386,15 @@ static void damaged_images(void **state)
     }
 }
 
-/* ---- what is said of them ---- */
+/* ---- the list of failures ---- */
 
 #define LIST                                                                                                         \
     "{dataset: {fields: {image: {synthetic: {count: 12, shape: [8], dtype: f32, form: scratch}, transforms: "        \
     "[{mixup: {p: %d, labels: label}}]}, label: {synthetic: {count: 12, shape: [], dtype: u8}}, other: {synthetic: " \
     "{count: 12, shape: []}}}}, loader: {global_batch_size: 4, digest: bytes, error_list: '%s'"
 
-/* Sample 5 fails: its row is its own affair where nothing is mixed (p: 0), and takes row 4 along where all is (p: 1),
- * also on another rank, which lists the row with the sample that it was lost with and counts no failed sample. */
+/* Sample 5 fails. Without mixing (p: 0) only its row is lost. With mixing (p: 1) row 4 is lost, too, possibly on
+ * another rank, which lists that row with the sample that failed and counts no failed sample. */
 static void the_list(void **state)
 {
     static scene s;
@@ -438,8 +438,8 @@ static void the_list(void **state)
         }
 }
 
-/* on_error is that of the failed sample's data set, also for the row that it takes along; max_errors counts failed
- * samples, not rows. */
+/* on_error is that of the failed sample's data set, also for the partner's row; max_errors counts failed samples, not
+ * rows. */
 static void policies_and_budgets(void **state)
 {
     static const struct {
@@ -448,7 +448,7 @@ static void policies_and_budgets(void **state)
         stk_status status;
     } cases[] = {{{24, 12}, "max_errors: 1", STK_END}, {{12, 24}, "max_errors: 1", STK_E_CORRUPT}};
     static scene s;
-    int64_t failed = 0; /* of both ranks */
+    int64_t failed = 0; /* on both ranks */
 
     (void)state;
     for (int c = 0; c < 2; c++)

@@ -1,5 +1,6 @@
-/* test_own_shapes.c: stki-threads. `ragged: true`: images in shapes of their own through the whole loader. What lists
- * of transforms make of each image is in own_shapes/cases.tsv, made by torchvision and Pillow. */
+/* stki-threads */
+/* Tests of `ragged: true`, images with shapes of their own in loaders. The results of lists of transforms for each
+ * image are in own_shapes/cases.tsv, made by torchvision and Pillow. */
 #include "allocate.h"
 #include "faults.h"
 #include "host_device.h"
@@ -135,7 +136,7 @@ static void test_cases(void **state)
         }
 }
 
-/* Lists whose results are all alike give the same pixels as ordinary rows. */
+/* Lists that give all images the same shape must give the pixels of ordinary rows. */
 static void test_fixed_rows(void **state)
 {
     int tried = 0;
@@ -176,7 +177,7 @@ static void test_fixed_rows(void **state)
 
 /* ---- planes ---- */
 
-/* The same images as planes in .npy files of an archive. */
+/* Writes the same images as planes in .npy files of an archive. */
 static void write_planes(void)
 {
     struct stkt_tar tar = {0};
@@ -255,7 +256,8 @@ static void test_planes(void **state)
 
 /* ---- random steps ---- */
 
-/* Shapes follow the draw; whoever works, all bytes are the same, and what has one shape is what ordinary rows are. */
+/* Shapes depend on the draw. All bytes are the same for any number of workers, and results of one shape equal ordinary
+ * rows. */
 static void test_random(void **state)
 {
     uint64_t hashes[2] = {0};
@@ -318,7 +320,7 @@ static void test_random(void **state)
     stk_loader_destroy(plain);
 }
 
-/* ---- refused ---- */
+/* ---- rejected configs ---- */
 
 static stk_status run(const char *field, const char *loader_section, stk_error *err)
 {
@@ -388,7 +390,7 @@ static void test_refused(void **state)
     assert_says("max_bytes");
     snprintf(text, sizeof text,
              "{path: %s, ragged: true, transforms: [{crop: {top: 0, left: 0, height: 6, width: 1}}]}",
-             FOLDER); /* the image of one line */
+             FOLDER); /* the image with one line */
     assert_status(run(text, "", &err), STK_E_BAD_SHAPE);
     assert_says("2_1x40.png");
     assert_status(run("{synthetic: {shape: [4, 4, 3]}, source: {layout: nhwc}, ragged: true, transforms: "
@@ -397,7 +399,7 @@ static void test_refused(void **state)
                   STK_E_BAD_SHAPE);
 }
 
-/* ---- room ---- */
+/* ---- limits of memory ---- */
 
 static void test_room(void **state)
 {
@@ -408,7 +410,7 @@ static void test_room(void **state)
 
     (void)state;
     snprintf(text, sizeof text, "{path: %s, ragged: {max_bytes: 12287}}", FOLDER);
-    assert_status(run(text, "", &err), STK_E_LIMIT); /* 64 x 64 x 3 are 12,288 */
+    assert_status(run(text, "", &err), STK_E_LIMIT); /* 64 x 64 x 3 is 12,288 */
     assert_says("ragged: {max_bytes");
     assert_says("1_64x64.png");
     snprintf(text, sizeof text, "{path: %s, ragged: {max_bytes: 12288}}", FOLDER);
@@ -416,7 +418,7 @@ static void test_room(void **state)
     snprintf(text, sizeof text, "{path: %s, ragged: true, source: {max_bytes: 12287}}", FOLDER);
     assert_status(run(text, "", &err), STK_E_LIMIT);
     snprintf(text, sizeof text, "{path: %s, ragged: true, transforms: [{resize: 24}]}", FOLDER);
-    assert_status(run(text, "memory_budget: 60KiB", &err), STK_E_LIMIT); /* one of 24 x 960 x 3 */
+    assert_status(run(text, "memory_budget: 60KiB", &err), STK_E_LIMIT); /* one row of 24 x 960 x 3 */
     assert_says("memory_budget");
     assert_status(run(text, "memory_budget: 80KiB", &err), STK_END);
     assert_int_equal(stkt_open(&loader, "dataset: {fields: {image: {path: %s, ragged: true}}}\nloader: {}", FOLDER),
@@ -429,7 +431,7 @@ static void test_room(void **state)
     stk_loader_destroy(loader);
 }
 
-/* An own box of each sample: how large rows become nobody knows before. */
+/* A box for each sample: the sizes of rows are not known before. */
 static void test_boxes(void **state)
 {
     static const int32_t boxes[IMAGES][4] = {{1, 2, 30, 20}, {0, 0, 64, 64}, {0, 3, 1, 9}, {5, 0, 20, 1},
@@ -464,9 +466,9 @@ static void test_boxes(void **state)
     stk_loader_destroy(loader);
 }
 
-/* ---- what else there is ---- */
+/* ---- other features ---- */
 
-/* Copies the images into a folder of this test's own. */
+/* Copies the images into a folder of this test. */
 static void copy_folder(const char *name)
 {
     static const char *const names[] = {"0_37x53", "1_64x64", "2_1x40", "3_40x1", "4_90x31", "5_17x120", "6_5x5"};
@@ -484,7 +486,7 @@ static void copy_folder(const char *name)
     }
 }
 
-/* Image 4 cannot be read, and another one not even measured. */
+/* Image 4 cannot be decoded, and another image has not even a readable header. */
 static void test_failing_rows(void **state)
 {
     static const char *const policies[] = {"on_error: skip", "on_error: skip, last_batch: pad",
@@ -529,7 +531,7 @@ static void test_failing_rows(void **state)
     assert_says("1_64x64.png");
 }
 
-/* A file that is replaced by another image behind the loader's back. */
+/* A file that is replaced by another image after the loader was opened. */
 static void test_replaced(void **state)
 {
     stkt_bytes file;
@@ -552,7 +554,7 @@ static void test_replaced(void **state)
     stk_loader_destroy(loader);
 }
 
-/* A turn before padding that is not the same on all sides: how large the row is depends on the draw. */
+/* A rotation before asymmetric padding: the size of the row depends on the draw. */
 static void test_room_for_turned(void **state)
 {
     char field[512];
@@ -569,7 +571,7 @@ static void test_room_for_turned(void **state)
     assert_status(run(field, "num_epochs: 30", &err), STK_END);
 }
 
-/* A reader that says another shape each time it is asked. */
+/* A reader that returns another shape each time. */
 static stk_status growing_shape(const stki_reader *reader, int64_t index, int64_t *shape, stk_error *err)
 {
     static _Atomic int asked;
@@ -651,7 +653,7 @@ static void test_device(void **state)
                                FOLDER),
                      STK_OK);
     while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
-        const rows r = rows_of(batch, "image"); /* that device's memory is the processor's */
+        const rows r = rows_of(batch, "image"); /* the host device's memory can be read */
 
         for (int64_t row = 0; row < stk_batch_rows(batch); row++, seen++)
             check_row(&r, row, &lists[1], stk_batch_indices(batch)[row]);
@@ -686,7 +688,7 @@ static bool same(stk_digest_info a, stk_digest_info b)
     return strcmp(a.text, b.text) == 0;
 }
 
-/* The shape is part of a row: the same bytes in another shape are another row. */
+/* The shape is part of a row's digest: the same bytes in another shape are another row. */
 static void test_digest(void **state)
 {
     stkt_bytes file = stkt_png_make(&(stkt_png){.width = 1, .height = 8, .bits = 8, .type = 2});
@@ -731,14 +733,14 @@ static void test_resume(void **state)
     }
     stk_loader_destroy(loader);
     assert_true(whole == parts && whole != 0);
-    /* how much room there is for a row changes nothing … */
+    /* the limit for a row has no effect … */
     snprintf(text, sizeof text,
              "dataset: {fields: {image: {path: %s, ragged: {max_bytes: 1MiB}, transforms: [{resize: 9}, "
              "{random_rotate: {}}]}}}\nloader: {batch_size: 2, order: random, num_epochs: 3, resume_from: %s}",
              FOLDER, saved);
     assert_ok(stk_loader_open_text(text, NULL, NULL, 0, &loader, &err));
     stk_loader_destroy(loader);
-    /* … rows of one shape are others */
+    /* … but rows of one shape are different rows */
     snprintf(text, sizeof text,
              "dataset: {fields: {image: {path: %s, transforms: [{resize: [9, 9]}, "
              "{random_rotate: {}}]}}}\nloader: {batch_size: 2, order: random, num_epochs: 3, resume_from: %s}",
@@ -773,7 +775,7 @@ static void test_c_api(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Two data sets of one field: the keys of the second repeat the first one's. */
+/* Two data sets with one field: the options of the second must be those of the first. */
 static void test_mixed_sets(void **state)
 {
     char text[1024];

@@ -1,6 +1,7 @@
-/* test_pad.c: stki-threads. Rows of varying length padded to their batch or to a number: values, mask and lengths
- * against the samples themselves, over dtypes, more axes, workers, the shorter last batch, failed rows, and what is
- * refused. */
+/* stki-threads */
+/* Tests of rows of varying length that are padded to the longest of their batch or to a number: values, mask and
+ * lengths against the samples, for several dtypes, inner axes, numbers of workers, a smaller last batch, failed rows
+ * and rejected options. */
 #include "faulty.h"
 #include "loader_test.h"
 
@@ -36,7 +37,7 @@ static stk_loader *open_padded(const char *shape, const char *dtype, const char 
     return loader;
 }
 
-/* A row of i64 made of u16 samples. `to`: the common length, 0: the longest of the batch. */
+/* Checks rows of i64 made from u16 samples. `to`: the common length; 0: the longest of the batch. */
 static void check_batch(const stk_batch *batch, const stki_synthetic_opts *opts, int64_t to, int64_t value, int inner)
 {
     int64_t rows = stk_batch_rows(batch), longest = 0;
@@ -167,7 +168,7 @@ static void names_and_views(void **state)
     stk_loader_destroy(loader);
 }
 
-/* A failed row that is left out takes its mask and length with it. */
+/* A failed row that is skipped is also missing in the mask and the lengths. */
 static void failed_rows_are_left_out(void **state)
 {
     stki_synthetic_opts opts = source(shape_1d, STK_U16);
@@ -204,7 +205,7 @@ static void failed_rows_are_left_out(void **state)
     stk_loader_destroy(loader);
 }
 
-/* A failed row that stays in its place (last_batch: pad) is padding from its first element on. */
+/* A failed row that is kept (last_batch: pad) consists of padding. */
 static void failed_rows_are_padding(void **state)
 {
     stkt_fault fault = {.opts = STKI_FAULTY_OPTS_INIT};
@@ -214,7 +215,7 @@ static void failed_rows_are_padding(void **state)
     int failed = 0;
 
     (void)state;
-    fault.opts.fail_at = 17; /* where it is read: its length is known by then */
+    fault.opts.fail_at = 17; /* fails when it is read; its length is known before */
     assert_ok(stkt_open_faulty(&loader, &fault, true, &err,
                                "{dataset: {fields: {t: {synthetic: {count: %d, seed: 3, dtype: u16, shape: [19], "
                                "min_length: 3, distinct: %d}, dtype: i64, pad: {value: -7}}}}, loader: {batch_size: 8, "

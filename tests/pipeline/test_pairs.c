@@ -1,5 +1,6 @@
-/* Which samples of two fields come together: files of folders and patterns by name, lists and arrays by position. The
- * values are the names of the files (the member "path"), or numbers that the test gave to each name. */
+/* Tests of which samples of two fields belong together: files in folders and patterns by name, lists and arrays by
+ * position. The values are the names of the files (the member "path"), or numbers that the test assigns to each
+ * name. */
 #include "io_files.h"
 #include "loader_test.h"
 #include <sys/stat.h>
@@ -9,7 +10,7 @@ static void folder(const char *name)
     assert_int_equal(mkdir(stkt_path(name), 0700), 0);
 }
 
-/* Empty files: nothing but their names is looked at. */
+/* Creates empty files; only their names are used. */
 static void touch(const char *folder_name, const char *const *names)
 {
     char path[256];
@@ -39,7 +40,7 @@ static STK_PRINTF(2, 3) stk_status open_text(stk_loader **out, const char *forma
     return stk_loader_open_text(text, stkt_path(""), NULL, 0, out, &err);
 }
 
-/* The values of a field, row by row: "a.jpg b.jpg", or "1 2". */
+/* The values of a field, row by row, as "a.jpg b.jpg" or "1 2". */
 static const char *rows_of(stk_loader *loader, const char *field)
 {
     static char all[4][1024];
@@ -100,7 +101,7 @@ static void pairs(const char *x, const char *y, const char *pair, const char *x_
     stk_loader_destroy(expect(x, y, pair, x_rows, y_rows));
 }
 
-/* The found and expected of the refusal. */
+/* Checks found and expected of the error. */
 static void refused(const char *x, const char *y, const char *pair, const char *found, const char *expected)
 {
     stk_loader *loader = NULL;
@@ -132,7 +133,7 @@ static void folders(void **state)
     touch("ma", (const char *const[]){"a.png", "a.k.png", "b.png", "c.jpg", NULL});
     touch("other", (const char *const[]){"a.png", "a.k.png", "b.png", "d.png", NULL});
     touch("fewer", (const char *const[]){"a.png", "a.k.png", "b.png", NULL});
-    /* a.k.png comes before a.png, a.jpg before a.k.jpg: the first field says in which order */
+    /* a.k.png sorts before a.png, but a.jpg before a.k.jpg: the first field determines the order */
     pairs(paths("im"), paths("ma"), "", "a.jpg a.k.jpg b.JPEG c.jpg", "a.png a.k.png b.png c.jpg");
     pairs(paths("ma"), paths("im"), "", "a.k.png a.png b.png c.jpg", "a.k.jpg a.jpg b.JPEG c.jpg");
     pairs(paths("im"), paths("ma"), "pair: position,", "a.jpg a.k.jpg b.JPEG c.jpg", "a.k.png a.png b.png c.jpg");
@@ -143,7 +144,7 @@ static void folders(void **state)
     refused(paths("fewer"), paths("im"), "", "c.jpg", "no more");
 }
 
-/* Two files of one stem; the same ones in both folders are two names. */
+/* Two files with one stem: if both folders have them, they pair by their full names. */
 static void twins(void **state)
 {
     (void)state;
@@ -156,7 +157,7 @@ static void twins(void **state)
     refused(paths("single"), paths("twins"), "", "a.png", "no other file of that name");
 }
 
-/* Class folders, and all members of the second folder in the new order, also by another opening of it. */
+/* Class folders; all members of the second folder follow the new order, also if it is opened again. */
 static void classes(void **state)
 {
     stk_loader *loader = NULL;
@@ -168,7 +169,7 @@ static void classes(void **state)
     touch("cls2/n01", (const char *const[]){"x.jpg", "x.k.jpg", NULL});
     touch("cls2/n02", (const char *const[]){"x.jpg", NULL});
     pairs(paths("cls"), paths("cls2/"), "", "n01/x.k.png n01/x.png n02/x.png", "n01/x.k.jpg n01/x.jpg n02/x.jpg");
-    /* folders within each other are one: labels follow their images */
+    /* nested folders are part of the name; labels follow their images */
     folder("deep"), folder("deep/p"), folder("deep/p.k");
     touch("deep/p", (const char *const[]){"x.png", NULL});
     touch("deep/p.k", (const char *const[]){"x.png", NULL});
@@ -211,7 +212,8 @@ static void patterns(void **state)
 #undef FILES
 }
 
-/* Shards of one name hold as many samples; another number of shards is another cut. */
+/* Shards with the same name must have equally many samples. With different numbers of shards, the data may be divided
+ * differently. */
 static void shards(void **state)
 {
     const uint8_t bytes[] = {0, 1, 2, 3, 4, 5};
@@ -280,7 +282,7 @@ static void lists(void **state)
     assert_int_equal(notes_with(loader, "3 of 3 names differ"), 1);
     stk_loader_destroy(loader);
     pairs(paths("li.lst"), paths("lm"), "pair: name,", "li/c.jpg li/a.jpg li/b.jpg", "c.png a.png b.png");
-    /* files that the config lists, and an array, which has no names */
+    /* files listed in the config, and an array, which has no names */
     pairs("{path: [img_2.npy, img_1.npy], source: {sample_per_file: true}}",
           "{path: [lab_1.npy, lab_2.npy], source: {sample_per_file: true}}", "", "42 41", "51 52");
     pairs("{path: [arrays/b.npy, arrays/a.npy], source: {sample_per_file: true}}",
@@ -298,7 +300,7 @@ static stk_loader *open_beside(const char *pattern, const char *first, const cha
     return loader;
 }
 
-/* A list of shards beside a pattern: the same names in another order are noted, other names are not. */
+/* A list of shards and a pattern: a note says if the same names have another order, but not if the names differ. */
 static void lists_of_shards(void **state)
 {
     stk_loader *loader;
@@ -317,7 +319,7 @@ static void lists_of_shards(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Several folders go together one by one; where one field has fewer, their names say which. */
+/* Several folders pair one by one; if one field has fewer folders, files pair by name. */
 static void several_folders(void **state)
 {
     (void)state;
@@ -332,7 +334,7 @@ static void several_folders(void **state)
     refused(paths("[f1, f2]"), paths("g"), "", "a.jpg", "no other file of that name");
 }
 
-/* Each data set pairs its own fields, in its own way. */
+/* Each data set has its own option for its fields. */
 static void data_sets(void **state)
 {
     stk_loader *loader = NULL;
@@ -404,7 +406,7 @@ static int write_files(void **state)
     return 0;
 }
 
-/* What has no effect is noted. */
+/* Options without an effect add a note. */
 static void options_without_effect(void **state)
 {
     stk_loader *loader;

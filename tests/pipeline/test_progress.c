@@ -1,5 +1,4 @@
-/* test_progress.c: the prefix of released steps against a model that remembers every step, under random releases and
- * restarts. */
+/* Tests of the prefix of released steps against a model that stores every step, with random releases and restarts. */
 #include "progress.h"
 #include "stk_test.h"
 #include "test_random.h"
@@ -62,7 +61,7 @@ static void the_prefix_of_released_steps(void **state)
     stki_progress_destroy(progress);
 }
 
-/* A batch that is held while a thousand others come and go holds the position, and nothing grows. */
+/* A batch that is held while a thousand others are released holds the position back, and no memory grows. */
 static void one_is_held_for_long(void **state)
 {
     stki_progress *progress;

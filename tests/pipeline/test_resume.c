@@ -1,5 +1,6 @@
-/* stki-threads: positions saved and restored: what comes after a restore is, batch by batch and byte by byte, what came
- * without a stop, whatever the workers, slots, ranks and the moment. */
+/* stki-threads */
+/* Tests of saved and restored positions: after a restore, each batch must have the bytes of an uninterrupted run,
+ * whatever the number of workers, slots and ranks and the moment of saving. */
 #include "allocate.h"
 #include "calm.h"
 #include "clock.h"
@@ -21,7 +22,7 @@
 
 enum { STEPS = 11, TOTAL = 33 };
 
-static uint64_t expected[TOTAL]; /* a hash of everything a batch says, by global step */
+static uint64_t expected[TOTAL]; /* a hash of each batch, by global step */
 
 typedef struct saved {
     uint8_t bytes[STK_STATE_MAX];
@@ -53,7 +54,7 @@ static void restore(stk_loader *loader, const saved *state)
     assert_ok(stk_loader_restore(loader, state->bytes, state->size, &err));
 }
 
-/* The next `count` batches are those from global step `first` on. */
+/* Checks that the next `count` batches are those from global step `first` on. */
 static void expect(stk_loader *loader, int first, int count)
 {
     stk_batch *batch;
@@ -96,8 +97,8 @@ static int learn(void **state)
     return 0;
 }
 
-/* R03 (huggingface/accelerate#2016), R04 (mosaicml/streaming#880): at every step of three epochs, restored before the
- * first next, with other workers and slots. */
+/* Rows R03 (huggingface/accelerate#2016) and R04 (mosaicml/streaming#880): at every step of three epochs, restored
+ * before the first next, with other numbers of workers and slots. */
 static void every_position(void **state)
 {
     stk_loader *first = open_with(1, 2, "");
@@ -118,7 +119,7 @@ static void every_position(void **state)
     stk_loader_destroy(first);
 }
 
-/* R05 (lhotse-speech/lhotse#417): what is prefetched does not count. */
+/* Row R05 (lhotse-speech/lhotse#417): prefetched batches do not count. */
 static void r05_prefetched_batches_do_not_count(void **state)
 {
     stk_loader *loader = open_with(4, 8, ""), *other = open_with(1, 1, "");
@@ -138,8 +139,7 @@ static void r05_prefetched_batches_do_not_count(void **state)
     stk_loader_destroy(other);
 }
 
-/* R02 (KempnerInstitute/KempnerForge#57): again and again in one epoch; saving, restoring and saving gives the same
- * bytes. */
+/* Row R02 (KempnerInstitute/KempnerForge#57): repeatedly in one epoch; saving after a restore gives the same bytes. */
 static void r02_resumes_do_not_drift(void **state)
 {
     stk_loader *loader = open_with(2, 4, "");
@@ -163,7 +163,7 @@ static void r02_resumes_do_not_drift(void **state)
     stk_loader_destroy(loader);
 }
 
-/* R13 (mosaicml/streaming#593): in the middle of a run, there and back. */
+/* Row R13 (mosaicml/streaming#593): in the middle of a run, backwards and forwards. */
 static void r13_the_last_restore_holds(void **state)
 {
     static const int workers[] = {0, 1, 4};
@@ -187,13 +187,13 @@ static void r13_the_last_restore_holds(void **state)
         restore(loader, &a);
         expect(loader, 4, TOTAL - 4);
         expect_end(loader);
-        restore(loader, &b); /* also from behind the end */
+        restore(loader, &b); /* also after the end */
         expect(loader, 24, TOTAL - 24);
         stk_loader_destroy(loader);
     }
 }
 
-/* Batches that are out while another position is restored stay what they are, and no longer count. */
+/* Batches that are held while another position is restored do not change and no longer count. */
 static void held_over_a_restore(void **state)
 {
     stk_loader *loader = open_with(2, 4, "");
@@ -230,7 +230,8 @@ static int64_t position_of(const stk_loader *loader)
     return state.epoch * STEPS + state.step;
 }
 
-/* The longest prefix of released steps, with leases ended in any order; what an export holds has been released. */
+/* The position is the longest prefix of released steps, with leases released in any order. A batch counts as released
+ * even if an export still holds it. */
 static void released_in_any_order(void **state)
 {
     stk_loader *loader = open_with(2, 5, "");
@@ -270,7 +271,7 @@ static void released_in_any_order(void **state)
 
 enum { RANK_STEPS = 17 };
 
-/* Adds the samples of `steps` steps, as rank r of `world` ranks sees them, to counts[epoch][sample]. */
+/* Runs `steps` steps on all of `world` ranks and adds their samples to counts[epoch][sample]. */
 static saved run_ranks(int world, int workers, const char *last, const saved *from, int steps, int counts[2][203])
 {
     saved state = {.size = 0};
@@ -292,16 +293,16 @@ static saved run_ranks(int world, int workers, const char *last, const saved *fr
         mine = save(loader);
         if (rank == 0)
             state = mine;
-        assert_int_equal(mine.size, state.size); /* the same blob on every rank at one step */
+        assert_int_equal(mine.size, state.size); /* at one step all ranks save the same bytes */
         assert_memory_equal(mine.bytes, state.bytes, (size_t)state.size);
         stk_loader_destroy(loader);
     }
     return state;
 }
 
-/* R07 (AI-Hypercomputer/maxtext#1760, Lightning-AI/litData#878), D01, D04, D06, D10: four ranks stop, others go on, in
- * the first and in the second epoch. Every sample comes once an epoch, over all ranks and stops; and padding, which is
- * marked, does not count. */
+/* Rows R07 (AI-Hypercomputer/maxtext#1760, Lightning-AI/litData#878), D01, D04, D06 and D10: four ranks stop, and
+ * another number continues, in the first and in the second epoch. Over all ranks and stops every sample comes once per
+ * epoch, not counting padding, which is marked. */
 static void r07_another_world_size(void **state)
 {
     static const struct {
@@ -323,7 +324,7 @@ static void r07_another_world_size(void **state)
             }
 }
 
-/* ---- refusals ---- */
+/* ---- rejected positions ---- */
 
 #define OTHER                                                                                                         \
     "{dataset: {fields: {%s: {synthetic: {count: %d, shape: %s, dtype: u8, distinct: 10, seed: %d}, transforms: %s, " \
@@ -394,7 +395,7 @@ static void another_run_is_refused(void **state)
         if (cases[i].says) {
             assert_status(stk_loader_restore(loader, now.bytes, now.size, &err), STK_E_MISMATCH);
             assert_says(cases[i].says);
-            assert_ok(stk_loader_next(loader, &batch, &err)); /* it is where it was */
+            assert_ok(stk_loader_next(loader, &batch, &err)); /* the position is unchanged */
             assert_int_equal(stk_batch_global_step(batch), 0);
         } else {
             restore(loader, &now);
@@ -417,7 +418,7 @@ static void another_run_is_refused(void **state)
     }
 }
 
-/* The fingerprints stand in what a run says of itself, and those of data that lies elsewhere are the same. */
+/* The report of a run has the fingerprints. They do not depend on the folder of the data. */
 static void fingerprints_are_told(void **state)
 {
     char dir[512], command[2048], texts[2][64];
@@ -446,7 +447,7 @@ static void fingerprints_are_told(void **state)
     stkt_remove_dir(dir);
 }
 
-/* What the order is made of is named, where the numbers are the same. */
+/* The error names the part of the order that differs, even if the numbers are the same. */
 static void another_order_is_named(void **state)
 {
     static const char *const orders[] = {"order: random, indices: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]",
@@ -492,7 +493,7 @@ static void another_order_is_named(void **state)
     stkt_remove_dir(dir);
 }
 
-/* All compute the same, but a pixel that is erased becomes another number. */
+/* All lists compute the same values, but an erased pixel gets different ones. */
 static void the_place_of_erasing_is_compared(void **state)
 {
 #define PLUS(n) "{normalize: {mean: [-" #n ", -" #n ", -" #n "], std: [1, 1, 1], scale: 1}}"
@@ -501,7 +502,7 @@ static void the_place_of_erasing_is_compared(void **state)
     static const char *const steps[] = {
         PLUS(1) ", {random_erasing: 1}, {scale: 2}", "{scale: 2}, {random_erasing: 1}, " PLUS(2),
         "{random_erasing: 1}, {scale: 2}, " PLUS(2),
-        /* 2x + 2, 2x + 2, 2x + 4: the last channel differs in what is before */
+        /* 2x + 2, 2x + 2, 2x + 4: only the steps before erasing differ, in the last channel */
         LAST(2) ", {random_erasing: 1}, " TWICE(0), LAST(0) ", {random_erasing: 1}, " TWICE(2)};
     enum { COUNT = sizeof steps / sizeof steps[0] };
 #undef LAST
@@ -530,7 +531,7 @@ static void the_place_of_erasing_is_compared(void **state)
         stk_loader_destroy(loaders[i]);
 }
 
-/* States of version 1 hold fingerprints that nobody can compare any more. */
+/* States of version 1 have fingerprints that can no longer be compared. */
 static void states_of_older_versions(void **state)
 {
     static const char text[] = "{\"stoker_state\": 1, \"epoch\": 1, \"step\": 3, \"seed\": 4, \"transforms\": "
@@ -613,7 +614,7 @@ static void by_way_of_a_file(void **state)
     assert_ok(stk_loader_save_file(loader, path, &err));
     other = open_with(2, 3, more);
     expect(other, 14, 2);
-    assert_ok(stk_loader_save_file(other, path, &err)); /* over the old one */
+    assert_ok(stk_loader_save_file(other, path, &err)); /* replaces the old file */
     assert_ok(stk_loader_restore_file(loader, path, &err));
     expect(loader, 16, TOTAL - 16);
     stk_loader_destroy(other);
@@ -632,7 +633,7 @@ static void by_way_of_a_file(void **state)
     stkt_remove_dir(dir);
 }
 
-/* Relative paths of a config start from its folder, those of a text without one from the working directory. */
+/* Relative paths of a config are relative to its folder; those of a text without a folder, to the working directory. */
 static void paths_start_from_the_config(void **state)
 {
     static const char text[] = "dataset: {fields: {x: {synthetic: {count: 4, shape: [], dtype: i64}}}}\n"
@@ -687,7 +688,7 @@ static stk_digest_info digest_of(const stk_loader *loader)
     return info;
 }
 
-/* The definition once more: from what the batches themselves say. */
+/* The definition, applied to the contents of the batches. */
 static void add_by_hand(stki_u128 *sum, const stk_batch *batch, int64_t n, int64_t first_position)
 {
     for (int64_t r = 0; r < stk_batch_rows(batch); r++) {
@@ -717,7 +718,7 @@ static void the_digest_of_the_stream(void **state)
             assert_string_equal(info.text, "00000000000000000000000000000000");
             for (int i = 0; stk_loader_next(loader, &batch, &err) == STK_OK; i++) {
                 add_by_hand(&by_hand, batch, 103, stk_batch_step(batch) * 10);
-                if (i == 20) { /* not yet released: not in it */
+                if (i == 20) { /* not yet released, so not included */
                     assert_int_equal(digest_of(loader).end_step, 20);
                 }
                 stk_batch_release(batch);
@@ -735,7 +736,7 @@ static void the_digest_of_the_stream(void **state)
     assert_string_not_equal(infos[0].text, infos[1].text);
 }
 
-/* Saved, restored elsewhere, it goes on; the ranks' digests add up. */
+/* The digest continues after a restore in another loader; those of the ranks add up. */
 static void the_digest_goes_on(void **state)
 {
     stk_loader *loader, *other;
@@ -762,7 +763,7 @@ static void the_digest_goes_on(void **state)
     stk_loader_destroy(loader);
     stk_loader_destroy(other);
 
-    loader = open_with(1, 2, ", digest: order"); /* of another kind: it begins anew */
+    loader = open_with(1, 2, ", digest: order"); /* of another kind, so it starts again */
     restore(loader, &now);
     assert_int_equal(digest_of(loader).first_step, 15);
     stk_loader_destroy(loader);
@@ -788,7 +789,7 @@ static void the_digest_goes_on(void **state)
 
 /* ---- devices ---- */
 
-/* The facts of a batch without its tensors, which lie on the device. */
+/* Checks the facts of a batch without its tensors, which are on the device. */
 static void expect_on_device(stk_loader *loader, int first, int count)
 {
     stk_batch *batch;
@@ -810,8 +811,8 @@ static void expect_on_device(stk_loader *loader, int first, int count)
     }
 }
 
-/* What a device's slots hold ahead does not count either, and is dropped by a restore, also at the end of the data,
- * behind an error, and with batches held. */
+/* Batches that are ahead in a device's slots do not count and are dropped by a restore, also at the end of the data,
+ * after an error, and with held batches. */
 static void on_a_device(void **state)
 {
     static const int workers[] = {0, 1, 3};
@@ -836,7 +837,7 @@ static void on_a_device(void **state)
             assert_ok(stk_loader_next(loader, &held[i], &err));
         expect_end(loader);
         expect_end(loader);
-        restore(loader, &a); /* from the end, with one held */
+        restore(loader, &a); /* after the end, with one held batch */
         expect_on_device(loader, 4, 3);
         stk_batch_release(held[0]);
         assert_int_equal(position_of(loader), 7);
@@ -853,9 +854,9 @@ static void on_a_device(void **state)
     stk_loader_destroy(plain);
 }
 
-/* ---- and else ---- */
+/* ---- other states ---- */
 
-/* A data error is forgotten by going elsewhere, and stands where it was by going back. */
+/* Another position clears an error of the data; going back gives it again. */
 static void out_of_an_error(void **state)
 {
     (void)state;
@@ -900,7 +901,7 @@ static void cancel_on_signal(int number)
     stk_loader_cancel(cancelled_by_handler);
 }
 
-/* A handler of a signal ends the wait for a batch that never comes; the position can still be saved. */
+/* A signal handler can end the wait for a batch that never comes; the position can still be saved. */
 static void cancelled(void **state)
 {
     static const char *const devices[] = {"", ", device: host"};
@@ -945,7 +946,7 @@ static void cancelled(void **state)
     }
 }
 
-/* At the far end of 10^9 samples; nothing is allocated for it that grows. */
+/* At the far end of 10^9 samples, no memory grows. */
 static void a_large_data_set(void **state)
 {
     stk_loader *loader;
@@ -976,7 +977,8 @@ static void a_large_data_set(void **state)
     stk_loader_destroy(loader);
 }
 
-/* One loader through many epochs that are left early, in random places: threads, slots and bytes stay what they are. */
+/* One loader runs through many epochs that are left early at different steps: the numbers of threads, slots and bytes
+ * stay the same. */
 static void early_breaks(void **state)
 {
     stk_loader *loader;

@@ -1,9 +1,10 @@
-/* test_resume_options.c: every option of the tables against saved positions. Each option of each section is changed to
- * other valid values, a position saved before the change is restored after it, and the batches of both configs are
- * compared: where they differ the position must be refused, and an option of which its row says that it changes nothing
- * must change nothing. An option that changed nothing in any fixture, although its row says that it may, fails as
- * vacuous unless it stands in `explained`. Options of fields that are compared as they are said need a line of their
- * own that tells the two configs apart: it isn't enough that another option's line, or what opening has found, does. */
+/* Compares every option of the tables with saved positions. Each option is changed to other valid values, and a
+ * position saved before the change is restored after it. If the batches of the two configs differ, the position must be
+ * rejected; an option whose row says that it changes nothing must change nothing.
+ *
+ * An option that changed nothing in any fixture, although its row says that it may, is an error unless it is listed in
+ * `explained`. Options of fields that are compared as given must have a line of their own that differs; a line of
+ * another option, or a difference found while opening, is not enough. */
 #include "config.h"
 #include "faults.h"
 #include "format.h"
@@ -22,7 +23,7 @@ enum { MOST_BATCHES = 60, BEFORE = 2 };
 /* ---- fixtures ---- */
 
 typedef struct fixture {
-    const char *places; /* "SECTION=PLACE" with spaces between them: where options of a section go in the config */
+    const char *places; /* where options of a section go in the config: "SECTION=PLACE", separated by spaces */
     const char *config; /* %D is the folder of the files */
 } fixture;
 
@@ -128,7 +129,7 @@ static const fixture fixtures[] = {
      "'%D/damaged'}}}], loader: {" RUN ", on_error: substitute, max_error_fraction: 1}}"},
 };
 
-/* Options that may change what is delivered, but not in these fixtures, and why. */
+/* Options that may change the result but not in these fixtures, and why. */
 static const struct {
     const char *option, *because;
 } explained[] = {
@@ -148,12 +149,12 @@ static bool is_explained(const char *option)
 /* ---- a config and what it delivers ---- */
 
 typedef struct stream {
-    bool opened, ended; /* to the end of the last epoch, without an error */
+    bool opened, ended; /* up to the end of the last epoch, without an error */
     int count;
     uint64_t hashes[MOST_BATCHES];
     uint8_t blob[STK_STATE_MAX];
     int64_t blob_bytes;
-    stki_print print; /* the lines that the position is compared by */
+    stki_print print; /* the lines by which positions are compared */
 } stream;
 
 static char folder[512];
@@ -202,7 +203,7 @@ static uint64_t hash_all(const stk_loader *loader, const stk_batch *batch)
     return h;
 }
 
-/* The next batch's hash; false: none, `status` says why. */
+/* The next batch's hash. Returns false if there is none, with the reason in `status`. */
 static bool next_hash(stk_loader *loader, uint64_t *hash, stk_status *status)
 {
     stk_batch *batch;
@@ -257,7 +258,7 @@ static void keep_print(const stk_loader *loader, stream *out)
     }
 }
 
-/* The value of a path; NULL: it is not printed. */
+/* The value of a path, or NULL if it is not printed. */
 static const char *find_value(const stki_print *print, const char *path)
 {
     for (int i = 0; i < print->count; i++)
@@ -266,7 +267,7 @@ static const char *find_value(const stki_print *print, const char *path)
     return NULL;
 }
 
-/* Whether a line of the row is in one of the prints only. */
+/* Whether a line of the row is in `a` but not in `b`, or has another value there. */
 static bool row_differs(const stki_option_table *table, const stki_option *row, const stki_print *a,
                         const stki_print *b)
 {
@@ -280,7 +281,7 @@ static bool row_differs(const stki_option_table *table, const stki_option *row, 
     return false;
 }
 
-/* The same of the row, or of those of which it takes the place. */
+/* Whether the prints differ in the row, or in one of the rows that it can replace. */
 static bool says_so(const stki_option_table *table, const stki_option *row, const stki_print *a, const stki_print *b)
 {
     bool differs = row_differs(table, row, a, b) || row_differs(table, row, b, a);
@@ -314,14 +315,14 @@ static bool is_refused(const char *config, const char *set, const char *path, co
     if (json != blob)
         fail_msg("%s: JSON says %d (%s), the blob %d (%s)", set ? set : "unchanged", (int)json, err.message, (int)blob,
                  blob_err.message);
-    /* Accepted: what comes next is what came then. */
+    /* If the position is accepted, the next batch must be the same as before. */
     if (blob == STK_OK && base->count > BEFORE && next_hash(loader, &hash, &status) && hash != base->hashes[BEFORE])
         print_message("%s: the position is accepted, and goes on with another batch\n", set ? set : "unchanged");
     stk_loader_destroy(loader);
     return blob != STK_OK;
 }
 
-/* Compared by a line of its own, not by what opening finds. */
+/* Whether the row must be compared by a line of its own. */
 static bool has_line(const stki_option_table *table, const stki_option *row)
 {
     return row->effect != STKI_ON_NOTHING && !(row->flags & STKI_BY_VALUE) &&
@@ -376,7 +377,7 @@ static const char *path_of_state(size_t number)
     return path;
 }
 
-/* Maps of which an empty one isn't nothing have a line themselves. */
+/* Maps that differ from no map even if they are empty must have a line themselves. */
 static void check_map(const stki_option_table *table, const stki_option *row, int *wrong)
 {
     const stki_print nothing = {0};
@@ -464,7 +465,7 @@ static void every_option(void **state)
 
 /* ---- transforms ---- */
 
-/* %s is the list of steps. */
+/* %S is the list of steps. */
 static const fixture transformed[] = {
     {"", "{dataset: {fields: {x: {path: '%D/big.npy', source: {layout: nhwc}, transforms: [%S]}}}, loader: {" RUN "}}"},
     {"", "{dataset: {fields: {x: {path: '%D/bits.npy', transforms: [%S]}}}, loader: {" RUN "}}"},
@@ -513,7 +514,7 @@ static void every_transform(void **state)
         char steps[2][256];
         tally counts = {0};
 
-        if (strcmp(operation->name, "call") == 0) /* its functions belong to the program */
+        if (strcmp(operation->name, "call") == 0) /* the functions are registered by the program */
             continue;
         for (int k = 0; k < 2; k++)
             snprintf(steps[k], sizeof steps[k], "{%s: %s}", operation->name, operation->examples[k]);
@@ -533,7 +534,7 @@ static void every_transform(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* ---- two ways to say one thing ---- */
+/* ---- equivalent spellings ---- */
 
 static void effective_values_are_compared(void **state)
 {
@@ -573,7 +574,7 @@ static void effective_values_are_compared(void **state)
     }
 }
 
-/* Files of another name, number or length, whose samples look alike. */
+/* Files with another name, number or length but equal samples. */
 static void other_files_are_refused(void **state)
 {
     static const char *const paths[] = {"'%D/a.npy'", "'%D/b.npy'", "['%D/a.npy', '%D/b.npy']", "'%D/longer/a.npy'"};
@@ -607,7 +608,7 @@ static void other_files_are_refused(void **state)
         }
 }
 
-/* Folders of three equal pictures: the names of the files are compared, not where the folder is. */
+/* Folders with three equal images: the names of the files are compared, but not the location of the folder. */
 static void renamed_files_are_refused(void **state)
 {
     static const char *const folders[] = {"first", "second", "third"}, *const last[] = {"c", "d", "c"};
@@ -731,7 +732,8 @@ static void make_tables(void)
     fclose(headless), fclose(columns);
 }
 
-/* Upright or not, in colors, as PNG and JPEG; of `damaged` some PNGs have too few pixels and some files are cut. */
+/* Images with and without an orientation, in color, as PNG and JPEG. If `damaged`, some PNGs have too few pixels and
+ * some files are truncated. */
 static void make_pictures(const char *name, bool damaged)
 {
     char path[700];
@@ -769,7 +771,7 @@ static void make_deep(void)
     free(file.data);
 }
 
-/* Files that nothing but their names is read of; 0.png comes behind 0.k.png, 0.jpg before 0.k.jpg. */
+/* Files of which only the names are used; 0.png sorts after 0.k.png, 0.jpg before 0.k.jpg. */
 static void make_names(const char *name, const char *ending)
 {
     char path[700];
@@ -782,7 +784,7 @@ static void make_names(const char *name, const char *ending)
     }
 }
 
-/* Every record fits its sum but number 7. */
+/* All checksums match except that of record 7. */
 static void make_sums(void)
 {
     stki_reader *reader;
@@ -808,8 +810,8 @@ static void make_sums(void)
     stki_reader_destroy(reader);
 }
 
-/* Archives of one array: "x.npy", whose header is long in the third, which is deflated; the sum of the fourth is wrong.
- */
+/* Archives with one array "x.npy". In the third, which is deflated, its header is long; the CRC of the fourth is
+ * wrong. */
 static void make_archives(void)
 {
     for (int i = 0; i < 8; i++) {
@@ -863,7 +865,7 @@ static void write_hdf5(hid_t file, const char *name, const hsize_t *shape, int r
     STKT_MUST(H5Sclose(space));
 }
 
-/* "x" is scaled; of the files in `linked`, two have it in a file of another folder. */
+/* "x" is scaled; two of the files in `linked` have it in a file in another folder. */
 static void make_hdf5(void)
 {
     static const hsize_t all[] = {20, 4}, one[] = {4};
@@ -940,7 +942,7 @@ static uint64_t hash_of_prints(const char *environment)
     return strtoull(line, NULL, 16);
 }
 
-/* The positions of all fixtures on this machine, in one number. */
+/* A hash of the positions of all fixtures on this machine. */
 static int print_hash(const char *made)
 {
     uint64_t hash = 1;
@@ -963,14 +965,14 @@ static int print_hash(const char *made)
     return 0;
 }
 
-/* Nothing that is compared depends on instruction sets, or on how much memory a process may have. */
+/* Compared facts do not depend on the instruction set or on the memory that the process may use. */
 static void every_machine(void **state)
 {
     const uint64_t here = hash_of_prints("STOKER_ISA=");
 
     (void)state;
     assert_true(hash_of_prints("STOKER_ISA=ref") == here);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* address spaces of terabytes */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* sanitizers use terabytes of address space */
     assert_true(hash_of_prints("ulimit -v 4000000 &&") == here);
 #endif
 }

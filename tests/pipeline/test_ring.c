@@ -1,5 +1,6 @@
-/* stki-threads: the ring of slots. Every tile of every phase of every step runs exactly once, steps come out in order,
- * and it ends from any state, for 1 to 64 workers. */
+/* stki-threads */
+/* Tests of the ring of slots with 1 to 64 workers: every tile of every phase of every step runs exactly once, steps
+ * come out in order, and the ring can be stopped in any state. */
 #include "allocate.h"
 #include "calm.h"
 #include "clock.h"
@@ -11,12 +12,12 @@
 
 enum { MAX_SLOTS = 16, MAX_WORKERS = 64, MAX_TILES = 24 };
 
-/* A slot that notes what was done to it. Tiles write plain memory: TSan sees any race in the hand-over. */
+/* A slot that records its operations. Tiles write plain memory, so that TSan detects races in the hand-over. */
 typedef struct toy_slot {
     stki_ring_slot ring;
     int64_t step_seen;
     int phases_ended;
-    int looks; /* how often it was asked whether it is clear, since its step began */
+    int looks; /* number of calls of toy_is_clear since its step began */
     int runs[3][MAX_TILES];
     int64_t sum;
 } toy_slot;
@@ -25,18 +26,18 @@ typedef struct toy {
     toy_slot slots[MAX_SLOTS];
     stki_ring *ring;
     stki_thread *threads[MAX_WORKERS];
-    stki_ring_clocks clocks[MAX_WORKERS + 1]; /* the one after the workers' is the consumer's */
+    stki_ring_clocks clocks[MAX_WORKERS + 1]; /* the last one is the consumer's */
     int workers, phases;
     int64_t slow_step, slow_ns;
 } toy;
 
-/* How the consumer helps: not at all, in every call, or in some of them; with so many processors. */
+/* How the consumer helps: not at all, in every call, or in some of them; and the number of processors. */
 enum helping { ALONE, ALWAYS, SOMETIMES };
 static enum helping helping;
 static int processors = 2;
 
-static int64_t stop_tile;        /* > 0: the ring is stopped from inside this tile */
-static int64_t restart_in_begin; /* > 0: the ring is restarted at this step while the next step is opened, once */
+static int64_t stop_tile;        /* > 0: the ring is stopped by this tile */
+static int64_t restart_in_begin; /* > 0: the ring is restarted at this step once, while the next step begins */
 
 static int looks_needed; /* before a slot is clear */
 static _Atomic int64_t every_tile_ns;
@@ -50,7 +51,7 @@ static bool toy_is_clear(stki_ring_slot *ring_slot)
 
 static int64_t tiles_of(int64_t step, int phase)
 {
-    return (step * 7 + phase * 5) % MAX_TILES; /* 0 now and then: empty phases and empty steps */
+    return (step * 7 + phase * 5) % MAX_TILES; /* sometimes 0, for empty phases and empty steps */
 }
 
 static int64_t toy_begin(void *context, stki_ring_slot *ring_slot, int worker)
@@ -61,7 +62,7 @@ static int64_t toy_begin(void *context, stki_ring_slot *ring_slot, int worker)
 
     (void)worker;
     if (restart > 0) {
-        restart_in_begin = 0; /* only where nobody else works */
+        restart_in_begin = 0; /* used only without other threads */
         stki_ring_restart(t->ring, restart);
     }
     slot->step_seen = slot->looks > looks_needed ? slot->ring.step : -1;
@@ -225,8 +226,8 @@ static void every_step_in_order(void **state)
                 run_all(slots, workers[w], phases, 100);
 }
 
-/* Slots whose memory is in use for a while after their release: no step is begun in one before it is clear, and a
- * worker looks again until it is. */
+/* Slots whose memory is in use for a while after their release: no step begins in one before it is clear, and a worker
+ * checks repeatedly until it is. */
 static void slots_that_clear_later(void **state)
 {
     (void)state;
@@ -237,7 +238,7 @@ static void slots_that_clear_later(void **state)
     looks_needed = 0;
 }
 
-/* Several leases at once, given back in another order; the ring goes on with the slots that are left. */
+/* Several leases at once, released in another order; the ring continues with the remaining slots. */
 static void leases_in_any_order(void **state)
 {
     toy *t = malloc(sizeof *t);
@@ -260,7 +261,7 @@ static void leases_in_any_order(void **state)
     free(t);
 }
 
-/* One lease held all the way through blocks its slot alone. */
+/* One lease held to the end blocks only its slot. */
 static void a_long_lease_blocks_one_slot(void **state)
 {
     toy *t = malloc(sizeof *t);
@@ -310,7 +311,7 @@ static void timeout_is_not_sticky(void **state)
     free(t);
 }
 
-/* Tiles may take long each: a stop waits for those that run, not for the rest of their batch. */
+/* A stop waits for the tiles that are running, not for the rest of their batch. */
 static void stop_between_tiles(void **state)
 {
     toy *t = malloc(sizeof *t);
@@ -375,8 +376,8 @@ static void finish_delivers_what_is_begun(void **state)
     free(t);
 }
 
-/* Restarts at random steps, with leases held over them, from every state a slot can be in: what comes is the steps from
- * there on, whole, and no slot is lost. */
+/* Restarts at random steps, with held leases and slots in every state: the steps from there on follow, complete, and no
+ * slot is lost. */
 static void restarts_lose_nothing(void **state)
 {
     static const int workers[] = {0, 1, 2, 8};
@@ -406,9 +407,9 @@ static void restarts_lose_nothing(void **state)
                         step++;
                     }
                     if (turn % 7 == 3)
-                        stki_sleep_ns(200000); /* everything full */
+                        stki_sleep_ns(200000); /* all slots are full */
                     if (turn % 9 == 5 && takes > 0)
-                        stki_ring_finish(t->ring, &slot->ring); /* undone by the restart */
+                        stki_ring_finish(t->ring, &slot->ring); /* the restart undoes this */
                     step = stkt_random_in(&random, 0, 1000);
                     stki_ring_restart(t->ring, step);
                     if (held && turn % 3 == 0) {
@@ -419,7 +420,7 @@ static void restarts_lose_nothing(void **state)
                 }
                 if (held)
                     stki_ring_release(t->ring, &held->ring);
-                for (int i = 0; i < slots; i++) /* all slots are still there */
+                for (int i = 0; i < slots; i++) /* no slot was lost */
                     assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_OK);
                 assert_int_equal(take(t, &slot, 1000000), STK_E_TIMEOUT);
                 stop(t);
@@ -427,7 +428,7 @@ static void restarts_lose_nothing(void **state)
             }
 }
 
-/* The caller's thread is the worker, and stops in the middle of a step. */
+/* The caller's thread works, and is interrupted in the middle of a step. */
 static void restart_of_half_a_step(void **state)
 {
     toy *t = malloc(sizeof *t);
@@ -453,8 +454,8 @@ static void restart_of_half_a_step(void **state)
     free(t);
 }
 
-/* The ring is restarted by another thread while the one that works without others opens a step, and its time is over
- * before the step is complete: nobody would come back to that slot. */
+/* The ring is restarted by another thread while a thread without workers begins a step and its time ends before the
+ * step is complete. The slot must not be lost. */
 static void restart_while_a_step_is_opened(void **state)
 {
     toy *t = malloc(sizeof *t);
@@ -480,7 +481,7 @@ static void restart_while_a_step_is_opened(void **state)
 
 /* ---- one step by two workers ---- */
 
-/* One step of two tiles, each of which ends when both have begun. */
+/* One step of two tiles, each of which ends when both have started. */
 typedef struct pair {
     stki_ring_slot slot;
     stki_ring *ring;
@@ -490,7 +491,7 @@ typedef struct pair {
     bool together;
 } pair;
 
-/* The other worker has found nothing to do, and sleeps. */
+/* The other worker has found nothing to do and sleeps. */
 static int64_t pair_begin(void *context, stki_ring_slot *slot, int worker)
 {
     (void)context, (void)slot, (void)worker;
@@ -529,7 +530,7 @@ static void pair_main(void *context)
     stki_ring_run(((pair *)context)->ring, next++ % 2, &clocks);
 }
 
-/* A worker that sleeps is woken for the second tile of a step that another one opens. */
+/* A sleeping worker is woken for the second tile of a step that another worker begins. */
 static void a_sleeper_takes_the_second_tile(void **state)
 {
     static pair p;
@@ -578,7 +579,7 @@ static void create_survives_every_allocation_failure(void **state)
 
 /* ---- a consumer that helps ---- */
 
-/* Restarts come from another thread, at any time: every step that is delivered is whole. */
+/* Restarts by another thread at any time: every delivered step is complete. */
 static void restart_now_and_then(void *context)
 {
     toy *t = context;
@@ -646,7 +647,7 @@ static void stop_while_it_helps(void **state)
     }
 }
 
-/* Slots are given back by another thread, while the consumer helps or sleeps. */
+/* Slots are released by another thread while the consumer helps or sleeps. */
 typedef struct giver {
     toy *t;
     stki_mutex lock;
@@ -699,7 +700,7 @@ static void releases_by_another_thread(void **state)
                 stki_unlock(&g.lock);
                 stki_wake_one(&g.cond);
                 if (step % 100 == 50)
-                    stki_sleep_ns(3000000); /* it stays away */
+                    stki_sleep_ns(3000000); /* the consumer is away */
             }
             stki_lock(&g.lock);
             g.over = true;
@@ -713,8 +714,8 @@ static void releases_by_another_thread(void **state)
         }
 }
 
-/* Without a worker, so that what is done the consumer does: it leaves when it is told to, and after the tile in which
- * its time is over. */
+/* Without workers, so that the consumer does all the work: it leaves when it is told to, and after the tile during
+ * which its time ends. */
 static void leaves_in_time(void **state)
 {
     static _Atomic bool leave;
@@ -726,7 +727,7 @@ static void leaves_in_time(void **state)
     (void)state;
     start(t, 1, 0, 1, INT64_MAX);
     let_help(t, 0, &leave);
-    for (int step = 0; step < 2; step++) { /* step 1 has tiles: how long they take is known then */
+    for (int step = 0; step < 2; step++) { /* step 1 has tiles, after which their duration is known */
         assert_int_equal(take(t, &slot, 0), STK_OK);
         stki_ring_release(t->ring, &slot->ring);
     }
@@ -737,7 +738,7 @@ static void leaves_in_time(void **state)
     assert_int_equal(stki_ring_next(t->ring, INT64_MAX, &out, &waited), STK_OK);
     check(t, (void *)out, 2);
     stki_ring_release(t->ring, out);
-    t->slow_step = 3; /* of 21 tiles */
+    t->slow_step = 3; /* with 21 tiles */
     t->slow_ns = 20000000;
     assert_int_equal(stki_ring_next(t->ring, stki_deadline_ns(30000000), &out, &waited), STK_E_TIMEOUT);
     for (int tile = 0; tile < 21; tile++)
@@ -761,7 +762,7 @@ static int parked(const toy *t)
     return count;
 }
 
-/* A consumer that helps has workers parked; they run again if it only polls from then on. */
+/* A consumer that helps parks workers; they must run again if from then on it only polls. */
 static void polling_keeps_no_worker_parked(void **state)
 {
     const int64_t deadline = stki_deadline_ns(60 * STKI_SECOND);

@@ -1,6 +1,7 @@
-/* stki-threads: a process that is out of descriptors or memory in the middle of a run. That is never the fault of a
- * sample: nothing is skipped. The loader waits as long as loader.timeout says, or ends with that reason. open and the
- * functions of malloc are this program's own, so that they fail when it wants them to, inside libraries too. */
+/* stki-threads */
+/* Tests of a process that runs out of descriptors or memory during a run. This is not an error of a sample, so nothing
+ * is skipped: the loader waits as long as loader.timeout permits, or ends with this error. open and the functions of
+ * malloc are defined in this program, so that they can be made to fail inside libraries, too. */
 #include "hdf5_type.h"
 #include "io_files.h"
 #include "jpeg_make.h"
@@ -13,9 +14,9 @@
 
 enum { SAMPLES = 40, SIDE = 8 };
 
-/* ---- what fails ---- */
+/* ---- injected failures ---- */
 
-static _Atomic int opens_fail, open_errno; /* so many opens from now on, with that errno */
+static _Atomic int opens_fail, open_errno; /* number of opens that fail from now on, and their errno */
 
 STK_API int open(const char *path, int flags, ...)
 {
@@ -40,10 +41,10 @@ STK_API int open(const char *path, int flags, ...)
 #define SANITIZED 0
 #endif
 
-#if !SANITIZED /* they have a malloc of their own */
+#if !SANITIZED /* sanitizers define malloc themselves */
 #define OWN_MALLOC 1
 
-static _Atomic int64_t allocation_fails_in; /* the n-th from now; 0: none */
+static _Atomic int64_t allocation_fails_in; /* the n-th from now on; 0: none */
 
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t count, size_t bytes);
@@ -127,7 +128,7 @@ static const char *const sources[] = {
     "x: {path: lines.txt, pad: {to: 16}}",
     "x: {path: packed.h5}",
 };
-enum { ON_OPEN = 2, SOURCES = 5 }; /* the first two open files in the middle of a run */
+enum { ON_OPEN = 2, SOURCES = 5 }; /* the first two open files during a run */
 
 static stk_loader *opened(const char *source, int workers, const char *timeout)
 {
@@ -141,7 +142,7 @@ static stk_loader *opened(const char *source, int workers, const char *timeout)
     return loader;
 }
 
-/* Rows to the end, whatever that is; a loader that was only slow is asked again. */
+/* Takes rows up to the end or an error; after a timeout it tries again. */
 static stk_status take_all(stk_loader *loader, int64_t *rows, stk_error *err)
 {
     stk_batch *batch;
@@ -210,7 +211,7 @@ static void descriptors_that_come_back(void **state)
             rows = stk_batch_valid_rows(batch);
             take_descriptors();
             stk_batch_release(batch);
-            for (int taken_before = 2; taken_before > 0; taken_before--) { /* what was made before */
+            for (int taken_before = 2; taken_before > 0; taken_before--) { /* batches that were finished before */
                 if (stk_loader_next_timeout(loader, 1000000, &batch, &err) == STK_OK) {
                     rows += stk_batch_valid_rows(batch);
                     stk_batch_release(batch);
@@ -246,7 +247,7 @@ static void descriptors_that_do_not(void **state)
         }
 }
 
-/* A worker that waits comes out when the loader is closed. */
+/* A worker that waits returns when the loader is closed. */
 static void closing_ends_the_wait(void **state)
 {
     stk_loader *loader = opened(sources[0], 1, "infinite");
@@ -265,7 +266,7 @@ static void closing_ends_the_wait(void **state)
     stk_loader_destroy(loader);
 }
 
-/* The system has none left, or no memory for one. */
+/* The system has no descriptors left, or no memory for one. */
 static void scarce_in_the_system(void **state)
 {
     static const int errors[] = {EMFILE, ENFILE, ENOMEM};
@@ -295,7 +296,7 @@ static void scarce_in_the_system(void **state)
 /* ---- memory ---- */
 
 #ifdef OWN_MALLOC
-/* Each allocation of the rest of a run fails once: either it goes on with all its rows, or it ends with that reason. */
+/* Each allocation of the rest of a run fails once: the run either delivers all its rows or ends with this error. */
 static void memory(void **state)
 {
     (void)state;
@@ -323,7 +324,7 @@ static void memory(void **state)
             nothing_was_skipped(loader);
             stk_loader_destroy(loader);
             if (left > 0)
-                break; /* there were fewer */
+                break; /* there were fewer allocations */
             assert_true(n < 20000);
         }
         print_message("source %d: %d allocations ended the run\n", s, ended);

@@ -1,7 +1,7 @@
-/* test_source_options.c: every option of `source` with every kind of source, as the tables list them; two shards of
- * different formats are a kind too. An option is refused, by STK_E_CONFIG that names the option and the file, exactly
- * where its group says so. One that is taken must reach its format: some value of it changes what is delivered, or the
- * error, in at least one kind of source, unless it stands in `unseen`. */
+/* Tries every option of `source` with every kind of source, including two shards of different formats. An option must
+ * be rejected, with STK_E_CONFIG and the names of the option and the file, exactly where the tables say so. An accepted
+ * option must reach its format: some value must change the result or the error in at least one kind of source, unless
+ * it is listed in `unseen`. */
 #include "beton.h"
 #include "beton_build.h"
 #include "config.h"
@@ -22,7 +22,7 @@
 
 static const struct kind {
     const char *file;                   /* NULL: synthetic */
-    const char *member, *source, *rest; /* what else the source and the field need, each with a comma behind */
+    const char *member, *source, *rest; /* other options that the source and the field need, each followed by a comma */
     const char *other;                  /* the second of two shards; NULL: one file */
 } kinds[] = {
     {"a.npy", "", "", ""},
@@ -79,7 +79,7 @@ static const struct kind {
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0], VALUES = 16 };
 
-/* Options that these files cannot show, and why. */
+/* Options for which these files show no difference, and why. */
 static const struct {
     const char *option, *because;
 } unseen[] = {
@@ -112,7 +112,8 @@ static const char *title(const struct kind *kind)
     return text;
 }
 
-/* Opens and reads all; what comes out as a number. `err` is of opening, or of what reading ended with. */
+/* Opens and reads everything. Returns the status; *hash identifies the rows. `err` is the error of opening or
+ * reading. */
 static stk_status outcome(const struct kind *kind, const char *more, uint64_t *hash, stk_error *err)
 {
     char path[600] = "", text[2048];
@@ -166,7 +167,7 @@ static int values_of(const stki_option *row, char values[VALUES][64])
     return count;
 }
 
-/* Whether the kind's member of the file takes the group, as the tables say. */
+/* Whether the member of the file takes the group, according to the tables. */
 static bool takes(const struct kind *kind, const char *file, const stki_source_group *group)
 {
     stki_reader_opts opts = {0};
@@ -194,7 +195,8 @@ static bool takes(const struct kind *kind, const char *file, const stki_source_g
     return found;
 }
 
-/* `culprit`: the file that does not take the option; NULL: all do, or there is none. True: it changed something. */
+/* `culprit`: the file that does not take the option; NULL: all do, or there is none. Returns whether the option changed
+ * something. */
 static bool check(const struct kind *kind, const stki_option *row, bool taken, const char *culprit, int *wrong)
 {
     char values[VALUES][64], key[64];
@@ -207,7 +209,7 @@ static bool check(const struct kind *kind, const stki_option *row, bool taken, c
     if (usual != STK_END)
         fail_msg("%s %s: %s", title(kind), kind->member, err.message);
     snprintf(key, sizeof key, "%s: ", row->name);
-    if (strstr(kind->source, key)) /* is there already */
+    if (strstr(kind->source, key)) /* already given */
         return true;
     if (count == 0)
         fail_msg("%s: its row has no examples", row->name);
@@ -220,7 +222,7 @@ static bool check(const struct kind *kind, const stki_option *row, bool taken, c
         status = outcome(kind, more, &hash, &err);
         refused = status == STK_E_CONFIG && strstr(err.message, "does not accept this option");
         changes |= status != usual || hash != plain;
-        /* of two shards, the one that takes it may find the value wrong before the other is asked */
+        /* of two shards, the first may reject the value before the other rejects the option */
         if (taken ? refused : !refused && !(kind->other && status != STK_END)) {
             print_message("%s %s {%s}: %s: %s\n", title(kind), kind->member, more, stk_status_name(status),
                           err.message);
@@ -268,7 +270,7 @@ static void every_pair(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* Options that work above the formats: nothing of them is ignored either. */
+/* Options that are applied above the formats are not ignored either. */
 static void above_the_formats(void **state)
 {
     int wrong = 0;
@@ -304,7 +306,7 @@ static void above_the_formats(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* The format that a config states is asked before any file. */
+/* The format stated in the config is checked before any file. */
 static void stated_format(void **state)
 {
     const stki_reader_opts *opts;
@@ -319,8 +321,8 @@ static void stated_format(void **state)
     assert_says("did you mean delimiter");
 }
 
-/* Where only other members of the file take an option, they are named; otherwise, how a member becomes one that does.
- */
+/* If only other members of the file take an option, the error names them; otherwise it says how a member becomes one
+ * that does. */
 static void a_member_that_does_not_take_it(void **state)
 {
     const struct kind text = {.file = "a.tar", .source = "name: txt, ", .rest = ""},
@@ -358,7 +360,7 @@ static void bytes_of_arrays(void **state)
     }
 }
 
-/* Two groups that share a name must mean the same by it. */
+/* Two groups with an option of the same name must give it the same meaning. */
 static void names_are_clear(void **state)
 {
     (void)state;
@@ -390,10 +392,10 @@ static void write_array(const char *file, const char *format, int level)
     assert_ok(stk_writer_commit(w, &err));
 }
 
-/* Two samples of an image, a number and an array. */
+/* Two samples with an image, a number and an array. */
 static void write_beton(const stkt_bytes *image)
 {
-    enum { PAGE = 1 << 15, ROW = 32 }; /* the number at 0, the array's pointer at 8, the image at 16 */
+    enum { PAGE = 1 << 15, ROW = 32 }; /* the number is at 0, the array's pointer at 8, the image at 16 */
     static const char descr[] = "[[\"\", \"<f4\"]]";
     const int64_t shape[1] = {3};
     struct stkt_beton b;
@@ -418,7 +420,7 @@ static void write_beton(const stkt_bytes *image)
     stkt_beton_free(&b);
 }
 
-/* The same ten tokens for llm.c, raw and for Megatron, there as documents of 4 and of 6. */
+/* The same ten tokens for llm.c, raw, and for Megatron as documents of 4 and 6. */
 static void write_tokens(void)
 {
     static const uint16_t tokens[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};

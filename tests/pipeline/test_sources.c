@@ -1,9 +1,9 @@
-/* test_sources.c: what `source`, patterns of files and `order: block` do, through a loader. */
+/* Tests of `source`, patterns of files and `order: block` in loaders. */
 #include "io_files.h"
 #include "loader_test.h"
 #include <stdio.h>
 
-/* stkt_open keeps going when it fails; most tests here want it open. */
+/* Like stkt_open, but fails the test if the loader cannot be opened. */
 static stk_loader *open_ok(const char *text)
 {
     stk_loader *loader = NULL;
@@ -12,7 +12,7 @@ static stk_loader *open_ok(const char *text)
     return loader;
 }
 
-/* All rows of an epoch of u8 fields, one behind the other; returns the bytes. */
+/* Concatenates all rows of an epoch of a u8 field. Returns the number of bytes. */
 static int64_t drain(stk_loader *loader, const char *field, uint8_t *to)
 {
     stk_batch *batch;
@@ -41,7 +41,7 @@ static int write_files(void **state)
     for (int i = 0; i < 60; i++)
         bytes[i] = (char)i;
     stkt_write_npy(stkt_path("a.npy"), "|u1", "False", "(10, 6)", 64, bytes, 60);
-    for (int i = 0; i < 3; i++) { /* shards of 4, 2 and 4 rows of one array */
+    for (int i = 0; i < 3; i++) { /* one array as shards of 4, 2 and 4 rows */
         static const char *const shapes[] = {"(4, 6)", "(2, 6)", "(4, 6)"};
         static const int first[] = {0, 24, 36}, bytes_of[] = {24, 12, 24};
         char name[32];
@@ -115,7 +115,7 @@ static void a_file_may_be_a_sample(void **state)
     stk_error err;
 
     (void)state;
-    assert_int_equal(stk_loader_next(loader, &batch, &err), STK_OK); /* of different lengths: values and offsets */
+    assert_int_equal(stk_loader_next(loader, &batch, &err), STK_OK); /* different lengths, so values and offsets */
     assert_int_equal(stk_batch_tensor(batch, "x.values", &values, &err), STK_OK);
     assert_int_equal(stk_batch_tensor(batch, "x.offsets", &offsets, &err), STK_OK);
     assert_int_equal(values.shape[0], 6);
@@ -124,7 +124,7 @@ static void a_file_may_be_a_sample(void **state)
     assert_int_equal(((uint8_t *)values.data)[35], 35);
     stk_batch_release(batch);
     stk_loader_destroy(loader);
-    /* room for 2 rows of 6: the first and third file are too long, and the message says what to do */
+    /* space for 2 rows of 6: the first and third file are too long, and the error says what to do */
     loader = open_ok(config("shard*.npy", ", source: {sample_per_file: true, max_bytes: 12}}}}\n"));
     assert_int_equal(stk_loader_next(loader, &batch, &err), STK_E_LIMIT);
     assert_int_equal(err.record, 0);

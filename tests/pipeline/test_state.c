@@ -1,6 +1,5 @@
-/* test_state.c: the two forms of a saved position. The blob is written here byte by byte once more, as
- * docs/reference/resume.md draws it; every flipped bit and every cut of either form is noticed, or changes what is said
- * openly. */
+/* Tests of the two forms of a saved position. This file writes the blob byte by byte as docs/reference/resume.md
+ * describes it. Every flipped bit and every truncation of either form must be detected or change visible values. */
 #include "allocate.h"
 #include "faults.h"
 #include "state.h"
@@ -72,7 +71,7 @@ static void put_numbers(uint8_t *blob)
     put(blob + 64, 0x201, 4);
 }
 
-/* Its own part. */
+/* The rank's own part. */
 static void put_own(uint8_t *own)
 {
     put(own, 7, 8), put(own + 8, 8, 8);
@@ -101,7 +100,7 @@ static void the_blob_is_as_drawn(void **state)
     assert_true(STKI_STATE_BYTES <= STK_STATE_MAX);
 }
 
-/* As it was drawn then: three fingerprints of 16 bytes where the sections are now. */
+/* Version 1 had three fingerprints of 16 bytes in place of the sections. */
 static void version_1_is_read(void **state)
 {
     static const char text[] = "{\"stoker_state\": 1, \"epoch\": 2, \"step\": 7, \"dataset\": "
@@ -152,7 +151,7 @@ static void both_forms_read_back(void **state)
     }
 }
 
-/* With a right checksum, but no loader can have written it: what is counted on from it would overflow, or lead to a
+/* States with a valid checksum that no loader can have written: computing with their numbers would overflow, or give a
  * step before the first. */
 static void impossible_numbers_are_refused(void **state)
 {
@@ -207,7 +206,7 @@ static void damage_is_noticed(void **state)
     for (int cut = 0; cut < bytes; cut++)
         assert_status(stki_state_read(blob, cut, NULL, &read, &err), STK_E_CORRUPT);
     text = stk_state_json(blob, bytes, &err);
-    for (int64_t i = 0; text[i]; i++) { /* a digit more or less is another number, and the sum says so */
+    for (int64_t i = 0; text[i]; i++) { /* one more or one fewer digit is another number, which the checksum detects */
         const char kept = text[i];
 
         if (kept < '0' || kept > '9')

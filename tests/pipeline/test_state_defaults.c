@@ -1,7 +1,7 @@
-/* test_state_defaults.c: a saved position compares the options that a config gives, so an option that is left out must
- * keep its meaning. state_defaults.txt lists the defaults of all options that affect rows, with the version of the
- * state that goes with them. A default that changes, or an option that goes, needs a new version.
- * STOKER_UPDATE_DOCS=1 adds new options and, after a new version, rewrites the list. */
+/* A saved position contains the options that a config gives, so an option that is left out must keep its meaning.
+ * state_defaults.txt lists the defaults of all options that affect rows, and the version of the state to which they
+ * belong. Changing a default or removing an option requires a new version. STOKER_UPDATE_DOCS=1 adds new options and,
+ * after a new version, rewrites the list. */
 #include "config.h"
 #include "option.h"
 #include "state.h"
@@ -35,7 +35,7 @@ static char *read_whole(const char *path)
     return text;
 }
 
-/* Lines of `a` that `b` has not; prints each. */
+/* Prints the lines of `a` that are not in `b`. Returns their number. */
 static int lines_without(const char *a, const char *b, const char *what)
 {
     int missing = 0;

@@ -1,5 +1,6 @@
-/* test_tables.c: stki-threads. Tables of text (CSV) through the whole loader: columns of numbers, texts, names of
- * classes, and of files that are the samples. What Python's csv module reads is in tables/cases.tsv. */
+/* stki-threads */
+/* Tables of text (CSV) in loaders: columns of numbers, strings, class names, and names of files that are the samples.
+ * The expected cells, read by Python's csv module, are in tables/cases.tsv. */
 #include "allocate.h"
 #include "container.h"
 #include "csv.h"
@@ -95,7 +96,7 @@ static void test_cases(void **state)
     assert_true(count > 60);
 }
 
-/* A field that is called like a column reads that one; columns are members. */
+/* A field reads the column of its name; columns are members. */
 static void test_members(void **state)
 {
     stki_container *container;
@@ -130,7 +131,7 @@ static void test_members(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Records and quotes at every place around the ends of the pieces that a file is read in. */
+/* Records and quotes at every position around the boundaries of the pieces in which a file is read. */
 static void test_across_pieces(void **state)
 {
     enum { PIECE = 1 << 20 };
@@ -161,7 +162,7 @@ static void test_across_pieces(void **state)
             assert_ok(stk_batch_tensor(batch, "t.offsets", &offsets, &err));
             assert_ok(stk_batch_tensor(batch, "n", &n, &err));
             assert_memory_equal(n.data, ((int64_t[]){7, 8}), 16);
-            assert_int_equal(((int64_t *)offsets.data)[1], at - 5 + 4); /* one quote of two, x, CR, LF */
+            assert_int_equal(((int64_t *)offsets.data)[1], at - 5 + 4); /* one of two quotes, x, CR, LF */
             assert_int_equal(((int64_t *)offsets.data)[2], at - 5 + 6);
             assert_memory_equal((char *)values.data + at - 5, "\"x\r\nb\"", 6);
             stk_batch_release(batch);
@@ -246,7 +247,7 @@ static void test_files(void **state)
         free(images[i].data);
 }
 
-/* More names than any first room holds, in no order: the place of each among all of them, sorted bytewise. */
+/* More names than the initial capacity, unordered: the number of each is its position in bytewise order. */
 static void test_many_classes(void **state)
 {
     enum { NAMES = 5000, STEP = 1234567, RECORDS = 2 * NAMES };
@@ -278,7 +279,7 @@ static void test_many_classes(void **state)
     stk_loader_destroy(loader);
 }
 
-/* ---- refused ---- */
+/* ---- rejected tables ---- */
 
 static stk_status run(const char *path, const char *source, const char *more, stk_error *err)
 {
@@ -368,7 +369,8 @@ static void test_refused(void **state)
     }
 }
 
-/* A cell that is no number makes a column of ages text. Whoever asks for numbers must not get its character codes. */
+/* A cell that is not a number turns a column of numbers into text. A request for numbers must not return its character
+ * codes. */
 static void test_text_for_numbers(void **state)
 {
     static const char *const asks[] = {"dtype: f32", "dtype: i64", "dtype: u8", "transforms: [{scale: 2}]"};
@@ -401,13 +403,13 @@ static void test_text_for_numbers(void **state)
                      STK_OK);
     assert_ok(stk_loader_next(loader, &batch, &err));
     assert_ok(stk_batch_tensor(batch, "age.values", &t, &err));
-    assert_int_equal(t.shape[0], 7); /* asked for in so many words */
+    assert_int_equal(t.shape[0], 7); /* requested explicitly */
     assert_int_equal(((int32_t *)t.data)[0], '2');
     stk_batch_release(batch);
     stk_loader_destroy(loader);
 }
 
-/* What a huge cell that is never closed costs is bound. */
+/* The memory for a huge unterminated cell is limited. */
 static void test_record_limit(void **state)
 {
     FILE *file = fopen(stkt_path("limit.csv"), "w");
@@ -416,7 +418,7 @@ static void test_record_limit(void **state)
     (void)state;
     fputs("x,y\n1,\"", file);
     fclose(file);
-    assert_int_equal(truncate(stkt_path("limit.csv"), INT64_C(200) << 20), 0); /* zeros, which take no room */
+    assert_int_equal(truncate(stkt_path("limit.csv"), INT64_C(200) << 20), 0); /* zeros, which take no space */
     assert_status(run(stkt_path("limit.csv"), "name: x", "access: pread", &err), STK_E_LIMIT);
     assert_says("line 2");
     assert_says("64 MiB");
@@ -427,7 +429,7 @@ static void test_changes(void **state)
     static char bytes[64 << 10];
 
     (void)state;
-    (void)signal(SIGBUS, SIG_DFL); /* cmocka's own; ours comes with the next mapping */
+    (void)signal(SIGBUS, SIG_DFL); /* removes cmocka's handler; ours is installed with the next mapping */
     memset(bytes, 'a', sizeof bytes);
     for (size_t i = 99; i < sizeof bytes; i += 100)
         bytes[i] = '\n';

@@ -1,5 +1,5 @@
-/* test_tables_pandas.c: tables of text as pandas reads them: unnamed columns, no header, missing cells, several columns
- * as one tensor. The cases are in tables/pandas.tsv. */
+/* Tables of text as pandas reads them: unnamed columns, no header, missing cells, several columns as one tensor. The
+ * cases are in tables/pandas.tsv. */
 #include "io_files.h"
 #include "loader_test.h"
 #include "sha256.h"
@@ -82,7 +82,8 @@ static void test_refused(void **state)
     stk_error err;
 
     (void)state;
-    assert_status(open_table("a,b\n1,\n", "name: b, dtype: int64", &err), STK_E_CORRUPT); /* no number for it */
+    /* int64 has no value for it */
+    assert_status(open_table("a,b\n1,\n", "name: b, dtype: int64", &err), STK_E_CORRUPT);
     assert_says("line 2, column 2 (b)");
     assert_status(open_table("a,b\n1,\n", "name: b, dtype: int64, missing: 0.5", &err), STK_E_CORRUPT);
     assert_ok(open_table("a,b\n1,\n", "name: b, dtype: int64, missing: 5", &err));
@@ -97,7 +98,7 @@ static void test_refused(void **state)
     assert_status(open_table("a,b\n1,2\n", "name: a, missing: nothing", &err), STK_E_CONFIG);
     assert_status(open_table("a,b\n1,2\n", "name: a, missing_words: NA", &err), STK_E_CONFIG);
     assert_status(open_table("1,2\n3\n", "name: '0', header: false", &err), STK_E_CORRUPT);
-    assert_status(open_table(",,\n1,2,3\n", "name: a", &err), STK_E_NOT_FOUND); /* three unnamed ones */
+    assert_status(open_table(",,\n1,2,3\n", "name: a", &err), STK_E_NOT_FOUND); /* three unnamed columns */
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* test_texts.c: stki-threads. Text files and lines of JSON through the whole loader. What Python makes of the same
- * files is in texts/cases.tsv. */
+/* stki-threads */
+/* Text files and lines of JSON in loaders. The expected results, computed by Python, are in texts/cases.tsv. */
 #include "allocate.h"
 #include "container.h"
 #include "faults.h"
@@ -85,7 +85,7 @@ static void test_cases(void **state)
 
 /* ---- long files ---- */
 
-/* Lines, paragraphs and separators at every place around the ends of the pieces that a file is read in. */
+/* Lines, paragraphs and separators at every position around the boundaries of the pieces in which a file is read. */
 static void test_across_pieces(void **state)
 {
     enum { PIECE = 1 << 20 };
@@ -125,7 +125,7 @@ static void test_across_pieces(void **state)
     }
 }
 
-/* Line numbers of messages, far behind marks and blank lines. */
+/* Line numbers in errors, also far beyond the index marks and blank lines. */
 static void test_line_numbers(void **state)
 {
     FILE *file = fopen(stkt_path("numbers.jsonl"), "w");
@@ -208,7 +208,7 @@ static void test_json_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const int64_t length = (int64_t)strlen(cases[i].line);
-        /* just these bytes: a sanitizer sees each step behind them */
+        /* of exactly this size, so that sanitizers detect accesses outside */
         char *line = malloc((size_t)length + 1);
 
         memcpy(line, cases[i].line, (size_t)length);
@@ -274,7 +274,7 @@ static void test_refused(void **state)
             assert_says(files[i].says);
             assert_says(name);
         }
-    /* Letters that other files have behind their beginning. */
+    /* Letters that other formats have after their beginning. */
     stkt_write_file(stkt_path("webp.txt"), "Convert WEBP\n", 13);
     assert_status(run(stkt_path("webp.txt"), "", "", &err), STK_END);
     stkt_write_file(stkt_path("ftyp.csv"), "idx,ftype,y\n1,2,3\n", 18);
@@ -303,13 +303,13 @@ static void test_refused(void **state)
     assert_status(run(FOLDER "/key.jsonl", "key: content, max_bytes: 1", "", &err), STK_E_LIMIT);
 }
 
-/* A file that is cut or written to while it is open. */
+/* A file that is truncated or written to while it is open. */
 static void test_changes(void **state)
 {
     static char bytes[64 << 10];
 
     (void)state;
-    (void)signal(SIGBUS, SIG_DFL); /* cmocka's own; ours comes with the next mapping */
+    (void)signal(SIGBUS, SIG_DFL); /* removes cmocka's handler; ours is installed with the next mapping */
     memset(bytes, 'a', sizeof bytes);
     for (size_t i = 99; i < sizeof bytes; i += 100)
         bytes[i] = '\n';
@@ -358,7 +358,7 @@ static void test_no_memory(void **state)
             }
 }
 
-/* Shards of text, and a glob of files that are one sample each. */
+/* Shards of text, and a pattern for files that are one sample each. */
 static void test_shards(void **state)
 {
     stk_loader *loader;
@@ -394,7 +394,7 @@ static void test_shards(void **state)
     stk_loader_destroy(loader);
 }
 
-/* What units there are changes what a sample is: another data set. */
+/* Another unit changes what a sample is, so it is another data set. */
 static void test_position(void **state)
 {
     char text[1024];

@@ -1,6 +1,6 @@
-/* test_undecoded.c: stki-threads. source: {decode: none}: images arrive as the bytes that stand in their files, from
- * folders, lists, single files, tar archives and .beton files, through the whole loader. The test keeps every file's
- * bytes itself. */
+/* stki-threads */
+/* Tests of source: {decode: none}: loaders deliver the bytes of image files from folders, lists, single files, tar
+ * archives and .beton files. The test keeps the bytes of each file. */
 #include "allocate.h"
 #include "beton.h"
 #include "beton_build.h"
@@ -30,7 +30,7 @@ static int free_images(void **state)
     return 0;
 }
 
-/* NAME/c0/00.jpg, NAME/c1/01.jpg, … and NAME.lst, which lists them backwards. */
+/* Writes NAME/c0/00.jpg, NAME/c1/01.jpg, … and NAME.lst, which lists them in reverse. */
 static void write_folder(const char *name)
 {
     char path[256], line[128];
@@ -82,7 +82,7 @@ static void write_beton(const char *path, bool with_raw)
     stkt_beton_free(&b);
 }
 
-/* Every sample once, each with the bytes of images[COUNT - 1 - i] or images[i]. */
+/* Every sample must come once, with the bytes of images[i] or, if `backwards`, of images[COUNT - 1 - i]. */
 static void check_all(const char *path, const char *more, bool backwards)
 {
     static const char *const ways[] = {"order: sequential, num_workers: 0", "order: random, num_workers: 2",
@@ -163,7 +163,7 @@ static void test_beton(void **state)
     check_all(stkt_path("a.beton"), ", max_bytes: 20KiB", false);
 }
 
-/* What a file holds is nobody's business here: another kind of image, a text, nothing at all. */
+/* The contents of a file do not matter: another kind of image, text, nothing. */
 static void test_any_content(void **state)
 {
     static const struct {
@@ -191,7 +191,7 @@ static void test_any_content(void **state)
     assert_memory_equal(values.data, "\x89PNG\r\n\x1a\na text", 14);
     stk_batch_release(batch);
     stk_loader_destroy(loader);
-    /* a file alone is known by its ending then */
+    /* a single file is then recognized by its extension */
     assert_int_equal(stkt_open(&loader, "dataset: {fields: {x: {path: %s, source: {decode: none}}}}\nloader: {}",
                                stkt_path("any/1.png")),
                      STK_OK);
@@ -202,7 +202,7 @@ static void test_any_content(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Opens and reads all; the first error. */
+/* Opens and reads everything. Returns the first error. */
 static stk_status run(const char *path, const char *source, stk_error *err)
 {
     char text[1024];
@@ -256,7 +256,7 @@ static stk_status open_changing(stk_loader **out)
                      stkt_path("changes"));
 }
 
-/* A file that grows or goes away between opening and reading is an error that names it. */
+/* A file that grows or disappears between opening and reading is an error that names it. */
 static void test_a_file_that_changes(void **state)
 {
     char path[256];
@@ -279,7 +279,7 @@ static void test_a_file_that_changes(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Two ways of reading one file are two data sets: a saved position of one is not the other's. */
+/* Two ways of reading a file are two data sets, so a saved position of one does not fit the other. */
 static void test_position_is_of_its_own(void **state)
 {
     char text[1024], saved[256];

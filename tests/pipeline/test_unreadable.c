@@ -1,5 +1,6 @@
-/* stki-threads: files that are one sample each and cannot be read, under every policy: `sample_per_file`, tables of
- * files, texts of `unit: file`. Sample i is i everywhere, so that what is expected is known without the loader. */
+/* stki-threads */
+/* Tests of files that are one sample each and cannot be read, under each policy: `sample_per_file`, tables of files,
+ * and texts with `unit: file`. Each value of sample i is i, so the expected rows are known. */
 #include "io_files.h"
 #include "loader_test.h"
 #include <inttypes.h>
@@ -17,8 +18,8 @@ static bool is_bad(int64_t sample)
     return false;
 }
 
-/* Arrays u8 of 3 numbers, or of 1 + i % 5, and texts of three letters; the bad ones are cut, the last one is not
- * there. A text that is "cut" is UTF-16. */
+/* u8 arrays of 3 numbers or of 1 + i % 5, and texts of three letters. The bad files are truncated; the last file does
+ * not exist. A "truncated" text is UTF-16. */
 static int write_files(void **state)
 {
     FILE *fixed = fopen(stkt_path("fixed.csv"), "w"), *varying = fopen(stkt_path("varying.csv"), "w");
@@ -53,11 +54,11 @@ static int write_files(void **state)
     fclose(fixed);
     fclose(varying);
     assert_int_equal(remove(stkt_path("fx199.npy")), 0);
-    assert_int_equal(symlink("nothing", stkt_path("fx199.npy")), 0); /* patterns find it all the same */
+    assert_int_equal(symlink("nothing", stkt_path("fx199.npy")), 0); /* patterns match it nevertheless */
     return 0;
 }
 
-/* How the same samples are named in a config. */
+/* The ways in which a config can name these samples. */
 static const struct {
     const char *path, *source;
     bool varying, text;
@@ -85,7 +86,7 @@ static STK_PRINTF(2, 3) stk_loader *open_form(int form, const char *format, ...)
     return loader;
 }
 
-/* The batch's row is sample `sample`. */
+/* Checks that the row of the batch is sample `sample`. */
 static void check_row(int form, const stk_batch *batch, int64_t row, int64_t sample)
 {
     const uint8_t value = (uint8_t)(forms[form].text ? 'a' + sample % 26 : sample);
@@ -111,7 +112,7 @@ static void skipped(void **state)
     char list[256];
 
     (void)state;
-    snprintf(list, sizeof list, "%s", stkt_path("failed.jsonl")); /* its buffer is used again */
+    snprintf(list, sizeof list, "%s", stkt_path("failed.jsonl")); /* copied, because stkt_path reuses its buffers */
     for (int form = 0; form < FORMS; form++)
         for (int workers = 0; workers <= 4; workers += workers ? 3 : 1) {
             stk_loader *loader = open_form(
@@ -195,7 +196,7 @@ static void substituted(void **state)
     }
 }
 
-/* Opening does not fail; the error comes in the place of the batch, and a note tells of it at once. */
+/* Opening succeeds and adds a note; the error comes in the place of the batch. */
 static void failed(void **state)
 {
     (void)state;
@@ -221,7 +222,7 @@ static void failed(void **state)
         }
 }
 
-/* One failure more than the budget allows ends the run. */
+/* One failure more than the budget ends the run. */
 static void budget(void **state)
 {
     (void)state;

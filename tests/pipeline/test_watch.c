@@ -1,5 +1,6 @@
-/* test_watch.c, stki-threads: data files that are cut, written to or replaced in the middle of an epoch. What is
- * delivered is right; what is not right is an error that names file and record, and never a signal. */
+/* stki-threads */
+/* Data files are truncated, written to or replaced in the middle of an epoch. Delivered rows must be right; otherwise
+ * there must be an error that names file and record, and never a signal. */
 #include "file.h"
 #include "io_files.h"
 #include "loader_test.h"
@@ -9,7 +10,7 @@
 
 enum { RECORDS = 96, BYTES = 3000, FILES = 6 };
 
-static const char *access_word = "auto"; /* the answer is the same for every access */
+static const char *access_word = "auto"; /* the results are the same for every way of access */
 
 static unsigned char data[RECORDS * BYTES];
 
@@ -34,7 +35,7 @@ static void write_shards(int count)
     }
 }
 
-/* One record a file; `ragged`: the lengths differ. */
+/* One record per file; if `ragged`, their lengths differ. */
 static void write_samples(bool ragged)
 {
     for (int i = 0; i < RECORDS; i++) {
@@ -81,7 +82,7 @@ static void write_over(const char *path)
     assert_non_null(file);
     assert_true(fwrite("overwritten", 1, 11, file) == 11);
     assert_int_equal(fclose(file), 0);
-    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0); /* the clock of a file system may be slower than a test */
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0); /* in case the clock of the file system is coarse */
 }
 
 static void check_row(const unsigned char *row, int64_t record, int64_t length)
@@ -126,9 +127,8 @@ static const struct change changes[] = {
 };
 enum { CHANGES = sizeof changes / sizeof *changes };
 
-/* The first batch, then the change to file `name`, then on to the end: an error of that file, every row before it
- * right.
- */
+/* Takes the first batch, changes the file `name`, and continues to the end: there must be an error for that file, and
+ * every row before it must be right. */
 static void run(const char *paths, const char *more, int workers, const char *name, const struct change *change)
 {
     stk_loader *loader;
@@ -158,7 +158,8 @@ static void run(const char *paths, const char *more, int workers, const char *na
     stk_loader_destroy(loader);
 }
 
-/* cmocka has a handler of its own for each test, which passes nothing on, and takes ours away with it afterwards. */
+/* For each test cmocka installs a handler that does not call the previous one, and afterwards restores the signal
+ * without ours. */
 static int guard_on(void **state)
 {
     static struct sigaction ours;
@@ -202,7 +203,7 @@ static void several_files(void **state)
     }
 }
 
-/* One tile of more files than are noted at once. */
+/* One tile with more files than are recorded individually. */
 static void more_files_than_fit(void **state)
 {
     assert_int_equal(guard_on(state), 0);
@@ -251,7 +252,7 @@ static void a_file_a_sample(void **state)
             run("s*.npy", ", source: {sample_per_file: true}", workers, "s050.npy", &change);
             write_samples(ragged);
             run("s*.npy", ", source: {sample_per_file: true}", workers, "s004.npy", &change);
-            for (int i = 0; i < CHANGES; i++) { /* few files stay open: the change is found while they are */
+            for (int i = 0; i < CHANGES; i++) { /* so few files that they stay open and the change is detected */
                 write_samples(ragged);
                 run("s00*.npy", ", source: {sample_per_file: true}", workers, "s004.npy", &changes[i]);
             }
@@ -295,7 +296,7 @@ static void rows_in_parts(void **state)
         }
 }
 
-/* Images that are resized, and labels that become rows: what is gone would read as zeros, of which there are none. */
+/* Images that are resized, and labels that become rows: missing data would read as zeros, which these have not. */
 static void rows_that_are_made(void **state)
 {
     static const char *const fields[] = {
@@ -339,7 +340,7 @@ static void rows_that_are_made(void **state)
             }
 }
 
-/* A row of one file is mixed with a sample of the next one, which is another rank's; or is not mixed (p: 0). */
+/* A row of one file is mixed with a sample of the next file, which belongs to another rank, or is not mixed (p: 0). */
 static void a_partner_in_another_file(void **state)
 {
     assert_int_equal(guard_on(state), 0);
@@ -349,7 +350,7 @@ static void a_partner_in_another_file(void **state)
         stk_batch *batch;
         stk_error err;
 
-        write_shards(32); /* of 3 records: 2 and 3 are a pair */
+        write_shards(32); /* shards of 3 records, so records 2 and 3, a pair, are in different files */
         assert_ok(stkt_open(&loader,
                             "{dataset: {fields: {x: {path: '%s/x*.npy', transforms: [{scale: 2}, {mixup: {p: %d}}]}}}, "
                             "loader: {num_workers: %d, prefetch: 1, global_batch_size: 2, world_size: 2, rank: 0, "
@@ -375,7 +376,7 @@ static void a_partner_in_another_file(void **state)
     }
 }
 
-/* Failed rows left out: the loader goes on to the end, with what is still there. */
+/* With skipped rows, the loader continues to the end with the data that is left. */
 static void the_other_files_go_on(void **state)
 {
     assert_int_equal(guard_on(state), 0);
@@ -409,7 +410,8 @@ static void the_other_files_go_on(void **state)
     }
 }
 
-/* A loader that only reads raises no signal, guard or not, and one without a guard installs no handler. */
+/* A loader that only reads raises no signal, with or without the guard, and one without the guard installs no
+ * handler. */
 static void without_a_guard(void **state)
 {
     pid_t child;
@@ -454,7 +456,7 @@ static void without_a_guard(void **state)
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS);
 }
 
-/* What the file has become is not delivered: the descriptor of a file that was replaced still leads to the old one. */
+/* The contents of a changed file are not delivered: the descriptor of a replaced file still refers to the old one. */
 static void the_same_with_pread(void **state)
 {
     access_word = "pread";
@@ -465,7 +467,7 @@ static void the_same_with_pread(void **state)
     access_word = "auto";
 }
 
-/* Without a guard nothing is asked: a file that grows is read as it is. */
+/* Without the guard nothing is checked: a file that grows is read as it is. */
 static void unwatched_with_pread(void **state)
 {
     stk_loader *loader;
@@ -510,7 +512,7 @@ static void wrong_values_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_guard), /* first: its child must be the first to map a file */
+        cmocka_unit_test(without_a_guard), /* first, because its child must be the first to map a file */
         cmocka_unit_test(one_file),
         cmocka_unit_test(several_files),
         cmocka_unit_test(more_files_than_fit),

@@ -1,7 +1,7 @@
-"""Makes the cases of test_own_shapes.c with torchvision and Pillow: a few small images as .png, and what lists of
-transforms make of each, as shape and SHA-256 of C-order uint8 bytes.
+"""Makes the cases of test_own_shapes.c with torchvision and Pillow: a few small images as .png, and the results of
+lists of transforms for each of them, as shape and SHA-256 of the uint8 bytes in C order.
 
-Run: python make_cases.py   (needs numpy, pillow, torchvision; reads ../../data/photos). One line a case in cases.tsv:
+Run: python make_cases.py   (needs numpy, pillow, torchvision; reads ../../data/photos). Each line of cases.tsv:
 list of transforms  image  height  width  sha256
 """
 import hashlib, pathlib
@@ -23,7 +23,7 @@ for name, image in images.items():
 
 
 def to_size(im, h, w, fill):
-    """What CenterCrop pads an image with that is too small."""
+    """The padding that CenterCrop applies to images that are too small."""
     down, right = h - im.height, w - im.width
     return F1.pad(im, [right // 2, down // 2, (right + 1) // 2, (down + 1) // 2], fill=fill)
 
@@ -34,7 +34,7 @@ def shorter(im, n, mode=I.BILINEAR, most=None):
 
 def longer(im, n, mode=I.BILINEAR):
     h, w = im.height, im.width
-    if int(n * min(h, w) / max(h, w)) == 0:  # torchvision gives up: one pixel
+    if int(n * min(h, w) / max(h, w)) == 0:  # torchvision fails; the result here has one pixel
         return im.resize((1, n) if w < h else (n, 1), Image.BILINEAR)
     return F.resize(im, None, interpolation=mode, max_size=n)
 

@@ -1,6 +1,6 @@
-"""Makes the tables and cases of test_tables_pandas.c: what pandas reads from them (written with pandas 3.1, NumPy 2.4).
+"""Makes the tables and cases of test_tables_pandas.c: the values that pandas reads (pandas 3.1, NumPy 2.4).
 
-Run: python make_pandas.py. One line a case in pandas.tsv:
+Run: python make_pandas.py. Each line of pandas.tsv:
 file  keys of source  dtype  columns (0: one axis)  records  SHA-256 of the values, little-endian, in C order
 """
 import fnmatch, hashlib, io, pathlib
@@ -32,7 +32,7 @@ def pick(table, columns):
     for c in columns:
         names += [n for n in map(str, table.columns) if fnmatch.fnmatchcase(n, c) and n not in names]
     table.columns = [str(c) for c in table.columns]
-    return table[names].to_numpy()  # of numpy.result_type
+    return table[names].to_numpy()  # in the dtype of numpy.result_type
 
 
 t = pd.read_csv(here / "pandas_index.csv")

@@ -1,7 +1,8 @@
-"""Makes the tables and cases of test_tables.c: what Python's csv module reads from them.
+"""Makes the tables and cases of test_tables.c: the cells that Python's csv module reads.
 
-Run: python make_tables.py. One line a case in cases.tsv:
-file  column  further keys of source  dtype  records  SHA-256: of numbers their bytes (little-endian), of texts each length (8 bytes) and bytes
+Run: python make_tables.py. Each line of cases.tsv:
+file  column  further keys of source  dtype  records  SHA-256 of the numbers (little-endian), or for strings of
+each length (8 bytes) and string
 """
 import csv, hashlib, io, pathlib, random, struct
 

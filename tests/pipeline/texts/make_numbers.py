@@ -1,6 +1,6 @@
-"""Makes numbers.jsonl and the cases of test_jsonl_numbers.c: what Python's json and NumPy read from it.
+"""Makes numbers.jsonl and the cases of test_jsonl_numbers.c: the values that Python's json and NumPy read from it.
 
-Run: python make_numbers.py (NumPy 2.4). One line a case in numbers.tsv:
+Run: python make_numbers.py (NumPy 2.4). Each line of numbers.tsv:
 key  dtype  axes of a sample  length (-1: they differ)  records  SHA-256 of all values  SHA-256 of all offsets (or -)
 """
 import hashlib, json, pathlib, random

@@ -1,6 +1,6 @@
-"""Makes the files and cases of test_texts.c: what Python makes of text files and lines of JSON.
+"""Makes the files and cases of test_texts.c: what Python reads from text files and lines of JSON.
 
-Run: python make_texts.py. One line a case in cases.tsv:
+Run: python make_texts.py. Each line of cases.tsv:
 file  keys of source  samples  SHA-256 of all samples, each as its length (8 bytes, little-endian) and its bytes
 """
 import hashlib, json, pathlib, random, re
