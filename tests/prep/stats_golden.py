@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What NumPy makes of the arrays that test_stats.c makes too; with torch, its observers are asked as well.
+"""Computes NumPy's statistics of the arrays that test_stats_tally.c also generates. If torch is installed, its observers are
+compared.
 
     stats_golden.py > stats_golden.h
 """
@@ -37,7 +38,7 @@ def values(dtype, n, offset, scale, strange):
         if dtype[0] == "i":
             v = [x - (1 << bits) if x >> (bits - 1) else x for x in v]
         return np.array(v, dtype={"u": "uint", "i": "int"}[dtype[0]] + str(bits))
-    # A cube of something even: many small numbers, few large ones.
+    # The cube of a uniform number: many small values and few large ones.
     v = np.array([(((x >> 33) % 20001) - 10000) / 8192.0 for x in w])
     v = v * v * v * scale + offset
     v = bf16(v) if dtype == "bf16" else v.astype({"f16": np.float16, "f32": np.float32, "f64": np.float64}[dtype])
@@ -57,7 +58,7 @@ def exact(v):
     f = [Fraction(float(x)) for x in v]
     mean = sum(f) / len(f)
     var = sum((x - mean) ** 2 for x in f) / len(f)
-    # sqrt of a fraction that may be no double
+    # square root of a fraction that may not fit in a double
     shift = (var.numerator.bit_length() - var.denominator.bit_length()) // 2
     return float(mean), math.ldexp(math.sqrt(var / Fraction(4) ** shift), shift) if var else 0.0
 
@@ -80,7 +81,7 @@ def error(v, counts, low, high, qtype, symmetric):
 
 
 def mse(v, qtype, symmetric):
-    """The search that docs/reference/statistics.md describes, over the values themselves."""
+    """The search described in docs/reference/statistics.md, on the values themselves."""
     v, counts = np.unique(v.astype(np.float64), return_counts=True)
     low, high = min(v[0], 0), max(v[-1], 0)
     if symmetric:
@@ -122,7 +123,7 @@ def percentile(v, p, symmetric):
 
 
 def ask_torch(v, low, high, qtype, symmetric):
-    """MinMaxObserver gives the same parameters."""
+    """MinMaxObserver must give the same parameters."""
     if torch is None:
         return
     from torch.ao.quantization.observer import MinMaxObserver

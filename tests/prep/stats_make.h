@@ -1,4 +1,4 @@
-/* stats_make.h: the arrays of stats_golden.py, and tallies of them. */
+/* stats_make.h: generates the arrays of stats_golden.py, and tallies of them. */
 #ifndef STKT_STATS_MAKE_H
 #define STKT_STATS_MAKE_H
 
@@ -43,7 +43,7 @@ static inline void stkt_put_float(char *at, stk_dtype dtype, double x)
         memcpy(at, &half, 2);
 }
 
-/* n elements; free it. */
+/* n elements; the caller frees them. */
 static inline char *stkt_stats_values(stk_dtype dtype, int64_t n, double offset, double scale, int strange)
 {
     const int64_t size = stk_dtype_size(dtype);
@@ -83,7 +83,7 @@ static inline stki_tally_form stkt_stats_form(const golden_case *c)
     return form;
 }
 
-/* The blocks b with b % parts == part. */
+/* A tally of the blocks b with b % parts == part. */
 static inline stki_tally *stkt_stats_tally(const stki_tally_form *form, const char *data, int64_t rows,
                                            enum stki_isa isa, int64_t parts, int64_t part)
 {

@@ -1,6 +1,7 @@
-/* test_count_job.c: stki-threads. Passes before the one that writes: what steps of a job's transforms wait for, and
- * jobs of statistics alone. The same bytes for any number of workers and tasks, after interruptions, and as worked out
- * here. */
+/* stki-threads */
+/* Tests of the passes that run before a job's output is written: statistics on which transforms depend, and jobs that
+ * compute only statistics. The bytes must be the same for any number of workers and tasks and after interruptions, and
+ * the numbers those that this file computes. */
 #include "allocate.h"
 #include "count_job.h"
 #include "faults.h"
@@ -16,7 +17,7 @@ static float x[ROWS][CHANNELS][PIXELS];
 static int64_t labels[ROWS];
 static char inputs[300];
 
-/* Of other jobs, but all that was counted is equal. */
+/* Compares two reports except for what describes the job. */
 static void same_statistics(const char *a, const char *b)
 {
     json_t *one = NULL, *other = NULL;
@@ -53,7 +54,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* The program is linked with --wrap=stki_count_pass: ten units. */
+/* The program is linked with --wrap=stki_count_pass, which divides the pass into ten units. */
 stk_status __real_stki_count_pass(stki_prep_run *run, stki_loader_config *config, stki_count_field *fields,
                                   int field_count, const char *text, int64_t unit_bytes, json_t **files,
                                   json_t **reports, stk_error *err);
@@ -68,7 +69,7 @@ stk_status __wrap_stki_count_pass(stki_prep_run *run, stki_loader_config *config
     return __real_stki_count_pass(run, config, fields, field_count, text, 30000, files, reports, err);
 }
 
-/* {x with these transforms, label} */
+/* A data set with a field x with these transforms and a field label. */
 static const char *dataset(const char *transforms)
 {
     return stkt_text("dataset: {fields: {x: {path: %sx.npy, source: {layout: nchw}, transforms: [%s]}, label: {path: "
@@ -95,7 +96,7 @@ static json_t *read_json(const char *path)
     return json;
 }
 
-/* The elements of a .npy with a header of 128 bytes or less. */
+/* The elements of an .npy file with a header of at most 128 bytes. */
 static char *elements(const char *path, int64_t bytes)
 {
     char *text, *out = malloc((size_t)bytes);
@@ -125,11 +126,11 @@ static void moments(int channel, double *mean, double *std)
     *std = sqrt(square / (ROWS * PIXELS));
 }
 
-/* ---- statistics alone ---- */
+/* ---- only statistics ---- */
 
 static void test_alone(void **state)
 {
-    /* mapped rows are counted where they lie, others come in batches */
+    /* mapped rows are counted in place, others in batches */
     static const char *const ways[] = {"num_workers: 0",         "num_workers: 1", "num_workers: 8",
                                        "order: random, seed: 3", "access: pread",  "on_error: skip"};
     json_t *json, *field;
@@ -163,7 +164,7 @@ static void test_alone(void **state)
     json_decref(json);
 }
 
-/* Shards end inside of batches. */
+/* Shards end inside batches. */
 static void test_shards(void **state)
 {
     static const int rows[] = {333, 1, ROWS - 334};
@@ -184,7 +185,7 @@ static void test_shards(void **state)
                       stkt_path(stkt_text("shards%d.json", w))));
     run(stkt_text("dataset: {fields: {x: {path: %s}}}\nstats: {path: %s, fields: {x: {histogram: 9}}}\n",
                   stkt_path("whole.npy"), stkt_path("shards3.json")));
-    /* in the opposite byte order rows are no rows yet */
+    /* byte-swapped rows must be converted first */
     for (size_t i = 0; i < sizeof x / 4; i++) {
         memcpy(&swapped[i], (float *)x + i, 4);
         swapped[i] = __builtin_bswap32(swapped[i]);
@@ -196,7 +197,7 @@ static void test_shards(void **state)
         same_statistics(stkt_path("shards0.json"), stkt_path(stkt_text("shards%d.json", w)));
 }
 
-/* ---- steps that wait ---- */
+/* ---- steps that need statistics ---- */
 
 static int8_t quantized(float value, float scale)
 {
@@ -220,7 +221,7 @@ static void check_quantized(const char *path)
     free(found);
 }
 
-/* What a loader makes of the originals by the job's file is what the job wrote. */
+/* A loader that reads the originals with the job's statistics must give what the job wrote. */
 static void check_loader(const char *transforms, const char *written, int64_t each)
 {
     const char *text = stkt_text("%sloader: {batch_size: %d, num_workers: 0}\n", dataset(transforms), ROWS);
@@ -254,7 +255,7 @@ static void test_quantize(void **state)
                  stkt_path("q0/q.x.npy"), 1);
 }
 
-/* What is said of the rows that come out is not said of those that are counted. */
+/* The field's dtype applies to the rows that are written, not to those that are counted. */
 static void test_dtype(void **state)
 {
     (void)state;
@@ -264,7 +265,7 @@ static void test_dtype(void **state)
     check_quantized(stkt_path("dtype.npy"));
 }
 
-/* One step waits for the other. */
+/* One step needs the statistics of another one's result. */
 static void test_chain(void **state)
 {
     json_t *root, *json;
@@ -275,11 +276,11 @@ static void test_chain(void **state)
                   stkt_path("chain.npy")));
     root = read_json(stkt_path("chain.stats.json"));
     json = json_object_get(json_object_get(root, "fields"), "x");
-    /* the field's own statistics are those of what was written */
+    /* the field's own statistics describe the written rows */
     assert_string_equal(json_string_value(json_object_get(json, "dtype")), "uint8");
     assert_string_equal(json_string_value(json_object_get(json_object_get(json, "before"), "dtype")), "float32");
     assert_non_null(json_object_get(json_object_get(json, "quantize"), "mse"));
-    /* normalized by channel */
+    /* normalized per channel */
     for (size_t c = 0; c < CHANNELS; c++)
         assert_true(fabs(json_real_value(json_array_get(json_object_get(json_object_get(json, "before"), "mean"), c))) <
                     1e-6);
@@ -369,7 +370,7 @@ static void test_interruptions(void **state)
     check_quantized(stkt_path("stopped/q.x.npy"));
 }
 
-/* cmocka has a handler of its own for each test, which passes nothing on. */
+/* For each test cmocka installs a handler that does not call the previous one. */
 static void guard_on(void)
 {
     static struct sigaction ours;
@@ -391,7 +392,7 @@ static void cut_file(void *context, const stk_prep_progress *now)
         assert_int_equal(truncate(context, 5000), 0);
 }
 
-/* A file that is cut while its rows are counted is an error, not zeros. */
+/* A file that is truncated while its rows are counted gives an error, not zeros. */
 static void test_cut_file(void **state)
 {
     const char *path = stkt_path("cut.npy");
@@ -415,7 +416,7 @@ static void test_cut_file(void **state)
     assert_false(stkt_is_there(stkt_path("cut.stats.json")));
 }
 
-/* A damaged file of a unit is made again. */
+/* A damaged file of a unit is computed again. */
 static void test_damaged_unit(void **state)
 {
     const char *text = stkt_text("%sprep: {num_workers: 2}\noutput: {path: %s}\n",
@@ -439,7 +440,7 @@ static void test_damaged_unit(void **state)
     check_quantized(stkt_path("damaged/q.x.npy"));
 }
 
-/* A look at the job leaves it as it is. */
+/* Planning a job changes nothing. */
 static void test_plan(void **state)
 {
     const char *text =
@@ -453,7 +454,7 @@ static void test_plan(void **state)
     for (int i = 0; i < 2; i++) {
         assert_ok(stk_prep_get_plan(job, &plan, &err));
         assert_int_equal(plan.positions, ROWS);
-        assert_int_equal(plan.output_bytes, ROWS * (EACH + 8) + 2 * 128); /* headers */
+        assert_int_equal(plan.output_bytes, ROWS * (EACH + 8) + 2 * 128); /* two headers */
     }
     assert_ok(stk_prep_run(job, &err));
     stk_prep_destroy(job);
@@ -465,7 +466,7 @@ static void test_plan(void **state)
     stk_prep_destroy(job);
 }
 
-/* ---- mistakes ---- */
+/* ---- rejected jobs ---- */
 
 static void refused(const char *text, const char *says)
 {
@@ -502,7 +503,7 @@ static void test_refusals(void **state)
             "in a separate job");
 }
 
-/* In the config of a loader the words mean nothing. */
+/* In a loader's config these values are rejected. */
 static void test_loader_refuses(void **state)
 {
     const char *const wrong[][2] = {{"{quantize: {calibrate: mse}}", "NAME.stats.json"},
@@ -542,7 +543,7 @@ static void test_no_memory(void **state)
     }
 }
 
-/* Arrays without channels have nothing to count, and are counted. */
+/* Arrays without channels can be counted. */
 static void test_no_channels(void **state)
 {
     static const char *const more[] = {"", ", ragged: true"};
@@ -570,7 +571,7 @@ static void test_no_channels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cut_file), /* the first that maps a file */
+        cmocka_unit_test(test_cut_file), /* first, because it must be the first to map a file */
         cmocka_unit_test(test_alone),       cmocka_unit_test(test_shards),        cmocka_unit_test(test_quantize),
         cmocka_unit_test(test_dtype),       cmocka_unit_test(test_chain),         cmocka_unit_test(test_normalize),
         cmocka_unit_test(test_tasks),       cmocka_unit_test(test_interruptions), cmocka_unit_test(test_damaged_unit),

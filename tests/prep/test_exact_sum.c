@@ -1,4 +1,4 @@
-/* test_exact_sum.c: sums without rounding, against 128-bit integers and sums that are known. */
+/* Tests of sums without rounding errors, against 128-bit integers and known sums. */
 #include "exact_sum.h"
 #include "stk_test.h"
 #include "test_random.h"
@@ -13,7 +13,7 @@ static double rounded(const stki_exact *sum)
     return ldexp(fraction, exponent);
 }
 
-/* Any order, any number of parts: the same number, rounded once. */
+/* The result, rounded once, does not depend on the order or on the number of parts. */
 static void test_terms_that_cancel(void **unused)
 {
     static const double terms[] = {1e308, 1, -1e308, 1e-308, 5e-324, -1, 1e200, 3, -1e200};
@@ -53,7 +53,7 @@ static void test_whole_numbers(void **unused)
     }
 }
 
-/* Ties go to even, and what lies far below breaks them. */
+/* Ties go to even, and even tiny terms break them. */
 static void test_rounding(void **unused)
 {
     stki_exact sum = {{0}, 0};
@@ -103,7 +103,7 @@ static void test_beyond_doubles(void **unused)
     assert_int_equal(exponent, -2099);
 }
 
-/* More terms than digits have room for without carries. */
+/* More terms than the digits can take without carries. */
 static void test_many_terms(void **unused)
 {
     stki_exact sum = {{0}, 0}, part = {{0}, 0};

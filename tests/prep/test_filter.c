@@ -1,5 +1,5 @@
-/* test_filter.c: which samples a job uses: by labels, numbers and names of classes and texts; by sizes of images, files
- * and rows; what it counts; samples that cannot be read stay; rules that are refused; memory that runs out. */
+/* Tests of the filters of jobs: by labels (numbers, class names, strings), by the sizes of images, files and rows;
+ * their counters; samples that cannot be read, which are kept; rejected rules; and failing allocations. */
 #include "allocate.h"
 #include "faults.h"
 #include "filter.h"
@@ -11,7 +11,7 @@
 
 static char folder[512];
 
-/* Classes ant, bee, cat; image i is (8 + i) high and (40 - i) wide. */
+/* Classes ant, bee, cat; image i is 8 + i high and 40 - i wide. */
 enum { IMAGES = 12 };
 static const char *const classes[] = {"ant", "bee", "cat"};
 
@@ -61,12 +61,12 @@ static int remove_data(void **state)
     return 0;
 }
 
-/* ---- a loader whose samples a filter chooses ---- */
+/* ---- a loader with filtered samples ---- */
 
 typedef struct chosen {
     const char *filter, *loader;
     stki_filter_counts counts;
-    int64_t count, samples[IMAGES], epoch; /* epoch: samples of one, after a split */
+    int64_t count, samples[IMAGES], epoch; /* epoch: the samples of one epoch, after a split */
     _Atomic bool cancelled;
 } chosen;
 
@@ -120,7 +120,7 @@ static stk_status choose(chosen *c, stk_error *err)
     return STK_OK;
 }
 
-/* `wanted`: a letter a sample, x: it stays. `dropped`: by each rule. */
+/* `wanted`: one letter per sample, x if it is kept. `dropped`: number of samples dropped by each rule. */
 static void check(const char *filter, const char *wanted, int rules, const int64_t *dropped)
 {
     chosen c = {.filter = filter};
@@ -148,7 +148,8 @@ static void by_labels(void **unused)
     check("{filter: {label: {keep: [bee, 0]}}}", "xxxxxxxx....", 1, (const int64_t[]){4});
     check("{filter: {label: {drop: [bee]}}}", "xxxx....xxxx", 1, (const int64_t[]){4});
     check("{filter: {label: {drop: [1]}}}", "xxxx....xxxx", 1, (const int64_t[]){4});
-    check("{filter: {label: {field: kind, keep: [2, 4, 77]}}}", "..x.x....x..", 1, (const int64_t[]){9}); /* 7: 2.5 */
+    /* sample 7 has 2.5 */
+    check("{filter: {label: {field: kind, keep: [2, 4, 77]}}}", "..x.x....x..", 1, (const int64_t[]){9});
     check("{filter: {label: {field: name, drop: [bee/05.jpg, bee/06]}}}", "xxxxx.xxxxxx", 1, (const int64_t[]){1});
     check("{filter: {label: [{keep: [ant, cat]}, {field: kind, drop: [0]}]}}", ".xxx....xx.x", 2,
           (const int64_t[]){4, 2});
@@ -170,7 +171,7 @@ static void by_sizes(void **unused)
           (const int64_t[]){8, 1, 1});
 }
 
-/* Files are by their own bytes, not by their pixels'. */
+/* For image files, the size of the file counts, not that of the pixels. */
 static void by_bytes_of_files(void **unused)
 {
     char filter[100];
@@ -179,7 +180,7 @@ static void by_bytes_of_files(void **unused)
     int64_t at = 0, low = 0, high = 0;
 
     (void)unused;
-    for (int i = 4; i < 9; i += 4) { /* between the fifth's and the ninth's */
+    for (int i = 4; i < 9; i += 4) { /* between the sizes of files 4 and 8 */
         char path[600];
         struct stat about;
 
@@ -205,7 +206,7 @@ static void by_bytes_of_files(void **unused)
     assert_in_range(c.count, 1, IMAGES - 1);
 }
 
-/* The list's order stays, repeated samples too; a split is of what is left. */
+/* The order of the indices is kept, including repeated samples; a split applies to what remains. */
 static void after_indices_and_before_split(void **unused)
 {
     chosen c = {.filter = "{filter: {label: {keep: [ant, bee]}}}", .loader = ", indices: [9, 7, 1, 7, 3, 11]"};
@@ -226,7 +227,8 @@ static void after_indices_and_before_split(void **unused)
     assert_says("found 12");
 }
 
-/* Of the 4 cats, or of the 6 others of a list of 7 samples, exactly the fraction is val. */
+/* The validation part is exactly the fraction of the remaining samples: of the 4 cats, or of 6 of a list of 7
+ * samples. */
 static void split_is_of_what_stays(void **unused)
 {
     static const struct {
@@ -267,7 +269,7 @@ static void what_cannot_be_read_stays(void **unused)
 
     (void)unused;
     snprintf(path, sizeof path, "%s/set/ant/02.jpg", folder);
-    write_file(path, file.data, 100); /* no size in that much */
+    write_file(path, file.data, 100); /* too short to contain the size */
     assert_ok(choose(&c, &err));
     assert_int_equal(c.count, 1);
     assert_int_equal(c.samples[0], 2);

@@ -1,6 +1,7 @@
-/* test_finish_pool.c (stki-threads): rows through finishers and past observers: the same values for any number of
- * threads, in order, failed rows left out with their reasons and not seen, nothing allocated once warm, memory that
- * runs out. */
+/* stki-threads */
+/* Tests of the pool that runs finishers and observers: the same values in order with any number of threads; failed rows
+ * are left out with their errors and are not observed; nothing is allocated after the first batches; failing
+ * allocations. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
@@ -13,7 +14,7 @@
 #include "stk_test.h"
 #include "test_random.h"
 
-/* ---- a finisher of the test's own: repeats a row's bytes, fails where they say so ---- */
+/* ---- a finisher for this test: repeats the bytes of a row, or fails ---- */
 
 enum { FAILS = 251, LENDS = 250 };
 
@@ -37,7 +38,7 @@ static stk_status echo_run(const stki_finisher *finisher, void *scratch, const s
         memcpy(to->bytes + to->used + in->size, bytes, (size_t)in->size);
     }
     to->used += 2 * in->size;
-    if (in->size > 0 && bytes[0] == FAILS) /* after it has taken memory */
+    if (in->size > 0 && bytes[0] == FAILS) /* fails after it has allocated */
         return stki_fail(err, STK_E_CORRUPT, "a row that begins with %d", FAILS);
     *out = (stki_sink_value){.size = 2 * in->size, .length = in->position, .height = in->sample};
     return STK_OK;
@@ -215,7 +216,7 @@ static void failed_rows_are_left_out(void **unused)
 
 /* ---- observers ---- */
 
-/* What it sees depends on the order of rows, within a batch and of batches. */
+/* Its hash depends on the order of rows within a batch and of batches. */
 struct stki_seen {
     uint64_t hash;
     int64_t rows;
@@ -223,7 +224,7 @@ struct stki_seen {
 
 typedef struct hasher {
     stki_observer base;
-    int64_t fails_at; /* a position; -1: none */
+    int64_t fails_at; /* a position; -1: never */
 } hasher;
 
 static uint64_t chain(uint64_t hash, uint64_t next)
@@ -303,7 +304,7 @@ static stki_seen expected(const rows_of *sources, int field)
     return all;
 }
 
-/* Three observers, two of them of one field; `first` and `second` are where the first two fail. */
+/* Three observers, two of them for one field; the first two fail at `first` and `second`. */
 static stk_status observe_all(const stki_finish_field *fields, int threads, int depth, int64_t first, int64_t second,
                               stk_error *cause)
 {
@@ -346,7 +347,7 @@ static stk_status observe_all(const stki_finish_field *fields, int threads, int 
         }
         free(seen[i]);
     }
-    stki_finish_pool_destroy(pool); /* after a failure with a batch that was popped, and others on their way */
+    stki_finish_pool_destroy(pool); /* after a failure, with one batch that was popped and others in progress */
     free(sources);
     *cause = err;
     return status;
@@ -368,7 +369,7 @@ static void observers_see_rows_in_order(void **unused)
         }
 }
 
-/* The first batch's, and of one batch the first observer's. */
+/* The error is that of the first batch and, within a batch, of the first observer. */
 static void observers_fail(void **unused)
 {
     stk_error err;
@@ -401,7 +402,7 @@ static void wrong_calls(void **unused)
     batch.rows = 10;
     assert_ok(stki_finish_pool_push(pool, &batch, &err));
     assert_status(stki_finish_pool_push(pool, &batch, &err), STK_E_BUSY);
-    do /* each call finishes some rows, whatever the deadline */
+    do /* each call finishes some rows, even after the deadline */
         status = stki_finish_pool_pop(pool, 0, &got, &err);
     while (status == STK_AGAIN && ++again);
     assert_int_equal(status, STK_OK);
@@ -417,7 +418,7 @@ static void wrong_calls(void **unused)
     free(s);
 }
 
-/* With batches on their way. */
+/* Destroys the pool with batches in progress. */
 static void destroyed_early(void **unused)
 {
     const stki_finish_pool_opts opts = {
@@ -557,7 +558,7 @@ static void jpeg_by_any_number_of_threads(void **unused)
                 .fields = &field, .field_count = 1, .max_rows = IMAGES, .threads = threads};
             const stki_finish_source source = {
                 .bytes = (const char *)values, .step = 1, .offsets = offsets, .shapes = shapes[0]};
-            /* Which ones are drawn depends on positions alone. */
+            /* Which images are drawn depends only on positions. */
             const stki_finish_batch batch = {
                 .rows = IMAGES, .sources = &source, .first_position = 77, .samples = threads == 2 ? offsets : NULL};
             stki_finish_pool *pool;
@@ -628,7 +629,7 @@ static void keep_reads_headers(void **unused)
     memcpy(values, file.data, file.size);
     memcpy(values + size, "GIF89a..", 8);
     memcpy(values + size + 8, file.data, file.size);
-    memcpy(values + 2 * size + 8, file.data, 30); /* cut */
+    memcpy(values + 2 * size + 8, file.data, 30); /* truncated */
     assert_ok(stki_finisher_find("keep")->create(stki_document_root(document), &in, &out, &finisher, &err));
     field.finisher = finisher;
     assert_int_equal(out.kind, STKI_SINK_IMAGE);

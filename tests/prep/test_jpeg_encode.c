@@ -1,5 +1,5 @@
-/* test_jpeg_encode.c: pixels become JPEG images: what they decode to against Pillow's images of the same pixels, shapes
- * that JPEG has not, and memory that runs out. */
+/* Tests of encoding JPEG images: the decoded pixels are compared with those of Pillow's images of the same input. Also
+ * rejected shapes and failing allocations. */
 #include "allocate.h"
 #include "faults.h"
 #include "jpeg_decode.h"
@@ -109,7 +109,8 @@ static void as_pillow(void **unused)
     stki_jpeg_room_fini(&room);
 }
 
-/* Restart markers: the same pixels, and as many MCUs between them as divide a row of the image, at most. */
+/* With restart markers the pixels are the same, and the interval is the largest divisor of the MCUs of a row up to the
+ * given number. */
 static void restart_markers(void **unused)
 {
     static const struct {
@@ -145,7 +146,7 @@ static void restart_markers(void **unused)
     }
 }
 
-/* Other ways to store the same coefficients: smaller, and the same pixels. */
+/* Optimized and progressive images store the same coefficients in fewer bytes. */
 static void optimized_and_progressive(void **unused)
 {
     const golden g = {200, 150, 3, 90, STKI_JPEG_420};
@@ -176,7 +177,7 @@ static void optimized_and_progressive(void **unused)
     stki_jpeg_room_fini(&room);
 }
 
-/* Rows that lie apart; an image whose file is larger than the room of the one before. */
+/* Rows with gaps, and an image whose file is larger than the buffer of the previous one. */
 static void rows_apart_and_room_that_grows(void **unused)
 {
     enum { WIDTH = 400, HEIGHT = 300, APART = WIDTH * 3 + 13 };
@@ -192,7 +193,7 @@ static void rows_apart_and_room_that_grows(void **unused)
     for (int y = 0; y < HEIGHT; y++)
         memcpy(apart + y * APART, close + y * WIDTH * 3, WIDTH * 3);
     assert_ok(stki_jpeg_encode(&image, &form, &first, &bytes, &err));
-    assert_true(bytes > 128 << 10); /* the room had to grow more than once */
+    assert_true(bytes > 128 << 10); /* the buffer had to grow more than once */
     image.pixels = apart;
     image.row_bytes = APART;
     assert_ok(stki_jpeg_encode(&small, &form, &second, &little, &err));
@@ -255,7 +256,7 @@ static void memory_runs_out(void **unused)
         }
         assert_int_equal(status, STK_E_MEMORY);
         tries++;
-        assert_ok(stki_jpeg_encode(&image, &form, &room, &bytes, &err)); /* what is left of the room serves the next */
+        assert_ok(stki_jpeg_encode(&image, &form, &room, &bytes, &err)); /* the remaining buffer is reused */
         stki_jpeg_room_fini(&room);
     }
     assert_true(tries >= 2);

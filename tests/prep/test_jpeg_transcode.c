@@ -1,5 +1,7 @@
-/* test_jpeg_transcode.c: stki-threads. JPEG images stored in another way: the coefficients, tables and segments that
- * libjpeg finds in both files; what stays as it is; and whole jobs, whose outputs give the pixels of the folder. */
+/* stki-threads */
+/* Tests of transcoding JPEG images without decoding: coefficients, tables and segments, read by libjpeg from both
+ * files, must be equal; images that are not changed; and whole jobs, whose outputs must give the pixels of the original
+ * folder. */
 #include "decode.h"
 #include "jpeg_header.h"
 #include "jpeg_make.h"
@@ -78,7 +80,7 @@ static void same_component(struct jpeg_decompress_struct *a, struct jpeg_decompr
     }
 }
 
-/* All that a decoder makes pixels of, and all that other programs look at. */
+/* Compares all data that a decoder or another program uses. */
 static void same_image(stkt_bytes before, stkt_bytes after, int interval)
 {
     struct jpeg_decompress_struct a, b;
@@ -109,7 +111,7 @@ static void same_image(stkt_bytes before, stkt_bytes after, int interval)
     jpeg_destroy_decompress(&b);
 }
 
-/* The largest divisor of the MCUs of a row that is not above `most`, said once more. */
+/* The largest divisor of the number of MCUs in a row that is at most `most`, by trying all. */
 static int interval_of(const stkt_jpeg *k, int most)
 {
     const int side = k->channels == 1 || !k->h ? 8 : 8 * k->h, columns = (k->width + side - 1) / side;
@@ -154,7 +156,7 @@ static void coefficients_are_kept(void **unused)
     }
 }
 
-/* EXIF, a profile in two parts, XMP, comments; JFIF with a density and a thumbnail; Adobe. */
+/* EXIF, a profile in two parts, XMP, comments, JFIF with a density and a thumbnail, Adobe. */
 static void segments_are_kept(void **unused)
 {
     static const uint8_t jfif[] = {0xFF, 0xE0, 0, 22,  'J', 'F', 'I', 'F', 0, 1, 2, 1,
@@ -172,7 +174,8 @@ static void segments_are_kept(void **unused)
     } segments[] = {{jfif, sizeof jfif},       {exif, sizeof exif},       {profile, sizeof profile},
                     {profile, sizeof profile}, {comment, sizeof comment}, {xmp, sizeof xmp},
                     {empty, sizeof empty},     {adobe, sizeof adobe},     {comment, sizeof comment}};
-    stkt_bytes plain = stkt_jpeg_make(&kinds[2]), file = stkt_bytes_edit(plain, 2, 18, NULL, 0); /* without its JFIF */
+    /* without its JFIF segment */
+    stkt_bytes plain = stkt_jpeg_make(&kinds[2]), file = stkt_bytes_edit(plain, 2, 18, NULL, 0);
     stki_jpeg_transcoded out;
     stki_jpeg_header header;
     stk_error err;
@@ -188,14 +191,14 @@ static void segments_are_kept(void **unused)
     }
     assert_ok(stki_jpeg_read_header(room.data, out.bytes, &header, &err));
     assert_int_equal(header.orientation, 6);
-    assert_memory_equal(room.data + 2, jfif, sizeof jfif); /* with its thumbnail */
+    assert_memory_equal(room.data + 2, jfif, sizeof jfif); /* including the thumbnail */
     free(file.data);
     free(plain.data);
 }
 
-/* ---- what stays ---- */
+/* ---- images that are not changed ---- */
 
-/* One scan a component: the MCU of one scan for all would have more blocks than there may be. */
+/* One scan per component, because an MCU of a common scan would have too many blocks. */
 static stkt_bytes make_scans(void)
 {
     struct jpeg_compress_struct c;
@@ -284,7 +287,7 @@ static void damage_is_an_error(void **unused)
     }
 }
 
-/* A size that nothing justifies takes no memory. */
+/* A size that the data does not justify does not cause an allocation. */
 static void sizes_are_not_believed(void **unused)
 {
     stkt_bytes file = stkt_jpeg_make(&kinds[14]);
@@ -315,7 +318,7 @@ static bool is_odd_one(int i)
     return i % 10 == 7;
 }
 
-/* Thirty images: every second one progressive, of three samplings; three arithmetic ones. */
+/* Thirty images: every second one progressive, with three kinds of subsampling; three with arithmetic coding. */
 static void make_folder(void)
 {
     static const int sampling[3][2] = {{1, 1}, {2, 1}, {2, 2}};
@@ -336,7 +339,7 @@ static void make_folder(void)
     }
 }
 
-/* XXH3 of two epochs of random crops. */
+/* XXH3 of the random crops of two epochs. */
 static void crops_of(const char *image, const char *label, const char *decode, char digest[64])
 {
     stk_loader *loader;
@@ -423,7 +426,7 @@ static void a_job(void **unused)
     }
 }
 
-/* What stayed is counted over all tasks, each of which knows its own part alone. */
+/* Unchanged images are counted over all tasks, each of which processes only its own part. */
 static void tasks(void **unused)
 {
     const char *text = job_text("tasks.beton", "{transcode: jpeg}"), *encode;

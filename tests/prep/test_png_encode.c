@@ -1,5 +1,5 @@
-/* test_png_encode.c: pixels become PNG images: taken apart by hand (checksums, zlib, filters) they are the same pixels;
- * in a field of a job; shapes that PNG has not; memory that runs out. */
+/* Tests of encoding PNG images: this file parses them (checksums, zlib, filters) and compares the pixels; in a field of
+ * a job; rejected shapes; failing allocations. */
 #include "allocate.h"
 #include "faults.h"
 #include "finish.h"
@@ -20,7 +20,7 @@ static int paeth(int a, int b, int c)
     return pa <= pb && pa <= pc ? a : pb <= pc ? b : c;
 }
 
-/* Each line begins with the number of its filter. */
+/* Each line begins with its filter. */
 static void undo_filters(uint8_t *lines, int height, int row, int channels)
 {
     for (int y = 0; y < height; y++) {
@@ -37,7 +37,7 @@ static void undo_filters(uint8_t *lines, int height, int row, int channels)
     }
 }
 
-/* `pixels` as they lie in the file: of 16 bits, the upper 8 first. */
+/* `pixels` in the order of the file: the high byte of 16 bits comes first. */
 static void check_file(const uint8_t *file, int64_t bytes, const uint8_t *pixels, int width, int height, int channels,
                        int bits)
 {
@@ -174,7 +174,7 @@ static void memory_runs_out(void **unused)
     free(pixels);
 }
 
-/* A mask: height x width, without an axis of channels. */
+/* A mask of height x width, without an axis of channels. */
 static void rows_of_a_field(void **unused)
 {
     static const char text[] = "{encode: png, level: 9}";

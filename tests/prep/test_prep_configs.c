@@ -1,5 +1,6 @@
-/* test_prep_configs.c: stki-threads. The worked jobs of configs/prep, each run over small data: what comes out opens in
- * a loader and holds what it should. */
+/* stki-threads */
+/* Runs the example jobs of configs/prep with small data: loaders must be able to open the outputs, and their contents
+ * must be right. */
 #include "faults.h"
 #include "jpeg_decode.h"
 #include "jpeg_header.h"
@@ -47,7 +48,7 @@ static int setup(void **state)
         uint8_t *pixels = malloc((size_t)how.width * (size_t)how.height * 3), *to = pixels;
         stkt_bytes file;
 
-        for (int y = 0; y < how.height; y++) /* smooth, as JPEG likes it */
+        for (int y = 0; y < how.height; y++) /* smooth, so that JPEG compresses it well */
             for (int x = 0; x < how.width; x++)
                 for (int c = 0; c < 3; c++)
                     *to++ = (uint8_t)(x / 4 + y / 5 + 20 * c + (i * 7) % 60);
@@ -63,7 +64,7 @@ static int setup(void **state)
 static char ran[64][64];
 static int ran_count;
 
-/* Runs a job of configs/prep; `in` and `out` lie in the test's folder. rows -1: any number of them. */
+/* Runs a job of configs/prep; `in` and `out` are in the test's folder. rows -1: any number. */
 static void run_job(const char *name, const char *in, const char *out, int64_t rows)
 {
     char path[600];
@@ -84,7 +85,7 @@ static void run_job(const char *name, const char *in, const char *out, int64_t r
     stk_prep_destroy(job);
 }
 
-/* A loader over fields, batches of one row, in order. */
+/* A loader of these fields, in order, with batches of one row. */
 static stk_loader *open_loader(const char *fields)
 {
     stk_loader *loader;
@@ -124,7 +125,8 @@ static void at_end(stk_loader *loader)
 
 /* ---- images ---- */
 
-/* Every class as often as in the folder, sides of 256, and about the pixels of a loader that scales the same files. */
+/* Each class must be as frequent as in the folder, sides must be 256, and the pixels close to those of a loader that
+ * scales the same files. */
 static void check_beton(const char *out, double most_apart)
 {
     stk_loader *made = open_loader(stkt_text("image: {path: %s, ragged: true}, label: {path: %s}", out, out)),
@@ -200,7 +202,7 @@ static void folders_to_beton(void **state)
     assert_true(jpeg <= mixed && mixed <= raw);
 }
 
-/* Only a .beton says of each image what it is. */
+/* Only .beton stores for each image whether it is encoded. */
 static void a_mixture_in_other_files(void **state)
 {
     static const char *const endings[] = {"npy", "tar", "h5", "npz", "pt", "safetensors"};
@@ -220,7 +222,7 @@ static void a_mixture_in_other_files(void **state)
     }
 }
 
-/* The files themselves, each beside its label, whatever the order. */
+/* The output must contain the original files, each with its label, in any order. */
 static void check_tar(const char *out, int images, int64_t *which)
 {
     stk_loader *made = open_loader(stkt_text(
@@ -260,7 +262,7 @@ static void folders_to_tar(void **state)
     assert_int_equal(which, (INT64_C(1) << IMAGES) - 1);
 }
 
-/* Other files, which can be entered at markers, of the same pixels. */
+/* Other files of the same pixels, which have restart markers. */
 static void folders_to_crops(void **state)
 {
     int64_t which = 0;
@@ -359,7 +361,7 @@ static void run_by(const char *name, const char *in, const char *out, const char
     stk_prep_destroy(job);
 }
 
-/* Encoders give the same bytes on any number of threads. */
+/* Encoders give the same bytes with any number of threads. */
 static void any_number_of_workers(void **state)
 {
     stk_prep_result result = {.struct_size = sizeof result};
@@ -372,7 +374,7 @@ static void any_number_of_workers(void **state)
     stkt_same_file(stkt_path("inline.beton"), stkt_path("eight.beton"));
 }
 
-/* What an encoder refuses is left out under its file's name, like what a reader refuses. */
+/* An image that an encoder rejects is left out with the name of its file, like one that a reader rejects. */
 static void images_that_are_none(void **state)
 {
     stk_prep_result result = {.struct_size = sizeof result};
@@ -393,7 +395,7 @@ static void images_that_are_none(void **state)
     assert_int_equal(remove(stkt_path("set/cat/zz.jpg")), 0);
 }
 
-/* Classes by name, one of them left out, and the images below 256 pixels. */
+/* Classes by name, one of which is left out, and only images below 256 pixels. */
 static void a_table_to_tar(void **state)
 {
     char text[IMAGES * 40] = "number,class,path\n";
@@ -413,7 +415,7 @@ static void a_table_to_tar(void **state)
     assert_int_equal(which, wanted);
 }
 
-/* Names of classes that stand in the config, in an order of their own. */
+/* Class names listed in the config, in its order. */
 static void a_table_by_names(void **state)
 {
     stk_prep_result result = {.struct_size = sizeof result};
@@ -471,8 +473,8 @@ static void hdf5_cut_anew(void **state)
     at_end(made);
 }
 
-/* By the scale that the job found, each value comes back within half a step of what it was, or is cut at the end of the
- * range; and loaders that quantize the floats by the job's statistics get the same integers. */
+/* Dequantized with the scale that the job found, each value must be within half a step of the original or at the end of
+ * the range; and loaders that quantize the floats with the job's statistics must get the same integers. */
 static void npy_to_int8(void **state)
 {
     enum { ROWS = 300, WIDTH = 64 };
@@ -536,7 +538,7 @@ static void lines_to_bytes(void **state)
     at_end(made);
 }
 
-/* A line of JSON for each of these documents, which end in a NUL. */
+/* Writes a line of JSON for each of these documents, which end with a NUL. */
 static void write_lines(const char *documents, int64_t bytes, const char *path)
 {
     FILE *to = fopen(path, "wb");
@@ -553,7 +555,7 @@ static void write_lines(const char *documents, int64_t bytes, const char *path)
     assert_int_equal(fclose(to), 0);
 }
 
-/* The documents have the ids of tiktoken (goldens), each once, in another order. */
+/* The documents must have the ids of tiktoken (goldens), each once, in another order. */
 static void lines_of_json_by_a_vocabulary(void **state)
 {
     char path[600];
@@ -605,7 +607,7 @@ static void lines_of_json_by_a_vocabulary(void **state)
     free(ids);
 }
 
-/* Of a text, a vocabulary's path starts where the other paths do. */
+/* In a job given as text, the path of a vocabulary is relative to the same folder as other paths. */
 static void beside_a_text(void **state)
 {
     static const char text[] =
@@ -630,7 +632,7 @@ static void beside_a_text(void **state)
     assert_true(stkt_is_there(stkt_path("beside.bin")));
 }
 
-/* A vocabulary that was changed is another job, whatever its name. */
+/* A modified vocabulary makes another job, even if its name is the same. */
 static void another_vocabulary(void **state)
 {
     char path[600];
@@ -655,7 +657,7 @@ static void another_vocabulary(void **state)
         else
             assert_int_equal(stk_prep_run(job, &err), STK_E_MISMATCH);
         stk_prep_destroy(job);
-        bytes -= 20; /* the last token or two */
+        bytes -= 20; /* the last one or two tokens */
         while (text[bytes - 1] != '\n')
             bytes--;
         stkt_write_file(stkt_path("mine.tiktoken"), text, (size_t)bytes);
@@ -664,7 +666,7 @@ static void another_vocabulary(void **state)
     free(text);
 }
 
-/* The last one: no job of the folder was forgotten, and each begins with its question. */
+/* Must run last: checks that every job in the folder was run, and that each begins with a question. */
 static void all_of_them(void **state)
 {
     char path[600], first[200];

@@ -1,5 +1,4 @@
-/* test_prep_docs.c: the key tables in docs/reference/prep.md are those of the program. STOKER_UPDATE_DOCS=1 writes them
- * anew. */
+/* The tables of keys in docs/reference/prep.md must match the program. STOKER_UPDATE_DOCS=1 rewrites them. */
 #include "doc_keys.h"
 #include "job.h"
 

@@ -1,7 +1,6 @@
-/* test_prep_faults.c: stki-threads. What goes wrong in a job: a full disk, inputs that vanish, are cut or are no
- * images, a system that refuses, memory that is not there. A clear error, no file under a final name, and the next run
- * goes on.
- */
+/* stki-threads */
+/* Tests of failures in jobs: a full disk, inputs that disappear, are truncated or are not images, failing system calls
+ * and allocations. Each must give a clear error and no output under its final name, and the next run must continue. */
 #include "allocate.h"
 #include "clock.h"
 #include "faults.h"
@@ -42,7 +41,7 @@ static void expect_copy(const char *name)
 
 /* ---- calls that fail ---- */
 
-/* Every write, sync, rename … in turn; then the job goes on as if nothing had been. */
+/* Every write, sync, rename … fails in turn; afterwards the job continues and completes. */
 static void test_calls(void **unused)
 {
     static const enum stkt_call calls[] = {STKT_WRITE, STKT_SYNC, STKT_CLOSE};
@@ -69,7 +68,7 @@ static void test_calls(void **unused)
                 assert_says("No space left");
                 assert_false(stkt_is_there(stkt_path("c.manifest.json")));
             }
-    /* The journal's own writes are torn. */
+    /* Writes to the journal are incomplete. */
     for (int64_t n = 1; n < 4; n++) {
         stkt_fail_call(STKT_JOURNAL_WRITE, n, EIO);
         assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("j.npy"), "")), STK_E_IO);
@@ -80,7 +79,7 @@ static void test_calls(void **unused)
     expect_copy("j");
 }
 
-/* The n-th allocation fails, for many n; the same work folder is gone on with. */
+/* The n-th allocation fails, for many n; each run continues in the same work folder. */
 static void test_memory(void **unused)
 {
     static const char *const outs[] = {"m.npy", "m.npz"};
@@ -101,7 +100,7 @@ static void test_memory(void **unused)
             if (status != STK_E_MEMORY)
                 fail_msg("allocation %lld: %s: %s", (long long)n, stk_status_name(status), err.message);
             failures++;
-            /* The last thing that can fail is putting away the work folder. */
+            /* The last step that can fail is removing the work folder. */
             assert_true(!stkt_is_there(stkt_path("m.manifest.json")) ||
                         stkt_is_there(stkt_path(stkt_text("%s.prep/commit.json", outs[o]))));
         }
@@ -111,7 +110,7 @@ static void test_memory(void **unused)
     expect_copy("m");
 }
 
-/* ---- a disk that is full ---- */
+/* ---- a full disk ---- */
 
 static bool write_text(const char *path, const char *text)
 {
@@ -165,7 +164,7 @@ static void test_full_disk(void **unused)
                                           input, out)),
                   STK_E_LIMIT);
     assert_says("--no-space-check");
-    assert_false(counted); /* it was noticed before that */
+    assert_false(counted); /* it is detected before counting */
     assert_int_equal(stkt_count_names(disk, "out"), 0);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(out, "")), STK_E_LIMIT);
     assert_says("--no-space-check");
@@ -189,7 +188,7 @@ static void test_unwritable(void **unused)
     stk_error err;
 
     (void)unused;
-    if (geteuid() == 0) { /* root may write anywhere but where nobody can */
+    if (geteuid() == 0) { /* root is allowed to write everywhere except in /proc */
         assert_status(stkt_prep_run(NULL, NULL, &err, job("/proc/out.npy", "")), STK_E_NOT_FOUND);
     } else {
         mkdir(stkt_path("closed"), 0500);
@@ -200,7 +199,7 @@ static void test_unwritable(void **unused)
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("file/out.npy"), "")), STK_E_IO);
     assert_says("no folder");
     mkdir(stkt_path("long"), 0700);
-    for (int length = 237; length <= 238; length++) { /* with .manifest.json.tmp, of at most 255 bytes */
+    for (int length = 237; length <= 238; length++) { /* with .manifest.json.tmp added, at most 255 bytes */
         char name[300];
 
         snprintf(name, sizeof name, "%.*s.npy", length, (char[300]){[0 ... 298] = 'x'});
@@ -208,7 +207,7 @@ static void test_unwritable(void **unused)
                       length > 237 ? STK_E_CONFIG : STK_OK);
     }
     assert_says("too long");
-    for (int length = 245; length <= 246; length++) { /* with .prep.lock, and with .json.prep */
+    for (int length = 245; length <= 246; length++) { /* with .prep.lock and .json.prep added */
         char text[1024];
 
         snprintf(text, sizeof text, "dataset: {fields: {x: {path: %s.npy}}}\nstats: {path: %s/%.*s.json}\n", input,
@@ -223,7 +222,7 @@ static void test_unwritable(void **unused)
 
 /* ---- inputs ---- */
 
-/* Many files, a row each. */
+/* Many files with one row each. */
 static void make_rows(const char *folder, int count)
 {
     int64_t shape[1] = {64};
@@ -255,15 +254,15 @@ static const char *rows_job(const char *folder, const char *out, const char *pre
 enum { OPENING = -1 };
 
 struct meddler {
-    const char *path; /* goes once the job has made some rows */
+    const char *path; /* removed after the job has made some rows */
     bool cut, touches;
     stk_prep *job;
     bool cancels;
-    int32_t phase; /* of the calls that meddle; 0: STK_PREP_MAKING, OPENING: that one */
-    int skip;      /* so many calls of it before */
+    int32_t phase; /* the phase in which calls act; 0: STK_PREP_MAKING; OPENING: when files are opened */
+    int skip;      /* number of calls to skip before */
 };
 
-/* A write of one byte in the values, which another undoes. */
+/* Changes one byte of the values; a second call restores it. */
 static void touch(const char *path)
 {
     const struct timespec times[] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = 86400, .tv_nsec = 5}};
@@ -301,7 +300,7 @@ static void set_times(const char *path, const struct stat *as)
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
-/* An input that was missing or cut for a while: with its old bytes and time the job goes on. */
+/* An input that is missing or truncated for a while: with its original bytes and time, the job continues. */
 static void test_inputs(void **unused)
 {
     char path[300];
@@ -338,8 +337,8 @@ static void test_inputs(void **unused)
     }
 }
 
-/* Values that change in a file of the same size, between two runs and during one: refused by name, before anything gets
- * its name. Again with a pass that counts first. */
+/* Values change in a file of the same size, between two runs and during one: the job fails and names the file before
+ * any output gets its final name. The same with a counting pass. */
 static void test_inputs_in_place(void **unused)
 {
     static const char *const outputs[] = {"place.npy", "place.h5"},
@@ -380,12 +379,12 @@ static void test_inputs_in_place(void **unused)
     }
 }
 
-/* An input that changes while it is counted, and between the pass that counts and the one that writes. */
+/* An input changes while it is counted, or between the counting pass and the writing pass. */
 static void test_inputs_counted(void **unused)
 {
     static const struct {
         int32_t phase;
-        int skip; /* the first opening is for a look */
+        int skip; /* the first opening only inspects the file */
         const char *field, *prep, *out;
     } cases[] = {
         {STK_PREP_COUNTING, 0, ", transforms: [{normalize: {stats: job}}]", "output", "seen.npy"},
@@ -417,7 +416,7 @@ static void test_inputs_counted(void **unused)
     }
 }
 
-/* JPEG images, all of one size and none of one shade. */
+/* JPEG images of the same size and different shades. */
 static void make_images(const char *folder, int count)
 {
     mkdir(stkt_path(folder), 0700);
@@ -443,7 +442,7 @@ static const char *images_job(const char *folder, const char *out, const char *p
         path, *prep ? ", " : "", prep, stkt_path(out));
 }
 
-/* Beside a complete output: a file of the same size that is older than what it replaces. */
+/* The output is complete, and an input is replaced by a file of the same size that is older. */
 static void test_inputs_older(void **unused)
 {
     static const struct timespec old[] = {{.tv_sec = 86400}, {.tv_sec = 86400}};
@@ -468,13 +467,13 @@ static void test_inputs_older(void **unused)
         assert_ok(stkt_prep_run(NULL, &result, &err, text));
         assert_true(result.complete);
         assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
-        if (digests) /* the same bytes */
+        if (digests) /* the bytes are equal */
             assert_ok(stkt_prep_run(NULL, &result, &err, text));
         touch(path);
         assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
         assert_status(stkt_prep_run(NULL, NULL, &err, text), STK_E_MISMATCH);
         assert_says(digests && folder ? "pictures" : folder ? "013.jpg" : "000.npy");
-        set_times(path, &before); /* with its bytes as well */
+        set_times(path, &before); /* and restores its bytes */
         touch(path);
         set_times(path, &before);
         assert_ok(stkt_prep_run(NULL, &result, &err, text));
@@ -493,7 +492,7 @@ static void test_skip(void **unused)
 
     (void)unused;
     make_images("some", 200);
-    for (int i = 0; i < 3; i++) /* three that are cut */
+    for (int i = 0; i < 3; i++) /* three truncated ones */
         assert_int_equal(truncate(stkt_path(stkt_text("some/%03d.jpg", 60 * i + 17)), 630), 0);
     assert_status(stkt_prep_run(NULL, NULL, &err, images_job("some", "s.npy", "")), STK_E_TRUNCATED);
     assert_says("017.jpg");
@@ -503,7 +502,7 @@ static void test_skip(void **unused)
     assert_says("max_errors");
     assert_status(stkt_prep_run(NULL, NULL, &err, images_job("some", "u.npy", "on_error: skip")), STK_E_LIMIT);
     assert_says("at most 2"); /* one in a hundred */
-    /* The same job goes on with a larger budget; and one that failed, with on_error: skip. */
+    /* The same job continues with a larger budget; and a failed job continues with on_error: skip. */
     assert_ok(
         stkt_prep_run(NULL, &result, &err, images_job("some", "u.npy", "on_error: skip, max_error_fraction: 0.02")));
     assert_true(result.resumed_rows > 0);
@@ -533,7 +532,7 @@ static void test_skip(void **unused)
     free(text);
 }
 
-/* A sparse input of ten times the budget: rows in the making never take more, however few batches there is room for. */
+/* A sparse input of ten times the budget: rows in progress never take more, with however few batches. */
 static void test_budget(void **unused)
 {
     enum { MIB = 1 << 20, ROW = 64 << 10 };
@@ -564,7 +563,7 @@ static void test_budget(void **unused)
         stki_memory_read(STKI_MEM_HOST, &host);
         assert_int_equal(result.rows, 1280);
         assert_true(slots.peak_bytes <= budgets[i].bytes);
-        assert_true(host.peak_bytes < 4 * MIB); /* what does not depend on the input */
+        assert_true(host.peak_bytes < 4 * MIB); /* memory that does not depend on the input */
         text = stkt_read_all(stkt_path("dense.npy"), &n);
         assert_int_equal(n, 128 + 80 * MIB);
         assert_memory_equal(text + 128, "begin", 5);
@@ -574,7 +573,7 @@ static void test_budget(void **unused)
     }
 }
 
-/* Stopped by its own progress call; the next run goes on. */
+/* Cancelled in its own progress callback; the next run continues. */
 static void test_cancel(void **unused)
 {
     struct meddler m = {.cancels = true};
@@ -591,7 +590,7 @@ static void test_cancel(void **unused)
     expect_copy("x");
 }
 
-/* The manifest has the seconds of all runs: a run that was stopped is given a thousand. */
+/* The manifest has the seconds of all runs: a cancelled run is recorded as a thousand seconds. */
 static void test_seconds(void **unused)
 {
     static const char *const steps[] = {"", ", transforms: [{normalize: {stats: job}}]"};
@@ -630,13 +629,13 @@ static void test_seconds(void **unused)
             if (strncmp(entry->d_name, "seconds-", 8) == 0) {
                 snprintf(name, sizeof name, "%s/%s", work, entry->d_name);
                 assert_int_equal(stat(name, &about), 0);
-                assert_int_equal(about.st_mode & 0444, may_read); /* tasks of other users sum them */
+                assert_int_equal(about.st_mode & 0444, may_read); /* tasks of other users must be able to add them up */
                 stkt_write_file(name, "1000000000000", 13);
                 files++;
             }
         closedir(folder);
         assert_int_equal(files, 2);
-        /* What can be no time counts as none. */
+        /* Impossible times count as none. */
         stkt_write_file(stkt_text("%s/seconds-aaaaaa", work), "9223372036854775807", 19);
         stkt_write_file(stkt_text("%s/seconds-bbbbbb", work), "9223372036854775807", 19);
         stkt_write_file(stkt_text("%s/seconds-cccccc", work), "-1000000000000", 14);
@@ -651,7 +650,7 @@ static void test_seconds(void **unused)
     }
 }
 
-/* A journal that is damaged elsewhere than at its end is not relied on. */
+/* A journal that is damaged elsewhere than at its end is not used. */
 static void test_journal(void **unused)
 {
     struct meddler m = {.cancels = false};
@@ -683,7 +682,7 @@ static stk_status count_seen(void *context, json_t *line, stk_error *err)
     return STK_OK;
 }
 
-/* What is long is read a line at a time; a line that is torn counts for nobody. */
+/* A long journal is read line by line; an incomplete line is ignored. */
 static void test_journal_lines(void **unused)
 {
     char path[300];
@@ -695,7 +694,7 @@ static void test_journal_lines(void **unused)
 
     (void)unused;
     snprintf(path, sizeof path, "%s", stkt_path("lines.journal"));
-    assert_ok(stki_journal_read(path, &lines, &err)); /* there is none */
+    assert_ok(stki_journal_read(path, &lines, &err)); /* there is no journal */
     assert_int_equal(json_array_size(lines), 0);
     json_decref(lines);
     assert_ok(stki_journal_open(path, &journal, &lines, &err));

@@ -1,5 +1,6 @@
-/* test_prep_job.c: stki-threads. Preparation jobs from end to end: the same bytes for any number of workers and sizes
- * of pieces, sharded or not; what is refused; the manifest. */
+/* stki-threads */
+/* Tests of whole preparation jobs: the same bytes for any number of workers and piece sizes, with and without shards;
+ * rejected jobs; the manifest. */
 #include "digest.h"
 #include "document.h"
 #include "faults.h"
@@ -19,7 +20,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* A job over the inputs. `prep` and `output` go into their sections. */
+/* A job with the test's inputs. `prep` and `output` are inserted into their sections. */
 static const char *job(const char *out, const char *prep, const char *output)
 {
     return stkt_text("dataset: {fields: {x: {path: %s.npy}, label: {path: %s.label.npy}}}\n"
@@ -51,7 +52,7 @@ static void test_copies(void **state)
     assert_false(stkt_is_there(stkt_path("one.npy.prep")));
     snprintf(b, sizeof b, "%s", stkt_path("one.manifest.json"));
     assert_true(stkt_is_there(b));
-    /* A loader reads it, and finds the parts as they are listed. */
+    /* A loader can read the manifest and finds the files that it lists. */
     stki_manifest list;
 
     assert_ok(stki_manifest_open(b, &list, &err));
@@ -67,7 +68,7 @@ static void test_copies(void **state)
     stki_manifest_fini(&list);
 }
 
-/* Without the part that says when and where, and the digest, which the caller recomputes. */
+/* The manifest without time and place, and without the digest, which the caller recomputes. */
 static char *manifest_digest(const char *path)
 {
     json_t *json;
@@ -116,7 +117,7 @@ static void test_workers_and_formats(void **state)
     }
 }
 
-/* The bytes do not depend on where pieces end. */
+/* The bytes do not depend on the size of pieces. */
 static void test_pieces(void **state)
 {
     static const char *const sizes[] = {"4KiB", "10000", "1MiB", "64MiB"};
@@ -133,7 +134,7 @@ static void test_pieces(void **state)
     }
 }
 
-/* Shards of rows hold what the whole holds, in order; the last one is shorter. */
+/* Shards by rows contain the rows of the whole in order; the last one is shorter. */
 static void test_shards(void **state)
 {
     int64_t at = 128, n, whole_bytes;
@@ -156,7 +157,7 @@ static void test_shards(void **state)
     free(whole);
 }
 
-/* Shards of bytes: none is larger than was asked for, and a worker more or less changes nothing. */
+/* Shards by bytes are not larger than requested, and do not depend on the number of workers. */
 static void test_shard_bytes(void **state)
 {
     int64_t rows = 0, n;
@@ -214,7 +215,7 @@ static void test_refusals(void **state)
             wrong[i].status);
         assert_says(wrong[i].says);
     }
-    /* What only the data can tell. */
+    /* Errors that only the data shows. */
     assert_status(stkt_prep_run(NULL, NULL, &err, job(out, "", "fields: {y: {extension: jpg}}")), STK_E_CONFIG);
     assert_says("no field of the data set");
     assert_status(stkt_prep_run(NULL, NULL, &err, job(out, "", "fields: {x: {encode: mp3}}")), STK_E_CONFIG);
@@ -238,7 +239,7 @@ static void test_existing_output(void **state)
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("there.npy"), "", "")), STK_E_IO);
     assert_says("--force");
     assert_ok(stkt_prep_run(&force, NULL, &err, job(stkt_path("there.npy"), "", "shard_rows: 700")));
-    /* The shards of the old data set that the new one has not are gone. */
+    /* The shards of the old data set that the new one does not have are removed. */
     assert_true(stkt_is_there(stkt_path("there-00002.x.npy")));
     assert_false(stkt_is_there(stkt_path("there-00003.x.npy")));
     assert_false(stkt_is_there(stkt_path("there-00014.label.npy")));
@@ -246,7 +247,7 @@ static void test_existing_output(void **state)
     stkt_write_file(stkt_path("file.beton"), "precious", 8);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("file.beton"), "", "")), STK_E_IO);
     assert_says("--force");
-    /* Nor one of a format that is written at the end, and that is said before anything is made. */
+    /* Nor is a file in a format that is written only at the end; the error comes before anything is made. */
     stkt_write_file(stkt_path("file.h5"), "precious", 8);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("file.h5"), "", "")), STK_E_IO);
     assert_says("--force");
@@ -276,7 +277,7 @@ static void test_plan(void **state)
     assert_false(stkt_is_there(stkt_path("plan.npy.prep")));
 }
 
-/* The work folder is removed at the end, and emptied by --restart: none that holds anything else is taken for one. */
+/* The work folder is removed at the end and emptied by --restart, so a folder with other contents is rejected. */
 static void test_work_folder_of_others(void **state)
 {
     const stk_prep_opts ways[] = {
@@ -306,7 +307,7 @@ static void test_work_folder_of_others(void **state)
                                               input, mine, stkt_path("kept.json"))),
                       STK_E_CONFIG);
         assert_true(stkt_is_there(file));
-        /* The folder that the output is to stand in. */
+        /* The folder in which the output will be. */
         assert_status(stkt_prep_run(&ways[i], NULL, &err,
                                     job(stkt_path("mine/kept.npy"), stkt_text("temporary: %s/../mine/", mine), "")),
                       STK_E_CONFIG);
@@ -319,14 +320,15 @@ static void test_work_folder_of_others(void **state)
     assert_status(stkt_prep_run(&ways[0], NULL, &err, job(stkt_path("kept.npy"), stkt_text("temporary: %s", mine), "")),
                   STK_E_CONFIG);
     assert_says("files that belong to no job");
-    /* An empty one is fine, also with what a process leaves that was killed early, and goes. */
+    /* An empty folder is accepted, also with the remains of a process that was killed early, and is removed at the
+     * end. */
     assert_int_equal(mkdir(own, 0755), 0);
     assert_int_equal(mkdir(stkt_path("own/pieces"), 0755), 0);
     run(job(stkt_path("kept.npy"), stkt_text("temporary: %s", own), ""));
     assert_false(stkt_is_there(own));
 }
 
-/* Statistics alone do not take the place of what they are of. */
+/* Statistics are not written over their input. */
 static void test_statistics_over_input(void **state)
 {
     const stk_prep_opts force = {.struct_size = sizeof force, .force = true};
@@ -344,7 +346,7 @@ static void test_statistics_over_input(void **state)
     stkt_same_file(stkt_text("%s.npy", input), stkt_text("%s.npy", copy));
 }
 
-/* ---- a work folder that somebody else damaged ---- */
+/* ---- a damaged work folder ---- */
 
 struct stop {
     stk_prep *job;
@@ -360,7 +362,7 @@ static void stop_midway(void *context, const stk_prep_progress *now)
         stk_prep_cancel(stop->job);
 }
 
-/* It is named, with the way out, which is one. */
+/* The error names the damaged file and the option that helps, which does. */
 static void test_damaged_work_folder(void **state)
 {
     static const char *const wrong[] = {"job.json", "torn.beton"};
@@ -388,7 +390,7 @@ static void test_damaged_work_folder(void **state)
         assert_says("--restart");
         assert_says(wrong[i]);
         assert_ok(stkt_prep_run(&anew, NULL, &err, job(out, "", "")));
-        assert_int_equal(stop.last, ROWS); /* all of them are done at the end */
+        assert_int_equal(stop.last, ROWS); /* all rows are done in the end */
         assert_int_equal(remove(out), 0);
         assert_int_equal(remove(stkt_path("torn.manifest.json")), 0);
     }

@@ -1,6 +1,7 @@
-/* test_prep_kill.c: stki-threads. Jobs that are killed (SIGKILL, real processes) at any moment and run again until they
- * are done: the same bytes as of a run that nobody touched, nothing finished is made twice, nothing stands under a
- * final name before the end. */
+/* stki-threads */
+/* Jobs in child processes are killed with SIGKILL at random moments and restarted until they finish: the bytes must be
+ * those of an uninterrupted run, finished work must not be repeated, and no file may have its final name before the
+ * end. */
 #include "journal.h"
 #include "manifest.h"
 #include "prep_file.h"
@@ -42,7 +43,7 @@ static void sleep_us(int64_t us)
     nanosleep(&time, NULL);
 }
 
-/* Runs the job in a process of its own and kills it after some time. True: it came to its end before. */
+/* Runs the job in a child process and kills it after some time. Returns true if it finished before. */
 static bool run_and_kill(const char *text, const stk_prep_opts *opts, int64_t most_us)
 {
     int how;
@@ -69,8 +70,8 @@ static bool run_and_kill(const char *text, const stk_prep_opts *opts, int64_t mo
     return WIFEXITED(how);
 }
 
-/* Pieces in the journal of a unit: each once, in order. A format that cannot resume a file writes it again from the
- * start unless the journal says that the unit is done, so its pieces count only then. */
+/* The number of pieces in the journal of a unit, each once, in order. A format that cannot resume a file rewrites it
+ * from the start unless the journal says that the unit is done, so its pieces count only then. */
 static int64_t pieces_in(const char *path, bool resumes)
 {
     json_t *lines;
@@ -93,17 +94,17 @@ static int64_t pieces_in(const char *path, bool resumes)
     return resumes || done ? count : 0;
 }
 
-/* Inodes of spooled pieces: one that is there is never made anew. */
+/* Checks by their inodes that existing spooled pieces are never written again. */
 static void check_spooled(const char *work, ino_t *seen, int most)
 {
     char path[600];
 
     snprintf(path, sizeof path, "%s/commit.json", work);
     if (stkt_is_there(path))
-        return; /* they have served */
+        return; /* the pieces are no longer needed */
     snprintf(path, sizeof path, "%s/job.json", work);
     if (!stkt_is_there(path))
-        return; /* an empty folder: not begun, or only the folder itself is left to be removed */
+        return; /* an empty folder: nothing was begun, or only the folder is left to be removed */
     for (int i = 0; i < most; i++) {
         struct stat st;
 
@@ -117,7 +118,7 @@ static void check_spooled(const char *work, ino_t *seen, int most)
     }
 }
 
-/* The manifest's sums are those of the files. */
+/* The checksums in the manifest must be those of the files. */
 static void check_sums(const char *manifest)
 {
     stki_manifest list;
@@ -150,7 +151,7 @@ static void kill_until_done(const char *name, const char *output, bool resumes, 
         int64_t now;
 
         if (stkt_is_there(manifest) && !stkt_is_there(work))
-            break; /* it was done, and only about to end */
+            break; /* it was killed after everything was done */
         snprintf(path, sizeof path, "%s/unit-00000.journal", work);
         now = pieces_in(path, resumes);
         if (now < pieces && stkt_is_there(path))
@@ -159,11 +160,11 @@ static void kill_until_done(const char *name, const char *output, bool resumes, 
         check_spooled(work, inodes, 64);
         snprintf(path, sizeof path, "%s/job.json", work);
         snprintf(commit, sizeof commit, "%s/commit.json", work);
-        if (stkt_is_there(path) && !stkt_is_there(commit)) /* names are given only when all is decided */
+        if (stkt_is_there(path) && !stkt_is_there(commit)) /* files get their names only after the commit is recorded */
             for (int i = 0; files[i]; i++)
                 assert_false(stkt_is_there(stkt_path(stkt_text("killed/%s", files[i]))));
         assert_true(++kills < MOST_RUNS);
-        most_us += most_us / 4; /* it comes to an end on any machine */
+        most_us += most_us / 4; /* so that it finishes on any machine */
     }
     print_message("%s: killed %d times\n", name, kills);
     assert_false(stkt_is_there(work));

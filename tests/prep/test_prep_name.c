@@ -1,6 +1,6 @@
-/* test_prep_name.c: two jobs whose outputs have one NAME, in real processes: endings and work folders differ, manifest
- * and the other files beside the output do not. One is refused while the other runs, and neither removes what the other
- * made. Processes meet at progress calls, over pipes. */
+/* Two jobs in child processes have outputs with the same NAME: extensions and work folders differ, but the manifest and
+ * the other files next to the output are the same. One job must be rejected while the other runs, and neither may
+ * remove the other's files. The processes are synchronized in progress callbacks, with pipes. */
 #include "prep_test.h"
 #include <signal.h>
 #include <sys/wait.h>
@@ -24,7 +24,7 @@ static const char *job(const char *folder, const char *name, const char *tempora
                      input, *temporary ? ", temporary: " : "", *temporary ? stkt_path(temporary) : "", folder, name);
 }
 
-/* A job in a process of its own that stops at its first progress of a phase until it is told to go on. */
+/* A job in a child process that stops at the first progress callback of a phase until it is released. */
 struct other {
     pid_t process;
     int stopped[2], go_on[2];
@@ -84,7 +84,7 @@ static void end(struct other *other, int signal_number)
     close(other->go_on[1]);
 }
 
-/* The values of a .npy of this job lie behind its header. */
+/* Checks the values of an .npy file of this job, which follow its header. */
 static void check_rows(const char *path)
 {
     int64_t bytes;
@@ -119,7 +119,7 @@ static void test_refused(void **unused)
             assert_non_null(strstr(err.message, "t.prep.lock"));
             assert_non_null(strstr(err.message, stkt_text("process %lld", (long long)first.process)));
         }
-        /* another name is nobody's business */
+        /* a job with another name is not affected */
         assert_ok(stkt_prep_run(&forced, NULL, &err, job(folder, "u.npy", "")));
         end(&first, 0);
         check_rows(stkt_text("%s/t.npy", folder));
@@ -129,7 +129,7 @@ static void test_refused(void **unused)
     }
 }
 
-/* The lock of a process that was killed goes with it, and what it made stays. */
+/* The lock of a killed process is released, and its work is kept. */
 static void test_killed(void **unused)
 {
     const char *folder = stkt_path("killed");
@@ -150,11 +150,12 @@ static void test_killed(void **unused)
     assert_ok(stkt_prep_run(&forced, &result, &err, job(folder, "t.npy", "")));
     assert_int_equal(result.resumed_rows, ROWS);
     check_rows(stkt_text("%s/t.npy", folder));
-    assert_false(stkt_is_there(stkt_text("%s/t.beton", folder))); /* replaced: the older output of the name */
+    /* replaced, because it was the older output of this name */
+    assert_false(stkt_is_there(stkt_text("%s/t.beton", folder)));
     assert_int_equal(stkt_count_names(folder, "prep"), 0);
 }
 
-/* Others are not kept from removing files: what was there at the beginning is compared before names are given. */
+/* Others may still remove files: what existed at the beginning is checked again before files get their names. */
 static void test_meanwhile(void **unused)
 {
     const char *folder = stkt_path("meanwhile");
@@ -174,7 +175,7 @@ static void test_meanwhile(void **unused)
         begin(&first, STK_PREP_COMMITTING, job(folder, "t.npy", ""));
         if (way == 0) {
             assert_int_equal(remove(stkt_text("%s/t.prep.lock", folder)), 0);
-        } else { /* as by a version that knows no lock */
+        } else { /* as by a version without locks */
             assert_int_equal(rename(stkt_text("%s/t.beton", old), stkt_text("%s/t.beton", folder)), 0);
             assert_int_equal(rename(stkt_text("%s/t.manifest.json", old), stkt_text("%s/t.manifest.json", folder)), 0);
         }

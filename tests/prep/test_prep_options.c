@@ -1,7 +1,7 @@
-/* test_prep_options.c: stki-threads. Every option of the tables of jobs against a job that was stopped. Each option of
- * `prep`, `output` and `stats` is changed to other valid values: where a whole run makes other files, a run that is to
- * go on in the work folder must be refused with the option's name; where the row says that it changes nothing, it goes
- * on and makes the same files. */
+/* stki-threads */
+/* Compares every option of jobs with a stopped job. Each option of `prep`, `output` and `stats` is changed to other
+ * valid values. If a whole run then gives other files, continuing in the work folder must be rejected with the option's
+ * name; if the option's row says that it changes nothing, the run must continue and give the same files. */
 #include "faults.h"
 #include "job.h"
 #include "jpeg_make.h"
@@ -13,8 +13,8 @@
 enum { ROWS = 60, BYTES = 300 };
 
 typedef struct fixture {
-    const char *places; /* of options, as stkt_place_in wants them */
-    const char *config; /* %D: the folder of the inputs, %O: of the output */
+    const char *places; /* of options, in the form for stkt_place_in */
+    const char *config; /* %D: folder of the inputs; %O: folder of the output */
 } fixture;
 
 #define PREP "prep=prep "
@@ -96,7 +96,7 @@ static const fixture fixtures[] = {
 };
 enum { FIXTURES = sizeof fixtures / sizeof fixtures[0] };
 
-/* Options whose values make the same files, and why they are compared nevertheless. */
+/* Options whose values give the same files, and why they are compared nevertheless. */
 static const struct {
     const char *option, *because;
 } explained[] = {
@@ -118,7 +118,7 @@ static bool is_explained(const char *option)
 
 static char inputs[300];
 
-/* A fresh folder for the output. */
+/* A new, empty folder for the output. */
 static const char *fresh(const char *name)
 {
     const char *path = stkt_path(name);
@@ -142,7 +142,7 @@ static void write_config(char text[4096], const char *config, const char *output
 
 typedef enum action { LOOK, MAKE } action;
 
-/* Task `task` of two, or all of the job where it is -1. */
+/* Runs task `task` of two, or the whole job if it is -1. */
 static stk_status run_job(const fixture *f, const char *output, const char *set, int task, action what, stk_error *err)
 {
     const stk_prep_opts opts = {.struct_size = sizeof opts, .task = task < 0 ? 0 : task, .tasks = task < 0 ? 0 : 2};
@@ -164,7 +164,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Names and bytes of all files, but for the manifest, which repeats the job. */
+/* Hash of the names and bytes of all files except the manifest, which contains the job. */
 static uint64_t hash_files(const char *folder)
 {
     struct dirent **names;
@@ -208,7 +208,8 @@ static const char *stopped_folder(size_t number)
     return stkt_path(stkt_text("stopped%zu", number));
 }
 
-/* The first of two tasks is done; the other goes on with the option changed, unless a whole job ends with it, too. */
+/* After the first of two tasks, the other one runs with the changed option. It must give the same files, or fail as a
+ * whole job with this option does. */
 static bool goes_on(size_t number, const char *set, stk_error *err)
 {
     const fixture *f = &fixtures[number];
@@ -220,8 +221,8 @@ static bool goes_on(size_t number, const char *set, stk_error *err)
     return run_job(f, fresh("whole"), set, -1, MAKE, err) != STK_OK;
 }
 
-/* Whole jobs take their time: they are not made where a refusal names the option, but for one that shows that other
- * files would be made. */
+/* Whole jobs take long. They are run only if a rejection does not name the option, and once to show that other files
+ * would be made. */
 static void check_value(size_t number, const char *set, const stki_option *row, tally *counts)
 {
     const fixture *f = &fixtures[number];
@@ -231,7 +232,7 @@ static void check_value(size_t number, const char *set, const stki_option *row, 
     const bool refused = status == STK_E_MISMATCH;
     bool named, differs;
 
-    if (status != STK_OK && !refused) /* no value for this job */
+    if (status != STK_OK && !refused) /* not a valid value for this job */
         return;
     counts->opened++;
     snprintf(key, sizeof key, "(%.*s: ", (int)strcspn(set, "="), set);
@@ -253,7 +254,7 @@ static void check_value(size_t number, const char *set, const stki_option *row, 
         complain(counts, set, "other files are made, and the work folder is accepted", NULL);
 }
 
-/* Options that name files, where none stand ready: their lines alone. */
+/* Options that name files, if there are no such files: only their lines are compared. */
 static void check_path(const stki_option_table *table, const stki_option *row, tally *counts)
 {
     stki_document *document;
@@ -276,7 +277,8 @@ static void check_row(const stki_option_table *table, const stki_option *row, in
     tally counts = {0};
 
     snprintf(name, sizeof name, "%.*s.%s", (int)strcspn(table->section, " "), table->section, row->name);
-    if (row->alias_of || row->inner || (row->type == STKI_OPT_ENUM && !row->words[1])) /* one word: no other value */
+    /* a single word, so there is no other value */
+    if (row->alias_of || row->inner || (row->type == STKI_OPT_ENUM && !row->words[1]))
         return;
     if (row->flags & STKI_PATH) {
         check_path(table, row, &counts);
@@ -329,7 +331,7 @@ static void every_option(void **state)
 
 /* ---- folders of older versions ---- */
 
-/* Version 1 had the job's words in the order of the text. The refusal says which flag helps, and it does. */
+/* Version 1 stored the job's options in the order of the text. The error says which flag helps, and it does. */
 static void an_older_version(void **state)
 {
     static const char old[] = "{\"version\": 1, \"stoker\": \"0.1.0\", \"job\": {\"prep\": {\"order\": \"random\"}}, "
@@ -367,7 +369,7 @@ static void make_array(const char *name, const char *descr, const char *shape, i
     free(values);
 }
 
-/* Of sizes of their own, upwards or downwards; of `damaged` every third is cut. */
+/* Images of different sizes, increasing or decreasing; if `damaged`, every third is truncated. */
 static void make_pictures(const char *name, bool down, bool damaged)
 {
     assert_int_equal(mkdir(stkt_text("%s/%s", inputs, name), 0755), 0);
@@ -382,7 +384,7 @@ static void make_pictures(const char *name, bool down, bool damaged)
     }
 }
 
-/* All bytes, and two pairs that some ways to cut a text keep apart. */
+/* A vocabulary of all bytes and two pairs that some ways of splitting a text keep apart. */
 static void make_vocabulary(void)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -1,5 +1,5 @@
-/* test_prep_plan.c: the plan of a job in a program that uses the library: the program `stoker`, which STOKER_HELPER
- * names, makes it first where HDF5 files are read. What libhdf5 may do there is what tests/cli/bad_hdf5.c does. */
+/* Tests of planning a job in a program that uses the library: if HDF5 files are read, the program `stoker`, which
+ * STOKER_HELPER names, makes the plan first. tests/cli/bad_hdf5.c simulates failures of libhdf5 there. */
 #include "io_files.h"
 #include "stk_test.h"
 #include <fcntl.h>
@@ -48,7 +48,7 @@ static stk_status plan_of(const char *file, const char *member, bool cancels, st
         opts.progress = cancel;
     (void)snprintf(text, sizeof text, "dataset: {fields: {x: {path: %s%s}}}\noutput: {path: %s}\n", file, member,
                    stkt_path("plan.npy"));
-    /* relative paths are those of the folder */
+    /* relative paths are relative to this folder */
     assert_ok(stk_prep_open_text(text, STKT_TESTS_DIR "/data", NULL, 0, &opts, &job, &err));
     *plan = (stk_prep_plan){.struct_size = sizeof *plan};
     status = stk_prep_get_plan(job, plan, &err);
@@ -69,7 +69,7 @@ static void test_healthy(void **state)
     helper(HELPER, NULL);
     assert_ok(plan_values(&plan));
     assert_int_equal(plan.samples, 50);
-    helper(NULL, NULL); /* none is installed beside this program */
+    helper(NULL, NULL); /* no helper is installed next to this program */
     assert_ok(plan_values(&plan));
     assert_int_equal(plan.samples, 50);
 }
@@ -111,7 +111,7 @@ static void test_missing(void **state)
     assert_non_null(strstr(err.message, "/nowhere/stoker"));
 }
 
-/* A helper that ends without the plan has tested nothing. */
+/* A helper that ends without a plan has tested nothing. */
 static void test_broken_helper(void **state)
 {
     stk_prep_plan plan;
@@ -126,7 +126,7 @@ static void test_broken_helper(void **state)
     assert_non_null(strstr(err.message, "/bin/true"));
 }
 
-/* The folder that the installed program would be in may have a folder of its name. */
+/* The installed program's place may be taken by a folder with its name. */
 static void test_folder_beside(void **state)
 {
     char beside[PATH_MAX] = "";
@@ -164,7 +164,7 @@ static void test_closed_streams(void **state)
     assert_int_equal(plan.samples, 50);
 }
 
-/* Such a job cannot be given to the program. */
+/* Such a job cannot be passed to the program. */
 static void test_folder_not_utf8(void **state)
 {
     stk_prep_opts opts = STK_PREP_OPTS_INIT;
@@ -199,6 +199,6 @@ int main(void)
     char options[512];
 
     (void)snprintf(options, sizeof options, "%s:verify_asan_link_order=0:handle_abort=0", asan ? asan : "");
-    (void)setenv("ASAN_OPTIONS", options, 1); /* of the child */
+    (void)setenv("ASAN_OPTIONS", options, 1); /* for the child */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_prep_said.c: what a job says and means nothing is refused, before a row is made, and by the dry run too; and in
- * the words of the job: no message names a section `loader`, which nobody wrote. */
+/* Tests of options that have no effect in a job, or do not fit: they are rejected before a row is made, also in a dry
+ * run, and no message mentions a section `loader`, which is not in the job. */
 #include "job.h"
 #include "prep_file.h"
 #include "prep_test.h"
@@ -27,7 +27,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* A job over images and labels, with `%OUT` in front of the output's ending. */
+/* A job with images and labels; `%OUT` is followed by the extension of the output. */
 static const char *job(const char *ending, const char *prep, const char *output, const char *more)
 {
     return stkt_text("dataset: {fields: {image: {path: %s, source: {layout: nhwc}}, label: {path: %s.label.npy}}}\n"
@@ -48,7 +48,7 @@ static stk_status plan(const char *text, stk_error *err)
     return status;
 }
 
-/* By the run and by the dry run, with nothing left behind. */
+/* Rejected by the run and by the dry run, without any files left. */
 static void refuse(const char *text, stk_status expected, const char *says)
 {
     char kept[4096];
@@ -125,7 +125,7 @@ static void test_keys_of_statistics(void **state)
         accept(job(".npy", "", "", stkt_text("stats: {fields: {image: %s}}\n", right[i])));
 }
 
-/* A step that waits for a pass has the keys of calibration, and no others. */
+/* A step that needs a counting pass accepts the keys of calibration and no others. */
 static void test_keys_of_a_step(void **state)
 {
     static const struct {
@@ -160,7 +160,7 @@ static void test_keys_of_prep(void **state)
         refuse(stkt_text("dataset: {fields: {x: {path: %s.npy}}}\nprep: {%s}\nstats: {path: %s}\n", input, alone[i],
                          stkt_path("out.json")),
                STK_E_CONFIG, "has no effect without output");
-    /* What it needs was there, until a later source took it away. */
+    /* A required option was given, but a later source removed it. */
     assert_ok(
         stk_prep_open_text(job(".npy", "order: block, block_window: 4", "", ""), NULL, over, 1, NULL, &made, &err));
     stk_prep_destroy(made);
@@ -196,8 +196,8 @@ static void test_the_words_of_the_job(void **state)
     }
 }
 
-/* What is encoded, and what a table holds to find its samples, is part of the budget: it is named where it does not
- * fit, and the bytes are the same where it barely does. */
+/* Encoded rows, and what a table needs to find its samples, count towards the budget: the error says so if they do not
+ * fit, and the bytes are the same if they just fit. */
 static void test_budget(void **state)
 {
     enum { ONE_ROW = SIDE * SIDE * 3, BATCH = ROWS * ONE_ROW };
@@ -212,7 +212,7 @@ static void test_budget(void **state)
         int64_t budget = 1024;
         stk_status status;
 
-        for (; budget < INT64_C(1) << 40; budget += budget / 16) { /* the smallest that will do */
+        for (; budget < INT64_C(1) << 40; budget += budget / 16) { /* finds the smallest sufficient budget */
             snprintf(text, sizeof text, "%s",
                      job(".tar", stkt_text("memory_budget: %lld", (long long)budget), encode, ""));
             status = stkt_prep_run(NULL, NULL, &err, text);
@@ -221,7 +221,7 @@ static void test_budget(void **state)
             assert_int_equal(status, STK_E_LIMIT);
             assert_says(said);
         }
-        /* Rows that are lent on need a slot; encoded ones that and a batch of their own, which is as large. */
+        /* Rows that are not encoded need a slot; encoded ones also need a batch of their own, which is as large. */
         assert_in_range(budget, (1 + png) * BATCH, (1 + png) * BATCH * 20);
         assert_int_equal(rename(out, stkt_path(png ? "tight.tar" : "plain.tar")), 0);
         assert_int_equal(remove(stkt_path("out.manifest.json")), 0);
@@ -248,11 +248,11 @@ static void test_budget_of_tables(void **state)
     fclose(file);
     snprintf(text, sizeof text, "dataset: {fields: {x: {path: %s}}}\nprep: {memory_budget: 1MiB}\noutput: {path: %s}\n",
              stkt_path("table.csv"), stkt_path("out.npy"));
-    assert_status(plan(text, &err), STK_E_LIMIT); /* 200,000 numbers and places take twice that */
+    assert_status(plan(text, &err), STK_E_LIMIT); /* 200,000 numbers and positions need twice as much */
     assert_says("of indexes of samples, prep.memory_budget is 1048576");
 }
 
-/* A long text that is one piece: what that takes is said before anything is made. */
+/* A long text that is a single piece: the memory that it needs is an error before anything is made. */
 static void test_budget_of_long_texts(void **state)
 {
     char *words = malloc(1 << 20), text[4096], vocabulary[300];
@@ -277,7 +277,7 @@ static void test_budget_of_long_texts(void **state)
     free(words);
 }
 
-/* Of several tasks, one that comes late cannot tell old from new: it does not get as far as that. */
+/* A task that starts late cannot tell old files from new ones, so it is rejected. */
 static void test_late_with_force(void **state)
 {
     stk_error err = {0};

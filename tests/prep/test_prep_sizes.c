@@ -1,5 +1,5 @@
-/* test_prep_sizes.c: how large a job says that its output will be, and is: by the dry run, in its progress, in the cuts
- * of shards and pieces, and against the space of a disk. What is right is what the files have in the end. */
+/* Tests of predicted sizes of the output: in dry runs, in progress reports, in the boundaries of shards and pieces, and
+ * compared with the space on the disk. The expected sizes are those of the files in the end. */
 #include "faults.h"
 #include "file_compare.h"
 #include "jpeg_make.h"
@@ -66,13 +66,13 @@ static const char *images_job(const char *out, const char *output)
                      images, stkt_path(out), *output ? ", " : "", output);
 }
 
-/* ---- what a job says ---- */
+/* ---- predicted sizes ---- */
 
 struct said {
     stk_prep_plan plan;
     stk_prep_estimate estimate;
     stk_prep_result result;
-    int64_t made_bytes; /* progress: the last of the phase that writes files */
+    int64_t made_bytes; /* progress: last value of the phase that writes files */
     int32_t phase;
 };
 
@@ -84,7 +84,7 @@ static void watch(void *context, const stk_prep_progress *now)
         said->made_bytes = now->bytes_out;
 }
 
-/* Plan, estimate and run. */
+/* Plans, estimates and runs the job. */
 static struct said ask(const char *text)
 {
     struct said said = {.plan = {.struct_size = sizeof said.plan},
@@ -107,7 +107,7 @@ static struct said ask(const char *text)
     return said;
 }
 
-/* Within `share` of what is right, or some bytes that a file has for each array. */
+/* Within `share` of the right value, plus some bytes that a file has for each array. */
 static void assert_about(const char *of, int64_t said, int64_t right, double share, int64_t bytes)
 {
     if (fabs((double)(said - right)) > share * (double)right + (double)bytes)
@@ -118,7 +118,7 @@ static void test_rows_of_one_size(void **unused)
 {
     static const struct {
         const char *ending, *output;
-        int64_t fixed; /* bytes that may be too many; 0: exact */
+        int64_t fixed; /* allowed excess in bytes; 0: exact */
     } ways[] = {
         {"npy", "", 0},
         {"npy", "shard_rows: 3000", 0},
@@ -153,7 +153,7 @@ static void test_other_rows(void **unused)
     struct {
         const char *text, *name;
         double share;
-        int64_t fixed, exact; /* exact: the progress is */
+        int64_t fixed, exact; /* exact: the progress must be exact */
     } ways[] = {
         {lines_job("l.npy", ""), "l.npy", 0.01, 0, true},
         {lines_job("l.tar", ""), "l.tar", 0.01, 10240, true},
@@ -176,7 +176,7 @@ static void test_other_rows(void **unused)
     }
 }
 
-/* Noise does not become smaller, and of zeros nearly nothing is left. */
+/* Noise does not compress, and zeros compress to almost nothing. */
 static void test_compressed(void **unused)
 {
     const int64_t shape[] = {256};
@@ -206,7 +206,7 @@ static void test_compressed(void **unused)
 
 /* ---- shards and pieces ---- */
 
-/* The files NAME-00000*, of one shard; 0: there are none. */
+/* The size of the files NAME-00000* of one shard, or 0 if there are none. */
 static int64_t shard_bytes(const char *name, int shard)
 {
     char prefix[64];
@@ -222,7 +222,7 @@ static int64_t shard_bytes(const char *name, int shard)
     return bytes;
 }
 
-/* No shard has more bytes than asked for, and each but the last could not have taken another row. */
+/* No shard has more bytes than requested, and no shard but the last one has space for another row. */
 static void check_shards(const char *text, const char *name, int64_t most, int64_t row)
 {
     const struct said said = ask(text);
@@ -252,32 +252,32 @@ static void test_shard_bytes(void **unused)
     check_shards(lines_job("m.idx", "shard_bytes: 300000, format: tokens, token_format: megatron, "
                                     "fields: {text: {encode: tokens}}"),
                  "m", 300000, 2 * 1000 + 20);
-    /* Rows in the first page or two, 11 of 700,000 bytes in three, and the table. */
+    /* Rows in the first page or two, 11 rows of 700,000 bytes in three, and the table. */
     check_shards(stkt_text("dataset: {fields: {x: {synthetic: {count: 40, shape: [700000], dtype: u8}}}}\n"
                            "output: {path: %s, page_bytes: 2MiB, shard_bytes: 9000000}\n",
                            stkt_path("b.beton")),
                  "b", 9000000, 2 << 20);
 }
 
-/* A file that is larger before it has a row: refused. */
+/* A limit that is smaller than a file without rows is rejected. */
 static void test_small_shards(void **unused)
 {
     const char *job = small_job("", "tiny.beton", "page_bytes: 2MiB, shard_bytes: 4000000");
     stk_prep_result result = {.struct_size = sizeof result};
 
     (void)unused;
-    assert_status(stkt_prep_run(NULL, NULL, &err, job), STK_E_CONFIG); /* two pages have 4194304 */
+    assert_status(stkt_prep_run(NULL, NULL, &err, job), STK_E_CONFIG); /* two pages have 4194304 bytes */
     assert_says("output.shard_bytes");
     assert_ok(
         stkt_prep_run(NULL, &result, &err, small_job("", "tiny.beton", "page_bytes: 2MiB, shard_bytes: 5000000")));
     assert_in_range(result.files, 1, 3);
     assert_status(stkt_prep_run(NULL, NULL, &err, small_job("", "low.tar", "shard_bytes: 10000")), STK_E_CONFIG);
     assert_ok(
-        stkt_prep_run(NULL, &result, &err, small_job("", "few.h5", "shard_bytes: 700000"))); /* a chunk, and rows */
+        stkt_prep_run(NULL, &result, &err, small_job("", "few.h5", "shard_bytes: 700000"))); /* a chunk and rows */
     assert_in_range(result.files, 1, 10);
 }
 
-/* Each shard has room for the samples that may come into it, not for those of the whole job. */
+/* Each shard reserves space for its own samples, not for those of the whole job. */
 static void test_room_of_shards(void **unused)
 {
     const struct said said =
@@ -286,13 +286,13 @@ static void test_room_of_shards(void **unused)
                       stkt_path("r.beton")));
 
     (void)unused;
-    /* A sample has 8 bytes in the table of samples, 24 in that of places, 40 in a page. */
+    /* A sample has 8 bytes in the table of samples, 24 in the allocation table, and 40 in a page. */
     assert_in_range(said.result.files, 300000 * 72 / 10000000 + 1, 4);
     for (int i = 0; i < said.result.files; i++)
         assert_in_range(shard_bytes("r", i), 1, 10000000);
 }
 
-/* A piece has about so many bytes of the file, whatever its rows had before. */
+/* A piece has about this number of bytes in the file, whatever the size of its rows was before. */
 static void test_pieces(void **unused)
 {
     struct said said;
@@ -333,8 +333,8 @@ static stk_status run_on(const char *text, int64_t stop_bytes, stk_prep_result *
     return status;
 }
 
-/* 30,000 rows are 31 MB in a tar, or in an .h5 and its pieces. A disk of 20 MB is too small before a row is made; one
- * of 36 MB is enough, also for what is left when 24 of them are there. */
+/* 30,000 rows take 31 MB in a tar, or in an .h5 and its pieces. A disk of 20 MB is too small, which is detected before
+ * a row is made. One of 36 MB is enough, also for the rest when 24 MB are written. */
 static void test_small_disk(void **unused)
 {
     static const char *const outputs[] = {"x.tar", "y.h5"};

@@ -1,5 +1,6 @@
-/* test_prep_tasks.c: stki-threads. Jobs of several tasks: whatever their number, and however they end, what is joined
- * is what one process makes. */
+/* stki-threads */
+/* Tests of jobs with several tasks: whatever their number and however they end, the joined output is that of a single
+ * process. */
 #include "faults.h"
 #include "prep_test.h"
 #include <fcntl.h>
@@ -42,7 +43,7 @@ static void run_whole(const char *name, const char *output)
     assert_ok(stkt_prep_run(NULL, NULL, &err, job(output_of("one", name), output)));
 }
 
-/* One after the other, in an order of their own; the last one joins. */
+/* Runs the tasks one after another, beginning with `first`; the last one joins. */
 static void run_tasks(const char *folder, const char *name, const char *output, int64_t count, int64_t first)
 {
     stk_prep_result result = {.struct_size = sizeof result};
@@ -91,7 +92,7 @@ static void test_same_bytes(void **unused)
     }
 }
 
-/* More tasks than there is work. */
+/* More tasks than units of work. */
 static void test_idle_tasks(void **unused)
 {
     (void)unused;
@@ -126,7 +127,7 @@ static void test_merge(void **unused)
     assert_true(result.complete);
     run_whole("a2.npy", "");
     stkt_same_file(output_of("one", "a2.x.npy"), output_of("one", "g.x.npy"));
-    /* What tasks have begun, one process ends; and tasks of another number. */
+    /* One process, or another number of tasks, completes what tasks have begun. */
     for (int way = 0; way < 2; way++) {
         const char *name = way ? "h.npy" : "i.npy";
         stk_prep_opts first = task(1, 3), rest[2] = {task(0, 2), task(1, 2)};
@@ -143,7 +144,7 @@ static void test_merge(void **unused)
     }
 }
 
-/* Real processes at the same time, all of which may find everything done; some are killed and run again. */
+/* Child processes run at the same time, and each may find that everything is done; some are killed and restarted. */
 static void test_processes(void **unused)
 {
     enum { TASKS = 4 };
@@ -181,7 +182,7 @@ static void test_processes(void **unused)
     assert_false(stkt_is_there(stkt_text("%s.prep", output_of("procs", "j.beton"))));
 }
 
-/* A work folder that is held, or of another job, or of a job that runs otherwise. */
+/* A work folder that is locked, of another job, or of a job with other options. */
 static void test_work_folder(void **unused)
 {
     stk_prep_opts opts = task(0, 2), restart = {.struct_size = sizeof restart, .restart = true},
@@ -208,7 +209,7 @@ static void test_work_folder(void **unused)
     assert_ok(stkt_prep_run(&restart, NULL, &err, job(output_of("one", "k.npy"), "fields: {x: {alias: true}}")));
 }
 
-/* A job empties its work folder at the end: it takes none in which others have files. */
+/* A job empties its work folder at the end, so it rejects a folder with files of others. */
 static void test_folder_of_others(void **unused)
 {
     stk_prep_opts restart = {.struct_size = sizeof restart, .restart = true};
@@ -225,7 +226,7 @@ static void test_folder_of_others(void **unused)
     mkdir(folder, 0755);
     stkt_write_file(file, "dear", 4);
     for (int i = 0; i < 3; i++) {
-        if (i == 2) /* a pass alone */
+        if (i == 2) /* only a counting pass */
             memcpy(strstr(text, "output: {path: "), "bench : {path: ", 15);
         assert_status(stkt_prep_run(i == 1 ? &restart : NULL, NULL, &err, text), STK_E_CONFIG);
         if (i < 2)
@@ -238,7 +239,7 @@ static void test_folder_of_others(void **unused)
     assert_false(stkt_is_there(folder));
 }
 
-/* What is to be given its name is read from a file: nothing but the job's own goes. */
+/* The names to be given are read from a file; only the job's own files may be removed. */
 static void test_commit_file(void **unused)
 {
     static const char *const damaged[] = {
@@ -264,7 +265,7 @@ static void test_commit_file(void **unused)
     snprintf(text, sizeof text, "{\"manifest\": {}, \"files\": [], \"making\": \"%s\"}", folder);
     stkt_write_file(path, text, strlen(text));
     assert_status(stkt_prep_run(NULL, NULL, &err, job(output_of("one", "m.npy"), "")), STK_E_IO);
-    assert_says("--force"); /* what was to be finished is there, and is not this job's */
+    assert_says("--force"); /* the file that was to be finished exists and does not belong to this job */
     assert_true(stkt_is_there(folder));
 }
 

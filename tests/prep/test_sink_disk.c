@@ -1,5 +1,5 @@
-/* test_sink_disk.c: a disk that fills up while a job writes: an error that names the file, and when there is room again
- * the work goes on from its last mark and ends in the same bytes. Row P12. */
+/* A disk fills up while a job writes: the error names the file, and when there is space again the job continues from
+ * its last mark and ends with the same bytes. Row P12. */
 #include "sink_rows.h"
 #include "small_disk.h"
 
@@ -27,7 +27,7 @@ static const struct {
             {"npz", "x.npz", {0}},       {"hdf5", "x.h5", {4, 1}},
             {"pt", "x.pt", {0}},         {"safetensors", "x.safetensors", {0}}};
 
-/* All free space but `left` bytes. */
+/* Uses all free space except `left` bytes. */
 static void fill_disk(int64_t left)
 {
     static const char zeros[4096];

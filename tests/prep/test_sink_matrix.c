@@ -1,6 +1,6 @@
-/* test_sink_matrix.c: every format against every kind of field, type, number of axes and encoding. What its check lets
- * pass it must take, row by row, to the end; what it cannot take is refused by the check. There is no third way: a job
- * that was opened does not end at a row because of what its format can hold. */
+/* Combines every format with every kind of field, dtype, number of axes and encoding. If a format's check accepts a
+ * combination, the format must write it to the end; otherwise the check must reject it. A job must not fail at a row
+ * because of a limitation of its format. */
 #include "faults.h"
 #include "sink_rows.h"
 
@@ -17,10 +17,10 @@ static const char *encoding_word(unsigned encodings)
     return words[encodings];
 }
 
-/* A value that a row of the field may have; `encoding` of images. */
+/* A possible value for a row of the field, with `encoding` for images. */
 static stki_sink_value value_of(const stki_sink_field *f, enum stki_encoding encoding, int row)
 {
-    static char bytes[ROOM]; /* zeros are fine as any number, pixels and files */
+    static char bytes[ROOM]; /* zeros are valid as numbers, pixels and files */
     stki_sink_value v = {.bytes = bytes, .encoding = encoding};
     int64_t item = stk_dtype_size(f->dtype);
 
@@ -65,7 +65,7 @@ static stki_sink_value jpeg_value(void)
                              .encoding = STKI_JPEG};
 }
 
-/* All rows of one encoding, from the first call to the last. */
+/* Writes all rows with one encoding, from the first call to the last. */
 static stk_status write_rows(const stki_sink_opts *opts, enum stki_encoding encoding, stk_error *err)
 {
     stki_sink *sink = NULL;
@@ -76,7 +76,7 @@ static stk_status write_rows(const stki_sink_opts *opts, enum stki_encoding enco
 
         status = ops->append(sink, &v, 1, err);
     }
-    if (status == STK_OK && !ops->resumes) /* the others have written the rows */
+    if (status == STK_OK && !ops->resumes) /* formats that cannot resume have written the rows */
         status = ops->finish(sink, err);
     if (sink)
         ops->destroy(sink);
@@ -123,7 +123,7 @@ static void try_extensions(stki_sink_field field, const void *options)
         field.extension = extensions[i];
         if (strcmp(ops->format, "beton") == 0 && extensions[i] && field.kind == STKI_SINK_BYTES &&
             strcmp(extensions[i], "json") == 0)
-            continue; /* the values are no JSON, which only they can tell */
+            continue; /* only the format can tell that the values are not JSON */
         try_field(&field, options);
     }
 }
@@ -150,7 +150,8 @@ static void try_all(const void *options)
             field.shape[0] = 0;
             try_extensions(field, options);
         }
-    for (unsigned encodings = 1; encodings < (ops->extensions ? 8 : 2); encodings++) /* others look at no row */
+    /* other formats do not look at rows */
+    for (unsigned encodings = 1; encodings < (ops->extensions ? 8 : 2); encodings++)
         for (int channels = 0; channels <= 4; channels++)
             try_extensions((stki_sink_field){.name = "x",
                                              .kind = STKI_SINK_IMAGE,
@@ -242,7 +243,7 @@ static void test_what_a_message_says(void **state)
     refuse("safetensors", &meta, 1, NULL, STK_E_UNSUPPORTED, "found a name that the format uses itself");
 }
 
-/* Every ending of every format, with every format. */
+/* Every extension of every format, with every format. */
 static void test_endings(void **state)
 {
     stk_error err = {0};
@@ -267,7 +268,7 @@ static void test_endings(void **state)
                 assert_says(*ending);
                 assert_says("remove format, or give the path");
             }
-    for (int i = 0; stki_sinks[i]; i++) { /* one that is nobody's, none at all, a folder's */
+    for (int i = 0; stki_sinks[i]; i++) { /* an unknown one, none, that of a folder */
         const stki_sink_ops *found;
 
         assert_ok(stki_sink_find(stki_sinks[i]->format, "train.data", &found, &err));

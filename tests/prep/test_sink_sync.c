@@ -1,5 +1,6 @@
-/* test_sink_sync.c: stki-threads. A thread that syncs what was marked while another one appends and marks on: every
- * format that goes on, and HDF5, whose chunks other threads pack. */
+/* stki-threads */
+/* One thread syncs what was marked while another one appends and marks: every format that can resume, and HDF5, whose
+ * chunks are compressed by other threads. */
 #include "output.h"
 #include "sink_rows.h"
 #include "thread.h"
@@ -14,7 +15,7 @@ static void make_fields(struct stkt_rows *r, const char *format)
         stkt_add_field(r, "text", STKI_SINK_RAGGED, STK_U16, 1, 0, 0);
         return;
     }
-    stkt_add_field(r, "x", STKI_SINK_ARRAY, STK_U8, 1, 20000, 0); /* long enough to be lent */
+    stkt_add_field(r, "x", STKI_SINK_ARRAY, STK_U8, 1, 20000, 0); /* long enough not to be copied */
     stkt_add_field(r, "label", STKI_SINK_ARRAY, STK_I32, 0, 0, 0);
     stkt_add_field(r, "note", STKI_SINK_BYTES, STK_U8, 1, 0, 0);
 }

@@ -1,6 +1,6 @@
-/* test_sinks.c: every format of a preparation job. However rows are cut into calls, wherever the work is
- * interrupted, whatever was written after the mark: the same bytes as in one go. What was written comes back through
- * the readers. */
+/* Tests of the sinks of all formats: however rows are divided into calls, wherever the work is interrupted, and
+ * whatever was written after the mark, the bytes must be those of a single run, and readers must return the written
+ * values. */
 #include "allocate.h"
 #include "beton.h"
 #include "container.h"
@@ -17,9 +17,9 @@
 
 static stk_error err;
 
-/* ---- what is written ---- */
+/* ---- data sets and options ---- */
 
-/* The options as their tables read them: rows in order, each of 8 bytes or an enum. */
+/* Options in the form in which their tables store them, each with 8 bytes or an enum. */
 struct two_numbers {
     int64_t a, b;
 };
@@ -32,7 +32,7 @@ struct case_of {
         struct two_numbers numbers;
         int word;
     } options;
-    bool may_skip; /* fewer rows come than announced */
+    bool may_skip; /* fewer rows may come than announced */
 };
 
 static void one_array(struct stkt_rows *r)
@@ -74,14 +74,14 @@ static void beton_kinds(struct stkt_rows *r)
     stkt_add_field(r, "tokens", STKI_SINK_RAGGED, STK_U8, 1, 0, 0);
 }
 
-/* Five samples a page, and a rest that stays empty. */
+/* Five samples per page, with unused space at the end. */
 static void large(struct stkt_rows *r)
 {
     stkt_add_field(r, "x", STKI_SINK_ARRAY, STK_U8, 1, 400000, 0);
     stkt_add_field(r, "label", STKI_SINK_ARRAY, STK_I64, 0, 0, 0);
 }
 
-/* Images of one size are images; in the tar and elsewhere arrays. */
+/* Images of one size: images in a .beton, arrays in a tar and other formats. */
 static void same_images(struct stkt_rows *r)
 {
     stkt_add_field(r, "image", STKI_SINK_ARRAY, STK_U8, 3, 8, 4);
@@ -157,7 +157,7 @@ static void set_up(struct setting *s, const struct case_of *is, const char *fold
     snprintf(s->folder, sizeof s->folder, "%s", folder_named(folder));
     stkt_sink_opts(&s->rows, s->ops, s->path, s->folder, s->ops->table ? &s->is->options : NULL, &s->opts);
     s->opts.may_skip = is->may_skip;
-    s->opts.first_row = 999999990; /* keys grow by a digit on the way */
+    s->opts.first_row = 999999990; /* the length of the keys changes */
     s->come = is->may_skip ? is->rows - 2 : is->rows;
 }
 
@@ -184,7 +184,7 @@ static int finish_files(stki_sink *sink, stki_sink_file *files)
     return count;
 }
 
-/* In one call, from beginning to end; files stay in the folder "whole". */
+/* Writes all rows with one call; the files stay in the folder "whole". */
 static void write_whole(const struct case_of *is)
 {
     stki_sink_file files[STKT_SINK_FILES];
@@ -209,9 +209,9 @@ static void compare_with_whole(const stki_sink_file *files, int count)
     }
 }
 
-/* ---- how large it gets ---- */
+/* ---- sizes ---- */
 
-/* All files of one data set. */
+/* The size of all files of a data set. */
 static int64_t write_and_weigh(const struct setting *s)
 {
     stki_sink_file files[STKT_SINK_FILES];
@@ -226,14 +226,14 @@ static int64_t write_and_weigh(const struct setting *s)
     return bytes;
 }
 
-/* What the files have on the disk, after any number of rows, is what was measured before there were any. */
+/* The size of the files, with any number of rows, must be what was predicted before there were rows. */
 static void test_measured(void **state)
 {
     (void)state;
     for (int c = 0; c < CASES; c++) {
         const bool beton = !strcmp(cases[c].format, "beton");
 
-        for (int64_t come = beton; come <= cases[c].rows; come++) { /* no .beton is empty */
+        for (int64_t come = beton; come <= cases[c].rows; come++) { /* a .beton file cannot be empty */
             stki_sink_size size = {0};
             struct setting s;
             int64_t bytes, measured;
@@ -248,7 +248,7 @@ static void test_measured(void **state)
             bytes = write_and_weigh(&s);
             if (s.ops->resumes)
                 assert_int_equal(measured, bytes);
-            else if (!strcmp(cases[c].format, "hdf5")) /* each of 11 arrays: an index, and a chunk that is not full */
+            else if (!strcmp(cases[c].format, "hdf5")) /* each of 11 arrays has an index and a partial chunk */
                 assert_in_range(measured, bytes, bytes + 11 * ((14 << 10) + (512 << 10)) + 1024);
             else if (!strcmp(cases[c].name, "npz, deflated"))
                 assert_true(measured >= bytes);
@@ -259,7 +259,7 @@ static void test_measured(void **state)
     }
 }
 
-/* Many rows of one size are as many calls for one of them; and there is no overflow. */
+/* Many rows of one size give the sum of that many single predictions, and sizes do not overflow. */
 static void test_measured_together(void **state)
 {
     (void)state;
@@ -287,7 +287,7 @@ static void test_measured_together(void **state)
         }
 }
 
-/* Zeros take next to nothing in a compressed file, noise all it has; other files have no opinion. */
+/* In compressed files zeros take almost nothing and noise its whole size; other formats predict nothing. */
 static void test_packed(void **state)
 {
     enum { BYTES = 1 << 16 };
@@ -316,7 +316,7 @@ static void test_packed(void **state)
     free(bytes);
 }
 
-/* ---- however it is cut ---- */
+/* ---- calls, threads and interruptions ---- */
 
 static void test_any_calls_any_threads(void **state)
 {
@@ -356,8 +356,8 @@ static void add_garbage(const char *folder)
     closedir(dir);
 }
 
-/* Rows of samples that then did not come: in the last announced row of large(), which is 16 bytes behind a header of 24
- * and two descriptors of 1041. */
+/* Writes remains of samples that then did not come into the last announced row of large(), which has 16 bytes and
+ * follows a header of 24 bytes and two descriptors of 1041. */
 static void add_garbage_row(const struct setting *s)
 {
     char path[700];
@@ -373,7 +373,7 @@ static void add_garbage_row(const struct setting *s)
     fclose(file);
 }
 
-/* Syncs take their time; some are enough. */
+/* Syncs are slow, so only some marks are synced. */
 static bool is_synced(const json_t *mark)
 {
     return json_integer_value(json_object_get(mark, "rows")) % 4 == 1;
@@ -387,7 +387,7 @@ static void mark_and_sync(stki_sink *sink, json_t **mark)
         assert_ok(sink->ops->sync(sink, &err));
 }
 
-/* As the journal keeps it. */
+/* Converts the mark to text and back, as the journal does. */
 static void through_text(json_t **mark)
 {
     char *text = json_dumps(*mark, JSON_COMPACT);
@@ -398,7 +398,7 @@ static void through_text(json_t **mark)
     free(text);
 }
 
-/* Interrupted behind row `at`, after more rows had come or not; begun and ended in random pieces. */
+/* Interrupts after row `at`, possibly after more rows were appended, and continues with calls of random lengths. */
 static void interrupt(struct setting *s, int64_t at, bool to_the_end, uint64_t *random)
 {
     int64_t further = to_the_end ? s->come : stkt_random_in(random, at, s->come);
@@ -418,9 +418,9 @@ static void interrupt(struct setting *s, int64_t at, bool to_the_end, uint64_t *
     }
     mark_and_sync(sink, &mark);
     assert_ok(stkt_append(sink, &s->rows, at, further, 4, random, &err));
-    if (to_the_end) { /* killed when it was done but nobody had been told */
+    if (to_the_end) { /* killed after it was done, before anyone was told */
         assert_ok(sink->ops->finish(sink, &err));
-    } else { /* a mark that did not reach the journal */
+    } else { /* the last mark did not reach the journal */
         json_t *lost;
 
         assert_ok(sink->ops->mark(sink, &lost, &err));
@@ -452,11 +452,11 @@ static void test_interrupted_anywhere(void **state)
     }
 }
 
-/* ---- and back ---- */
+/* ---- reading back ---- */
 
 enum part { ROWS, VALUES, OFFSETS, SHAPES };
 
-/* What an array should hold, put together the plain way. *rows: of the array. */
+/* The expected contents of an array, computed in a simple way. *rows: number of rows of the array. */
 static char *expected_part(const struct setting *s, int field, enum part part, int64_t *rows, int64_t *bytes)
 {
     const stki_sink_field *f = &s->rows.fields[field];
@@ -586,8 +586,8 @@ static void test_arrays_come_back(void **state)
     }
 }
 
-/* The file of a .beton is the one that the public writer makes of the same samples; test_beton_write.c compares that
- * with another program's. Values are turned into its own here by hand. */
+/* The .beton file must be the one that the public writer makes from the same samples, which test_beton_write.c compares
+ * with another program's. Values are converted to its form here. */
 static void public_value(const struct setting *s, int field, int64_t row, stk_beton_value *out)
 {
     const stki_sink_value *v = stkt_value((struct stkt_rows *)(uintptr_t)&s->rows, field, row);
@@ -669,7 +669,7 @@ static void test_beton_is_the_public_one(void **state)
     }
 }
 
-/* With so many rows announced that the pages begin elsewhere: another file, and the same samples to readers. */
+/* With so many announced rows that the pages begin elsewhere, the file differs but has the same samples. */
 static void test_beton_of_far_fewer_rows(void **state)
 {
     static const struct case_of is = {"far fewer", "beton", "far.beton", 5, beton_kinds, {{2 << 20, 0}}, true};
@@ -713,7 +713,7 @@ static void test_beton_of_far_fewer_rows(void **state)
 
 /* ---- tar ---- */
 
-/* Sample `row` of an extension, as bytes. */
+/* Compares sample `row` of an extension with these bytes. */
 static void check_member(const char *path, const char *extension, int64_t row, const void *bytes, int64_t size)
 {
     stki_reader_opts opts = *stkt_source("{index_cache: none}");
@@ -767,7 +767,7 @@ static void test_tar_comes_back(void **state)
     tear_down(&s);
 }
 
-/* Keys are positions of the job: those of a later shard begin where it begins. */
+/* Keys are positions in the job; those of a later shard continue from its first position. */
 static void test_tar_keys(void **state)
 {
     stki_sink_file file;
@@ -792,7 +792,8 @@ static void test_tar_keys(void **state)
 
 /* ---- failures ---- */
 
-/* From the beginning, or from `mark`, to the end; marks on the way. A failure comes back. *reached: the last mark. */
+/* Runs from the beginning or from `mark` to the end, with marks on the way. Returns the first error. *reached: the last
+ * mark. */
 static stk_status run_through(const struct setting *s, json_t **reached)
 {
     stki_sink *sink = NULL;
@@ -824,7 +825,7 @@ static stk_status run_through(const struct setting *s, json_t **reached)
         stki_sink_file files[STKT_SINK_FILES];
 
         compare_with_whole(files, sink->ops->files(sink, files, STKT_SINK_FILES));
-    } else if (sink) { /* nothing goes on after a failure */
+    } else if (sink) { /* nothing continues after a failure */
         stk_error kept = err;
         json_t *mark;
 
@@ -845,7 +846,7 @@ static void test_every_allocation_failing(void **state)
         struct setting s;
 
         if (!strcmp(cases[c].format, "hdf5") || cases[c].make == large)
-            continue; /* libhdf5's own are in test_hdf5_writer.c */
+            continue; /* failures of libhdf5 are tested in test_hdf5_writer.c */
         set_up(&s, &cases[c], "memory");
         for (int64_t n = 1; status; n++) {
             json_t *reached = NULL;
@@ -855,7 +856,7 @@ static void test_every_allocation_failing(void **state)
             stki_memory_fail_at(0);
             if (status && status != STK_E_MEMORY)
                 fail_msg("%s: allocation %d: %s", s.is->name, (int)n, err.message);
-            if (reached) /* and goes on when there is memory again */
+            if (reached) /* continues when there is memory again */
                 assert_ok(run_through(&s, &reached));
             json_decref(reached);
             assert_true(n < 2000);
@@ -871,7 +872,7 @@ static void test_every_write_failing(void **state)
         struct setting s;
 
         if (cases[c].make == large)
-            continue; /* the others' pages will do */
+            continue; /* the pages of one .beton are enough */
         set_up(&s, &cases[c], "writes");
         for (int call = 0; call < STKT_CALLS; call++) {
             stk_status status = STK_E_IO;
@@ -903,7 +904,7 @@ static void test_every_write_failing(void **state)
     }
 }
 
-/* Files that are not what the mark says. */
+/* Files that do not match the mark. */
 static void test_marks_that_do_not_fit(void **state)
 {
     static const char large_numbers[] = "{\"rows\": 9000000000000000000, \"bytes\": 1, \"tokens\": 1, \"pages\": 1, "
@@ -940,7 +941,7 @@ static void test_marks_that_do_not_fit(void **state)
     }
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected numbers, fields and values ---- */
 
 static void test_numbers_of_rows(void **state)
 {
@@ -965,7 +966,7 @@ static void test_numbers_of_rows(void **state)
     }
 }
 
-/* One field of this kind in this format. */
+/* This format must reject these fields. */
 static void refuse(const char *format, const stki_sink_field *fields, int count, const char *says)
 {
     const stki_sink_ops *ops;

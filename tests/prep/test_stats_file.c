@@ -1,5 +1,5 @@
-/* test_stats_file.c: what is written as NAME.stats.json is what loaders normalize and quantize by: values are compared
- * with those worked out from the data; what a file has not is said with the file's name. */
+/* Tests of normalizing and quantizing in loaders with the statistics in a NAME.stats.json that a job wrote: values are
+ * compared with those computed from the data, and errors about missing statistics name the file. */
 #include "io_files.h"
 #include "prep_file.h"
 #include "stats_options.h"
@@ -26,7 +26,7 @@ static void write_data(void)
     stkt_write_npy(stkt_path("reals.npy"), "<f4", "False", "(20, 3, 6, 5)", 64, reals, sizeof reals);
 }
 
-/* The report of a field, as a job makes it. */
+/* The report of a field as a job writes it. */
 static json_t *report_of(const stki_sink_field *field, const void *data, const char *options)
 {
     stki_document *document;
@@ -80,7 +80,7 @@ static stk_status open_loader(const char *field, const char *file, const char *l
              "loader: {batch_size: %d, num_workers: 0}",
              field, path, layout, transforms, ROWS);
     memset(&err, 0, sizeof err);
-    /* relative paths start from here */
+    /* relative paths are relative to this folder */
     return stk_loader_open_text(text, stkt_path(""), NULL, 0, out, &err);
 }
 
@@ -93,7 +93,7 @@ static stk_tensor batch_of(stk_loader *loader, const char *field, stk_batch **ba
     return t;
 }
 
-/* Two passes in double over one channel (-1: all). */
+/* Computes mean and standard deviation of one channel (-1: all) in double, in two passes. */
 static void moments_of(int channel, bool real, double *mean, double *std)
 {
     double sum = 0, square = 0;
@@ -151,7 +151,7 @@ static int8_t quantized(float x, float scale, int zero)
     return (int8_t)fminf(fmaxf(level, -128), 127);
 }
 
-/* By channel and symmetric: the range of each channel over 127.5. */
+/* Per channel and symmetric: the range of each channel divided by 127.5. */
 static void test_quantize(void **unused)
 {
     stk_loader *loader;
@@ -178,7 +178,7 @@ static void test_quantize(void **unused)
     stk_loader_destroy(loader);
 }
 
-/* One scale and zero point for all; the only method needs no name; the older key names the file as well. */
+/* One scale and zero point for all channels; a single method needs no name; the older key may also name the file. */
 static void test_affine(void **unused)
 {
     float low = 0, high = 0;

@@ -1,5 +1,5 @@
-/* test_stats_observe.c: statistics as observers of a job: rows of every kind, cut into calls in every way, say the
- * same; the section `stats` and its mistakes. */
+/* Tests of statistics as observers of a job: the report is the same for rows of every kind, however they are divided
+ * into calls. Also errors in the section `stats`. */
 #include "allocate.h"
 #include "faults.h"
 #include "observe.h"
@@ -30,7 +30,7 @@ static stki_row row_of(const stki_sink_field *field, const char *bytes, int64_t 
     return row;
 }
 
-/* The report of rows that come in calls drawn by `seed`; where `apart`, no two of them are adjacent. */
+/* The report for rows in calls of random lengths drawn with `seed`; if `apart`, no two of them are adjacent. */
 static char *seen_by(stki_observer *observer, const stki_row *rows, int64_t count, uint64_t seed, bool apart)
 {
     const stki_observer_ops *ops = observer->ops;
@@ -41,7 +41,7 @@ static char *seen_by(stki_observer *observer, const stki_row *rows, int64_t coun
     stk_error err;
 
     for (int64_t i = 0; i < count;) {
-        /* parts are the same every time, as those of a job are */
+        /* parts are always the same, as those of a job */
         const int64_t end = i + stkt_random_in(&parts, 1, 300);
         stki_seen *seen, *back;
         json_t *saved;
@@ -105,7 +105,7 @@ static void check_field(const stki_sink_field *field, const char *options, const
     for (int64_t i = 0; i < ROWS; i++) {
         const bool varies = field->kind != STKI_SINK_ARRAY;
 
-        /* some positions are left out, also such that end a block */
+        /* some positions are left out, including some at the end of a block */
         rows[i] = row_of(field, at, i + i / 7, varies ? stkt_random_in(&state, 0, field->shape[0]) : -1);
         at += rows[i].size;
     }

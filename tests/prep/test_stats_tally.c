@@ -1,4 +1,4 @@
-/* test_stats_tally.c: statistics of fields against NumPy, and that the same bits come out however rows are shared. */
+/* Tests of the statistics of fields against NumPy, and that their bits do not depend on how rows are divided. */
 #include "faults.h"
 #include "stats_golden.h"
 
@@ -20,7 +20,7 @@ static void check_numbers(const golden_case *c, const golden_numbers *g, const s
     assert_int_equal(n->infinite[1], g->infinite[1]);
     assert_int_equal(n->zeros, g->zeros);
     assert_true(n->min == g->min && n->max == g->max);
-    /* A run's mean is a double, so the mean may be off by that of its elements' size. */
+    /* The mean of a run is a double, so the error of the mean may be relative to the size of the elements. */
     assert_near(n->mean, g->mean, ulps * (fabs(g->mean) + g->std), "mean", c->dtype);
     assert_near(n->std, g->std, 1e-14 * g->std, "std", c->dtype);
 }
@@ -49,7 +49,7 @@ static void test_numbers(void **unused)
     }
 }
 
-/* Any instruction set, any share among tallies, merged in any order, by way of bytes. */
+/* Any instruction set, any division into tallies, merged in any order, also through their saved form. */
 static void test_same_bits(void **unused)
 {
     static const enum stki_isa isas[ISAS] = {STKI_ISA_REF, STKI_ISA_AVX2, STKI_ISA_AVX512};
@@ -146,7 +146,8 @@ static void test_histograms(void **unused)
     }
 }
 
-/* Every bin is [low + k * width, low + (k + 1) * width), the last one closed, for widths that are no binary numbers. */
+/* Every bin is [low + k * width, low + (k + 1) * width), the last one including its end, for widths that are not binary
+ * fractions. */
 static void test_edges(void **unused)
 {
     (void)unused;
@@ -199,7 +200,7 @@ static void check_quant(const golden_case *c, const golden_quant *g, json_t *fou
         assert_near(at(found, "low"), g->low, bin * width, "low", c->dtype);
         assert_near(at(found, "high"), g->high, bin * width, "high", c->dtype);
     }
-    /* What is not counted exactly is searched and rated by the middles of bins. */
+    /* Without exact counts, calibration searches and measures errors with the centers of bins. */
     if (exact || (strcmp(g->method, "percentile") != 0 && c->offset < 1e6))
         assert_near(at(found, "mean_squared_error"), g->error, (exact ? 1e-9 : 0.02) * g->error + 1e-300, g->method,
                     c->dtype);
@@ -230,7 +231,7 @@ static void test_calibration(void **unused)
     }
 }
 
-/* Nothing, one value, a constant, only what is no number. */
+/* No values, one value, a constant, only NaN and infinities. */
 static void test_odd_fields(void **unused)
 {
     static const float constant[3] = {0.1f, 0.1f, 0.1f};
@@ -303,7 +304,7 @@ static void test_damaged_state(void **unused)
     free(data);
 }
 
-/* Every allocation may fail. */
+/* Each allocation fails in turn. */
 static void test_no_memory(void **unused)
 {
     const golden_case *c = &cases[14];

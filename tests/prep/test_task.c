@@ -1,5 +1,5 @@
-/* test_task.c: which of how many tasks a process is, from the command line and from what launchers and schedulers leave
- * in the environment; sources that do not agree. */
+/* Tests of the number of a task and of all tasks, from the command line and from the environment of launchers and
+ * schedulers, including sources that disagree. */
 #include "stk_test.h"
 #include "task.h"
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static const char *const all_variables[] = {"RANK",
                                             "JOB_COMPLETION_INDEX",
                                             "ENVIRONMENT"};
 
-/* Only what `text` says, "A=1 B=2". */
+/* Sets exactly these variables, "A=1 B=2". */
 static void set_environment(const char *text)
 {
     char copy[512], *save = NULL;

@@ -1,5 +1,5 @@
-/* test_tokenize.c: texts become tokens: the ids of tiktoken and of tokenizers for a corpus of awkward texts, joining by
- * its definition, vocabularies that are refused, rows of a job's field, memory that runs out. */
+/* Tests of tokenizing texts: the ids of tiktoken and of tokenizers for a corpus of difficult texts, joining against its
+ * definition, rejected vocabularies, rows of a job's field, and failing allocations. */
 #include "allocate.h"
 #include "faults.h"
 #include "finish.h"
@@ -96,7 +96,7 @@ static void as_tokenizers(void **unused)
                corpus, "gpt2");
 }
 
-/* The steps of published models, put into a small vocabulary. */
+/* The steps of published models, inserted into a small vocabulary. */
 static void as_published_models(void **unused)
 {
     json_t *cases = json_load_file(golden("tokens_cases.json"), 0, NULL), *one;
@@ -123,9 +123,9 @@ static void as_published_models(void **unused)
     json_decref(cases);
 }
 
-/* ---- joining by its definition ---- */
+/* ---- joining against its definition ---- */
 
-/* Joins the leftmost of the neighbors with the lowest rank, looked at all anew each time. */
+/* Repeatedly joins the leftmost neighbors with the lowest rank, searching from the start each time. */
 static int64_t join_plainly(const stki_vocabulary *v, const uint8_t *bytes, int length, uint32_t *ids)
 {
     int start[512], count = length;
@@ -198,9 +198,9 @@ static void joins_as_defined(void **unused)
     stki_token_joiner_fini(&joiner);
 }
 
-/* ---- vocabularies and patterns that are refused ---- */
+/* ---- rejected vocabularies and patterns ---- */
 
-/* Lines for all 256 bytes. */
+/* Lines for all 256 bytes, followed by `then`. */
 static char *all_bytes(const char *then)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -212,7 +212,7 @@ static char *all_bytes(const char *then)
     return text;
 }
 
-/* A line of a .tiktoken: `first`, then so many letters a. */
+/* A line of a .tiktoken file: `first` followed by this number of letters a. */
 static size_t put_token(char *to, const char *first, int letters, int id)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -230,8 +230,8 @@ static size_t put_token(char *to, const char *first, int letters, int id)
     return (size_t)(at - to) + (size_t)sprintf(at, " %d\n", id);
 }
 
-/* A c takes the letters a behind it, one by one; each time, the b before it could be joined with them too, but later,
- * and so could the a with one another. What waits so grows beyond the room there is for it, and is swept. */
+/* A c joins the letters a after it one by one. Each time, the preceding b could join them, too, but with a higher rank,
+ * as could two letters a. The queue of candidates therefore exceeds its capacity and must be cleaned. */
 static void joins_that_wait(void **unused)
 {
     enum { LENGTH = 480, LONGEST = 30 };
@@ -284,7 +284,7 @@ static void tiktoken_files_that_are_refused(void **unused)
         {"QUI= 0256\n", "line 257", STK_E_CORRUPT},
         {"QUI= 2147483647\n", "id of a token", STK_E_CORRUPT},
         {"QUI= 99999999999\n", "line 257", STK_E_CORRUPT},
-        {"QUJ= 256\n", "line 257", STK_E_CORRUPT}, /* bits behind the end */
+        {"QUJ= 256\n", "line 257", STK_E_CORRUPT}, /* bits after the end */
         {"QU=I 256\n", "line 257", STK_E_CORRUPT},
         {"QUI 256\n", "line 257", STK_E_CORRUPT},
         {"QU!= 256\n", "line 257", STK_E_CORRUPT},
@@ -293,7 +293,8 @@ static void tiktoken_files_that_are_refused(void **unused)
         {"QUI= 256\nQUI= 257\n", "two tokens", STK_E_CORRUPT},
         {"QUI= 65\n", "id 65 twice", STK_E_CORRUPT},
     };
-    char *text = all_bytes("QUI= 256\r\n\nQUJD 300\n= 301\n"); /* the last: of no bytes, in Whisper's files */
+    /* the last line is an empty token, as in Whisper's files */
+    char *text = all_bytes("QUI= 256\r\n\nQUJD 300\n= 301\n");
     stki_vocabulary *v;
     stk_error err;
 
@@ -304,7 +305,7 @@ static void tiktoken_files_that_are_refused(void **unused)
     assert_int_equal(stki_vocabulary_find(v, (const uint8_t *)"ABC", 3)->id, 300);
     assert_null(stki_vocabulary_find(v, (const uint8_t *)"BC", 2));
     stki_vocabulary_destroy(v);
-    *strstr(text, "/w== 255") = '\0'; /* the last byte is missing, which no text in UTF-8 has */
+    *strstr(text, "/w== 255") = '\0'; /* the last byte is missing, which never occurs in UTF-8 */
     assert_ok(stki_vocabulary_read("v", text, (int64_t)strlen(text), NULL, 0, &v, &err));
     assert_true(v->utf8_only);
     stki_vocabulary_destroy(v);
@@ -322,7 +323,7 @@ static void tiktoken_files_that_are_refused(void **unused)
     }
 }
 
-/* A tokenizer.json with one thing changed: `from` of it becomes `to`. */
+/* Reads a tokenizer.json in which `from` is replaced by `to`. */
 static stk_status read_changed(const char *file, const char *from, const char *to, stki_vocabulary **v, stk_error *err)
 {
     int64_t bytes;
@@ -372,7 +373,8 @@ static void tokenizer_files_that_are_refused(void **unused)
         {"tokens_gpt2.json", "\"merges\":[", "\"merges\":[[\"q\",\"zqzq\"],", "merge 0", STK_E_CORRUPT},
         {"tokens_gpt2.json", "\"merges\":[", "\"merges\":[[\"q\"],", "LEFT RIGHT", STK_E_CORRUPT},
         {"tokens_gpt2.json", "\"merges\":[", "\"merges\":[\"qq\",", "merge 0", STK_E_CORRUPT},
-        {"tokens_gpt2.json", "\"merges\":[", "\"merges\":[[\"z\",\"q\"],", "merge 0", STK_E_CORRUPT}, /* zq: no token */
+        /* zq is not a token */
+        {"tokens_gpt2.json", "\"merges\":[", "\"merges\":[[\"z\",\"q\"],", "merge 0", STK_E_CORRUPT},
         {"tokens_gpt2.json", "\"merges\":[", "\"merges\":{", "JSON", STK_E_CORRUPT},
     };
     stki_vocabulary *v;
@@ -387,14 +389,14 @@ static void tokenizer_files_that_are_refused(void **unused)
         assert_says("t.json: ");
     }
     assert_ok(read_changed("tokens_gpt2.json", "\"vocab\":{", "\"vocab\":{\"\\u2581x\":2000,", &v, &err));
-    assert_int_equal(v->largest, 2000); /* no bytes of a text, but an id */
+    assert_int_equal(v->largest, 2000); /* it has an id, but no text contains it */
     stki_vocabulary_destroy(v);
     assert_ok(stki_vocabulary_open(golden("tokens_gpt2.json"), NULL, &v, &err));
     assert_int_equal(stki_vocabulary_named(v, "<|endoftext|>"), 0);
     assert_int_equal(stki_vocabulary_named(v, "<|other|>"), -1);
     stki_vocabulary_destroy(v);
     assert_ok(stki_vocabulary_open(golden("tokens_vocab.json"), golden("tokens_merges.txt"), &v, &err));
-    assert_int_equal(stki_vocabulary_named(v, "<|endoftext|>"), 0); /* a token like others there */
+    assert_int_equal(stki_vocabulary_named(v, "<|endoftext|>"), 0); /* there it is an ordinary token */
     stki_vocabulary_destroy(v);
     assert_status(stki_vocabulary_open(golden("tokens_vocab.json"), NULL, &v, &err), STK_E_CONFIG);
     assert_says("merges.txt");
@@ -405,7 +407,7 @@ static void tokenizer_files_that_are_refused(void **unused)
     assert_status(stki_vocabulary_open(golden("no_such_file.json"), NULL, &v, &err), STK_E_NOT_FOUND);
 }
 
-/* Vowel signs of Tamil and others combine with the letter before them, though their combining class is 0. */
+/* Vowel signs of Tamil and other scripts combine with the preceding letter although their combining class is 0. */
 static void marks_are_composed(void **unused)
 {
     static const struct {
@@ -477,7 +479,7 @@ static void options_that_do_not_go_together(void **unused)
     assert_says("at character 3");
 }
 
-/* Nothing is lost, whatever the pattern leaves out; an expression that takes too long is an error of its text. */
+/* Text that the pattern does not match is not lost; an expression that takes too long is an error of the text. */
 static void patterns_of_ones_own(void **unused)
 {
     const char *file = golden("tokens_small.tiktoken");
@@ -544,7 +546,7 @@ static int64_t first_piece(const char *pattern, const char *text)
     return first_piece_of(pattern, false, text);
 }
 
-/* White space is what Unicode calls so, $ the end of the text and nothing before it. */
+/* White space is that of Unicode, and $ matches only at the end of the text. */
 static void pieces(void **unused)
 {
     stki_token_split *split;
@@ -564,14 +566,14 @@ static void pieces(void **unused)
     assert_int_equal(first_piece("b", "aa"), 2);
     assert_int_equal(first_piece("x*", "\xc3\xa4x"), 2);
     assert_int_equal(first_piece("\\w+", "a\xcc\x81_\xe2\x85\xa7 "), 7); /* a mark, a connector, U+2167 */
-    assert_int_equal(first_piece("[^\\w]+", "-\xc2\xbd\xcc\x81"), 3);    /* U+00BD is no letter, U+0301 a mark */
-    assert_int_equal(first_piece_of("xa$|.", true, "xa\n"), 2);          /* lines, in Ruby */
+    assert_int_equal(first_piece("[^\\w]+", "-\xc2\xbd\xcc\x81"), 3);    /* U+00BD is not a letter, U+0301 is a mark */
+    assert_int_equal(first_piece_of("xa$|.", true, "xa\n"), 2);          /* in Ruby, also at the end of a line */
     assert_int_equal(first_piece_of("[[:alpha:]1]+", true, "a1b-"), 3);
     assert_status(stki_token_split_create("[a-z&&[^b]]", true, &split, &err), STK_E_UNSUPPORTED);
     assert_status(stki_token_split_create("[a[bc]]", true, &split, &err), STK_E_UNSUPPORTED);
 }
 
-/* A token that no merges come to is found where merges are ignored alone. */
+/* A token that no merges produce is found only if merges are ignored. */
 static void tokens_that_merges_do_not_make(void **unused)
 {
     static const char *const files[] = {"tokens_gpt2.json", "tokens_split.json"};
@@ -685,7 +687,8 @@ static void rows_of_a_field(void **unused)
     check_row("{encode: tokens, vocabulary: '@', end: '<|endoftext|>'}", "", STK_U16, 1, (const uint32_t[]){0});
     check_row("{encode: tokens, vocabulary: '@', special_tokens: tokens}", "<|endoftext|>", STK_U16, 1,
               (const uint32_t[]){0});
-    check_row("{encode: tokens, end: 'B'}", "a", STK_U16, 2, (const uint32_t[]){'a', 'B'}); /* a token by its text */
+    /* a token given by its text */
+    check_row("{encode: tokens, end: 'B'}", "a", STK_U16, 2, (const uint32_t[]){'a', 'B'});
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         assert_status(create(wrong[i].options, &out, &finisher, &err), STK_E_CONFIG);
         assert_says(wrong[i].says);
@@ -731,7 +734,8 @@ static void memory_runs_out(void **unused)
     for (int i = 0; i < 3; i++) {
         int64_t failures = 0;
 
-        /* Of a list of merges each takes some; all of the others one by one, these in steps. */
+        /* For each of a list of merges something is allocated, so these allocations fail in steps; all others fail one
+         * by one. */
         for (int64_t n = 1;; n += n > 60 && i == 1 ? 97 : 1) {
             stk_status status;
 

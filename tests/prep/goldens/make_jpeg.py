@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The JPEG images that test_jpeg_encode.c compares ours with: Pillow's, of pixels that both make by one formula.
+"""Writes the JPEG images with which test_jpeg_encode.c compares its own: Pillow encodes the same pixels, which both
+compute with one formula.
 
     pip install pillow numpy
     make_jpeg.py            writes jpeg_*.jpg beside itself
 
-They were written with Pillow 13.0.0 (libjpeg-turbo 3.2.0). One file a case: jpeg_WIDTHxHEIGHTxCHANNELS_qQUALITY_SUBSAMPLING.jpg.
+They were written with Pillow 13.0.0 (libjpeg-turbo 3.2.0). Each file is a case:
+jpeg_WIDTHxHEIGHTxCHANNELS_qQUALITY_SUBSAMPLING.jpg.
 """
 import pathlib
 
@@ -19,7 +21,7 @@ CASES = [
 
 
 def pixels(width, height, channels):
-    """stkt_jpeg_pixel of tests/support/jpeg_make.h."""
+    """As stkt_jpeg_pixel in tests/support/jpeg_make.h."""
     y, x, c = np.meshgrid(np.arange(height), np.arange(width), np.arange(channels), indexing="ij")
     noise = ((y * 7919 + x * 104729 + c * 1299709) * 2654435761) & 0xFFFFFFFF
     values = np.where((x // 5 + y // 3 + c) & 1, 170, 60) + (noise >> 27) + (x * (c + 1) + y * (3 - c)) % 50

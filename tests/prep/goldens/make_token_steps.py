@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What published models do to a text before byte-pair encoding (normalizers, pre-tokenizers, added tokens), and the ids that
-tokenizers makes of it: what test_tokenize.c compares ours with.
+"""Writes the steps that published models apply to a text before byte-pair encoding (normalizers, pre-tokenizers, added
+tokens), and the ids that tokenizers produces, with which test_tokenize.c compares stoker's.
 
     pip install tokenizers
     make_token_steps.py     writes beside itself; written with tokenizers 0.23.3
 
-tokens_cases.json holds the steps, each to be put into tokens_gpt2.json (make_tokens.py) or tokens_characters.json, which is
-written here; "special" says whether the names of special tokens in a text are these tokens. tokens_steps.txt holds the documents,
-each with a NUL behind it; tokens_CASE.ids as many rows of u16: a count, then so many ids.
+tokens_cases.json has the steps, each to be inserted into tokens_gpt2.json (make_tokens.py) or
+tokens_characters.json, which this program writes; "special" says whether names of special tokens in a text become
+these tokens. tokens_steps.txt has the documents, each followed by a NUL; tokens_CASE.ids has a row of u16 for each:
+a count and then the ids.
 """
 import array
 import json

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A small vocabulary in every form that stoker reads, a corpus of awkward texts, and the ids that tiktoken and tokenizers
-make of it: what test_tokenize.c compares ours with.
+"""Writes a small vocabulary in every form that stoker reads, a corpus of difficult texts, and the ids that tiktoken
+and tokenizers produce, with which test_tokenize.c compares stoker's.
 
     pip install tiktoken tokenizers
     make_tokens.py          writes tokens_* beside itself
 
-They were written with tiktoken 0.14.0 and tokenizers 0.23.3. tokens_corpus.txt holds documents, each with a NUL behind it;
-tokens_CASE.ids the same number of rows of u16: a count, then so many ids.
+They were written with tiktoken 0.14.0 and tokenizers 0.23.3. tokens_corpus.txt has the documents, each followed by
+a NUL; tokens_CASE.ids has a row of u16 for each: a count and then the ids.
 """
 import array
 import base64
@@ -99,7 +99,7 @@ write_json("tokens_vocab.json", plain)
 merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in written["model"]["merges"]]
 (here / "tokens_merges.txt").write_text("#version: 0.2\n" + "\n".join(merges) + "\n")
 
-# The same tokens by their bytes, in the same order; the special one is left out.
+# The same tokens by their bytes, in the same order, without the special one.
 characters = [b for b in range(256) if 33 <= b <= 126 or 161 <= b <= 172 or b >= 174]
 codes = characters + [256 + i for i in range(256 - len(characters))]
 characters += [b for b in range(256) if b not in characters]
@@ -129,7 +129,7 @@ def by_tiktoken(pattern):
 
 def by_tokenizers(name):
     hf = Tokenizer.from_file(str(here / name))
-    hf.encode_special_tokens = True  # the names of special tokens are text
+    hf.encode_special_tokens = True  # names of special tokens are encoded as text
     return lambda text: hf.encode(text, add_special_tokens=False).ids
 
 
