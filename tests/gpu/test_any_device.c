@@ -1,9 +1,8 @@
-/* test_any_device.c, stki-threads: what every device with streams must do, on the one that STOKER_TEST_DEVICE names
- * (host, cuda:0, …; the host device where it names none): memory, copies, fills, order within and between streams,
- * pinned memory used again (G01), a consumer on a stream of its own (G02), reuse behind a slow reader (G03), the core's
- * operations and converted samples against the processor. Nothing here asks how long anything took, but for streams
- * that must have been busy at least as long as they were told to be.
- */
+/* stki-threads */
+/* What every device with streams must do, on the device named by STOKER_TEST_DEVICE (host, cuda:0, …; default: host):
+ * memory, copies, fills, order within and between streams, reused pinned memory (row G01), a consumer with its own
+ * stream (G02), reuse after a slow reader (G03), and operations and converted samples compared with the processor. The
+ * only assertions about time are that streams are busy for at least the requested time. */
 #include "allocate.h"
 #include "convert.h"
 #include "cuda_provider.h"
@@ -62,7 +61,7 @@ static void random_bytes(void *to, int64_t bytes, uint64_t seed)
         ((unsigned char *)to)[i] = (unsigned char)stkt_random(&seed);
 }
 
-/* ---- what it is ---- */
+/* ---- properties ---- */
 
 static void it_says_what_it_is(void **state)
 {
@@ -91,7 +90,7 @@ static void it_says_what_it_is(void **state)
     assert_ok(stk_device_synchronize(device, &err));
 }
 
-/* G05: nothing is made on GPUs that nobody asked for. */
+/* Row G05: nothing is created on GPUs that were not requested. */
 static void other_gpus_are_left_alone(void **state)
 {
     int count = stk_cuda_device_count(NULL);
@@ -113,14 +112,14 @@ static void too_much_memory_is_refused_with_figures(void **state)
     (void)state;
     stki_counters_read(&device->memory, &before);
     if (stk_device_get_kind(device) == STK_DEVICE_HOST)
-        stki_memory_fail_at(1); /* sanitizers end a program that asks for so much */
+        stki_memory_fail_at(1); /* sanitizers end a program that requests so much */
     assert_status(device->ops->alloc(device, INT64_C(1) << 46, &block, &err), STK_E_MEMORY);
     stki_memory_fail_at(0);
     assert_says("70368744177664");
     assert_says(stk_device_name(device));
     stki_counters_read(&device->memory, &after);
     assert_int_equal(after.bytes, before.bytes);
-    block = on_device(100); /* and it works on */
+    block = on_device(100); /* the device still works */
     device->ops->free(device, block, 100);
 }
 
@@ -128,7 +127,7 @@ static void too_much_memory_is_refused_with_figures(void **state)
 
 enum { ROOM = 1 << 20 };
 
-/* There and back through `via`, at odd offsets; what lies around it stays. */
+/* Copies there and back through `via`, at odd offsets; the bytes around must not change. */
 static void round_trip(unsigned char *from, unsigned char *to, unsigned char *via, int64_t bytes, int64_t offset,
                        stk_stream *stream)
 {
@@ -233,7 +232,7 @@ static void a_held_stream_is_not_done_and_others_are(void **state)
     device->ops->free_pinned(device, host, 32);
 }
 
-/* G02: the consumer's stream starts when the copy has ended, though nobody on the host waited. */
+/* Row G02: the consumer's stream starts after the copy has ended, although the host did not wait. */
 static void a_consumer_waits_for_the_copy(void **state)
 {
     enum { BYTES = 8 << 20 };
@@ -242,7 +241,7 @@ static void a_consumer_waits_for_the_copy(void **state)
     stk_event *copied = new_event(false);
 
     (void)state;
-    assert_ok(stk_event_query(copied, &err)); /* a fresh event is done */
+    assert_ok(stk_event_query(copied, &err)); /* a new event is done */
     for (int round = 1; round <= 5; round++) {
         stkt_hold hold;
 
@@ -273,8 +272,8 @@ static void a_consumer_waits_for_the_copy(void **state)
     device->ops->free_pinned(device, host, BYTES);
 }
 
-/* G01: two pinned slots, filled again as soon as the event behind their copy has passed, while the copy stream is kept
- * slow: no byte of any of 1000 batches is one of another batch. */
+/* Row G01: two pinned slots are filled again as soon as the event after their copy has passed, while the copy stream is
+ * slowed down. No byte of 1000 batches may belong to another batch. */
 static void pinned_slots_are_used_again_after_their_copy(void **state)
 {
     enum { BATCHES = 1000, BYTES = 64 << 10, KEPT = 64 };
@@ -310,8 +309,8 @@ static void pinned_slots_are_used_again_after_their_copy(void **state)
     device->ops->free(device, batch, BYTES);
 }
 
-/* G03: the slot is given back while a slow reader still has to read it; the next copy into it waits for the event of
- * the giving back. */
+/* Row G03: the slot is released while a slow reader still has to read it; the next copy into it waits for the event of
+ * the release. */
 static void a_slot_is_not_overwritten_under_a_slow_reader(void **state)
 {
     enum { BYTES = 1 << 20 };
@@ -358,7 +357,7 @@ static void time_between_events_is_at_least_the_work(void **state)
     assert_ok(stk_event_record(to, stream, &err));
     passed(stream);
     assert_ok(stk_event_elapsed(from, to, &ns, &err));
-    assert_true(ns >= 2900000); /* two clocks */
+    assert_true(ns >= 2900000); /* two clocks differ slightly */
     assert_status(stk_stream_spin(stream, -1, &err), STK_E_BAD_ARG);
     assert_status(stk_stream_spin(NULL, 1, &err), STK_E_BAD_ARG);
     stk_event_destroy(from);
@@ -366,7 +365,7 @@ static void time_between_events_is_at_least_the_work(void **state)
     stk_stream_destroy(stream);
 }
 
-/* What a destroyed stream holds is still done, and an event lives on in who waits for it. */
+/* Work in a destroyed stream is still done, and an event stays alive for its waiters. */
 static void handles_may_go_before_their_work(void **state)
 {
     unsigned char *host = pinned(8), *block = on_device(8);
@@ -404,9 +403,9 @@ static void native_streams_can_be_wrapped(void **state)
     assert_ok(stk_stream_wrap(device, stk_stream_native(own), &wrapped, &err));
     assert_ok(device->ops->copy(device, block, true, host, false, 4, own, &err));
     assert_ok(device->ops->copy(device, host + 4, false, block, true, 4, wrapped, &err));
-    passed(own); /* they are one stream */
+    passed(own); /* both are the same stream */
     stk_stream_destroy(wrapped);
-    assert_ok(stk_stream_query(own, &err)); /* which is still there */
+    assert_ok(stk_stream_query(own, &err)); /* the stream still exists */
     assert_ok(stk_stream_wrap(device, NULL, &wrapped, &err));
     assert_ok(device->ops->copy(device, host, false, block, true, 4, wrapped, &err));
     passed(wrapped);
@@ -418,7 +417,7 @@ done:
     device->ops->free_pinned(device, host, 8);
 }
 
-/* Threads have no device set and streams of their own. */
+/* Threads that have set no device and use streams of their own. */
 static void one_of_many_threads(void *context)
 {
     int number = *(int *)context;
@@ -460,9 +459,9 @@ static void threads_use_it_at_once(void **state)
         assert_true(stki_thread_join(threads[i], INT64_MAX));
 }
 
-/* ---- the core ---- */
+/* ---- operations ---- */
 
-/* `what`: the same bytes on the device as on the processor. */
+/* The bytes on the device must be those of the processor; `what` is for the message. */
 static void same(const char *what, const stk_tensor *found, const stk_tensor *expected)
 {
     int64_t bytes = stk_tensor_nbytes(expected);
@@ -552,7 +551,7 @@ static stk_status run_less(const stk_tensor *in, stk_tensor *out, stk_error *e)
     return stk_tensor_binary(STK_LT, stk_operand_tensor(in), stk_operand_scalar(stk_int(40)), out, e);
 }
 
-/* Of whole numbers, so that the order of the additions does not matter. */
+/* A sum of integers, which does not depend on the order of additions. */
 static stk_status run_sum(const stk_tensor *in, stk_tensor *out, stk_error *e)
 {
     stk_tensor whole = {0}, real = {0};
@@ -643,12 +642,12 @@ static void the_core_computes_what_the_processor_does(void **state)
 
 enum { MAX_SAMPLES = 5, HEIGHT = 13, WIDTH = 22, CHANNELS = 3, PIXELS = HEIGHT * WIDTH };
 
-/* A batch of images: pixels of interleaved channels in memory, to planes or to pixels of another dtype. */
+/* A batch of images with interleaved channels, converted to planes or to pixels of another dtype. */
 typedef struct plan_case {
     const char *name;
     stk_dtype src, dst;
     bool planes, flipped, arithmetic, quantized;
-    int64_t crop; /* lines and columns left out on each side */
+    int64_t crop; /* lines and columns cut off on each side */
 } plan_case;
 
 static stki_convert_desc describe(const plan_case *row)
@@ -697,7 +696,7 @@ static void random_values(stk_dtype dtype, void *to, int64_t count)
     stk_tensor_release(&wanted);
 }
 
-/* `samples` of them, `shift` bytes off the alignment of a fresh block on both sides, guard bytes around. */
+/* Converts `samples` samples, `shift` bytes off the alignment of a new block on both sides, with guard bytes around. */
 static void one_plan(const plan_case *row, int64_t samples, int64_t shift, stk_stream *stream)
 {
     enum { SAMPLE = PIXELS * CHANNELS * 8, BATCH = MAX_SAMPLES * SAMPLE + 64 };
@@ -738,7 +737,7 @@ static void one_plan(const plan_case *row, int64_t samples, int64_t shift, stk_s
     free(expected);
 }
 
-/* Bit for bit what the reference kernel of the processor gives: the same plan, one kernel. */
+/* The bits must be those of the processor's reference kernel for the same plan. */
 static void converted_samples_have_the_reference_s_bits(void **state)
 {
     static const plan_case rows[] = {
@@ -771,7 +770,7 @@ static void converted_samples_have_the_reference_s_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(other_gpus_are_left_alone), /* first: others may make contexts */
+        cmocka_unit_test(other_gpus_are_left_alone), /* first, because other tests may create contexts */
         cmocka_unit_test(it_says_what_it_is),
         cmocka_unit_test(too_much_memory_is_refused_with_figures),
         cmocka_unit_test(bytes_go_everywhere_and_come_back),

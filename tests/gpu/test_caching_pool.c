@@ -1,7 +1,6 @@
-/* test_caching_pool.c (stki-threads): the caching pool's rules one by one, on a device whose memory, streams and
- * failures the test decides. What holds for any sequence of calls is in test_caching_pool_model.c, what it says of
- * itself in test_caching_pool_report.c.
- */
+/* stki-threads */
+/* Tests of the rules of the caching pool one by one, on a device whose memory, streams and failures the test controls.
+ * Random sequences of calls are in test_caching_pool_model.c, reports in test_caching_pool_report.c. */
 #include "calm.h"
 #include "device_memory.h"
 #include "faults.h"
@@ -25,7 +24,7 @@ static void test_segments(void **unused)
         {MIB + 1, 20 * MIB, MIB + 4 * KIB, MIB + 512},
         {10 * MIB, 20 * MIB, 10 * MIB, 10 * MIB},
         {10 * MIB + 1, 12 * MIB, 10 * MIB + 4 * KIB, 10 * MIB + 512},
-        {33 * MIB, 34 * MIB, 33 * MIB, 33 * MIB}, /* W35: pinned memory takes what was asked for, not 64 MiB */
+        {33 * MIB, 34 * MIB, 33 * MIB, 33 * MIB}, /* row W35: pinned memory takes the requested size, not 64 MiB */
     };
 
     (void)unused;
@@ -57,32 +56,32 @@ static void test_best_fit(void **unused)
     (void)unused;
     for (int i = 0; i < 6; i++)
         blocks[i] = get(sizes[i], NULL);
-    assert_ptr_equal(blocks[0], small + 512); /* off the front, one behind the other */
+    assert_ptr_equal(blocks[0], small + 512); /* from the front, one after another */
     assert_ptr_equal(blocks[5], small + 512 + 4096 + 512 + 1024 + 512 + 1024);
     put(blocks[4], 1024);
     put(blocks[2], 1024);
     put(blocks[0], 4096);
     pool_check(pool);
-    assert_ptr_equal(get(1000, NULL), blocks[2]); /* the smallest that fits, the lower of two */
+    assert_ptr_equal(get(1000, NULL), blocks[2]); /* the smallest that fits; of two equal ones the lower */
     assert_ptr_equal(get(1024, NULL), blocks[4]);
-    assert_ptr_equal(get(600, NULL), blocks[0]); /* split */
+    assert_ptr_equal(get(600, NULL), blocks[0]); /* splits the block */
     assert_ptr_equal(get(512, NULL), blocks[0] + 1024);
     assert_int_equal(stats_of(pool).driver_allocations, 1);
     put(blocks[0], 600);
     put(blocks[0] + 1024, 512); /* merges on both sides */
     assert_ptr_equal(get(4096, NULL), blocks[0]);
     assert_int_equal(stats_of(pool).segments, 1);
-    /* The rest of a medium segment of up to 1 MiB serves nobody and stays with its block. */
+    /* The rest of a medium segment, up to 1 MiB, is too small for other blocks and stays with its block. */
     small = get(9 * MIB, NULL);
     blocks[0] = get(10 * MIB, NULL);
     assert_ptr_equal(blocks[0], small + 9 * MIB);
     assert_int_equal(stats_of(pool).segments, 2);
-    blocks[1] = get(2 * MIB, NULL); /* 1 MiB is left over there: a new one */
+    blocks[1] = get(2 * MIB, NULL); /* only 1 MiB is left there, so a new segment */
     assert_int_equal(stats_of(pool).segments, 3);
     assert_int_equal(stats_of(pool).driver_allocations, 3);
 }
 
-/* A cached alloc and free take nothing from the heap once they have run. */
+/* Cached allocations and frees allocate nothing on the heap once they have run. */
 static void test_no_heap(void **unused)
 {
     stk_stream *stream = new_stream(), *other = new_stream();
@@ -119,7 +118,7 @@ static void test_exact(void **unused)
 
     (void)unused;
     assert_ok(stki_device_alloc_exact(&fake.base, STK_MEMORY_PINNED, 77 * MIB + 13, "slots", &locked, &err));
-    assert_int_equal(reserved(), 77 * MIB + 13); /* W35 */
+    assert_int_equal(reserved(), 77 * MIB + 13); /* row W35 */
     assert_int_equal(stats_of(pinned).allocated_bytes, 77 * MIB + 13);
     assert_int_equal(stats_of(pinned).active_bytes, 77 * MIB + 13);
     assert_ok(stki_device_alloc_exact(&fake.base, STK_MEMORY_DEVICE, 3 * KIB, "slots", &slot, &err));
@@ -128,9 +127,9 @@ static void test_exact(void **unused)
     assert_int_equal(stats_of(pool).segments, 2);
     pool_check(pool);
     stki_device_free(&fake.base, STK_MEMORY_PINNED, locked, 77 * MIB + 13);
-    assert_int_equal(stats_of(pinned).reserved_bytes, 0); /* never kept */
+    assert_int_equal(stats_of(pinned).reserved_bytes, 0); /* not cached */
     stki_device_free(&fake.base, STK_MEMORY_DEVICE, nothing, 0);
-    /* A stream still reads it: it goes when that has passed. */
+    /* A stream still reads it, so it is freed when that has finished. */
     fake_queue(stream, 1);
     stki_device_record_stream(&fake.base, STK_MEMORY_DEVICE, slot, stream);
     stki_device_free(&fake.base, STK_MEMORY_DEVICE, slot, 3 * KIB);
@@ -158,8 +157,8 @@ static void test_streams_keep_their_blocks(void **unused)
     other = get(1000, b);
     assert_ptr_not_equal(other, block);
     assert_ptr_not_equal(get(1000, NULL), block);
-    assert_int_equal(stats_of(pool).segments, 3); /* one a stream, NULL is one */
-    assert_ptr_equal(get(1000, a), block);        /* at once: the stream's order is enough */
+    assert_int_equal(stats_of(pool).segments, 3); /* one per stream; NULL counts as one */
+    assert_ptr_equal(get(1000, a), block);        /* at once, because the order of the stream is sufficient */
 }
 
 static void test_recorded_streams(void **unused)
@@ -174,7 +173,7 @@ static void test_recorded_streams(void **unused)
     pool->ops->record_stream(pool, block, b);
     pool->ops->record_stream(pool, block, a);
     pool->ops->record_stream(pool, block, owner);
-    fake_queue(a, 1); /* after the call, before it is freed: counts too */
+    fake_queue(a, 1); /* work queued after the call but before the free counts, too */
     put(block, 1000);
     assert_int_equal(stats_of(pool).allocated_bytes, 0);
     assert_int_equal(stats_of(pool).active_bytes, 1024);
@@ -185,14 +184,14 @@ static void test_recorded_streams(void **unused)
     assert_ptr_not_equal(get(1000, owner), block);
     fake_finish(a);
     assert_ptr_equal(get(1000, owner), block);
-    /* Its uses are over with its freeing. */
+    /* The recorded uses end with the free. */
     fake_queue(a, 1);
     put(block, 1000);
     assert_ptr_equal(get(1000, owner), block);
     assert_int_equal(stki_counted(&fake.events), 2);
 }
 
-/* The processor writes into a pinned block at once, whatever stream it was made for. */
+/* The processor writes to a pinned block at once, whatever stream it was allocated for. */
 static void test_pinned_waits_for_its_own_stream(void **unused)
 {
     stk_stream *a = new_stream(), *b = new_stream();
@@ -206,7 +205,7 @@ static void test_pinned_waits_for_its_own_stream(void **unused)
     fake_finish(a);
     assert_ptr_equal(get_from(pinned, 1000, b), block);
     pinned->ops->free(pinned, block, 1000);
-    assert_ptr_equal(get_from(pinned, 1000, NULL), block); /* one pool for all */
+    assert_ptr_equal(get_from(pinned, 1000, NULL), block); /* one pool for all streams */
 }
 
 static void test_destroyed_stream(void **unused)
@@ -223,13 +222,13 @@ static void test_destroyed_stream(void **unused)
         stk_stream_destroy(gone);
         pool_check(pool);
         next = new_stream();
-        assert_ptr_equal(next, gone); /* the driver uses the handle again */
+        assert_ptr_equal(next, gone); /* the driver reuses the handle */
         got = get(30 * MIB, next);
-        assert_ptr_not_equal(got, whole); /* the old stream's work goes on */
+        assert_ptr_not_equal(got, whole); /* work of the old stream is still running */
         assert_ptr_not_equal(get(2 * MIB, next), cached);
         stki_count_set(&engine->done, 1);
     }
-    assert_ptr_equal(get(29 * MIB, next), whole); /* nobody's, whole: this stream's now */
+    assert_ptr_equal(get(29 * MIB, next), whole); /* a whole segment without an owner becomes this stream's */
     fake_queue(next, 1);
     put(whole, 29 * MIB);
     assert_ptr_equal(get(30 * MIB, next), whole);
@@ -245,20 +244,21 @@ static void test_part_of_nobodys_segment(void **unused)
     (void)unused;
     stk_stream_destroy(gone);
     assert_int_equal(stats_of(pool).largest_free, 18 * MIB);
-    assert_ptr_not_equal(get(2 * MIB, NULL), held + 2 * MIB); /* not for the NULL stream, which records nothing */
+    /* not for the NULL stream, for which no uses are recorded */
+    assert_ptr_not_equal(get(2 * MIB, NULL), held + 2 * MIB);
     block = get(2 * MIB, a);
     assert_ptr_equal(block, held + 2 * MIB);
     fake_queue(a, 1);
     put(block, 2 * MIB);
     beside = get(2 * MIB, a);
-    assert_ptr_equal(beside, held + 4 * MIB); /* the first waits for a */
+    assert_ptr_equal(beside, held + 4 * MIB); /* the first block waits for a */
     assert_ptr_not_equal(get(19 * MIB, a), held);
     fake_finish(a);
     assert_ptr_equal(get(2 * MIB, new_stream()), block);
     put(block, 2 * MIB);
     put(held, 2 * MIB);
     put(beside, 2 * MIB);
-    assert_ptr_equal(get(19 * MIB, NULL), held); /* whole again, and for anybody */
+    assert_ptr_equal(get(19 * MIB, NULL), held); /* whole again, and free for any stream */
 }
 
 static void test_recorded_stream_is_destroyed(void **unused)
@@ -280,11 +280,11 @@ static void test_recorded_stream_is_destroyed(void **unused)
     assert_ptr_equal(get(1000, owner), block);
     assert_ptr_equal(get(1000, owner), late);
     assert_int_equal(stats_of(pool).active_bytes, 2048);
-    stk_stream_destroy(new_stream()); /* sweeps */
+    stk_stream_destroy(new_stream()); /* frees what is done */
     assert_int_equal(stki_counted(&fake.events), 0);
 }
 
-/* ---- giving back ---- */
+/* ---- emptying the cache ---- */
 
 static void test_empty(void **unused)
 {
@@ -300,7 +300,7 @@ static void test_empty(void **unused)
     put(running, 40 * MIB);
     assert_ok(stk_device_empty_cache(&fake.base, &err));
     stats = stats_of(pool);
-    assert_int_equal(stats.reserved_bytes, 42 * MIB); /* in use, and not passed: nothing is waited for */
+    assert_int_equal(stats.reserved_bytes, 42 * MIB); /* in use or not finished; the call does not wait */
     assert_int_equal(stats.split_bytes, 2 * MIB - 1024);
     assert_int_equal(stats.driver_frees, 1);
     assert_int_equal(stki_counted(&fake.synchronizes), 0);
@@ -311,7 +311,7 @@ static void test_empty(void **unused)
     assert_int_equal(reserved(), 0);
 }
 
-/* ---- no memory ---- */
+/* ---- out of memory ---- */
 
 static void test_cache_makes_room(void **unused)
 {
@@ -321,7 +321,7 @@ static void test_cache_makes_room(void **unused)
     (void)unused;
     stki_count_set(&fake.limit_bytes, 40 * MIB);
     put(block, 30 * MIB);
-    put(get(30 * MIB, NULL), 30 * MIB); /* what a has cached goes back */
+    put(get(30 * MIB, NULL), 30 * MIB); /* a's cached memory is freed */
     assert_int_equal(stats_of(pool).retries, 1);
     assert_int_equal(stats_of(pool).driver_frees, 1);
     assert_int_equal(stats_of(pool).out_of_memory, 0);
@@ -353,7 +353,7 @@ static void finish_soon(void *context)
     fake_finish_engine(context);
 }
 
-/* Memory that a stream will set free is waited for. */
+/* An allocation waits for memory that a stream will free. */
 static void test_patience(void **unused)
 {
     stk_stream *other = new_stream();
@@ -397,7 +397,7 @@ static void test_failing_bookkeeping(void **unused)
         assert_int_equal(stats_of(pool).allocated_bytes, 0);
         assert_int_equal(stats_of(pool).active_bytes, 0);
         if (n % 8 == 0) {
-            stki_caching_pool_destroy(pool); /* the next ones begin without anything to spare */
+            stki_caching_pool_destroy(pool); /* so that the following ones begin without spare memory */
             assert_ok(stki_caching_pool_create(&fake.base, STK_MEMORY_DEVICE, &pool, &err));
             pool_set_patience(pool, 0);
             fake.base.pool = pool;
@@ -424,7 +424,7 @@ static void test_failing_create(void **unused)
     stki_caching_pool_destroy(NULL);
 }
 
-/* A stream that could not be remembered is waited for when the block is freed. */
+/* If the use by a stream cannot be recorded, freeing the block waits for the stream. */
 static void test_lost_use(void **unused)
 {
     stk_stream *owner = new_stream(), *other = new_stream();
@@ -439,7 +439,7 @@ static void test_lost_use(void **unused)
     assert_ptr_equal(get(1000, owner), block);
     put(block, 1000);
     assert_int_equal(stki_counted(&fake.synchronizes), 1);
-    /* The same where the event cannot be recorded; that is an error of the device, and remembered. */
+    /* The same if the event cannot be recorded, which also counts as an error of the device. */
     block = get(1000, owner);
     fake_queue(other, 1);
     pool->ops->record_stream(pool, block, other);
@@ -471,8 +471,8 @@ static void test_destroy_without_events(void **unused)
     assert_ptr_equal(get(1000, NULL), block);
 }
 
-/* The stream goes, and what should stand for its last work cannot be recorded: nothing of its memory is given on before
- * that is done. */
+/* A stream is destroyed and no event for its last work can be recorded: its memory is not reused before this work is
+ * done. */
 static void test_destroy_without_records(void **unused)
 {
     stk_stream *gone = new_stream(), *owner = new_stream();
@@ -505,7 +505,7 @@ static void use_pool(void *context)
         put(get(3000, NULL), 3000);
 }
 
-/* A fork while another thread is inside the pool: the child does not inherit a lock that nobody opens. */
+/* Forks while another thread is in the pool: the child must not inherit a lock that stays locked. */
 static void test_fork(void **unused)
 {
     stki_counter stop = 0;
@@ -514,7 +514,7 @@ static void test_fork(void **unused)
 
     (void)unused;
 #if defined(__SANITIZE_THREAD__)
-    skip(); /* it has no forks of processes with threads */
+    skip(); /* it does not support forks of processes with threads */
 #endif
     if (STKT_FORKS_ONLY_CALM)
         skip();
@@ -547,7 +547,7 @@ static void test_errors_are_kept(void **unused)
     pool->ops->record_stream(pool, block, other);
     put(block, 1000);
     fake_engine_of(other)->broken = true;
-    assert_ptr_equal(get(1000, owner), block); /* nothing works on it any more */
+    assert_ptr_equal(get(1000, owner), block); /* no work uses it any more */
     put(&stranger, 1);
     put(NULL, 0);
     assert_ok(stk_device_memory_summary(&fake.base, &text, &err));

@@ -1,7 +1,6 @@
-/* test_caching_pool_device.c, stki-threads: the caches on the device that STOKER_TEST_DEVICE names (host, cuda:0, …;
- * the host device where it names none): tensors that are let go of while streams still work on them keep their values
- * until that is over, whatever takes their memory next.
- */
+/* stki-threads */
+/* Tests of the caches on the device named by STOKER_TEST_DEVICE (host, cuda:0, …; default: host): tensors that are
+ * released while streams still use them must keep their values until then, whatever memory is allocated next. */
 #include "caching_pool.h"
 #include "device_hold.h"
 #include "leak_check.h"
@@ -67,7 +66,7 @@ static void memory_comes_back_to_its_stream(void **state)
     (void)state;
     hold = stkt_hold_stream(stream);
     assert_ok(stk_tensor_fill(&a, stk_int(1), &err));
-    stk_tensor_release(&a); /* its stream has not come to the fill, and need not have */
+    stk_tensor_release(&a); /* its stream may not have reached the fill yet */
     a = tensor(1000);
     assert_ptr_equal(a.data, first);
     (void)stk_stream_set_current(device, other);
@@ -102,7 +101,7 @@ static void a_held_stream_keeps_what_it_uses(void **state)
     assert_ptr_not_equal(b.data, first);
     (void)stk_stream_set_current(device, before);
     stk_tensor_release(&b);
-    stk_stream_destroy(owner); /* what it had waits for the reader all the same */
+    stk_stream_destroy(owner); /* its memory still waits for the reader */
     b = tensor(1000);
     assert_ptr_not_equal(b.data, first);
     stk_tensor_release(&b);
@@ -141,8 +140,8 @@ static void check_slots(relay *r)
     }
 }
 
-/* A tensor is made and filled in one stream, copied to the host in another, and let go of at once. The next one finds
- * the same memory as soon as it may. */
+/* Creates and fills a tensor in one stream, copies it to the host in another one, and releases it at once. The next
+ * tensor gets the same memory as early as permitted. */
 static stk_status relay_round(relay *r, int slot, int32_t value, stk_error *err)
 {
     stk_stream *before = stk_stream_set_current(device, r->maker);
@@ -197,7 +196,7 @@ static void values_outlive_their_tensors(void **state)
     (void)state;
     assert_ok(relay_init(&r, 7, &err));
     for (int round = 0; round < ROUNDS; round += SLOTS) {
-        stkt_hold hold = stkt_hold_stream(r.reader); /* nothing has been read when all have been let go of */
+        stkt_hold hold = stkt_hold_stream(r.reader); /* nothing has been read when all tensors are released */
         for (int slot = 0; slot < SLOTS; slot++)
             assert_ok(relay_round(&r, slot, round + slot + 1, &err));
         stkt_let_go(&hold);
@@ -250,7 +249,7 @@ static void values_of_many_threads(void **state)
     assert_int_equal(stats_of(STK_MEMORY_PINNED).reserved_bytes, 0);
 }
 
-/* ---- no memory ---- */
+/* ---- out of memory ---- */
 
 static void too_much_is_refused_by_name(void **state)
 {
@@ -260,15 +259,15 @@ static void too_much_is_refused_by_name(void **state)
 
     (void)state;
     if (stk_device_get_kind(device) == STK_DEVICE_HOST)
-        skip(); /* an ordinary system promises more memory than it has, and sanitizers end who asks */
+        skip(); /* ordinary systems overcommit memory, and sanitizers end the program */
     assert_status(stk_tensor_empty(STK_U8, 1, &huge, device, &t, &err), STK_E_MEMORY);
     assert_says("out of device memory: requested 64.00 TiB; allocated ");
     assert_says(stk_device_name(device));
-    t = tensor(10); /* and it works on */
+    t = tensor(10); /* the device still works */
     stk_tensor_release(&t);
 }
 
-/* Most of a GPU's memory is in the cache of one stream when another one asks for as much: it goes back first. */
+/* Most of a GPU's memory is cached for one stream when another one requests as much: the cache is freed first. */
 static void the_cache_makes_room(void **state)
 {
     stk_device_properties properties = {.struct_size = sizeof properties};

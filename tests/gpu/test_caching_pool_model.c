@@ -1,10 +1,10 @@
-/* test_caching_pool_model.c (stki-threads): the caching pool under long random sequences of calls, against a model that
- * keeps a plain list of what is delivered and of who may still work on what was; and under many threads.
+/* stki-threads */
+/* Long random sequences of calls of the caching pool are compared with a model that has a plain list of the delivered
+ * blocks and of the streams that may still use released ones; also with many threads.
  *
- * The model knows nothing of segments or trees: no two live blocks overlap; a block lies in memory of the driver;
- * nobody gets, and the driver never takes back, memory that a stream other than the new user has queued work on which
- * is not done. Which free block is taken is compared with a search through all of them.
- */
+ * The model knows nothing of segments or trees. It requires that live blocks do not overlap, that blocks are in memory
+ * of the driver, and that memory with unfinished work of another stream is neither delivered nor freed. The choice of a
+ * free block is compared with a search through all of them. */
 #include "caching_pool.h"
 #include "fake_device.h"
 #include "pool_check.h"
@@ -18,7 +18,7 @@ enum { MOST_LIVE = 200, MOST_OWED = 8192, STREAMS = 4, STEPS = 20000 };
 typedef struct live {
     char *block;
     int64_t bytes;
-    fake_engine *user; /* NULL: the NULL stream, or nobody in particular */
+    fake_engine *user; /* NULL: the NULL stream, or none in particular */
     fake_engine *others[STREAMS];
     int other_count;
     bool exact;
@@ -76,7 +76,7 @@ static void owe(model *m, const live *freed, fake_engine *engine)
     m->debts[m->owed_count++] = (owed){freed->block, freed->bytes, engine, stki_counted(&engine->queued)};
 }
 
-/* Nobody but `user` still has work there. */
+/* Only `user` may still have work there. */
 static void check_nothing_owed(model *m, const char *block, int64_t bytes, const fake_engine *user)
 {
     for (int i = 0; i < m->owed_count; i++)
@@ -98,7 +98,8 @@ static fake_engine *engine_of(stk_stream *stream)
     return stream ? fake_engine_of(stream) : NULL;
 }
 
-/* What the rules of the header choose, found by looking at every block. NULL: the driver is asked. */
+/* The block that the rules of the header select, found by looking at all of them. NULL: memory is requested from the
+ * driver. */
 static char *expected_block(model *m, int64_t bytes, stk_stream *stream)
 {
     stki_caching_pool *pool = stki_caching_pool_of(m->pool);
@@ -189,7 +190,7 @@ static void work(model *m)
     fake_queue(stream, 1);
 }
 
-/* Any engine, those of destroyed streams too, gets some work done. */
+/* Advances each engine, including those of destroyed streams. */
 static void advance(model *m)
 {
     for (fake_engine *engine = m->fake->engines; engine; engine = engine->next) {
@@ -264,9 +265,9 @@ static void run_model(stk_device_memory kind, uint64_t seed, int64_t limit)
         drop(m, m->live_count - 1);
     assert_ok(fake_synchronize(&fake_memory.base, &err));
     (void)stki_pool_process(stki_caching_pool_of(m->pool));
-    m->pool->ops->record_stream(m->pool, m, m->streams[0]); /* opens the lock again: exact ones leave */
+    m->pool->ops->record_stream(m->pool, m, m->streams[0]); /* takes the lock once more, which frees exact blocks */
     check_sums(m);
-    /* Everything has merged: segments are whole. */
+    /* Everything has merged, so segments are whole. */
     for (const stki_pool_segment *at = stki_caching_pool_of(m->pool)->segments; at; at = at->next)
         assert_true(stki_pool_whole(at));
     assert_ok(m->pool->ops->empty(m->pool, &err));
@@ -307,7 +308,7 @@ static void test_little_memory(void **unused)
     }
 }
 
-/* Equal calls find equal places: the addresses relative to their segments are the same in every run. */
+/* Equal calls give equal places: addresses relative to their segments are the same in every run. */
 static void test_repeatable(void **unused)
 {
     static int64_t places[2][400];

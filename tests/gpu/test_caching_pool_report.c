@@ -1,6 +1,5 @@
-/* test_caching_pool_report.c: what a caching pool says of itself: statistics, the message of a failure, snapshot,
- * summary, who holds what; and what of that is seen from outside.
- */
+/* Tests of the reports of a caching pool: statistics, the error message, snapshot, summary and holders of memory, and
+ * what of this is visible through the public API. */
 #include "faults.h"
 #include "host_faults.h"
 #include "pool_fixture.h"
@@ -87,12 +86,11 @@ static void test_message(void **unused)
     assert_status(pinned->ops->alloc(pinned, 5, NULL, &out, &err), STK_E_MEMORY);
     assert_says("fake: out of pinned memory: requested 5 B");
     stki_count_set(&fake.broken, 1);
-    assert_status(pool->ops->alloc(pool, 500 * MIB, NULL, &out, &err), STK_E_DEVICE); /* not a matter of memory */
+    assert_status(pool->ops->alloc(pool, 500 * MIB, NULL, &out, &err), STK_E_DEVICE); /* not a lack of memory */
     assert_string_equal(err.message, "the fake device is broken");
     put(split, 2 * MIB);
 }
 
-/* Whatever allocation of the bookkeeping fails, the pool stays what it was and goes on. */
 /* ---- reports ---- */
 
 static const char *string_of(const json_t *object, const char *name)
@@ -200,7 +198,7 @@ static void test_summary(void **unused)
     assert_status(stk_device_memory_summary(NULL, &text, &err), STK_E_UNSUPPORTED);
 }
 
-/* Many tags come and go; names that are too long are cut; the biggest are found among hundreds. */
+/* Many tags come and go, names that are too long are truncated, and the largest ones are found among hundreds. */
 static void test_tags(void **unused)
 {
     const stki_pool_tag *top[3];
@@ -218,7 +216,7 @@ static void test_tags(void **unused)
         }
         pool_check(pool);
         assert_int_equal(stki_pool_tags_top(stki_caching_pool_of(pool), top, 3), 3);
-        assert_int_equal(strlen(top[0]->text), 63); /* all the long names are one */
+        assert_int_equal(strlen(top[0]->text), 63); /* all the long names are equal */
         assert_int_equal(top[0]->blocks, 43);
         assert_string_equal(top[1]->text, "tag 299");
         assert_string_equal(top[2]->text, "tag 298");
@@ -235,7 +233,7 @@ static void make_zeros(stk_device *device, int64_t count, stk_tensor *out)
     assert_ok(stk_tensor_zeros(STK_F32, 1, &count, device, out, &err));
 }
 
-/* Tensors of a device with pools, seen from outside. */
+/* Tensors of a device with pools, seen through the public API. */
 static void test_tensors(void **unused)
 {
     stk_device *device = stki_device_test();
@@ -269,7 +267,7 @@ static void test_tensors(void **unused)
     }
     assert_int_equal(seen, 2);
     assert_ok(stk_device_memory_snapshot(device, &text, &err));
-    assert_non_null(strstr(text, "\"tag\": \"zeros\"")); /* no tag: the operation, known while it is watched */
+    assert_non_null(strstr(text, "\"tag\": \"zeros\"")); /* no tag, so the operation, which is known while profiling */
     stk_text_free(text);
     stk_tensor_release(&a);
     make_zeros(device, 900, &a);
@@ -283,7 +281,7 @@ static void test_tensors(void **unused)
     stki_caching_pools_detach(device);
 }
 
-/* The host device has pools: what it makes and lets go of comes back, and a stream that is still at work keeps it. */
+/* The host device has pools: released memory is reused, but not while a stream still works on it. */
 static void test_host_device(void **unused)
 {
     stk_device *device = NULL;
@@ -301,7 +299,7 @@ static void test_host_device(void **unused)
     stk_tensor_release(&a);
     make_zeros(device, 5000, &a);
     assert_ptr_equal(a.data, first);
-    /* Made for the NULL stream, written in another one, let go of: not to be had before that has passed. */
+    /* Allocated for the NULL stream, written in another one and released: not reused before that is done. */
     make_zeros(device, 5000, &b);
     stkt_host_set_faults(device, stream, &(stkt_host_faults){.delay_ns = STKT_HOST_HOLD});
     assert_ok(stk_tensor_copy_on(&a, &b, stream, true, &err));
@@ -318,7 +316,7 @@ static void test_host_device(void **unused)
     assert_ok(stk_device_get_memory_stats(device, STK_MEMORY_DEVICE, &stats, &err));
     assert_int_equal(stats.allocated_bytes, 0);
     assert_int_equal(stats.reserved_bytes, 2 * MIB);
-    assert_ok(stk_device_synchronize(device, &err)); /* what was recorded when they went */
+    assert_ok(stk_device_synchronize(device, &err)); /* processes what was recorded at the release */
     stk_stream_destroy(stream);
     assert_ok(stk_device_empty_cache(device, &err));
     assert_ok(stk_device_get_memory_stats(device, STK_MEMORY_DEVICE, &stats, &err));

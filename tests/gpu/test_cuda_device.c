@@ -1,7 +1,6 @@
-/* test_cuda_device.c: the CUDA device against a stand-in for CUDA (fake_cuda.h): what is missing is said, every call is
- * made in the device's context and leaves the thread as it was, copies and fills do what they say in the right stream,
- * errors carry what CUDA said, and a forked child is refused. What the real driver does is test_any_device.c's matter.
- */
+/* Tests of the CUDA device with a fake CUDA (fake_cuda.h): errors say what is missing, every call is made in the
+ * device's context and does not change the thread's, copies and fills go to the right stream, errors contain CUDA's
+ * message, and a forked child is rejected. test_any_device.c tests the real driver. */
 #include "allocate.h"
 #include "cuda_device.h"
 #include "cuda_provider.h"
@@ -18,7 +17,7 @@ enum { A_SECOND = 1000000000 };
 static stk_error err;
 static stk_device *device; /* cuda:1 */
 
-/* ---- what is missing ---- */
+/* ---- missing drivers and GPUs ---- */
 
 static void nothing_is_called_before_somebody_asks(void **state)
 {
@@ -32,7 +31,7 @@ static void nothing_is_called_before_somebody_asks(void **state)
     assert_int_equal(fake.calls, 0);
 }
 
-/* F12: no driver, a driver that is too old, no GPU: a status with the reason, at once. */
+/* Row F12: no driver, an old driver or no GPU gives a status with the reason, at once. */
 static void what_is_missing_is_said(void **state)
 {
     static const struct {
@@ -67,7 +66,7 @@ static void what_is_missing_is_said(void **state)
         assert_int_equal(stk_cuda_device_count(&err), 0);
         assert_says(rows[i].says);
         assert_int_equal(stk_cuda_device_count(NULL), 0);
-        assert_int_equal(fake.last, cudaSuccess); /* nobody else's check finds our error */
+        assert_int_equal(fake.last, cudaSuccess); /* the program's own check must not find our error */
     }
     unsetenv("CUDA_VISIBLE_DEVICES");
 }
@@ -119,7 +118,7 @@ static void a_device_that_cannot_be_made_leaves_nothing(void **state)
     fake.minor = 1;
     assert_status(stk_device_find("cuda:1", &found, &err), STK_E_DEVICE);
     assert_says("compute capability 6.1");
-    fake.major = 8; /* code for 7.5 does not run on it, PTX for 9.0 neither */
+    fake.major = 8; /* neither code for 7.5 nor PTX for 9.0 runs on it */
     fake.minor = 0;
     assert_status(stk_device_find("cuda:1", &found, &err), STK_E_DEVICE);
     assert_says("compute capability 8.0");
@@ -142,7 +141,7 @@ static void a_device_that_cannot_be_made_leaves_nothing(void **state)
     device = found;
 }
 
-/* G05, W81: a device is made alone; nothing happens on the first one. */
+/* Rows G05 and W81: only the requested device is created, and nothing happens on the first one. */
 static void only_the_device_asked_for_gets_a_context(void **state)
 {
     stk_device *again, *first;
@@ -165,7 +164,7 @@ static void only_the_device_asked_for_gets_a_context(void **state)
 
 /* ---- every call: context, errors ---- */
 
-/* Every other byte from the front of `memory`, as f32 behind it: a kernel. */
+/* Casts every second byte from the front of `memory` to f32 after them, which needs a kernel. */
 static stk_status cast_strided(stk_device *on, char *memory, stk_stream *stream)
 {
     const stk_tensor src = {.data = memory, .device = on, .dtype = STK_U8, .ndim = 1, .shape = {8}, .strides = {2}};
@@ -175,7 +174,7 @@ static stk_status cast_strided(stk_device *on, char *memory, stk_stream *stream)
     return on->ops->copy_strided(on, &dst, &src, stream, &err);
 }
 
-/* Everything the device does, each once, with a stream and without. Returns the first error. */
+/* Uses every function of the device, with and without a stream. Returns the first error. */
 static stk_status do_everything(stk_device *on)
 {
     char host[64] = "0123456789", back[64];
@@ -202,7 +201,7 @@ static stk_status do_everything(stk_device *on)
         !(status = on->ops->copy(on, back, false, memory, true, 64, NULL, &err)) &&
         !(status = stk_device_get_properties(on, &properties, &err)))
         status = stk_device_synchronize(on, &err);
-    stk_stream_destroy(stream); /* first: what is queued there points into the rest */
+    stk_stream_destroy(stream); /* first, because queued work points to the rest */
     stk_stream_destroy(wrapped);
     stk_event_destroy(event);
     stk_event_destroy(later);
@@ -216,7 +215,7 @@ static void all_calls_are_made_on_the_device_and_leave_the_thread_alone(void **s
     CUcontext others = fake_context(0);
 
     (void)state;
-    for (int round = 0; round < 2; round++) { /* a thread without a device, and one that works on cuda:0 */
+    for (int round = 0; round < 2; round++) { /* a thread without a current device, and one that uses cuda:0 */
         fake_reset(2);
         if (round)
             fake_push_context(others);
@@ -280,7 +279,7 @@ static void a_failure_of_any_call_is_reported_and_leaks_nothing(void **state)
     assert_says("CUDA_ERROR_OUT_OF_MEMORY");
     fake_reset(2);
     fake.fail = "MemcpyAsync";
-    fake.error = cudaErrorInvalidValue; /* no harm done */
+    fake.error = cudaErrorInvalidValue; /* a harmless error */
     assert_int_equal(do_everything(device), STK_E_DEVICE);
     assert_says("copying to the device (64 bytes)");
     assert_null(strstr(err.message, "no longer"));
@@ -301,7 +300,7 @@ static void our_own_allocations_may_fail(void **state)
         assert_int_equal(fake.blocks + fake.pinned_blocks + fake.streams + fake.events, 0);
         fake.calls = 0;
     } while (status);
-    assert_int_equal(n, 5); /* two streams, two events, and all went well */
+    assert_int_equal(n, 5); /* two streams, two events, and success */
 }
 
 /* ---- memory ---- */
@@ -332,14 +331,14 @@ static void memory_is_exact_and_counted(void **state)
     stki_memory_read(STKI_MEM_PINNED, &now);
     assert_int_equal(now.bytes, pinned_before.bytes);
 
-    assert_ok(device->ops->alloc(device, 0, &block, &err)); /* an address of its own, as everywhere */
+    assert_ok(device->ops->alloc(device, 0, &block, &err)); /* a distinct address, as with other devices */
     assert_non_null(block);
     device->ops->free(device, block, 0);
     device->ops->free(device, NULL, 0);
     device->ops->free_pinned(device, NULL, 0);
 }
 
-/* A device with a pool of its own: allocating waits for the stream of the memory alone, freeing for nothing. */
+/* A device with stream-ordered allocation: allocating waits only for the stream of the memory, freeing for nothing. */
 static void memory_of_a_pool_comes_and_goes_in_a_stream(void **state)
 {
     stk_device *pooled;
@@ -378,7 +377,7 @@ static void no_memory_says_how_much_there_is(void **state)
     assert_status(device->ops->alloc_pinned(device, 4096, &block, &err), STK_E_MEMORY);
     assert_says("pinning host memory");
     assert_says("4096");
-    fake.fail = "MemGetInfo"; /* the figures are not there */
+    fake.fail = "MemGetInfo"; /* the figures are unknown */
     fake.error = cudaErrorInvalidValue;
     assert_status(device->ops->alloc(device, 5 << 20, &block, &err), STK_E_MEMORY);
     assert_says("5242880 bytes");
@@ -387,7 +386,7 @@ static void no_memory_says_how_much_there_is(void **state)
 
 /* ---- copies and fills ---- */
 
-/* W80: every copy is queued in a stream; without one, in the thread's own stream, which is waited for. */
+/* Row W80: every copy is queued in a stream; without one, in the thread's own stream, which is then waited for. */
 static void copies_go_the_way_they_say(void **state)
 {
     static const enum cudaMemcpyKind kinds[2][2] = {{cudaMemcpyHostToHost, cudaMemcpyDeviceToHost},
@@ -465,7 +464,7 @@ static void kernels_run_in_the_stream(void **state)
     for (int i = 0; i < 8; i++)
         assert_true(found[i] == 200 + 2 * (float)i);
 
-    assert_ok(cast_strided(device, memory, NULL)); /* and without one: done at return */
+    assert_ok(cast_strided(device, memory, NULL)); /* without a stream it is done at return */
     assert_string_equal(fake_last_call(0), "StreamSynchronize");
     stk_stream_destroy(stream);
     device->ops->free(device, memory, 64);
@@ -490,16 +489,16 @@ static void streams_do_not_wait_for_others(void **state)
     fake.held = true;
     assert_ok(device->ops->copy(device, &to, true, &one, false, 1, stream, &err));
     assert_int_equal(stk_stream_query(stream, &err), STK_AGAIN);
-    assert_int_equal(fake.last, cudaSuccess); /* "not ready" is no error that stays */
+    assert_int_equal(fake.last, cudaSuccess); /* "not ready" does not remain as an error */
     assert_status(stk_stream_synchronize(stream, 1000000, &err), STK_E_TIMEOUT);
     fake.held = false;
     assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
-    assert_int_equal(fake_count_of("StreamSynchronize"), 0); /* waits look and sleep */
+    assert_int_equal(fake_count_of("StreamSynchronize"), 0); /* waits query and sleep */
 
     assert_ok(stk_stream_wrap(device, native, &wrapped, &err));
     assert_ptr_equal(stk_stream_native(wrapped), native);
     stk_stream_destroy(wrapped);
-    assert_int_equal(fake_count_of("StreamDestroy"), 0); /* it is the caller's */
+    assert_int_equal(fake_count_of("StreamDestroy"), 0); /* it belongs to the caller */
     stk_stream_destroy(stream);
     assert_int_equal(fake_count_of("StreamDestroy"), 1);
     assert_ok(stki_stream_create_urgent(device, &stream, &err));
@@ -507,7 +506,7 @@ static void streams_do_not_wait_for_others(void **state)
     assert_int_equal(((fake_stream *)stk_stream_native(stream))->flags, cudaStreamNonBlocking);
     stk_stream_destroy(stream);
 
-    assert_ok(stk_stream_wrap(device, NULL, &wrapped, &err)); /* the legacy default stream, by its name */
+    assert_ok(stk_stream_wrap(device, NULL, &wrapped, &err)); /* the legacy default stream by its name */
     assert_null(stk_stream_native(wrapped));
     assert_ok(device->ops->copy(device, &to, true, &one, false, 1, wrapped, &err));
     assert_ptr_equal(fake.log[fake.calls - 1].stream, cudaStreamLegacy);
@@ -531,9 +530,9 @@ static void events_mark_and_order(void **state)
     assert_ok(stk_event_create(device, true, &from, &err));
     assert_int_equal(fake.log[fake.calls - 1].number, cudaEventBlockingSync);
     assert_ok(stk_event_create(device, true, &to, &err));
-    assert_ok(stk_event_query(plain, &err)); /* a fresh event is done */
+    assert_ok(stk_event_query(plain, &err)); /* a new event is done */
 
-    /* G02: the second stream's work comes after the first's, though nobody on the host waited. */
+    /* Row G02: the second stream's work comes after the first's, although the host did not wait. */
     fake.held = true;
     assert_ok(device->ops->copy(device, &place, true, &a, false, 1, first, &err));
     assert_ok(stk_event_record(plain, first, &err));
@@ -557,7 +556,7 @@ static void events_mark_and_order(void **state)
     assert_int_equal(stk_event_elapsed(from, to, &ns, &err), STK_AGAIN);
     assert_ok(stk_stream_synchronize(first, A_SECOND, &err));
     assert_ok(stk_event_elapsed(from, to, &ns, &err));
-    assert_int_equal(ns, 2250000); /* 2 ms of work and a tick */
+    assert_int_equal(ns, 2250000); /* 2 ms of work and one tick */
 
     stk_event_destroy(plain);
     stk_event_destroy(from);
@@ -566,7 +565,7 @@ static void events_mark_and_order(void **state)
     stk_stream_destroy(second);
 }
 
-/* The driver knows no events of other devices: the caller waits. */
+/* The driver does not know events of other devices, so the caller waits. */
 static void an_event_of_another_kind_is_waited_for_at_once(void **state)
 {
     stk_stream *stream;
@@ -621,10 +620,10 @@ static int in_the_child(void)
         return 4;
     if (do_everything(device) != STK_E_FORKED || !strstr(err.message, "forked"))
         return 5;
-    return fake.calls ? 6 : 0; /* CUDA was not called: it would hang */
+    return fake.calls ? 6 : 0; /* CUDA was not called, which would hang */
 }
 
-/* P19: CUDA does not survive a fork; the child is told so instead of hanging in the driver. */
+/* Row P19: CUDA does not survive a fork; the child gets an error and does not hang in the driver. */
 static void a_forked_child_is_refused(void **state)
 {
     int status;
@@ -639,7 +638,7 @@ static void a_forked_child_is_refused(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
-    assert_ok(do_everything(device)); /* the parent goes on */
+    assert_ok(do_everything(device)); /* the parent continues */
 }
 
 int main(void)

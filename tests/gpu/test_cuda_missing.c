@@ -1,6 +1,5 @@
-/* test_cuda_missing.c: asking for a GPU where there may be none (F12, W83): a device, or a status that says what is
- * missing, at once and the same every time; and the loaded library has called nothing of CUDA before.
- */
+/* Requests a GPU on a machine that may have none (rows F12 and W83): the result is a device or a status that says what
+ * is missing, at once and the same each time; and loading the library must not have called CUDA. */
 #include "stk_test.h"
 #include <stoker/device.h>
 
@@ -36,7 +35,7 @@ static void no_gpu_is_visible(void **state)
     stk_device *device = NULL;
 
     (void)state;
-    if (stk_cuda_device_count(&err) > 0) /* the driver has read the variable by now */
+    if (stk_cuda_device_count(&err) > 0) /* the driver has already read the variable */
         return;
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
     assert_status(stk_device_find("cuda:0", &device, &err), STK_E_DEVICE);

@@ -1,6 +1,7 @@
-/* test_device_copy.c, stki-threads: tensors between memories and streams: every direction, pinned and pageable, strided
- * and cast, in the thread's current stream or a given one. STOKER_TEST_DEVICE names the device (the host device). What
- * holds streams needs the host device and is skipped on others. */
+/* stki-threads */
+/* Tests of copies of tensors between memories and streams: all directions, pinned and pageable memory, strided and
+ * casting, in the thread's current stream or a given one. STOKER_TEST_DEVICE names the device (default: host). Tests
+ * that block streams need the host device and are skipped on others. */
 #include "allocate.h"
 #include "calm.h"
 #include "clock.h"
@@ -47,7 +48,7 @@ static stk_stream *stream_of(stk_device *device)
     return stream;
 }
 
-/* 0, 1, 2, … in a fresh tensor of the CPU. */
+/* 0, 1, 2, … in a new tensor on the CPU. */
 static stk_tensor counting(stk_dtype dtype, int ndim, const int64_t *shape)
 {
     stk_tensor flat, out;
@@ -115,7 +116,7 @@ static void pinned_tensors_are_of_the_cpu_and_say_so(void **state)
     assert_ptr_equal(again.storage, pinned.storage);
     stk_tensor_release(&again);
     assert_ok(stk_tensor_clone(&pinned, &again, &err));
-    assert_false(stk_tensor_is_pinned(&again)); /* a copy is as it always is */
+    assert_false(stk_tensor_is_pinned(&again)); /* an ordinary copy is not pinned */
     stk_tensor_release(&again);
     stk_tensor_release(&pinned);
     stk_tensor_release(&plain);
@@ -181,7 +182,7 @@ static void from_pinned_memory_the_caller_does_not_wait(void **state)
     assert_ok(stk_tensor_zero(&there, &err));
     stkt_host_set_faults(device, stream, &held);
     assert_ok(stk_tensor_copy_on(&there, &pinned, stream, true, &err));
-    assert_int_equal(stk_stream_query(stream, &err), STK_AGAIN); /* and yet we are here */
+    assert_int_equal(stk_stream_query(stream, &err), STK_AGAIN); /* it returned before the copy was done */
     stkt_host_set_faults(device, stream, NULL);
     assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
     assert_same(&there, &plain);
@@ -201,7 +202,8 @@ static void from_pinned_memory_the_caller_does_not_wait(void **state)
     stk_stream_destroy(stream);
 }
 
-/* G01: LMCache/LMCache#4830, pytorch/pytorch#126946: pinned memory that is let go of while the copy still runs. */
+/* Row G01 (LMCache/LMCache#4830, pytorch/pytorch#126946): pinned memory that is released while the copy is still
+ * running. */
 static void pinned_memory_outlives_its_tensor_until_the_copy_is_done(void **state)
 {
     enum { ROUNDS = 200, COUNT = 4096 };
@@ -250,9 +252,9 @@ static void pageable_memory_may_be_used_again_at_once(void **state)
     assert_ok(stk_tensor_to_device_on(&plain, device, stream, true, &there, &err));
     assert_ok(stk_tensor_zero(&plain, &err));
     assert_ok(stk_tensor_copy_on(&plain, &there, stream, true, &err));
-    assert_same(&plain, &kept); /* done at return, both ways */
+    assert_same(&plain, &kept); /* done at return, in both directions */
     assert_ok(stk_tensor_to_device_on(&there, stk_device_cpu(), stream, true, &back, &err));
-    assert_true(stk_tensor_is_pinned(&back)); /* as in torch: so that it need not wait */
+    assert_true(stk_tensor_is_pinned(&back)); /* as in torch, so that it need not wait */
     assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
     assert_same(&back, &kept);
     stk_tensor_release(&back);
@@ -266,8 +268,8 @@ static void pageable_memory_may_be_used_again_at_once(void **state)
     stk_stream_destroy(stream);
 }
 
-/* A tensor that a stream was given to work on is not given away when it is released, whatever stream it was made for;
- * nor is a block on the way. */
+/* The memory of a released tensor that a stream still uses is not reused, whatever stream it was allocated for; nor is
+ * that of a temporary block. */
 static void what_a_given_stream_uses_is_not_given_to_others(void **state)
 {
     stk_device *device = device_under_test();
@@ -292,7 +294,7 @@ static void what_a_given_stream_uses_is_not_given_to_others(void **state)
     stkt_host_set_faults(device, stream, NULL);
     assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
 
-    /* read by the stream, and let go of */
+    /* read by the stream, and released */
     assert_ok(stk_tensor_copy(&next, &plain, &err));
     address = next.data;
     stkt_host_set_faults(device, stream, &held);
@@ -309,7 +311,7 @@ static void what_a_given_stream_uses_is_not_given_to_others(void **state)
         stk_tensor_release(&others[i]);
     stk_tensor_release(&back);
 
-    /* rearranged on the device, by way of a block that is released at once */
+    /* rearranged on the device, through a block that is released at once */
     assert_ok(stk_tensor_transpose(&pinned, 0, 1, &turned, &err));
     assert_ok(stk_tensor_empty(STK_F32, 2, turned.shape, device, &dst, &err));
     stkt_host_set_faults(device, stream, &held);
@@ -332,7 +334,7 @@ static void what_a_given_stream_uses_is_not_given_to_others(void **state)
 
 /* ---- the current stream ---- */
 
-/* Whatever an operation does on its way, it comes behind what the current stream holds. */
+/* All steps of an operation come after the work in the current stream. */
 static void operations_are_in_order_with_the_current_stream(void **state)
 {
     stk_device *device = device_under_test();
@@ -346,7 +348,7 @@ static void operations_are_in_order_with_the_current_stream(void **state)
         stkt_host_set_faults(device, stream, &(stkt_host_faults){.delay_ns = 1000000});
     assert_ok(stk_tensor_pin(&plain, device, &pinned, &err));
     assert_null(stk_stream_set_current(device, stream));
-    assert_ok(stk_tensor_to_device_on(&pinned, device, NULL, true, &there, &err)); /* in the current one */
+    assert_ok(stk_tensor_to_device_on(&pinned, device, NULL, true, &there, &err)); /* in the current stream */
     assert_ok(add(&there, &there, &sum, &err));
     assert_ok(stk_tensor_transpose(&sum, 0, 1, &view, &err));
     assert_ok(stk_tensor_clone(&view, &total, &err));
@@ -355,7 +357,7 @@ static void operations_are_in_order_with_the_current_stream(void **state)
     assert_true(one.as.f == 2.0 * (5 * 64 + 3));
     assert_ok(stk_tensor_get(&sum, 2, (int64_t[]){3, 5}, &one, &err));
     assert_true(one.as.f == -1);
-    stk_tensor_release(&sum); /* the stream may still be at it */
+    stk_tensor_release(&sum); /* the stream may still be using it */
     stk_tensor_release(&view);
     assert_ok(stk_tensor_to_device(&total, NULL, &back, &err));
     assert_true(((float *)back.data)[1] == 2 * 64);
@@ -386,13 +388,14 @@ static void zeros_and_data_wait_for_nobody_else(void **state)
     assert_ok(device->ops->fill(device, t.data, "", 1, 12, busy, &err));
     stk_stream_set_current(device, stream);
     assert_ok(stk_tensor_from_array(STK_F32, data, sizeof data, 1, (int64_t[]){3}, device, &there, &err));
-    data[0] = 9; /* pageable: it was copied */
+    data[0] = 9; /* pageable memory: it was copied */
     assert_ok(stk_tensor_to_device(&there, NULL, &back, &err));
     assert_true(((float *)back.data)[0] == 1);
     assert_int_equal(stk_stream_query(busy, &err), STK_AGAIN);
     stk_stream_set_current(device, NULL);
     stkt_host_set_faults(device, busy, NULL);
-    assert_ok(stk_stream_synchronize(busy, STK_WAIT_FOREVER, &err)); /* it writes into t, which does not know of it */
+    /* it writes to t, for which this use is not recorded */
+    assert_ok(stk_stream_synchronize(busy, STK_WAIT_FOREVER, &err));
     stk_tensor_release(&back);
     stk_tensor_release(&there);
     stk_tensor_release(&t);
@@ -423,7 +426,7 @@ static void a_copy_to_another_device_is_in_order_with_both(void **state)
         stkt_host_set_faults(device, stream, NULL);
     stkt_host_set_faults(other, elsewhere, &slow);
     assert_ok(stk_tensor_copy(&dst, &src, &err));
-    assert_ok(stk_tensor_fill(&src, stk_real(7), &err)); /* the sender may write on at once */
+    assert_ok(stk_tensor_fill(&src, stk_real(7), &err)); /* the source may be overwritten at once */
     assert_ok(stk_tensor_get(&src, 1, (int64_t[]){8}, &value, &err));
     assert_ok(stk_tensor_get(&dst, 1, (int64_t[]){8}, &value, &err));
     assert_true(value.as.f == 1.5);
@@ -435,7 +438,7 @@ static void a_copy_to_another_device_is_in_order_with_both(void **state)
     stk_stream_destroy(elsewhere);
 }
 
-/* ---- refusals ---- */
+/* ---- rejected copies ---- */
 
 static void devices_are_not_mixed(void **state)
 {
@@ -486,7 +489,7 @@ static void an_error_of_the_stream_comes_out_of_the_copy_that_waits(void **state
     stk_stream_destroy(stream);
 }
 
-/* What a DLPack taker would take for the memory of another maker's GPU. */
+/* A consumer of DLPack would take it for memory of a real GPU. */
 static void a_host_devices_tensor_is_not_handed_out(void **state)
 {
     struct DLManagedTensor *managed = NULL;
@@ -503,7 +506,8 @@ static void a_host_devices_tensor_is_not_handed_out(void **state)
 
 /* ---- forks ---- */
 
-/* In a child, with tensors, streams and half freed memory of the parent around: 0, or what went wrong. */
+/* In a child process with the parent's tensors, streams and partly freed memory. Returns 0 or the number of the failed
+ * step. */
 static int work_in_child(stk_device *device, const stk_tensor *of_parent)
 {
     stk_tensor t, back;
@@ -537,7 +541,7 @@ static void a_child_works_on_beside_what_its_parent_left(void **state)
     stkt_host_set_faults(device, other, &held);
     assert_ok(device->ops->fill(device, t.data, "", 1, 1200000, other, &err));
     assert_ok(stk_tensor_record_stream(&t, other, &err));
-    stk_tensor_release(&t); /* waits for `other` in the cache */
+    stk_tensor_release(&t); /* its memory waits for `other` in the cache */
     stk_stream_set_current(device, NULL);
     stkt_wait_for_calm();
     child = fork();
@@ -556,7 +560,7 @@ static void a_child_works_on_beside_what_its_parent_left(void **state)
 
 /* ---- every direction, any layout ---- */
 
-/* A random view of a fresh tensor: some axes cut, stepped, turned around or exchanged. */
+/* A random view of a new tensor: axes are cut, stepped, reversed or exchanged. */
 static stk_tensor random_view(uint64_t *random, stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device)
 {
     int64_t large[4];
@@ -699,7 +703,7 @@ static void every_failing_allocation_is_an_error_and_leaves_nothing(void **state
 
     (void)state;
     assert_ok(stk_tensor_transpose(&plain, 0, 1, &turned, &err));
-    for (int64_t n = 1; n < 60; n++) { /* more than there are; some the cache makes up for by a second try */
+    for (int64_t n = 1; n < 60; n++) { /* more than there are; after some failures the cache makes a second attempt */
         stk_tensor pinned = {0}, there = {0}, dense = {0}, back = {0};
         stk_status status;
         assert_ok(stk_device_empty_cache(device, &err));
@@ -722,7 +726,7 @@ static void every_failing_allocation_is_an_error_and_leaves_nothing(void **state
         stk_tensor_release(&dense);
         stk_tensor_release(&back);
     }
-    assert_true(failures >= 4); /* a tensor each; what the stream needs depends on how far it is */
+    assert_true(failures >= 4); /* a tensor each; what the stream allocates depends on its progress */
     stk_tensor_release(&turned);
     stk_tensor_release(&plain);
     stk_stream_destroy(stream);
@@ -749,7 +753,7 @@ int main(void)
         cmocka_unit_test(the_layout_comes_along),
     };
     const struct CMUnitTest unrecorded[] = {
-        /* a record of leaks takes memory too, and its failure is none */
+        /* recording leaks also allocates, and a failure of that is not an error */
         cmocka_unit_test(every_failing_allocation_is_an_error_and_leaves_nothing),
     };
     int failed = cmocka_run_group_tests(tests, stkt_leak_setup, stkt_leak_teardown);

@@ -1,5 +1,5 @@
-/* test_device_find.c: a statically linked program that refers to nothing of the library but stk_device_find finds all
- * kinds of devices: none of them registers itself, so nothing else would link them in. */
+/* A statically linked program that refers only to stk_device_find must find all kinds of devices: none of them
+ * registers itself, so nothing else would link them. */
 #include "cmocka_all.h"
 #include <stoker/device.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static void finds_host(void **state)
     assert_non_null(device);
 }
 
-/* Where there is no GPU, the provider of cuda devices says why; it is not unknown. */
+/* Without a GPU, the provider of cuda devices gives the reason; the name is not unknown. */
 static void knows_cuda(void **state)
 {
     stk_device *device = NULL;

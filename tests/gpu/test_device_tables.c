@@ -1,6 +1,7 @@
-/* test_device_tables.c (stki-threads): tables that conversions and quantizers keep on devices: made once for each
- * device, by whichever thread comes first, right for kernels that read them, gone with their owner, and nothing is left
- * of one whose memory could not be had. */
+/* stki-threads */
+/* Tests of the tables that conversions and quantizers keep on devices: they are created once per device by any thread,
+ * are right for kernels that read them, are freed with their owner, and leave nothing if their memory cannot be
+ * allocated. */
 #include "allocate.h"
 #include "cmocka_all.h"
 #include "convert.h"
@@ -157,7 +158,7 @@ static void threads_share_it(void **state)
     assert_int_equal(bytes_on_host(), before);
 }
 
-/* ---- no memory ---- */
+/* ---- out of memory ---- */
 
 static void without_memory_nothing_is_left(void **state)
 {

@@ -1,4 +1,5 @@
-/* test_host_device.c, stki-threads: the host device through its table, and what is said where a device is missing. */
+/* stki-threads */
+/* Tests of the host device through its device table, and of errors for devices that do not exist. */
 #include "allocate.h"
 #include "convert.h"
 #include "faults.h"
@@ -53,10 +54,10 @@ static void a_name_that_means_nothing_is_refused(void **state)
     }
     assert_status(stk_device_find("hosts", &device, &err), STK_E_DEVICE);
     assert_says("hosts");
-    assert_says("host"); /* what there is */
+    assert_says("host"); /* lists the devices */
 }
 
-/* F12, W83: libffcv/ffcv#148. Where there is no GPU the answer is a status that says so, at once. */
+/* Rows F12 and W83 (libffcv/ffcv#148): without a GPU there is a clear status at once. */
 static void a_gpu_that_is_not_there_is_a_clear_status(void **state)
 {
     stk_device *device = NULL;
@@ -70,7 +71,7 @@ static void a_gpu_that_is_not_there_is_a_clear_status(void **state)
     assert_null(device);
     assert_says("cuda");
     assert_status(stk_device_find("cuda", &device, &err), STK_E_DEVICE);
-    assert_ok(stk_device_find("host", &device, &err)); /* and all the rest works as before */
+    assert_ok(stk_device_find("host", &device, &err)); /* the other devices still work */
 }
 
 static void properties_are_those_of_the_machine(void **state)
@@ -91,7 +92,7 @@ static void properties_are_those_of_the_machine(void **state)
     assert_int_equal(all.driver_version, 0);
     memset(few.beyond, '#', sizeof few.beyond);
     assert_ok(stk_device_get_properties(host(), (stk_device_properties *)(void *)&few, &err));
-    assert_int_equal(few.beyond[0], '#'); /* an older program gets what it has room for */
+    assert_int_equal(few.beyond[0], '#'); /* an older program gets only the members that it has */
 }
 
 /* ---- memory ---- */
@@ -176,7 +177,7 @@ static void no_memory_is_an_error_that_names_the_device(void **state)
     assert_int_equal(counted(STKI_MEM_DEVICE), before);
 }
 
-/* Nobody gets, and nobody frees, what a stream still writes; and nobody waits for it. */
+/* Memory that a stream still writes is neither reused nor freed, and nothing waits for it. */
 static void memory_let_go_of_stays_with_its_stream(void **state)
 {
     stk_device *device = host();
@@ -201,12 +202,12 @@ static void memory_let_go_of_stays_with_its_stream(void **state)
     stk_tensor_release(&other);
     stkt_host_set_faults(device, stream, NULL);
     assert_ok(
-        stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err)); /* AddressSanitizer sees a write into freed memory */
+        stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err)); /* AddressSanitizer detects writes to freed memory */
     stk_stream_destroy(stream);
     assert_ok(stk_device_empty_cache(device, &err));
 }
 
-/* ---- work ---- */
+/* ---- operations ---- */
 
 static void fills_of_every_width(void **state)
 {
@@ -223,7 +224,7 @@ static void fills_of_every_width(void **state)
                 pattern[i] = (char)(i + 1);
             memset(at, '#', sizeof at);
             assert_ok(device->ops->fill(device, at, pattern, width, count, stream, &err));
-            memset(pattern, 0, sizeof pattern); /* it was copied */
+            memset(pattern, 0, sizeof pattern); /* the pattern was copied */
             assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
             for (int64_t i = 0; i < width * count; i++)
                 assert_int_equal(at[i], i % width + 1);
@@ -258,7 +259,7 @@ static void strided_copies_are_those_of_the_processor(void **state)
     stk_stream_destroy(stream);
 }
 
-/* HWC bytes to CHW floats, scaled and shifted by channel, as a loader does with images. */
+/* HWC bytes to CHW floats, scaled and shifted per channel, as loaders do with images. */
 static void a_plan_is_run_over_samples_in_a_stream(void **state)
 {
     enum { SAMPLES = 5, PIXELS = 6 };

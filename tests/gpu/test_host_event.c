@@ -1,6 +1,6 @@
-/* test_host_event.c, stki-threads: events of the host device: waits across streams and devices, events that are used
- * again or destroyed while somebody waits, and the time between two. Streams are held where the order of things
- * matters. */
+/* stki-threads */
+/* Tests of events of the host device: waits across streams and devices, events that are recorded again or destroyed
+ * while they are waited for, and the time between two events. Streams are blocked where order matters. */
 #include "host_faults.h"
 #include "host_stream.h"
 #include "host_streams.h"
@@ -11,7 +11,7 @@
 static void a_stream_waits_for_an_event_of_another_stream_and_device(void **state)
 {
     (void)state;
-    for (int other = 0; other < 2; other++) { /* the same device, another one */
+    for (int other = 0; other < 2; other++) { /* the same device, and another one */
         stk_stream *first = stream_of(host(0)), *second = stream_of(host(other));
         stk_event *event = event_of(host(0), false);
         char a = 0, b = 0;
@@ -20,7 +20,7 @@ static void a_stream_waits_for_an_event_of_another_stream_and_device(void **stat
         hold(first);
         copy(first, &a, "a", 1);
         assert_ok(stk_event_record(event, first, &err));
-        assert_ok(stk_stream_wait(second, event, &err)); /* and the caller does not */
+        assert_ok(stk_stream_wait(second, event, &err)); /* and the caller does not wait */
         copy(second, &b, &a, 1);
         assert_status(stk_stream_synchronize(second, 5 * MS, &err), STK_E_TIMEOUT);
         let_run(first);
@@ -40,7 +40,7 @@ static void a_stream_may_wait_for_its_own_event_and_for_done_ones(void **state)
     stk_error err;
 
     (void)state;
-    assert_ok(stk_event_query(event, &err)); /* a fresh one is done */
+    assert_ok(stk_event_query(event, &err)); /* a new event is done */
     assert_ok(stk_stream_wait(stream, event, &err));
     hold(stream);
     copy(stream, &a, "a", 1);
@@ -59,7 +59,7 @@ static void a_stream_may_wait_for_its_own_event_and_for_done_ones(void **state)
     stk_stream_destroy(stream);
 }
 
-/* An event that is recorded again is a new one to those who ask, and the old one to those who wait already. */
+/* When an event is recorded again, queries see the new recording, and waiters still wait for the old one. */
 static void an_event_can_be_used_again_while_it_is_waited_for(void **state)
 {
     stk_stream *slow = stream_of(host(0)), *other = stream_of(host(0)), *waiter = stream_of(host(0));
@@ -132,7 +132,7 @@ static void time_stamps_stand_where_the_event_was_recorded(void **state)
     assert_ok(stk_event_synchronize(to, STK_WAIT_FOREVER, &err));
     assert_ok(stk_event_elapsed(from, to, &ns, &err));
     assert_in_range(ns, 0, stki_now_ns() - before);
-    assert_ok(stk_event_record(from, stream, &err)); /* again: now it is the later one */
+    assert_ok(stk_event_record(from, stream, &err)); /* recorded again, so it is now the later one */
     assert_ok(stk_event_synchronize(from, STK_WAIT_FOREVER, &err));
     assert_ok(stk_event_elapsed(from, to, &ns, &err));
     assert_true(ns <= 0);
@@ -142,7 +142,7 @@ static void time_stamps_stand_where_the_event_was_recorded(void **state)
     stk_stream_destroy(stream);
 }
 
-/* Streams of two devices hand a block on by events: each writes it once the one before has. */
+/* Streams of two devices pass a block on: each writes it after the event of the previous one. */
 enum { RELAYS = 6, CELLS = 256, ROUNDS = 40 };
 
 struct add_job {
@@ -208,7 +208,7 @@ static void the_time_is_that_of_the_last_recording(void **state)
     assert_ok(stk_event_record(later, quick, &err));
     finish(quick);
     assert_ok(stk_event_elapsed(event, later, &first, &err));
-    let_run(slow); /* the stamp of the first recording comes now */
+    let_run(slow); /* the first recording gets its time stamp now */
     finish(slow);
     assert_ok(stk_event_elapsed(event, later, &second, &err));
     assert_int_equal(second, first);
@@ -220,14 +220,14 @@ static void the_time_is_that_of_the_last_recording(void **state)
 
 /* ---- a random program ---- */
 
-/* Blocks are copied and filled at random in streams of two devices. What must come before is said by events, as a
- * careful caller would: whoever reads a block waits for its last writer, whoever writes it for all who used it. The
- * blocks must then hold what the same program leaves behind one step after another. */
+/* Blocks are copied and filled at random in streams of two devices, ordered by events as in a careful program: a reader
+ * waits for the last writer of a block, a writer for all its users. The blocks must then have the contents that the
+ * same steps give one after another. */
 enum { BLOCKS = 6, BLOCK_BYTES = 3000, STREAMS = 4, STEPS = 3000 };
 
 struct program {
     stk_stream *streams[STREAMS];
-    stk_event *used[BLOCKS][STREAMS]; /* behind the last use of the block in that stream */
+    stk_event *used[BLOCKS][STREAMS]; /* after the last use of the block in that stream */
     int writer[BLOCKS];               /* the stream that wrote it last */
     char blocks[BLOCKS][BLOCK_BYTES], expected[BLOCKS][BLOCK_BYTES];
 };

@@ -1,7 +1,7 @@
-/* test_kernel_twin_convert.c: conversions by the kernels' twin against the reference, over random dtypes, shapes,
- * strides, channels, quantizers and batches, and over images that are cropped and mirrored. Guard bytes lie around and
- * between all elements. The kernels that devices have are all met, and the general ones do what the fast ones do. Where
- * STOKER_TEST_DEVICE names a device, every case runs on that as well. */
+/* Conversions by the twins of a GPU's kernels are compared with the reference, for random dtypes, shapes, strides,
+ * channels, quantizers and batches, and for images that are cropped and mirrored, with guard bytes around and between
+ * all elements. All kernels must be used, and the general ones must agree with the fast ones. If STOKER_TEST_DEVICE
+ * names a device, every case runs on it, too. */
 #include "allocate.h"
 #include "convert.h"
 #include "convert_internal.h"
@@ -27,7 +27,7 @@ static stk_dtype any_dtype(void)
     return (stk_dtype)(1 + check_below(STK_DTYPE_END - 1));
 }
 
-/* Views of a batch: axis 0 is the samples, the rest is one sample's. */
+/* Views of a batch: axis 0 is the samples, the others those of a sample. */
 struct batch {
     struct check_view src, dst;
     stki_convert_desc desc;
@@ -70,7 +70,7 @@ static void take_axes(struct batch *batch)
     batch->count = batch->src.shape[0];
 }
 
-/* Which kernel a launch is for. */
+/* The kernel that a launch uses. */
 static const char *kernel_name(const stki_launch *launch)
 {
     static const char *const names[STKI_KERNELS] = {[STKI_KERNEL_MAP_LINEAR] = "map",
@@ -98,7 +98,7 @@ static const char *describe(const struct batch *batch, const stki_launch *launch
     return text;
 }
 
-/* The device that is tested beside the twin; NULL: there is none. */
+/* The device that is compared with the twin; NULL: none. */
 static stk_device *tested;
 
 static int find_device(void **state)
@@ -115,7 +115,7 @@ static void move(void *there, void *here, int64_t bytes, bool up)
                      STK_OK);
 }
 
-/* The batch once more, from bytes of the device's memory to others, which come back to `found`. */
+/* Runs the batch between two blocks on the device, and copies the result to `found`. */
 static void run_on_device(const stki_convert *convert, struct batch *batch, struct check_view *found)
 {
     const int64_t from = batch->src.data - batch->src.block, to = found->data - found->block;
@@ -133,7 +133,7 @@ static void run_on_device(const stki_convert *convert, struct batch *batch, stru
     stki_device_free(tested, STK_MEMORY_DEVICE, dst, found->bytes);
 }
 
-/* The reference sample by sample, and the twin over the whole batch, with kernels and without the fast ones. */
+/* Runs the reference sample by sample, and the twin over the whole batch, with and without the fast kernels. */
 static void check_batch(struct batch *batch)
 {
     struct check_view found, also;
@@ -232,7 +232,7 @@ static void test_random_casts(void **state)
 
 /* ---- rows ---- */
 
-/* Moves the first element to a multiple of 64 and makes every stride but the last one a multiple of that. */
+/* Moves the first element to a multiple of 64 bytes, and makes every stride but the last one a multiple of that. */
 static void align_rows(struct check_view *view)
 {
     const int64_t row = view->shape[2] * stk_dtype_size(view->dtype);
@@ -270,7 +270,7 @@ static void test_rows(void **state)
     }
 }
 
-/* Pixels of three or four channels that stay where they are: the pairs repeat along one long row. */
+/* Pixels of three or four channels that keep their order: the coefficients repeat along one long row. */
 static void test_channels_last(void **state)
 {
     static struct batch batch;
@@ -302,11 +302,11 @@ static void test_channels_last(void **state)
 /* ---- images ---- */
 
 struct image {
-    int64_t height, width, channels, step; /* of what is taken; step: bytes of a pixel */
+    int64_t height, width, channels, step; /* of the crop; step: bytes of a pixel */
     bool mirrored, upside_down, reversed, planar;
 };
 
-/* Samples of pixels in a larger image, as views: crop, flip, channels turned round; to planes or to pixels. */
+/* Samples of pixels in a larger image, as views: cropped, flipped, channels reversed; to planes or to pixels. */
 static void make_image(struct batch *batch, stk_dtype dst, const struct image *image, bool arithmetic)
 {
     const int64_t shape[4] = {1 + check_below(3), image->height, image->width, image->channels};
@@ -343,8 +343,8 @@ static void make_image(struct batch *batch, stk_dtype dst, const struct image *i
     }
 }
 
-/* The bytes from the first to the last that a view has, alone in a block that ends with them: reading on is an error
- * that AddressSanitizer sees. */
+/* Copies the bytes from the first to the last of a view to the end of a block of their size, so that AddressSanitizer
+ * detects reads beyond them. */
 static void cut_out(struct check_view *view)
 {
     int64_t low = 0, high = stk_dtype_size(view->dtype), front = check_below(17);
@@ -390,7 +390,7 @@ static void test_images(void **state)
     }
 }
 
-/* The batches that people train on come by the kernels that are meant for them. */
+/* Typical batches for training must use the kernels that are meant for them. */
 static void test_what_runs(void **state)
 {
     static struct batch batch;
@@ -417,7 +417,7 @@ static void test_what_runs(void **state)
     }
 }
 
-/* The share of the pixels that are stored 16 bytes at a time. */
+/* The share of pixels that are stored 16 bytes at a time. */
 static double wide_share(const stki_launch *launch)
 {
     const stki_pixels_args *args = &launch->args.pixels;
@@ -441,7 +441,7 @@ static double wide_share(const stki_launch *launch)
     return (double)wide / (double)all;
 }
 
-/* Images of any size: planes of 299 x 299 begin at any multiple of their elements. */
+/* Images of any size: planes of 299 x 299 begin at any multiple of the element size. */
 static void test_planes_of_any_size(void **state)
 {
     static const int sides[] = {224, 227, 299, 331, 378, 518};
@@ -469,7 +469,7 @@ static void test_planes_of_any_size(void **state)
         stki_convert *convert;
         stki_launch launch;
 
-        desc.affine = dtype != STK_U8; /* which is copied as it is */
+        desc.affine = dtype != STK_U8; /* u8 is copied */
         desc.channel_axis = desc.affine ? 0 : -1;
         assert_int_equal(stki_convert_create(&desc, &convert, NULL), STK_OK);
         assert_int_equal(stki_kernel_plan_convert(convert, (void *)(uintptr_t)4096, channels * plane * size,
@@ -484,7 +484,7 @@ static void test_planes_of_any_size(void **state)
     }
 }
 
-/* More axes than a nest has, and nothing to do. */
+/* More axes than a nest supports, and empty batches. */
 static void test_limits(void **state)
 {
     stki_convert_desc desc = {.src_dtype = STK_U8, .dst_dtype = STK_U8, .ndim = 32, .channel_axis = -1};

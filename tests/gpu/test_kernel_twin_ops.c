@@ -1,7 +1,7 @@
-/* test_kernel_twin_ops.c: the core's operations by the twins of a GPU's kernels, or on the device that
- * STOKER_TEST_DEVICE names by its own, against the same operations on the CPU: copies and casts, fills, element-wise
- * operations with broadcasting and numbers, sums, quantizing; random dtypes, shapes and strides, with guard bytes
- * around and between all elements. */
+/* Operations by the twins of a GPU's kernels, or by the kernels of the device that STOKER_TEST_DEVICE names, are
+ * compared with the same operations on the CPU: copies and casts, fills, element-wise operations with broadcasting
+ * and scalars, sums, quantizing; with random dtypes, shapes and strides, and guard bytes around and between all
+ * elements. */
 #include "device_memory.h"
 #include "kernel_check.h"
 #include "kernel_nest.h"
@@ -28,7 +28,7 @@ static stk_status run_twin(stk_device *self, const stki_launch *launch, stk_stre
 
 STKI_KERNEL_ENTRIES(run_twin)
 
-/* The host device's memory under another name, with kernels that are done at once; or the device that is tested. */
+/* A device with the host device's memory and kernels that run at once; or the tested device. */
 static int make_device(void **state)
 {
     const char *name = getenv("STOKER_TEST_DEVICE");
@@ -73,7 +73,7 @@ static void move(const struct mirror *mirror, bool there)
                      STK_OK);
 }
 
-/* The view's tensor over a copy of its bytes on the device, until the next fetch. */
+/* A tensor for the view over a copy of its bytes on the device, valid until the next fetch. */
 static stk_tensor on_device(struct check_view *view)
 {
     struct mirror *mirror = &mirrors[mirror_count++];
@@ -88,7 +88,7 @@ static stk_tensor on_device(struct check_view *view)
     return tensor;
 }
 
-/* The bytes of all views come back, and what lay on the device goes. */
+/* Copies the bytes of all views back, and frees those on the device. */
 static void fetch(void)
 {
     for (int i = 0; i < mirror_count; i++) {
@@ -108,7 +108,7 @@ static stk_dtype computable(void)
     return (stk_dtype)(1 + check_below(STK_F64));
 }
 
-/* A view whose shape may have axes of length 1, or fewer axes, than the one it broadcasts to. */
+/* A view that may have axes of length 1, or fewer axes, than the shape to which it broadcasts. */
 static void make_operand(struct check_view *view, stk_dtype dtype, int ndim, const int64_t *shape, bool plain)
 {
     int64_t own[STK_MAX_DIMS];
@@ -120,7 +120,7 @@ static void make_operand(struct check_view *view, stk_dtype dtype, int ndim, con
     check_view_fill(view, false);
 }
 
-/* Whole numbers below 100, whose sums are exact in every dtype that counts, or numbers of one size. */
+/* Integers below 100, whose sums are exact in the dtypes used for sums, or numbers of similar size. */
 static void fill_tame(struct check_view *view, bool whole)
 {
     int64_t index[STK_MAX_DIMS] = {0};
@@ -149,7 +149,7 @@ static void test_copies(void **state)
         struct check_view src, expected, found;
         char what[96];
         make_operand(&src, from, ndim, shape, plain);
-        if (from == STK_BOOL && to == STK_BOOL) /* between memories bools move as the bytes that they are */
+        if (from == STK_BOOL && to == STK_BOOL) /* bools are copied as bytes between memories */
             fill_tame(&src, true);
         check_view_make(&expected, to, ndim, shape, false, plain);
         check_view_copy(&found, &expected);
@@ -206,7 +206,7 @@ static stk_scalar any_scalar(void)
     }
 }
 
-/* The same on the device: a tensor without axes may stay on the CPU. */
+/* The same tensor here and on the device; one without axes may stay on the CPU. */
 struct pair {
     stk_tensor here, there;
 };
@@ -248,7 +248,7 @@ static void check_binary(int round)
     fetch();
     snprintf(what, sizeof what, "binary %d: op %d, %s, %s to %s", round, (int)op, stk_dtype_name(a.dtype),
              stk_dtype_name(b.dtype), stk_dtype_name(expected.dtype));
-    /* with both operands on the CPU the result would be too */
+    /* with both operands on the CPU, the result would be there, too */
     if (found_status != STK_E_BAD_DEVICE)
         assert_int_equal(found_status, status);
     if (found_status == STK_OK)
@@ -367,7 +367,7 @@ static double last_place(stk_dtype dtype, double x)
     return ldexp(1, (x == 0 ? -20 : ilogb(x)) - digits);
 }
 
-/* Reals may differ by the last place, where the order of adding shows; all else is the same. */
+/* Reals may differ in the last place, where the order of additions matters; everything else must be equal. */
 static void compare_sums(const stk_tensor *expected, const stk_tensor *found, bool exact, const char *what)
 {
     int64_t index[STK_MAX_DIMS] = {0};
@@ -382,7 +382,8 @@ static void compare_sums(const stk_tensor *expected, const stk_tensor *found, bo
     } while (check_next(expected->ndim, expected->shape, index));
 }
 
-/* `exact`: small whole numbers; of large ones only sums that wrap are compared, others cancel out to the last digit. */
+/* `exact`: small integers. Of large integers only sums that wrap are compared, because others cancel to the last
+ * digit. */
 static void check_sum(struct check_view *view, bool exact, bool large)
 {
     stk_tensor in = check_tensor(view), din = on_device(view), expected, found;
@@ -428,7 +429,7 @@ static void test_sums(void **state)
     }
 }
 
-/* So many elements that a result is made of parts, along rows and along columns. */
+/* So many elements that results are computed in parts, along rows and along columns. */
 static void test_large_sums(void **state)
 {
     static const int64_t shapes[][3] = {{1, 300000, 1}, {3, 40000, 2}, {2, 5000, 40}, {300, 7, 200}, {1, 2, 100000}};
@@ -455,7 +456,7 @@ static void test_large_sums(void **state)
         }
 }
 
-/* What additions round off is kept: large numbers that cancel leave the small ones, to the last. */
+/* Rounding errors are compensated: large numbers that cancel leave the small ones, to the last place. */
 static void test_cancelling_sums(void **state)
 {
     enum { ROWS = 3000, COLUMNS = 40 };
@@ -492,7 +493,7 @@ static void test_all_kernels_were_met(void **state)
     assert_true(met[STKI_KERNEL_SUM_FINISH] > 3);
 }
 
-/* ---- what a device has no kernel for ---- */
+/* ---- operations without a kernel ---- */
 
 static int64_t refused;
 
@@ -529,7 +530,7 @@ static stk_status refuse_quantize(stk_device *device, const stki_quantize_job *j
     return refuse(err);
 }
 
-/* Done by way of ordinary memory, and the error is that of nobody. */
+/* They go through host memory, and the refusal is not reported as an error. */
 static void test_refusals(void **state)
 {
     const int64_t shape[2] = {6, 7};
@@ -591,7 +592,7 @@ static void test_refusals(void **state)
 
 /* ---- division ---- */
 
-/* The quotient by multiplication, for every divisor's neighborhoods. */
+/* The quotient by multiplication, near multiples of every divisor. */
 static void test_divisors(void **state)
 {
     (void)state;
@@ -609,7 +610,7 @@ static void test_divisors(void **state)
 
 /* ---- indices beyond 31 bits ---- */
 
-/* Where an element lies, worked out axis by axis, in nests of more elements than memory could hold. */
+/* The position of an element, computed axis by axis, in nests of more elements than fit in memory. */
 static void test_wide_indices(void **state)
 {
     (void)state;

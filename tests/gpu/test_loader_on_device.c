@@ -1,7 +1,8 @@
-/* test_loader_on_device.c: stki-threads. A loader on the device that STOKER_TEST_DEVICE names delivers the bytes of the
- * one without a device: dtypes and sizes of images that have a kernel, resized images and decoded photographs, made by
- * the workers and by the device, while the device is busy and the batches are released at once. scripts/gpu-bundle
- * carries it to a GPU, where STOKER_TEST_PHOTOS names the folder of photographs. */
+/* stki-threads */
+/* A loader on the device named by STOKER_TEST_DEVICE must deliver the bytes of one without a device, for dtypes and
+ * sizes of images that have a kernel, resized images and decoded photographs, converted by the workers and by the
+ * device, while the device is busy and batches are released at once. scripts/gpu-bundle copies this test to a GPU
+ * machine, on which STOKER_TEST_PHOTOS names the folder of photographs. */
 #include "device_hold.h"
 #include "loader_test.h"
 #include <unistd.h>
@@ -31,7 +32,7 @@ static const char *photos(void)
     return folder && *folder ? folder : STKT_TESTS_DIR "/data/photos";
 }
 
-/* What the images come from. */
+/* The source of the images. */
 static void write_source(const struct form *form, char *text, size_t size)
 {
     if (form->side > 0) {

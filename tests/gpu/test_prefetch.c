@@ -1,5 +1,6 @@
-/* stki-threads: the prefetcher over a made-up upstream, on the host device, whose streams are threads that can be held,
- * slowed down and made to fail. */
+/* stki-threads */
+/* Tests of the prefetcher with a fake source, on the host device, whose streams are threads that can be blocked, slowed
+ * down and made to fail. */
 #include "faults.h"
 #include "host_faults.h"
 #include "prefetch_fake.h"
@@ -23,7 +24,7 @@ static stk_stream *new_stream(void)
     return stream;
 }
 
-/* Until the copy that a stream holds has been queued. */
+/* Waits until the copy that a stream blocks has been queued. */
 static void wait_until_copying(stki_prefetch *prefetch)
 {
     stk_error err;
@@ -34,9 +35,9 @@ static void wait_until_copying(stki_prefetch *prefetch)
     while (!strstr(err.message, "not finished"));
 }
 
-/* An upstream that, while it fills batch 1, finds that the copies of an earlier one have failed. */
+/* A source that, while it fills batch 1, is told that the copies of an earlier batch have failed. */
 typedef struct losing {
-    fake f; /* must be first */
+    fake f; /* first member */
     stki_prefetch *_Atomic prefetch;
 } losing;
 
@@ -77,7 +78,7 @@ static void finish(stki_prefetch *prefetch, fake *f)
     fake_fini(f);
 }
 
-/* P01: nothing is lost at the end, for any depth and any number of batches. */
+/* Row P01: nothing is lost at the end, for any depth and any number of batches. */
 static void p01_all_batches_come_for_every_depth(void **state)
 {
     (void)state;
@@ -105,7 +106,7 @@ static void p01_all_batches_come_for_every_depth(void **state)
 }
 
 typedef struct reading {
-    char *first, *second; /* where the consumer's stream copies a batch to, as a kernel would read it */
+    char *first, *second; /* where the consumer's stream copies a batch, as a kernel would read it */
     int slot;
 } reading;
 
@@ -131,8 +132,8 @@ static void check_reading(const fake *f, int64_t batch, reading *r)
     free(r->second);
 }
 
-/* G01: host memory is not written again while a copy out of it runs. A ring of two buffers, spoilt at release, behind a
- * slow copy stream, over 1000 batches. */
+/* Row G01: host memory is not overwritten while a copy from it is running. A ring of two buffers, overwritten on
+ * release, with a slow copy stream, for 1000 batches. */
 static void g01_host_memory_outlives_its_copy(void **state)
 {
     stki_prefetch *prefetch;
@@ -147,7 +148,7 @@ static void g01_host_memory_outlives_its_copy(void **state)
     finish(prefetch, &f);
 }
 
-/* The same while the copy is held for as long as the test likes. */
+/* The same while the copy is blocked for any time. */
 static void host_memory_is_kept_while_the_copy_is_held(void **state)
 {
     stki_prefetch *prefetch;
@@ -169,7 +170,7 @@ static void host_memory_is_kept_while_the_copy_is_held(void **state)
     finish(prefetch, &f);
 }
 
-/* G02: a stream that asked for a batch finds it whole, although the host did not wait for its copy. */
+/* Row G02: a stream that requested a batch finds it complete, although the host did not wait for its copy. */
 static void g02_the_consumers_stream_waits_for_the_copy(void **state)
 {
     stk_stream *stream = new_stream();
@@ -195,7 +196,8 @@ static void g02_the_consumers_stream_waits_for_the_copy(void **state)
     stk_stream_destroy(stream);
 }
 
-/* G03: slots are given back at once, with a reader that is far behind: they are not written before it has read. */
+/* Row G03: slots are released at once while the reader is far behind; they are not overwritten before it has read
+ * them. */
 static void g03_a_slot_waits_for_the_stream_that_released_it(void **state)
 {
     enum { BATCHES = 24 };
@@ -224,7 +226,7 @@ static void g03_a_slot_waits_for_the_stream_that_released_it(void **state)
     }
 }
 
-/* The same with the other guard, which somebody sets who does not give the slot back. */
+/* The same with stki_prefetch_guard, which another user of the slot calls without releasing it. */
 static void a_slot_waits_for_the_other_stream_too(void **state)
 {
     stk_stream *stream = new_stream();
@@ -248,7 +250,7 @@ static void a_slot_waits_for_the_other_stream_too(void **state)
     stk_stream_destroy(stream);
 }
 
-/* Several batches are held at once and come back in any order; what is held is left alone. */
+/* Several batches are held at once and released in any order; held ones do not change. */
 static void held_slots_are_left_alone(void **state)
 {
     static const int order[] = {2, 0, 3, 1};
@@ -275,7 +277,7 @@ static void held_slots_are_left_alone(void **state)
     finish(prefetch, &f);
 }
 
-/* G07: of a batch with few rows only those are copied. */
+/* Row G07: of a batch with few rows only these are copied. */
 static void g07_a_short_batch_copies_its_rows_alone(void **state)
 {
     stki_prefetch *prefetch;
@@ -294,7 +296,7 @@ static void g07_a_short_batch_copies_its_rows_alone(void **state)
     assert_ok(stki_prefetch_next(prefetch, NULL, 60 * STKI_SECOND, &slot, &err));
     first = stki_prefetch_place(prefetch, slot, 0);
     check_bytes(&f, 2, first, stki_prefetch_place(prefetch, slot, 1));
-    for (int64_t i = 1000; i < 4000; i++) /* as the batch before left it */
+    for (int64_t i = 1000; i < 4000; i++) /* unchanged from the previous batch */
         assert_int_equal(first[i], fake_byte(1, 0, i));
     stki_prefetch_release(prefetch, slot);
     assert_int_equal(stki_prefetch_next(prefetch, NULL, 60 * STKI_SECOND, &slot, &err), STK_END);
@@ -305,7 +307,7 @@ static void g07_a_short_batch_copies_its_rows_alone(void **state)
 
 /* ---- errors ---- */
 
-/* P04: an error upstream comes behind the batches before it, is no end, and stays. */
+/* Row P04: an error of the source comes after the batches before it, is not an end, and persists. */
 static void an_error_upstream_comes_in_its_place(void **state)
 {
     (void)state;
@@ -329,8 +331,8 @@ static void an_error_upstream_comes_in_its_place(void **state)
         }
 }
 
-/* P04 (copy): whichever operation of the device fails, with and without a stream: whole batches, then the error, which
- * is no end and stays; no host buffer is lost. */
+/* Row P04 (copy): any operation of the device fails, with and without a stream: complete batches come first, then the
+ * error, which is not an end and persists; no host buffer is lost. */
 static void p04_a_failed_copy_is_an_error(void **state)
 {
     enum { BATCHES = 6 };
@@ -362,7 +364,7 @@ static void p04_a_failed_copy_is_an_error(void **state)
                 }
                 assert_true(status < 0 && status != STK_E_TIMEOUT);
                 assert_true(err.message[0]);
-                assert_true(stream ? taken <= BATCHES : taken == bad - 1); /* one copy a batch */
+                assert_true(stream ? taken <= BATCHES : taken == bad - 1); /* one copy per batch */
                 assert_int_equal(stki_prefetch_next(prefetch, NULL, 60 * STKI_SECOND, &slot, &again), status);
                 assert_string_equal(again.message, err.message);
                 finish(prefetch, &f);
@@ -370,7 +372,7 @@ static void p04_a_failed_copy_is_an_error(void **state)
             }
 }
 
-/* The failure is noticed while a later batch is being queued: that one is not delivered. */
+/* The failure is noticed while a later batch is being queued, which is then not delivered. */
 static void no_batch_follows_one_that_was_lost(void **state)
 {
     const stki_prefetch_part parts[] = {{.copy_bytes = 257}, {.copy_offset = 512, .copy_bytes = FAKE_SMALL}};
@@ -398,7 +400,7 @@ static void no_batch_follows_one_that_was_lost(void **state)
     assert_int_equal(l.f.next, 2);
 }
 
-/* The last copy fails while nothing else is asked for: the end does not come first. */
+/* The last copy fails before anything else is requested: the end does not come first. */
 static void the_end_waits_for_the_last_copy(void **state)
 {
     stk_stream *stream = new_stream();
@@ -421,7 +423,7 @@ static void the_end_waits_for_the_last_copy(void **state)
     stk_stream_destroy(stream);
 }
 
-/* Whoever knows of the end asks whether all copies are done, and hears of one that failed. */
+/* At the end, settling waits for all copies and reports one that failed. */
 static void settling_waits_for_the_copies(void **state)
 {
     stk_stream *stream = new_stream();
@@ -501,8 +503,8 @@ static void timeouts_say_what_is_waited_for_and_pass(void **state)
     finish(prefetch, &f);
 }
 
-/* The consumer is ahead of its stream, which does not move. A slot is filled again in stream order, without the host
- * having seen its last copy done, but not a second time. */
+/* The consumer is ahead of its blocked stream. A slot is filled again in stream order before the host has seen its last
+ * copy done, but not a second time. */
 static void timeouts_name_copies_that_do_not_end(void **state)
 {
     stk_stream *stream = new_stream();
@@ -515,7 +517,7 @@ static void timeouts_name_copies_that_do_not_end(void **state)
     fake_init(&f, 5, 5, 100);
     prefetch = fake_start(&f, 1);
     set_faults(stream, (stkt_host_faults){.delay_ns = STKT_HOST_HOLD});
-    for (int i = 0; i < 3; i++) { /* the second one's copy waits for what the stream does with the first, and so on */
+    for (int i = 0; i < 3; i++) { /* the second batch's copy waits for the stream's use of the first, and so on */
         assert_ok(stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err));
         assert_ok(stk_stream_spin(stream, 1000, &err));
         stki_prefetch_guard(prefetch, slot, stream);
@@ -532,7 +534,7 @@ static void timeouts_name_copies_that_do_not_end(void **state)
 
 /* ---- close ---- */
 
-/* P05: from any state: nothing taken, some, with batches held, at the end. Held ones outlive it. */
+/* Row P05: in any state: with no batch taken, some taken, some held, or at the end. Held batches remain valid. */
 static void closing_early_loses_nothing(void **state)
 {
     (void)state;
@@ -564,7 +566,7 @@ static void closing_early_loses_nothing(void **state)
         }
 }
 
-/* A copy that does not end is left behind with the host memory it reads, and both go when it does. */
+/* A copy that does not end is abandoned with the host memory it reads; both are freed when it ends. */
 static void closing_does_not_wait_for_ever(void **state)
 {
     stki_prefetch *prefetch;
@@ -583,7 +585,7 @@ static void closing_does_not_wait_for_ever(void **state)
     assert_status(stki_prefetch_close(prefetch, 20000000, &err), STK_E_TIMEOUT);
     assert_false(f.ended);
     assert_int_equal(f.released, 0);
-    set_faults(copies, (stkt_host_faults){0}); /* the thread still has its reference */
+    set_faults(copies, (stkt_host_faults){0}); /* the thread still holds its reference */
     stki_prefetch_destroy(prefetch);
     fake_wait_ended(&f);
     assert_int_equal(f.released, f.next);
@@ -616,7 +618,7 @@ static stki_convert *u8_to_f32(void)
     return convert;
 }
 
-/* Batches of ROWS rows of ROW bytes; the fake's length counts bytes, so the number of rows is worked out here. */
+/* Batches of ROWS rows of ROW bytes. The fake counts bytes, so the number of rows is computed here. */
 static stk_status rows_next(void *context, int slot, int64_t deadline_ns, stki_prefetch_load *loads, void **held,
                             stk_error *err)
 {
@@ -684,7 +686,7 @@ static void rows_are_converted_on_the_device(void **state)
         }
 }
 
-/* Parts for which the caller has memory go there, and their addresses stay. */
+/* If the caller has memory for a part, the part is copied there, and its address does not change. */
 static void parts_go_into_the_callers_memory(void **state)
 {
     static char own[2][512];
@@ -779,7 +781,7 @@ static void create_refuses_what_makes_no_sense(void **state)
     assert_says("part 1");
 }
 
-/* What the consumer waits for counts as not hidden; what it does not wait for is hidden. */
+/* Time in which the consumer waits is exposed; other time of copies is hidden. */
 static void exposed_time_is_what_the_consumer_waited_for(void **state)
 {
     stk_stream *stream = new_stream();
@@ -797,7 +799,7 @@ static void exposed_time_is_what_the_consumer_waited_for(void **state)
         set_faults(prefetch->copy_stream, (stkt_host_faults){.delay_ns = early ? STKT_HOST_HOLD : 1000000});
         fake_wake(&f);
         if (!early)
-            do { /* until it has been copied and looked at */
+            do { /* until it has been copied and this was noticed */
                 stki_sleep_ns(100000);
                 stki_prefetch_read_stats(prefetch, &stats);
             } while (stats.batches == 0);

@@ -1,7 +1,6 @@
-/* test_prefetch_device.c, stki-threads: the prefetcher on the device that STOKER_TEST_DEVICE names (host, cuda:0, …;
- * the host device where it names none), with spins in its streams for delays: what test_prefetch.c does with the host
- * device's faults, as far as a GPU can do it.
- */
+/* stki-threads */
+/* Tests of the prefetcher on the device named by STOKER_TEST_DEVICE (host, cuda:0, …; default: host), delayed by spins
+ * in its streams: the tests of test_prefetch.c that work without the host device's faults. */
 #include "device_hold.h"
 #include "prefetch_fake.h"
 
@@ -9,10 +8,10 @@ enum { ROWS = 32, ROW = 768, FLOATS = ROWS * ROW };
 
 static stk_error err;
 static stk_device *device;
-static stki_prefetch *running; /* whose copies are held up */
+static stki_prefetch *running; /* the one whose copies are delayed */
 static int64_t delay_ns;
 
-/* Holds the copy of the batch up, which is queued behind this. */
+/* Queues a spin in front of the copy of the batch. */
 static stk_status slow_next(void *context, int slot, int64_t deadline_ns, stki_prefetch_load *loads, void **held,
                             stk_error *error)
 {
@@ -24,7 +23,8 @@ static stk_status slow_next(void *context, int slot, int64_t deadline_ns, stki_p
     return status;
 }
 
-/* Pinned host buffers, two parts copied together, and (with `convert`) the first one made into f32 on the device. */
+/* Pinned host buffers with two parts that are copied together; with `convert`, the device converts the first part to
+ * f32. */
 static void start(fake *f, int64_t batches, int buffers, int depth, const stki_convert *convert)
 {
     stki_prefetch_part parts[] = {{.copy_bytes = ROWS * ROW,
@@ -49,7 +49,7 @@ static void start(fake *f, int64_t batches, int buffers, int depth, const stki_c
         assert_ok(device->ops->alloc_pinned(device, ROWS * ROW + FAKE_GAP + FAKE_SMALL, &block, &err));
         f->memory[i] = block;
     }
-    f->stall_at = 0; /* until the prefetcher is known */
+    f->stall_at = 0; /* no batch before the prefetcher is known */
     assert_ok(stki_prefetch_create(&opts, &running, &err));
     fake_wake(f);
 }
@@ -75,7 +75,7 @@ static stk_stream *new_stream(void)
     return stream;
 }
 
-/* Where a stream copies batches to, as a kernel would read them. */
+/* Where a stream copies batches, as a kernel would read them. */
 typedef struct readings {
     char *memory;
     int64_t each, bytes;
@@ -110,7 +110,7 @@ static void check_readings(const readings *r, const fake *f, int64_t batches)
     device->ops->free_pinned(device, r->memory, r->bytes);
 }
 
-/* G01: a ring of two host buffers, spoilt the moment they are given back, behind slow copies: no wrong byte in 1000
+/* Row G01: a ring of two host buffers that are overwritten on release, with slow copies: no wrong byte in 1000
  * batches. */
 static void g01_host_memory_outlives_its_copy(void **state)
 {
@@ -136,7 +136,7 @@ static void g01_host_memory_outlives_its_copy(void **state)
     stk_stream_destroy(stream);
 }
 
-/* G02: the copy is behind a long spin, and the consumer's stream asks for the batch at once. */
+/* Row G02: the copy comes after a long spin, and the consumer's stream requests the batch at once. */
 static void g02_the_consumers_stream_waits_for_the_copy(void **state)
 {
     stk_stream *stream = new_stream();
@@ -157,7 +157,7 @@ static void g02_the_consumers_stream_waits_for_the_copy(void **state)
     stk_stream_destroy(stream);
 }
 
-/* G03: slots are given back at once, and the stream that reads them is far behind. */
+/* Row G03: slots are released at once, while the stream that reads them is far behind. */
 static void g03_a_slot_waits_for_the_stream_that_released_it(void **state)
 {
     enum { BATCHES = 24 };
@@ -184,7 +184,7 @@ static void g03_a_slot_waits_for_the_stream_that_released_it(void **state)
     }
 }
 
-/* P01, and the host's own waits: every batch comes, whatever the depth, and the end behind the last. */
+/* Row P01, with waits of the host: every batch comes, for any depth, and the end after the last one. */
 static void p01_all_batches_come_for_every_depth(void **state)
 {
     (void)state;
@@ -205,13 +205,13 @@ static void p01_all_batches_come_for_every_depth(void **state)
     }
 }
 
-/* The rows that the device makes, in its second stream, are the processor's. */
+/* The rows that the device converts in its second stream must be those of the processor. */
 static void rows_are_converted_on_the_device(void **state)
 {
     static const float a[] = {0.25f, 0.5f, 2}, b[] = {-3, 1, 0.125f};
     const stki_convert_desc desc = {.src_dtype = STK_U8,
                                     .dst_dtype = STK_F32,
-                                    .ndim = 2, /* pixels of three channels, to planes */
+                                    .ndim = 2, /* pixels of three channels to planes */
                                     .shape = {3, ROW / 3},
                                     .src_strides = {1, 3},
                                     .dst_strides = {ROW / 3 * 4, 4},

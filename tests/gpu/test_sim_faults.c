@@ -1,6 +1,7 @@
-/* test_sim_faults.c: stki-threads. Loaders on the simulated CUDA while something goes wrong: no memory, a kernel with
- * an illegal access, a GPU that vanishes, streams that hang; and what must not go wrong: contexts on other GPUs, and
- * graphs that another thread captures. The other GPU works on throughout. */
+/* stki-threads */
+/* Loaders on the simulated CUDA during failures: no memory, a kernel with an illegal access, a GPU that disappears, and
+ * streams that hang. Also: no context is created on other GPUs, and graphs that another thread captures are not broken.
+ * The other GPU must always continue to work. */
 #include "clock.h"
 #include "device_hold.h"
 #include "loader_test.h"
@@ -28,7 +29,7 @@ static stk_device *gpu(int index)
     return device;
 }
 
-/* Batches until the end or an error; those of GPU `index`. */
+/* Takes batches until the end or an error. */
 static stk_status read_all(stk_loader *loader, stk_stream *stream, int *batches)
 {
     stk_status status;
@@ -44,7 +45,7 @@ static stk_status read_all(stk_loader *loader, stk_stream *stream, int *batches)
 
 /* ---- contexts ---- */
 
-/* Must be the first: a context that exists stays. */
+/* Must run first, because contexts are never destroyed. */
 static void no_context_appears_on_another_gpu(void **state)
 {
     stk_loader *loader = NULL;
@@ -108,7 +109,7 @@ static void other_gpu_works(void)
     stk_loader_destroy(loader);
 }
 
-/* The error comes instead of a batch, stays, and closing takes no longer than without one. */
+/* The error comes in place of a batch and persists, and closing takes no longer than otherwise. */
 static void an_illegal_access_ends_the_loader(void **state)
 {
     stk_loader *loader = NULL;
@@ -130,7 +131,7 @@ static void an_illegal_access_ends_the_loader(void **state)
     sim_revive(1);
 }
 
-/* At any call: opening, taking, releasing, closing. The end comes within the time that closing has. */
+/* At any call: opening, taking, releasing, closing. The run ends within the time for closing. */
 static void a_gpu_may_vanish_at_any_moment(void **state)
 {
     (void)state;
@@ -162,7 +163,7 @@ static void a_gpu_may_vanish_at_any_moment(void **state)
         if (held)
             stk_batch_release_on(held, stream);
         stk_stream_destroy(stream);
-        assert_true(stki_now_ns() - start < 60 * STKI_SECOND); /* the patience of stkt_open */
+        assert_true(stki_now_ns() - start < 60 * STKI_SECOND); /* the close_timeout of stkt_open */
         sim_revive(1);
         if (after == 0) {
             sim_kill(1, cudaErrorUnknown);
@@ -177,8 +178,8 @@ static void a_gpu_may_vanish_at_any_moment(void **state)
 
 enum hanging { COPIES, DEVICE_SLOTS, PINNED_SLOTS, HANGINGS };
 
-/* Takes batches and releases them in a stream that hangs. COPIES: the next copies into their slots come after it.
- * Otherwise nothing is copied any more. */
+/* Takes batches and releases them in a stream that hangs. COPIES: the next copies into their slots wait for it;
+ * otherwise nothing more is copied. */
 static void release_in(stk_loader *loader, stk_stream *hangs, enum hanging what)
 {
     stk_batch *batch[BATCHES];
@@ -198,8 +199,8 @@ static void release_in(stk_loader *loader, stk_stream *hangs, enum hanging what)
     }
 }
 
-/* Closing and destroying end within close_timeout together, whatever hangs, and the memory that the stream uses is
- * freed when the stream goes on, not before: sim_cuda.c ends the program otherwise. */
+/* Closing and destroying together end within close_timeout, whatever hangs. The memory that the stream uses is freed
+ * when the stream continues, not before, or sim_cuda.c would end the program. */
 static void closing_ends_in_time_though_a_stream_hangs(void **state)
 {
     static const char *const more[HANGINGS] = {", device_prefetch: 2, close_timeout: 5s",
@@ -222,10 +223,11 @@ static void closing_ends_in_time_though_a_stream_hangs(void **state)
         start = stki_now_ns();
         if (what == COPIES) {
             assert_int_equal(stk_loader_close(loader, &err), STK_E_TIMEOUT);
-            assert_says("unfinished and"); /* one copy or two */
+            assert_says("unfinished and"); /* one or two copies */
         }
         stk_loader_destroy(loader);
-        assert_true(stki_now_ns() - start < 10 * STKI_SECOND); /* 5 s; each slot by itself would take 5 s more */
+        /* 5 s in all; waiting for each slot separately would take 5 s more */
+        assert_true(stki_now_ns() - start < 10 * STKI_SECOND);
         if (what == PINNED_SLOTS)
             assert_true(sim_count().pinned_bytes > before.pinned_bytes);
         else
@@ -239,7 +241,7 @@ static void closing_ends_in_time_though_a_stream_hangs(void **state)
     }
 }
 
-/* The memory is then freed by a thread, however long the stream takes. */
+/* A thread frees the memory later, however long the stream takes. */
 static void a_release_after_destroy_does_not_wait(void **state)
 {
     (void)state;
@@ -283,7 +285,7 @@ static void *capture(void *context)
 
     sim_begin_capture(stk_stream_native(c->stream));
     c->capturing = true;
-    while (!c->stop) { /* a long capture, of kernels that do nothing */
+    while (!c->stop) { /* a long capture of kernels that do nothing */
         assert_ok(stk_stream_spin(c->stream, 1000, &err));
         stki_sleep_ns(100000);
     }
@@ -291,7 +293,7 @@ static void *capture(void *context)
     return NULL;
 }
 
-/* A loader opens, hands out batches and closes while another thread captures a graph in the global mode. */
+/* A loader opens, delivers batches and closes while another thread captures a graph in global mode. */
 static void loaders_take_no_part_in_captures(void **state)
 {
     struct capturer c = {0};

@@ -1,8 +1,7 @@
-/* test_sim_lifetimes.c: stki-threads. Who may go before whom on the simulated CUDA, whose GPUs are behind the program:
- * batches that are released, DLPack tensors that are deleted, and streams and loaders that are destroyed while work on
- * the batch is still queued. A slot that is written too early gives other rows, and a handle that is used too late ends
- * the program.
- */
+/* stki-threads */
+/* Tests of the order in which objects are released on the simulated CUDA, whose GPUs are behind the program: batches
+ * are released, DLPack tensors deleted, and streams and loaders destroyed while work on a batch is still queued. A slot
+ * that is overwritten too early gives wrong rows, and a handle that is used too late ends the program. */
 #include "clock.h"
 #include "device_hold.h"
 #include "loader_test.h"
@@ -42,7 +41,7 @@ static stk_loader *open_loader(const char *more)
     return loader;
 }
 
-/* What every batch holds, from a loader without a device. */
+/* The contents of every batch, from a loader without a device. */
 static const int32_t *right(int batch)
 {
     static int32_t rows[BATCHES][BATCH * WIDTH];
@@ -66,7 +65,7 @@ static const int32_t *right(int batch)
     return rows[batch];
 }
 
-/* Queues, behind some other work, a copy of the batch to where `seen` is; that of `dlpack` where it is given. */
+/* Queues a copy of the batch, or of `dlpack` if given, to `seen`, after some other work. */
 static void use(stk_batch *batch, stk_stream *stream, stk_tensor *seen)
 {
     stk_tensor t;
@@ -87,8 +86,8 @@ static void check_all(stk_tensor *seen, const char *what)
     }
 }
 
-/* What a Python program does: the tensor is exported for the stream in which it will be used, the work is queued, the
- * tensor is deleted and the batch released without a word about the stream. */
+/* As in a Python program: the tensor is exported for the stream in which it will be used, work is queued, the tensor is
+ * deleted, and the batch is released without a stream. */
 static void a_deleter_guards_the_stream_of_its_export(void **state)
 {
     (void)state;
@@ -125,7 +124,7 @@ static void a_deleter_guards_the_stream_of_its_export(void **state)
     }
 }
 
-/* The same for a loader without a device and copies from its pinned slots: nothing waits on the host, and no slot is
+/* The same for a loader without a device and copies from its pinned slots: the host does not wait, and no slot is
  * filled while a copy from it is queued. */
 static void pinned_slots_wait_for_copies_from_them(void **state)
 {
@@ -177,7 +176,7 @@ static void *delete_it(void *exported)
 
 enum ending { DESTROYED, ENDED_FOREIGN, PER_THREAD, ENDINGS };
 
-/* The stream, then the loader, then the deleter, in this thread or another one. */
+/* First the stream is destroyed, then the loader, then the deleter runs, in this thread or another one. */
 static void deleters_may_be_the_last(void **state)
 {
     (void)state;
@@ -221,8 +220,7 @@ static void deleters_may_be_the_last(void **state)
     }
 }
 
-/* More batches pass through the slot before the deleter that another thread runs, in the consumer's per-thread stream.
- */
+/* In the consumer's per-thread stream. More batches use the slot before another thread runs the deleter. */
 static void a_per_thread_stream_is_its_threads(void **state)
 {
     (void)state;
@@ -275,8 +273,8 @@ static void a_stream_of_another_device_is_refused(void **state)
     stk_stream_destroy(side);
 }
 
-/* A loader that opens and closes beside a step of training that does not end: its memory comes and goes without a wait for
- * the GPU. (Slots that are pinned are not given back so.) */
+/* A loader opens and closes during an endless training step: its memory is allocated and freed without waiting for the
+ * GPU. (This does not apply to pinned slots.) */
 static void closing_waits_for_no_other_stream(void **state)
 {
     stk_stream *training = stream_of(gpu()), *stream = stream_of(gpu());
@@ -310,7 +308,7 @@ static void nothing_is_left(void **state)
     now = sim_count();
     assert_int_equal(now.device_bytes, 0);
     assert_int_equal(now.pinned_bytes, 0);
-    assert_int_equal(now.streams, (now.contexts[0] > 0) + (now.contexts[1] > 0)); /* one for memory each */
+    assert_int_equal(now.streams, (now.contexts[0] > 0) + (now.contexts[1] > 0)); /* one each for memory */
     assert_int_equal(now.events, 0);
 }
 

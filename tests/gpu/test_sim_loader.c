@@ -1,24 +1,24 @@
-/* test_sim_loader.c: stki-threads. Loaders on the two GPUs of the simulated CUDA beside one without a device: the same
- * bytes in each dtype, converted by the workers and by the GPU, for each kind of stream that a consumer may have, with
- * partial batches, and with batches that are released while work on them is still queued. Once with GPUs whose streams
- * are threads, and once with GPUs that run nothing before somebody waits for it, so that whatever is read or written
- * too early gives other bytes. */
+/* stki-threads */
+/* Loaders on the two GPUs of the simulated CUDA must deliver the bytes of one without a device: each dtype, converted
+ * by the workers and by the GPU, with each kind of stream that a consumer may use, with partial batches, and with
+ * batches that are released while work on them is still queued. Once the GPUs' streams are threads, and once the GPUs
+ * run nothing before the program waits for it, so that reading or writing too early gives wrong bytes. */
 #include "clock.h"
 #include "loader_test.h"
 #include "sim_cuda.h"
 
-/* Stored images are 13 x 18; those of a resized form become rows of 10 x 12. */
+/* Stored images are 13 x 18; resized ones are 10 x 12. */
 enum { SAMPLES = 17, BATCH = 5, EPOCHS = 2, BATCHES = 2 * ((SAMPLES + BATCH - 1) / BATCH), ROW = 13 * 18 * 3 };
 
 static stk_error err;
 
-/* The ways in which a program comes by a stream. */
+/* The kinds of streams that a program may have. */
 enum kind { OWN, LEGACY, PER_THREAD, FOREIGN, FOREIGN_BLOCKING, NONE, KINDS };
 
 typedef struct consumer {
     stk_device *device;
     stk_stream *stream;
-    void *native; /* of FOREIGN ones */
+    void *native; /* of FOREIGN streams */
     stk_loader *loader;
     stk_tensor seen[BATCHES];
 } consumer;
@@ -58,7 +58,7 @@ static void close_consumer(consumer *c)
 
 static const struct form {
     const char *dtype, *transforms;
-    bool converts; /* has a form on the GPU that is not a copy */
+    bool converts; /* the GPU can do more than copy */
 } forms[] = {
     {"f32", "{\"normalize\": \"imagenet\"}", true},
     {"f16", "{\"normalize\": \"imagenet\"}", true},
@@ -87,7 +87,7 @@ static stk_loader *open_loader(const struct form *form, const char *device, cons
     return loader;
 }
 
-/* Queues a copy of the batch to pinned memory behind some other work, and releases the batch at once. */
+/* Queues a copy of the batch to pinned memory after some other work, and releases the batch at once. */
 static void take_batch(consumer *c, int n)
 {
     stk_batch *batch;
@@ -164,7 +164,7 @@ static void gpus_that_run_as_late_as_they_may(void **state)
     the_same_bytes(SIM_LATE);
 }
 
-/* Both fields together; where rows are missing, a gap divides them. */
+/* Both fields are copied together; if rows are missing, there is a gap between them. */
 static void a_batch_is_one_copy(void **state)
 {
     const int64_t before = sim_count().copies;
@@ -198,7 +198,7 @@ static void nothing_is_left(void **state)
     now = sim_count();
     assert_int_equal(now.device_bytes, 0);
     assert_int_equal(now.pinned_bytes, 0);
-    assert_int_equal(now.streams, (now.contexts[0] > 0) + (now.contexts[1] > 0)); /* one for memory each */
+    assert_int_equal(now.streams, (now.contexts[0] > 0) + (now.contexts[1] > 0)); /* one each for memory */
     assert_int_equal(now.events, 0);
     assert_true(now.kernels > 0);
 }

@@ -1,5 +1,5 @@
-/* test_sim_place.c: which GPU `device: cuda` and pinned memory mean in a process of a launcher, on the simulated CUDA,
- * and on which NUMA node pinned memory lies. Contexts stay, so the order of the tests matters. */
+/* Tests of the GPU for `device: cuda` and for pinned memory in a process started by a launcher, on the simulated CUDA,
+ * and of the NUMA node of pinned memory. Contexts are never destroyed, so the order of the tests matters. */
 #include "loader_test.h"
 #include "numa.h"
 #include "sim_cuda.h"
@@ -37,7 +37,7 @@ static bool says(stk_loader *loader, const char *text)
     return strstr(stk_loader_options_json(loader), text) != NULL;
 }
 
-/* A tree like sysfs: two nodes, and GPU 1 beside node 0, which every machine has. */
+/* Creates a tree like sysfs with two nodes; GPU 1 is near node 0, which every machine has. */
 static void make_tree(void)
 {
     static const char *const folders[] = {
@@ -93,7 +93,7 @@ static void pinned_memory_is_the_ranks_and_near_it(void **state)
     assert_true(says(loader, "for copies to cuda:1"));
     assert_int_equal(sim_count().contexts[0], 0);
     assert_int_equal(sim_count().contexts[1], 1);
-    stki_numa_prefer(0, &policy); /* where the kernel allows it */
+    stki_numa_prefer(0, &policy); /* if the kernel permits it */
     stki_numa_restore(&policy);
     if (policy.changed) {
         assert_int_equal(sim_count().pinned_policy, 1);
@@ -137,7 +137,7 @@ static void without_a_local_rank_it_is_the_first(void **state)
     stk_loader *loader;
 
     (void)state;
-    start_as("1"); /* the only visible one is its own, whatever its number on the machine */
+    start_as("1"); /* only one GPU is visible, which is its own whatever its number on the machine */
     sim_set_visible(1);
     assert_ok(open_on(&loader, "cuda", "prefetch: 2"));
     assert_true(says(loader, "\"device\": \"cuda:0\""));

@@ -1,6 +1,7 @@
-/* test_stream.c, stki-threads: streams on the host device: order within a stream, none between streams, timeouts,
- * errors that stay, forks, failing allocations. Streams are held where the order of things matters, so nothing here
- * depends on the time anything takes. test_host_event.c has the events. */
+/* stki-threads */
+/* Tests of streams on the host device: order within a stream and none between streams, timeouts, persistent errors,
+ * forks and failing allocations. Streams are blocked where order matters, so the tests do not depend on timing. Events
+ * are tested in test_host_event.c. */
 #include "allocate.h"
 #include "calm.h"
 #include "faults.h"
@@ -13,7 +14,7 @@
 
 /* ---- order ---- */
 
-/* A job that writes down when its turn came. */
+/* A job that records its position in the order of execution. */
 struct turn {
     int *next, *at;
 };
@@ -40,12 +41,13 @@ static void work_is_done_in_order_through_many_growths_of_the_queue(void **state
     for (int round = 0; round < 3; round++) {
         int64_t place = 0, before = 0;
         next = 0;
-        if (round != 1) /* piled up in a held stream, and beside a running one */
+        if (round != 1) /* queued in a blocked stream, and in a running one */
             hold(stream);
         for (int i = 0; i < COUNT; i++) {
             char job[STKI_HOST_JOB_MAX] = {0};
             struct turn turn = {&next, &turns[i]};
-            int64_t bytes = (int64_t)sizeof turn + i * 37 % 900; /* pieces of many sizes meet the end of the ring */
+            /* sizes that reach the end of the ring at many offsets */
+            int64_t bytes = (int64_t)sizeof turn + i * 37 % 900;
             memcpy(job, &turn, sizeof turn);
             assert_ok(stki_host_submit(host(0), stream, &work, job, bytes, &place, &err));
             assert_true(i == 0 || place == before + 1);
@@ -104,7 +106,7 @@ static void two_streams_run_beside_each_other(void **state)
     assert_ok(stk_event_record(of_slow, slow, &err));
     assert_ok(stk_event_record(of_quick, quick, &err));
     assert_ok(stk_event_synchronize(of_quick, STK_WAIT_FOREVER, &err));
-    assert_int_equal(b, 'b'); /* with the other one still where it was */
+    assert_int_equal(b, 'b'); /* while the other one is still blocked */
     assert_int_equal(stk_event_query(of_slow, &err), STK_AGAIN);
     assert_int_equal(stk_stream_query(slow, &err), STK_AGAIN);
     assert_int_equal(stk_stream_query(quick, &err), STK_OK);
@@ -156,7 +158,7 @@ static void a_destroyed_stream_finishes_what_is_queued(void **state)
     stk_stream_destroy(stream);
     assert_int_equal(at[0], 0);
     stkt_host_set_faults(host(0), NULL, NULL);
-    assert_ok(stk_device_synchronize(host(0), &err)); /* knows of it still */
+    assert_ok(stk_device_synchronize(host(0), &err)); /* waits for it, too */
     for (int i = 0; i < COUNT; i++)
         assert_int_equal(at[i], 'x');
     stk_stream_destroy(NULL);
@@ -205,9 +207,9 @@ static void a_wait_ends_at_its_timeout_and_can_be_repeated(void **state)
     assert_says("not finished");
     assert_status(stk_event_synchronize(event, 0, &err), STK_E_TIMEOUT);
     assert_int_equal(a, 0);
-    stkt_host_set_faults(host(0), stream, NULL); /* takes effect on the delay that runs */
+    stkt_host_set_faults(host(0), stream, NULL); /* takes effect on the running delay */
     assert_ok(stk_event_synchronize(event, STK_WAIT_FOREVER, &err));
-    assert_ok(stk_stream_synchronize(stream, 0, &err)); /* done is done, whatever the timeout */
+    assert_ok(stk_stream_synchronize(stream, 0, &err)); /* finished work is done, whatever the timeout */
     assert_int_equal(a, 'a');
     stk_event_destroy(event);
     stk_stream_destroy(stream);
@@ -230,7 +232,7 @@ static void delays_are_waited_out(void **state)
     assert_ok(stk_event_record(to, stream, &err));
     finish(stream);
     assert_ok(stk_event_elapsed(from, to, &ns, &err));
-    assert_true(ns >= 6 * MS); /* two operations; time stamps are none */
+    assert_true(ns >= 6 * MS); /* two operations; time stamps do not count */
     stkt_host_set_faults(host(0), NULL, &faults);
     ns = stki_now_ns();
     assert_ok(host(0)->ops->copy(host(0), big, true, big, true, 1 << 20, NULL, &err));
@@ -260,7 +262,7 @@ static void an_error_stays_with_its_stream_and_reaches_whoever_waits(void **stat
     third.fail_at = 0;
     (void)stk_event_synchronize(good, STK_WAIT_FOREVER, &err);
     stkt_host_set_faults(host(0), stream, &(stkt_host_faults){.delay_ns = STKT_HOST_HOLD, .fail_at = 1});
-    copy(stream, &c, "c", 1); /* this one */
+    copy(stream, &c, "c", 1); /* this one fails */
     copy(stream, &d, "d", 1);
     assert_ok(stk_event_record(bad, stream, &err));
     assert_ok(stk_stream_wait(second, bad, &err));
@@ -268,12 +270,12 @@ static void an_error_stays_with_its_stream_and_reaches_whoever_waits(void **stat
     stkt_host_set_faults(host(0), stream, &(stkt_host_faults){.fail_at = 1});
     assert_status(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err), STK_E_DEVICE);
     assert_says("made to fail");
-    assert_ok(stk_event_query(good, &err)); /* what came before is fine */
+    assert_ok(stk_event_query(good, &err)); /* work before the failure is done */
     assert_status(stk_event_query(bad, &err), STK_E_DEVICE);
     assert_status(stk_stream_synchronize(second, STK_WAIT_FOREVER, &err), STK_E_DEVICE);
     assert_says("made to fail");
     assert_memory_equal(((char[]){a, b, c, d, e}), ((char[]){'a', 'b', 0, 0, 0}), 5);
-    /* and it stays: for questions, for work, for records */
+    /* the error persists: for queries, new work and new recordings */
     assert_status(stk_stream_query(stream, &err), STK_E_DEVICE);
     assert_status(host(0)->ops->copy(host(0), &a, true, &b, true, 1, stream, &err), STK_E_DEVICE);
     assert_status(stk_event_record(good, stream, &err), STK_E_DEVICE);
@@ -320,14 +322,15 @@ static void the_nth_operation_of_a_device_fails_in_whatever_stream(void **state)
     finish(two);
     assert_ok(host(2)->ops->copy(host(2), &a, true, "c", false, 1, NULL, &err));
     assert_status(host(2)->ops->copy(host(2), &a, true, "d", false, 1, NULL, &err), STK_E_DEVICE);
-    assert_ok(host(2)->ops->copy(host(2), &a, true, "e", false, 1, NULL, &err)); /* once */
+    assert_ok(host(2)->ops->copy(host(2), &a, true, "e", false, 1, NULL, &err)); /* the error was reported once */
     assert_int_equal(a, 'e');
     stkt_host_set_faults(host(2), NULL, &(stkt_host_faults){.fail_at = 1});
     copy(two, &a, "f", 1);
     assert_status(stk_stream_synchronize(two, STK_WAIT_FOREVER, &err), STK_E_DEVICE);
     finish(one);
     assert_int_equal(a, 'e');
-    assert_status(stk_device_synchronize(host(2), &err), STK_E_DEVICE); /* with nothing behind the failure */
+    /* also if nothing follows the failed operation */
+    assert_status(stk_device_synchronize(host(2), &err), STK_E_DEVICE);
     assert_says("made to fail");
     stkt_host_set_faults(host(2), NULL, NULL);
     stk_stream_destroy(one);
@@ -402,7 +405,7 @@ static void every_failing_allocation_is_an_error_and_nothing_else(void **state)
             assert_string_equal(at, "abc");
         }
         if (stream)
-            finish(stream); /* what failed in the caller is no error of the stream */
+            finish(stream); /* a failure in the caller is not an error of the stream */
         stk_event_destroy(event);
         stk_stream_destroy(stream);
     }
@@ -411,7 +414,7 @@ static void every_failing_allocation_is_an_error_and_nothing_else(void **state)
 
 /* ---- forks ---- */
 
-/* In the child: 0 if all is as it should be, otherwise the line. */
+/* In the child. Returns 0, or the line of the failure. */
 static int use_in_child(stk_stream *stream, stk_event *event)
 {
     stk_device *device = host(0);
@@ -428,7 +431,7 @@ static int use_in_child(stk_stream *stream, stk_event *event)
         return __LINE__;
     if (stk_device_synchronize(device, NULL) != STK_OK)
         return __LINE__;
-#if defined(__SANITIZE_THREAD__) /* starts no threads in a child of a program with threads */
+#if defined(__SANITIZE_THREAD__) /* does not start threads in a child of a process with threads */
     return 0;
 #endif
     if (stk_stream_create(device, &fresh, NULL) != STK_OK)
@@ -474,9 +477,9 @@ static void a_child_is_refused_its_parents_streams_and_has_its_own(void **state)
     stk_stream_destroy(stream);
 }
 
-/* ---- many at once ---- */
+/* ---- many threads ---- */
 
-/* Many threads share one stream and one event, make and destroy streams of their own, and synchronize the device. */
+/* Many threads share a stream and an event, create and destroy their own streams, and synchronize the device. */
 struct crowd {
     stk_stream *shared;
     stk_event *event;

@@ -1,7 +1,6 @@
-/* test_stream_guards.c: guards over memory that streams use, on a device whose streams move only when the test says so
- * and whose events fail on request. Adding never blocks: a stream whose event cannot be made or recorded, or whose
- * handle was destroyed, is held and asked instead, and the memory is not given out before it has passed.
- */
+/* Tests of guards for memory that streams use, on a device whose streams advance on request and whose events can fail.
+ * Adding a guard never blocks: if the event for a stream cannot be created or recorded, or its handle was destroyed,
+ * the guard keeps the stream and queries it, and the memory is not reused before its work is done. */
 #include "fake_device.h"
 #include "faults.h"
 #include "stk_test.h"
@@ -67,7 +66,7 @@ static void test_events(void **state)
     stk_stream_destroy(b);
 }
 
-/* The stream has work that does not end, so that a wait for it would not return. */
+/* The stream has endless work, so waiting for it would not return. */
 static void test_no_events(void **state)
 {
     stk_stream *stream = new_stream();
@@ -80,22 +79,23 @@ static void test_no_events(void **state)
     assert_ok(stki_guards_add(&guards, stream, &err));
     assert_false(is_clear(&guards));
     stki_count_set(&fake.fail_records, 1);
-    assert_status(stki_guards_add(&guards, stream, &err), STK_E_DEVICE); /* is told, and guarded nevertheless */
+    /* returns an error, and is guarded nevertheless */
+    assert_status(stki_guards_add(&guards, stream, &err), STK_E_DEVICE);
     assert_false(is_clear(&guards));
-    assert_ok(stki_guards_add(&guards, stream, &err)); /* an event again */
+    assert_ok(stki_guards_add(&guards, stream, &err)); /* with an event again */
     fake_queue(stream, 1);
     stki_count_set(&fake_engine_of(stream)->done, 1);
     assert_true(is_clear(&guards));
     stki_count_set(&fake.fail_records, 1);
     assert_status(stki_guards_add(&guards, stream, &err), STK_E_DEVICE);
-    stk_stream_destroy(stream); /* held by its guard */
+    stk_stream_destroy(stream); /* its guard keeps it */
     assert_false(is_clear(&guards));
     fake_finish(stream);
     assert_true(is_clear(&guards));
     stki_guards_fini(&guards);
 }
 
-/* Of a wrapped stream nothing is asked after its handle was destroyed but the event behind its last work. */
+/* After the handle of a wrapped stream was destroyed, only the event after its last work is queried. */
 static void test_destroyed_handle(void **state)
 {
     (void)state;
@@ -108,13 +108,13 @@ static void test_destroyed_handle(void **state)
         assert_ok(stk_stream_wrap(&fake.base, NULL, &stream, &err));
         engine = fake_engine_of(stream);
         fake_queue(stream, 1);
-        stki_stream_retain(stream); /* a deleter's */
+        stki_stream_retain(stream); /* a deleter's reference */
         if (unrecorded) {
             stki_count_set(&fake.fail_records, 1);
             assert_status(stki_guards_add(&guards, stream, &err), STK_E_DEVICE);
         }
         stk_stream_destroy(stream);
-        stki_count(&engine->queued, 1); /* the caller's work goes on behind it */
+        stki_count(&engine->queued, 1); /* the caller's work continues after it */
         assert_ok(stki_guards_add(&guards, stream, &err));
         stki_stream_release(stream);
         assert_false(is_clear(&guards));
@@ -124,8 +124,8 @@ static void test_destroyed_handle(void **state)
     }
 }
 
-/* There is no memory to remember a stream by, and it does not end while it is waited for: what it uses is never free.
- */
+/* There is no memory for the guard, and the stream does not finish while it is waited for: its memory is never
+ * reused. */
 static void test_stuck(void **state)
 {
     stk_stream *stream = new_stream(), *other = new_stream();
@@ -149,8 +149,9 @@ static void test_stuck(void **state)
     stk_stream_destroy(other);
 }
 
-/* The handle of a wrapped stream is destroyed, no event can be made behind its last work, and that does not end while
- * it is waited for. The stream may be gone then, so it is not asked again: what it uses is never free. */
+/* The handle of a wrapped stream is destroyed, no event can be created after its last work, and the work does not
+ * finish while it is waited for. The stream may not exist any more, so it is not queried again: its memory is never
+ * reused. */
 static void test_lost(void **state)
 {
     const int64_t patience = stki_counted(&stki_stream_patience_ns);
@@ -163,7 +164,7 @@ static void test_lost(void **state)
     assert_ok(stk_stream_wrap(&fake.base, NULL, &stream, &err));
     engine = fake_engine_of(stream);
     fake_queue(stream, 1);
-    stki_stream_retain(stream); /* a deleter's */
+    stki_stream_retain(stream); /* a deleter's reference */
     stki_count_set(&stki_stream_patience_ns, 1000000);
     stki_count_set(&fake.fail_events, 1);
     stk_stream_destroy(stream);
@@ -176,7 +177,7 @@ static void test_lost(void **state)
     stki_guards_fini(&guards);
 }
 
-/* A failed stream does not touch memory any more. */
+/* A failed stream no longer accesses memory. */
 static void test_failed_stream(void **state)
 {
     stk_stream *stream = new_stream();

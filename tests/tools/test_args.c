@@ -1,4 +1,4 @@
-/* One command line of every kind of option, in any order; what is wrong with one names the option. */
+/* Tests of command lines with every kind of option in any order; errors name the option. */
 #include "args.h"
 #include <setjmp.h>
 #include <stdarg.h>

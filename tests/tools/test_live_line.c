@@ -1,4 +1,4 @@
-/* test_live_line.c: what numbers and times look like on the live line, and who takes colors. */
+/* Tests of the numbers and times on the progress line, and of when it has colors. */
 #include "live_line.h"
 #include "stk_test.h"
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static void test_times(void **state)
         assert_string_equal(LIVE_TIME(cases[i].seconds), cases[i].text);
 }
 
-/* A test's stderr may be a terminal or not; an empty TERM and "dumb" never are. */
+/* A test's stderr may be a terminal or not; with an empty TERM or "dumb" it never gets colors. */
 static void test_environment(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* stki-threads. The search for the number of accelerators finds the largest that passes, in few tries; and accelerators
- * that run side by side are kept as busy as their loaders allow. */
+/* stki-threads */
+/* Tests of the search for the number of accelerators, which must find the largest that passes in few attempts, and of
+ * accelerators that run at the same time, which must be as busy as their loaders permit. */
 #include "error.h"
 #include "loadbench_accelerators.h"
 #include "loadbench_consumer.h"
@@ -79,8 +80,8 @@ static void write_config(const char *text)
     fclose(file);
 }
 
-/* Sources that sleep do not get in each other's way: each accelerator gets a batch every 20 ms, and computes 5 of them.
- * Sleeps are never shorter than asked for, so no busy machine makes it look better. */
+/* Sources that sleep do not compete: each accelerator gets a batch every 20 ms and computes for 5 of them. A sleep is
+ * never shorter than requested, so a busy machine cannot improve the result. */
 static void as_busy_as_fed(void **state)
 {
     struct lb_config config;
@@ -102,7 +103,8 @@ static void as_busy_as_fed(void **state)
     lb_config_close(&config);
 }
 
-/* Faster than the steps: fed. A rank reads its own part of the data, and one batch each is all there is for three. */
+/* The loader is faster than the steps, so accelerators are kept busy. A rank reads only its part of the data, which is
+ * one batch for each of three ranks. */
 static void ranks_of_one_data_set(void **state)
 {
     struct lb_config config;
@@ -121,7 +123,7 @@ static void ranks_of_one_data_set(void **state)
     lb_config_close(&config);
 }
 
-/* One that fails ends the others too. */
+/* If one accelerator fails, the others end, too. */
 static void an_error_ends_all(void **state)
 {
     struct lb_config config;
@@ -135,7 +137,7 @@ static void an_error_ends_all(void **state)
     const char *sets[] = {"dataset.fields.x.synthetic.read_time=0", "loader.num_epochs=1", "bench.run_time=1h",
                           "bench.ramp=1h"};
     assert_int_equal(lb_config_open(path, sets, 4, false, &config, &err), STK_OK);
-    /* the epoch ends during the ramp, which would go on for an hour: nothing is measured, and that is said */
+    /* the epoch ends during the ramp, which would take an hour: nothing was measured, and the error says so */
     assert_int_equal(lb_feed_run(&config, 2, &feed, &err), STK_E_EMPTY);
     assert_non_null(strstr(err.message, "loader.num_epochs"));
     lb_config_close(&config);

@@ -1,6 +1,6 @@
-/* stki-threads. Limits are measured in a child process: whatever ends it, the result is there and says what is missing;
- * and the page cache is afterwards as it was before. The two measurements are linked with --wrap, so that they can be
- * made to fail. */
+/* stki-threads */
+/* Limits are measured in a child process: however it ends, there is a result that says what is missing, and the page
+ * cache is restored afterwards. The two measurements are linked with --wrap, so that they can be made to fail. */
 #include "io_files.h"
 #include "loadbench_apart.h"
 #include "loadbench_limit.h"
@@ -22,11 +22,11 @@
 
 #include <cmocka.h>
 
-/* ---- a child ---- */
+/* ---- a child process ---- */
 
 struct answer {
     int64_t number;
-    char filler[200000]; /* more than a pipe holds */
+    char filler[200000]; /* more than the capacity of a pipe */
 };
 
 static struct answer answer;
@@ -57,7 +57,7 @@ static stk_status raise_signal(const void *ask, void *out, stk_error *error)
     return STK_OK;
 }
 
-/* Touches a mapping behind the end of its file. */
+/* Accesses a mapping beyond the end of its file. */
 static stk_status touch_cut_file(const void *ask, void *out, stk_error *error)
 {
     const int fd = open(ask, O_RDWR);
@@ -139,8 +139,8 @@ stk_status __wrap_lb_read_limit_measure(const struct lb_files *files, int thread
     return __real_lb_read_limit_measure(files, threads, time_ns, out, error);
 }
 
-static int looking_ends;         /* the same, when asked for the free memory */
-static int64_t memory_available; /* 0: what there is */
+static int looking_ends;         /* the same when the free memory is requested */
+static int64_t memory_available; /* 0: the real value */
 
 int64_t __real_lb_memory_available(void);
 int64_t __wrap_lb_memory_available(void);
@@ -188,11 +188,11 @@ static void the_result_outlives_its_limits(void **state)
     free(result);
 }
 
-/* ---- looking ---- */
+/* ---- printed explanations ---- */
 
 static char printed[100000];
 
-/* What was printed, as text. */
+/* The printed text. */
 static const char *text_of(FILE *file)
 {
     rewind(file);
@@ -226,7 +226,7 @@ static void the_explanation_outlives_its_limit(void **state)
     memory_ends = 0;
 }
 
-/* The host device and both buffers are memory: four blocks of at most an eighth of what is free. */
+/* The host device and both buffers are in memory: four blocks, each at most an eighth of the free memory. */
 static void transfers_fit_the_memory(void **state)
 {
     static const struct {
@@ -257,7 +257,7 @@ static void transfers_fit_the_memory(void **state)
 
 /* ---- the page cache ---- */
 
-enum { PAGES = 8192, FOLIO = 512 }; /* a file system may drop whole blocks of FOLIO pages only */
+enum { PAGES = 8192, FOLIO = 512 }; /* a file system may only evict whole blocks of FOLIO pages */
 static int64_t page;
 
 static void read_pages(const char *path, unsigned char *pages)
@@ -273,7 +273,7 @@ static void read_pages(const char *path, unsigned char *pages)
     close(fd);
 }
 
-/* A file of which the pages from `first` on, so many, are not in memory. */
+/* A file with `count` pages from `first` on that are not in memory. */
 static void make_file(const char *path, int first, int count)
 {
     char *bytes = calloc(PAGES, (size_t)page);
@@ -287,7 +287,7 @@ static void make_file(const char *path, int first, int count)
     close(fd);
 }
 
-/* The kernel reclaims single pages, and keeps single ones that it holds at the moment. */
+/* The kernel may evict single pages, and keep single pages that are in use. */
 enum { STRAY = 32 };
 
 static void assert_same_pages(const unsigned char *after, const unsigned char *before)
@@ -305,7 +305,7 @@ static void the_page_cache_stays(void **state)
         int first, count;
     } gone[] = {{0, PAGES}, {PAGES / 4, PAGES / 2}, {PAGES / 2, FOLIO}, {0, 0}};
     static unsigned char before[PAGES], after[PAGES];
-    const char *path = "stoker_apart_file"; /* here: /tmp may be memory */
+    const char *path = "stoker_apart_file"; /* in the current folder, because /tmp may be in memory */
     int tried = 0;
 
     (void)state;
@@ -326,7 +326,7 @@ static void the_page_cache_stays(void **state)
         make_file(path, gone[i].first, gone[i].count);
         read_pages(path, before);
         if (gone[i].count > 0 && before[gone[i].first + gone[i].count / 2])
-            continue; /* its file system keeps them */
+            continue; /* its file system keeps them in memory */
         tried++;
         assert_int_equal(lb_files_add(&files, path, &err), STK_OK);
         assert_int_equal(__real_lb_limit_measure(&ask, &limit, &err), STK_OK);
@@ -339,14 +339,14 @@ static void the_page_cache_stays(void **state)
         read_pages(path, after);
         assert_same_pages(after, before);
 
-        /* what others read in is let go again */
+        /* pages that were read since are evicted again */
         assert_int_equal(lb_pages_note(&files, &pages, &err), STK_OK);
         assert_int_equal(lb_cache_fill(&files, &err), STK_OK);
         lb_pages_put_back(&pages);
         read_pages(path, after);
         assert_same_pages(after, before);
 
-        /* also where the file has grown since */
+        /* also if the file has grown since */
         assert_int_equal(lb_pages_note(&files, &pages, &err), STK_OK);
         assert_int_equal(truncate(path, (off_t)(2 * PAGES) * page), 0);
         assert_int_equal(lb_cache_fill(&files, &err), STK_OK);

@@ -1,5 +1,5 @@
-/* The interval of a ratio of medians: it holds the truth about as often as it says, shows what is there, and shows
- * nothing where nothing is. */
+/* Tests of the interval of a ratio of medians: it contains the true value about as often as stated, shows real
+ * differences, and shows none otherwise. */
 #include "loadbench_statistics.h"
 #include <math.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@ static void equal_sides_show_nothing(void **state)
     assert_true(found.known);
     assert_true(found.ratio == 1);
     assert_true(found.low < 1 && found.high > 1);
-    assert_true(found.low >= 98.0 / 102 && found.high <= 102.0 / 98); /* no draw leaves the values */
+    assert_true(found.low >= 98.0 / 102 && found.high <= 102.0 / 98); /* drawn medians are within the values */
 }
 
 static void a_difference_is_shown(void **state)
@@ -31,9 +31,9 @@ static void a_difference_is_shown(void **state)
     assert_true(found.low > 1.2 && found.low < 1.3 && found.high > 1.3 && found.high < 1.4);
 }
 
-/* Nine values 1 to 9 against a side that is always 1: the median of nine draws is at most 2 where five of them are 1 or
- * 2, with a probability of 3.04 % (binomial, 9 and 2/9); at most 1 far below 2.5 %. So the interval ends at 2, and by
- * symmetry at 8; one of 90 % would end at 3 and 7. */
+/* Nine values 1 to 9 are compared with a side that is always 1. The median of nine draws is at most 2 if five of them
+ * are 1 or 2, which has a probability of 3.04 % (binomial, 9 and 2/9), and at most 1 with far less than 2.5 %. So the
+ * interval ends at 2 and, by symmetry, at 8; one of 90 % would end at 3 and 7. */
 static void its_ends_are_those_of_95_percent(void **state)
 {
     const double before[] = {1, 1}, now[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
@@ -52,7 +52,7 @@ static void it_is_the_same_each_time(void **state)
 
     (void)state;
     assert_true(one.low == other.low && one.high == other.high && one.ratio == other.ratio);
-    assert_true(before[0] == 5 && before[1] == 3 && now[0] == 6); /* the caller's order stays */
+    assert_true(before[0] == 5 && before[1] == 3 && now[0] == 6); /* the caller's arrays are not reordered */
 }
 
 static void too_few_values_are_not_known(void **state)
@@ -73,8 +73,8 @@ static double uniform(uint64_t *state)
     return (double)(*state >> 11) * 0x1p-53;
 }
 
-/* 100 times two sides of 15 values of one distribution: the interval holds 1 about 95 times in a hundred. A percentile
- * interval of a median is not exact; between 90 and 100 it is one. */
+/* 100 times two sides of 15 values from one distribution: the interval contains 1 about 95 times. A percentile interval
+ * of a median is not exact, so 90 to 100 are accepted. */
 static void it_holds_the_truth_as_often_as_it_says(void **state)
 {
     uint64_t random = 7;

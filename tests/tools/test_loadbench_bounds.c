@@ -1,5 +1,6 @@
-/* stki-threads. Limits of reading and unpacking: each measures what it says or says why it can't, and the bounds that
- * follow from them are those of a calculation by hand. */
+/* stki-threads */
+/* Tests of the limits of reading and decompressing: each is measured or says why it cannot be, and the bounds that
+ * follow from them are those computed by hand. */
 #include "allocate.h"
 #include "codec_limit.h"
 #include "faults.h"
@@ -40,7 +41,7 @@ static void photos_are_decoded(void **state)
     assert_int_equal(codec_jpeg(&ask, &limit, &err), STK_OK);
     assert_string_equal(limit.missing, "");
     assert_true(limit.items > 1 && limit.samples_per_s > 0);
-    assert_true(limit.bytes_per_s > limit.samples_per_s * 1000); /* RGB of more than a thousand bytes each */
+    assert_true(limit.bytes_per_s > limit.samples_per_s * 1000); /* RGB images of more than a thousand bytes */
     assert_true(limit.packed_bytes > 1000);
     assert_non_null(strstr(codec_jpeg_version(), "libjpeg"));
 }
@@ -61,7 +62,7 @@ static void what_is_no_jpeg(void **state)
     assert_true(limit.samples_per_s <= 0);
 }
 
-/* A data set of 64 rows in chunks of 16, deflated; and one that is not. */
+/* A data set of 64 rows in chunks of 16, deflated at `level` or not compressed. */
 static void write_hdf5(const char *path, int level)
 {
     const int64_t shape[1] = {512};
@@ -92,14 +93,14 @@ static void chunks_are_unpacked(void **state)
     (void)state;
     snprintf(path, sizeof path, "%s/packed.h5", folder);
     write_hdf5(path, 4);
-    for (int named = 0; named < 2; named++) { /* by its name, and as the only one */
+    for (int named = 0; named < 2; named++) { /* by its name, and as the only data set */
         ask.name = named ? "data" : "image";
         assert_int_equal(codec_inflate(&ask, &limit, &err), STK_OK);
         assert_string_equal(limit.missing, "");
         assert_int_equal(limit.items, 4);
         assert_true(limit.packed_bytes > 0 && limit.packed_bytes < 64 * 512);
-        /* a chunk is 16 samples of 512 bytes */
-        assert_true(fabs(limit.samples_per_s * 512 / limit.bytes_per_s - 1) < 0.6); /* each is a median of its own */
+        /* a chunk has 16 samples of 512 bytes */
+        assert_true(fabs(limit.samples_per_s * 512 / limit.bytes_per_s - 1) < 0.6); /* each is a separate median */
     }
     snprintf(path, sizeof path, "%s/plain.h5", folder);
     write_hdf5(path, 0);
@@ -126,20 +127,20 @@ static void files_are_read(void **state)
     assert_non_null(strstr(limit.cold_missing, "not in files"));
     snprintf(path, sizeof path, "%s/data", folder);
     FILE *file = fopen(path, "w");
-    for (int i = 0; i < 50; i++) /* no whole number of blocks */
+    for (int i = 0; i < 50; i++) /* not a multiple of the block size */
         assert_true(fwrite(block, 1, sizeof block, file) == sizeof block);
     fclose(file);
     assert_int_equal(lb_files_add(&files, path, &err), STK_OK);
     assert_int_equal(lb_read_limit_measure(&files, 2, 5000000, &limit, &err), STK_OK);
     assert_true(limit.cached_bytes_per_s > 0);
     assert_int_equal(limit.threads, 2);
-    if (limit.cold_missing[0]) /* of a file system that keeps its pages, say */
+    if (limit.cold_missing[0]) /* for example on a file system that keeps its pages */
         assert_true(limit.cold_bytes_per_s <= 0);
     else
         assert_true(limit.cold_bytes_per_s > 0 && limit.cold_bytes <= 50 * (int64_t)sizeof block &&
                     limit.cold_bytes > 0);
     lb_files_fini(&files);
-    /* too few bytes to time a disk by */
+    /* too few bytes to measure a disk */
     snprintf(path, sizeof path, "%s/small", folder);
     file = fopen(path, "w");
     fputs("a few bytes", file);
@@ -150,9 +151,9 @@ static void files_are_read(void **state)
     lb_files_fini(&files);
 }
 
-/* ---- no memory ---- */
+/* ---- out of memory ---- */
 
-/* Each of them with the n-th allocation failing, for every n: nothing is lost, and it is said. */
+/* Each measurement with the n-th allocation failing, for every n: nothing leaks, and the error is reported. */
 static void no_memory(void **state)
 {
     char path[600], packed[600];
@@ -213,7 +214,7 @@ static const struct lb_bound *find(const struct lb_bound *bounds, int count, enu
     return NULL;
 }
 
-/* 1000 samples in a second; each reads 100 bytes and writes 400 out of files of 60 bytes a sample. */
+/* 1000 samples in one second; each reads 100 bytes and writes 400, from files with 60 bytes per sample. */
 static void bounds_by_hand(void **state)
 {
     struct lb_run run = {.elapsed_ns = 1000000000, .samples = 1000, .batches = 100};
@@ -241,7 +242,8 @@ static void bounds_by_hand(void **state)
     assert_true(fabs(find(bounds, count, LB_BOUND_STEP)->samples_per_s - 10 / 0.005) < 1e-6);
     for (int i = 1; i < count; i++)
         assert_true(bounds[i - 1].samples_per_s <= bounds[i].samples_per_s);
-    /* the disk allows 500, but nothing came from it: the decoder binds, and 80 % of it was reached */
+    /* the disk permits 500 samples/s, but nothing was read from it: the decoder is the limit, and 80 % of it was
+     * reached */
     assert_int_equal(bounds[0].kind, LB_BOUND_DISK);
     assert_false(bounds[0].applies);
     assert_true(fabs(bounds[0].share_percent - 200) < 1e-6);
@@ -250,20 +252,21 @@ static void bounds_by_hand(void **state)
     run.usage.disk_bytes = 60 * 1000;
     count = lb_result_bounds(&result, bounds);
     assert_int_equal(lb_bound_binding(bounds, count)->kind, LB_BOUND_DISK);
-    run.usage.disk_bytes = 120 * 1000; /* whole pages around the rows: the disk allows half as many */
+    run.usage.disk_bytes = 120 * 1000; /* whole pages around the rows: the disk permits half as many samples */
     count = lb_result_bounds(&result, bounds);
     assert_true(fabs(find(bounds, count, LB_BOUND_DISK)->samples_per_s - 30000 / 120.0) < 1e-6);
     run.usage.disk_bytes = 60 * 1000;
     count = lb_result_bounds(&result, bounds);
     assert_null(lb_bound_binding(bounds, 0));
-    /* four times as many were made as were delivered: slots filled meanwhile, and each took a quarter of it */
+    /* four times as many batches were made as delivered, because slots were filled in advance, so each took a quarter
+     * of the time */
     run.made_batches = 4 * run.batches;
     count = lb_result_bounds(&result, bounds);
     assert_true(fabs(find(bounds, count, LB_BOUND_MEMORY)->samples_per_s - 4 * 1e6 / 500) < 1e-6);
     assert_true(fabs(find(bounds, count, LB_BOUND_WRITE)->samples_per_s - 4 * 1e6 / 400) < 1e-6);
 }
 
-/* 10 000 samples a second by the library; the run unpacked each chunk 50 times, once, and hardly at all. */
+/* The library alone gives 10,000 samples/s; the run decompressed each chunk 50 times, once, and almost never. */
 static void unpacking_again_counts(void **state)
 {
     struct lb_run run = {.elapsed_ns = 1000000000, .samples = 100, .batches = 100};
@@ -287,7 +290,7 @@ static void unpacking_again_counts(void **state)
     count = lb_result_bounds(&result, bounds);
     assert_int_equal(count, 1);
     assert_float_equal(bounds[0].samples_per_s, 10000, 1e-9);
-    run.stats.unpacked_bytes = 100; /* nine of ten were still in the cache */
+    run.stats.unpacked_bytes = 100; /* nine of ten chunks were still cached */
     count = lb_result_bounds(&result, bounds);
     assert_int_equal(count, 1);
     assert_float_equal(bounds[0].samples_per_s, 100000, 1e-6);
@@ -297,12 +300,12 @@ static void unpacking_again_counts(void **state)
     assert_int_equal(count, 1);
     assert_float_equal(bounds[0].samples_per_s, 10000, 1e-9);
     assert_false(bounds[0].applies);
-    run.stats.packed_bytes = 0; /* read by the library itself: nothing was counted */
+    run.stats.packed_bytes = 0; /* read by libhdf5, for which nothing is counted */
     count = lb_result_bounds(&result, bounds);
     assert_true(count == 1 && bounds[0].applies);
 }
 
-/* A second on four processors of which others used three: what is left, what the process had, or its share. */
+/* One second on four processors, of which others used three: what is left, what the process used, or its share. */
 static void processors_that_were_there(void **state)
 {
     struct lb_run run = {.elapsed_ns = 1000000000, .samples = 100, .batches = 100};
@@ -317,14 +320,14 @@ static void processors_that_were_there(void **state)
     run.others = (struct lb_others){.known = true, .processors = 4, .used = 1, .span_ns = 1000000000};
     assert_float_equal(lb_result_shares(&result).cores, 3, 1e-9);
     run.others.used = 3;
-    assert_float_equal(lb_result_shares(&result).cores, 2, 1e-9); /* its share, since it did not ask for more */
+    assert_float_equal(lb_result_shares(&result).cores, 2, 1e-9); /* its share, since it did not request more */
     run.others.queued = 1.5;
-    run.usage.voluntary_switches = 100, run.usage.involuntary_switches = 50; /* on waking up */
+    run.usage.voluntary_switches = 100, run.usage.involuntary_switches = 50; /* when waking up */
     assert_float_equal(lb_result_shares(&result).cores, 2, 1e-9);
     run.usage.involuntary_switches = 500; /* in the middle of its work */
     assert_float_equal(lb_result_shares(&result).cores, 1, 1e-9);
     run.usage.user_ns = 1400000000;
-    assert_float_equal(lb_result_shares(&result).cores, 1.5, 1e-9); /* never less than it had */
+    assert_float_equal(lb_result_shares(&result).cores, 1.5, 1e-9); /* never less than it used */
     run.others.queued = 0.2;
     assert_float_equal(lb_result_shares(&result).cores, 2, 1e-9);
     result.machine.cpu_quota = 1.75;
@@ -332,7 +335,7 @@ static void processors_that_were_there(void **state)
     assert_float_equal(lb_result_shares(&result).cpu_s, 1.5, 1e-9);
 }
 
-/* Two workers that read all the time: a third would read half as much again, of a disk that gives a fifth more. */
+/* Two workers read all the time. A third would read half as much again, but the disk gives only a fifth more. */
 static void predictions_of_a_slow_disk(void **state)
 {
     struct lb_run runs[2];
@@ -361,7 +364,7 @@ static void predictions_of_a_slow_disk(void **state)
     result.once = (struct lb_once){.measured = true, .read = {.cold_bytes_per_s = 120000}};
     lb_predict(&result, &found);
     assert_float_equal(found.each[0].rate, 1200, 12);
-    /* slots that fit the cache, and twice as many that do not, for no gain by the clocks */
+    /* slots that fit in the cache, and twice as many that do not, without a gain by the clocks */
     assert_float_equal(found.each[1].rate, 1000, 10);
     result.machine.cache_bytes = 1000;
     runs[0].stats.slot_bytes = 501;
@@ -374,14 +377,14 @@ static void predictions_of_a_slow_disk(void **state)
     runs[0].stats.slot_bytes = 1001;
     lb_predict(&result, &found);
     assert_float_equal(found.each[1].rate, 1000, 10);
-    /* 1000 and 1500 are a fifth off their median */
+    /* 1000 and 1500 are a fifth away from their median */
     runs[1].samples = 1500;
     lb_predict(&result, &found);
     assert_int_equal(found.count, 0);
     assert_non_null(strstr(found.missing, "20 % or more"));
 }
 
-/* A sceptic asks how more than all can be reached. */
+/* A share of more than 100 % must be explained. */
 static void more_than_a_limit_is_explained(void **state)
 {
     struct lb_bound bound = {.kind = LB_BOUND_INFLATE, .share_percent = 109};

@@ -1,5 +1,5 @@
-/* What lies in the page cache: nothing of a file that was let go, everything of one that was read, and nobody knows of
- * a file that is not ours. A run is never called cold on hearsay. (C03) */
+/* Tests of the page cache measurement: nothing of an evicted file is resident, all of a file that was read is, and for
+ * files of other users it is unknown. A run is called cold only if this was checked. (Row C03.) */
 #include "faults.h"
 #include "loadbench_cache.h"
 #include <errno.h>
@@ -43,7 +43,7 @@ static bool in_memory(const char *path)
     return statfs(path, &about) == 0 && (unsigned long)about.f_type == TMPFS;
 }
 
-/* Under `ulimit -v` nobody can tell, and nothing fails. */
+/* Under `ulimit -v` residency is unknown, without an error. */
 static void no_address_space(void **state)
 {
     char path[600];
@@ -64,8 +64,8 @@ static void no_address_space(void **state)
     lb_files_fini(&files);
 }
 
-/* Let go, then asked; read, then asked. Where the file system keeps the pages (it lives in memory), the first must be
- * refused. */
+/* Checked after evicting and after reading. If the file system keeps pages (because it is in memory), a cold run must
+ * be rejected. */
 static void let_go_and_read(void **state)
 {
     char path[600];
@@ -75,7 +75,7 @@ static void let_go_and_read(void **state)
 
     (void)state;
     snprintf(path, sizeof path, "%s/x", folder);
-    write_file(path, BYTES); /* unwritten pages: they have to be written first */
+    write_file(path, BYTES); /* dirty pages, which must be written first */
     assert_int_equal(lb_files_add(&files, path, &err), STK_OK);
     assert_int_equal(files.count, 1);
     assert_int_equal(files.bytes, BYTES);
@@ -94,12 +94,12 @@ static void let_go_and_read(void **state)
         assert_int_equal(lb_residency_read(&files, &there, &err), STK_OK);
         assert_int_equal(there.resident_bytes, BYTES);
     } else {
-        assert_int_equal(status, STK_E_UNSUPPORTED); /* other file systems that keep them */
+        assert_int_equal(status, STK_E_UNSUPPORTED); /* other file systems that keep pages */
     }
     lb_files_fini(&files);
 }
 
-/* Half of a file, by a range of its own. */
+/* Half of a file, with an explicit range. */
 static void half_of_it(void **state)
 {
     char path[600];
@@ -123,7 +123,7 @@ static void half_of_it(void **state)
     close(descriptor);
 }
 
-/* Pages that a process has mapped and touched do not go: the run is refused. */
+/* Pages that a process has mapped and accessed stay, so the run is rejected. */
 static void mapped_pages_stay(void **state)
 {
     char path[600];
@@ -175,7 +175,7 @@ static void in_folders(void **state)
     lb_files_fini(&files);
 }
 
-/* No file, and one that is gone meanwhile. */
+/* No file, and a file that was removed meanwhile. */
 static void nothing_there(void **state)
 {
     struct lb_files files = {0};
@@ -193,7 +193,7 @@ static void nothing_there(void **state)
     assert_non_null(strstr(err.message, "--cache=warm"));
 }
 
-/* A child that may read the file and no more: 0 for "unknown", and for a refused cold run. */
+/* A child that may only read the file. Returns 0 if residency is unknown and a cold run is rejected. */
 static int ask_as_nobody(const char *path)
 {
     const pid_t child = fork();

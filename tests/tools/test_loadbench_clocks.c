@@ -1,4 +1,4 @@
-/* The loader's counters over a span: differences, and times that fit into it. */
+/* Tests of the loader's counters over a span: differences, and times that are limited to the span. */
 #include "loadbench_clocks.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,8 @@ static void what_fits_is_left_alone(void **state)
     assert_int_equal(stats.wait_next_ns, 100);
 }
 
-/* Two workers that waited 500 before a span of 100, in which they worked 60 each: 80 of waiting are of the span. */
+/* Two workers that had waited for 500 before a span of 100, in which they worked 60 each: 80 of the waiting belong to
+ * the span. */
 static void waits_from_before_are_cut(void **state)
 {
     stk_loader_stats stats = {.workers = 2, .convert_ns = 120, .wait_slot_ns = 1080, .wait_next_ns = 101};
@@ -52,7 +53,7 @@ static void waits_from_before_are_cut(void **state)
     assert_int_equal(stats.wait_work_ns, 60);
 }
 
-/* Work that began before goes too, when all the waits have gone; whatever the numbers, the sum fits. */
+/* Work that began before is also cut, when no waits are left to cut; with any numbers, the sum is at most the span. */
 static void work_from_before_is_cut(void **state)
 {
     (void)state;

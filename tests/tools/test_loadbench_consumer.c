@@ -1,4 +1,4 @@
-/* The touch consumer reads every byte of any tensor exactly once. */
+/* Tests of the touch consumer, which must read every byte of any tensor exactly once. */
 #include "loadbench_consumer.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,4 @@
-/* test_loadbench_docs.c: the key tables in docs/reference/loadbench.md are those of the program. STOKER_UPDATE_DOCS=1
- * writes them again. */
+/* The tables of keys in docs/reference/loadbench.md must match the program. STOKER_UPDATE_DOCS=1 rewrites them. */
 #include "doc_keys.h"
 #include "loadbench_spec.h"
 

@@ -1,5 +1,6 @@
-/* stki-threads. Which numbers a result will have is known before anything runs: every one that a run then has is in the
- * example of its config, and what the run cannot have is not. */
+/* stki-threads */
+/* The names of the numbers in a result are known before a run: every number of a run must be in the example result for
+ * its config, and numbers that the run cannot have must not. */
 #include "allocate.h"
 #include "loadbench_example.h"
 #include "loadbench_json_parts.h"
@@ -25,7 +26,7 @@ static const char *config_of(const char *loader, const char *bench)
     return path;
 }
 
-/* Numbers, and what stands for one; lists have no names. */
+/* Compares numbers and strings that stand for one; lists have no names. */
 static void compare(const json_t *tree, const json_t *example, const char *path)
 {
     const char *key;
@@ -95,7 +96,7 @@ static stk_status foresee(const char *bench, const char *text, stk_error *err)
 static void what_cannot_be_is_refused(void **state)
 {
     static const struct {
-        const char *bench, *require, *says; /* NULL: it can be */
+        const char *bench, *require, *says; /* NULL: accepted */
     } cases[] = {
         {"limit: true", "samples_per_s>=1", NULL},
         {"limit: true", "wait.p99<=1h", NULL},

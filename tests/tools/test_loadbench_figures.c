@@ -1,5 +1,6 @@
-/* stki-threads. Walks the table of figures: each row is in the JSON, each number of all repeats is accepted by
- * --require, and each row with a label is in the text and in the report and is compared by --compare. */
+/* stki-threads */
+/* Walks through the table of figures: each row must be in the JSON, each number common to all repeats must be accepted
+ * by --require, and each row with a label must be in the text and the report and be compared by --compare. */
 #include "allocate.h"
 #include "loadbench_compare.h"
 #include "loadbench_example.h"
@@ -12,7 +13,7 @@
 
 static const char *folder;
 
-/* Where the rows of a group are. */
+/* The place of each group of rows. */
 static const char *const paths[] = {
     [LB_OF_REPEAT] = "runs",
     [LB_OF_RUN] = "runs",
@@ -64,7 +65,7 @@ static const char *config_of(const char *loader, const char *bench)
     return path;
 }
 
-/* A result with everything that one with this consumer can have. */
+/* A result with everything that this consumer can give. */
 static json_t *example(const char *loader, const char *bench)
 {
     struct lb_facts *facts = stki_zalloc(sizeof *facts);
@@ -99,7 +100,7 @@ static void each_is_in_the_json(void **state)
     (void)state;
     for (int i = 0; i < lb_figure_count; i++) {
         const struct lb_figure *figure = &lb_figures[i];
-        if (figure->when == LB_IF_TEXT || figure->when == LB_IF_UNKNOWN) /* reasons: there is none in an example */
+        if (figure->when == LB_IF_TEXT || figure->when == LB_IF_UNKNOWN) /* reasons, which an example does not have */
             continue;
         if (!json_object_get(place_of(step, figure->group), figure->key) &&
             !json_object_get(place_of(device, figure->group), figure->key))
@@ -170,7 +171,7 @@ static void each_labeled_one_is_compared(void **state)
     json_decref(tree);
 }
 
-/* The beginning of a label, before its unit, which depends on the value. */
+/* Looks for the beginnings of labels, without units, which depend on the value. */
 static void assert_has_labels(const char *text)
 {
     for (int i = 0; i < lb_figure_count; i++) {
@@ -196,7 +197,7 @@ static void each_labeled_one_is_shown(void **state)
     assert_ok(lb_result_measure(&config, result, &err));
     lb_print_text(result, to);
     assert_has_labels(all_of(to));
-    /* the report leaves out what is unknown */
+    /* the report omits what is unknown */
     json_t *tree = lb_result_tree(result, &err), *figures = json_object_get(tree, "result"), *figure;
     const char *key;
     json_object_foreach(figures, key, figure) json_object_set_new(figure, "low", json_real(1));

@@ -1,4 +1,5 @@
-/* stki-threads. The measurement of the machine's limit: its copies copy, and it measures what it says. */
+/* stki-threads */
+/* Tests of the measurement of the machine's limit: its copies must be right, and it must measure what it states. */
 #include "allocate.h"
 #include "faults.h"
 #include "loadbench_copy.h"
@@ -15,7 +16,7 @@
 
 #include <cmocka.h>
 
-/* Nothing that the measurement allocates outlives it. */
+/* Whether all memory allocated by the measurement was freed. */
 static bool nothing_held(void)
 {
     stki_memory_stats stats;
@@ -46,7 +47,7 @@ static void copies_copy(void **state)
             }
 }
 
-/* Only writes: every byte of the target, none beside it, and the source is left alone. */
+/* Only writes: every byte of the target and none around it; the source is unchanged. */
 static void writes_write(void **state)
 {
     static unsigned char to[1024];
@@ -115,10 +116,10 @@ static void from_the_file(void **state)
     unlink(path);
 }
 
-/* A file that lies on the disk alone would measure the disk. */
+/* A file that is only on disk would measure the disk. */
 static void not_from_a_cold_file(void **state)
 {
-    char path[] = "stoker_limit_XXXXXX"; /* here: /tmp may be memory, which can't be cold */
+    char path[] = "stoker_limit_XXXXXX"; /* in the current folder, because /tmp may be in memory, which is never cold */
     const int fd = mkstemp(path);
     const int64_t bytes = 1 << 20;
     unsigned char pages[256] = {0};
@@ -141,7 +142,7 @@ static void not_from_a_cold_file(void **state)
         measure((struct lb_limit_ask){.threads = 1, .row_bytes = 4096, .row_count = 9, .slot_bytes = 9, .path = path});
     unlink(path);
     if (resident == 256)
-        skip(); /* this file system keeps it in memory whatever we say */
+        skip(); /* this file system always keeps it in memory */
     assert_false(limit.from_file);
 }
 
@@ -150,7 +151,7 @@ static void awkward_questions(void **state)
     (void)state;
     assert_false(measure((struct lb_limit_ask){.path = "/nowhere/at/all", .row_bytes = 10, .threads = 1}).from_file);
     assert_int_equal(measure((struct lb_limit_ask){.threads = 0}).threads, 1);
-    /* a row longer than all slots together, and more threads than rows */
+    /* a row larger than all slots together, and more threads than rows */
     const struct lb_limit limit =
         measure((struct lb_limit_ask){.threads = 3, .row_bytes = 1 << 22, .row_count = 1, .slot_bytes = 100});
     assert_int_equal(limit.target_bytes, 3 << 22);

@@ -1,4 +1,4 @@
-/* The model of a pipeline gives what can be worked out by hand. */
+/* Tests of the model of a pipeline against times computed by hand. */
 #include "loadbench_model.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@ static void assert_ms(const struct lb_model model, double expected)
     assert_true(found > expected * 0.9999 && found < expected * 1.0001);
 }
 
-/* Plenty of slots: the slowest of them decides. */
+/* With many slots, the slowest part decides. */
 static void the_slowest_decides(void **state)
 {
     (void)state;
@@ -34,19 +34,19 @@ static void one_thread_does_one_thing_after_the_other(void **state)
     assert_ms((struct lb_model){.workers = 0, .slots = 4, .work_s = 10 * MS, .consumer_s = 3 * MS}, 13);
 }
 
-/* One slot: filling and using take turns. Two: the slot in use is the one that isn't filled. */
+/* With one slot, filling and using alternate. With two, the slot in use is the one that is not filled. */
 static void few_slots_make_them_take_turns(void **state)
 {
     (void)state;
     assert_ms((struct lb_model){.workers = 1, .slots = 1, .work_s = 5 * MS, .consumer_s = 4 * MS}, 9);
     assert_ms((struct lb_model){.workers = 1, .slots = 2, .work_s = 5 * MS, .consumer_s = 4 * MS}, 5);
-    /* four workers, two slots, a batch is one tile: two batches come at a time */
+    /* four workers, two slots, one tile per batch: two batches at a time */
     assert_ms((struct lb_model){.workers = 4, .slots = 2, .work_s = 8 * MS, .consumer_s = 0}, 4);
-    /* cut into four tiles it takes all of them */
+    /* with four tiles per batch all workers are used */
     assert_ms((struct lb_model){.workers = 4, .slots = 2, .tiles = 4, .work_s = 8 * MS, .consumer_s = 0}, 2);
 }
 
-/* One slot on the device: copying waits until the batch before has been used. */
+/* With one slot on the device, copying waits until the previous batch was used. */
 static void device_slots_hold_the_copy_back(void **state)
 {
     const struct lb_model model = {
@@ -67,7 +67,7 @@ static void processors_set_an_end(void **state)
     assert_ms((struct lb_model){.workers = 0, .slots = 1, .work_s = 1 * MS, .cpu_s = 8 * MS, .cores = 2}, 4);
 }
 
-/* Numbers that no run has are taken for the nearest that make sense. */
+/* Impossible numbers are replaced by the nearest possible ones. */
 static void odd_numbers_do_no_harm(void **state)
 {
     (void)state;

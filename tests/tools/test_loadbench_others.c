@@ -1,5 +1,5 @@
-/* What others used of the processors: lines of /proc/stat as systems write them, and when they are not to be believed.
- */
+/* Tests of the processor time of other processes, computed from lines of /proc/stat in the forms that systems write,
+ * and of when it is not reliable. */
 #include "loadbench_others.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#define STEP INT64_C(10000000) /* 100 a second */
+#define STEP INT64_C(10000000) /* 100 per second */
 #define SECOND INT64_C(1000000000)
 
-/* Of a text of /proc/stat, with the first two processors, or the second and the fourth. */
+/* Parses the text of a /proc/stat for the first two processors, or the second and the fourth. */
 static struct lb_load parse(const char *text, const int *processors)
 {
     FILE *stat = fmemopen((void *)(uintptr_t)text, strlen(text) + 1, "r");
@@ -37,7 +37,7 @@ static const char four[] = "cpu  1000 100 500 80000 200 30 70 9 400 0\n"
                            "cpu3 400 40 80 6000 50 6 10 4 70 0\n"
                            "intr 12345 0 0 cpu1 7\nctxt 1\nbtime 1700000000\n";
 
-/* Guests are part of user and nice: they are not added a second time. */
+/* Guest time is included in user and nice, so it is not added again. */
 static void lines_of_the_processors_that_may_be_used(void **state)
 {
     struct lb_load load = parse(four, first_two);
@@ -52,7 +52,7 @@ static void lines_of_the_processors_that_may_be_used(void **state)
     assert_int_equal(load.busy_ns, (200 + 20 + 60 + 4 + 8 + 3 + 400 + 40 + 80 + 6 + 10 + 4) * STEP);
 }
 
-/* Four columns are what there were at first. */
+/* Early versions had four columns. */
 static void old_and_broken_lines(void **state)
 {
     struct lb_load load = parse("cpu  5 6 7 8\ncpu0 1 2 3 4\ncpu1 10 20 30 40", first_two);
@@ -69,7 +69,7 @@ static void old_and_broken_lines(void **state)
     }
 }
 
-/* Two processors over one second: both clocks go on by 100 steps each. */
+/* Two processors over one second: both clocks advance by 100 steps each. */
 static struct lb_load later(const struct lb_load *from, double busy_s, double own_s)
 {
     struct lb_load to = *from;
@@ -99,13 +99,13 @@ static void what_is_not_our_own_is_theirs(void **state)
     assert_true(others.known);
     assert_int_equal(others.processors, 2);
     assert_float_equal(others.used, 1.3, 1e-6);
-    to = later(&start, 0.98, 1); /* steps round down: less than nothing is nothing */
+    to = later(&start, 0.98, 1); /* steps are rounded down; less than nothing counts as nothing */
     lb_others_between(&start, &to, 0, &others);
     assert_true(others.known);
     assert_float_equal(others.used, 0, 1e-9);
 }
 
-/* Ready threads without a processor, as schedstat adds them up; one that has ended makes it unknown. */
+/* Runnable threads without a processor, summed from schedstat; if a thread has ended, the sum is unknown. */
 static void threads_without_a_processor(void **state)
 {
     struct lb_load from = start, to = later(&start, 1.9, 0.6);
@@ -124,13 +124,13 @@ static void threads_without_a_processor(void **state)
     from.queued_ns = -1;
     lb_others_between(&from, &to, 0, &each[1]);
     assert_true(each[1].queued < 0);
-    to = later(&start, 2.1, 0.05); /* more than all of them is no more than all */
+    to = later(&start, 2.1, 0.05); /* at most the time of all processors */
     to.idle_ns = start.idle_ns;
     lb_others_between(&start, &to, 0, &each[0]);
     assert_float_equal(each[0].used, 2, 1e-6);
 }
 
-/* Of 8 processors a quota of 2 leaves 6 to others anyway. */
+/* With a quota of 2 of 8 processors, others have 6 in any case. */
 static void a_quota_leaves_room_for_others(void **state)
 {
     struct lb_load from = start, to;
@@ -144,7 +144,7 @@ static void a_quota_leaves_room_for_others(void **state)
     to = later(&from, 8, 1.5);
     lb_others_between(&from, &to, 2, &others);
     assert_float_equal(others.used, 0.5, 1e-6);
-    lb_others_between(&from, &to, 16, &others); /* no limit in truth */
+    lb_others_between(&from, &to, 16, &others); /* not really a limit */
     assert_float_equal(others.used, 6.5, 1e-6);
 }
 
@@ -164,7 +164,7 @@ static void what_cannot_be_believed_is_unknown(void **state)
     lb_others_between(&from, &to, 0, &others);
     assert_false(others.known);
     assert_non_null(strstr(others.why, "the clocks of /proc/stat advanced by 0 s"));
-    to = later(&start, 0.1, 1.2); /* the machine of another owner */
+    to = later(&start, 0.1, 1.2); /* the processors belong to another owner */
     lb_others_between(&from, &to, 0, &others);
     assert_false(others.known);
     assert_non_null(strstr(others.why, "this process used 1.2 s, but /proc/stat counts only 0.1 s"));
@@ -204,12 +204,12 @@ static void repeats_together(void **state)
     lb_quiet_of(each, 3, &quiet);
     assert_false(quiet.known);
     assert_string_equal(quiet.why, "so");
-    assert_int_equal(quiet.loud, 1); /* that one is known all the same */
+    assert_int_equal(quiet.loud, 1); /* known nevertheless */
     lb_quiet_of(each, 0, &quiet);
     assert_false(quiet.known);
 }
 
-/* This machine's own: whatever it is, it is no nonsense. */
+/* The values of this machine are unknown but must be plausible. */
 static void reading(void **state)
 {
     struct lb_load load;

@@ -1,4 +1,5 @@
-/* The file system of a path, and the GPU's link, from files as the system writes them. */
+/* Tests of finding the file system of a path and the GPU's link, from files in the form in which the system writes
+ * them. */
 #include "loadbench_place.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +51,7 @@ static void longest_mount(void **state)
     lb_place_read(data, mounts, &place);
     assert_string_equal(place.type, "xfs");
     assert_string_equal(place.source, "/dev/nvme0n1p2");
-    /* beside it: the mount above */
+    /* next to it: the mount above */
     write_text("beside", "x");
     snprintf(data, sizeof data, "%s/beside", folder);
     lb_place_read(data, mounts, &place);

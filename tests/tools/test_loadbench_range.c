@@ -1,5 +1,5 @@
-/* Values of a sweep: lists, ranges by steps and by factors, units, texts with commas of their own; what is wrong is
- * said. */
+/* Tests of the values of a sweep: lists, ranges with additive and multiplicative steps, units, strings with commas, and
+ * errors. */
 #include "allocate.h"
 #include "faults.h"
 #include "loadbench_range.h"
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* The values, joined by blanks. */
+/* The values, separated by spaces. */
 static const char *values_of(const char *text)
 {
     static char joined[4096];
@@ -45,7 +45,7 @@ static void lists_and_ranges(void **state)
         {"a.b=64..1024*2", "64 128 256 512 1024"},
         {"a.b=64..1000*2", "64 128 256 512"},
         {"a.b=1..2*1.5", "1 1.5"},
-        {"a.b=0.1..0.7+0.1", "0.1 0.2 0.3 0.4 0.5 0.6 0.7"}, /* the last one is not lost to rounding */
+        {"a.b=0.1..0.7+0.1", "0.1 0.2 0.3 0.4 0.5 0.6 0.7"}, /* the last value is not lost by rounding */
         {"a.b=-2..2+2", "-2 0 2"},
         {"a.b=5..5", "5"},
         {"a.b=1,8..10,100", "1 8 9 10 100"},
@@ -54,7 +54,7 @@ static void lists_and_ranges(void **state)
         {"a.b=1ms..4ms*2", "1ms 2ms 4ms"},
         {"a.b=500us..1ms+250us", "500us 750us 1000us"},
         {"a.b=mmap,pread", "mmap pread"},
-        {"a.b=../x.npy,y..z", "../x.npy y..z"}, /* two points do not make a range */
+        {"a.b=../x.npy,y..z", "../x.npy y..z"}, /* two dots do not always mean a range */
         {"a.b=[1, 2],{x: [3, 4]},\"5,6\"", "[1, 2] {x: [3, 4]} \"5,6\""},
         {"a.b=x=1,y=2", "x=1 y=2"},
     };
@@ -100,7 +100,7 @@ static void what_is_wrong_is_said(void **state)
     }
 }
 
-/* Whichever allocation fails, that is what is said, and nothing is left behind. */
+/* Each allocation fails in turn: the error says so, and nothing leaks. */
 static void memory_runs_out(void **state)
 {
     static const char *const texts[] = {"a.b=1,2..4", "c.d=x,y"};

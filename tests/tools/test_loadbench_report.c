@@ -1,5 +1,5 @@
-/* The page of a report carries the result, whatever text is in it; what it draws of it, tests/cli/report_browser.test
- * sees. Waiting times come into the bins that they belong to. */
+/* Tests of the page of a report: it contains the result, with any strings in it, and assigns waiting times to the right
+ * bins. tests/cli/report_browser.test checks what the page draws. */
 #include "html.h"
 #include "io_files.h"
 #include "loadbench_histogram.h"
@@ -56,7 +56,7 @@ static json_t *measured(void)
     return tree;
 }
 
-/* What a page carries, in the element of its script's JSON. */
+/* The result in the page, in the JSON of its script element. */
 static json_t *carried_by(const char *page)
 {
     static const char begin[] = "<script type=\"application/json\" id=\"carried\">", end[] = "</script>";
@@ -71,7 +71,7 @@ static json_t *carried_by(const char *page)
     return carried;
 }
 
-/* Numbers are carried as --format=json prints them. */
+/* Numbers must be those that --format=json prints. */
 static void assert_carries(const json_t *tree, const char *key)
 {
     char *text = lb_json_dump(tree);
@@ -97,7 +97,7 @@ static void a_page_carries_its_result(void **state)
     json_decref(tree);
 }
 
-/* Whatever could end the element early, or be taken for markup, comes back as the same text. */
+/* Strings that could end the element early, or look like markup, must come back unchanged. */
 static void any_text_is_carried(void **state)
 {
     static const char *const texts[] = {
@@ -127,8 +127,8 @@ static void what_could_be_markup_is_none(void **state)
     free(text);
 }
 
-/* Against bins counted from the values themselves. A value may have moved by the width of the fine histogram's bucket,
- * which is below 1 %: values that near an end are not used. */
+/* Compares with bins counted from the values. A value may be off by a bucket of the fine histogram, less than 1 %, so
+ * values near a boundary are not used. */
 static void values_come_into_their_bins(void **state)
 {
     static stki_histogram histogram;
@@ -140,7 +140,7 @@ static void values_come_into_their_bins(void **state)
     for (int i = 0; i < 20000; i++) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         const double place =
-            (double)(random >> 11) * 0x1p-53 * 80 + 20; /* of a tenth of a power of ten: 100 ns to 10 s */
+            (double)(random >> 11) * 0x1p-53 * 80 + 20; /* in tenths of a power of ten: 100 ns to 10 s */
         if (place - floor(place) < 0.06 || place - floor(place) > 0.94)
             continue;
         stki_histogram_add(&histogram, (int64_t)pow(10, place / 10));

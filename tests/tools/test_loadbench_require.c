@@ -1,4 +1,5 @@
-/* Numbers of a result are found by their names and parts of them, and held against what is required, in any unit. */
+/* Tests of --require: numbers of a result are found by their names or parts of them, and compared with required values
+ * in any unit. */
 #include "loadbench_require.h"
 #include <setjmp.h>
 #include <stdarg.h>

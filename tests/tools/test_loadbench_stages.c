@@ -1,9 +1,10 @@
-/* stki-threads: pipelines whose slow stage is known: the verdict names it, in each of them; and what is predicted of
- * more workers and more slots is what then comes. Slow stages sleep where they can, and where they cannot (decoding,
- * unpacking, converting) nearly all of the work is theirs. Where ten processes want the processor, waking somebody can
- * cost as much as the work, and to say so is no mistake. But it costs no more for sleeps and batches that are longer:
- * what is not named is measured anew with all of them twice as long, until what the machine does beside is little.
- * Times and sizes that grow so are written with a star. */
+/* stki-threads */
+/* Pipelines with a known slow stage: the verdict must name it, and the predicted effect of more workers and slots must
+ * occur. Slow stages sleep if they can; in decoding, decompressing and converting almost all of the work is theirs.
+ *
+ * If ten processes compete for the processor, waking a thread can cost as much as the work, and naming that is right.
+ * But this cost does not grow with the length of sleeps and batches. So if the stage is not named, the measurement is
+ * repeated with all of them twice as long, until other costs are negligible. A star marks times and sizes that grow. */
 #include "hdf5_type.h"
 #include "host_faults.h"
 #include "io_files.h"
@@ -18,9 +19,9 @@
 
 #include <cmocka.h>
 
-enum { LONGEST = 64, LARGEST = 4 }; /* as many times as long, as large */
+enum { LONGEST = 64, LARGEST = 4 }; /* maximum factors */
 
-static int times = 1; /* changed between runs only */
+static int times = 1; /* changed only between runs */
 
 static stk_status sleep_5ms(void *context, const stk_transform_call *call, const stk_tensor *in, stk_tensor *out,
                             stk_error *err)
@@ -37,7 +38,7 @@ static void must(stk_status status, const stk_error *err)
         fail_msg("%s", err->message);
 }
 
-/* "*5ms" is that many times 5 ms; "batch_size: *4" no more than LARGEST times 4. */
+/* "*5ms" becomes `times` times 5 ms; "batch_size: *4" at most LARGEST times 4. */
 static void stretch(const char *text, char *out, size_t size)
 {
     size_t used = 0;
@@ -74,7 +75,7 @@ static const char *config_of(const char *source, const char *loader, const char 
     return path;
 }
 
-/* Measures a config and hands over what binds. */
+/* Measures a config and returns the verdict and the predictions. */
 static void judge(const char *path, struct lb_verdict *verdict, struct lb_predictions *predictions)
 {
     struct lb_result *result = calloc(1, sizeof *result);
@@ -154,7 +155,7 @@ static void make_packed(void)
     const hid_t space = H5Screate_simple(2, shape, NULL), how = H5Pcreate(H5P_DATASET_CREATE);
 
     for (int i = 0; i < ROWS * LENGTH; i++)
-        values[i] = (float)((unsigned)i * 2654435761u >> 22); /* ten bits of noise: it packs, with work */
+        values[i] = (float)((unsigned)i * 2654435761u >> 22); /* ten bits of noise, which compress with some work */
     assert_true(H5Pset_chunk(how, 2, chunk) >= 0 && H5Pset_deflate(how, 1) >= 0);
     const hid_t set = H5Dcreate2(file, "x", H5T_IEEE_F32LE, space, H5P_DEFAULT, how, H5P_DEFAULT);
     assert_true(H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
@@ -212,15 +213,15 @@ static void the_slow_stage_is_named(void **state)
 
 static const struct prediction {
     const char *source, *loader, *bench;
-    double workers_gain, prefetch_gain; /* as worked out by hand: the rate is multiplied by it */
+    double workers_gain, prefetch_gain; /* computed by hand: factor for the rate */
 } predictions[] = {
-    /* two workers become three; slots are not what is missing */
+    /* two workers become three; slots are not the limit */
     {READ("*10ms"), "num_workers: 2, prefetch: 8", "batches: 20", 1.5, 1},
-    /* one slot: 10 ms of reading and 10 ms of the step take turns; with two they go side by side */
+    /* with one slot, 10 ms of reading and a step of 10 ms alternate; with two they overlap */
     {READ("*10ms"), "num_workers: 1, prefetch: 1", "batches: 20, consumer: step, step_time: *10ms", 1, 2},
-    /* the step decides whatever the loader does */
+    /* the step is the limit, whatever the loader does */
     {READ("*6ms"), "num_workers: 1, prefetch: 4", "batches: 20, consumer: step, step_time: *10ms", 1, 1},
-    /* four workers and two slots: two of them have nothing to fill */
+    /* four workers and two slots: two workers have nothing to fill */
     {READ("*10ms"), "num_workers: 4, prefetch: 2", "batches: 24", 1, 2},
 };
 
@@ -229,7 +230,7 @@ static bool is_near(double found, double expected)
     return fabs(found / expected - 1) <= 0.15;
 }
 
-/* A machine that is busy stretches the one run and not the other, the less so the longer everything takes. */
+/* On a busy machine one of two runs may be slower than the other, but less so the longer everything takes. */
 static void what_is_predicted_comes(void **state)
 {
     (void)state;

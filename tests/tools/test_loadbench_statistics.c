@@ -1,4 +1,4 @@
-/* Medians, spread, tables and numbers of the results. */
+/* Tests of medians, spread, tables and formatted numbers. */
 #include "loadbench_statistics.h"
 #include "loadbench_table.h"
 #include <setjmp.h>
@@ -72,7 +72,7 @@ static void numbers_for_people(void **state)
     }
 }
 
-/* Nothing that was measured is "0 %". */
+/* A measured share is never printed as "0 %". */
 static void percentages_for_people(void **state)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* The trend against a hand calculation; settled, drifting and noisy rates are told apart; and intervals are thinned out
- * without losing a sample. */
+/* Tests of the trend of a rate against a calculation by hand; of the distinction between settled, drifting and noisy
+ * rates; and of merging intervals without losing samples. */
 #include "loadbench_marks.h"
 #include "loadbench_steady.h"
 #include <math.h>
@@ -19,7 +19,7 @@ static bool near(double a, double b)
     return fabs(a - b) < 1e-9 * (1 + fabs(b));
 }
 
-/* Ten rates 10, 11, …, 19 at 0, 1, …, 9: slope 1, mean 14.5, no residual. */
+/* Ten rates 10, 11, …, 19 at 0, 1, …, 9: slope 1, mean 14.5, no residuals. */
 static void straight_line(void **state)
 {
     double at[10], rates[10];
@@ -34,7 +34,7 @@ static void straight_line(void **state)
     assert_true(steady.error_percent < 1e-6);
     assert_true(near(steady.scatter_percent, 100 * sqrt(82.5 / 9) / 14.5));
     assert_int_equal(steady.kind, LB_STEADY_DRIFTS);
-    assert_true(steady.settled_after_s < 0); /* every part of it rises by more than 5 % */
+    assert_true(steady.settled_after_s < 0); /* every part rises by more than 5 % */
 }
 
 /* Rates 100, 104, 100, 104, … at 0, 1, …, 9. By hand: mean 102; sum of (x - 4.5)(y - 102) over x: -2 (-4.5) + 2 (-3.5)
@@ -43,7 +43,7 @@ static void noise_by_hand(void **state)
 {
     double at[10], rates[10];
     const double slope = 10 / 82.5,
-                 left = 10 * 4.0 - slope * 10; /* squares: about the mean, less what the line explains */
+                 left = 10 * 4.0 - slope * 10; /* sum of squares about the mean minus the part explained by the line */
 
     (void)state;
     for (int i = 0; i < 10; i++) {
@@ -61,7 +61,7 @@ static void noise_by_hand(void **state)
     assert_int_equal(lb_steady_judge(at, rates, 0).kind, LB_STEADY_UNKNOWN);
 }
 
-/* A cache that fills during the first fifth: the rest has settled, which begins at the first quarter. */
+/* A cache fills during the first fifth. The rest has settled, and begins at the first quarter. */
 static void settles_after_a_while(void **state)
 {
     double at[40], rates[40];
@@ -106,7 +106,7 @@ static void thinned_out(void **state)
     assert_int_equal(marks->marks[marks->first].batches, first);
     assert_true(marks->count > LB_MARKS / 3);
     assert_true(marks->period_ns >= 10 * count / LB_MARKS);
-    for (int i = 0; i < marks->count; i++) { /* each is still whole, with its own workers */
+    for (int i = 0; i < marks->count; i++) { /* each is still complete, with its own workers */
         const int64_t n = marks->marks[i].batches;
         assert_int_equal(marks->marks[i].samples, 64 * n);
         assert_int_equal(marks->workers[2 * i].convert_ns, 7 * n);
@@ -137,7 +137,7 @@ static void a_line_an_interval(void **state)
     (void)state;
     lb_marks_log(&log, 3, false, 1000, &from, &until, 2, a, b);
     assert_int_equal(lb_log_close(&log), STK_OK);
-    lb_marks_log(&log, 4, false, 1000, &from, &until, 2, a, b); /* closed: nothing */
+    lb_marks_log(&log, 4, false, 1000, &from, &until, 2, a, b); /* the log is closed, so this does nothing */
     assert_int_equal(lb_log_close(&log), STK_OK);
     assert_int_equal(text[size - 1], '\n');
     assert_null(memchr(text, '\n', size - 1));
@@ -157,7 +157,7 @@ static void a_line_an_interval(void **state)
     assert_int_equal(number_of(json_array_get(workers, 1), "read_work_ns"), 40);
     json_decref(json);
     free(text);
-    /* a full disk is said, whether it is found while writing or at the end; what comes behind is left out */
+    /* a full disk is reported, whether it is noticed while writing or at the end; later lines are omitted */
     stk_error err;
     for (int buffered = 0; buffered < 2 && lb_log_open(&log, "/dev/full", &err) == STK_OK; buffered++) {
         if (!buffered)
@@ -173,7 +173,7 @@ static void a_line_an_interval(void **state)
     assert_int_equal(lb_log_open(&log, "/nowhere/x", &err), STK_E_NOT_FOUND);
 }
 
-/* What is left at the end of the run is no interval of its own. */
+/* The remainder at the end of a run is not an interval. */
 static void a_rest_does_not_count(void **state)
 {
     struct lb_marks *marks;
@@ -194,7 +194,7 @@ static void a_rest_does_not_count(void **state)
     lb_marks_destroy(marks);
 }
 
-/* No rate falls by more than all of it. */
+/* A rate cannot fall by more than 100 %. */
 static void trends_in_words(void **state)
 {
     struct lb_steady steady = {.trend_percent = -42.31, .error_percent = 7.04, .scatter_percent = 9.96};

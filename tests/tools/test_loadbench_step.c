@@ -1,4 +1,4 @@
-/* Accelerator utilization against hand calculations, percentiles against a sorted list. */
+/* Tests of accelerator utilization against calculations by hand, and of percentiles against a sorted list. */
 #include "loadbench_run.h"
 #include "loadbench_step.h"
 #include <math.h>
@@ -12,21 +12,22 @@
 #include <cmocka.h>
 
 /* Ten steps of 100 ms. The first batch takes 2 s to come, each later one 25 ms: the first step ends after 2.1 s, the
- * other nine take 9 * 125 ms. MLPerf Storage leaves the first out: 9 * 100 / (9 * 125) = 0.8. */
+ * other nine take 9 * 125 ms. MLPerf Storage excludes the first step: 9 * 100 / (9 * 125) = 0.8. */
 static void by_hand(void **state)
 {
     const int64_t ms = 1000000, whole = 2000 * ms + 100 * ms + 9 * 125 * ms, first_end = 2100 * ms;
 
     (void)state;
     assert_true(fabs(lb_utilization(9, 100 * ms, whole - first_end) - 0.8) < 1e-12);
-    assert_true(fabs(lb_utilization(10, 100 * ms, whole) - 10 * 100 / 3225.0) < 1e-12); /* with it: another figure */
+    /* including the first step, the value differs */
+    assert_true(fabs(lb_utilization(10, 100 * ms, whole) - 10 * 100 / 3225.0) < 1e-12);
     assert_true(lb_utilization(5, 100 * ms, 500 * ms) == 1);
-    assert_true(lb_utilization(5, 100 * ms, 499 * ms) == 1); /* no accelerator computes more than always */
+    assert_true(lb_utilization(5, 100 * ms, 499 * ms) == 1); /* utilization is at most 1 */
     assert_true(lb_utilization(0, 100 * ms, 500 * ms) < 0);
     assert_true(lb_utilization(-1, 100 * ms, 500 * ms) < 0);
     assert_true(lb_utilization(1, 100 * ms, 0) < 0);
     assert_true(lb_utilization(3, 0, 500 * ms) == 0);
-    assert_true(fabs(lb_utilization(INT64_MAX / 2, 1000, INT64_MAX) - 1) < 1e-9); /* no product overflows */
+    assert_true(fabs(lb_utilization(INT64_MAX / 2, 1000, INT64_MAX) - 1) < 1e-9); /* products do not overflow */
 }
 
 static void presets_have_names(void **state)
@@ -49,7 +50,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The value that so many of all do not exceed, from the sorted list; the histogram may be off by 1 %. */
+/* By definition the value that this share of the values does not exceed; the histogram may be off by 1 %. */
 static void percentiles(void **state)
 {
     enum { COUNT = 20001 };

@@ -1,5 +1,6 @@
-/* stki-threads. A signal ends every measurement that takes its time: each of them is asked for an hour, and the signal
- * comes while it runs. One that does not look for it lets the test run out of its time. */
+/* stki-threads */
+/* A signal ends every measurement: each is to run for an hour, and the signal comes while it runs. A measurement that
+ * does not check for it makes the test time out. */
 #include "codec_limit.h"
 #include "loadbench_device.h"
 #include "loadbench_limit.h"
@@ -20,7 +21,7 @@ static void ask_to_stop(int number)
     lb_stop_asked = number;
 }
 
-/* In a moment, when the measurement is on its way, and again and again: it may not have begun by then. */
+/* Sends the signal shortly after the measurement has started, and repeatedly, in case it had not started yet. */
 static int in_a_moment(void **state)
 {
     const struct itimerval soon = {{0, 20000}, {0, 20000}};
@@ -73,7 +74,7 @@ static void reading(void **state)
     (void)state;
     make_file(path, sizeof path, 4);
     assert_ok(lb_files_add(&files, path, &err));
-    lb_stop_asked = 0; /* as if nothing had come before */
+    lb_stop_asked = 0; /* as if no signal had come before */
     assert_ok(lb_read_limit_measure(&files, 2, HOUR, &limit, &err));
     assert_string_equal(limit.cached_missing, LB_STOPPED);
     assert_string_equal(limit.cold_missing, LB_STOPPED);
@@ -109,7 +110,7 @@ static void copies(void **state)
     assert_status(lb_transfer_measure("host", 1 << 20, 4, HOUR, &transfer, &err), STK_END);
 }
 
-/* What prints nothing else says so; here the signal has come already. */
+/* A function that prints nothing returns that it was stopped; here the signal has come before. */
 static void transfer_by_size(void **state)
 {
     FILE *to = tmpfile();
@@ -124,7 +125,7 @@ static void transfer_by_size(void **state)
     fclose(to);
 }
 
-/* A run that would not be cold, or warm, is none. */
+/* A run that would not be cold, or warm, is not made. */
 static void page_cache(void **state)
 {
     struct lb_files files = {0};

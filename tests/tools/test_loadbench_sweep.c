@@ -1,4 +1,4 @@
-/* What a sweep concludes: a best point only where the noise allows to name one. */
+/* Tests of the conclusion of a sweep: a best point is named only if the noise permits it. */
 #include "loadbench_sweep.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,12 +46,12 @@ static void assert_concludes(const struct point *points, int count, int repeats,
 static void equal_points_have_no_best_one(void **state)
 {
     (void)state;
-    /* repeats of one speed, 1000, with a noise of a few percent: ranges that overlap */
+    /* repeats of one speed, 1000, with a noise of a few percent: the ranges overlap */
     assert_concludes((struct point[]){{980, 1000, 1020}, {990, 1005, 1030}, {970, 1010, 1025}}, 3, 5, 2,
                      "no difference within the noise: 3 points from 1000 to 1010 samples/s");
-    /* ranges of two repeats miss each other by chance: medians 15 apart, repeats of a point 20 */
+    /* the ranges of two repeats are disjoint by chance: medians 15 apart, repeats of a point 20 */
     assert_concludes((struct point[]){{1000, 1010, 1020}, {985, 995, 999}}, 2, 2, 1, "no difference within the noise");
-    /* one repeat each: 2 % is what a single run can tell */
+    /* one repeat each: a single run is accurate to 2 % */
     assert_concludes((struct point[]){{1000, 1000, 1000}, {1015, 1015, 1015}}, 2, 1, 1, "no difference within");
     assert_concludes((struct point[]){{1000, 1000, 1000}, {0, 0, 0}, {1000, 1000, 1000}}, 3, 5, 1,
                      "no difference within");
@@ -74,7 +74,7 @@ static void nothing_follows_from_nothing(void **state)
     assert_concludes((struct point[]){{9, 10, 11}}, 1, 5, 0, "most samples/s: a.b=0 (10.00)");
 }
 
-/* One name for one figure: percentiles are medians of the repeats, as the rate beside them is. */
+/* A name always has the same meaning: percentiles are medians of the repeats, like the rate next to them. */
 static void columns_are_medians_of_the_repeats(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The made-up values of --make: functions of seed and position alone, inside their ranges, with the right moments. */
+/* Tests of the generated values of --make: functions of seed and position only, within their ranges, with the right
+ * moments. */
 #include "loadbench_values.h"
 #include <math.h>
 #include <setjmp.h>
@@ -22,7 +23,7 @@ static void make(const struct lb_values_ask *ask, int64_t first, int64_t count, 
     assert_int_equal(lb_values_fill(ask, first, count, EACH, scratch, out, &err), STK_OK);
 }
 
-/* In pieces of any size the same bytes come out as at once. */
+/* Generating in pieces of any size gives the same bytes. */
 static void pieces_agree(void **state)
 {
     static const struct lb_values_ask asks[] = {
@@ -59,7 +60,7 @@ static void seeds_differ(void **state)
     make(&ask, 0, ROWS, two);
     for (int i = 0; i < ROWS * EACH; i++)
         same += one[i] == two[i];
-    assert_in_range(same, 60, 240); /* 144.5 expected, 12 std */
+    assert_in_range(same, 60, 240); /* 144.5 expected, 12 standard deviations */
 }
 
 static void uniform_numbers(void **state)
@@ -92,7 +93,7 @@ static void uniform_whole_numbers(void **state)
         counts[out[i] + 3]++;
     }
     for (int i = 0; i < 6; i++)
-        assert_in_range(counts[i], ROWS * EACH / 6 - 400, ROWS * EACH / 6 + 400); /* 5.6 std */
+        assert_in_range(counts[i], ROWS * EACH / 6 - 400, ROWS * EACH / 6 + 400); /* 5.6 standard deviations */
 }
 
 static void normal_numbers(void **state)
@@ -114,10 +115,11 @@ static void normal_numbers(void **state)
     }
     assert_true(fabs(sum / n) < 5 / sqrt(n));
     assert_true(fabs(squares / n - 1) < 5 * sqrt(2 / n));
-    assert_true(fabs(inside / n - 0.68) < 0.015); /* 68.3 % of a true normal, 67.7 % of eight uniforms */
+    /* 68.3 % for a normal distribution, 67.7 % for a sum of eight uniform ones */
+    assert_true(fabs(inside / n - 0.68) < 0.015);
 }
 
-/* What does not fit the dtype ends at its limit, and does not come round at the other side. */
+/* Values that do not fit in the dtype saturate and do not wrap. */
 static void out_of_range_saturates(void **state)
 {
     const struct lb_values_ask ask = {.kind = LB_VALUES_NORMAL, .dtype = STK_U8, .seed = 1, .mean = 0, .std = 1000};
@@ -165,7 +167,7 @@ static void senseless_asks_are_refused(void **state)
     }
 }
 
-/* The last number that fits is made; the next one is refused by its key, its value and the range. */
+/* The largest number that fits is accepted; for the next one the error names the key, the value and the range. */
 static void numbers_beyond_the_dtype_are_refused(void **state)
 {
     static const struct {
@@ -205,7 +207,8 @@ static void numbers_beyond_the_dtype_are_refused(void **state)
     }
 }
 
-/* Which class: turns, evenly by chance, and 1 / (k + 1) times as often, whose counts are those of the law. */
+/* Classes in turn, with equal probabilities, and with probabilities proportional to 1 / (k + 1); the counts must
+ * match. */
 static void classes_are_drawn(void **state)
 {
     enum { CLASSES = 5, DRAWS = 20000 };
@@ -231,7 +234,7 @@ static void classes_are_drawn(void **state)
     }
 }
 
-/* The stated part of every 4 KiB is zeros, wherever rows begin. */
+/* The stated part of every 4 KiB consists of zeros, wherever rows begin. */
 static void bytes_pack_as_stated(void **state)
 {
     enum { BYTES = 64 * 4096 };
@@ -253,7 +256,7 @@ static void bytes_pack_as_stated(void **state)
         assert_int_equal(all[i], 0);
 }
 
-/* Known bytes: a picture must not change from machine to machine, nor from version to version. */
+/* Known bytes: an image must be the same on every machine and in every version. */
 static void pictures_are_the_same(void **state)
 {
     struct lb_values_ask ask = {.kind = LB_VALUES_PICTURES, .dtype = STK_U8, .seed = 1};
@@ -283,7 +286,7 @@ static void pictures_are_the_same(void **state)
     assert_int_equal(sum, UINT64_C(0xf2816ea02644cb7d));
 }
 
-/* About 1, as spread as stated, never out of bounds. */
+/* The mean is about 1, the spread is the stated one, and no size is out of range. */
 static void sizes_spread(void **state)
 {
     enum { DRAWS = 20000 };

@@ -1,4 +1,5 @@
-/* The verdict names the side that waits and the stage that binds; the live line shows it while it goes on. */
+/* Tests of the verdict, which names the side that waits and the stage that is the bottleneck, and of the progress line,
+ * which shows it during the run. */
 #include "loadbench_foresee.h"
 #include "loadbench_live.h"
 #include "loadbench_others.h"
@@ -14,7 +15,7 @@
 
 #include <cmocka.h>
 
-/* Of a run that is long enough to be judged. */
+/* A run that is long enough for a verdict. */
 #define LONG .repeats = 1, .batches = 1000, .samples = 64000, .elapsed_s = 1
 
 static const struct lb_verdict *judge(const struct lb_shares *shares)
@@ -25,7 +26,7 @@ static const struct lb_verdict *judge(const struct lb_shares *shares)
     return &verdict;
 }
 
-/* Two workers and a consumer that helps, on two processors: one worker is parked all the time, two threads convert. */
+/* Two workers and a consumer that helps on two processors: one worker is always parked, two threads convert. */
 static void a_parked_worker_does_not_wait(void **state)
 {
     const int64_t s = 1000000000;
@@ -42,7 +43,7 @@ static void a_parked_worker_does_not_wait(void **state)
     assert_int_equal(judge(&shares)->binds, LB_BINDS_CONVERT);
 }
 
-/* Stages of which one is slow, as in facebookresearch/spdl#353: whichever it is, it is named. */
+/* One of the stages is slow, as in facebookresearch/spdl#353, and must be named. */
 static void slow_stage_is_named(void **state)
 {
     static const char *const names[] = {"order", "storage", "decode", "inflate", "call", "convert"};
@@ -64,13 +65,13 @@ static void slow_stage_is_named(void **state)
         const struct lb_verdict *verdict = judge(&shares);
         assert_string_equal(lb_binding_words[verdict->binds], names[slow]);
         assert_int_equal(verdict->confidence, LB_CONFIDENCE_HIGH);
-        assert_non_null(strstr(verdict->text, names[slow] + 1)); /* it begins with a capital letter */
+        assert_non_null(strstr(verdict->text, names[slow] + 1)); /* without its capital letter */
         assert_non_null(strstr(verdict->text, "the consumer waits 90 %"));
         assert_non_null(strstr(verdict->text, "spend 70 % of theirs"));
     }
 }
 
-/* The same with the caller's own thread as the only one. */
+/* The same with the caller's thread as the only one. */
 static void slow_stage_is_named_inline(void **state)
 {
     struct lb_shares shares = {LONG, .convert = 0.7, .storage = 0.2};
@@ -79,11 +80,12 @@ static void slow_stage_is_named_inline(void **state)
     assert_int_equal(judge(&shares)->binds, LB_BINDS_CONVERT);
     assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_HIGH);
     shares.convert = 0.1;
-    assert_int_equal(judge(&shares)->binds, LB_BINDS_CONSUMER); /* 0.7 are its own */
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_CONSUMER); /* 0.7 are its own work */
     shares.decode = 0.6;
     assert_int_equal(judge(&shares)->binds, LB_BINDS_DECODE);
     assert_non_null(strstr(judge(&shares)->text, " 60 % "));
-    shares.convert = 0.5; /* with rounding, the stages can take more than all of the time: none is its own */
+    /* with rounding, the stages can take more than the whole time: the consumer has none of its own */
+    shares.convert = 0.5;
     assert_int_equal(judge(&shares)->binds, LB_BINDS_DECODE);
 }
 
@@ -98,7 +100,7 @@ static void slow_consumer_is_named(void **state)
     assert_non_null(strstr(judge(&shares)->text, "1.0 %"));
 }
 
-/* A consumer that does nothing itself does not bind: what keeps its thread busy is taking and giving back. */
+/* A consumer that does no work is not the bottleneck: its thread is busy taking and releasing batches. */
 static void taking_is_not_the_consumers_work(void **state)
 {
     struct lb_shares shares = {LONG, .workers = 64, .convert = 0.01, .wait_slot = 0.98, .wait_next = 0.2, .take = 0.7};
@@ -112,11 +114,11 @@ static void taking_is_not_the_consumers_work(void **state)
     assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_LOW);
     shares.take = 0.35;
     assert_int_equal(judge(&shares)->binds, LB_BINDS_CONSUMER);
-    shares.take = 0.2, shares.wait_next = 0.6, shares.convert = 0.9; /* nobody asks that while the workers are busy */
+    shares.take = 0.2, shares.wait_next = 0.6, shares.convert = 0.9; /* not if the workers are busy */
     assert_int_equal(judge(&shares)->binds, LB_BINDS_CONVERT);
 }
 
-/* Workers and consumer wait, for the thread between them. */
+/* Workers and consumer wait for the thread between them. */
 static void slow_copy_is_named(void **state)
 {
     struct lb_shares shares = {LONG, .workers = 2, .convert = 0.3, .wait_slot = 0.65, .copy = 0.95, .wait_next = 0.8};
@@ -124,11 +126,12 @@ static void slow_copy_is_named(void **state)
     (void)state;
     assert_int_equal(judge(&shares)->binds, LB_BINDS_COPY);
     assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_HIGH);
-    shares.copy = 0.2; /* not the copy: nobody is busy */
+    shares.copy = 0.2; /* not the copy: no thread is busy */
     assert_int_equal(judge(&shares)->binds, LB_BINDS_RING);
 }
 
-/* Who works for three quarters of the time binds; where nobody does, what lies between them. */
+/* A side that works for three quarters of the time is the bottleneck; if there is none, it is what lies between
+ * them. */
 static void busy_is_three_quarters(void **state)
 {
     struct lb_shares shares = {LONG, .workers = 2, .storage = 0.76, .wait_work = 0.24, .wait_next = 0.9};
@@ -147,7 +150,7 @@ static void busy_is_three_quarters(void **state)
     assert_int_equal(judge(&shares)->binds, LB_BINDS_RING);
 }
 
-/* One slot: worker and consumer take turns, and each waits half of the time for the other. */
+/* With one slot, worker and consumer alternate, and each waits half of the time for the other. */
 static void too_few_slots_are_named(void **state)
 {
     struct lb_shares shares = {LONG, .workers = 1, .slots = 1, .storage = 0.5, .wait_slot = 0.5, .wait_next = 0.5};
@@ -155,7 +158,7 @@ static void too_few_slots_are_named(void **state)
     (void)state;
     assert_int_equal(judge(&shares)->binds, LB_BINDS_RING);
     assert_non_null(strstr(judge(&shares)->text, "its 1 slot is too few"));
-    shares.storage = 0.9; /* taking turns as well, but more slots would give a tenth */
+    shares.storage = 0.9; /* they alternate here, too, but more slots would gain only a tenth */
     shares.wait_slot = 0.1;
     shares.wait_next = 0.9;
     assert_int_equal(judge(&shares)->binds, LB_BINDS_STORAGE);
@@ -196,7 +199,7 @@ static void idle_workers_are_named(void **state)
     assert_non_null(strstr(judge(&shares)->text, "work only 7 %"));
 }
 
-/* Claiming and waking is work too: the workers are busy with it, and the stage behind which it stands is named. */
+/* Claiming and waking are work, too: the workers are busy with it, and the text names the stage. */
 static void handing_over_is_one_of_the_stages(void **state)
 {
     struct lb_shares shares = {LONG, .workers = 1, .inflate = 0.6, .hand_over = 0.39, .wait_next = 0.99};
@@ -211,7 +214,7 @@ static void handing_over_is_one_of_the_stages(void **state)
     assert_int_equal(judge(&shares)->binds, LB_BINDS_RING);
 }
 
-/* The nearer the second comes, the less is claimed. */
+/* The closer the second stage is, the lower is the confidence. */
 static void confidence_falls_as_the_second_comes_near(void **state)
 {
     struct lb_shares shares = {LONG, .workers = 2, .storage = 0.55, .convert = 0.35, .wait_next = 0.9};
@@ -223,7 +226,7 @@ static void confidence_falls_as_the_second_comes_near(void **state)
     shares.storage = 0.46, shares.convert = 0.44;
     assert_int_equal(judge(&shares)->binds, LB_BINDS_STORAGE);
     assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_LOW);
-    shares.storage = 0.85, shares.convert = 0.05, shares.wait_next = 0.3; /* the consumer is nearly as busy */
+    shares.storage = 0.85, shares.convert = 0.05, shares.wait_next = 0.3; /* the consumer is almost as busy */
     assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_MEDIUM);
 }
 
@@ -256,7 +259,7 @@ static void what_cannot_be_judged_is_said(void **state)
     assert_int_equal(judge(&shares)->binds, LB_BINDS_UNKNOWN);
     assert_non_null(strstr(judge(&shares)->text, "Too short to judge: 19 batches"));
     assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_LOW);
-    shares.batches = 59; /* of three repeats: 19.7 each */
+    shares.batches = 59; /* of three repeats, 19.7 each */
     shares.repeats = 3;
     assert_int_equal(judge(&shares)->binds, LB_BINDS_UNKNOWN);
     shares.batches = 60;
@@ -265,7 +268,7 @@ static void what_cannot_be_judged_is_said(void **state)
     shares.elapsed_s = 0.049;
     assert_int_equal(judge(&shares)->binds, LB_BINDS_UNKNOWN);
     assert_non_null(strstr(judge(&shares)->text, "0.049 s"));
-    shares.workers = 0; /* the consumer's own thread is judged no sooner */
+    shares.workers = 0; /* the consumer's own thread is judged by the same rule */
     assert_int_equal(judge(&shares)->binds, LB_BINDS_UNKNOWN);
     shares = good;
     shares.samples = 0;
@@ -297,10 +300,10 @@ static void a_quota_binds(void **state)
     assert_string_equal(lb_binding_words[LB_BINDS_PROCESSORS], "processors");
 }
 
-/* ---- the verdict and the predictions are one judgement ---- */
+/* ---- the verdict and the predictions must agree ---- */
 
-/* The clocks of a pipeline of one tile a batch: workers take work_s for it, the consumer consumer_s, and a batch comes
- * every batch_s. Workers that are not busy wait for slots by `for_slot`; otherwise, they hand over. */
+/* The clocks of a pipeline with one tile per batch: workers need work_s for it and the consumer consumer_s, and a batch
+ * comes every batch_s. Idle workers wait for slots for a share `for_slot` of the time; otherwise they hand over. */
 static struct lb_shares clocks_of(int workers, int slots, double work_s, double consumer_s, double batch_s,
                                   double for_slot)
 {
@@ -334,7 +337,7 @@ static void check_one_judgement(const struct lb_shares *shares, int *slots_named
         return;
     *slots_named += too_few;
     assert_true(deeper > 0);
-    assert_null(strstr(verdict->text, "a deeper prefetch may help")); /* nothing vague where it can be foreseen */
+    assert_null(strstr(verdict->text, "a deeper prefetch may help")); /* no vague advice if the gain is predicted */
     assert_int_equal(promised, deeper >= 1.05);
     if (too_few) {
         assert_int_equal(verdict->binds, LB_BINDS_RING);
@@ -373,7 +376,7 @@ static void verdict_and_prediction_agree_about_slots(void **state)
     assert_true(slots_named > 100);
 }
 
-/* Slots for two batches of 10 ms and four workers: two of them have nothing to fill. */
+/* Two slots for batches of 10 ms and four workers: two workers have nothing to fill. */
 static void more_slots_by_hand(void **state)
 {
     struct lb_shares shares = clocks_of(4, 2, 0.01, 0, 0.005, 1);
@@ -382,14 +385,14 @@ static void more_slots_by_hand(void **state)
     assert_float_equal(lb_foresee_deeper(&shares), 2, 0.01);
     assert_non_null(strstr(judge(&shares)->text, "its 2 slots are too few"));
     assert_non_null(strstr(judge(&shares)->text, "loader.prefetch=4 is predicted to give 100 % more"));
-    /* both work for 10 ms, in turns for the lack of a second slot */
+    /* both work for 10 ms, alternately, because there is no second slot */
     shares = clocks_of(1, 1, 0.01, 0.01, 0.02, 1);
     assert_float_equal(lb_foresee_deeper(&shares), 2, 0.01);
     assert_non_null(strstr(judge(&shares)->text, "its 1 slot is too few"));
-    /* swings: 12.5 ms instead of 10; half of what they cost goes with twice the slots */
+    /* fluctuations: 12.5 ms instead of 10; with twice as many slots half of the loss remains */
     shares = clocks_of(1, 2, 0.01, 0.01, 0.0125, 1);
     assert_float_equal(lb_foresee_deeper(&shares), 1.111F, 0.01);
-    /* a thousand times as long as the work, and the workers wait for slots: more of them would be no use */
+    /* a thousand times as long as the work, and the workers wait for slots: more slots would not help */
     shares = clocks_of(2, 4, 0.0001, 0.0001, 0.1, 1);
     assert_true(lb_foresee_deeper(&shares) < 1.01);
     assert_int_equal(judge(&shares)->binds, LB_BINDS_RING);
@@ -398,7 +401,7 @@ static void more_slots_by_hand(void **state)
     assert_non_null(strstr(judge(&shares)->text, "more slots are predicted to give nothing"));
 }
 
-/* Handing over takes 9 ms of 10: without workers none of it is left. */
+/* Handing over takes 9 ms of 10, all of which disappears without workers. */
 static void without_workers_nothing_is_handed_over(void **state)
 {
     struct lb_shares shares = clocks_of(1, 4, 0.001, 0.0005, 0.01, 0);
@@ -406,13 +409,13 @@ static void without_workers_nothing_is_handed_over(void **state)
     (void)state;
     assert_float_equal(lb_foresee_inline(&shares), 6.667F, 0.01);
     assert_non_null(strstr(judge(&shares)->text, "loader.num_workers=0 is predicted to give 6.67 times as much"));
-    shares.cores = 0.3; /* others have the rest */
+    shares.cores = 0.3; /* others use the rest */
     assert_float_equal(lb_foresee_inline(&shares), 2, 0.01);
     shares.device_slots = 2;
     assert_float_equal(lb_foresee_inline(&shares), 0, 0);
 }
 
-/* One worker more of two finds no processor where others have it. */
+/* A third worker has no processor if others use it. */
 static void others_leave_no_processor(void **state)
 {
     struct lb_shares shares = clocks_of(2, 8, 0.01, 0, 0.005, 0);
@@ -427,12 +430,12 @@ static void others_leave_no_processor(void **state)
     shares.cores = 2;
     changed.cores = 2;
     assert_float_equal(lb_foresee(&shares, &changed), 1, 0.01);
-    shares.tiles = 0; /* nothing is known of its tiles */
+    shares.tiles = 0; /* the number of tiles is unknown */
     assert_float_equal(lb_foresee(&shares, &changed), 0, 0);
     assert_float_equal(lb_foresee_deeper(&shares), 0, 0);
 }
 
-/* The processors would allow half as much again, and eight slots twice as much; memory and disk do not. */
+/* The processors would permit 1.5 times the rate, and eight slots twice the rate; memory and disk do not. */
 static void limits_end_what_is_predicted(void **state)
 {
     struct lb_shares shares = clocks_of(2, 8, 0.01, 0, 0.005, 0);
@@ -445,13 +448,14 @@ static void limits_end_what_is_predicted(void **state)
     assert_float_equal(lb_foresee(&shares, &changed), 1.25, 0.01);
     shares.limit = 0.9;
     assert_float_equal(lb_foresee(&shares, &changed), 1.111F, 0.01);
-    shares.disk = 1.3; /* measured while something else read from it: more than all is no reason to go slower */
+    shares.disk = 1.3; /* measured while another process used the disk: more than 100 % must not predict a slowdown */
     assert_float_equal(lb_foresee(&shares, &changed), 1, 0.01);
     shares = clocks_of(4, 2, 0.01, 0, 0.005, 1);
     assert_float_equal(lb_foresee_deeper(&shares), 2, 0.01);
     shares.disk = 1;
     assert_float_equal(lb_foresee_deeper(&shares), 1, 0.01);
-    /* faster than its processor time allows by the clocks of others: more slots are not predicted to cost anything */
+    /* faster than its processor time permits, according to the clocks of others: more slots are not predicted to cost
+     * anything */
     shares = clocks_of(2, 4, 0.01, 0, 0.005, 0);
     shares.cpu_s = 1000 * 0.01, shares.cores = 1;
     assert_float_equal(lb_foresee_deeper(&shares), 1, 0.01);
@@ -501,7 +505,7 @@ static void unpacking_again_is_named(void **state)
     assert_null(strstr(judge(&shares)->text, "times"));
 }
 
-/* 20 ms of unpacking a batch, 40 times over; 5 ms of converting stay: 25 ms become 5.5. */
+/* 20 ms of decompression per batch, 40 times more than necessary, and 5 ms of converting: 25 ms become 5.5 ms. */
 static void unpacking_once_by_hand(void **state)
 {
     struct lb_shares shares = clocks_of(1, 4, 0.005, 0, 0.025, 0);
@@ -512,9 +516,9 @@ static void unpacking_once_by_hand(void **state)
     assert_float_equal(lb_foresee_unpacked_once(&shares), 0, 0);
     shares.unpacked = 40;
     assert_float_equal(lb_foresee_unpacked_once(&shares), 4.545F, 0.01);
-    shares.disk = 0.5; /* what is unpacked once is read once: a fortieth of it */
+    shares.disk = 0.5; /* data that is decompressed once is read once: a fortieth of it */
     assert_float_equal(lb_foresee_unpacked_once(&shares), 4.545F, 0.01);
-    shares.limit = 0.5; /* twice is all that the memory gives */
+    shares.limit = 0.5; /* memory permits twice the rate */
     assert_float_equal(lb_foresee_unpacked_once(&shares), 2, 0.01);
     shares.tiles = 0;
     assert_float_equal(lb_foresee_unpacked_once(&shares), 0, 0);

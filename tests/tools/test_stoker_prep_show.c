@@ -1,5 +1,5 @@
-/* test_stoker_prep_show.c: what a job's totals become: rates of the last seconds, the stage that binds, the time left;
- * and the three ways in which they are said. */
+/* Tests of the progress of a job: the rate of the last seconds, the bottleneck and the remaining time, and the three
+ * forms in which they are printed. */
 #include "stk_test.h"
 #include "stoker_prep_show.h"
 #include <jansson.h>
@@ -9,7 +9,7 @@
 static const stki_task alone = {.tasks = 1, .source = "alone"};
 static const stki_task third = {.task = 3, .tasks = 4, .source = "torchrun", .why = "RANK=3, WORLD_SIZE=4"};
 
-/* A job of 1000 rows of 1 kB in and 2 kB out, `rows` of which are made in `seconds`. */
+/* The progress of a job with 1000 rows, 1 kB in and 2 kB out, `rows` of which were made in `seconds`. */
 static stk_prep_progress at(double seconds, int64_t rows)
 {
     return (stk_prep_progress){.struct_size = sizeof(stk_prep_progress),
@@ -41,7 +41,7 @@ static void test_rates_follow_the_last_seconds(void **state)
     assert_float_equal(f.rows_per_s, 0, 0);
     assert_float_equal(f.left_s, -1, 0);
     assert_int_equal(f.binds, -1);
-    for (int i = 1; i <= 40; i++) { /* 10 s at 10 rows/s, four times a second */
+    for (int i = 1; i <= 40; i++) { /* 10 s at 10 rows/s, four reports per second */
         now = at(i / 4.0, (int64_t)(i * 2.5));
         f = figures_at(&show, &now);
     }
@@ -49,20 +49,20 @@ static void test_rates_follow_the_last_seconds(void **state)
     assert_float_equal(f.in_per_s, 10000, 400);
     assert_float_equal(f.out_per_s, 20000, 800);
     assert_float_equal(f.left_s, 90, 3);
-    for (int i = 1; i <= 40; i++) { /* then 10 s at 50 rows/s: the slow ones are forgotten */
+    for (int i = 1; i <= 40; i++) { /* then 10 s at 50 rows/s: the slow seconds are forgotten */
         now = at(10 + i / 4.0, 100 + (int64_t)(i * 12.5));
         f = figures_at(&show, &now);
     }
     assert_float_equal(f.rows_per_s, 50, 2);
-    assert_float_equal(f.left_s, 400 / 40.0, 0.5); /* between 30 of the whole and 50 of late */
-    now.phase = STK_PREP_JOINING;                  /* begins anew */
+    assert_float_equal(f.left_s, 400 / 40.0, 0.5); /* between 30, the average, and 50, the recent rate */
+    now.phase = STK_PREP_JOINING;                  /* starts again */
     now.rows = 0;
     f = figures_at(&show, &now);
     assert_float_equal(f.rows_per_s, 0, 0);
     assert_string_equal(f.phase, "joining");
 }
 
-/* Rows of an earlier run are no speed of this one. */
+/* Rows of an earlier run do not count towards the rate. */
 static void test_resumed(void **state)
 {
     struct st_prep_show show;
