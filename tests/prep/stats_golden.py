@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Computes NumPy's statistics of the arrays that test_stats_tally.c also generates. If torch is installed, its observers are
-compared.
+"""Computes NumPy's statistics of the arrays that test_stats_tally.c also generates, and compares torch's observers with
+them if torch is installed.
 
     stats_golden.py > stats_golden.h
 """
