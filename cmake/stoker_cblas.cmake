@@ -1,6 +1,6 @@
-# STOKER_CBLAS: the library that large f32 and f64 matrix products are handed to. It is loaded when the first one comes, not
-# linked (src/tensor/ops_cblas.c says why), so all that is needed here is its soname.
-set(STOKER_CBLAS AUTO CACHE STRING "CBLAS for matrix products: AUTO (if pkg-config knows one), ON (must), OFF")
+# STOKER_CBLAS: the library that computes large f32 and f64 matrix products. It is loaded at the first such product instead of
+# linked (src/tensor/ops_cblas.c says why), so only its soname is needed here.
+set(STOKER_CBLAS AUTO CACHE STRING "CBLAS for matrix products: AUTO (if pkg-config finds one), ON (required), OFF")
 set_property(CACHE STOKER_CBLAS PROPERTY STRINGS AUTO ON OFF)
 set(STOKER_CBLAS_LIBRARY "")
 
@@ -18,7 +18,7 @@ if(NOT STOKER_CBLAS STREQUAL "OFF")
     endforeach()
   endforeach()
   if(STOKER_CBLAS_LIBRARY STREQUAL "" AND STOKER_CBLAS STREQUAL "ON")
-    message(FATAL_ERROR "STOKER_CBLAS=ON: pkg-config knows no shared CBLAS (openblas, cblas, blas-netlib)")
+    message(FATAL_ERROR "STOKER_CBLAS=ON: pkg-config finds no shared CBLAS (openblas, cblas, blas-netlib)")
   endif()
 endif()
 message(STATUS "CBLAS for matrix products: ${STOKER_CBLAS_LIBRARY}")

@@ -1,16 +1,16 @@
-# STOKER_CUDA: the CUDA device. AUTO takes it if nvcc and the runtime's static library are there, ON demands them, OFF leaves it
-# out. The runtime is linked statically and finds the driver by itself when a cuda device is asked for, so a library built with
-# CUDA loads and works where there is no driver.
+# STOKER_CUDA: AUTO builds the CUDA device if nvcc and the static runtime library are found, ON requires them, OFF omits the
+# device. The runtime is linked statically and loads the driver when a cuda device is requested, so a library built with CUDA
+# also works on machines without a driver.
 #
-# Kernels (src/gpu/*.cu) are compiled by plain nvcc commands rather than as a CMake language: that costs nothing at configure
-# time, the linker stays the C compiler, and sanitizers and warnings of the C files do not reach nvcc's own code.
-set(STOKER_CUDA AUTO CACHE STRING "The CUDA device: AUTO (if the toolkit is found), ON (must), OFF")
+# Kernels (src/gpu/*.cu) are compiled by plain nvcc commands instead of CMake's language CUDA: this takes no time at configure
+# time, the C compiler remains the linker, and the sanitizers and warnings of the C files do not apply to nvcc's own code.
+set(STOKER_CUDA AUTO CACHE STRING "The CUDA device: AUTO (if the toolkit is found), ON (required), OFF")
 set_property(CACHE STOKER_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(STOKER_CUDA_ARCHITECTURES "" CACHE STRING "GPUs to compile kernels for, e.g. 75;90; the newest also as PTX, for later ones. \
-Empty: 75;80;86;89;90;100 in release builds, 90 alone in others, which test on the host device")
-set(STOKER_CUDA_HOST_COMPILER "" CACHE FILEPATH "C++ compiler behind nvcc (-ccbin); empty: nvcc's choice")
+Empty: 75;80;86;89;90;100 in release builds, only 90 in others, whose tests run on the host device")
+set(STOKER_CUDA_HOST_COMPILER "" CACHE FILEPATH "C++ compiler that nvcc calls (-ccbin); empty: nvcc's default")
 
-# Why there is no cuda device, for its message; empty where there is one.
+# The reason why there is no cuda device, for error messages; empty if there is one.
 set(STOKER_CUDA_MISSING "")
 set(STOKER_CUDA_FOUND FALSE)
 
@@ -31,7 +31,7 @@ function(stoker_cuda_find)
     return()
   endif()
 
-  # A toolkit knows a range of GPUs; those of the default list outside it are left out.
+  # A toolkit supports a range of GPUs; others are removed from the default list.
   execute_process(COMMAND ${STOKER_NVCC} --list-gpu-arch OUTPUT_VARIABLE known ERROR_QUIET)
   string(REGEX MATCHALL "[0-9]+" known "${known}")
   set(architectures ${STOKER_CUDA_ARCHITECTURES})
@@ -49,11 +49,11 @@ function(stoker_cuda_find)
   list(SORT architectures COMPARE NATURAL)
   foreach(one ${architectures})
     if(NOT one IN_LIST known)
-      message(FATAL_ERROR "STOKER_CUDA_ARCHITECTURES: ${STOKER_NVCC} does not know ${one} (it knows ${known})")
+      message(FATAL_ERROR "STOKER_CUDA_ARCHITECTURES: ${STOKER_NVCC} does not support ${one} (it supports ${known})")
     endif()
   endforeach()
 
-  # nvcc needs a C++ compiler that it likes; that shows only when it compiles.
+  # nvcc needs a C++ compiler that it supports; only a trial compilation shows whether it has one.
   set(probed "${STOKER_NVCC} ${CUDAToolkit_VERSION} ${architectures} ${STOKER_CUDA_HOST_COMPILER}")
   if(NOT STOKER_CUDA_PROBED STREQUAL probed)
     list(GET architectures 0 first)
@@ -66,7 +66,7 @@ function(stoker_cuda_find)
       set(STOKER_CUDA_MISSING "${STOKER_NVCC} found no C++ compiler that it works with" PARENT_SCOPE)
       return()
     endif()
-    set(STOKER_CUDA_PROBED "${probed}" CACHE INTERNAL "what nvcc was last tried with")
+    set(STOKER_CUDA_PROBED "${probed}" CACHE INTERNAL "nvcc and options of the last trial compilation")
   endif()
   set(STOKER_CUDA_FOUND TRUE PARENT_SCOPE)
   set(STOKER_CUDA_VERSION ${CUDAToolkit_VERSION} PARENT_SCOPE)
@@ -95,16 +95,17 @@ else()
   message(STATUS "CUDA: no (${STOKER_CUDA_MISSING})")
 endif()
 
-# What kernels are compiled with wherever they are compiled (scripts/check-kernels too): --fmad=false, so that the source says
-# where a multiplication and an addition become one; no fast-math.
+# Flags for all kernels, which scripts/check-kernels repeats: --fmad=false, so that only explicit operations are fused, and no
+# fast-math.
 set(stoker_nvcc_flags -std=c++17 -O3 --fmad=false)
-if(STOKER_CUDA_VERSION VERSION_GREATER_EQUAL 13) # whose drivers all know it; a fifth of the bytes
+if(STOKER_CUDA_VERSION VERSION_GREATER_EQUAL 13) # all its drivers support compression, to a fifth of the bytes
   list(APPEND stoker_nvcc_flags --compress-mode=size)
 endif()
 
-# A launch keeps its kernel's handle in a static variable. The guard of such variables lies in the C++ library, which nothing
-# else here needs; on x86-64 stores keep their order, so the plain form is safe: the handle is there before the flag that says
-# so, and two threads that find it missing store the same. Elsewhere the C++ library is linked.
+# nvcc's launch code stores a kernel's handle in a static variable. Thread-safe initialization of such variables needs the C++
+# library, which nothing else here uses. On x86-64, stores are not reordered, so plain initialization is safe: the handle is
+# stored before the flag that it is initialized, and two threads that initialize it store the same value. On other processors,
+# the C++ library is linked.
 set(stoker_cuda_runtime CUDA::cudart_static)
 set(stoker_nvcc_guards -fno-threadsafe-statics)
 if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
@@ -112,8 +113,8 @@ if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(stoker_nvcc_guards -fthreadsafe-statics)
 endif()
 
-# stoker_cuda_objects(OUT SOURCES FOLDERS): compiles .cu files that see the public headers and the given folders of src/; OUT
-# gets the object files, to be linked like any other source of the directory that calls this.
+# stoker_cuda_objects(OUT SOURCES FOLDERS): compiles .cu files with the public headers and those of the given folders of src/.
+# OUT receives the object files, to be linked like any other source of the directory that calls this.
 function(stoker_cuda_objects out sources folders)
   set(objects)
   set(seen -I${STOKER_ROOT}/include -I${PROJECT_BINARY_DIR}/include)
@@ -122,7 +123,7 @@ function(stoker_cuda_objects out sources folders)
   endforeach()
   set(kept ${PROJECT_BINARY_DIR}/kernels)
   if(PROJECT_BINARY_DIR MATCHES "^${STOKER_ROOT}/build/")
-    set(kept ${STOKER_ROOT}/build/kernels) # one for all presets
+    set(kept ${STOKER_ROOT}/build/kernels) # shared by all presets
   endif()
   set(warnings -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers)
   if(STOKER_WERROR)
@@ -143,7 +144,7 @@ function(stoker_cuda_objects out sources folders)
   set(${out} ${objects} PARENT_SCOPE)
 endfunction()
 
-# stoker_trace(TARGET): its ranges are visible in Nsight Systems (src/gpu/trace.h), in builds with CUDA.
+# stoker_trace(TARGET): in builds with CUDA, makes the target's ranges visible in Nsight Systems (src/gpu/trace.h).
 function(stoker_trace target)
   if(STOKER_CUDA_FOUND)
     target_include_directories(${target} SYSTEM PRIVATE ${STOKER_CUDA_INCLUDE})
@@ -151,8 +152,8 @@ function(stoker_trace target)
   endif()
 endfunction()
 
-# stoker_cuda_link(TARGET OBJECTS RUNTIME): what src/gpu, as the object library TARGET, needs: OBJECTS gets the compiled kernels
-# and RUNTIME the libraries to link. Without CUDA both are empty, and TARGET is compiled with the reason.
+# stoker_cuda_link(TARGET OBJECTS RUNTIME): configures TARGET, the object library of src/gpu. OBJECTS receives the compiled
+# kernels, and RUNTIME the libraries to link. Without CUDA both are empty, and TARGET is compiled with the reason.
 macro(stoker_cuda_link target objects runtime)
   stoker_trace(${target})
   if(STOKER_CUDA_FOUND)

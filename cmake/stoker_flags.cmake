@@ -1,13 +1,13 @@
-# Compiler flags shared by every target. C11 with GNU/Linux system interfaces; floating point is exactly what the source says
-# (no contraction: docs/internals/convert.md depends on it).
-get_filename_component(STOKER_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY) # cmake/gpu-check is a project of its own
+# Compiler flags shared by all targets: C11 with GNU/Linux system interfaces, and no floating-point contraction
+# (docs/internals/convert.md depends on this).
+get_filename_component(STOKER_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY) # cmake/gpu-check is a separate project
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_C_FLAGS_RELEASE "-O3 -g")
-if(STOKER_SANITIZE) # lines of a stack are all that their reports need
+if(STOKER_SANITIZE) # reports of sanitizers only need line numbers
   set(CMAKE_C_FLAGS_DEBUG "-Og -g1")
 else()
   set(CMAKE_C_FLAGS_DEBUG "-Og -g")
@@ -20,7 +20,7 @@ target_compile_options(stoker_flags INTERFACE
     -ffp-contract=off -fno-math-errno
     -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual
     -Wwrite-strings -Wvla -Wundef -Wformat=2 -Wimplicit-fallthrough -Wno-missing-field-initializers)
-# gcc guesses wrongly about values that are set only on success once it inlines at -O3; at -Og it still looks.
+# At -O3, gcc falsely reports values that are set only on success; the warning stays on at -Og.
 if(CMAKE_C_COMPILER_ID STREQUAL GNU AND CMAKE_BUILD_TYPE STREQUAL Release)
   target_compile_options(stoker_flags INTERFACE -Wno-maybe-uninitialized)
 endif()
@@ -35,10 +35,10 @@ if(STOKER_SANITIZE)
   endif()
 endif()
 
-# stoker_folder(NAME USES...): one folder of src/ as an object library that sees the public headers, its own and those of
-# the folders it may use; a wrong #include fails to compile. -iquote keeps our file names away from <system> headers. Files
-# whose path matches STOKER_LEFT_OUT are not part of this build. The calls, from the bottom up, are the one list of folders:
-# folders.txt in the build folder repeats it for tests.
+# stoker_folder(NAME USES...): makes one folder of src/ an object library. Its include path has the public headers, its own
+# headers and those of the folders that it may use, so a wrong #include does not compile. -iquote prevents conflicts of our file
+# names with <system> headers. Files whose path matches STOKER_LEFT_OUT are not part of this build. The calls, from the bottom
+# up, are the only list of folders; tests read a copy, folders.txt in the build folder.
 file(WRITE ${PROJECT_BINARY_DIR}/folders.txt "")
 function(stoker_folder folder)
   string(REPLACE ";" " " line "${folder};${ARGN}")
