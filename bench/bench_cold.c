@@ -1,21 +1,23 @@
-/* bench_cold.c: does advice ahead of use help when a file is not in the page cache, and what does it cost when it is?
+/* bench_cold.c: the gain of look-ahead for files that are not in the page cache, and its cost for files that are.
  *
  *     bench_cold [--dir DIR] [--bytes 150528] [--samples 4000] [--read 0] [--batch 64] [--ahead 4] [--threads 2]
  *                [--repeats 3] [--epochs 0]
  *
- * Makes a file of samples, and for each combination of access (mmap, pread), order (sequential, random), the pattern
- * the system is told (as the reader does by order; "normal": none) and look-ahead (off; on: will_need of the batch
- * `ahead` batches before it is read) drops the file's pages and reads every sample once with `threads` threads that
- * claim samples from a counter, as the loader's workers do, copying each to memory of their own. Prints medians: MB/s,
- * MB that came from the disk, CPU seconds; the same with all pages resident; and the cost of one will_need call then.
+ * The program makes a file of samples and measures each combination of access (mmap, pread), order (sequential,
+ * random), the access pattern passed to the system (that of the reader for this order; "normal": none) and look-ahead
+ * (off; on: will_need is called for a batch `ahead` batches before it is read). For each, it drops the file's pages and
+ * reads every sample once: `threads` threads claim samples from a counter, as the loader's workers do, and copy each
+ * sample to their own memory. It prints medians of MB/s, MB read from the disk, and CPU seconds; the same with all
+ * pages resident; and the cost of one call of will_need with all pages resident.
  *
- * The disk's own cache, or that of a machine around a virtual one, is not dropped: the first run may be the only one
- * that is cold there. The order of runs is shuffled by repeat for that reason.
+ * The disk's cache, or that of a virtual machine's host, is not dropped, so only the first run may be cold there.
+ * Therefore the order of the runs is shuffled in each repeat.
  *
- * With --epochs N, data larger than memory instead: a loader with `threads` workers reads N epochs in a memory cgroup
- * of half the file's size, which is made below the process's own. Where none can be made, it says why and measures
- * nothing. Prints by order and access, over eight intervals of each epoch after the first: the median MB/s, the lowest
- * and the highest, bytes from the disk for each byte delivered, and CPU seconds for each GB delivered. */
+ * With --epochs N, the program measures data larger than memory instead: a loader with `threads` workers reads N epochs
+ * in a memory cgroup of half the file's size, which is created below the process's own. If none can be created, the
+ * program prints the reason and measures nothing. For each order and access, over eight intervals of each epoch after
+ * the first, it prints the median, lowest and highest MB/s, the bytes read from the disk per delivered byte, and CPU
+ * seconds per delivered GB. */
 #include "clock.h"
 #include "format.h"
 #include "philox.h"
@@ -71,7 +73,7 @@ static void advise_batch(struct job *job, int64_t batch)
         job->reader->ops->will_need(job->reader, job->order + first, n);
 }
 
-/* Whoever claims the first sample of a batch advises the one `ahead` batches on. */
+/* The thread that claims the first sample of a batch announces the batch `ahead` batches later. */
 static void work(void *context)
 {
     struct job *job = context;
@@ -137,8 +139,8 @@ static void warm(const char *path)
     close(fd);
 }
 
-/* Mapped readers look ahead in random order only. To see what it would do in sequential order, the file is opened for
- * random order and told the pattern here. */
+/* Mapped readers look ahead only in random order. To measure look-ahead in sequential order too, the file is opened for
+ * random order, and the access pattern is set here. */
 static stki_reader *open_reader(const char *path, const struct setting *s)
 {
     stki_reader_opts opts = {.access = s->access,
@@ -223,7 +225,7 @@ static int by_rate(const void *a, const void *b)
     return (x->mb_s > y->mb_s) - (x->mb_s < y->mb_s);
 }
 
-/* CPU ns of one will_need of a whole batch when nothing is to be done. */
+/* CPU ns of one call of will_need for a whole batch that is resident. */
 static double advice_ns(const char *path, const struct setting *s, struct job *plan)
 {
     stki_reader *reader;
@@ -262,7 +264,8 @@ static bool write_number(const char *folder, const char *name, int64_t number)
     return file && fclose(file) == 0 && written;
 }
 
-/* The folder of the process's own group, of version 1 if that has the controller; returns the name of its limit. */
+/* Finds the folder of the process's cgroup (of version 1 if that has the memory controller); returns the name of its
+ * limit's file. */
 static const char *own_group(char *folder)
 {
     static const char *const names[] = {"memory.max", "memory.limit_in_bytes"};

@@ -1,14 +1,14 @@
-/* bench_convert.c: the conversion kernels alone, without the loader, beside plain loops in the same run.
+/* bench_convert.c: measures the conversion kernels without the loader, together with plain loops in the same run.
  *
  *     bench_convert [hot | w1 | w2 | w3 | auto]... [--dir=DIR] [--rounds=N] [--threads=N] [--slice=N] [--only=WORDS]
  *
- * hot   one image again and again, source and destination in the second-level cache: what the arithmetic costs; and a
- *       table of the AVX-512 kernels beside those for AVX2 and the compiler's plain loops
- * w2    random rows of 150,528 bytes out of a mapped file, into the rows of four batches in turn, each way of storing
- * w1    the same with 3,072-byte images, w3 with 2,048-byte f32 rows
- * auto  rings of several sizes, filled and read in turn by one thread, stored both ways: where `auto` should change
- * Files are made in DIR (default: the working directory), mapped, and unlinked at once. Lines: group, way, threads,
- * rows a second, bytes read and written a second.
+ * hot   one image repeatedly, source and destination in the L2 cache: the cost of the arithmetic; also prints a table
+ * of the AVX-512 kernels relative to the AVX2 kernels and the compiler's plain loops w2    random rows of 150,528 bytes
+ * of a mapped file, written to the rows of four batches in turn, with each kind of store w1    the same with images of
+ * 3,072 bytes; w3: with rows of 2,048 bytes of f32 auto  rings of several sizes, filled and read alternately by one
+ * thread, with both kinds of store: the size at which `stores: auto` should switch Files are created in DIR (default:
+ * the working directory), mapped, and unlinked at once. Each output line has the group, the variant, the threads,
+ * rows/s, and bytes read and written per second.
  */
 #include "bench_support.h"
 #include "convert.h"
@@ -18,8 +18,8 @@
 
 enum { SLOTS = 4, TILE_BYTES = 512 << 10, HOT_IMAGES = 100 };
 
-static const char *dir = ".", *only;            /* only: ways whose name holds this */
-static int rounds = 7, only_threads, slice = 1; /* slice: batches of a slice-th of the rows, in as many more slots */
+static const char *dir = ".", *only;            /* only: measure variants whose names contain this */
+static int rounds = 7, only_threads, slice = 1; /* slice: divides the rows of a batch and multiplies the slots */
 
 /* ---- conversions ---- */
 
@@ -27,7 +27,7 @@ enum shape { HWC_CHW, HWC_HWC, CHW_CHW, CHW_HWC, CROP_CHW, CROP_HWC, MIRROR_CHW,
 
 struct job {
     stki_convert *convert;
-    void (*plain)(void *dst, const void *src, size_t elements); /* used instead where there is no convert */
+    void (*plain)(void *dst, const void *src, size_t elements); /* used if `convert` is NULL */
     const uint8_t *rows;
     const uint32_t *order;
     uint8_t *slots;
@@ -35,7 +35,7 @@ struct job {
     size_t elements;
 };
 
-/* An image of side x side of three channels, or a row. */
+/* Creates the conversion of an image of `side` x `side` pixels and three channels, or of a row. */
 static stki_convert *make(enum shape shape, stk_dtype src, stk_dtype dst, int64_t side, enum stki_isa isa,
                           enum stki_stores stores, bool arithmetic)
 {
@@ -110,8 +110,8 @@ static void pass_hot(const bench_way *way, int thread, int threads)
             job->plain(dst, src, job->elements);
 }
 
-/* Tiles of one batch after the other, claimed in turn; a batch's slot is used again four batches later. A plain way
- * with slot_count 0 fills one batch of its own a thread, as programs that reuse a buffer do. */
+/* Converts one batch after another; the threads take its tiles in turn, and its slot is reused `slot_count` batches
+ * later. With slot_count 0 (only plain loops), each thread fills its own buffer repeatedly, with whole batches. */
 static void pass_cold(const bench_way *way, int thread, int threads)
 {
     const struct job *job = way->context;
@@ -145,8 +145,8 @@ static void pass_cold(const bench_way *way, int thread, int threads)
     }
 }
 
-/* As a ring in balance: a slot is filled, then the one filled longest ago is read, as a consumer that touches its batch
- * does. `batch` rows a slot, `slot_count` slots. */
+/* Emulates a ring whose consumer reads its batches at the rate at which they are made: fills a slot, then reads the
+ * slot that was filled first. There are `slot_count` slots of `batch` rows. */
 static void pass_ring(const bench_way *way, int thread, int threads)
 {
     const struct job *job = way->context;
@@ -165,7 +165,7 @@ static void pass_ring(const bench_way *way, int thread, int threads)
     }
 }
 
-/* ---- plain loops under one signature ---- */
+/* ---- plain loops with a common signature ---- */
 
 #define PLAIN(name, call, dst_type)                        \
     static void name(void *dst, const void *src, size_t n) \
@@ -236,7 +236,7 @@ static const bench_way *same_of(const bench_way *way, const char *isa, const cha
     return NULL;
 }
 
-/* The plain loop that does the same. */
+/* The plain loop for the same work; NULL: there is none. */
 static const bench_way *plain_of(const bench_way *way)
 {
     static const char *const pairs[][2] = {{"hot avx512 u8>f32 hwc3-planar", "norm_hot_blocked"},
@@ -255,10 +255,11 @@ static const bench_way *plain_of(const bench_way *way)
     return NULL;
 }
 
-/* Each AVX-512 kernel beside the AVX2 one and the compiler's plain loop: none should be below 1. */
+/* Prints the rate of each AVX-512 kernel, and its ratios to the AVX2 kernel and to the compiler's plain loop. No ratio
+ * should be below 1. */
 static void print_table(int passes)
 {
-    printf("%-36s %12s %8s %8s\n", "# kernel", "a second", "to avx2", "to plain");
+    printf("%-36s %12s %8s %8s\n", "# kernel", "per second", "to avx2", "to plain");
     for (int i = 0; i < way_count; i++) {
         const bench_way *lower, *plain;
         double best;
@@ -354,7 +355,7 @@ static void group_hot(void)
     run_group("hot", rounds * 10);
 }
 
-/* A mapped, unlinked file of `bytes` bytes, all in the page cache. */
+/* Creates a mapped, unlinked file of `bytes` bytes, all of which are in the page cache. */
 static const uint8_t *make_rows(int64_t bytes)
 {
     char path[512];
@@ -477,7 +478,7 @@ static void group_w3(void)
     run_group("w3", rounds * 10);
 }
 
-/* From which size on do the slots together want to be written past the cache? */
+/* Measures from which total size of the slots on non-temporal stores are faster. */
 static void group_auto(void)
 {
     static const int megabytes[] = {4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 96};
@@ -491,7 +492,8 @@ static void group_auto(void)
             char name[32];
             job.slot_count = SLOTS;
             job.batch = ((int64_t)megabytes[m] << 20) / SLOTS / (4 * job.row_bytes);
-            job.batches = 8 * SLOTS; /* eight times around, so that the first, into cold memory, hardly counts */
+            job.batches =
+                8 * SLOTS; /* eight passes over the ring, so that the first one, into cold memory, matters little */
             snprintf(name, sizeof name, "%d MiB in flight", megabytes[m]);
             add_convert(name, job, make(HWC_CHW, STK_U8, STK_F32, 32, stki_isa(), (enum stki_stores)stores, true),
                         pass_ring, (double)(job.batches * job.batch), "rows/s");
