@@ -492,8 +492,7 @@ static void group_auto(void)
             char name[32];
             job.slot_count = SLOTS;
             job.batch = ((int64_t)megabytes[m] << 20) / SLOTS / (4 * job.row_bytes);
-            job.batches =
-                8 * SLOTS; /* eight passes over the ring, so that the first one, into cold memory, matters little */
+            job.batches = 8 * SLOTS; /* eight passes over the ring; the first, into cold memory, matters little */
             snprintf(name, sizeof name, "%d MiB in flight", megabytes[m]);
             add_convert(name, job, make(HWC_CHW, STK_U8, STK_F32, 32, stki_isa(), (enum stki_stores)stores, true),
                         pass_ring, (double)(job.batches * job.batch), "rows/s");

@@ -1,20 +1,21 @@
-/* bench_gpu.c: what feeding a GPU costs, beside what the GPU can do, measured in turns in one run:
+/* bench_gpu.c: the cost of feeding a GPU, compared with limits of the GPU that are measured alternately in the same
+ * run:
  *
  *     bench_gpu [--device=NAME] [--json=FILE] [--quick]      (cuda:0)
  *
- * h2d: batches of several sizes to the device, by a plain loop of cudaMemcpyAsync from pinned memory, by the
- * prefetcher, and by the plain loop from pageable memory.
+ * h2d: the transfer of batches of several sizes to the device, by a plain loop of cudaMemcpyAsync from pinned memory,
+ * by the prefetcher, and by the plain loop from pageable memory.
  *
- * overlap: the prefetcher under an emulated step (a kernel that spins) longer than a copy: how much of the copy time is
- * hidden behind the steps.
+ * overlap: the prefetcher with an emulated step (a spinning kernel) that takes longer than a copy: the share of the
+ * copy time that is hidden by the steps.
  *
- * convert: u8 pixels to planes of several dtypes and sizes on the device, beside a copy on the device that reads and
- * writes as many bytes.
+ * convert: u8 pixels to planes of several dtypes and sizes on the device, and a copy within device memory that reads
+ * and writes the same number of bytes.
  *
  * hand-over: host time of next and release for a batch that is ready.
  *
- * Figures are medians over rounds in which the ways take turns. On the host device the program shows that it works; its
- * figures mean nothing there.
+ * Figures are medians of rounds in which the variants alternate. On the host device, the program can be tested, but its
+ * figures mean nothing.
  */
 #include "clock.h"
 #include "convert.h"
@@ -91,7 +92,7 @@ static stk_stream *new_stream(void)
     return stream;
 }
 
-/* Asks without sleeping: the end is wanted to the microsecond. */
+/* Waits for the stream. On a GPU it polls without sleeping, to be accurate to a microsecond. */
 static void finish(stk_stream *stream)
 {
     stk_status status;
@@ -102,7 +103,7 @@ static void finish(stk_stream *stream)
     must(status, "waiting for a stream");
 }
 
-/* ---- the plain loop: what a program without this library would do ---- */
+/* ---- the plain loop, as in a program without this library ---- */
 
 static int64_t plain_ns(void *const *from, void *const *to, int64_t bytes, int count, stk_stream *stream)
 {
@@ -128,14 +129,14 @@ static int64_t plain_ns(void *const *from, void *const *to, int64_t bytes, int c
     return stki_now_ns() - start;
 }
 
-/* ---- the prefetcher over pinned buffers that are always full ---- */
+/* ---- the prefetcher, with pinned buffers that are always full ---- */
 
 typedef struct source {
     void *const *from;
     int64_t bytes;
     int count, next;
-    _Atomic bool open; /* batches come from now on */
-    uint32_t held;     /* bits of buffers on their way; the prefetcher's thread alone */
+    _Atomic bool open; /* set to true to deliver batches */
+    uint32_t held;     /* one bit per buffer that is being copied; used only by the prefetcher's thread */
 } source;
 
 static stk_status source_next(void *context, int slot, int64_t deadline_ns, stki_prefetch_load *loads, void **held,
@@ -182,7 +183,7 @@ static stki_prefetch *start(source *s)
     return prefetch;
 }
 
-/* `count` batches, each followed by a step of the consumer on its stream (0: none). */
+/* Consumes `count` batches; queues a step of `step_ns` in the stream for each (0: none). */
 static void consume(stki_prefetch *prefetch, stk_stream *stream, int count, int64_t step_ns)
 {
     for (int i = 0; i < count; i++) {
@@ -227,7 +228,7 @@ static void h2d_of(int64_t bytes, bool last)
     }
     for (int i = 0; i < DEPTH; i++)
         to[i] = on_device(bytes);
-    for (int round = -1; round < rounds; round++) { /* the first is for warming up */
+    for (int round = -1; round < rounds; round++) { /* the first round warms up */
         int at = round < 0 ? 0 : round;
 
         way[0][at] = plain_ns(locked, to, bytes, count, stream);
@@ -267,7 +268,7 @@ static void h2d(void)
 
 /* ---- overlap ---- */
 
-/* The steps alone, queued as the consumer queues them. */
+/* The time of the steps without copies, queued in the same way as by consume(). */
 static int64_t steps_ns(stk_stream *stream, int count, int64_t step_ns)
 {
     int64_t begin = stki_now_ns();
@@ -284,7 +285,7 @@ static int64_t fed_steps_ns(void *const *from, int64_t bytes, stk_stream *stream
     stki_prefetch *prefetch = start(&s);
     int64_t begin, ns;
 
-    consume(prefetch, stream, DEPTH, step_ns); /* the first copy has nothing to hide behind */
+    consume(prefetch, stream, DEPTH, step_ns); /* no step can hide the first copy */
     finish(stream);
     begin = stki_now_ns();
     consume(prefetch, stream, count, step_ns);
@@ -343,7 +344,7 @@ static void overlap(void)
 
 /* ---- convert on the device ---- */
 
-/* Pixels of `step` bytes; all of them become planes. */
+/* Pixels of `step` interleaved bytes, each of which becomes a plane. */
 struct form {
     stk_dtype dtype;
     int side, step;
@@ -373,7 +374,7 @@ static stki_convert *plan_to(const struct form *form)
     return plan;
 }
 
-/* Several batches in turns, so that none is found in the cache of the device's second level. */
+/* Uses several batches in turn, so that none is in the device's L2 cache. */
 static void convert_to(const struct form *form, bool last)
 {
     const int64_t samples = is_cuda ? 256 : 4, in_bytes = (int64_t)form->side * form->side * form->step;
@@ -460,7 +461,7 @@ static void hand_over(void)
         int64_t begin, middle;
         int slot;
 
-        stki_sleep_ns(100000); /* so that a batch is ready: not the copy is asked for, but the call */
+        stki_sleep_ns(100000); /* until a batch is ready, to measure the call without the copy */
         begin = stki_now_ns();
         MUST(stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err));
         middle = stki_now_ns();

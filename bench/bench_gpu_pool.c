@@ -1,12 +1,12 @@
-/* bench_gpu_pool.c: what memory for a tensor costs: out of the caching pool, and straight from the device.
+/* bench_gpu_pool.c: the time to allocate and free memory for a tensor, from the caching pool and from the device.
  *
- *     bench_gpu_pool [DEVICE]          "host" where none is named
+ *     bench_gpu_pool [DEVICE]          default: host
  *
- * Each line is the time of one allocation and its freeing, ns, in the quickest tenth of short rounds (what other
- * programs take from a busy machine is not meant): from the warm cache, and through the device's own
- * alloc and free. "mixed" keeps 200 blocks of random sizes up to the given one and exchanges a random one of them, so
- * that blocks are split and merged; "recorded" has each block used by a second, idle stream, whose event is recorded
- * and asked for. A GPU's driver also waits for the device's work when it frees, which does not show on an idle device.
+ * Each line shows the time of one allocation and its release in ns, at the 10th percentile of short rounds (to exclude
+ * the effect of other programs): from the warm cache, and from the device without the cache. "mixed" keeps 200 blocks
+ * of random sizes up to the given one and replaces a random one of them, so blocks are split and merged. "recorded"
+ * records a second, idle stream for each block, so an event is recorded and queried. When a GPU's driver frees memory,
+ * it also waits for the device's work; on an idle device this has no effect.
  */
 #include "caching_pool.h"
 #include "clock.h"

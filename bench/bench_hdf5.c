@@ -1,13 +1,14 @@
-/* bench_hdf5.c: HDF5 through the loader, beside what the machine can do with the same chunks.
+/* bench_hdf5.c: the loader on HDF5 files, compared with the machine's limits for the same chunks.
  *
  *     bench_hdf5 DATA [--seconds 1] [--rounds 5] [--workers 2] [--only NAME]
  *     bench_hdf5 limit FILE.h5 [--seconds 1] [--workers 2]
  *
- * DATA is a folder made by bench/peers/make_data.py; w4/x.npy, the rows of w4/contig.h5 as .npy, is made if it is not
- * there. Every way runs for some seconds a round, all of them in turns, and the median of the rounds is printed with
- * the CPU seconds for a GB delivered. `row` is rows in random order, `blk` runs of 64 rows in random order, `block`
- * rows in `order: block`, with a cache that holds little of the data. The limits inflate (and unshuffle) the chunks of
- * the file in as many threads, from the mapping into memory of each thread's own, and deliver nothing. */
+ * DATA is a folder made by bench/peers/make_data.py; w4/x.npy, the rows of w4/contig.h5 as .npy, is created if it does
+ * not exist. In each round, all variants run one after another for some seconds. The program prints the median of the
+ * rounds and the CPU seconds per delivered GB. `row` is rows in random order, `blk` runs of 64 rows in random order,
+ * `block` rows in `order: block`, with a cache that is much smaller than the data. The limits inflate (and unshuffle)
+ * the chunks of the file with the same number of threads, from the mapping into memory of each thread, and deliver
+ * nothing. */
 #include "allocate.h"
 #include "clock.h"
 #include "container.h"
@@ -31,11 +32,11 @@ struct limit {
 };
 
 struct way {
-    const char *name, *file, *dataset, *options; /* options: a way through the loader; NULL: a limit */
+    const char *name, *file, *dataset, *options; /* options of the loader; NULL: a limit */
     int rows_per_sample;
     stk_loader *loader;
     struct limit limit;
-    double rate[MOST_ROUNDS], cpu[MOST_ROUNDS]; /* rows/s; CPU seconds a GB */
+    double rate[MOST_ROUNDS], cpu[MOST_ROUNDS]; /* rows/s; CPU seconds per GB */
 };
 
 static struct way ways[] = {
@@ -199,7 +200,7 @@ static double median(double *values)
     return values[rounds / 2];
 }
 
-/* The rows of contig.h5 as .npy, so that both hold the same. */
+/* Creates x.npy with the rows of contig.h5. */
 static void make_npy(void)
 {
     char path[512], from[512];
@@ -249,7 +250,7 @@ static void compare(const char *name, const char *with)
         printf("%-12s %6.1f %% of %s\n", name, 100 * rate_of(name) / rate_of(with), with);
 }
 
-/* The first chunked data set of a file; rows are samples along axis 0. */
+/* Measures the limit for the first chunked data set of a file; rows are samples along axis 0. */
 static int measure_limit(const char *path)
 {
     struct way w = {.name = path, .rows_per_sample = 1};

@@ -1,10 +1,10 @@
-/* bench_jpeg.c: decoding JPEG files from memory: libjpeg-turbo by itself, one decompressor a thread, against what
- * readers call; whole images and the boxes of a random resized crop.
+/* bench_jpeg.c: decoding JPEG files from memory: libjpeg-turbo by itself, with one decompressor per thread, compared
+ * with the functions that readers call; whole images and the boxes of a random resized crop.
  *
  *     bench_jpeg FOLDER [ROUNDS [THREADS]]        a folder of class folders of .jpg files
  *
- * "file" reads each file too, through the reader of an image folder. The boxes are the same for both; fast is with DCT
- * scaling to no less than 224 x 224. */
+ * "from files" also reads the files, through the reader of an image folder. Both use the same boxes. "fast" uses
+ * the fast DCT and plain upsampling; boxes are then also scaled by the DCT, to no less than 224 x 224. */
 #include "bench_support.h"
 #include "container.h"
 #include "decode.h"
@@ -30,7 +30,7 @@ static uint8_t *lines[16];
 
 enum { WHOLE, CROP, FAST, FAST_CROP, FOLDER };
 
-/* CPU time of the threads, which other programs disturb less than the wall's; by way and thread. */
+/* CPU time by variant and thread; other programs affect it less than the wall time. */
 static double cpu_seconds[16][16];
 static int64_t cpu_images[16];
 
@@ -49,7 +49,7 @@ static double uniform(uint64_t *state)
     return (double)(bench_random(state) >> 11) * 0x1p-53;
 }
 
-/* 8 to 100 % of the area, sides 3:4 to 4:3. */
+/* Draws a box of 8 to 100 % of the area with an aspect ratio of 3:4 to 4:3. */
 static void choose_box(struct file *file, uint64_t *state)
 {
     for (int tries = 0; tries < 10; tries++) {
@@ -203,7 +203,7 @@ static void stoker_images(const bench_way *way, int thread, int threads)
     }
 }
 
-/* ---- ways ---- */
+/* ---- variants ---- */
 
 struct kind {
     void (*images)(const bench_way *way, int thread, int threads);

@@ -1,5 +1,5 @@
-/* bench_loader.c: the loader under a null consumer, without loadbench: rows/s and bytes (read + written) per second, from the
- * second epoch on.
+/* bench_loader.c: the loader with a consumer that does nothing, without loadbench: rows/s and bytes (read and written)
+ * per second, from the second epoch on.
  *
  *     bench_loader SECONDS CONFIG.yaml [key=value …]
  */
@@ -53,15 +53,19 @@ int main(int argc, char **argv)
         return 1;
     {
         stk_field_info info;
-        double t = (double)(end - start) * 1e-9, rows = (double)(after.rows - before.rows), b = (double)(after.batches - before.batches),
+        double t = (double)(end - start) * 1e-9, rows = (double)(after.rows - before.rows),
+               b = (double)(after.batches - before.batches),
                bytes = (double)(after.bytes_read + after.bytes_written - before.bytes_read - before.bytes_written);
 
         (void)stk_loader_field(loader, 0, &info, NULL);
-        printf("%s: %.0f rows/s, %.2f GB/s read + written, %.2f us/batch, worker us/batch: order %.2f read %.2f convert %.2f wait slot %.2f "
+        printf("%s: %.0f rows/s, %.2f GB/s read + written, %.2f us/batch, worker us/batch: order %.2f read %.2f "
+               "convert %.2f wait slot %.2f "
                "wait work %.2f; next waits %.2f us/batch; %s\n",
                argv[2], rows / t, bytes / t * 1e-9, t / b * 1e6, (double)(after.order_ns - before.order_ns) / b * 1e-3,
-               (double)(after.read_ns - before.read_ns) / b * 1e-3, (double)(after.convert_ns - before.convert_ns) / b * 1e-3,
-               (double)(after.wait_slot_ns - before.wait_slot_ns) / b * 1e-3, (double)(after.wait_work_ns - before.wait_work_ns) / b * 1e-3,
+               (double)(after.read_ns - before.read_ns) / b * 1e-3,
+               (double)(after.convert_ns - before.convert_ns) / b * 1e-3,
+               (double)(after.wait_slot_ns - before.wait_slot_ns) / b * 1e-3,
+               (double)(after.wait_work_ns - before.wait_work_ns) / b * 1e-3,
                (double)(after.wait_next_ns - before.wait_next_ns) / b * 1e-3, info.kernel);
     }
     stk_loader_destroy(loader);

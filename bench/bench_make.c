@@ -1,10 +1,10 @@
-/* bench_make.c: the data of bench/peers/make_data.py in further formats, for bench/formats.py.
+/* bench_make.c: writes the data of bench/peers/make_data.py in other formats, for bench/formats.py.
  *
  *     bench_make DATA
  *
- * w4/contig.h5 becomes x.npy, x.npz (stored), x.safetensors, x.pt; w2's images become images.beton (raw) and w5's
- * folder images.beton (JPEG) and boxes.npy: a box of random-resized-crop for each image, as bench/peers/limits_jpeg.c
- * draws them (top, left, height, width). Files that are there stay.
+ * w4/contig.h5 becomes x.npy, x.npz (stored), x.safetensors and x.pt. The images of w2 become images.beton (raw). The
+ * folder of w5 becomes images.beton (JPEG) and boxes.npy: for each image, the box of a random resized crop (top, left,
+ * height, width), drawn as in bench/peers/limits_jpeg.c. Existing files are not replaced.
  */
 #include "allocate.h"
 #include "container.h"
@@ -116,7 +116,8 @@ static double draw(uint64_t *seed)
     return (double)(*seed >> 11) / 9007199254740992.0;
 }
 
-/* 8 % to all of the area, 3:4 to 4:3; the middle square where ten draws do not fit. */
+/* Draws a box of 8 to 100 % of the area with an aspect ratio of 3:4 to 4:3. If ten draws do not fit, the box is the
+ * square in the middle. */
 static void draw_box(uint64_t *seed, int64_t height, int64_t width, int64_t box[4])
 {
     for (int t = 0; t < 10; t++) {

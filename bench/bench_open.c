@@ -1,12 +1,12 @@
-/* bench_open.c: how long does it take to open a file of many records, and how much memory is held for its index?
+/* bench_open.c: the time to open a file of many records, and the memory that its index takes.
  *
  *     bench_open DIR [--records 1000000] [--repeats 5] [--large]
  *
- * Makes, where they are not there, in DIR: a .beton of records of 16 bytes and a number each (as one writer fills it,
- * and as several take turns), a tar archive of a text and a class each, Megatron's index, an .npy; --large: also a
- * .beton of ten times as many. Everything is in the page cache. Prints, for each, the median time to open it for one
- * field, until the first record is read, and the heap that is held then. A tar archive is opened by its headers, and by
- * its kept index.
+ * Creates these files in DIR, unless they exist: two .beton files of records of 16 bytes and a number (as written by
+ * one worker, and by several in turn), a tar archive of texts and classes, an index of Megatron, and an .npy file; with
+ * --large, also .beton files with ten times as many records. Everything is in the page cache. For each file, prints the
+ * median time from opening it for one field until the first record has been read, and the heap memory that is then
+ * allocated. The tar archive is opened by its headers and by its saved index.
  */
 #include "allocate.h"
 #include "clock.h"
@@ -69,7 +69,7 @@ static void make_beton(const char *path, int64_t count)
     free(values);
 }
 
-/* Two writers that take turns of 100 samples leave their entries in other places: neighboring runs change places. */
+/* Reorders the entries of the table as if two writers had alternated every 100 samples: swaps neighboring runs. */
 static void take_turns(const char *path, int64_t count)
 {
     FILE *file = open_file(path, "r+b");
@@ -299,10 +299,10 @@ static void others(const char *dir, int64_t count, int repeats)
     measure("tar, by its headers", tar, &opts, count, repeats > 3 ? 3 : repeats);
     opts.source = NULL;
     stki_document_destroy(document);
-    (void)open_once(tar, &opts, count); /* keeps it */
-    measure("tar, by its kept index", tar, &opts, count, repeats);
+    (void)open_once(tar, &opts, count); /* saves the index */
+    measure("tar, by its saved index", tar, &opts, count, repeats);
     opts.name = "cls";
-    measure("tar, kept index, classes", tar, &opts, count, repeats);
+    measure("tar, saved index, classes", tar, &opts, count, repeats);
     opts.name = "documents";
     measure("megatron, documents", idx, &opts, count, repeats);
     opts.name = NULL;

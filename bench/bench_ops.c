@@ -1,7 +1,7 @@
-/* bench_ops.c: sums and element-wise additions over arrays of 150 MB, beside the machine's read and copy limits in the
- * same run; and matrix products. One thread. Lines: label, way, threads, passes a second, GB/s read and written.
- *     bench_ops [sum | add | small | matmul]... [--rounds=N]
- * Peers: bench/peers/bench_ops.py prints the same ways for NumPy and torch.
+/* bench_ops.c: sums and element-wise additions of arrays of 150 MB, compared with the machine's read and copy limits in
+ * the same run; small tensors; and matrix products. One thread. Each output line has the label, the variant, the
+ * threads, passes/s, and GB/s read and written. bench_ops [sum | add | small | matmul]... [--rounds=N]
+ * bench/peers/bench_ops.py measures the same operations with NumPy and torch.
  */
 #include "bench_support.h"
 #include "limit_kernels.h"
@@ -12,7 +12,7 @@
 enum { ROWS = 4096, COLUMNS = 9216, SIDE = 6144 };
 
 static int rounds = 11;
-static float *memory[3]; /* ROWS * COLUMNS == SIDE * SIDE, nearly */
+static float *memory[3]; /* of ROWS * COLUMNS = SIDE * SIDE elements */
 static const int64_t bytes = INT64_C(4) * ROWS * COLUMNS;
 
 static void check(stk_status status, const stk_error *err)
@@ -270,5 +270,5 @@ int main(int argc, char **argv)
         if (wanted)
             groups[g].run();
     }
-    return sink == 1; /* so that reading is not left out */
+    return sink == 1; /* so that the compiler does not remove the reads */
 }

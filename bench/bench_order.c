@@ -1,7 +1,7 @@
-/* bench_order.c: what one position of an order costs. First a random one, from 10^3 to 10^12 samples: the epoch's table
- * (its building spread over its positions, and a look-up alone) and the computed bijection. Then the other kinds, and
- * what opening one takes. Last, packing of documents. Runs of 256 positions, as a batch asks for them; median of the
- * repeats.
+/* bench_order.c: the time per position of an order. First, the random order of 10^3 to 10^12 samples: with the table of
+ * an epoch (look-ups without and with the time to build the table) and with the computed bijection. Then the other
+ * kinds of order, and the time to open them. Finally, packing of documents. Positions are evaluated in runs of 256,
+ * like those of a batch; figures are medians of the repeats.
  */
 #include "clock.h"
 #include "order.h"
@@ -26,7 +26,8 @@ static double median(double *values)
     return values[REPEATS / 2];
 }
 
-/* ns a position of evaluating `count` positions in runs; `fresh` takes a new epoch each time, so tables are built. */
+/* Evaluates `count` positions in runs; returns ns per position. In an epoch that was not used before, this includes
+ * building its table. */
 static double order_ns(stki_order *order, int64_t n, int64_t count, int64_t epoch, uint64_t *sink)
 {
     static stki_position out[RUN];
@@ -52,7 +53,7 @@ static double feistel_ns(uint64_t n, uint64_t *sink)
     for (int64_t done = 0; done < POSITIONS; done += RUN) {
         int64_t part = n - at < RUN ? (int64_t)(n - at) : RUN;
 
-        stki_permutation_init(&permutation, 1, 2, n); /* once a batch, as the order does */
+        stki_permutation_init(&permutation, 1, 2, n); /* once per batch, as in the order */
         stki_permutation_run(&permutation, at, part, out);
         *sink += out[part - 1];
         at = at + (uint64_t)part >= n ? 0 : at + (uint64_t)part;

@@ -1,7 +1,7 @@
-/* bench_prefetch.c: what the prefetcher costs. Three pipelines in turns, each with a training step of a stated time in
- * a stream of the device (host, or the one named in the first argument): batches that stay in ordinary memory; batches
- * that the consumer copies over itself, in the stream of its step; batches that the prefetcher has copied ahead. Then
- * the host's time inside next and release, for batches that are ready.
+/* bench_prefetch.c: the cost of the prefetcher. Three pipelines alternate, each with training steps of a given time in
+ * a stream of the device (host, or the first argument): batches that stay in ordinary memory; batches that the consumer
+ * copies in the stream of its step; and batches that the prefetcher copies ahead. Then the host time of next and
+ * release for batches that are ready.
  *
  *     bench_prefetch [DEVICE [STEP_US [ROUNDS]]]
  */
@@ -34,7 +34,7 @@ typedef struct setting {
     int64_t step_ns;
 } setting;
 
-/* Of the whole process: the wall's clock tells little on a busy machine. */
+/* CPU time of the process, because wall time is unreliable on a busy machine. */
 static int64_t cpu_ns(void)
 {
     struct rusage usage;
@@ -44,7 +44,7 @@ static int64_t cpu_ns(void)
            (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * INT64_C(1000);
 }
 
-/* The step is queued; the host is at most one step ahead. */
+/* Queues a step. The host is at most one step ahead. */
 static void step(const setting *s, stk_stream *stream, stk_event *done, int batch)
 {
     stk_error err;
@@ -74,7 +74,7 @@ static double run(const setting *s, enum way way, double *cpu)
         need(stk_tensor_full(STK_F16, 4, (const int64_t[]){ROWS, CHANNELS, SIDE, SIDE}, stk_int(0), s->device,
                              &there[i], &err),
              &err);
-    for (int i = 0; i < BATCHES + 20; i++) { /* the first ones fill the pipeline */
+    for (int i = 0; i < BATCHES + 20; i++) { /* the first 20 batches fill the pipeline */
         if (i == 20) {
             before = stki_now_ns();
             used = cpu_ns();
@@ -100,7 +100,7 @@ static double run(const setting *s, enum way way, double *cpu)
 
         need(stk_loader_get_stats(loader, &stats, &err), &err);
         if (stats.device_exposed_ns > stats.device_copy_ns / 10)
-            printf("(%.0f %% of the copies' time was waited for)\n",
+            printf("(%.0f %% of the copy time was not hidden)\n",
                    100 * (double)stats.device_exposed_ns / (double)stats.device_copy_ns);
     }
     stk_loader_destroy(loader);
@@ -111,7 +111,7 @@ static double run(const setting *s, enum way way, double *cpu)
     return (double)before / BATCHES;
 }
 
-/* ---- the host's time a batch ---- */
+/* ---- host time per batch ---- */
 
 static char ready_bytes[4096];
 
@@ -146,7 +146,7 @@ static void measure_calls(const setting *s)
     need(stk_stream_create(s->device, &stream, &err), &err);
     need(stki_prefetch_create(&opts, &prefetch, &err), &err);
     for (int i = 0; i < CALLS; i++) {
-        struct timespec pause = {.tv_nsec = 300000}; /* until the next one is there */
+        struct timespec pause = {.tv_nsec = 300000}; /* until the next batch is ready */
         int64_t start, between, end;
         int slot;
 
@@ -162,7 +162,7 @@ static void measure_calls(const setting *s)
     }
     qsort(next_us, CALLS, sizeof next_us[0], bench_ascending);
     qsort(release_us, CALLS, sizeof release_us[0], bench_ascending);
-    printf("host's time: next %.2f us, release %.2f us (medians of %d; 9 of 10 within %.2f and %.2f)\n",
+    printf("host time: next %.2f us, release %.2f us (medians of %d; 9 of 10 within %.2f and %.2f)\n",
            next_us[CALLS / 2], release_us[CALLS / 2], CALLS, next_us[CALLS * 9 / 10], release_us[CALLS * 9 / 10]);
     stki_prefetch_destroy(prefetch);
     stk_stream_destroy(stream);
@@ -187,7 +187,7 @@ int main(int argc, char **argv)
         qsort(cpu[way], (size_t)rounds, sizeof cpu[way][0], bench_ascending);
     }
     for (int way = 0; way < WAYS; way++)
-        printf("%-24s %9.1f us a batch, %+6.2f %% of the first; %7.1f us of CPU\n", names[way],
+        printf("%-24s %9.1f us per batch, %+6.2f %% relative to the first; %7.1f us of CPU\n", names[way],
                ns[way][rounds / 2] * 1e-3, 100 * (ns[way][rounds / 2] / ns[0][rounds / 2] - 1),
                cpu[way][rounds / 2] * 1e-3);
     measure_calls(&s);

@@ -1,9 +1,9 @@
-/* bench_prep.c: what one preparation job costs, and where its time goes.
+/* bench_prep.c: runs one preparation job and shows where its time is spent.
  *
  *     bench_prep JOB.yaml [KEY=VALUE …]
  *
- * Prints wall and CPU seconds, bytes, and the clocks of the main thread: waiting for rows, for encoders, for the disk,
- * and writing. bench/prep.py runs it beside cp, decoders and other tools. */
+ * Prints wall and CPU seconds, bytes, and the clocks of the main thread: waiting for rows, for encoders and for the
+ * disk, and writing. bench/prep.py compares it with cp, decoders and other tools. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* bench_quant.c: quantizing f32 to int8 and back, per tensor and per channel, beside a non-temporal copy in the same
- * run. Arrays of 150 MB, one thread, GB/s read and written together; then the share of the copy, and the
- * best round as a hint of what other programs cost.
+/* bench_quant.c: quantizing f32 to int8 and back, per tensor and per channel, compared with a non-temporal copy in the
+ * same run. Arrays of 150 MB, one thread. Prints GB/s (read plus written), the ratio to the copy, and the best round,
+ * whose distance from the median shows the effect of other programs.
  *     bench_quant [ROUNDS]
  */
 #include "clock.h"
@@ -40,7 +40,7 @@ static void *memory(int64_t bytes)
     return block;
 }
 
-/* With the same instructions as the limit that the results are measured by. */
+/* The limit: a non-temporal copy. */
 static void copy(const struct way *way)
 {
     char *dst = way->dst.data;
@@ -55,7 +55,7 @@ static void copy(const struct way *way)
     stki_store_fence();
 }
 
-/* What i8>f32 writes, and nothing read: four fifths of its bytes. */
+/* The limit of i8>f32: writes the same bytes (four fifths of the total) and reads nothing. */
 static void write_only(const struct way *way)
 {
     char *dst = way->dst.data;
@@ -88,7 +88,8 @@ static stk_tensor tensor_over(void *data, stk_dtype dtype, int64_t rows, int64_t
     return tensor;
 }
 
-/* f32 scales are what calibration gives. */
+/* Creates parameters with scales that are exact in f32, like those of calibration, or (double_scales) only in double.
+ */
 static stk_quant *parameters(stk_qdtype qdtype, int axis, bool double_scales)
 {
     double scales[CHANNELS];
@@ -114,7 +115,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* GB/s of one round, counted from the fastest. */
+/* Returns the GB/s of the round with this rank; 0 is the fastest. */
 static double rate(struct way *way, int rounds, int which)
 {
     qsort(way->seconds, (size_t)rounds, sizeof way->seconds[0], ascending);
@@ -126,7 +127,7 @@ static int add_ways(struct way *ways, int count, enum stki_isa isa, float *float
     static const struct {
         const char *name;
         int axis;
-        bool last; /* channels along the last axis */
+        bool last; /* channels are along the last axis */
         bool double_scales;
     } kinds[] = {{"per tensor", -1, false, false},
                  {"channels first", 0, false, false},

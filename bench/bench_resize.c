@@ -1,6 +1,7 @@
-/* bench_resize.c: images of noise over a ramp, RGB, resized on one thread by every variant: with the same box each
- * time, with a different box for each image (which rebuilds the tables), and followed by the conversion to normalized
- * f32 planes. Eight images in turn: they come from the outer caches, as those do that were just decoded.
+/* bench_resize.c: resizing RGB images (noise on a gradient) with every instruction set, in one thread: with the same
+ * box each time, with a different box for each image (which rebuilds the tables), and followed by the conversion to
+ * normalized f32 planes. Eight images are used in turn, so they are in the outer caches, like images that were just
+ * decoded.
  *
  *     bench_resize [ROUNDS] [HEIGHT WIDTH OUT_HEIGHT OUT_WIDTH]
  *
@@ -24,7 +25,7 @@ typedef struct work {
     stki_resizer *resizer;
     enum stki_filter filter;
     bool own_boxes, converted;
-    double *cpu_seconds; /* of the best pass */
+    double *cpu_seconds; /* of the fastest pass */
 } work;
 
 static void check(stk_status status, const stk_error *err)
@@ -35,7 +36,7 @@ static void check(stk_status status, const stk_error *err)
     exit(1);
 }
 
-/* Of this thread alone: what other programs take shows less in it. */
+/* CPU time of this thread; other programs affect it less than the wall time. */
 static double cpu_now(void)
 {
     struct timespec now;
@@ -58,7 +59,7 @@ static void pass(const bench_way *way, int thread, int threads)
         const stki_resize_support *part;
         stk_error err;
 
-        if (w->own_boxes) { /* half of the image and more */
+        if (w->own_boxes) { /* at least half of each side */
             job.box[0] = (double)(bench_random(&state) % (uint64_t)(p->width / 4));
             job.box[1] = (double)(bench_random(&state) % (uint64_t)(p->height / 4));
             job.box[2] -= (double)(bench_random(&state) % (uint64_t)(p->width / 4));

@@ -1,11 +1,11 @@
-/* bench_resume.c: what does a saved position cost, and the digest of the stream?
+/* bench_resume.c: the cost of saved positions and of the digest of the stream.
  *
  *     bench_resume [--repeats 101]
  *
- * A synthetic data set of 10^9 samples in random order: the median and longest time to save and to restore, at
- * positions all over the epoch; from opening to the first batch, and from a restore to the first batch. Then the
- * processor time of a sample with loader.digest none, order and bytes, in turns, of samples of 16 bytes (where a row
- * costs least), of 2 KiB and of 150 KiB.
+ * With a synthetic data set of 10^9 samples in random order, prints the median and longest time to save and to restore
+ * positions all over the epoch, and the time from opening, and from a restore, to the first batch. Then prints the
+ * processor time per sample with loader.digest none, order and bytes (alternating), for samples of 16 bytes (for which
+ * a row costs least), 2 KiB and 150 KiB.
  */
 #include "clock.h"
 #include <stdio.h>
@@ -102,7 +102,7 @@ static void measure_positions(int repeats)
     print_times("opened to first batch", opened_ns, repeats / 10 + 1);
 }
 
-/* Of all threads: it does not depend on what else the machine does. */
+/* Processor time of all threads; it depends little on other programs. */
 static int64_t processor_ns(void)
 {
     struct timespec t;

@@ -1,11 +1,11 @@
-/* bench_sink.c: what do the formats of preparation jobs cost beyond writing the bytes?
+/* bench_sink.c: the cost of the output formats of preparation jobs, compared with writing the same bytes.
  *
  *     bench_sink [--folder DIR] [--bytes 512] [--row 196608] [--rounds 5] [--sync]
  *
- * Rows that cost nothing (they lie in memory, 64 MiB of them) go into an .npy, a .beton, a tar and a raw file, in
- * batches of 64 rows, and through a plain loop of write(2) of the same batches, in turns. Printed are the median wall
- * time, the processor time, and both against the plain loop. Without --sync files are not brought to the disk; with it
- * each way ends with its fsync, the plain loop too.
+ * Rows from 64 MiB of memory are written to an .npy, a .beton, a tar and a raw file in batches of 64 rows, alternating
+ * with a plain loop of write(2) over the same batches. The program prints the median wall time and processor time, and
+ * their ratios to the plain loop. Without --sync, files are not synced; with it, every variant ends with its fsync,
+ * including the plain loop.
  */
 #include "bench_support.h"
 #include "output.h"
@@ -21,7 +21,7 @@ static const char *folder = "/tmp";
 static int64_t total_bytes = 512 << 20, row_bytes = 196608;
 static bool synced;
 
-/* The linker puts these in the place of the library's syncs. */
+/* The linker replaces the library's calls of fsync and fdatasync with these functions (--wrap). */
 int __wrap_fsync(int fd);
 int __wrap_fdatasync(int fd);
 int __real_fsync(int fd);
@@ -66,7 +66,7 @@ static int64_t row_count(void)
     return total_bytes / row_bytes / BATCH * BATCH;
 }
 
-/* As the simplest program would do it: a batch a call, where its rows lie together. */
+/* Writes like the simplest program: one call per batch, as far as its rows are contiguous. */
 static void plain_loop(const char *path)
 {
     int64_t per_source = SOURCE / row_bytes;

@@ -1,11 +1,15 @@
-/* bench_stats.c: statistics and calibration of a job beside what reading the same bytes costs.
+/* bench_stats.c: statistics and calibration in a job, compared with reading the same bytes.
  *
  *     bench_stats [--file FILE.npy] [--bytes 1024] [--threads 2] [--rounds 5]
  *
- * FILE (made if it is not there: f32, rows of 1024, MiB of it; in the page cache) is read by plain threads, by read(2)
- * into a buffer of a megabyte each and through a mapping; by jobs of statistics alone; and by jobs that quantize it to
- * int8 after a pass of calibration, which are compared with two readings and a writing of a quarter. In turns; printed
- * are the median wall times, bytes a second, processor time, and the share of the limit.
+ * FILE is created if it does not exist: f32, rows of 1024, --bytes MiB; it is in the page cache. These alternate:
+ *
+ *   - plain threads that read it, with pread(2) into a buffer of 1 MiB each, or from a mapping
+ *   - jobs that only compute statistics
+ *   - jobs that quantize it to int8 after a calibration pass; their limit is reading the file twice and writing a
+ *     quarter of the bytes
+ *
+ * The program prints median wall times, bytes/s, processor time, and the ratio to the limit.
  */
 #include "bench_support.h"
 #include "limit_kernels.h"
@@ -43,7 +47,7 @@ static void make_file(void)
     }
     must(stk_npy_create(file_path, STK_F32, 1, (const int64_t[]){ROW}, false, &writer, &err));
     for (int64_t at = 0; at < bytes; at += BLOCK) {
-        for (int i = 0; i < BLOCK / 4; i++) { /* a sum of four: about normal */
+        for (int i = 0; i < BLOCK / 4; i++) { /* sums of four uniform numbers are roughly normal */
             float sum = 0;
 
             for (int k = 0; k < 4; k++) {
@@ -104,7 +108,7 @@ static void read_all(bool mapped)
         pthread_join(parts[i].thread, NULL);
 }
 
-/* What a quantized file is: a quarter of the bytes. */
+/* Writes as many bytes as a quantized file has: a quarter. */
 static void write_quarter(void)
 {
     char *buffer = calloc(1, BLOCK), path[600];

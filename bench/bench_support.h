@@ -1,6 +1,5 @@
-/* bench_support.h: what the measuring programs share. Several ways of doing one thing are measured in turns, one pass
- * of each a round, and the median of the rounds is printed: a machine that drifts then drifts under all of them alike.
- */
+/* bench_support.h: shared by the benchmarks. Several variants ("ways") of the same work alternate, with one pass of
+ * each per round, so that drifts of the machine affect all of them equally. The median of the rounds is printed. */
 #ifndef STKB_BENCH_SUPPORT_H
 #define STKB_BENCH_SUPPORT_H
 
@@ -22,11 +21,11 @@ typedef struct bench_way {
     int option;
     double units, bytes; /* of one pass, over all threads */
     const char *unit;
-    int round; /* counts the passes of this way; the same for all threads of one */
+    int round; /* differs in each pass of the program; the same for all threads of a pass */
     double seconds[BENCH_MAX_ROUNDS];
 } bench_way;
 
-/* ---- a team of threads: everybody runs the pass, the wall time of the slowest counts ---- */
+/* ---- a team of threads: all run the pass; the wall time until the last one ends is measured ---- */
 
 typedef struct bench_team {
     int threads;
@@ -92,6 +91,7 @@ static inline int bench_ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Returns the median time of the rounds, and in *best the 10th percentile. */
 static inline double bench_median(const bench_way *way, int rounds, double *best)
 {
     double sorted[BENCH_MAX_ROUNDS];
@@ -102,7 +102,8 @@ static inline double bench_median(const bench_way *way, int rounds, double *best
     return sorted[rounds / 2];
 }
 
-/* Reads more than the caches hold, so that no way pays for writing back what the one before it left there. */
+/* Reads more memory than the caches hold, so that the next pass does not pay for writing back dirty lines of the
+ * previous one. */
 static inline void bench_settle(void)
 {
     enum { BYTES = 64 << 20 };
@@ -120,8 +121,9 @@ static inline void bench_settle(void)
     (void)sum;
 }
 
-/* One round to warm up, then `rounds` that count; prints one line a way under `label`: the median, and the best round
- * as a hint of what other programs cost. */
+/* Runs one round to warm up and `rounds` measured ones. Prints a line for each way, beginning with `label`: the rate at
+ * the median and at the 10th percentile of the times ("best tenth"), whose distance shows the effect of other programs.
+ */
 static inline void bench_run(const char *label, bench_way *ways, int count, int threads, int rounds)
 {
     bench_team team;
@@ -129,7 +131,7 @@ static inline void bench_run(const char *label, bench_way *ways, int count, int 
     bench_team_init(&team, threads);
     for (int round = -1; round < rounds; round++)
         for (int i = 0; i < count; i++) {
-            ways[i].round = (round + 1) * count + i; /* other rows than the way before had */
+            ways[i].round = (round + 1) * count + i; /* each pass uses different rows than the previous one */
             bench_settle();
             double seconds = bench_team_pass(&team, &ways[i]);
             if (round >= 0)
@@ -148,7 +150,7 @@ static inline void bench_run(const char *label, bench_way *ways, int count, int 
 
 /* ---- memory and order ---- */
 
-/* Touched memory in huge pages where the system gives them. */
+/* Memory that has been touched, in huge pages if the system provides them. */
 static inline void *bench_memory(int64_t bytes)
 {
     const int64_t page = INT64_C(2) << 20;

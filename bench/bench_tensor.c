@@ -1,13 +1,13 @@
-/* bench_tensor.c: copies and casts of the tensor core, one thread, beside the copy limit of this machine measured in
- * the same run.
+/* bench_tensor.c: copies and casts of the tensor core, in one thread, compared with the machine's copy limit in the
+ * same run.
  *
  *     bench_tensor [--shared] [NAME...]     only those whose name contains one of these texts
  *
- * Prints ns for a small tensor that is made, viewed and let go, and a line a kernel: GB/s read plus written, and its
- * share of the limit, which is twice the rate of a plain copy with non-temporal stores of arrays as large; and the rate
- * at which writing the result alone would take the whole time, which is what binds kernels that write more than they
- * read. Limits and kernel take turns; figures are medians of REPEATS turns. Memory is in huge pages and touched before.
- * STOKER_ISA chooses the variant.
+ * Prints the time to create, view and release a small tensor, in ns, and a line per kernel: GB/s (read plus written),
+ * the ratio to the limit, and the rate if only the result were written, which limits kernels that write more than they
+ * read. The limit is a plain copy, with non-temporal stores, that reads and writes the same number of bytes in total.
+ * Limits and kernel alternate; figures are medians of REPEATS repeats (with --shared: the best). Memory is in huge
+ * pages and has been touched before. STOKER_ISA selects the instruction set.
  */
 #include "allocate.h"
 #include "clock.h"
@@ -60,7 +60,7 @@ static double typical(double *values, int count)
     return values[shared ? 0 : count / 2];
 }
 
-/* A kernel: one strided copy. Shapes in elements; strides 0 stand for row-major in the order of `order`. */
+/* A kernel: one strided copy. */
 struct kernel {
     const char *name;
     stk_dtype dst, src;
@@ -111,8 +111,7 @@ static int64_t run_limit(int64_t bytes)
     return now_ns() - start;
 }
 
-/* Writing alone, out of a block in the first-level cache: what a kernel that writes far more than it reads is held by.
- */
+/* Only writes, from a block in the L1 cache: the limit of kernels that write far more than they read. */
 static int64_t run_writes(int64_t bytes)
 {
     enum { BLOCK = 16384 };
@@ -168,7 +167,7 @@ static void measure(const struct kernel *kernel, enum stki_stores stores, const 
     fflush(stdout);
 }
 
-/* What a tensor costs that is too small to copy anything: made, seen turned, both let go. */
+/* Measures creating a tensor of 2 x 3 elements, viewing it transposed, and releasing both. */
 static void measure_small(void)
 {
     enum { ROUNDS = 100000 };

@@ -1,8 +1,9 @@
-/* bench_tokenize.c: how fast texts become tokens, by one thread; bench/peers/bench_tokenize.py runs it beside tiktoken.
+/* bench_tokenize.c: tokenizing texts in one thread; bench/peers/bench_tokenize.py compares it with tiktoken.
  *
- *     bench_tokenize TEXTS [VOCABULARY SPLIT [ROUNDS]]      TEXTS: documents, each with a NUL behind it
+ *     bench_tokenize TEXTS [VOCABULARY SPLIT [ROUNDS]]      TEXTS: documents, each followed by a NUL
  *
- * Prints the best round: bytes a second of a processor, tokens, and how long opening the vocabulary took. */
+ * Prints the best round: bytes per second of processor time, the number of tokens, and the time to open the vocabulary.
+ */
 #include "bench_support.h"
 #include "tokenize.h"
 #include <inttypes.h>

@@ -1,5 +1,5 @@
-/* limit_kernels.c: see limit_kernels.h. The images go in two steps over a block that stays in the first-level cache:
- * split the bytes into planes, then widen each plane.
+/* limit_kernels.c: see limit_kernels.h. Images are converted in blocks that stay in the L1 cache, in two steps: the
+ * bytes are split into planes, then each plane is widened.
  */
 #include "limit_kernels.h"
 #include <math.h>
