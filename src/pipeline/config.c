@@ -152,8 +152,8 @@ static const stki_option loader_rows[] = {
               "Memory for decompressed chunks, shared by all workers, fields and loaders of the process",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, cache_bytes), .flags = STKI_IN_JOB),
     STKI_ENUM(stki_loader_config, stores, auto, stores_words,
-              "Whether batches are written with non-temporal (streaming) stores; auto: if the slots are larger than "
-              "the last-level cache, except for bytes that ordinary stores write faster",
+              "Whether batches are written with non-temporal (streaming) stores; auto: if the slots together take "
+              "more than 80 % of the last-level cache, except in conversions for which ordinary stores are faster",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, stores)),
     STKI_SIZE_WORDS(stki_loader_config, tile_bytes, auto, 1024, 1 << 30, auto_words, 0,
                     "Bytes of output that a worker produces at a time; auto: 512KiB", .effect = STKI_ON_NOTHING,
