@@ -57,12 +57,12 @@ stk_status stki_array_check(const stki_array *array, const char *path, stk_error
                                 (stki_place){path, -1, array->offset,
                                              STKI_TEXT("axis %d of %" PRId64 " elements, %" PRId64 " bytes apart", i,
                                                        array->shape[i], array->strides[i]),
-                                             "numbers from 0"},
+                                             "non-negative numbers"},
                                 "shape of an array");
     if (!extent_of(array->dtype, array->ndim, array->shape, array->strides, &extent))
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){path, -1, array->offset, NULL, "a size in bytes that fits in 63 bits"},
-                            "size of an array");
+                            "the array is too large");
     if (!stki_inside(array->offset, extent, size))
         return stki_fail_at(
             err, STK_E_TRUNCATED,
@@ -308,13 +308,14 @@ static stk_status check_axis(const stki_array *array, const char *path, const st
     if (array->ndim == 0)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){path, -1, -1, "an array without axes (a scalar)",
-                                         "a first axis, along which samples are counted"},
-                            "no samples to read");
+                                         "at least one axis, along which samples are counted"},
+                            "the array cannot be divided into samples");
     if (opts->axis < 0 || opts->axis >= array->ndim)
-        return stki_fail_at(err, STK_E_CONFIG,
-                            (stki_place){path, -1, -1, STKI_TEXT("axis %d", opts->axis),
-                                         STKI_TEXT("0 to %d, as the array has %d axes", array->ndim - 1, array->ndim)},
-                            "source.axis: no such axis");
+        return stki_fail_at(
+            err, STK_E_CONFIG,
+            (stki_place){path, -1, -1, STKI_TEXT("axis %d", opts->axis),
+                         STKI_TEXT("0 to %d, because the array has %d axes", array->ndim - 1, array->ndim)},
+            "source.axis: no such axis");
     return stki_array_check(array, path, err);
 }
 
@@ -349,7 +350,8 @@ static stk_status describe_samples(struct array_reader *r, const char *path, con
     if (is_empty(base->ndim, base->shape))
         step = 0; /* empty samples all have the address of the first byte */
     if (!stki_mul(step, array->strides[opts->axis], &base->sample_stride))
-        return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, NULL, NULL}, "source.window: too far apart");
+        return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, NULL, NULL},
+                            "source.window: the distance between two windows in bytes does not fit in 63 bits");
     return STK_OK;
 }
 

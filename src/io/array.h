@@ -1,6 +1,6 @@
-/* array.h: an array in a file or in memory, with any strides. Shared by .npy, stored zip members, .pt, safetensors, raw
- * data, token files and contiguous HDF5 data sets: the parser of a format fills in the struct, and everything after
- * that is shared. */
+/* array.h: an array in a file or in memory, with any strides. Used for .npy, stored zip members, .pt, safetensors, raw
+ * data, token files and contiguous HDF5 data sets: the parser of a format fills in the struct, and array.c does the
+ * rest. */
 #ifndef STKI_ARRAY_H
 #define STKI_ARRAY_H
 

@@ -1,5 +1,5 @@
-/* classes.c: see classes.h. There can be as many names as samples, so a name only costs a few bytes in addition to its
- * text, one hash per occurrence, and its part in one sort. */
+/* classes.c: see classes.h. There can be as many names as samples, so each name must be cheap: a few bytes in addition
+ * to its text, one hash computation per occurrence, and its share of a single sort. */
 #include "classes.h"
 #include "allocate.h"
 #include "digest.h"
@@ -138,7 +138,7 @@ static stk_status fail_text(const stki_reader *reader, int64_t index, const char
         err, STK_E_BAD_VALUE,
         (stki_place){reader->path, index, -1,
                      count == 0 ? "an empty string" : STKI_TEXT("%.*s", count < 32 ? (int)count : 32, bytes), expected},
-        "%sname of a class", stki_reader_where(reader, index, where));
+        "%sinvalid class name", stki_reader_where(reader, index, where));
 }
 
 static stk_status take_text(const stki_reader *reader, int64_t index, const stk_tensor *text, char *name,
@@ -204,7 +204,7 @@ static stk_status take_lines(const char *path, char *at, char *end, stki_classes
             return fail_line(path, line, STKI_TEXT("%td bytes", stop - at), "a name of at most 4096 bytes", err);
         status = stki_classes_add(out, at, NULL, err);
         if (status == STK_OK && out->count == before)
-            return fail_line(path, line, STKI_TEXT("%s again", at), "names that differ", err);
+            return fail_line(path, line, STKI_TEXT("%s a second time", at), "unique names", err);
         at = next;
     }
     return status;
@@ -243,7 +243,7 @@ stk_status stki_classes_read_lines(const char *path, stki_classes *out, stk_erro
                  : take_file(file, out, err);
     stki_file_close(file);
     if (status == STK_OK && out->count == 0)
-        status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, "no line", "one class name per line"},
-                              "class names");
+        status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, "no lines", "one class name per line"},
+                              "no class names");
     return status;
 }

@@ -206,7 +206,7 @@ stk_status stki_container_find(const stki_container *c, const stki_reader_opts *
             return STK_OK;
         return stki_fail_at(err, STK_E_NOT_FOUND,
                             (stki_place){c->path, -1, -1, list_names(c, names, sizeof names), instead_of_name(c)},
-                            "it has no %s", opts->name);
+                            "there is no member %s", opts->name);
     }
     *out = opts->prefer ? member_named(c, opts->prefer) : -1;
     if (*out >= 0)
@@ -219,7 +219,7 @@ stk_status stki_container_find(const stki_container *c, const stki_reader_opts *
                                      !count         ? NULL
                                      : opts->prefer ? "a field with one of these names, or source: {name: …}"
                                                     : "source: {name: …}"},
-                        count ? "it holds several" : "there is nothing to read");
+                        count ? "one of several members must be chosen" : "no member can be read");
 }
 
 static stk_status refuse(const stki_container *c, const stki_member *member, stk_error *err)

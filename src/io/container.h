@@ -88,10 +88,10 @@ struct stki_container {
     int64_t member_count;
     stki_member *members; /* owned */
     json_t *details;      /* of the file, for inspect; owned, or NULL */
-    int64_t named;        /* samples that are files with their own names (same for all members); 0: none */
-    bool listed;          /* ordered by a list; false: sorted by name */
-    bool partial;         /* only the member requested by opts->name is listed; the file may have others */
-    char **warnings;      /* harmless irregularities, such as duplicate names; owned */
+    int64_t named;   /* number of samples if each is a file with a name (the same for all members); 0: they are not */
+    bool listed;     /* ordered by a list; false: sorted by name */
+    bool partial;    /* only the member requested by opts->name is listed; the file may have others */
+    char **warnings; /* harmless irregularities, such as duplicate names; owned */
     int warning_count;
 };
 
@@ -113,8 +113,8 @@ void stki_container_free(stki_container *container);
 
 stki_container *stki_container_retain(const stki_container *container);
 void stki_container_release(stki_container *container); /* NULL is allowed */
-/* STK_E_NOT_FOUND lists similar members, or all. A leading slash of a member's name is optional. name NULL:
- * opts->prefer, otherwise the only readable member. */
+/* The message of STK_E_NOT_FOUND lists the first members. The leading slash of a member's name may be omitted. name
+ * NULL: opts->prefer, otherwise the only readable member. */
 stk_status stki_container_find(const stki_container *container, const stki_reader_opts *opts, int64_t *out,
                                stk_error *err);
 /* For an unreadable member, fails with the member's error. */

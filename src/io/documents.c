@@ -260,14 +260,14 @@ stk_status stki_documents_open(const stki_array *array, const char *format, cons
                             (stki_place){path, -1, -1,
                                          STKI_TEXT("%d axes of %s", array->ndim, stk_dtype_long_name(array->dtype)),
                                          "one axis of integers"},
-                            "source.documents: no stream of tokens");
+                            "source.documents: the array is not a stream of tokens");
     if (opts->window_length > 0)
         return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, NULL, NULL},
-                            "source.window and documents cannot be combined");
+                            "source.window and source.documents are mutually exclusive");
     if (!encode(array->dtype, array->swapped, token, &s.token))
         return stki_fail_at(err, STK_E_CONFIG,
                             (stki_place){path, -1, -1, STKI_TEXT("%" PRId64, token),
-                                         STKI_TEXT("a token of %s", stk_dtype_long_name(array->dtype))},
+                                         STKI_TEXT("a token that fits in %s", stk_dtype_long_name(array->dtype))},
                             "source.documents");
     status = stki_array_check(array, path, err);
     if (status != STK_OK)
@@ -294,7 +294,7 @@ stk_status stki_documents_open(const stki_array *array, const char *format, cons
     }
     describe(d, format, array->shape[0]);
     if (!s.found && d->base.count > 0 && !d->base.note)
-        d->base.note = "one document: the token of source.documents does not occur";
+        d->base.note = "the token of source.documents does not occur, so the file is a single document";
     *out = &d->base;
     return STK_OK;
 }

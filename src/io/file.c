@@ -6,9 +6,9 @@
  * for positional reads in any order, advice is what makes cold reads fast (bench_cold.c measures it).
  *
  * Residency in the page cache is checked before giving advice, since advice on resident pages walks all of them. For
- * mapped files this uses mincore, which reports "resident" for every page unless the caller owns the file or may write
- * to it. In that case a few files keep their descriptor and are probed with a non-blocking read; the others are assumed
- * not to be resident.
+ * mapped files this uses mincore, which reports every page as resident unless the caller owns the file or may write to
+ * it. If it is neither owner nor writer, a limited number of files keep their descriptor and are probed with a
+ * non-blocking read; the others are assumed not to be resident.
  *
  * Descriptors (descriptor.h) and mappings (map_room.h) are limited. A file beyond these limits is opened again for each
  * read. */

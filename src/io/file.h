@@ -24,11 +24,11 @@ typedef struct stki_file {
     stki_guard *guard; /* guard of the mapping; NULL: none */
     char *from_root;   /* absolute path, since the working directory may change; NULL: unknown */
     bool watched;      /* the file is checked for changes */
-    const struct stki_file
-        *beside; /* a file, such as an index, that is checked together with this one and lives as long; or NULL */
-    _Atomic bool changed; /* a change was detected; never reset */
-    const char *access;   /* "mmap" or "pread" */
-    const char *note;     /* static text: why a requested mmap is not used; or NULL */
+    const struct stki_file *beside; /* a file, such as an index, that is checked for changes together with this one and
+                                       is not closed before it; or NULL */
+    _Atomic bool changed;           /* a change was detected; never reset */
+    const char *access;             /* "mmap" or "pread" */
+    const char *note;               /* static text: why a requested mmap is not used; or NULL */
     /* The members below are written during use. They have their own cache lines, because those above are read for every
      * row. */
     char apart[128];
@@ -63,8 +63,8 @@ bool stki_file_known_changed(const stki_file *file);
 /* Whether the range is in the page cache, judged by its first pages (mapped) or its ends (read). One cheap call; also
  * returns true if unknown. */
 bool stki_file_resident(const stki_file *file, int64_t offset, int64_t bytes);
-/* Whether the last read-ahead found resident pages, as did those of the STKI_COLD_FOR_NS before it. False if there was
- * none. */
+/* Whether the last residency check found resident pages, and so did all checks of the STKI_COLD_FOR_NS before it. False
+ * if there has been no check. */
 static inline bool stki_file_was_resident(const stki_file *file)
 {
     return stki_counted(&file->residency.warm_until_ns) > 0;
@@ -73,7 +73,7 @@ static inline bool stki_file_was_resident(const stki_file *file)
 bool stki_file_is_local(const stki_file *file);
 /* Advises the kernel to read the range soon, whether it is resident or not. Does not block. */
 void stki_file_advise(const stki_file *file, int64_t offset, int64_t bytes);
-/* Advice ahead of use; cheap when the range is resident. */
+/* Gives that advice only if the range is not resident. */
 void stki_file_will_need(const stki_file *file, int64_t offset, int64_t bytes);
 
 /* Locations of an array's samples in a file: sample i has `bytes` bytes at offset + i * stride. */
@@ -81,9 +81,9 @@ typedef struct stki_file_rows {
     int64_t offset, stride, bytes;
 } stki_file_rows;
 
-/* The same for samples in their order of use. Checks the residency of a part of one sample; if it is resident, as were
- * those of the last STKI_COLD_FOR_NS, nothing is done. Otherwise advice is given for all samples, with adjacent ranges
- * merged. Does nothing for a mapped file opened with STKI_PATTERN_SEQUENTIAL. Indexes must be valid. */
+/* The same for samples in their order of use. Checks whether a part of one sample is resident. If it is, and no check
+ * of the last STKI_COLD_FOR_NS found a missing one, nothing is done. Otherwise advice is given for all samples, with
+ * adjacent ranges merged. Does nothing for a mapped file opened with STKI_PATTERN_SEQUENTIAL. Indexes must be valid. */
 void stki_file_will_need_rows(const stki_file *file, const stki_file_rows *rows, const int64_t *indices, int64_t count);
 
 /* The same for samples at arbitrary locations. Locating them takes time, so first check whether advice is needed. */

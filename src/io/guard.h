@@ -1,15 +1,16 @@
 /* guard.h: protects against mapped files being truncated while they are read. Reading a mapped page that the file no
  * longer has raises SIGBUS, which kills the process. A guarded mapping turns that into zeros and a mark:
  *
- *     stki_guard_add       adds the mapping to a table; the first one installs the handler of SIGBUS
+ *     stki_guard_add       adds the mapping to a table; the first call installs the SIGBUS handler
  *     the handler          finds the address in the table, records the missing page as bad, maps zeros over it and
  *                          returns: the read continues and returns zeros
- *     stki_guard_broken    to be called after the bytes have been read and before the result is used
- *     stki_guard_bad       checks which bytes are affected
+ *     stki_guard_broken    reports whether any page is bad; must be called after the bytes have been read and
+ *                          before the result is used
+ *     stki_guard_bad       reports whether any page of some bytes is bad
  *
  * Other addresses, and a SIGBUS sent by a process, are passed to the previous handler, or have the default effect of
  * killing the process. A handler that the program installs later is left in place, and should forward signals that it
- * does not handle; only if SIG_DFL or SIG_IGN has been restored, the next mapping installs stoker's handler again.
+ * does not handle. The next mapping reinstalls stoker's handler only if SIG_DFL or SIG_IGN has been restored.
  *
  * A thread with SIGBUS blocked is not protected: the kernel then kills the process regardless of handlers.
  * Thread-safe.

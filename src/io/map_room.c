@@ -1,5 +1,6 @@
-/* map_room.c: see map_room.h. Only the kernel knows the number of mappings of a process, and listing many of them is
- * slow. It is therefore only counted again after the library has made half as many new mappings as were free. */
+/* map_room.c: see map_room.h. The number of mappings of a process can only be determined by listing them, which is slow
+ * if there are many. They are therefore counted again only after the library has made half as many new mappings as were
+ * still allowed, or an eighth as many as existed (at least 512) if that is fewer. */
 #include "map_room.h"
 #include "clock.h"
 #include "counter.h"
@@ -12,7 +13,7 @@ static stki_counter mapped;               /* number of the library's own mapping
 static stki_counter look_at = FIRST_LOOK; /* all mappings are counted when `mapped` reaches this */
 static stki_counter full_ns;              /* time of the last count if no room was found; otherwise 0 */
 static atomic_flag looking =
-    ATOMIC_FLAG_INIT; /* not a lock, so that a child forked during a count just skips counting */
+    ATOMIC_FLAG_INIT; /* not a lock: a child forked during a count skips counting instead of blocking */
 
 static int64_t most_mappings(void)
 {

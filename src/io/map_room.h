@@ -1,6 +1,6 @@
 /* map_room.h: limits the number of mapped files. A process may have at most vm.max_map_count mappings (usually 65,530),
- * including heap and stacks; beyond that, memory allocation fails. Files are therefore only mapped while 25 %
- * of them stay free. Thread-safe. */
+ * including heap and stacks; beyond that, memory allocation fails. Files are therefore mapped only while at least a
+ * quarter of that number remains free. Thread-safe. */
 #ifndef STKI_MAP_ROOM_H
 #define STKI_MAP_ROOM_H
 

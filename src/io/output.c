@@ -145,7 +145,7 @@ static stk_status open_in_place(stki_output *o, stk_error *err)
         return stki_fail_at(
             err, STK_E_UNSUPPORTED,
             (stki_place){o->path, -1, -1, "something that cannot seek", "a file or a device that can seek"},
-            "cannot write there");
+            "cannot write to it");
     return STK_OK;
 }
 
@@ -214,7 +214,7 @@ static stk_status open_held(stki_output *o, int64_t keep, stk_error *err)
 
     o->fd = open(o->temporary, O_RDWR | O_CLOEXEC | (keep < 0 ? O_CREAT | O_TRUNC : 0), 0666);
     if (o->fd < 0 || fstat(o->fd, &st))
-        return stki_fail_errno(err, errno, o->temporary, "cannot %s it", keep < 0 ? "make" : "go on with");
+        return stki_fail_errno(err, errno, o->temporary, "cannot %s it", keep < 0 ? "create" : "continue");
     o->fresh = keep < 0;
     if (keep < 0)
         return STK_OK;
@@ -427,7 +427,7 @@ stk_status stki_output_clear(stki_output *o, int64_t offset, int64_t count, stk_
     if (o->failed)
         return fail_earlier(o, err);
     if (fstat(o->fd, &st))
-        return stki_fail_errno(err, errno, o->path, "cannot examine it");
+        return stki_fail_errno(err, errno, o->path, "cannot get its size");
     count = st.st_size - offset < count ? st.st_size - offset : count;
     if (count <= 0 || !fallocate(o->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)count))
         return STK_OK;

@@ -31,7 +31,8 @@ stk_status stki_output_lend(stki_output *output, const void *bytes, int64_t coun
 stk_status stki_output_settle(stki_output *output, stk_error *err);
 /* Passes all appended bytes to the operating system, so that they survive the process. */
 stk_status stki_output_flush(stki_output *output, stk_error *err);
-/* Waits until everything flushed before the call is on disk. Any thread, even while another one writes. */
+/* Waits until everything flushed before the call is on disk. Can be called from any thread, even while another one
+ * writes. */
 stk_status stki_output_sync(stki_output *output, stk_error *err);
 /* Appends zeros up to a multiple of `alignment`. */
 stk_status stki_output_pad(stki_output *output, int64_t alignment, stk_error *err);

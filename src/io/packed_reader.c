@@ -230,21 +230,20 @@ static stk_status check(const stki_reader *documents, const stki_pack_opts *opts
     int64_t back = 0;
 
     if (documents->ndim != 1 || !documents->variable)
-        return stki_fail_at(
-            err, STK_E_CONFIG,
-            (stki_place){documents->path, -1, -1,
-                         STKI_TEXT("%s samples of %d axes", documents->variable ? "varying" : "equal", documents->ndim),
-                         "documents: samples of one axis that vary (source: {documents: …}, or a "
-                         "member documents)"},
-            "source.pack");
+        return stki_fail_at(err, STK_E_CONFIG,
+                            (stki_place){documents->path, -1, -1,
+                                         STKI_TEXT("samples of %s size with %d axes",
+                                                   documents->variable ? "varying" : "equal", documents->ndim),
+                                         "documents: samples of varying size with one axis (see source.documents)"},
+                            "source.pack: the samples are not documents");
     stki_copy_strided(s->value, documents->dtype, none, &opts->value, STK_I64, none, false, 0, none);
     stki_copy_strided(&back, STK_I64, none, s->value, documents->dtype, none, false, 0, none);
     if (back != opts->value)
         return stki_fail_at(
             err, STK_E_CONFIG,
-            (stki_place){
-                documents->path, -1, -1, STKI_TEXT("%" PRId64, opts->value),
-                STKI_TEXT("a value of %s, the type of the stored tokens", stk_dtype_long_name(documents->dtype))},
+            (stki_place){documents->path, -1, -1, STKI_TEXT("%" PRId64, opts->value),
+                         STKI_TEXT("a value that fits in %s, the type of the stored tokens",
+                                   stk_dtype_long_name(documents->dtype))},
             "source.pack.value (windows are filled before dtype and cast; to exclude the padding from a loss, "
             "mask elements whose NAME.segments is 0, or use pad: {value: …} without pack)");
     if (documents->swapped)
@@ -303,7 +302,7 @@ stk_status stki_packed_tensor_open(const stki_reader *packed, enum stki_packed_t
     stk_status status;
 
     if (!stki_packed_plan(packed))
-        return stki_fail(err, STK_E_UNSUPPORTED, "%s: segments and positions belong to packed windows", packed->path);
+        return stki_fail(err, STK_E_UNSUPPORTED, "%s: only packed windows have segments and positions", packed->path);
     status = make(packed_of(packed)->shared, &part_ops, STK_I32, &p, err);
     if (status != STK_OK)
         return status;

@@ -9,7 +9,7 @@
 
 typedef struct stki_pack_opts {
     int64_t length, overlap, value; /* value: padding */
-    bool apart, plain;              /* plain: without the two additional readers */
+    bool apart, plain; /* apart: one document per window (packing.h); plain: without the two additional readers */
 } stki_pack_opts;
 
 /* `documents`: a reader whose samples have one varying axis; takes ownership, even on failure. Computes the plan. */

@@ -2,10 +2,10 @@
  * lengths.
  *
  * A document longer than a window is divided into pieces of the window's length, each starting `overlap` before the end
- * of the previous one; a piece that fills a window is alone in it, in the order of the documents. The remainder of each
+ * of the previous one; pieces that fill a window come first, in the order of the documents. The remainder of each
  * document (or all of a short one) is placed by best fit decreasing: longest first, and of equal ones the earlier
  * first, into the window with the least room that is enough (of equal ones the most recently used), or else into a new
- * one. This takes O(documents) time and memory. `apart`: windows are not shared. */
+ * one. This takes O(documents) time and memory. `apart`: no window contains pieces of two documents. */
 #ifndef STKI_PACKING_H
 #define STKI_PACKING_H
 

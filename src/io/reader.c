@@ -79,7 +79,7 @@ stk_status stki_reader_check_size(const stki_reader *reader, int64_t max_bytes, 
     return stki_fail_at(err, STK_E_LIMIT,
                         (stki_place){reader->path, -1, -1, STKI_TEXT("%" PRId64 " bytes", reader->max_bytes),
                                      STKI_TEXT("at most %" PRId64 " (source.max_bytes)", max_bytes)},
-                        "size of a sample");
+                        "the sample is too large");
 }
 
 void stki_reader_destroy(stki_reader *reader)

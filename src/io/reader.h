@@ -1,5 +1,5 @@
 /* reader.h: a file of a field, or another source of samples, as tensor views. Every format implements this table; data
- * sets only use the table. A reader has one owner; all other functions are thread-safe.
+ * sets only use the table. A reader has one owner, which destroys it; all other functions are thread-safe.
  *
  * Errors concern only one record: after a failed read, the reader can be used for all other records. */
 #ifndef STKI_READER_H
@@ -105,7 +105,7 @@ struct stki_reader {
     int64_t longest_group;       /* windows: samples of the longest group; 0: unknown */
     bool copies;                 /* read decodes or copies to scratch, so samples are not divided into parts */
     const char *access;          /* access in effect: "mmap", "pread", "memory", "none" */
-    const char *note;            /* why the access differs from the requested one (a failed mapping), or NULL */
+    const char *note;            /* a note for the user, such as why the file is not mapped; or NULL */
     int64_t max_bytes;           /* of one sample */
     /* The fast path: if base is not NULL, every sample i is at base + i * sample_stride with the strides below,
      * readable at any time. */
@@ -115,9 +115,10 @@ struct stki_reader {
     const void *const *unit_base;
     int64_t sample_stride;
     int64_t strides[STK_MAX_DIMS]; /* of every sample unless shapes vary, even without base */
-    int64_t stored_bytes;          /* of all samples, what the file holds, decoded; the rest are fill values. 0: all */
-    int64_t held_bytes;            /* memory that grows with the number of samples; counted in the byte budget */
-    int64_t file_bytes, data_offset; /* of the file; -1: not from one file */
+    int64_t stored_bytes; /* decoded size of the samples that the file contains; the others are fill values. 0: it
+                             contains all */
+    int64_t held_bytes;   /* memory that grows with the number of samples; counted in the byte budget */
+    int64_t file_bytes, data_offset; /* size of the file, and where its data starts; -1: not from one file */
     /* The file of the samples: checked for changes after samples were used (stki_file_intact). NULL: none, or known by
      * the storage of a sample (stki_array_file). */
     const struct stki_file *file;
@@ -224,8 +225,9 @@ typedef struct stki_reader_opts {
     bool numbers;              /* the field converts its samples, so text is rejected, because it may be unintended */
     const struct stki_source *source; /* the config's `source` (source.h); NULL: none */
     bool lenient; /* options in `source` may be meant for other files: those that do not apply are ignored */
-    const struct stki_source_group *withheld; /* for files named by a table: the options of the table; or NULL */
-    const char *format;                       /* "npz", "hdf5", …; NULL: by content and name */
+    const struct stki_source_group
+        *withheld;         /* for files named by a table: the table's option group, which is ignored; or NULL */
+    const char *format;    /* "npz", "hdf5", …; NULL: by content and name */
     const char *name;      /* the member, data set or field; NULL: `prefer` if it exists, otherwise the only one */
     const char *prefer;    /* the name of the field of the data set */
     stk_dtype alias_dtype; /* source.dtype: the type of data whose file cannot name it (bfloat16 as V2, raw data,
@@ -240,7 +242,7 @@ typedef struct stki_reader_opts {
     bool sums;           /* check every record against FILE.sums (sums.h) */
 } stki_reader_opts;
 
-/* Options of synthetic samples, which are a pure function of (seed, index), in every form that readers can have. */
+/* Options of synthetic samples, which are a pure function of (seed, index). The form is how the reader returns them. */
 enum stki_synthetic_form {
     STKI_SYNTHETIC_MEMORY,  /* views of one block created at open, like a mapping, with base set */
     STKI_SYNTHETIC_SCRATCH, /* written to the worker's scratch at each read */

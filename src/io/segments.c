@@ -105,8 +105,8 @@ static stk_status describe(struct segments *s, stk_error *err)
 
     if (inner->ndim == 0)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){inner->path, -1, -1, "a sample without axes (a scalar)", "a first axis"},
-                            "source.window: no axis for windows");
+                            (stki_place){inner->path, -1, -1, "a sample without axes (a scalar)", "at least one axis"},
+                            "source.window: the samples have no axis for windows");
     for (int64_t i = 0; i < inner->count; i++) {
         int64_t shape[STK_MAX_DIMS];
         const bool known = stki_reader_shape(inner, i, shape, NULL) == STK_OK && fits(s, shape);

@@ -105,7 +105,7 @@ static stk_status fail_member(const question *q, const stki_source *source, cons
                          "%s: %s member %s does not accept this option, which is for %s%s", q->container->path, q->what,
                          q->member->name, others ? "other members: " : "",
                          others              ? names
-                         : takes(q, "files") ? "files that a member names: source.files gives their kind"
+                         : takes(q, "files") ? "the files that a column lists (source.files)"
                                              : "members of another kind");
 }
 

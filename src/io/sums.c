@@ -111,7 +111,7 @@ static stk_status fail(const char *path, stk_status status, int64_t offset, cons
     return stki_fail_at(err, status, (stki_place){path, -1, offset, found, expected}, "%s", what);
 }
 
-/* Reads the entry at *at and advances *at. False: it is not inside. */
+/* Reads the entry at *at and advances *at. False: the entry extends beyond the end. */
 static bool next_entry(const char *bytes, int64_t count, int64_t *at, struct entry *out)
 {
     int64_t end;
@@ -143,7 +143,7 @@ static stk_status check_entries(const char *bytes, int64_t count, const char *pa
 
         if (!next_entry(bytes, count, &at, &entry))
             return fail(path, STK_E_CORRUPT, before, STKI_TEXT("member %" PRIu64 " of %" PRIu64, i, members),
-                        "names and sums inside the file", "entry of a member", err);
+                        "a name and checksums inside the file", "invalid entry of a member", err);
     }
     return STK_OK;
 }
@@ -154,22 +154,22 @@ stk_status stki_sums_validate(const void *data, int64_t count, const char *path,
     uint64_t sum;
 
     if (memcmp(bytes, magic, (size_t)(count < 8 ? count : 8)) != 0)
-        return fail(path, STK_E_CORRUPT, 0, "something else", "what stoker verify --write-sums writes",
-                    "no file of checksums", err);
+        return fail(path, STK_E_CORRUPT, 0, "an unknown signature", "a file written by stoker verify --write-sums",
+                    "not a checksum file", err);
     if (count < HEADER)
         return fail(path, STK_E_TRUNCATED, -1, STKI_TEXT("%" PRId64 " bytes", count), "at least 40",
                     "the file is truncated", err);
     if (number_at(bytes, 8, 4) != 1)
         return fail(path, STK_E_UNSUPPORTED, 8, STKI_TEXT("version %" PRIu64, number_at(bytes, 8, 4)), "version 1",
-                    "file of checksums", err);
+                    "unsupported version of a checksum file", err);
     if (number_at(bytes, 24, 8) != (uint64_t)count)
         return fail(path, number_at(bytes, 24, 8) > (uint64_t)count ? STK_E_TRUNCATED : STK_E_CORRUPT, 24,
                     STKI_TEXT("%" PRId64, count), STKI_TEXT("%" PRIu64 " bytes", number_at(bytes, 24, 8)),
-                    "size of the file", err);
+                    "unexpected file size", err);
     sum = XXH3_64bits(bytes + SUMMED_FROM, (size_t)(count - SUMMED_FROM));
     if (number_at(bytes, 32, 8) != sum)
         return fail(path, STK_E_CORRUPT, 32, STKI_TEXT("%016" PRIx64, sum),
-                    STKI_TEXT("%016" PRIx64, number_at(bytes, 32, 8)), "the file's own sum", err);
+                    STKI_TEXT("%016" PRIx64, number_at(bytes, 32, 8)), "wrong checksum of the checksum file", err);
     return check_entries(bytes, count, path, err);
 }
 
@@ -215,9 +215,9 @@ static stk_status check_data(const stki_sums *sums, const char *data_path, stk_e
     if (found == expected)
         return STK_OK;
     return stki_fail_at(err, STK_E_MISMATCH,
-                        (stki_place){sums->file->path, -1, 16, STKI_TEXT("sums of %" PRId64 " bytes", expected),
-                                     STKI_TEXT("of %" PRId64, found)},
-                        "these are the checksums of another file than %s", data_path);
+                        (stki_place){sums->file->path, -1, 16, STKI_TEXT("checksums of %" PRId64 " bytes", expected),
+                                     STKI_TEXT("checksums of %" PRId64 " bytes", found)},
+                        "the checksums belong to a file of another size than %s", data_path);
 }
 
 static stk_status load(stki_sums *sums, stk_error *err)
@@ -289,17 +289,16 @@ stk_status stki_sums_find(const stki_sums *sums, const char *member, const char 
         if (is_text(entry.name, entry.name_bytes, member)) /* of two with the same name, the last one wins */
             found = entry;
     if (!found.name)
-        return fail(path, STK_E_NOT_FOUND, -1, NULL, member, "it has no sums of the member", err);
+        return fail(path, STK_E_NOT_FOUND, -1, NULL, member, "the file has no checksums of this member", err);
     if (!is_text(found.how, found.how_bytes, how))
-        return fail(
-            path, STK_E_MISMATCH, -1, STKI_TEXT("%.*s", (int)(found.how_bytes < 90 ? found.how_bytes : 90), found.how),
-            how,
-            "the sums are of records that were read differently: rewrite them with stoker verify --write-sums and "
-            "these options",
-            err);
+        return fail(path, STK_E_MISMATCH, -1,
+                    STKI_TEXT("%.*s", (int)(found.how_bytes < 90 ? found.how_bytes : 90), found.how), how,
+                    "the checksums are of records that were read with other options: rewrite them with stoker verify "
+                    "--write-sums and the same options",
+                    err);
     if (found.count != count)
         return fail(path, STK_E_MISMATCH, -1, STKI_TEXT("%" PRId64, found.count), STKI_TEXT("%" PRId64, count),
-                    "number of records that have sums", err);
+                    "unexpected number of records with checksums", err);
     *first = found.first;
     return STK_OK;
 }
@@ -311,7 +310,8 @@ stk_status stki_sums_check(const stki_sums *sums, int64_t first, int64_t index, 
     stk_status status;
 
     if (!stki_inside(first + index * 8, 8, sums->file->size))
-        return stki_fail_at(err, STK_E_RANGE, (stki_place){sums->file->path, index, -1, NULL, NULL}, "no such sum");
+        return stki_fail_at(err, STK_E_RANGE, (stki_place){sums->file->path, index, -1, NULL, NULL},
+                            "the record has no checksum");
     expected = number_at(sums->bytes, first + index * 8, 8);
     if (sum == expected)
         return STK_OK;
@@ -321,7 +321,7 @@ stk_status stki_sums_check(const stki_sums *sums, int64_t first, int64_t index, 
     return stki_fail_at(
         err, STK_E_CORRUPT,
         (stki_place){path, index, -1, STKI_TEXT("%016" PRIx64, sum), STKI_TEXT("%016" PRIx64, expected)},
-        "the record's XXH3 sum is not the one in %s", sums->file->path);
+        "the record's XXH3 checksum differs from the one in %s", sums->file->path);
 }
 
 /* ---- writing ---- */

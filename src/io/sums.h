@@ -35,11 +35,11 @@ uint64_t stki_sums_of(const stk_tensor *tensor);
 void stki_sums_how(const stki_reader *reader, const stki_reader_opts *opts, char how[STKI_SUMS_HOW]);
 
 /* Opens FILE.sums. STK_E_NOT_FOUND: none. STK_E_MISMATCH: made for a FILE of another size. STK_E_CORRUPT,
- * STK_E_TRUNCATED, STK_E_UNSUPPORTED: not a file of checksums, or damaged. */
+ * STK_E_TRUNCATED, STK_E_UNSUPPORTED: not a checksum file, or damaged. */
 stk_status stki_sums_open(const char *data_path, stki_sums **out, stk_error *err);
 void stki_sums_close(stki_sums *sums); /* NULL is allowed */
-/* Finds the member's checksums. STK_E_NOT_FOUND: none for this member. STK_E_MISMATCH: they are for other records: read
- * with other options, or of another number. */
+/* Finds the member's checksums. STK_E_NOT_FOUND: none for this member. STK_E_MISMATCH: they are for records that were
+ * read with other options, or for another number of records. */
 stk_status stki_sums_find(const stki_sums *sums, const char *member, const char *how, int64_t count, int64_t *first,
                           stk_error *err);
 /* STK_E_CORRUPT: the checksum is wrong; the message has the record of `path`, and the found and the expected checksum.
@@ -47,7 +47,7 @@ stk_status stki_sums_find(const stki_sums *sums, const char *member, const char 
 stk_status stki_sums_check(const stki_sums *sums, int64_t first, int64_t index, uint64_t sum, const char *path,
                            stk_error *err);
 
-/* Validates the bytes of a checksums file as stki_sums_open does. */
+/* Validates the bytes of a checksum file as stki_sums_open does. */
 stk_status stki_sums_validate(const void *bytes, int64_t count, const char *path, stk_error *err);
 
 typedef struct stki_sums_member {

@@ -1,5 +1,5 @@
-/* sums_reader.c: a reader that checks records against the checksums file. Every record is read as a whole, so there is
- * no fast path; otherwise it behaves like the inner reader. */
+/* sums_reader.c: a reader that checks records against a checksum file. Every record is read as a whole, so there is no
+ * fast path; otherwise it behaves like the inner reader. */
 #include "allocate.h"
 #include "error.h"
 #include "sums.h"

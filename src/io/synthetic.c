@@ -1,8 +1,8 @@
 /* synthetic.c: generated samples, for tests and for measuring everything except reading.
  *
  * The bytes of sample i are a stream of 64-bit words, word w = mix(key(seed, i) + (w + 1) * GOLDEN), little-endian (mix
- * is the finalizer of splitmix64). A mask makes each element an ordinary value: integers keep all bits, bool keeps
- * the lowest, floats and the parts of complex numbers keep their mantissa and get the exponent of 1, which makes them
+ * is the finalizer of splitmix64). A mask makes each element a finite value: integers keep all bits, bool keeps the
+ * lowest, floats and the parts of complex numbers keep their mantissa and get the exponent of 1, which makes them
  * uniform on [1, 2). Elements do not straddle words, except complex128, whose two halves are separate elements. */
 #include "allocate.h"
 #include "checked.h"
@@ -197,7 +197,7 @@ static stk_status check(const stki_synthetic_opts *o, int64_t *max_bytes, stk_er
     if (bytes == 0)
         return stki_fail(err, STK_E_BAD_DTYPE, "synthetic: dtype: found %d, expected one of the dtypes", (int)o->dtype);
     if (o->ndim < 0 || o->ndim >= STK_MAX_DIMS)
-        return stki_fail(err, STK_E_UNSUPPORTED, "synthetic: found %d axes a sample, expected 0 to %d", o->ndim,
+        return stki_fail(err, STK_E_UNSUPPORTED, "synthetic: found %d axes per sample, expected 0 to %d", o->ndim,
                          STK_MAX_DIMS - 1);
     if (o->count < 0)
         return stki_fail(err, STK_E_RANGE, "synthetic: count: found %" PRId64 ", expected 0 or more", o->count);
@@ -225,7 +225,9 @@ static stk_status hold(struct synthetic *s, stk_error *err)
     s->distinct = s->distinct < s->opts.count ? s->distinct : s->opts.count;
     s->distinct = s->distinct > 0 ? s->distinct : 1;
     if (!stki_mul(s->distinct, each, &s->held_bytes))
-        return stki_fail(err, STK_E_BAD_SHAPE, "synthetic: distinct: found %" PRId64 ", which overflows", s->distinct);
+        return stki_fail(err, STK_E_BAD_SHAPE,
+                         "synthetic: distinct: found %" PRId64 ", expected a total size in bytes that fits in 63 bits",
+                         s->distinct);
     s->held = stki_block_alloc(&stki_heap, s->held_bytes, 64);
     if (!s->held)
         return stki_fail_memory(err, s->held_bytes, "synthetic samples");

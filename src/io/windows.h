@@ -1,7 +1,7 @@
 /* windows.h: windows over the samples of a data set. A window has `length` samples at a distance of `dilation`; it does
- * not cross the boundaries of its group, which is a run of samples. Windows are numbered through all groups, with
- * `step` samples from one to the next, so the first sample of a window is a pure function of its number. Immutable
- * after create; thread-safe. */
+ * not cross the boundaries of its group, which is a run of samples. Windows are numbered consecutively across all
+ * groups, with `step` samples from one to the next, so the first sample of a window is a pure function of its number.
+ * Immutable after create; thread-safe. */
 #ifndef STKI_WINDOWS_H
 #define STKI_WINDOWS_H
 

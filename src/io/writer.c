@@ -104,10 +104,10 @@ static stk_status check_begin(const char *name, int row_ndim, const int64_t *row
     stk_status status = stki_check_given(name, "name", err);
 
     if (status == STK_OK && row_ndim < -1)
-        status = stki_fail_at(err, STK_E_BAD_ARG,
-                              (stki_place){NULL, -1, -1, STKI_TEXT("%d", row_ndim),
-                                           STKI_TEXT("-1, for one number, to %d", STK_MAX_DIMS - 1)},
-                              "array %s: row_ndim", name);
+        status = stki_fail_at(
+            err, STK_E_BAD_ARG,
+            (stki_place){NULL, -1, -1, STKI_TEXT("%d", row_ndim), STKI_TEXT("-1 (a scalar) to %d", STK_MAX_DIMS - 1)},
+            "array %s: row_ndim", name);
     if (status == STK_OK && row_ndim > 0)
         status = stki_check_given(row_shape, "row_shape", err);
     if (status == STK_OK && (rows < -1 || (row_ndim < 0 && rows != 1 && rows != -1)))
@@ -158,7 +158,7 @@ static stk_status append(stki_writer *w, const void *rows, int64_t count, stk_er
         return stki_fail_at(err, STK_E_BAD_SHAPE,
                             (stki_place){NULL, -1, -1, STKI_TEXT("%" PRId64, count), "at least 0"}, "rows to append");
     if (!stki_add(w->rows, count, &total) || !stki_mul(total, w->row_bytes, &bytes))
-        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " more rows: the size in bytes does not fit in 63 bits",
+        return stki_fail(err, STK_E_BAD_SHAPE, "the size in bytes does not fit in 63 bits with %" PRId64 " more rows",
                          count);
     if (w->rows_wanted >= 0 && total > w->rows_wanted)
         return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows were appended, but %" PRId64 " were declared", total,

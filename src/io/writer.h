@@ -13,8 +13,8 @@ typedef struct stki_writer_opts {
     int64_t chunk_rows;    /* HDF5: samples per chunk; 0: contiguous without compression, otherwise automatic */
     int threads;           /* compression threads; 0: number of processors */
     bool alias;            /* dtypes that the format cannot name are written as raw bytes (npy, npz) */
-    const char *temporary; /* temporary name, which the file keeps (stki_output_hold); NULL: a temporary file next to
-                              `path`, which is renamed. Not for npy and raw */
+    const char *temporary; /* name under which the file is written and remains (stki_output_hold); NULL: a temporary
+                              file next to `path`, which is renamed. Ignored by npy and raw */
 } stki_writer_opts;
 
 typedef struct stki_writer_ops {
@@ -36,7 +36,7 @@ struct stki_writer {
     bool writing;      /* between begin and end of an array */
     stk_status failed; /* after a failure, nothing more is written and commit fails */
     int64_t row_bytes, rows, rows_wanted;
-    int64_t chunk_rows; /* HDF5: for arrays begun from now on; initially opts.chunk_rows */
+    int64_t chunk_rows; /* HDF5: applies to arrays begun after it is set; initially opts.chunk_rows */
     char **names;       /* names of the arrays so far: a hash table with `name_room` slots */
     int64_t name_count, name_room;
 };

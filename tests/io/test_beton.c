@@ -289,9 +289,9 @@ static void test_faults(void **state)
     (void)state;
     check_fault(move_pointer, "region: found pointer");
     check_fault(take_other_samples, "region: found pointer");
-    check_fault(longer, "size of the region: found 3 bytes allocated, expected 4");
-    check_fault(shorter, "size of the region: found 3 bytes allocated, expected 2");
-    check_fault(too_long, "size: found 18446744073709551615 bytes");
+    check_fault(longer, "wrong size of the region: found 3 bytes allocated, expected 4");
+    check_fault(shorter, "wrong size of the region: found 3 bytes allocated, expected 2");
+    check_fault(too_long, "invalid size: found 18446744073709551615 bytes");
     check_fault(beyond_page, "at most one page (4096 bytes)");
 }
 

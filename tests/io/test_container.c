@@ -44,7 +44,7 @@ static void members_are_found_by_name(void **state)
     assert_int_equal(found, 0);
     assert_int_equal(stki_container_find(c, &(stki_reader_opts){.name = "d", .prefer = "a"}, &found, &err),
                      STK_E_NOT_FOUND);
-    assert_non_null(strstr(err.message, "the/file: it has no d: found a, b, c, b"));
+    assert_non_null(strstr(err.message, "the/file: there is no member d: found a, b, c, b"));
     assert_int_equal(stki_container_find(c, &(stki_reader_opts){.prefer = "z"}, &found, &err), STK_E_CONFIG);
     assert_non_null(strstr(err.message, "source: {name:"));
     stki_container_release(c);

@@ -198,7 +198,7 @@ static void test_no_files_under_names_of_images(void **state)
     } rows[] = {{"holes/gone.jpg", "record 0: cannot open: No such file", STK_E_NOT_FOUND},
                 {"holes/here.jpg", NULL, STK_OK},
                 {"holes/itself.png", "record 2: cannot open: Too many levels of symbolic links", STK_E_IO},
-                {"holes/pipe.jpeg", "record 3: cannot be read: found no regular file", STK_E_UNSUPPORTED}};
+                {"holes/pipe.jpeg", "record 3: cannot be read: found a special file", STK_E_UNSUPPORTED}};
     stki_container *container;
     stki_reader *reader;
     stki_scratch scratch;
@@ -316,9 +316,9 @@ static void test_lists_refused(void **state)
     } lists[] = {
         {"a.jpg 1\nb.jpg\n", 14, STK_E_CORRUPT, "line 2: labels: found no label"},
         {"a.jpg\nb.jpg 1\n", 14, STK_E_CORRUPT, "line 2: labels: found a label"},
-        {"a.jpg\t1\nb.jpg\tcat\nc.jpg\n", 24, STK_E_CORRUPT, "line 3: the name of a class: found no tab"},
-        {"a.jpg\t1\nb.jpg\t\n", 15, STK_E_CORRUPT, "line 2: the name of a class"},
-        {"a.jpg\nb\0.jpg\n", 13, STK_E_CORRUPT, "line 2: no list of images"},
+        {"a.jpg\t1\nb.jpg\tcat\nc.jpg\n", 24, STK_E_CORRUPT, "line 3: invalid class name: found no tab"},
+        {"a.jpg\t1\nb.jpg\t\n", 15, STK_E_CORRUPT, "line 2: invalid class name"},
+        {"a.jpg\nb\0.jpg\n", 13, STK_E_CORRUPT, "line 2: not a list of images"},
         {"\n\n", 2, STK_E_NOT_FOUND, "no images in the list"},
         {"", 0, STK_E_NOT_FOUND, "no images in the list"},
     };

@@ -572,7 +572,7 @@ static void test_headers_refused(void **state)
         {9, {9}, 1, STK_E_CORRUPT, "components"},
         {11, {0}, 1, STK_E_CORRUPT, "sampling"},
         {11, {0x51}, 1, STK_E_CORRUPT, "sampling"},
-        {2, {0, 1}, 2, STK_E_CORRUPT, "length of a segment"},
+        {2, {0, 1}, 2, STK_E_CORRUPT, "invalid segment length"},
         {1, {0xE5}, 1, STK_E_CORRUPT, "frame header"},
         {1, {0xD9}, 1, STK_E_CORRUPT, "no pixels"},
     };

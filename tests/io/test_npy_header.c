@@ -110,12 +110,12 @@ static void test_syntax_errors(void **state)
     bad("['descr']", STK_E_CORRUPT, 0, "found '['");
     bad("dict(descr='<i4')", STK_E_CORRUPT, 0, "found 'dict'");
     bad("{", STK_E_CORRUPT, 1, "the end of the header");
-    bad("{}", STK_E_CORRUPT, 1, "also the key 'descr'");
+    bad("{}", STK_E_CORRUPT, 1, "the missing key 'descr'");
     bad("{,}", STK_E_CORRUPT, 1, "the key");
-    bad("{'descr': '<i4'}", STK_E_CORRUPT, 15, "also the key 'fortran_order'");
-    bad("{'descr': '<i4', 'shape': (3,)}", STK_E_CORRUPT, 30, "also the key 'fortran_order'");
-    bad("{'descr': '<i4', 'fortran_order': False}", STK_E_CORRUPT, 39, "also the key 'shape'");
-    bad("{'shape': (3,), 'fortran_order': False}", STK_E_CORRUPT, 38, "also the key 'descr'");
+    bad("{'descr': '<i4'}", STK_E_CORRUPT, 15, "the missing key 'fortran_order'");
+    bad("{'descr': '<i4', 'shape': (3,)}", STK_E_CORRUPT, 30, "the missing key 'fortran_order'");
+    bad("{'descr': '<i4', 'fortran_order': False}", STK_E_CORRUPT, 39, "the missing key 'shape'");
+    bad("{'shape': (3,), 'fortran_order': False}", STK_E_CORRUPT, 38, "the missing key 'descr'");
     bad("{'descr' '<i4'}", STK_E_CORRUPT, 9, "a colon");
     bad("{'descr': '<i4' 'fortran_order': False}", STK_E_CORRUPT, 16, "a comma or '}'");
     bad("{'descr': '<i4',, 'fortran_order': False}", STK_E_CORRUPT, 16, "the key");

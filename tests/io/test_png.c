@@ -157,7 +157,7 @@ static void test_headers_refused(void **state)
         {26, {1}, 1, STK_E_UNSUPPORTED, "compression"},
         {28, {2}, 1, STK_E_UNSUPPORTED, "interlace"},
         {29, {1}, 1, STK_E_CORRUPT, "libspng"}, /* the CRC */
-        {33, {0x80}, 1, STK_E_CORRUPT, "length of a chunk"},
+        {33, {0x80}, 1, STK_E_CORRUPT, "invalid chunk length"},
         {37, "IEND", 4, STK_E_CORRUPT, "no pixels"},
         {16, {0x7F, 0, 0, 0}, 4, STK_E_LIMIT, "max_bytes"},
         {16, {0, 0x10, 0, 0}, 4, STK_E_TRUNCATED, "too short"},

@@ -230,16 +230,16 @@ static void sums_of_something_else(void **state)
     refused((stki_reader_opts){.window_length = 3, .window_stride = 2}, STK_E_MISMATCH,
             "expected uint8 [3, 33]; windows of 3 every 2");
     stkt_append_file(stkt_path("x.npy"), "x", 1);
-    refused((stki_reader_opts){0}, STK_E_MISMATCH, "the checksums of another file than");
+    refused((stki_reader_opts){0}, STK_E_MISMATCH, "the checksums belong to a file of another size than");
     assert_says("found sums of 1778 bytes, expected of 1779");
     data_file();
     assert_ok(
         stki_sums_write(stkt_path("x.npy"), &(stki_sums_member){"", "uint8 [33]", 49, (uint64_t[49]){0}}, 1, &err));
-    refused((stki_reader_opts){0}, STK_E_MISMATCH, "number of records that have sums: found 49, expected 50");
+    refused((stki_reader_opts){0}, STK_E_MISMATCH, "unexpected number of records with checksums: found 49, expected 50");
     assert_ok(stki_sums_write(stkt_path("x.npy"), &(stki_sums_member){"y", "uint8 [33]", 0, NULL}, 1, &err));
-    refused((stki_reader_opts){0}, STK_E_NOT_FOUND, "it has no sums of the member");
+    refused((stki_reader_opts){0}, STK_E_NOT_FOUND, "the file has no checksums of this member");
     assert_ok(stki_sums_write(stkt_path("x.npy"), NULL, 0, &err));
-    refused((stki_reader_opts){0}, STK_E_NOT_FOUND, "it has no sums of the member");
+    refused((stki_reader_opts){0}, STK_E_NOT_FOUND, "the file has no checksums of this member");
     assert_int_equal(stk_loader_open_text("{dataset: {fields: {x: {path: 'x*.npy', source: {sums: true, "
                                           "sample_per_file: true}}}}}",
                                           stkt_dir, NULL, 0, &loader, &err),
@@ -391,10 +391,10 @@ static void damaged(void **state)
     stkt_write_file(stkt_path("x.npy.sums"), whole, 0);
     refused((stki_reader_opts){0}, STK_E_TRUNCATED, "x.npy.sums: the file is truncated");
     stkt_write_file(stkt_path("x.npy.sums"), values, sizeof values);
-    refused((stki_reader_opts){0}, STK_E_CORRUPT, "no file of checksums");
+    refused((stki_reader_opts){0}, STK_E_CORRUPT, "not a checksum file");
     whole[20] ^= 1;
     stkt_write_file(stkt_path("x.npy.sums"), whole, (size_t)n);
-    refused((stki_reader_opts){0}, STK_E_MISMATCH, "another file");
+    refused((stki_reader_opts){0}, STK_E_MISMATCH, "a file of another size");
 }
 
 static void cut_while_open(void **state)

@@ -211,7 +211,7 @@ static void test_refused(void **state)
     refuse(NULL, &one, 1, "key");
     refuse("before", &one, 1, "would be read as one");
     refuse("key", NULL, 1, "files");
-    refuse("key", &one, 0, "files of a sample: found 0, expected at least 1");
+    refuse("key", &one, 0, "a sample without files: found 0, expected at least 1");
     refuse("key", twice, 2, "two files of the sample have the extension .bin");
     refuse("key", &upper, 1, "lower case");
     refuse("key", &slash, 1, "without a slash");

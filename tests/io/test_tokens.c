@@ -311,7 +311,7 @@ static void test_megatron_limits(void **state)
     check_idx(&x, 20, STK_E_CORRUPT, 0, "not an index");
     for (int code = 0; code < 12; code++) {
         make_idx(&x, code, 5, lengths, offsets, 5, list);
-        check_idx(&x, 1000, code >= 1 && code <= 8 ? STK_OK : STK_E_CORRUPT, 17, "type of a token");
+        check_idx(&x, 1000, code >= 1 && code <= 8 ? STK_OK : STK_E_CORRUPT, 17, "invalid token type");
     }
     begin_idx(&x, 8, UINT64_C(1) << 61, 5);
     check_idx(&x, 20, STK_E_TRUNCATED, 18, "room for");
@@ -339,7 +339,7 @@ static void test_megatron_limits(void **state)
         memcpy(other_list, list, sizeof other_list);
         other_list[i] = wrong[i];
         make_idx(&x, 8, 5, lengths, offsets, 5, other_list);
-        check_idx(&x, 20, STK_E_CORRUPT, 34 + 60 + 8 * i, "the first sequence of a document");
+        check_idx(&x, 20, STK_E_CORRUPT, 34 + 60 + 8 * i, "invalid first sequence of a document");
     }
 }
 

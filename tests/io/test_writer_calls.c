@@ -480,7 +480,7 @@ static void test_begin_says_what_it_expects(void **state)
         stk_writer *w = create(named(buffer, "begin", ways[i].format), &ways[i]);
 
         refused(stk_writer_begin(w, "a", STK_F32, -2, NULL, 1, &err), STK_E_BAD_ARG,
-                "array a: row_ndim: found -2, expected -1, for one number, to 31");
+                "array a: row_ndim: found -2, expected -1 (a scalar) to 31");
         stk_writer_abort(w);
         w = create(buffer, &ways[i]);
         refused(stk_writer_begin(w, "a", STK_F32, 0, NULL, -2, &err), STK_E_BAD_ARG, "array a: rows: found -2");

@@ -220,9 +220,9 @@ static void test_refused_members(void **state)
     w = m, w.lie_offset = 1 << 30;
     refused(&w, STK_E_CORRUPT, "local header");
     w = m, w.local_name = "other";
-    refused(&w, STK_E_CORRUPT, "another name");
+    refused(&w, STK_E_CORRUPT, "different names");
     w = m, w.local_name = "wrongly";
-    refused(&w, STK_E_CORRUPT, "another name");
+    refused(&w, STK_E_CORRUPT, "different names");
     w = m, w.method = 8, w.size = 1 << 20; /* a higher ratio than deflate can reach */
     refused(&w, STK_E_CORRUPT, "1032");
 }

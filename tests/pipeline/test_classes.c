@@ -503,7 +503,7 @@ static void test_refused(void **state)
         {"{from: @fa/n01}", "fa/n01", STK_E_NOT_FOUND},
         {"{from: @twice.txt}", "line 3: found dog again", STK_E_CORRUPT},
         {"{from: @gap.txt}", "line 2: found an empty line", STK_E_CORRUPT},
-        {"{from: @nothing.txt}", "found no line", STK_E_CORRUPT},
+        {"{from: @nothing.txt}", "found no lines", STK_E_CORRUPT},
         {"{from: @other.json}", "other.json", STK_E_CORRUPT},
         {"sorted, files: bytes", "files", STK_E_CONFIG},
         {"sorted, sample_per_file: true", "sample_per_file", STK_E_CONFIG},

@@ -501,7 +501,7 @@ static void packing_refused(void **state)
     REFUSE(STK_E_CONFIG, "length is missing", ", pack: {overlap: 1}");
     REFUSE(STK_E_CONFIG, "less than the length", ", pack: {length: 5, overlap: 5}");
     REFUSE(STK_E_CONFIG, "pack.value", ", pack: {length: 5, value: 65536}");
-    REFUSE(STK_E_CONFIG, "a value of uint16, the type of the stored tokens", ", pack: {length: 5, value: -100}");
+    REFUSE(STK_E_CONFIG, "a value that fits in uint16, the type of the stored tokens", ", pack: {length: 5, value: -100}");
     REFUSE(STK_E_CONFIG, "1 to", ", pack: 0");
     refuse_text(STK_E_CONFIG, "begin and end",
                 "{dataset: {fields: {t: {path: docs.bin, source: {format: raw, dtype: uint16, documents: {}}}}}}");

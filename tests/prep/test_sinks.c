@@ -960,7 +960,7 @@ static void test_numbers_of_rows(void **state)
         open_sink(&s, NULL, &sink);
         assert_ok(sink->ops->append(sink, s.rows.values, s.rows.rows - 1, &err));
         assert_status(sink->ops->finish(sink, &err), STK_E_MISMATCH);
-        assert_says("as announced");
+        assert_says("as declared");
         sink->ops->destroy(sink);
         tear_down(&s);
     }
@@ -1019,7 +1019,7 @@ static void test_fields_refused(void **state)
     refuse("npz", &half, 1, "bfloat16");
     refuse("tar", &half, 1, "bfloat16");
     refuse("safetensors", &complex, 1, "found complex128, expected another type: use the transform cast");
-    refuse("tokens", &ragged, 1, "type of the tokens: found float32, expected u16 or u32");
+    refuse("tokens", &ragged, 1, "unsupported token type: found float32, expected u16 or u32");
     refuse("tokens", &image, 1, "expected rows of tokens");
     refuse("tokens", slash, 2, "token files store one field; number of fields: found 2, expected 1");
     refuse("npy", parts, 2, "two fields would both be stored as array w.values");

@@ -37,9 +37,10 @@ static stk_status find_shard(const char *head, const char *path, const struct sh
     int32_t magic = load(head), version = load(head + 4);
 
     if (magic == EVALUATION)
-        return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){path, -1, 0, STKI_TEXT("magic %d: an evaluation set", magic), "a token shard"},
-                            "multiple-choice evaluation files are not supported");
+        return stki_fail_at(
+            err, STK_E_UNSUPPORTED,
+            (stki_place){path, -1, 0, STKI_TEXT("magic %d (an evaluation set)", magic), "a token shard"},
+            "multiple-choice evaluation files are not supported");
     for (int i = 0; i < SHARDS; i++) {
         if (magic != shards[i].magic)
             continue;
@@ -75,13 +76,13 @@ stk_status stki_llmc_read_header(const void *head, int64_t file_bytes, const cha
     if (tokens < 0)
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){path, -1, 8, STKI_TEXT("%" PRId64, tokens), "0 to 2147483647"},
-                            "number of tokens");
+                            "invalid number of tokens");
     expected = STKI_LLMC_HEADER + tokens * stk_dtype_size(shard->dtype);
     if (file_bytes != expected)
         return stki_fail_at(err, file_bytes < expected ? STK_E_TRUNCATED : STK_E_CORRUPT,
                             (stki_place){path, -1, 8, STKI_TEXT("%" PRId64 " bytes", file_bytes),
                                          STKI_TEXT("%" PRId64 " for %" PRId64 " tokens", expected, tokens)},
-                            "size of the file");
+                            "unexpected file size");
     *dtype = shard->dtype;
     *count = tokens;
     return STK_OK;
@@ -105,7 +106,7 @@ stk_status stki_llmc_open(const char *path, const stki_reader_opts *opts, stki_c
         status = stki_fail_at(err, STK_E_MISMATCH,
                               (stki_place){path, -1, -1, stk_dtype_long_name(array.dtype),
                                            STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(opts->alias_dtype))},
-                              "the file has another token type");
+                              "the token type in the file differs from the configured one");
     if (status == STK_OK)
         status = stki_array_row_major(&array, &bytes, path, err);
     if (status == STK_OK)

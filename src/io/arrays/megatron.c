@@ -3,7 +3,8 @@
  * "modes".
  *
  * A document is a run of sequences. If they are consecutive in the .bin, as usual, the document is a view; otherwise
- * they are copied together. The index is used from its mapping, or from a copy in memory if files are not mapped. */
+ * its sequences are copied to scratch memory. The index is used from its mapping, or from a copy in memory if files are
+ * not mapped. */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -313,7 +314,7 @@ static stk_status set_reader(const stki_container *base, int64_t member, const s
         return stki_fail_at(err, STK_E_MISMATCH,
                             (stki_place){base->path, -1, -1, stk_dtype_long_name(base->members[member].dtype),
                                          STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(opts->alias_dtype))},
-                            "%s has another type", base->members[member].name);
+                            "the type of %s differs from the configured one", base->members[member].name);
     if (member == DOCUMENTS || member == SEQUENCES)
         return open_spans(set, member == DOCUMENTS, opts, out, err);
     status = set_array(base, member, opts, &array, err);
@@ -369,7 +370,7 @@ static stk_status add_array(struct megatron *set, const char *name, stk_dtype dt
     return stki_member_set_strides(member, &stride, err);
 }
 
-/* in the order of enum member */
+/* Adds the members in the order of enum member. */
 static stk_status add_members(struct megatron *set, stk_error *err)
 {
     const stki_megatron_index *index = &set->index;

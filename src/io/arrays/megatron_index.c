@@ -77,7 +77,7 @@ static stk_status read_type(const char *h, const char *path, stk_dtype *out, stk
 
     if (code == 0 || code >= sizeof types / sizeof types[0])
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, 17, STKI_TEXT("%d", code), "1 to 8"},
-                            "type of a token");
+                            "invalid token type");
     *out = types[code];
     return STK_OK;
 }
@@ -107,8 +107,8 @@ stk_status stki_megatron_read_header(const void *head, int64_t file_bytes, const
     if (left != 0 && left != sequences)
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){path, -1, file_bytes - (int64_t)left, STKI_TEXT("%" PRIu64 " bytes", left),
-                                         STKI_TEXT("nothing, or %" PRIu64 " modes", sequences)},
-                            "after the list of documents");
+                                         STKI_TEXT("none, or %" PRIu64 " bytes of modes", sequences)},
+                            "unexpected data after the list of documents");
     out->sequences = (int64_t)sequences;
     out->documents = entries > 0 ? (int64_t)entries - 1 : 0;
     out->lengths = STKI_MEGATRON_HEADER;
@@ -129,8 +129,8 @@ static stk_status check_sequence(const stki_megatron_index *index, const char *b
     return stki_fail_at(err, STK_E_CORRUPT,
                         (stki_place){path, i, length < 0 ? index->lengths + 4 * i : index->offsets + 8 * i,
                                      STKI_TEXT("%" PRId64 " tokens at byte %" PRId64, length, offset),
-                                     STKI_TEXT("inside the %" PRId64 " bytes of the .bin", bin_bytes)},
-                        "a sequence");
+                                     STKI_TEXT("a range inside the %" PRId64 " bytes of the .bin", bin_bytes)},
+                        "invalid sequence");
 }
 
 static stk_status check_documents(const stki_megatron_index *index, const char *b, int64_t entries, const char *path,
@@ -146,7 +146,7 @@ static stk_status check_documents(const stki_megatron_index *index, const char *
                 err, STK_E_CORRUPT,
                 (stki_place){path, i, index->list + 8 * i, STKI_TEXT("sequence %" PRId64, first),
                              i == 0 ? "0" : STKI_TEXT("%" PRId64 " to %" PRId64, before, index->sequences)},
-                "the first sequence of a document");
+                "invalid first sequence of a document");
         before = first;
     }
     return STK_OK;

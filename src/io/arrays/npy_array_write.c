@@ -24,7 +24,7 @@ static stk_status array_begin(stki_writer *base, const char *name, stk_dtype dty
     (void)rows;
     if (a->npy)
         return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){a->path, -1, -1, name, "one array"},
-                            "an .npy file holds one array");
+                            "an .npy file contains only one array");
     return stki_npy_create(a->path, dtype, row_ndim, row_shape, a->alias, &a->npy, err);
 }
 
@@ -48,9 +48,9 @@ static void array_free(struct npy_array *a)
 static stk_status array_commit(stki_writer *base, stk_error *err)
 {
     struct npy_array *a = array_of(base);
-    stk_status status =
-        a->npy ? stki_npy_commit(a->npy, err)
-               : stki_fail_at(err, STK_E_BAD_ARG, (stki_place){a->path, -1, -1, "no array", "one"}, "cannot finish");
+    stk_status status = a->npy ? stki_npy_commit(a->npy, err)
+                               : stki_fail_at(err, STK_E_BAD_ARG, (stki_place){a->path, -1, -1, "no array", "one"},
+                                              "the file cannot be finished");
 
     array_free(a);
     return status;
@@ -75,7 +75,7 @@ stk_status stki_npy_array_writer(const char *path, const stki_writer_opts *opts,
 
     if (opts && opts->level)
         return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, STKI_TEXT("level %d", opts->level), "0"},
-                            ".npy files are not compressed");
+                            ".npy files cannot be compressed");
     a = stki_zalloc(sizeof *a);
     if (!a)
         return stki_fail_memory(err, sizeof *a, path);

@@ -28,7 +28,8 @@ static struct descr split(const char *whole)
     if (*at >= '0' && *at <= '9') {
         d.size = 0;
         for (; *at >= '0' && *at <= '9'; at++)
-            d.size = d.size < 1000000000 ? d.size * 10 + (*at - '0') : d.size; /* stops above any valid size */
+            d.size =
+                d.size < 1000000000 ? d.size * 10 + (*at - '0') : d.size; /* ignores digits beyond any valid size */
     }
     d.rest = at;
     return d;
@@ -112,7 +113,7 @@ static const char *declined(const struct descr *d)
     if (d->kind == 'S' || d->kind == 'a')
         return "byte strings";
     if (d->kind == 'U')
-        return "text (4 bytes a character)";
+        return "text (4 bytes per character)";
     return NULL;
 }
 
@@ -135,7 +136,8 @@ static stk_status read_raw(const struct descr *d, stk_dtype alias, stki_place pl
         return stki_fail_at(err, STK_E_MISMATCH, place, "the configured type has a different size");
     }
     if (d->order == '>' && d->size > 1)
-        return stki_fail_at(err, STK_E_UNSUPPORTED, place, "big-endian raw bytes are not supported");
+        return stki_fail_at(err, STK_E_UNSUPPORTED, place,
+                            "big-endian raw bytes are not supported: save the array as little-endian");
     *dtype = alias;
     return STK_OK;
 }

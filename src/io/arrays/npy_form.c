@@ -65,7 +65,7 @@ static stk_status check_dtype(const char *path, stk_dtype dtype, bool alias, stk
         return stki_fail_at(
             err, STK_E_UNSUPPORTED,
             (stki_place){path, -1, -1, stk_dtype_long_name(dtype), "a type that npy files can name"},
-            "npy files cannot name this type; they can store it as raw bytes (%s), to be read with source.dtype",
+            "npy files cannot name this type: set alias to store it as raw bytes (%s), which source.dtype reads",
             descr_of(dtype));
     return STK_OK;
 }
@@ -91,10 +91,10 @@ stk_status stki_npy_form_init(stki_npy_form *form, const char *path, stk_dtype d
     stk_status status = check_dtype(path, dtype, alias, err);
 
     if (status == STK_OK && row_ndim >= STK_MAX_DIMS)
-        status = stki_fail_at(
-            err, STK_E_UNSUPPORTED,
-            (stki_place){path, -1, -1, STKI_TEXT("%d axes a row", row_ndim), STKI_TEXT("at most %d", STK_MAX_DIMS - 1)},
-            "too many axes");
+        status = stki_fail_at(err, STK_E_UNSUPPORTED,
+                              (stki_place){path, -1, -1, STKI_TEXT("%d axes per row", row_ndim),
+                                           STKI_TEXT("at most %d", STK_MAX_DIMS - 1)},
+                              "too many axes");
     if (status != STK_OK)
         return status;
     *form = (stki_npy_form){.dtype = dtype, .scalar = row_ndim < 0, .row_ndim = row_ndim < 0 ? 0 : row_ndim};

@@ -65,7 +65,7 @@ static stk_status fail_here(const struct parser *p, const char *expected)
 
     return stki_fail_at(p->err, STK_E_CORRUPT,
                         (stki_place){p->path, -1, p->prefix->text_offset + p->token.at, shown(p, buffer), expected},
-                        "wrong npy header");
+                        "invalid npy header");
 }
 
 static stk_status take_mark(struct parser *p, char mark, const char *expected)
@@ -258,9 +258,9 @@ static stk_status read_dictionary(struct parser *p)
     if (status != STK_OK)
         return status;
     if (!p->has_descr || !p->has_order || !p->has_shape)
-        return fail_here(p, !p->has_descr   ? "also the key 'descr'"
-                            : !p->has_order ? "also the key 'fortran_order'"
-                                            : "also the key 'shape'");
+        return fail_here(p, !p->has_descr   ? "the missing key 'descr'"
+                            : !p->has_order ? "the missing key 'fortran_order'"
+                                            : "the missing key 'shape'");
     advance(p);
     return p->token.kind == STKI_NPY_END ? STK_OK : fail_here(p, "nothing but blanks after '}'");
 }
@@ -280,7 +280,7 @@ static stk_status judge_type(struct parser *p, stk_dtype alias)
                             "refused for security: Python objects are a pickle, and loading one could run code");
     return stki_fail_at(p->err, STK_E_UNSUPPORTED,
                         (stki_place){p->path, -1, offset, quoted, "one plain type such as '<f4'"},
-                        "structured and subarray types are not supported");
+                        "structured and subarray types are not supported: save each field as an array");
 }
 
 static stk_status fail_shape(const struct parser *p, stk_status status, const char *what, const char *expected)
@@ -329,7 +329,7 @@ static stk_status prove_size(struct parser *p, int64_t file_bytes)
         p->err, STK_E_TRUNCATED,
         (stki_place){p->path, -1, h->data_offset, STKI_TEXT("%" PRId64 " bytes", file_bytes - h->data_offset),
                      STKI_TEXT("%" PRId64 " bytes of %s", h->data_bytes, stk_dtype_long_name(h->dtype))},
-        "data is missing");
+        "the data is truncated");
 }
 
 stk_status stki_npy_read_header(const stki_npy_prefix *prefix, const char *text, int64_t file_bytes, stk_dtype alias,

@@ -29,7 +29,7 @@ stk_status stki_npy_read_prefix(const void *head, int64_t file_bytes, int64_t li
     if (h[6] < 1 || h[6] > 3 || h[7] != 0)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){path, -1, 6, STKI_TEXT("version %d.%d", h[6], h[7]), "1.0, 2.0 or 3.0"},
-                            "unknown npy version");
+                            "unsupported npy version");
     out->major = h[6];
     out->text_offset = h[6] == 1 ? 10 : 12;
     if (file_bytes < out->text_offset)
@@ -81,7 +81,7 @@ stk_status stki_npy_check_encoding(const stki_npy_prefix *prefix, const char *te
             return stki_fail_at(err, STK_E_CORRUPT,
                                 (stki_place){path, -1, prefix->text_offset + i,
                                              STKI_TEXT("byte 0x%02x", (unsigned char)text[i]), "UTF-8 (version 3)"},
-                                "wrong npy header");
+                                "invalid npy header");
         i += length;
     }
     return STK_OK;

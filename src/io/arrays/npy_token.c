@@ -28,7 +28,7 @@ static stki_npy_token token(const stki_npy_lexer *lexer, enum stki_npy_kind kind
     return (stki_npy_token){.kind = kind, .text = lexer->text + first, .length = last - first, .at = start};
 }
 
-/* Fails with the byte at `start` and the word that starts there, if any. */
+/* Returns a token of kind WRONG: the word that starts at `start`, or the byte there. */
 static stki_npy_token wrong(stki_npy_lexer *lexer, int64_t start, const char *why)
 {
     int64_t end = start < lexer->length ? start + 1 : start;

@@ -20,7 +20,7 @@ struct npz {
     stki_container base; /* first member */
     stki_file *file;
     stki_zip zip;
-    const stki_zip_entry **entries; /* per member of the container */
+    const stki_zip_entry **entries; /* one per member of the container */
 };
 
 /* ---- names ---- */
@@ -188,7 +188,7 @@ static stk_status add_other(struct npz *npz, const stki_zip_entry *entry, stk_er
 
     if (status != STK_OK)
         return status;
-    (void)stki_zip_fail(&npz->zip, entry, STK_E_UNSUPPORTED, -1, "no array", NULL, "an .npy", &why);
+    (void)stki_zip_fail(&npz->zip, entry, STK_E_UNSUPPORTED, -1, "not an array", NULL, "an .npy member", &why);
     member->kind = STKI_MEMBER_OTHER;
     stki_member_refuse(member, &why);
     return STK_OK;
@@ -280,9 +280,9 @@ static stk_status unpack(const struct npz *npz, const stki_zip_entry *entry, int
     stk_status status;
 
     if (entry->size > limit)
-        return stki_zip_fail(&npz->zip, entry, STK_E_LIMIT, -1, "too large to be decompressed into memory",
-                             STKI_TEXT("%" PRId64 " bytes", entry->size),
-                             STKI_TEXT("at most %" PRId64 " (memory_limit)", limit), err);
+        return stki_zip_fail(
+            &npz->zip, entry, STK_E_LIMIT, -1, "the member is too large to be decompressed into memory",
+            STKI_TEXT("%" PRId64 " bytes", entry->size), STKI_TEXT("at most %" PRId64 " (memory_limit)", limit), err);
     status = stk_storage_create(NULL, entry->size, &out->memory, err);
     if (status == STK_OK)
         status = stki_zip_read(&npz->zip, entry, offset, stk_storage_data(out->memory), err);
@@ -332,7 +332,7 @@ static stk_status npz_reader(const stki_container *container, int64_t member, co
     status = stki_array_reader(&array, "npz", container->path, opts, out, err);
     stki_array_release(&array);
     if (status == STK_OK && npz->entries[member]->method == STKI_ZIP_DEFLATED)
-        (*out)->note = "the member is deflated: unpacked into memory";
+        (*out)->note = "the member is deflated, so it was decompressed into memory";
     return status;
 }
 

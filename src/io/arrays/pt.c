@@ -39,7 +39,7 @@ struct pt {
     int root_bytes;
     bool big_endian;
     bool legacy;           /* the file is not an archive: `zip` lists the storages like members */
-    struct placed *placed; /* per member of the container */
+    struct placed *placed; /* one per member of the container */
 };
 
 static const struct pt *pt_of(const stki_container *base)
@@ -95,11 +95,13 @@ static stk_status refuse_others(struct pt *pt, stk_error *err)
     if (pt->legacy)
         return STK_OK;
     if (length >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5)
-        return fail(pt, STK_E_UNSUPPORTED, "not an archive of torch.save", "a bare pickle", "a zip archive", err);
-    if (length == (int64_t)sizeof head && !memcmp(head + 257, "ustar", 5))
-        return fail(pt, STK_E_UNSUPPORTED,
-                    "the format before torch 0.1.10 (a tar archive): load it with torch and save it again", NULL, NULL,
+        return fail(pt, STK_E_UNSUPPORTED, "not an archive written by torch.save", "a bare pickle", "a zip archive",
                     err);
+    if (length == (int64_t)sizeof head && !memcmp(head + 257, "ustar", 5))
+        return fail(
+            pt, STK_E_UNSUPPORTED,
+            "the tar format of torch before 0.1.10 is not supported: load the file with torch and save it again", NULL,
+            NULL, err);
     return STK_OK;
 }
 
@@ -157,8 +159,8 @@ static stk_status find_root(struct pt *pt, stk_error *err)
         pt->root_bytes = (int)(slash - name);
     }
     if (!pt->root || pt->root_bytes > 800)
-        return fail(pt, STK_E_CORRUPT, "not a file of torch.save", "an archive without a data.pkl in its folder", NULL,
-                    err);
+        return fail(pt, STK_E_CORRUPT, "not a file written by torch.save",
+                    "an archive without a data.pkl in its folder", NULL, err);
     return STK_OK;
 }
 
@@ -171,8 +173,9 @@ static stk_status refuse_script(const struct pt *pt, stk_error *err)
         return STK_OK;
     for (int64_t i = 0; i < pt->zip.count; i++)
         if (!strncmp(pt->zip.entries[i].name, code, (size_t)length))
-            return fail(pt, STK_E_UNSUPPORTED, "a TorchScript archive: save the module's state_dict instead", NULL,
-                        NULL, err);
+            return fail(pt, STK_E_UNSUPPORTED,
+                        "TorchScript archives are not supported: save the module's state_dict instead", NULL, NULL,
+                        err);
     return STK_OK;
 }
 
@@ -193,7 +196,7 @@ static stk_status read_byteorder(struct pt *pt, stk_error *err)
     pt->big_endian = !strcmp(text, "big");
     if (pt->big_endian || !strcmp(text, "little"))
         return STK_OK;
-    return fail(pt, STK_E_CORRUPT, "the byte order of the file", text, "little or big", err);
+    return fail(pt, STK_E_CORRUPT, "invalid byte order", text, "little or big", err);
 }
 
 /* ---- tensors ---- */
@@ -325,9 +328,11 @@ static stk_status add_value(struct pt *pt, const stki_pt_pickle *pickle, const s
     if (!is_missed(value))
         return STK_OK;
     (void)stki_fail_at(&why, STK_E_UNSUPPORTED, (stki_place){pt->base.path, -1, -1, NULL, NULL},
-                       "%.100s: %s.%s is not supported", leaf->path,
-                       value->global ? value->global->module : "a bare storage",
-                       value->global ? value->global->name : "or an integer of more than 64 bits");
+                       "%.100s: %s%s%s is not supported", leaf->path, value->global ? value->global->module : "",
+                       value->global ? "." : "",
+                       value->global                 ? value->global->name
+                       : value->kind == STKI_PT_LONG ? "an integer of more than 64 bits"
+                                                     : "a bare storage");
     stki_member_refuse(member, &why);
     return STK_OK;
 }
@@ -474,7 +479,8 @@ static stk_status unpack(const struct pt *pt, const struct placed *placed, int64
     stk_status status;
 
     if (placed->entry->size > limit)
-        return stki_zip_fail(&pt->zip, placed->entry, STK_E_LIMIT, -1, "too large to be decompressed into memory",
+        return stki_zip_fail(&pt->zip, placed->entry, STK_E_LIMIT, -1,
+                             "the storage is too large to be decompressed into memory",
                              STKI_TEXT("%" PRId64 " bytes", placed->entry->size),
                              STKI_TEXT("at most %" PRId64 " (memory_limit)", limit), err);
     status = stk_storage_create(NULL, placed->entry->size, &out->memory, err);
@@ -538,7 +544,7 @@ static stk_status pt_reader(const stki_container *container, int64_t number, con
     status = stki_array_reader(&array, "pt", container->path, opts, out, err);
     stki_array_release(&array);
     if (status == STK_OK && pt_of(container)->placed[number].entry->method == STKI_ZIP_DEFLATED)
-        (*out)->note = "the storage is deflated: unpacked into memory";
+        (*out)->note = "the storage is deflated, so it was decompressed into memory";
     return status;
 }
 

@@ -74,8 +74,8 @@ static stk_status read_protocol(struct reading *r)
     value = &pickle.values[pickle.root];
     if (value->kind != STKI_PT_INT || value->integer != PROTOCOL) {
         r->at = began;
-        status = fail(r, STK_E_UNSUPPORTED, "protocol of the legacy format",
-                      value->kind == STKI_PT_INT ? STKI_TEXT("%" PRId64, value->integer) : "something else",
+        status = fail(r, STK_E_UNSUPPORTED, "unsupported protocol of the legacy format",
+                      value->kind == STKI_PT_INT ? STKI_TEXT("%" PRId64, value->integer) : "a value of another type",
                       STKI_TEXT("%d", PROTOCOL));
     }
     stki_pt_pickle_free(&pickle);
@@ -160,7 +160,7 @@ static stk_status take_storage(struct reading *r, const stki_pt_value *key, cons
     for (int i = SIZE_BYTES - 1; i >= 0; i--)
         elements = elements << 8 | size[i];
     if (elements != (uint64_t)found->count)
-        return fail(r, STK_E_CORRUPT, "the number of elements of a storage", STKI_TEXT("%" PRIu64, elements),
+        return fail(r, STK_E_CORRUPT, "wrong number of elements of a storage", STKI_TEXT("%" PRIu64, elements),
                     STKI_TEXT("%" PRId64 ", as in the pickle", found->count));
     r->at += SIZE_BYTES;
     if (!stki_inside(r->at, found->bytes, r->file->size))
@@ -181,7 +181,7 @@ static stk_status list_storages(struct reading *r, const stki_pt_pickle *keys, c
     stk_status status = STK_OK;
 
     if (list->kind != STKI_PT_LIST)
-        return fail(r, STK_E_CORRUPT, "the keys of the storages", "something else", "a list");
+        return fail(r, STK_E_CORRUPT, "invalid keys of the storages", "a value of another type", "a list");
     *out = (stki_zip){.file = r->file, .count = list->count, .end = r->file->size, .crc_optional = true};
     out->entries = stki_zalloc_array(list->count ? list->count : 1, sizeof *out->entries);
     out->directory = stki_zalloc_array(list->count ? list->count : 1, (size_t)name_bytes);
@@ -192,7 +192,7 @@ static stk_status list_storages(struct reading *r, const stki_pt_pickle *keys, c
         char *name = out->directory + i * name_bytes;
 
         if (key->kind != STKI_PT_TEXT || key->length > 20)
-            return fail(r, STK_E_CORRUPT, "a key of a storage", "something else", "up to 20 digits");
+            return fail(r, STK_E_CORRUPT, "invalid key of a storage", "another value", "up to 20 digits");
         memcpy(name, STKI_PT_LEGACY_ROOT "/data/", sizeof STKI_PT_LEGACY_ROOT "/data/" - 1);
         memcpy(name + strlen(name), key->text, (size_t)key->length);
         out->entries[i].name = name;

@@ -30,7 +30,7 @@ static stk_status fail(const struct machine *m, stk_status status, const char *w
 
 static stk_status corrupt(const struct machine *m, const char *found, const char *expected)
 {
-    return fail(m, STK_E_CORRUPT, "wrong pickle", found, expected);
+    return fail(m, STK_E_CORRUPT, "invalid pickle", found, expected);
 }
 
 static const struct {
@@ -74,7 +74,7 @@ static stk_status refuse_opcode(const struct machine *m, unsigned char op)
         if (refused[i].byte == op)
             return fail(m, refused[i].status,
                         refused[i].status == STK_E_UNSAFE ? "refused for security: this would build objects"
-                                                          : "torch.save does not write such pickles",
+                                                          : "not a pickle written by torch.save",
                         refused[i].name, "plain values and tensors");
     return corrupt(m, STKI_TEXT("byte 0x%02x", op), "an opcode");
 }
@@ -235,7 +235,7 @@ static stk_status do_text(struct machine *m, int length_bytes, enum stki_pt_kind
         return status;
     if (kind == STKI_PT_TEXT && first_bad(text, (int64_t)length) >= 0) {
         if (!python2)
-            return corrupt(m, "other bytes", "UTF-8");
+            return corrupt(m, "invalid bytes", "UTF-8");
         kind = STKI_PT_BYTES;
     }
     return push_new(m, (stki_pt_value){.kind = kind, .text = text, .length = (int64_t)length});
@@ -256,7 +256,7 @@ static stk_status do_mark(struct machine *m)
 static stk_status pop_mark(struct machine *m, int32_t *first)
 {
     if (m->mark_count == 0)
-        return corrupt(m, "no mark", "one below the values");
+        return corrupt(m, "no mark", "a mark below the values");
     *first = m->marks[--m->mark_count];
     return STK_OK;
 }
@@ -310,9 +310,9 @@ static stk_status add_items(struct machine *m, int32_t first, enum stki_pt_kind 
         return status;
     found = m->pickle->values[to].kind;
     if (found != kind && found != STKI_PT_OTHER)
-        return corrupt(m, "something else", kind == STKI_PT_LIST ? "a list below" : "a dict below");
+        return corrupt(m, "another value", kind == STKI_PT_LIST ? "a list below the items" : "a dict below the items");
     if (kind == STKI_PT_DICT && (end - first) % 2)
-        return corrupt(m, "a key without a value", "pairs");
+        return corrupt(m, "a key without a value", "key-value pairs");
     for (int32_t i = first; i < end && status == STK_OK && found == kind; i++)
         status = add_item(m, to, m->stack[i]);
     return status;
@@ -345,8 +345,8 @@ static stk_status put(struct machine *m, uint64_t index)
     if (status != STK_OK)
         return status;
     if (index >= (uint64_t)m->length) /* each index takes an opcode, so a valid one cannot be larger */
-        return fail(m, STK_E_LIMIT, "the memo grows too large", STKI_TEXT("number %" PRIu64, index),
-                    STKI_TEXT("numbers below the pickle's %" PRId64 " bytes", m->length));
+        return fail(m, STK_E_LIMIT, "the memo index is too large", STKI_TEXT("index %" PRIu64, index),
+                    STKI_TEXT("an index below the pickle's size of %" PRId64 " bytes", m->length));
     if (index >= (uint64_t)m->memo_room) {
         room = (int32_t)index + 1 > 2 * m->memo_room ? (int32_t)index + 1 : 2 * m->memo_room;
         memo = stki_resize(m->memo, (int64_t)room * (int64_t)sizeof *memo);
@@ -378,7 +378,7 @@ static stk_status do_get(struct machine *m, int bytes)
     if (status != STK_OK)
         return status;
     if (index >= (uint64_t)m->memo_room || m->memo[index] < 0)
-        return corrupt(m, STKI_TEXT("number %" PRIu64, index), "one that was put into the memo");
+        return corrupt(m, STKI_TEXT("memo index %" PRIu64, index), "an index that was stored before");
     return push(m, m->memo[index]);
 }
 
@@ -397,7 +397,7 @@ static stk_status push_global(struct machine *m, const char *module, int64_t mod
     return fail(m, STK_E_UNSAFE, "refused for security: the file refers to an object that could run code",
                 STKI_TEXT("%s.%s", stki_npy_printable(shown, sizeof shown, module, module_bytes),
                           stki_npy_printable(shown_name, sizeof shown_name, name, name_bytes)),
-                "the names that tensors are saved with");
+                "a name that torch.save uses for tensors");
 }
 
 static stk_status take_line(struct machine *m, const char **line, int64_t *length)
@@ -408,7 +408,7 @@ static stk_status take_line(struct machine *m, const char **line, int64_t *lengt
     if (!end && look == left)
         return fail(m, STK_E_TRUNCATED, "the pickle ends inside a name", NULL, NULL);
     if (!end)
-        return fail(m, STK_E_UNSAFE, "refused for security: an endless name", NULL,
+        return fail(m, STK_E_UNSAFE, "refused for security: the name is too long", NULL,
                     STKI_TEXT("at most %d bytes", NAME_MAX_BYTES));
     *line = m->bytes + m->at;
     *length = end - *line;
@@ -444,7 +444,7 @@ static stk_status do_stack_global(struct machine *m)
         return status;
     values = m->pickle->values;
     if (values[name].kind != STKI_PT_TEXT || values[module].kind != STKI_PT_TEXT)
-        return corrupt(m, "something else", "two strings");
+        return corrupt(m, "another value", "two strings");
     return push_global(m, values[module].text, values[module].length, values[name].text, values[name].length);
 }
 
@@ -500,22 +500,22 @@ static stk_status do_persistent(struct machine *m)
     id = value_at(m, number);
     if (id->kind != STKI_PT_TUPLE || id->count < 5 || id->count > 6 ||
         !is_text(stki_pt_item(m->pickle, id, 0), "storage"))
-        return corrupt(m, "another persistent id", "('storage', class, key, location, count)");
+        return corrupt(m, "another persistent ID", "('storage', class, key, location, count)");
     class = stki_pt_item(m->pickle, id, 1);
     if (class->kind != STKI_PT_GLOBAL ||
         (class->global->role != STKI_PT_STORAGE && class->global->role != STKI_PT_UNTYPED))
-        return corrupt(m, "something else", "a storage class");
+        return corrupt(m, "another value", "a storage class");
     if (id->count == 6 && stki_pt_item(m->pickle, id, 5)->kind != STKI_PT_NONE)
         return fail(m, STK_E_UNSUPPORTED,
-                    "a storage that is a view of another one (before torch 0.4): load it with a "
-                    "newer torch and save it again",
+                    "storages that are views of others (torch before 0.4) are not supported: load the file "
+                    "with a newer torch and save it again",
                     NULL, NULL);
     if (!is_key(stki_pt_item(m->pickle, id, 2)))
-        return corrupt(m, "another storage key", "up to 20 digits");
+        return corrupt(m, "another value", "a storage key of up to 20 digits");
     if (stki_pt_item(m->pickle, id, 3)->kind != STKI_PT_TEXT)
-        return corrupt(m, "something else", "a storage's location");
+        return corrupt(m, "another value", "a storage's location");
     if (stki_pt_item(m->pickle, id, 4)->kind != STKI_PT_INT || stki_pt_item(m->pickle, id, 4)->integer < 0)
-        return corrupt(m, "something else", "a storage's number of elements");
+        return corrupt(m, "another value", "a storage's number of elements");
     return push_new(m, (stki_pt_value){.kind = STKI_PT_STORED, .integer = number});
 }
 
@@ -539,7 +539,7 @@ static stk_status rebuild(struct machine *m, const stki_pt_global *global, int32
         return corrupt(m, STKI_TEXT("other arguments of %s", global->name), expected);
     if (dtype_at >= 0 && (stki_pt_item(m->pickle, args, dtype_at)->kind != STKI_PT_GLOBAL ||
                           stki_pt_item(m->pickle, args, dtype_at)->global->role != STKI_PT_DTYPE))
-        return corrupt(m, "something else", "a dtype");
+        return corrupt(m, "another value", "a dtype");
     return push_new(m, (stki_pt_value){.kind = STKI_PT_TENSOR, .global = global, .integer = number});
 }
 
@@ -548,7 +548,7 @@ static stk_status parameter(struct machine *m, const stki_pt_value *args)
     const stki_pt_value *tensor = args->count > 0 ? stki_pt_item(m->pickle, args, 0) : NULL;
 
     if (!tensor || (tensor->kind != STKI_PT_TENSOR && tensor->kind != STKI_PT_OTHER))
-        return corrupt(m, "something else", "a tensor as parameter");
+        return corrupt(m, "another value", "a tensor as the parameter's value");
     return push(m, args->items[0]);
 }
 
@@ -570,7 +570,7 @@ static stk_status ordered_dict(struct machine *m, int32_t number)
         const stki_pt_value *pair = stki_pt_item(m->pickle, value_at(m, list), i);
 
         if ((pair->kind != STKI_PT_LIST && pair->kind != STKI_PT_TUPLE) || pair->count != 2)
-            return corrupt(m, "something else", "pairs of key and value");
+            return corrupt(m, "another value", "key-value pairs");
         status = add_item(m, dict, pair->items[0]);
         if (status == STK_OK)
             status = add_item(m, dict, pair->items[1]);
@@ -596,7 +596,7 @@ static stk_status do_reduce(struct machine *m)
     if (status != STK_OK)
         return status;
     if (value_at(m, callable)->kind != STKI_PT_GLOBAL || value_at(m, args)->kind != STKI_PT_TUPLE)
-        return corrupt(m, "something else", "a name and a tuple of arguments");
+        return corrupt(m, "another value", "a name and a tuple of arguments");
     global = value_at(m, callable)->global;
     switch (global->role) {
     case STKI_PT_REBUILD_V1:
@@ -613,7 +613,7 @@ static stk_status do_reduce(struct machine *m)
     case STKI_PT_UNSUPPORTED:
         return push_new(m, (stki_pt_value){.kind = STKI_PT_OTHER, .global = global});
     default:
-        return corrupt(m, STKI_TEXT("%s.%s", global->module, global->name), "something that takes arguments");
+        return corrupt(m, STKI_TEXT("%s.%s", global->module, global->name), "a name that can be called");
     }
 }
 
@@ -628,7 +628,7 @@ static stk_status do_build(struct machine *m)
         return status;
     if (value_at(m, target)->kind != STKI_PT_OTHER &&
         (value_at(m, target)->kind != STKI_PT_DICT || value_at(m, state)->kind != STKI_PT_DICT))
-        return corrupt(m, "something else", "a dict and a dict of its attributes");
+        return corrupt(m, "another value", "a dict and a dict of its attributes");
     return push(m, target);
 }
 
@@ -755,7 +755,9 @@ stk_status stki_pt_unpickle(const void *bytes, int64_t length, const char *label
 {
     stki_pt_pickle pickle = {0};
     struct machine m = {.bytes = bytes, .length = length, .label = label, .err = err, .pickle = &pickle};
-    stk_status status = length <= INT32_MAX / 4 ? run(&m) : fail(&m, STK_E_LIMIT, "the pickle is too long", NULL, NULL);
+    stk_status status = length <= INT32_MAX / 4 ? run(&m)
+                                                : fail(&m, STK_E_LIMIT, "the pickle is too long",
+                                                       STKI_TEXT("%" PRId64 " bytes", length), "less than 512 MiB");
 
     stki_free(m.stack);
     stki_free(m.marks);

@@ -48,8 +48,8 @@ static stk_status take_storage(struct parts *p)
     if (text_is(location, "meta"))
         return fail(p, STK_E_UNSUPPORTED, "a tensor on the device 'meta' has no data", NULL, NULL);
     if (p->out->dtype == STK_DTYPE_NONE)
-        return fail(p, class->role == STKI_PT_UNTYPED && !dtype ? STK_E_CORRUPT : STK_E_UNSUPPORTED,
-                    "an unsupported type", dtype ? dtype->name : class->name, NULL);
+        return fail(p, class->role == STKI_PT_UNTYPED && !dtype ? STK_E_CORRUPT : STK_E_UNSUPPORTED, "unsupported type",
+                    dtype ? dtype->name : class->name, NULL);
     p->element_bytes = stk_dtype_size(p->out->dtype);
     if (!stki_mul(count, class->role == STKI_PT_UNTYPED ? 1 : stk_dtype_size(class->dtype), &p->out->storage_bytes))
         return fail(p, STK_E_CORRUPT, "the storage is too large", STKI_TEXT("%" PRId64 " elements", count),
@@ -66,7 +66,7 @@ static stk_status check_metadata(const struct parts *p)
     if (last < (p->tensor->global->role == STKI_PT_REBUILD_V3 ? 7 : 6) || metadata->kind == STKI_PT_NONE)
         return STK_OK;
     if (metadata->kind != STKI_PT_DICT)
-        return fail(p, STK_E_CORRUPT, "metadata of a tensor", "something else", "a dict");
+        return fail(p, STK_E_CORRUPT, "invalid metadata of a tensor", "another value", "a dict");
     for (int32_t i = 0; i + 1 < metadata->count; i += 2)
         if (stki_pt_item(p->pickle, metadata, i + 1)->kind != STKI_PT_BOOL ||
             stki_pt_item(p->pickle, metadata, i + 1)->integer)
@@ -77,9 +77,9 @@ static stk_status check_metadata(const struct parts *p)
 
 static stk_status fail_numbers(const struct parts *p, int axis, int64_t size, int64_t stride)
 {
-    return fail(p, STK_E_CORRUPT, "the geometry of a tensor",
+    return fail(p, STK_E_CORRUPT, "invalid geometry of a tensor",
                 STKI_TEXT("axis %d of %" PRId64 ", stride %" PRId64, axis, size, stride),
-                "numbers of at least 0, with a total size that fits in 63 bits");
+                "non-negative numbers and a total size that fits in 63 bits");
 }
 
 /* Sets shape, strides in bytes, the bytes of all elements and the distance from the first element to the last. */
@@ -91,8 +91,9 @@ static stk_status take_geometry(struct parts *p, int64_t *reach)
     bool empty = false;
 
     if (stki_pt_item_count(p->pickle, strides) != ndim)
-        return fail(p, STK_E_CORRUPT, "the geometry of a tensor",
-                    STKI_TEXT("%d sizes and %d strides", ndim, stki_pt_item_count(p->pickle, strides)), "as many");
+        return fail(p, STK_E_CORRUPT, "invalid geometry of a tensor",
+                    STKI_TEXT("%d sizes and %d strides", ndim, stki_pt_item_count(p->pickle, strides)),
+                    "equal numbers");
     if (ndim > STK_MAX_DIMS)
         return fail(p, STK_E_UNSUPPORTED, "too many axes", STKI_TEXT("%d", ndim),
                     STKI_TEXT("at most %d", STK_MAX_DIMS));
@@ -119,7 +120,7 @@ static stk_status check_bounds(const struct parts *p, int64_t reach)
     stki_pt_tensor *out = p->out;
 
     if (offset < 0)
-        return fail(p, STK_E_CORRUPT, "the offset of a tensor", STKI_TEXT("%" PRId64, offset), "0 or more");
+        return fail(p, STK_E_CORRUPT, "invalid offset of a tensor", STKI_TEXT("%" PRId64, offset), "0 or more");
     out->offset = 0;
     if (out->data_bytes == 0)
         return STK_OK;

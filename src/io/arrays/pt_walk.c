@@ -1,6 +1,6 @@
 /* pt_walk.c: lists the leaves of nested tuples, lists and dicts with their paths, using an explicit stack. Containers
- * may be shared, so that a short pickle can have an enormous tree, or contain themselves, which makes it infinite. Both
- * are rejected. */
+ * may be shared, so a short pickle can describe an enormous tree, or contain themselves, which makes the tree infinite.
+ * Both are rejected. */
 #include "allocate.h"
 #include "error.h"
 #include "grow.h"
@@ -125,7 +125,8 @@ static stk_status enter(struct walk *w, int32_t value)
     if (w->inside[value])
         return fail(w, STK_E_UNSUPPORTED, "a list or dict contains itself", NULL, NULL);
     if (w->depth == DEPTH)
-        return fail(w, STK_E_LIMIT, "nested too deeply", NULL, STKI_TEXT("at most %d levels", DEPTH));
+        return fail(w, STK_E_LIMIT, "lists or dicts are nested too deeply", NULL,
+                    STKI_TEXT("at most %d levels", DEPTH));
     w->inside[value] = true;
     w->frames[w->depth++] = (struct frame){value, 0, w->path.length};
     return STK_OK;
@@ -158,7 +159,7 @@ static stk_status next_item(struct walk *w, struct frame *frame)
     if (!dict)
         stki_putf(&w->path, "%d", i);
     else if (!put_key(&w->path, w->pickle, stki_pt_item(w->pickle, container, 2 * i)))
-        return fail(w, STK_E_UNSUPPORTED, "a key of a dict", "something else",
+        return fail(w, STK_E_UNSUPPORTED, "unsupported dict key", "another value",
                     "a string without NUL, a number, None or a tuple of numbers");
     return visit(w, item);
 }

@@ -247,7 +247,7 @@ stk_status stki_pt_writer(const char *path, const stki_writer_opts *opts, stki_w
 
     if (opts && opts->level)
         return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, STKI_TEXT("level %d", opts->level), "0"},
-                            "torch maps its files: they are not compressed");
+                            ".pt files cannot be compressed, because torch maps them");
     w = stki_zalloc(sizeof *w);
     if (!w)
         return stki_fail_memory(err, sizeof *w, path);

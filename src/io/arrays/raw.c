@@ -58,8 +58,8 @@ static stk_status count_samples(const char *path, const raw_options *raw, stk_dt
 
     for (int i = 0; i < raw->ndim; i++)
         if (!stki_mul(each, raw->sizes[i], &each))
-            return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, NULL, "samples of fewer than 2^63 bytes"},
-                                "source.shape");
+            return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, NULL, "fewer than 2^63 bytes"},
+                                "source.shape: the sample is too large");
     if (left < 0)
         return stki_fail_at(err, STK_E_TRUNCATED,
                             (stki_place){path, -1, -1, STKI_TEXT("%" PRId64 " bytes", size),
@@ -69,12 +69,12 @@ static stk_status count_samples(const char *path, const raw_options *raw, stk_dt
         return stki_fail_at(err, STK_E_TRUNCATED,
                             (stki_place){path, -1, raw->offset, STKI_TEXT("%" PRId64 " bytes of data", left),
                                          STKI_TEXT("%" PRId64 " samples of %" PRId64 " bytes", raw->count, each)},
-                            "the file ends before its data");
+                            "the data is truncated");
     if (raw->count == 0 && left % each != 0)
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){path, -1, raw->offset + left / each * each,
                                          STKI_TEXT("%" PRId64 " bytes of data", left),
-                                         STKI_TEXT("a multiple of %" PRId64 ", the bytes of a sample", each)},
+                                         STKI_TEXT("a multiple of %" PRId64 ", the size of a sample", each)},
                             "the data is not a whole number of samples");
     *out = raw->count > 0 ? raw->count : left / each;
     return STK_OK;
@@ -100,7 +100,7 @@ static stk_status check_kind(const stki_file *file, const raw_options *raw, cons
         err, STK_E_UNSUPPORTED,
         (stki_place){file->path, -1, -1, kind->what,
                      kind->certainty == STKI_KIND_SURE ? "raw data" : "raw data; source.format: raw reads it anyway"},
-        "the file is not in the format as which it is read (%s)", kind->advice);
+        "the file does not contain raw data%s", kind->advice[0] ? STKI_TEXT(" (%s)", kind->advice) : "");
 }
 
 stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
@@ -139,7 +139,8 @@ stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_co
     }
     status = stki_one_array(path, "raw", &array, out, err);
     if (status == STK_OK && raw->offset < STKI_LLMC_HEADER && stki_llmc_matches(head, array.file->size))
-        stki_container_warn(*out, "it begins like a token shard of llm.c: read as raw data, its header of 1024 bytes "
-                                  "becomes values (source: {format: llmc})");
+        stki_container_warn(*out,
+                            "the file starts like a token shard of llm.c but is read as raw data, so its header of "
+                            "1024 bytes becomes values (source: {format: llmc} skips the header)");
     return status;
 }

@@ -25,7 +25,7 @@ static stk_status raw_begin(stki_writer *base, const char *name, stk_dtype dtype
     if (w->begun)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){stki_output_path(w->output), -1, -1, name, "one array"},
-                            "a raw file holds one array");
+                            "a raw file contains only one array");
     w->begun = true;
     return STK_OK;
 }
@@ -50,7 +50,7 @@ static stk_status raw_commit(stki_writer *base, stk_error *err)
         status = stki_output_commit(w->output, err);
     } else {
         status = stki_fail_at(err, STK_E_BAD_ARG, (stki_place){stki_output_path(w->output), -1, -1, "no array", "one"},
-                              "cannot finish");
+                              "the file cannot be finished");
         stki_output_abort(w->output);
     }
     stki_free(w);
@@ -77,7 +77,7 @@ stk_status stki_raw_writer(const char *path, const stki_writer_opts *opts, stki_
 
     if (opts && opts->level)
         return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, STKI_TEXT("level %d", opts->level), "0"},
-                            "raw files are not compressed");
+                            "raw files cannot be compressed");
     w = stki_zalloc(sizeof *w);
     if (!w)
         return stki_fail_memory(err, sizeof *w, path);

@@ -85,11 +85,12 @@ static stk_status take_dtype(struct item *item, stk_error *err)
     const char *name = json_string_value(json_object_get(item->object, "dtype"));
 
     if (!name)
-        return fail_item(item, STK_E_CORRUPT, "its dtype", "no text", "a name such as F32", err);
+        return fail_item(item, STK_E_CORRUPT, "invalid dtype", "a value that is not a string", "a name such as F32",
+                         err);
     item->array.dtype = find_dtype(name);
     item->unsupported = item->array.dtype == STK_DTYPE_NONE && is_later(name);
     if (item->array.dtype == STK_DTYPE_NONE && !item->unsupported)
-        return fail_item(item, STK_E_CORRUPT, "its dtype", name, "a name such as F32", err);
+        return fail_item(item, STK_E_CORRUPT, "invalid dtype", name, "a name such as F32", err);
     return STK_OK;
 }
 
@@ -99,7 +100,7 @@ static stk_status take_shape(struct item *item, stk_error *err)
     size_t ndim = json_array_size(shape);
 
     if (!json_is_array(shape))
-        return fail_item(item, STK_E_CORRUPT, "its shape", "no list", "a list of sizes", err);
+        return fail_item(item, STK_E_CORRUPT, "invalid shape", "a value that is not a list", "a list of sizes", err);
     if (ndim > STK_MAX_DIMS)
         return fail_item(item, STK_E_UNSUPPORTED, "too many axes", STKI_TEXT("%zu", ndim),
                          STKI_TEXT("at most %d", STK_MAX_DIMS), err);
@@ -108,7 +109,8 @@ static stk_status take_shape(struct item *item, stk_error *err)
         const json_t *size = json_array_get(shape, i);
 
         if (!json_is_integer(size) || json_integer_value(size) < 0)
-            return fail_item(item, STK_E_CORRUPT, "its shape", STKI_TEXT("axis %zu", i), "integers from 0", err);
+            return fail_item(item, STK_E_CORRUPT, "invalid shape", STKI_TEXT("axis %zu", i), "non-negative integers",
+                             err);
         item->array.shape[i] = json_integer_value(size);
     }
     return STK_OK;
@@ -122,11 +124,11 @@ static stk_status take_offsets(struct item *item, stk_error *err)
 
     if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
         json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin))
-        return fail_item(item, STK_E_CORRUPT, "its data_offsets", NULL, "[begin, end], begin <= end", err);
+        return fail_item(item, STK_E_CORRUPT, "invalid data_offsets", NULL, "[begin, end], begin <= end", err);
     item->begin = json_integer_value(begin);
     item->end = json_integer_value(end);
     if (item->end > there)
-        return fail_item(item, STK_E_TRUNCATED, "its data ends beyond the end of the file",
+        return fail_item(item, STK_E_TRUNCATED, "the data extends beyond the end of the file",
                          STKI_TEXT("%" PRId64 " bytes", there), STKI_TEXT("%" PRId64, item->end), err);
     return STK_OK;
 }
@@ -142,7 +144,7 @@ static stk_status check_size(struct item *item, stk_error *err)
     status = stki_array_row_major(&item->array, &bytes, item->tensors->base.path, err);
     if (status != STK_OK || bytes == item->end - item->begin)
         return status;
-    return fail_item(item, STK_E_CORRUPT, "its data_offsets do not match its shape",
+    return fail_item(item, STK_E_CORRUPT, "data_offsets do not match the shape",
                      STKI_TEXT("%" PRId64 " bytes", item->end - item->begin), STKI_TEXT("%" PRId64, bytes), err);
 }
 
@@ -151,7 +153,7 @@ static stk_status parse_item(struct item *item, stk_error *err)
     stk_status status;
 
     if (!json_is_object(item->object)) /* other keys are ignored, as in the original */
-        return fail_item(item, STK_E_CORRUPT, "its entry", NULL, "an object of dtype, shape and data_offsets", err);
+        return fail_item(item, STK_E_CORRUPT, "invalid entry", NULL, "an object of dtype, shape and data_offsets", err);
     status = take_dtype(item, err);
     if (status == STK_OK)
         status = take_shape(item, err);
@@ -173,7 +175,7 @@ static stk_status add_item(struct tensors *t, const struct item *item, stk_error
     member->offset = t->data + item->begin;
     if (!item->unsupported)
         return stki_member_set_strides(member, item->array.strides, err);
-    (void)fail_item(item, STK_E_UNSUPPORTED, "its dtype is not supported",
+    (void)fail_item(item, STK_E_UNSUPPORTED, "unsupported dtype: convert the tensor to another one",
                     json_string_value(json_object_get(item->object, "dtype")), NULL, &why);
     stki_member_refuse(member, &why);
     return STK_OK;
@@ -225,7 +227,7 @@ static stk_status check_metadata(const struct tensors *t, json_t *metadata, stk_
     if (json_is_null(metadata))
         return STK_OK;
     if (!json_is_object(metadata))
-        return fail(t, STK_E_CORRUPT, 8, "__metadata__", "something else", "an object", err);
+        return fail(t, STK_E_CORRUPT, 8, "__metadata__ is not an object", NULL, NULL, err);
     json_object_foreach(metadata, key, value)
     {
         if (!json_is_string(value))

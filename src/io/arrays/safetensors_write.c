@@ -121,7 +121,7 @@ static stk_status write_header(struct safetensors_writer *w, stk_error *err)
                               (stki_place){stki_output_path(w->output), -1, -1,
                                            STKI_TEXT("%" PRId64 " bytes", header.length),
                                            STKI_TEXT("at most %" PRId64, header_limit)},
-                              "the header of safetensors gets too long: use fewer or shorter names");
+                              "the safetensors header is too long: write fewer tensors or use shorter names");
     for (int i = 0; i < LENGTH_BYTES; i++)
         length[i] = (char)((uint64_t)header.length >> (8 * i));
     if (status == STK_OK)
@@ -205,7 +205,7 @@ stk_status stki_safetensors_writer(const char *path, const stki_writer_opts *opt
 
     if (opts && opts->level)
         return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, STKI_TEXT("level %d", opts->level), "0"},
-                            "safetensors are not compressed");
+                            "safetensors files cannot be compressed");
     w = stki_zalloc(sizeof *w);
     if (!w)
         return stki_fail_memory(err, sizeof *w, path);

@@ -84,7 +84,7 @@ stk_status stki_spill_create(const char *beside, stki_spill **out, stk_error *er
         *out = s;
         return STK_OK;
     }
-    status = stki_fail_errno(err, errno, beside, "cannot create a file for its data");
+    status = stki_fail_errno(err, errno, beside, "cannot create a temporary file for its data");
     stki_spill_destroy(s);
     return status;
 }
@@ -95,7 +95,7 @@ static stk_status open_held(stki_spill *s, int64_t keep, stk_error *err)
 
     s->fd = open(s->beside, O_RDWR | O_CLOEXEC | (keep < 0 ? O_CREAT | O_TRUNC : 0), 0666);
     if (s->fd < 0 || fstat(s->fd, &st))
-        return stki_fail_errno(err, errno, s->beside, "cannot %s it", keep < 0 ? "make" : "go on with");
+        return stki_fail_errno(err, errno, s->beside, "cannot %s it", keep < 0 ? "create" : "continue");
     if (keep < 0)
         return STK_OK;
     if (st.st_size < keep)
@@ -189,9 +189,9 @@ stk_status stki_spill_read(stki_spill *s, int64_t offset, void *to, int64_t coun
 
         if (n == 0)
             return stki_fail_at(err, STK_E_TRUNCATED, (stki_place){s->beside, -1, -1, NULL, NULL},
-                                "its data was truncated while it was written");
+                                "the temporary data was truncated by another process");
         if (n < 0 && errno != EINTR)
-            return stki_fail_errno(err, errno, s->beside, "cannot read its data back");
+            return stki_fail_errno(err, errno, s->beside, "cannot read its temporary data back");
         done += n > 0 ? n : 0;
     }
     return status;

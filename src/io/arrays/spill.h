@@ -15,7 +15,7 @@ stk_status stki_spill_hold(const char *name, int64_t keep, stki_spill **out, stk
 stk_status stki_spill_append(stki_spill *spill, const void *bytes, int64_t count, stk_error *err);
 /* Passes all appended bytes to the operating system. */
 stk_status stki_spill_flush(stki_spill *spill, stk_error *err);
-/* Waits until everything flushed before the call is on disk. Any thread. */
+/* Waits until everything flushed before the call is on disk. Can be called from any thread. */
 stk_status stki_spill_sync(stki_spill *spill, stk_error *err);
 int64_t stki_spill_bytes(const stki_spill *spill);
 stk_status stki_spill_read(stki_spill *spill, int64_t offset, void *to, int64_t count, stk_error *err);

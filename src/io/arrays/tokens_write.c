@@ -64,7 +64,7 @@ stk_status stki_tokens_check(const char *path, stk_tokens_format format, stk_dty
 
     return fine ? STK_OK
                 : stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, stk_dtype_long_name(dtype), expected},
-                               "type of the tokens");
+                               "unsupported token type");
 }
 
 bool stki_tokens_names(const char *path, char **data, char **index)
@@ -126,8 +126,8 @@ static stk_status take_mark(stk_tokens_writer *w, const char *path, const stki_t
         err, STK_E_CORRUPT,
         (stki_place){path, -1, -1,
                      STKI_TEXT("%" PRId64 " documents, %" PRId64 " tokens", mark->documents, mark->tokens),
-                     "numbers of what fits a file"},
-        "where it was left");
+                     "non-negative numbers of at most 2^59"},
+        "invalid saved position");
 }
 
 stk_status stki_tokens_open(const char *path, stk_tokens_format format, stk_dtype dtype,
@@ -197,18 +197,19 @@ static stk_status check_document(const stk_tokens_writer *w, const void *tokens,
         return stki_fail_at(err, STK_E_BAD_ARG,
                             (stki_place){stki_output_path(w->output), w->documents, -1, STKI_TEXT("%" PRId64, count),
                                          "at least 0, and a file size that fits in 63 bits"},
-                            "tokens of a document");
+                            "invalid number of tokens in a document");
     if (w->format == STK_TOKENS_LLMC && total > INT32_MAX)
-        return fail_limit(w, total, "tokens of the file", "llm.c stores the count in 31 bits; write several files",
-                          err);
+        return fail_limit(w, total, "too many tokens in the file",
+                          "llm.c stores the count in 31 bits; write several files", err);
     if (w->format != STK_TOKENS_MEGATRON)
         return STK_OK;
     if (count > INT32_MAX)
-        return fail_limit(w, count, "tokens of a document", "Megatron stores the count in 31 bits; split the document",
-                          err);
+        return fail_limit(w, count, "too many tokens in a document",
+                          "Megatron stores the count in 31 bits; split the document", err);
     high = w->dtype == STK_U32 ? find_high(tokens, count) : -1;
     return high < 0 ? STK_OK
-                    : fail_limit(w, ((const uint32_t *)tokens)[high], "a token", "Megatron has no u32, only i32", err);
+                    : fail_limit(w, ((const uint32_t *)tokens)[high], "the token is too large",
+                                 "Megatron has no u32, only i32", err);
 }
 
 static stk_status lend(stk_tokens_writer *w, const void *tokens, int64_t count, stk_error *err)

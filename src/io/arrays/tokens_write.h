@@ -31,7 +31,7 @@ stk_status stki_tokens_lend(stk_tokens_writer *writer, const void *tokens, int64
 stk_status stki_tokens_settle(stk_tokens_writer *writer, stk_error *err);
 /* Passes all appended tokens to the operating system and returns a mark. */
 stk_status stki_tokens_mark_here(stk_tokens_writer *writer, stki_tokens_mark *out, stk_error *err);
-/* Waits until everything up to the last mark is on disk. Any thread. */
+/* Waits until everything up to the last mark is on disk. Can be called from any thread. */
 stk_status stki_tokens_sync(stk_tokens_writer *writer, stk_error *err);
 /* Like stk_tokens_commit, but also returns the sizes of the files; `index_bytes` 0: no index. Frees the writer. */
 stk_status stki_tokens_finish(stk_tokens_writer *writer, int64_t *bytes, int64_t *index_bytes, stk_error *err);

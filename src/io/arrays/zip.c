@@ -64,12 +64,13 @@ static stk_status fail_no_end(const stki_file *file, int64_t other_end, stk_erro
     bool begins = file->size >= 4 && stki_file_read(file, 0, head, 4, NULL) == STK_OK && is_signature(head, 3, 4);
 
     if (other_end >= 0)
-        return fail(file, STK_E_CORRUPT, other_end, "the comment of the zip archive's end record",
-                    "not the length that it specifies", "one that ends at the end of the file", err);
+        return fail(file, STK_E_CORRUPT, other_end, "the comment of the zip archive's end record has the wrong length",
+                    NULL, "a comment that ends at the end of the file", err);
     if (begins || file->size == 0)
         return fail(file, STK_E_TRUNCATED, -1, "the zip archive has no end record",
-                    STKI_TEXT("%" PRId64 " bytes", file->size), "a whole archive", err);
-    return fail(file, STK_E_CORRUPT, -1, "not a zip archive", "no end record", "PK 5 6 before the end", err);
+                    STKI_TEXT("%" PRId64 " bytes", file->size), "a complete archive", err);
+    return fail(file, STK_E_CORRUPT, -1, "not a zip archive", "no end record", "the signature PK 5 6 near the end",
+                err);
 }
 
 /* `tail` has the file's last bytes. Returns the position of the end record in it; -1: none, but *other may be a
@@ -97,8 +98,8 @@ static stk_status read_end64(const stki_file *file, const char *locator, int64_t
     stk_status status;
 
     if (u32(locator + 16) > 1)
-        return fail(file, STK_E_UNSUPPORTED, locator_at, "split zip archives are not supported",
-                    STKI_TEXT("%" PRIu32 " files", u32(locator + 16)), "one", err);
+        return fail(file, STK_E_UNSUPPORTED, locator_at, "split zip archives are not supported: join the parts",
+                    STKI_TEXT("%" PRIu32 " files", u32(locator + 16)), "one file", err);
     for (int i = 0; i < 2; i++) {
         if (places[0] < 0 || !stki_inside(places[i], END64_BYTES, locator_at))
             continue;
@@ -146,8 +147,8 @@ static stk_status parse_end(const stki_file *file, const char *tail, int64_t tai
         take_end64(record, out);
     }
     if (out->disk || out->disk_of || out->on_disk != out->count)
-        return fail(file, STK_E_UNSUPPORTED, start + at, "split zip archives are not supported",
-                    STKI_TEXT("file number %" PRIu64, out->disk), "0, with all members", err);
+        return fail(file, STK_E_UNSUPPORTED, start + at, "split zip archives are not supported: join the parts",
+                    STKI_TEXT("file number %" PRIu64, out->disk), "file number 0, with all members", err);
     return STK_OK;
 }
 
@@ -239,7 +240,7 @@ static void parse_entry(char *record, int64_t before, stki_zip_entry *out)
     *out = (stki_zip_entry){
         .name = record, .crc = u32(record + 16), .method = u16(record + 10), .flags = u16(record + 8), .header = -1};
     if (wide && !take_zip64(record + ENTRY_BYTES + name, extra, fields))
-        out->fault = "a size or offset is all ones and its zip64 field is missing";
+        out->fault = "a size or offset is 0xFFFFFFFF, but its zip64 field is missing";
     else if (size > INT64_MAX || compressed > INT64_MAX || offset > INT64_MAX ||
              !stki_add((int64_t)offset, before, &header))
         out->fault = "a size or offset does not fit in 63 bits";
@@ -252,7 +253,7 @@ static void parse_entry(char *record, int64_t before, stki_zip_entry *out)
 static stk_status fail_entry_at(const stki_zip *zip, int64_t index, int64_t at, const char *what, stk_error *err)
 {
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){zip->file->path, -1, zip->end + at, what, NULL},
-                        "entry %" PRId64 " of the zip directory", index);
+                        "invalid entry %" PRId64 " of the zip directory", index);
 }
 
 static stk_status parse_directory(stki_zip *zip, int64_t bytes, int64_t before, stk_error *err)
@@ -264,7 +265,7 @@ static stk_status parse_directory(stki_zip *zip, int64_t bytes, int64_t before, 
         int64_t name, whole;
 
         if (bytes - at < ENTRY_BYTES)
-            return fail_entry_at(zip, i, at, "the directory's end", err);
+            return fail_entry_at(zip, i, at, "the end of the directory", err);
         if (!is_signature(record, 1, 2))
             return fail_entry_at(zip, i, at, "no signature", err);
         name = u16(record + 28);
@@ -272,8 +273,9 @@ static stk_status parse_directory(stki_zip *zip, int64_t bytes, int64_t before, 
         if (whole > bytes - at)
             return fail_entry_at(zip, i, at, "more bytes than the directory has", err);
         if (u16(record + 34) != 0 && u16(record + 34) != 0xFFFF)
-            return fail(zip->file, STK_E_UNSUPPORTED, zip->end + at + 34, "split zip archives are not supported",
-                        STKI_TEXT("a member in file %d", u16(record + 34)), "0", err);
+            return fail(zip->file, STK_E_UNSUPPORTED, zip->end + at + 34,
+                        "split zip archives are not supported: join the parts",
+                        STKI_TEXT("a member in file number %d", u16(record + 34)), "file number 0", err);
         if (memchr(record + ENTRY_BYTES, '\0', (size_t)name))
             return fail_entry_at(zip, i, at, "a NUL in the name", err);
         parse_entry(record, before, &zip->entries[i]);
@@ -320,7 +322,7 @@ static stk_status mark_overlaps(stki_zip *zip, stk_error *err)
         if (!extent(zip, sorted[i], &end))
             continue;
         if (last && sorted[i]->header < last_end)
-            last->fault = sorted[i]->fault = "shares bytes with another member";
+            last->fault = sorted[i]->fault = "the member shares bytes with another one";
         if (end > last_end) {
             last = sorted[i];
             last_end = end;
@@ -419,13 +421,13 @@ static stk_status check_entry(const stki_zip *zip, const stki_zip_entry *entry, 
     if (entry->fault)
         return stki_zip_fail(zip, entry, STK_E_CORRUPT, entry->header, entry->fault, NULL, NULL, err);
     if (entry->flags & (FLAG_ENCRYPTED | FLAG_MASKED))
-        return stki_zip_fail(zip, entry, STK_E_UNSUPPORTED, entry->header, "encrypted members are not supported", NULL,
-                             NULL, err);
+        return stki_zip_fail(zip, entry, STK_E_UNSUPPORTED, entry->header,
+                             "encrypted members are not supported: decrypt the archive", NULL, NULL, err);
     if (entry->method != STKI_ZIP_STORED && entry->method != STKI_ZIP_DEFLATED)
-        return stki_zip_fail(zip, entry, STK_E_UNSUPPORTED, entry->header, "unknown compression method",
+        return stki_zip_fail(zip, entry, STK_E_UNSUPPORTED, entry->header, "unsupported compression method",
                              name ? name : STKI_TEXT("%d", entry->method), "0 (stored) or 8 (deflate)", err);
     if (entry->method == STKI_ZIP_STORED && entry->size != entry->compressed)
-        return stki_zip_fail(zip, entry, STK_E_CORRUPT, entry->header, "stored, but its two sizes differ",
+        return stki_zip_fail(zip, entry, STK_E_CORRUPT, entry->header, "the member is stored, but its two sizes differ",
                              STKI_TEXT("%" PRId64, entry->compressed), STKI_TEXT("%" PRId64, entry->size), err);
     return STK_OK;
 }
@@ -446,7 +448,8 @@ static stk_status compare_name(const stki_zip *zip, const stki_zip_entry *entry,
         same = !memcmp(part, entry->name + done, (size_t)n);
     }
     return same ? STK_OK
-                : stki_zip_fail(zip, entry, STK_E_CORRUPT, at, "its local header has another name", NULL, NULL, err);
+                : stki_zip_fail(zip, entry, STK_E_CORRUPT, at,
+                                "the local header and the directory have different names", NULL, NULL, err);
 }
 
 static stk_status check_extent(const stki_zip *zip, const stki_zip_entry *entry, int64_t data, stk_error *err)
@@ -461,7 +464,7 @@ static stk_status check_extent(const stki_zip *zip, const stki_zip_entry *entry,
                              STKI_TEXT("%" PRId64, entry->compressed), err);
     }
     if (entry->method == STKI_ZIP_DEFLATED && entry->size / DEFLATE_RATIO > entry->compressed)
-        return stki_zip_fail(zip, entry, STK_E_CORRUPT, data, "deflate cannot compress that much",
+        return stki_zip_fail(zip, entry, STK_E_CORRUPT, data, "the compression ratio is impossible for deflate",
                              STKI_TEXT("%" PRId64 " bytes in %" PRId64, entry->size, entry->compressed),
                              "at most 1032 times as many", err);
     return STK_OK;
@@ -476,9 +479,9 @@ stk_status stki_zip_locate(const stki_zip *zip, const stki_zip_entry *entry, int
     if (status != STK_OK)
         return status;
     if (!stki_inside(entry->header, LOCAL_BYTES, zip->end))
-        return stki_zip_fail(zip, entry, STK_E_CORRUPT, entry->header, "no room for a local header",
-                             STKI_TEXT("%" PRId64, entry->header), STKI_TEXT("an offset below %" PRId64, zip->end),
-                             err);
+        return stki_zip_fail(zip, entry, STK_E_CORRUPT, entry->header, "the local header is outside the archive",
+                             STKI_TEXT("offset %" PRId64, entry->header),
+                             STKI_TEXT("an offset below %" PRId64, zip->end), err);
     status = stki_file_read(zip->file, entry->header, local, LOCAL_BYTES, err);
     if (status != STK_OK)
         return status;

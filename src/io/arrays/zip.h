@@ -19,7 +19,7 @@ typedef struct stki_zip_entry {
     int64_t header;           /* offset of its local header in the file */
     uint32_t crc;
     uint16_t method, flags;
-    const char *fault; /* how the entry contradicts itself or another one; static; NULL: it does not */
+    const char *fault; /* what is wrong with the entry; static text; NULL: nothing */
 } stki_zip_entry;
 
 typedef struct stki_zip {

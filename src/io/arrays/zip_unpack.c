@@ -16,7 +16,7 @@ enum { PIECE = 64 << 10 };
 static stk_status fail_deflate(const stki_zip *zip, const stki_zip_entry *entry, int64_t offset, const char *found,
                                stk_error *err)
 {
-    return stki_zip_fail(zip, entry, STK_E_CORRUPT, offset, "cannot inflate", found,
+    return stki_zip_fail(zip, entry, STK_E_CORRUPT, offset, "the member cannot be inflated", found,
                          STKI_TEXT("%" PRId64 " bytes", entry->size), err);
 }
 
@@ -63,7 +63,8 @@ static stk_status inflate_some(const stki_zip *zip, const stki_zip_entry *entry,
     if (result == Z_MEM_ERROR)
         return stki_fail_memory(err, PIECE, "inflating");
     if (stream->avail_out > 0)
-        return fail_deflate(zip, entry, offset, result == Z_STREAM_END || result == Z_OK ? "less" : "broken data", err);
+        return fail_deflate(zip, entry, offset,
+                            result == Z_STREAM_END || result == Z_OK ? "fewer bytes" : "invalid data", err);
     return STK_OK;
 }
 
@@ -110,9 +111,9 @@ static stk_status inflate_whole(const stki_zip *zip, const stki_zip_entry *entry
     if (result == LIBDEFLATE_SUCCESS)
         return compare_crc(zip, entry, offset, libdeflate_crc32(0, to, (size_t)entry->size), err);
     return fail_deflate(zip, entry, offset,
-                        result == LIBDEFLATE_SHORT_OUTPUT         ? "less"
-                        : result == LIBDEFLATE_INSUFFICIENT_SPACE ? "more"
-                                                                  : "broken data",
+                        result == LIBDEFLATE_SHORT_OUTPUT         ? "fewer bytes"
+                        : result == LIBDEFLATE_INSUFFICIENT_SPACE ? "more bytes"
+                                                                  : "invalid data",
                         err);
 }
 

@@ -31,7 +31,7 @@ enum {
     FLAG_UTF8 = 1 << 11
 };
 
-#define WIDE INT64_C(0xFFFFFFFF) /* the number does not fit in 32 bits, or is the marker for that */
+#define WIDE INT64_C(0xFFFFFFFF) /* numbers from this one on need zip64; also the marker for that */
 
 /* ---- little-endian records ---- */
 

@@ -22,7 +22,7 @@ static stk_status of_member(const stki_container *container, int64_t member, con
     else
         status = stki_fail_at(err, STK_E_MISMATCH,
                               (stki_place){container->path, -1, -1, stk_dtype_long_name(reader->dtype), "strings"},
-                              "%s: class names", container->members[member].name);
+                              "member %s does not contain class names", container->members[member].name);
     stki_reader_destroy(reader);
     return status;
 }

@@ -1,5 +1,5 @@
 /* formats.c: the table of formats, one line each. Files are recognized by their first bytes, then by name. The error
- * names well-known formats that have no reader. */
+ * message names well-known formats that are not supported. */
 #include "allocate.h"
 #include "beton.h"
 #include "csv.h"
@@ -110,7 +110,7 @@ static stk_status check_kind(const char *path, const char *head, int64_t length,
     if (!kind || (is_zip(format) && length > 1 && memcmp(head, "PK", 2) == 0))
         return STK_OK;
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, kind->what, format->name}, "%s%s",
-                        "the file is not in the format as which it is read",
+                        "the file is not in the expected format",
                         kind->advice[0] ? STKI_TEXT(" (%s)", kind->advice) : "");
 }
 
@@ -122,7 +122,7 @@ static stk_status fail_unknown(const char *path, const char *head, int64_t lengt
                                                       : "an unknown kind of file";
 
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, kind ? kind->what : what, NULL},
-                        "no reader supports it (%s)%s", all,
+                        "unsupported file format (supported: %s)%s", all,
                         kind && kind->advice[0] ? STKI_TEXT(" (%s)", kind->advice) : "");
 }
 
@@ -190,7 +190,7 @@ static stk_status check_folder(const char *path, stk_error *err)
 
     return what
                ? stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, what, "a file, or a folder of images"},
-                              "no reader supports it (convert it, for example to HDF5, NumPy or tar)")
+                              "unsupported kind of folder (convert it, for example to HDF5, NumPy or tar)")
                : STK_OK;
 }
 

@@ -42,7 +42,7 @@ static stk_status check_opts(const char *path, const stki_writer_opts *opts, con
     if (!opts)
         return STK_OK;
     if (opts->level < 0 || opts->level > 9)
-        return fail_option(path, STK_E_BAD_ARG, opts->level, "0 to 9", "level, of compression", err);
+        return fail_option(path, STK_E_BAD_ARG, opts->level, "0 to 9", "compression level", err);
     if (opts->chunk_rows < 0)
         return fail_option(path, STK_E_BAD_ARG, opts->chunk_rows, "at least 0", "chunk_rows", err);
     if (opts->threads < 0)
@@ -69,5 +69,6 @@ stk_status stki_writer_create(const char *path, const char *format, const stki_w
             return status != STK_OK ? status : writers[i].create(path, opts, out, err);
         }
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, format, KNOWN},
-                        format ? "no such format to write" : "its extension is not that of an output format");
+                        format ? "unknown output format"
+                               : "the file name extension does not determine an output format");
 }

@@ -1,7 +1,7 @@
 /* chunk_cache.c: see chunk_cache.h. All chunks are in one hash table under one lock, which is held for a few
- * instructions and for allocating or freeing a block, but not while a chunk is decoded. A chunk's block is a storage of
- * which the cache holds one reference. New references are only taken under the lock, so a chunk with one reference is
- * unused.
+ * instructions and for allocating or freeing a block, but not while a chunk is decoded. Each chunk has a storage, to
+ * which the cache holds one reference. New references are taken only under the lock, so a chunk whose storage has one
+ * reference is unused.
  *
  * The chunks also form an eviction list. A requested chunk moves to the end. A chunk that has delivered all its samples
  * moves to the front: if samples are read chunk by chunk, its block is reused while it is still in the CPU cache, and
@@ -181,7 +181,7 @@ static stk_status make_room(struct cache *cache, int64_t bytes, struct entry **o
         struct entry *going = next_to_go(cache);
 
         if (!going)
-            break; /* all chunks are in use: the budget is exceeded by what threads currently hold */
+            break; /* all chunks are in use, so the budget is exceeded */
         drop(cache, going);
         if (going->bytes == bytes) {
             *out = going;
@@ -239,8 +239,8 @@ static void serve(struct cache *cache, struct entry *entry, int64_t uses, stk_st
     *out = entry->storage;
 }
 
-/* The functions below are called with the lock held. They record chunks that cannot be decoded, so that no worker
- * decodes one again. */
+/* The functions below are called with the lock held. They record chunks that cannot be decoded, so that no worker tries
+ * them again. */
 static const stk_error *find_failed(const stki_chunk_user *user, int64_t number)
 {
     for (int i = 0; i < FAILED && i < user->failed_count; i++)

@@ -2,7 +2,7 @@
  * A chunk is decoded by the first thread that requests it; other threads that request the same chunk wait for it
  * (single-flight). Thread-safe.
  *
- * The last few chunks that could not be decoded are remembered with their errors, so that they are not tried again.
+ * The last few chunks that could not be decoded are remembered with their errors, so they are not decoded again.
  *
  * The budget is the largest one requested by any attached reader. Chunks in use are never evicted, so the budget can be
  * exceeded. In a forked child the chunks of the parent are not used: lookups return STK_AGAIN, and the caller decodes

@@ -18,7 +18,7 @@ stk_status stki_hdf5_check_limit(const stki_hdf5_dataset *d, const stki_reader_o
     return stki_fail_at(err, STK_E_LIMIT,
                         (stki_place){d->path, -1, -1, STKI_TEXT("%" PRId64 " bytes", bytes),
                                      STKI_TEXT("at most %" PRId64 " (memory_limit)", limit)},
-                        "%s: %s in memory", d->name, what);
+                        "%s: %s is too large to be decoded into memory", d->name, what);
 }
 
 /* An array whose elements all share one fill value. */
@@ -58,7 +58,7 @@ static stk_status array_in_memory(stki_hdf5_dataset *d, stki_file *file, const s
                                   stki_array *out, stk_error *err)
 {
     const int64_t start[STK_MAX_DIMS] = {0};
-    stk_status status = stki_hdf5_check_limit(d, opts, bytes, "the whole of it", err);
+    stk_status status = stki_hdf5_check_limit(d, opts, bytes, "the whole data set", err);
 
     if (status == STK_OK)
         status = stki_hdf5_dataset_check_sources(d, err);
@@ -90,7 +90,8 @@ stk_status stki_hdf5_array_of(stki_hdf5_dataset *d, stki_file *file, const stki_
 
     if (varying)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){d->path, -1, -1, "elements of different lengths", "one array"}, "%s", d->name);
+                            (stki_place){d->path, -1, -1, "elements of different lengths", "one array"},
+                            "%s cannot be read as an array", d->name);
     memcpy(array.shape, d->shape, sizeof array.shape);
     status = stki_array_row_major(&array, &bytes, d->path, err);
     if (status != STK_OK)

@@ -58,7 +58,7 @@ static stk_status ask_attribute(const stki_hdf5_dataset *d, const char *name, st
     space = attribute < 0 ? -1 : H5Aget_space(attribute);
     count = space < 0 ? -1 : H5Sget_simple_extent_npoints(space);
     if (count != 1 || H5Aread(attribute, H5T_NATIVE_DOUBLE, &out->value) < 0)
-        status = stki_hdf5_fail(err, STK_E_UNSUPPORTED, d->path, d->name, "a packing attribute that is not a number");
+        status = stki_hdf5_fail(err, STK_E_UNSUPPORTED, d->path, d->name, "a packing attribute is not a number");
     else
         out->there = true;
     if (space >= 0)
@@ -166,7 +166,7 @@ static stk_status read_sign(const stki_hdf5_dataset *d, stk_dtype *stored, stk_e
         return status;
     if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
         return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, text, "\"true\" or \"false\""},
-                            "%s: the attribute _Unsigned", d->name);
+                            "%s: invalid attribute _Unsigned", d->name);
     *stored = with_sign(*stored, text[0] == 'f');
     return STK_OK;
 }
@@ -199,8 +199,8 @@ static stk_status read_packing(const stki_hdf5_dataset *d, struct packing *out, 
     take_sign(&out->missing, d->type.dtype, out->stored);
     out->computes = out->scale.there || out->offset.there || out->fill.there || out->missing.there;
     if (out->computes && (out->stored == STK_C64 || out->stored == STK_C128))
-        return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, "complex numbers", NULL},
-                            "%s: cf: the values cannot be scaled", d->name);
+        return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, "complex numbers", "real numbers"},
+                            "%s: source.cf: the values cannot be scaled", d->name);
     return STK_OK;
 }
 
@@ -449,7 +449,7 @@ stk_status stki_hdf5_cf_array(const stki_hdf5_dataset *d, const stki_reader_opts
     memcpy(values.shape, array->shape, sizeof values.shape);
     status = stki_array_row_major(&values, &room, d->path, err);
     if (status == STK_OK)
-        status = stki_hdf5_check_limit(d, opts, room, "the whole of it", err);
+        status = stki_hdf5_check_limit(d, opts, room, "the whole data set", err);
     if (status == STK_OK)
         status = stk_storage_create(NULL, room, &values.memory, err);
     if (status == STK_OK)

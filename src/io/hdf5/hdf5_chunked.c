@@ -18,7 +18,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { ALIGNMENT = 64, MOST_PINNED = 1 << 20 /* largest chunk of which several are pinned at a time */ };
+enum { ALIGNMENT = 64, MOST_PINNED = 1 << 20 /* larger chunks are not pinned */ };
 
 struct chunked {
     stki_reader base; /* first member */
@@ -121,7 +121,7 @@ static stk_status read_in_one(const stki_reader *base, int64_t index, const stki
     return STK_OK;
 }
 
-/* Pins rows of a cached chunk. Only addresses are returned, instead of a full tensor per row. */
+/* Pins the cached chunk of a row. Returns only an address, which is cheaper than a tensor per row. */
 static stk_status pin_in_one(const stki_reader *base, int64_t index, stki_scratch *scratch, const char **address,
                              stk_storage **kept, stk_error *err)
 {
@@ -192,7 +192,7 @@ static const stki_hdf5_chunk *band_of(const struct chunked *r, int64_t index, in
     return stki_hdf5_table_find(&r->chunks->table, number);
 }
 
-/* Announces the chunks along the axis of the samples; of those along other axes, only the first. */
+/* If a sample spans several chunks along axes after its own, only the first of them is announced. */
 static void chunked_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
 {
     const struct chunked *r = chunked_of(base);
@@ -323,8 +323,8 @@ static stk_status describe_in_one(struct chunked *r, const stki_hdf5_dataset *d,
     return STK_OK;
 }
 
-/* Checks whether all stored chunks are views of the mapping. If in addition none is missing, the data set is read by
- * address only. */
+/* Checks whether all stored chunks are views of the mapping. If none is missing either, sets the addresses of the fast
+ * path. */
 static stk_status find_addresses(struct chunked *r, bool one, bool *mapped, stk_error *err)
 {
     const stki_hdf5_chunks *c = r->chunks;
@@ -368,9 +368,9 @@ static stk_status warn_of_amplification(struct chunked *r, const stki_reader_opt
     if (opts->pattern != STKI_PATTERN_RANDOM || opts->by_units || mapped || r->base.unit_length <= 1 ||
         (stki_mul(grid->count, grid->chunk_bytes, &total) && total <= budget))
         return STK_OK;
-    r->note = stki_format("random order over chunks of %" PRId64 " samples reads up to %" PRId64
-                          " times what it delivers (cache_bytes holds %" PRId64
-                          " bytes of chunks); order: block reads each chunk once",
+    r->note = stki_format("random order over chunks of %" PRId64 " samples decodes up to %" PRId64
+                          " times the data it delivers, because the cache holds only %" PRId64
+                          " bytes of chunks (cache_bytes); order: block decodes each chunk once",
                           r->base.unit_length, r->base.unit_length, budget);
     r->base.note = r->note;
     return r->note ? STK_OK : stki_fail_memory(err, 160, "a note");
@@ -399,7 +399,8 @@ static stk_status describe(struct chunked *r, const stki_hdf5_dataset *d, const 
     base->ops = one ? &in_one_ops : &gathered_ops;
     r->uses = c->grid.chunk[r->samples.axis] / r->samples.step;
     r->cached = !one || r->uses > 1;
-    if (one && r->cached && c->grid.chunk_bytes <= MOST_PINNED) /* pinned chunks exceed the budget */
+    /* Pinned chunks are not limited by the budget, so large ones are not pinned. */
+    if (one && r->cached && c->grid.chunk_bytes <= MOST_PINNED)
         base->ops = &pinned_ops;
     base->copies = !(one && mapped);
     if (one)

@@ -28,7 +28,7 @@ static stk_status check_sizes(const stki_hdf5_dataset *d, const stki_reader_opts
     return stki_fail_at(err, STK_E_LIMIT,
                         (stki_place){d->path, -1, -1, STKI_TEXT("%" PRId64 " bytes", d->grid.chunk_bytes),
                                      STKI_TEXT("at most %" PRId64 " (memory_limit)", limit)},
-                        "%s: a chunk", d->name);
+                        "%s: the chunks are too large", d->name);
 }
 
 /* Size of the largest stored chunk that is inside the file. */
@@ -82,7 +82,7 @@ stk_status stki_hdf5_chunks_open(stki_hdf5_dataset *d, stki_file *file, const st
     c->pipeline = d->pipeline;
     for (int i = c->grid.ndim - 1; i >= 0; i--) {
         c->strides[i] = stride;
-        stride *= c->grid.chunk[i]; /* no overflow: the whole product was checked */
+        stride *= c->grid.chunk[i]; /* cannot overflow, because the whole product was checked */
     }
     status = open_parts(c, d, opts, err);
     if (status != STK_OK) {
@@ -129,13 +129,13 @@ stk_status stki_hdf5_chunks_entry(const stki_hdf5_chunks *c, int64_t number, con
     if (!stki_inside(chunk->address, chunk->bytes, c->file->size))
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){c->path, -1, chunk->address, STKI_TEXT("%" PRIu32 " bytes", chunk->bytes),
-                                         STKI_TEXT("to be inside a file of %" PRId64, c->file->size)},
-                            "%s: chunk %" PRId64, c->name, number);
+                                         STKI_TEXT("a range inside the file of %" PRId64 " bytes", c->file->size)},
+                            "%s: chunk %" PRId64 " is not inside the file", c->name, number);
     if (c->pipeline.count == 0 && chunk->bytes != c->grid.chunk_bytes)
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){c->path, -1, chunk->address, STKI_TEXT("%" PRIu32, chunk->bytes),
                                          STKI_TEXT("%" PRId64 " bytes", c->grid.chunk_bytes)},
-                            "%s: chunk %" PRId64, c->name, number);
+                            "%s: chunk %" PRId64 " has the wrong size", c->name, number);
     return STK_OK;
 }
 

@@ -319,7 +319,7 @@ static stk_status records_of(const stki_container *base, int64_t member, const s
 
     if (status == STK_OK && wants_cf(opts))
         status = stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){base->path, -1, -1, NULL, NULL},
-                              "%s: cf requires a single data set", base->members[member].name);
+                              "%s: source.cf requires a single data set, not a pattern", base->members[member].name);
     else if (status == STK_OK)
         status = stki_hdf5_groups_reader(file, base->members[member].name, opts, out, err);
     stki_hdf5_file_release(file);
@@ -417,7 +417,7 @@ stk_status stki_hdf5_container_open(const char *path, const stki_reader_opts *op
     stki_count(&open_files, 1);
     if (file->live)
         stki_container_warn(&h->base,
-                            "another process has the file open for writing, or did not close it: it is read through "
+                            "another process has the file open for writing or did not close it, so it is read through "
                             "libhdf5");
     status = add_members(h, opts ? opts : &no_opts, err);
     if (status != STK_OK) {

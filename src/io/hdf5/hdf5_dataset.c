@@ -72,12 +72,13 @@ static stk_status read_space(stki_hdf5_dataset *d, hsize_t *largest, stk_error *
     if (class == H5S_NULL)
         return fail(d, STK_E_UNSUPPORTED, "a null data space", "the data set has neither elements nor a shape", err);
     if ((class != H5S_SIMPLE && class != H5S_SCALAR) || rank < 0)
-        return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "its shape cannot be read");
+        return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "the shape cannot be read");
     if (rank + d->type.inner_ndim > STK_MAX_DIMS)
         return fail(d, STK_E_UNSUPPORTED, STKI_TEXT("%d axes", rank + d->type.inner_ndim), "too many axes", err);
     for (int i = 0; i < rank; i++) {
         if (dims[i] > INT64_MAX)
-            return fail(d, STK_E_CORRUPT, STKI_TEXT("%" PRIuHSIZE, dims[i]), "a size beyond 63 bits", err);
+            return fail(d, STK_E_CORRUPT, STKI_TEXT("%" PRIuHSIZE, dims[i]),
+                        "the size of an axis does not fit in 63 bits", err);
         d->shape[i] = (int64_t)dims[i];
     }
     for (int i = 0; i < d->type.inner_ndim; i++)
@@ -97,12 +98,12 @@ static stk_status read_chunks(stki_hdf5_dataset *d, hid_t plist, const hsize_t *
     unsigned odd = 0;
 
     if (H5Pget_chunk(plist, H5S_MAX_RANK, chunk) != d->rank || d->rank < 1)
-        return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "its chunks cannot be read");
+        return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "the chunk shape cannot be read");
     grid->ndim = d->rank;
     grid->item_bytes = d->type.bytes;
     for (int i = 0; i < d->rank; i++) {
         if (chunk[i] < 1 || chunk[i] > INT64_MAX)
-            return fail(d, STK_E_CORRUPT, STKI_TEXT("%" PRIuHSIZE, chunk[i]), "a chunk of that size", err);
+            return fail(d, STK_E_CORRUPT, STKI_TEXT("%" PRIuHSIZE, chunk[i]), "invalid chunk size", err);
         grid->chunk[i] = (int64_t)chunk[i];
         grid->shape[i] = d->shape[i];
         grid->largest[i] = largest[i] == H5S_UNLIMITED || largest[i] > INT64_MAX ? -1 : (int64_t)largest[i];
@@ -117,7 +118,7 @@ static stk_status read_filters(stki_hdf5_dataset *d, hid_t plist, stk_error *err
     int count = H5Pget_nfilters(plist);
 
     if (count < 0 || count > STKI_HDF5_MAX_FILTERS)
-        return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "its filters cannot be read");
+        return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "the filters cannot be read");
     d->pipeline.count = count;
     d->pipeline.chunk_bytes = d->grid.chunk_bytes;
     d->grid.filtered = count > 0;
@@ -149,7 +150,7 @@ static void check_filters(stki_hdf5_dataset *d)
             continue;
         snprintf(d->filter_missing, sizeof d->filter_missing, "filter %d%s%.30s%s%s", filter->id,
                  filter->name[0] ? " (" : "", filter->name, filter->name[0] ? ")" : "",
-                 filter->id == STKI_HDF5_LZF ? " with another that compresses" : "");
+                 filter->id == STKI_HDF5_LZF ? " combined with another compression filter" : "");
         return;
     }
 }
@@ -163,10 +164,10 @@ static stk_status read_fill(stki_hdf5_dataset *d, hid_t plist, hid_t type, stk_e
     if (!d->fill)
         return stki_fail_memory(err, d->type.bytes, "a fill value");
     if (H5Pfill_value_defined(plist, &defined) < 0 || H5Pget_fill_time(plist, &when) < 0)
-        return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "its fill value cannot be read");
+        return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "the fill value cannot be read");
     if (defined == H5D_FILL_VALUE_USER_DEFINED && when != H5D_FILL_TIME_NEVER && d->type.raw &&
         H5Pget_fill_value(plist, type, d->fill) < 0)
-        return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "its fill value cannot be read");
+        return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "the fill value cannot be read");
     return STK_OK;
 }
 
@@ -183,7 +184,8 @@ static stk_status read_layout(stki_hdf5_dataset *d, hid_t plist, const hsize_t *
         return STK_OK;
     case H5D_CONTIGUOUS:
         d->layout = H5Pget_external_count(plist) > 0 ? STKI_HDF5_EXTERNAL : STKI_HDF5_CONTIGUOUS;
-        /* 1.10 adds the user block even to an undefined address, so query first whether there is one. */
+        /* libhdf5 1.10 adds the size of the user block even to an undefined address, so first check whether the address
+         * is defined. */
         offset = d->layout == STKI_HDF5_CONTIGUOUS && H5Dget_space_status(d->id, &space) >= 0 &&
                          space != H5D_SPACE_STATUS_NOT_ALLOCATED
                      ? H5Dget_offset(d->id)
@@ -203,7 +205,7 @@ static stk_status read_layout(stki_hdf5_dataset *d, hid_t plist, const hsize_t *
         d->layout = STKI_HDF5_VIRTUAL;
         return STK_OK;
     default:
-        return stki_hdf5_fail(err, STK_E_UNSUPPORTED, d->path, d->name, "its layout is not known");
+        return stki_hdf5_fail(err, STK_E_UNSUPPORTED, d->path, d->name, "unknown layout");
     }
 }
 
@@ -215,10 +217,10 @@ static stk_status read_field(stki_hdf5_dataset *d, hid_t type, stk_error *err)
     stk_status status;
 
     if (member < 0)
-        return fail(d, STK_E_NOT_FOUND, d->field, "its type has no such field", err);
+        return fail(d, STK_E_NOT_FOUND, d->field, "the type has no such field", err);
     status = stki_hdf5_type_read(member, d->path, d->name, &d->type, err);
     if (status == STK_E_UNSUPPORTED && H5Tget_class(member) == H5T_COMPOUND)
-        status = fail(d, STK_E_UNSUPPORTED, "a compound type inside another", "type", err);
+        status = fail(d, STK_E_UNSUPPORTED, "a compound type inside another one", "unsupported type", err);
     if (status == STK_OK)
         native = stki_hdf5_type_of_field(member, &d->type);
     (void)H5Tclose(member);
@@ -228,7 +230,7 @@ static stk_status read_field(stki_hdf5_dataset *d, hid_t type, stk_error *err)
     d->type.bytes = native < 0 ? 0 : (int64_t)H5Tget_size(native);
     d->memory_type = native < 0 ? -1 : H5Tcreate(H5T_COMPOUND, (size_t)d->type.bytes);
     if (d->memory_type >= 0 && H5Tinsert(d->memory_type, d->field, 0, native) < 0)
-        status = stki_hdf5_fail(err, STK_E_MEMORY, d->path, d->name, "its type cannot be created");
+        status = stki_hdf5_fail(err, STK_E_MEMORY, d->path, d->name, "the memory type cannot be created");
     if (native >= 0)
         (void)H5Tclose(native);
     return status;
@@ -251,15 +253,16 @@ static stk_status read_facts(stki_hdf5_dataset *d, stk_error *err)
     hsize_t largest[H5S_MAX_RANK];
     hid_t type = H5Dget_type(d->id), plist = H5Dget_create_plist(d->id);
     stk_status status = type < 0 || plist < 0
-                            ? stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "its description cannot be read")
+                            ? stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "the description cannot be read")
                             : stki_hdf5_parts_check(d, plist, err);
 
     if (status == STK_OK)
         status = read_type(d, type, err);
 
     if (status == STK_OK) {
-        status = d->memory_type < 0 ? stki_hdf5_fail(err, STK_E_MEMORY, d->path, d->name, "its type cannot be copied")
-                                    : read_space(d, largest, err);
+        status = d->memory_type < 0
+                     ? stki_hdf5_fail(err, STK_E_MEMORY, d->path, d->name, "the memory type cannot be created")
+                     : read_space(d, largest, err);
     }
     if (status == STK_OK)
         status = read_layout(d, plist, largest, err);
@@ -281,7 +284,7 @@ static stk_status describe_by_library(stki_hdf5_dataset *d, stki_hdf5_object *ob
     stk_status status = stki_hdf5_object_key(object, d->name, &kind, &key, err);
 
     if (status == STK_OK && kind != STKI_HDF5_IS_DATASET)
-        status = fail(d, STK_E_UNSUPPORTED, "a group or a named type", "no data set", err);
+        status = fail(d, STK_E_UNSUPPORTED, "a group or a named type", "not a data set", err);
     if (status != STK_OK)
         return status;
     d->header = key.header;
@@ -289,7 +292,7 @@ static stk_status describe_by_library(stki_hdf5_dataset *d, stki_hdf5_object *ob
     status = stki_hdf5_object_need(object, d->name, err);
     stki_apart_note(d->path, d->name, "opening a data set", 0);
     if (status == STK_OK) {
-        d->id = object->id; /* any kind of object */
+        d->id = object->id; /* an open object of any kind */
         object->id = -1;
         status = read_facts(d, err);
     }
@@ -328,7 +331,7 @@ stk_status stki_hdf5_dataset_need(const stki_hdf5_dataset *dataset, stk_error *e
     if (type >= 0)
         (void)H5Tclose(type);
     if (d->memory_type < 0) {
-        status = stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "its description cannot be read");
+        status = stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "the description cannot be read");
         (void)H5Oclose(object.id);
         return status;
     }

@@ -1,6 +1,6 @@
-/* hdf5_dense.c: links or attributes that are too many for an object header. Each is an object in a fractal heap, and a
- * version 2 B-tree locates it by the hash of its name. The same kind of tree is one of the indexes of chunks. See
- * hdf5_parse.h.
+/* hdf5_dense.c: links or attributes of an object that has too many of them for its header. Each is an object in a
+ * fractal heap, and a version 2 B-tree locates it by the hash of its name. The same kind of tree is one of the indexes
+ * of chunks. See hdf5_parse.h.
  *
  *     tree (III.A.2): BTHD, u8 0, u8 type, u32 node bytes, u16 record bytes, u16 depth, u8, u8, u64 root, u16 its
  *         records, u64 all records, u32 checksum
@@ -113,7 +113,7 @@ static stk_status open_heap(struct dense *d, stk_error *err)
     if (memcmp(head, "FRHP", 4) != 0 || head[4] != 0 || !is_power((uint64_t)d->width) || !is_power(d->first) ||
         !is_power(d->largest) || d->first > d->largest || d->largest > 1 << 24 || d->width > MAX_WIDTH || bits < 8 ||
         bits > 48 || d->rows > MAX_ROW || managed == 0)
-        return corrupt(d, d->heap, "no fractal heap", err);
+        return corrupt(d, d->heap, "not a fractal heap", err);
     if (stki_hdf5_number(head + 7, 2) != 0)
         return stki_hdf5_unsupported(d->super, d->heap, "a fractal heap with filters", err);
     if (!stki_hdf5_sum_fits(d->super, head, sizeof head))
@@ -123,7 +123,7 @@ static stk_status open_heap(struct dense *d, stk_error *err)
     d->length_bytes = bytes_for(managed) < limit ? bytes_for(managed) : limit;
     return (int)stki_hdf5_number(head + 5, 2) >= 1 + d->offset_bytes + d->length_bytes
                ? STK_OK
-               : corrupt(d, d->heap, "a fractal heap with short ids", err);
+               : corrupt(d, d->heap, "the object IDs of a fractal heap are too short", err);
 }
 
 static bool block_sum_fits(const struct dense *d, struct block *block, const char *mark)
@@ -147,7 +147,7 @@ static stk_status load_block(struct dense *d, int64_t at, uint64_t address, int6
     stk_status status;
 
     if ((d->loaded += bytes) > d->super->file->size)
-        return corrupt(d, address, "more blocks of a fractal heap than the file has room for", err);
+        return corrupt(d, address, "a fractal heap has more blocks than fit in the file", err);
     status = stki_grow(&d->blocks, &d->block_room, d->block_count + 1, sizeof *d->blocks, "a fractal heap", err);
     if (status != STK_OK)
         return status;
@@ -214,7 +214,7 @@ static stk_status entry_of(struct dense *d, uint64_t block, int rows, int64_t in
     const int64_t bytes = head + (int64_t)rows * d->width * 8 + 4;
     const unsigned char *data;
     stk_status status = bytes <= MAX_NODE ? find_block(d, block, bytes, indirect, &data, err)
-                                          : corrupt(d, block, "a large block of a fractal heap", err);
+                                          : corrupt(d, block, "a block of a fractal heap is too large", err);
 
     if (status == STK_OK)
         *out = stki_hdf5_number(data + head + index * 8, 8);
@@ -274,7 +274,7 @@ static stk_status open_tree(struct dense *d, uint64_t address, uint64_t *root, i
     if (memcmp(head, "BTHD", 4) != 0 || head[4] != 0 || head[5] != d->type || d->record_bytes < 1 ||
         stki_hdf5_number(head + 10, 2) != (uint64_t)d->record_bytes || d->depth >= MAX_DEPTH || d->node_bytes < 64 ||
         d->node_bytes > MAX_NODE || !stki_hdf5_sum_fits(d->super, head, sizeof head))
-        return corrupt(d, address, "no version 2 B-tree, or a wrong checksum", err);
+        return corrupt(d, address, "not a version 2 B-tree, or its checksum is wrong", err);
     d->most[0] = below = (d->node_bytes - PREFIX - 4) / d->record_bytes;
     d->count_bytes = bytes_for((uint64_t)below);
     for (int level = 1; level <= d->depth; level++) {
@@ -283,7 +283,7 @@ static stk_status open_tree(struct dense *d, uint64_t address, uint64_t *root, i
         d->most[level] = (d->node_bytes - PREFIX - 4 - pointer) / (d->record_bytes + pointer);
         if (d->most[level] < 1 || !stki_mul(below, d->most[level] + 1, &below) ||
             !stki_add(below, d->most[level], &below))
-            return corrupt(d, address, "a version 2 B-tree that is too deep", err);
+            return corrupt(d, address, "a version 2 B-tree is too deep", err);
         d->below_bytes[level] = bytes_for((uint64_t)below);
     }
     return STK_OK;
@@ -303,7 +303,7 @@ static stk_status open_node(struct dense *d, uint64_t address, int level, uint64
 
     *out = (struct node){0};
     if (records == 0 || records > (uint64_t)d->most[level] || d->left-- <= 0)
-        return corrupt(d, address, "a node of a version 2 B-tree with another number of records", err);
+        return corrupt(d, address, "a node of a version 2 B-tree has the wrong number of records", err);
     bytes = PREFIX + (int64_t)records * d->record_bytes + (level > 0 ? ((int64_t)records + 1) * pointer : 0) + 4;
     *out = (struct node){stki_zalloc(bytes), level, (int)records, 0};
     if (!out->data)
@@ -311,7 +311,7 @@ static stk_status open_node(struct dense *d, uint64_t address, int level, uint64
     status = stki_hdf5_copy(d->super, address, out->data, bytes, "a node of a version 2 B-tree", err);
     if (status == STK_OK && (memcmp(out->data, level > 0 ? "BTIN" : "BTLF", 4) != 0 || out->data[4] != 0 ||
                              out->data[5] != d->type || !stki_hdf5_sum_fits(d->super, out->data, bytes)))
-        status = corrupt(d, address, "no node of a version 2 B-tree, or a wrong checksum", err);
+        status = corrupt(d, address, "not a node of a version 2 B-tree, or its checksum is wrong", err);
     return status;
 }
 
@@ -332,7 +332,7 @@ static stk_status take_record(struct dense *d, const struct node *node, int i, s
     stk_status status;
 
     if (d->left-- <= 0)
-        return corrupt(d, d->heap, "more records than the file has room for", err);
+        return corrupt(d, d->heap, "more records than fit in the file", err);
     if (d->visit_record)
         return d->visit_record(d->context, record_of(d, node, i), d->record_bytes, err);
     if (d->hash && hash_of(d, node, i) != *d->hash)
@@ -341,7 +341,7 @@ static stk_status take_record(struct dense *d, const struct node *node, int i, s
         return stki_hdf5_unsupported(d->super, d->heap, "a shared attribute", err);
     status = find_object(d, record_of(d, node, i) + (d->type == STKI_HDF5_LINKS_BY_NAME ? 4 : 0), &object, err);
     if (status == STK_OK && (d->bytes_left -= object.left) < 0)
-        status = corrupt(d, d->heap, "more bytes of objects than the file has room for", err);
+        status = corrupt(d, d->heap, "the objects of a fractal heap are larger than the file", err);
     return status == STK_OK ? d->visit(d->context, object, err) : status;
 }
 
@@ -412,7 +412,7 @@ stk_status stki_hdf5_dense_visit(const stki_hdf5_super *super, uint64_t heap, ui
     stk_status status = open_heap(&d, err);
 
     if (status == STK_OK && d.offset_bytes + d.length_bytes + 1 > (type == STKI_HDF5_LINKS_BY_NAME ? 7 : 8))
-        status = corrupt(&d, heap, "a fractal heap with long ids", err);
+        status = corrupt(&d, heap, "the object IDs of a fractal heap are too long", err);
     if (status == STK_OK)
         status = open_tree(&d, tree, &root, &records, err);
     if (status == STK_OK && records > 0)

@@ -181,7 +181,7 @@ bool stki_hdf5_type_parse(stki_hdf5_cursor c, stki_hdf5_type *out)
     return (t.class == ARRAY ? read_array(&c, &t, out) : read_simple(&c, &t, out)) && !c.bad;
 }
 
-/* Follows a message that only refers to the object header that has the type, that of a committed datatype. */
+/* Follows a message that refers to the object header of a committed datatype. */
 static bool parse_committed(const stki_hdf5_super *super, stki_hdf5_cursor c, stki_hdf5_type *out)
 {
     const int version = (int)stki_hdf5_take(&c, 1), kind = (int)stki_hdf5_take(&c, 1);
@@ -266,7 +266,7 @@ static bool read_filters(stki_hdf5_cursor c, stki_hdf5_pipeline *out)
     return !c.bad && stki_hdf5_pipeline_known(out);
 }
 
-/* Reads the fill value; 0 bytes: undefined, zeros are read. */
+/* Reads the fill value. *bytes 0: undefined, which is read as zeros. */
 static bool read_fill(stki_hdf5_cursor c, int type, const unsigned char **value, int64_t *bytes)
 {
     const int version = type == STKI_HDF5_OLD_FILL ? 0 : (int)stki_hdf5_take(&c, 1);

@@ -18,7 +18,7 @@
 
 /* ---- opening ---- */
 
-/* What the first bytes of the superblock say. */
+/* Parsed from the first bytes of the superblock. */
 struct head {
     int version;        /* -1: it cannot be read */
     bool writing, swmr; /* consistency flags from version 3 on: 1: open for writing, 4: SWMR */
@@ -71,7 +71,7 @@ static stk_status fail_open(const char *path, const struct head *head, stk_error
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){path, -1, -1, STKI_TEXT("version %d of the superblock", head->version),
                                          STKI_TEXT("0 to %d", NEWEST_SUPERBLOCK)},
-                            "cannot be opened: written by a newer HDF5 than the library here");
+                            "cannot be opened: the file was written by a version of HDF5 that is newer than libhdf5");
     if (err)
         *err = said;
     return status;
@@ -287,7 +287,7 @@ void stki_hdf5_file_release(stki_hdf5_file *file)
 
 static stk_status refuse(const char *from, const char *target, stk_status status, const char *what, stk_error *err)
 {
-    return stki_fail_at(err, status, (stki_place){from, -1, -1, target, NULL}, "names another file: %s", what);
+    return stki_fail_at(err, status, (stki_place){from, -1, -1, target, NULL}, "refers to another file: %s", what);
 }
 
 /* Resolves `target` like the library: relative to the file that refers to it. */
@@ -320,14 +320,14 @@ stk_status stki_hdf5_may_open(const stki_hdf5_file *from, const char *target, ch
     bool there, outside;
 
     if (!beside(from->path, target, path, PATH_MAX))
-        return refuse(from->path, target, STK_E_NOT_FOUND, "its name is too long", err);
+        return refuse(from->path, target, STK_E_NOT_FOUND, "the name is too long", err);
     there = realpath(path, real) != NULL;
     /* For a missing file only the name can be checked. */
     outside = from->folder && (there ? !inside(from->folder, real)
                                      : strstr(target, "..") || (target[0] == '/' && !inside(from->folder, target)));
     if (outside)
-        return refuse(from->path, target, STK_E_UNSAFE, "it is outside the folder, and external files are not allowed",
-                      err);
+        return refuse(from->path, target, STK_E_UNSAFE,
+                      "it is outside the folder (allow it with source.allow_external)", err);
     if (!there)
         return refuse(from->path, target, STK_E_NOT_FOUND, "it does not exist", err);
     if (stat(real, &stat_of) || !S_ISREG(stat_of.st_mode))

@@ -54,7 +54,7 @@ static const char *inflate_stream(const void *from, int64_t bytes, void *to, int
         return "out of memory";
     switch (libdeflate_zlib_decompress_ex(mine, from, (size_t)bytes, to, (size_t)room, &used, NULL)) {
     case LIBDEFLATE_SUCCESS:
-        return used == (size_t)bytes ? NULL : "the stream ends before the chunk";
+        return used == (size_t)bytes ? NULL : "the stream is shorter than the stored chunk";
     case LIBDEFLATE_SHORT_OUTPUT:
         return "the stream decompresses to fewer bytes than the chunk has";
     case LIBDEFLATE_INSUFFICIENT_SPACE:
@@ -197,10 +197,10 @@ static bool moves_bytes(const struct decoding *d, int k)
 static stk_status fail(const struct decoding *d, int64_t found, int64_t expected, const char *filter, const char *what,
                        stk_error *err)
 {
-    return stki_fail_at(
-        err, STK_E_CORRUPT,
-        (stki_place){d->path, -1, d->offset, STKI_TEXT("%" PRId64, found), STKI_TEXT("%" PRId64 " bytes", expected)},
-        "a chunk: %s: %s", filter, what);
+    return stki_fail_at(err, STK_E_CORRUPT,
+                        (stki_place){d->path, -1, d->offset, STKI_TEXT("%" PRId64 " bytes", found),
+                                     STKI_TEXT("%" PRId64 " bytes", expected)},
+                        "invalid chunk: %s: %s", filter, what);
 }
 
 /* Returns the output of the next step. The last step writes to the destination, unless its result still has a checksum.
@@ -248,7 +248,7 @@ static stk_status check_sum(struct decoding *d, int k, stk_error *err)
     const unsigned char *at;
 
     if (d->count < CHECKSUM)
-        return fail(d, d->count, d->before[k] + CHECKSUM, "fletcher32", "too short for the checksum", err);
+        return fail(d, d->count, d->before[k] + CHECKSUM, "fletcher32", "the data is too short for the checksum", err);
     d->count -= CHECKSUM;
     at = (const unsigned char *)d->bytes + d->count;
     for (int i = 0; i < CHECKSUM; i++)
@@ -259,11 +259,12 @@ static stk_status check_sum(struct decoding *d, int k, stk_error *err)
         return stki_fail_at(
             err, STK_E_CORRUPT,
             (stki_place){d->path, -1, d->offset, STKI_TEXT("%08" PRIx32, stored), STKI_TEXT("%08" PRIx32, sum)},
-            "a chunk: fletcher32: the checksum is wrong");
+            "invalid chunk: fletcher32: the checksum is wrong");
     return STK_OK;
 }
 
-/* Computes the sizes when writing. Those after the compressing filter are unknown, and only needed for checksums. */
+/* Computes the sizes that the filters had when the chunk was written. Those after the compressing filter are unknown,
+ * and needed only for checksums. */
 static void plan(struct decoding *d)
 {
     int64_t bytes = d->pipeline->chunk_bytes;

@@ -90,7 +90,7 @@ static stk_status unpack(const struct groups *g, const struct item *item, char *
     if (status == STK_OK && (t.dtype != packed.dtype || t.ndim != packed.ndim ||
                              memcmp(t.shape, packed.shape, (size_t)t.ndim * sizeof *t.shape)))
         status = stki_fail_at(err, STK_E_MISMATCH, (stki_place){g->base.path, -1, -1, NULL, NULL},
-                              "%s: it changed since it was opened", item->name);
+                              "%s: the data set changed since the file was opened", item->name);
     if (status == STK_OK)
         stki_copy_strided(to, t.dtype, packed.strides, t.data, t.dtype, t.strides, false, t.ndim, t.shape);
     stk_tensor_release(&t);
@@ -202,7 +202,7 @@ static stk_status fail_differs(const struct groups *g, const stki_hdf5_dataset *
                                const char *expected, stk_error *err)
 {
     return stki_fail_at(err, STK_E_MISMATCH, (stki_place){g->base.path, -1, -1, found, expected},
-                        "%s: another %s than that of %s", d->name, what, g->items[0].name);
+                        "%s: the %s differs from that of %s", d->name, what, g->items[0].name);
 }
 
 /* Reads the properties of the data set and compares them with those of the first. */
@@ -214,7 +214,7 @@ static stk_status take_facts(struct groups *g, struct item *item, const stki_hdf
     if (d->type.varying != STKI_HDF5_SAME)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){d->path, -1, -1, "strings or lists of different lengths", "numbers"},
-                            "%s: data sets that are samples", d->name);
+                            "%s: a data set that is a sample must contain numbers", d->name);
     if (item == g->items) {
         base->dtype = d->type.dtype;
         base->ndim = d->ndim;
@@ -233,7 +233,7 @@ static stk_status take_facts(struct groups *g, struct item *item, const stki_hdf
         item->shape[i] = d->shape[i];
         if (i < d->rank && !stki_mul(bytes, d->shape[i], &bytes))
             return stki_fail_at(err, STK_E_LIMIT, (stki_place){d->path, -1, -1, NULL, NULL},
-                                "%s: its bytes do not fit in 63 bits", d->name);
+                                "%s: the size in bytes does not fit in 63 bits", d->name);
         base->variable = base->variable || d->shape[i] != base->shape[i];
         base->shape[i] = d->shape[i] > base->shape[i] ? d->shape[i] : base->shape[i];
     }
@@ -243,7 +243,7 @@ static stk_status take_facts(struct groups *g, struct item *item, const stki_hdf
         return STK_OK;
     if (!stki_inside(d->offset, bytes, g->map->size))
         return stki_fail_at(err, STK_E_TRUNCATED,
-                            (stki_place){d->path, -1, d->offset, STKI_TEXT("a file of %" PRId64, g->map->size),
+                            (stki_place){d->path, -1, d->offset, STKI_TEXT("a file of %" PRId64 " bytes", g->map->size),
                                          STKI_TEXT("%" PRId64 " bytes", bytes)},
                             "%s: the data is truncated", d->name);
     item->offset = d->offset;
@@ -359,7 +359,8 @@ stk_status stki_hdf5_groups_reader(stki_hdf5_file *file, const char *pattern, co
     g->opts.window_length = 0;
     status = opts->axis
                  ? stki_fail_at(err, STK_E_CONFIG, (stki_place){file->path, -1, -1, NULL, NULL},
-                                "%s: data sets that are samples have no axis along which samples are counted", pattern)
+                                "%s: source.axis cannot be used with a pattern, because each data set is one sample",
+                                pattern)
                  : open_groups(g, file->path, pattern, err);
     if (status != STK_OK) {
         groups_destroy(&g->base);

@@ -32,16 +32,14 @@ enum {
 
 stk_status stki_hdf5_corrupt(const stki_hdf5_super *super, uint64_t address, const char *what, stk_error *err)
 {
-    return stki_fail_at(err, STK_E_CORRUPT,
-                        (stki_place){super->file->path, -1, -1, STKI_TEXT("address %" PRIu64, address), NULL}, "%s",
-                        what);
+    return stki_fail_at(err, STK_E_CORRUPT, (stki_place){super->file->path, -1, -1, NULL, NULL}, "%s%s", what,
+                        address > 0 ? STKI_TEXT(" (address %" PRIu64 ")", address) : "");
 }
 
 stk_status stki_hdf5_unsupported(const stki_hdf5_super *super, uint64_t address, const char *what, stk_error *err)
 {
-    return stki_fail_at(err, STK_E_UNSUPPORTED,
-                        (stki_place){super->file->path, -1, -1, STKI_TEXT("address %" PRIu64, address), NULL}, "%s",
-                        what);
+    return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){super->file->path, -1, -1, NULL, NULL}, "%s%s", what,
+                        address > 0 ? STKI_TEXT(" (address %" PRIu64 ")", address) : "");
 }
 
 stk_status stki_hdf5_place(const stki_file *file, int64_t base, uint64_t address, int64_t bytes, const char *what,
@@ -50,10 +48,11 @@ stk_status stki_hdf5_place(const stki_file *file, int64_t base, uint64_t address
     int64_t at;
 
     if (address > INT64_MAX || !stki_add(base, (int64_t)address, &at) || !stki_inside(at, bytes, file->size))
-        return stki_fail_at(err, STK_E_CORRUPT,
-                            (stki_place){file->path, -1, -1, STKI_TEXT("address %" PRIu64, address),
-                                         STKI_TEXT("%" PRId64 " bytes inside a file of %" PRId64, bytes, file->size)},
-                            "%s", what);
+        return stki_fail_at(
+            err, STK_E_CORRUPT,
+            (stki_place){file->path, -1, -1, STKI_TEXT("address %" PRIu64, address),
+                         STKI_TEXT("%" PRId64 " bytes inside a file of %" PRId64 " bytes", bytes, file->size)},
+            "%s is outside the file", what);
     *place = at;
     return STK_OK;
 }
@@ -127,7 +126,7 @@ stk_status stki_hdf5_find_signature(const stki_file *file, int64_t *at, stk_erro
     }
     return stki_fail_at(err, file->size < 8 ? STK_E_TRUNCATED : STK_E_CORRUPT,
                         (stki_place){file->path, -1, 0,
-                                     file->size < 8 ? STKI_TEXT("%d bytes", (int)file->size) : "something else",
+                                     file->size < 8 ? STKI_TEXT("%d bytes", (int)file->size) : "no signature",
                                      "the signature of an HDF5 file at 0, 512, 1024, 2048, …"},
                         "not an HDF5 file");
 }
@@ -185,7 +184,7 @@ stk_status stki_hdf5_super_read(const stki_file *file, stki_hdf5_super *out, stk
         return stki_hdf5_unsupported(out, (uint64_t)at + (uint64_t)sizes,
                                      "addresses or lengths of another size than 8 bytes", err);
     if (stki_hdf5_number(block + place, 8) != (uint64_t)at)
-        return stki_hdf5_corrupt(out, (uint64_t)at + (uint64_t)place, "the base address is not where the file begins",
+        return stki_hdf5_corrupt(out, (uint64_t)at + (uint64_t)place, "the base address is not the start of the file",
                                  err);
     out->base = at;
     out->plain = block[8] < 2 ? is_plain_old(out, block, room) : is_plain_new(out, block, room);
@@ -248,7 +247,7 @@ static stk_status go_on(struct reading *r, stki_hdf5_cursor data, uint64_t addre
     const uint64_t next = stki_hdf5_take(&data, 8), bytes = stki_hdf5_take(&data, 8);
 
     if (data.bad)
-        return stki_hdf5_corrupt(r->super, address, "a continuation of an object header is cut", err);
+        return stki_hdf5_corrupt(r->super, address, "a continuation message of an object header is truncated", err);
     if (r->pending == MAX_BLOCKS)
         return stki_hdf5_unsupported(r->super, address, "an object header of more than 256 blocks", err);
     r->blocks[r->pending].address = next;
@@ -327,7 +326,8 @@ static stk_status next_block(struct reading *r, uint64_t address, uint64_t bytes
     if (status != STK_OK)
         return status;
     if (r->second && (memcmp(block, "OCHK", 4) != 0 || !stki_hdf5_sum_fits(r->super, block, (int64_t)bytes)))
-        return stki_hdf5_corrupt(r->super, address, "no continuation of an object header, or a wrong checksum", err);
+        return stki_hdf5_corrupt(r->super, address,
+                                 "not a continuation block of an object header, or its checksum is wrong", err);
     return scan(r, block + around, (int64_t)bytes - 2 * around, address + (uint64_t)around, err);
 }
 
@@ -347,11 +347,11 @@ static stk_status read_header(struct reading *r, uint64_t address, stk_error *er
     else if (head[0] == 1)
         status = begin_first(r, address, head, &messages, err);
     else
-        status = stki_hdf5_corrupt(r->super, address, "no object header", err);
+        status = stki_hdf5_corrupt(r->super, address, "not an object header", err);
     for (int i = 0; i < r->pending && status == STK_OK; i++)
         status = next_block(r, r->blocks[i].address, r->blocks[i].bytes, err);
     if (status == STK_OK && messages >= 0 && messages != r->header->count)
-        status = stki_hdf5_unsupported(r->super, address, "an object header has not as many messages as it says", err);
+        status = stki_hdf5_unsupported(r->super, address, "the number of messages of an object header is wrong", err);
     return status;
 }
 

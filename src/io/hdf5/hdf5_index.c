@@ -75,7 +75,7 @@ stk_status stki_hdf5_grid_measure(stki_hdf5_grid *grid, const char *path, stk_er
     }
     if (!fits)
         return stki_fail_at(err, STK_E_LIMIT, (stki_place){path, -1, -1, NULL, NULL},
-                            "the chunks, or the bytes of one, do not fit in 63 bits");
+                            "the number of chunks, or the size of one in bytes, does not fit in 63 bits");
     return STK_OK;
 }
 
@@ -242,14 +242,14 @@ static stk_status open_node(struct walk *w, uint64_t address, int level, struct 
     if (status != STK_OK)
         return status;
     if (memcmp(head, "TREE", 4) || head[4] != 1)
-        return corrupt(w, at, "no B-tree node of chunks", err);
+        return corrupt(w, at, "not a B-tree node of chunks", err);
     *out = (struct node){at + 24, head[5], (int)stki_hdf5_number(head + 6, 2), 0};
     if (level >= 0 && out->level != level)
-        return corrupt(w, at + 5, "a B-tree node of another level than its parent says", err);
+        return corrupt(w, at + 5, "the level of a B-tree node does not match its parent", err);
     if (out->level >= MAX_DEPTH)
-        return corrupt(w, at + 5, "a B-tree deeper than 32 levels", err);
+        return corrupt(w, at + 5, "a B-tree is deeper than 32 levels", err);
     if (!stki_inside(out->at, (int64_t)out->entries * entry_bytes, w->file->size))
-        return corrupt(w, at + 6, "a B-tree node that ends after the file", err);
+        return corrupt(w, at + 6, "a B-tree node extends beyond the end of the file", err);
     return STK_OK;
 }
 
@@ -312,7 +312,7 @@ static stk_status measure_largest(struct walk *w, int64_t *total, stk_error *err
         if (i == w->endless)
             continue;
         if (grid->largest[i] < grid->shape[i])
-            return corrupt(w, -1, "an index without growth for a data set that may grow", err);
+            return corrupt(w, -1, "the index cannot grow, but the data set can", err);
         w->largest_per[i] = grid->largest[i] / grid->chunk[i] + (grid->largest[i] % grid->chunk[i] != 0);
         if (!stki_mul(*total, w->largest_per[i], total))
             return corrupt(w, -1, "more chunks than fit in 63 bits", err);
@@ -349,8 +349,8 @@ static stk_status walk_implicit(struct walk *w, uint64_t address, stk_error *err
     if (status != STK_OK)
         return status;
     if (w->grid->filtered || !stki_mul(total, w->grid->chunk_bytes, &bytes))
-        return corrupt(w, -1, "an implicit index of filtered chunks, or of too many", err);
-    status = stki_hdf5_place(w->file, w->base, address, bytes, "chunk index: chunks without an index", &at, err);
+        return corrupt(w, -1, "an implicit index of filtered chunks, or of too many chunks", err);
+    status = stki_hdf5_place(w->file, w->base, address, bytes, "chunk index: the range of all chunks", &at, err);
     for (int64_t i = 0; i < total && status == STK_OK; i++) {
         int64_t number = current_number(w, i);
         if (number >= 0)
@@ -377,24 +377,24 @@ static stk_status open_array(struct walk *w, uint64_t address, struct array *out
     if (status != STK_OK)
         return status;
     if (memcmp(head, "FAHD", 4) || head[4] != 0 || head[5] > 1 || head[7] > 40)
-        return corrupt(w, at, "no fixed array of chunks", err);
+        return corrupt(w, at, "not a fixed array of chunks", err);
     entries = stki_hdf5_number(head + 8, 8);
     *out = (struct array){
         .client = head[5], .entry_bytes = head[6], .entries = (int64_t)entries, .page_entries = INT64_C(1) << head[7]};
     if (out->client != (w->grid->filtered ? 1 : 0) ||
         (out->client ? out->entry_bytes < 13 || out->entry_bytes > 20 : out->entry_bytes != 8))
-        return corrupt(w, at + 5, "a fixed array of entries of a wrong size", err);
+        return corrupt(w, at + 5, "the entries of a fixed array have the wrong size", err);
     *empty = stki_hdf5_number(head + 16, 8) == STKI_HDF5_UNDEFINED;
     if (*empty)
         return STK_OK;
     if (entries > (uint64_t)(w->file->size / out->entry_bytes))
-        return corrupt(w, at + 8, "a fixed array of more entries than fit in the file", err);
+        return corrupt(w, at + 8, "a fixed array has more entries than fit in the file", err);
     status = stki_hdf5_place(w->file, w->base, stki_hdf5_number(head + 16, 8), 14,
                              "chunk index: the block of a fixed array", &at, err);
     if (status == STK_OK)
         status = stki_file_read(w->file, at, mark, 4, err);
     if (status == STK_OK && memcmp(mark, "FADB", 4))
-        status = corrupt(w, at, "no block of a fixed array", err);
+        status = corrupt(w, at, "not a block of a fixed array", err);
     out->at = at + 14;
     return status;
 }
@@ -456,7 +456,7 @@ static stk_status walk_array(struct walk *w, uint64_t address, stk_error *err)
     if (status != STK_OK || empty)
         return status;
     if (a.entries != total)
-        return corrupt(w, a.at, "a fixed array of another length than there are chunks", err);
+        return corrupt(w, a.at, "the length of a fixed array differs from the number of chunks", err);
     return a.entries > a.page_entries ? walk_pages(w, &a, err) : add_entries(w, &a, 0, a.entries, a.at, err);
 }
 
@@ -495,7 +495,7 @@ static stk_status open_extensible(struct walk *w, uint64_t address, struct exten
         e->least < 1 || (e->least & (e->least - 1)) || pointers < 2 || (pointers & (pointers - 1)) ||
         stki_hdf5_log2((uint64_t)e->least) > bits || e->set < 0 || e->entries.client != (w->grid->filtered ? 1 : 0) ||
         (e->entries.client ? e->entries.entry_bytes < 13 || e->entries.entry_bytes > 20 : e->entries.entry_bytes != 8))
-        return corrupt(w, at, "no extensible array of chunks", err);
+        return corrupt(w, at, "not an extensible array of chunks", err);
     e->data_blocks = 2 * (pointers - 1);
     e->first_super = 2 * stki_hdf5_log2((uint64_t)pointers);
     e->super_blocks = 1 + bits - stki_hdf5_log2((uint64_t)e->least) - e->first_super;
@@ -513,7 +513,7 @@ static stk_status find_marked(struct walk *w, uint64_t address, const char *mark
     if (status == STK_OK)
         status = stki_file_read(w->file, *at, found, 4, err);
     if (status == STK_OK && memcmp(found, mark, 4) != 0)
-        status = corrupt(w, *at, "no block of an extensible array", err);
+        status = corrupt(w, *at, "not a block of an extensible array", err);
     return status == STK_OK ? count_entries(w, 1, *at, err) : status;
 }
 
@@ -538,14 +538,14 @@ static stk_status walk_data_block(struct walk *w, const struct extensible *e, ui
     if (address == STKI_HDF5_UNDEFINED)
         return STK_OK;
     if (count > w->file->size / e->entries.entry_bytes)
-        return corrupt(w, -1, "a data block of more entries than fit in the file", err);
+        return corrupt(w, -1, "a data block has more entries than fit in the file", err);
     status = find_marked(w, address, "EADB", head, &at, err);
     if (status != STK_OK)
         return status;
     if (count <= page)
         return add_new_entries(w, &e->entries, first, count, at + head, err);
     if (pages < 0)
-        return corrupt(w, at, "a data block of pages in the index block", err);
+        return corrupt(w, at, "the index block refers to a data block with pages", err);
     at += head + 4;
     for (int64_t i = 0; i < count / page && status == STK_OK; i++, at += page * e->entries.entry_bytes + 4) {
         unsigned char used;
@@ -570,7 +570,7 @@ static stk_status walk_super_block(struct walk *w, const struct extensible *e, u
     if (address == STKI_HDF5_UNDEFINED)
         return STK_OK;
     if (blocks > w->file->size / 8 || bitmap > w->file->size / blocks)
-        return corrupt(w, -1, "a super block of more blocks than the file has room for", err);
+        return corrupt(w, -1, "a super block has more blocks than fit in the file", err);
     status = find_marked(w, address, "EASB", head + blocks * (bitmap + 8), &at, err);
     for (int64_t i = 0; i < blocks && status == STK_OK && first + i * count < e->set; i++) {
         unsigned char entry[8];
@@ -652,7 +652,7 @@ static stk_status add_record(void *context, const unsigned char *record, int byt
     int64_t number = 0;
 
     if (w->grid->filtered ? sized < 1 || sized > 8 : bytes != 8 + 8 * axes)
-        return corrupt(w, -1, "a version 2 B-tree with records of a wrong size", err);
+        return corrupt(w, -1, "the records of a version 2 B-tree have the wrong size", err);
     for (int i = 0; i < axes; i++) {
         const uint64_t at = stki_hdf5_number(place + 8 * i, 8);
 
@@ -685,7 +685,7 @@ static stk_status walk_single(struct walk *w, const unsigned char *at, int flags
         at += 12;
     }
     if (w->grid->count > 1 || (!!(flags & 2)) != w->grid->filtered)
-        return corrupt(w, -1, "one chunk for a data set of several, or filtered and not", err);
+        return corrupt(w, -1, "a single-chunk index for several chunks, or with the wrong filter flag", err);
     address = stki_hdf5_number(at, 8);
     return address == STKI_HDF5_UNDEFINED || w->grid->count == 0 ? STK_OK : add(w, 0, address, bytes, mask, err);
 }
@@ -698,12 +698,12 @@ static stk_status check_dimensions(const struct walk *w, const stki_hdf5_layout 
     const stki_hdf5_grid *grid = w->grid;
 
     if (each < 1 || each > 8 || dims != grid->ndim + 1 || at + dims * each > layout->length)
-        return corrupt(w, layout->place, "a layout whose rank differs from the data set's", err);
+        return corrupt(w, layout->place, "the rank of the layout differs from that of the data set", err);
     for (int i = 0; i < dims; i++)
         if (stki_hdf5_number(layout->bytes + at + i * each, each) !=
             (uint64_t)(i < grid->ndim ? grid->chunk[i] : grid->item_bytes))
             return corrupt(w, layout->place + at + i * each,
-                           "a layout whose chunks differ from the data set's description", err);
+                           "the chunk shape of the layout differs from that of the data set", err);
     return STK_OK;
 }
 
@@ -730,7 +730,7 @@ static stk_status walk_fourth(struct walk *w, const stki_hdf5_layout *layout, st
     from = layout->bytes + at + 1; /* at most 33 dimensions of 8 bytes */
     kind = layout->bytes[at];
     if (at + 1 + (kind == 1 && (flags & 2) ? 20 : kind == 3 ? 9 : kind == 4 ? 13 : kind == 5 ? 14 : 8) > layout->length)
-        return corrupt(w, layout->place, "a layout message that is cut", err);
+        return corrupt(w, layout->place, "the layout message is truncated", err);
     switch (kind) {
     case 1:
         return walk_single(w, from, flags, err);
@@ -750,11 +750,11 @@ static stk_status walk_fourth(struct walk *w, const stki_hdf5_layout *layout, st
         return address == STKI_HDF5_UNDEFINED ? STK_OK : walk_second_tree(w, address, err);
     }
     default:
-        return unsupported(w, layout->place, "an index of a kind that is not known", err);
+        return unsupported(w, layout->place, "unknown kind of index", err);
     }
 }
 
-/* The last of the dimensions in the layout; check_dimensions checks that it is there. */
+/* Returns the last dimension in the layout, which check_dimensions has checked to exist. */
 static int64_t item_bytes_of(const stki_hdf5_layout *layout)
 {
     const int version = layout->bytes[0],
@@ -786,7 +786,7 @@ stk_status stki_hdf5_index_read(const stki_file *file, uint64_t header, const st
     w.base = layout.base;
     if (layout.length < 12 || layout.bytes[0] < 1 || layout.bytes[0] > 4 ||
         layout.bytes[layout.bytes[0] < 3 ? 2 : 1] != 2)
-        return unsupported(&w, layout.place, "the layout is not chunked, or of a version that is not known", err);
+        return unsupported(&w, layout.place, "the layout is not chunked, or its version is unknown", err);
     if (grid->item_bytes == 0) {
         measured = *grid;
         measured.item_bytes = item_bytes_of(&layout);

@@ -16,7 +16,7 @@ typedef struct stki_hdf5_grid {
     int64_t largest[STK_MAX_DIMS]; /* maximum shape; -1: unlimited */
     int64_t chunk[STK_MAX_DIMS];   /* chunk shape in elements, each >= 1 */
     int64_t per[STK_MAX_DIMS];     /* chunks along each axis */
-    int64_t item_bytes;            /* for stki_hdf5_index_read, 0: as the index says */
+    int64_t item_bytes;            /* 0 in stki_hdf5_index_read: taken from the index */
     int64_t count;                 /* number of chunks: the product of per */
     int64_t chunk_bytes;           /* size of an unfiltered chunk */
     bool filtered;

@@ -67,9 +67,9 @@ void stki_hdf5_leave(const stki_hdf5_guard *guard)
     stk_hdf5_unlock();
 }
 
-/* After a checksum error, 1.10 leaks an object and reports that on stderr at exit ("infinite loop closing library")
- * unless error printing is off. It does so in an atexit function registered before ours, so ours runs first. Does not
- * wait for the lock, because a thread that ends with the program may hold it. */
+/* After a checksum error, libhdf5 1.10 leaks an object and reports that on stderr at exit ("infinite loop closing
+ * library") unless error printing is off. It does so in an atexit function registered before ours, so ours runs first.
+ * Does not wait for the lock, because a thread that ends with the program may hold it. */
 static void end_quietly(void)
 {
     if (depth == 0 && !stki_try_lock(&library_lock))
@@ -88,7 +88,7 @@ static void plan_quiet_end(void)
 
 /* ---- errors ---- */
 
-/* What is used of an error stack, which is traversed from the deepest failure to the outermost. */
+/* The relevant parts of an error stack, which is traversed from the deepest failure to the outermost. */
 struct said {
     hid_t major, minor, next_minor; /* of the deepest error, and of its consequence */
     bool in_path, in_link;          /* the error occurred while following a path or an external link */
@@ -116,7 +116,7 @@ static herr_t hear(unsigned n, const H5E_error2_t *error, void *context)
 }
 
 /* Converts the library's error numbers to a status; `otherwise` for unknown ones. A header message of an unknown
- * version cannot be loaded and then not decoded; damaged headers also cannot be loaded, but fail before their messages
+ * version gives CANTLOAD followed by CANTDECODE. A damaged header also gives CANTLOAD, but fails before its messages
  * are decoded. */
 static stk_status class_of(const struct said *said, stk_status otherwise)
 {

@@ -27,7 +27,8 @@ void stki_hdf5_leave(const stki_hdf5_guard *guard);
  * library's error stack. `name` may be NULL. The status follows from the library's error numbers: STK_E_TRUNCATED;
  * STK_E_UNSUPPORTED (newer version, or missing filter); STK_E_NOT_FOUND; STK_E_IO; otherwise `otherwise`. */
 stk_status stki_hdf5_fail(stk_error *err, stk_status otherwise, const char *path, const char *name, const char *what);
-/* The same after reading elements. *chunk: their chunk could not be decoded, so others of it fail, too. */
+/* The same after reading elements. *chunk: whether their chunk could not be decoded, in which case its other elements
+ * fail too. */
 stk_status stki_hdf5_fail_elements(stk_error *err, const char *path, const char *name, bool *chunk);
 /* "1.10.8". Queried once, like the next one. */
 const char *stki_hdf5_version(void);

@@ -64,18 +64,18 @@ static stk_status open_heap(const struct links *l, uint64_t address, struct heap
     if (status != STK_OK)
         return status;
     if (memcmp(head, "HEAP", 4) != 0 || head[4] != 0)
-        return corrupt(l, address, "no local heap", err);
+        return corrupt(l, address, "not a local heap", err);
     out->bytes = stki_hdf5_number(head + 8, 8);
     out->at = stki_hdf5_number(head + 24, 8);
     if (out->bytes > (uint64_t)l->super->file->size || out->bytes > MAX_HEAP)
-        return corrupt(l, address, "a local heap that is larger than the file", err);
+        return corrupt(l, address, "a local heap is larger than the file", err);
     out->left = (int64_t)out->bytes;
     if (l->only)
         return STK_OK;
     out->all = stki_zalloc((int64_t)out->bytes + 1);
     if (!out->all)
         return stki_fail_memory(err, (int64_t)out->bytes + 1, "the names of a group");
-    return stki_hdf5_copy(l->super, out->at, out->all, (int64_t)out->bytes, "the names of a group", err);
+    return stki_hdf5_copy(l->super, out->at, out->all, (int64_t)out->bytes, "the local heap of a group", err);
 }
 
 /* Returns the string at an offset of the heap, in place or in `buffer`. In a listing, strings must not overlap:
@@ -118,12 +118,12 @@ static stk_status take_entry(struct links *l, struct old_group *g, const unsigne
     if (status != STK_OK)
         return status;
     if (!is_name(link.name) || cached > SOFT)
-        return corrupt(l, address, "no entry of a group", err);
+        return corrupt(l, address, "invalid entry of a group", err);
     if (l->only && strcmp(l->only, link.name) != 0)
         return STK_OK;
     if (!l->only) { /* names must be sorted and unique, otherwise some could not be found */
         if (strcmp(g->last, link.name) >= 0)
-            return corrupt(l, address, "the names of a group are not in order", err);
+            return corrupt(l, address, "the names of a group are not sorted", err);
         if (strlen(link.name) >= sizeof g->last)
             return stki_hdf5_unsupported(l->super, address, "a long name", err);
         strcpy(g->last, link.name);
@@ -139,7 +139,7 @@ static stk_status take_symbols(struct links *l, struct old_group *g, uint64_t ad
 {
     unsigned char head[8], entry[ENTRY];
     int count;
-    stk_status status = stki_hdf5_copy(l->super, address, head, sizeof head, "a node of symbols", err);
+    stk_status status = stki_hdf5_copy(l->super, address, head, sizeof head, "a symbol table node", err);
 
     if (status != STK_OK)
         return status;
@@ -147,7 +147,7 @@ static stk_status take_symbols(struct links *l, struct old_group *g, uint64_t ad
     if (l->left-- <= 0)
         return corrupt(l, address, "more nodes than fit in the file", err);
     if (memcmp(head, "SNOD", 4) != 0 || head[4] != 1 || count > 2 * l->super->leaf_k)
-        return corrupt(l, address, "no node of symbols", err);
+        return corrupt(l, address, "not a symbol table node", err);
     for (int i = 0; i < count && status == STK_OK; i++) {
         if (l->left-- <= 0)
             return corrupt(l, address, "more links than fit in the file", err);
@@ -166,14 +166,14 @@ struct node {
 static stk_status open_node(struct links *l, uint64_t address, int level, struct node *out, stk_error *err)
 {
     unsigned char head[TREE_HEAD];
-    stk_status status = stki_hdf5_copy(l->super, address, head, sizeof head, "a B-tree of a group", err);
+    stk_status status = stki_hdf5_copy(l->super, address, head, sizeof head, "a B-tree node of a group", err);
 
     if (status != STK_OK)
         return status;
     *out = (struct node){address + TREE_HEAD, head[5], (int)stki_hdf5_number(head + 6, 2), 0};
     if (memcmp(head, "TREE", 4) != 0 || head[4] != 0 || out->level >= MAX_DEPTH ||
         (level >= 0 && out->level != level) || out->entries > 2 * l->super->internal_k || l->left-- <= 0)
-        return corrupt(l, address, "no B-tree of a group", err);
+        return corrupt(l, address, "not a B-tree node of a group", err);
     return STK_OK;
 }
 
@@ -187,7 +187,8 @@ static stk_status choose_child(const struct links *l, struct old_group *g, struc
     while (low < high) {
         const int middle = low + (high - low) / 2;
         unsigned char key[8];
-        stk_status status = stki_hdf5_copy(l->super, node->at + 16 * ((uint64_t)middle + 1), key, 8, "a key", err);
+        stk_status status =
+            stki_hdf5_copy(l->super, node->at + 16 * ((uint64_t)middle + 1), key, 8, "a key of a B-tree", err);
 
         if (status == STK_OK)
             status = heap_text(l, &g->heap, stki_hdf5_number(key, 8), text, &name, err);
@@ -220,7 +221,8 @@ static stk_status walk_tree(struct links *l, struct old_group *g, uint64_t root,
             depth--;
             continue;
         }
-        status = stki_hdf5_copy(l->super, node->at + 16 * (uint64_t)node->next++ + 8, child, 8, "a child", err);
+        status = stki_hdf5_copy(l->super, node->at + 16 * (uint64_t)node->next++ + 8, child, 8,
+                                "a child address of a B-tree", err);
         if (status == STK_OK && node->level == 0) {
             status = take_symbols(l, g, stki_hdf5_number(child, 8), err);
         } else if (status == STK_OK) { /* levels decrease, so the stack is large enough */
@@ -240,7 +242,7 @@ static stk_status visit_old(struct links *l, stki_hdf5_cursor message, stk_error
     stk_status status;
 
     if (!g)
-        return message.bad ? corrupt(l, 0, "a symbol table message that is cut", err)
+        return message.bad ? corrupt(l, 0, "a symbol table message is truncated", err)
                            : stki_fail_memory(err, sizeof *g, "a group");
     status = open_heap(l, heap, &g->heap, err);
     if (status == STK_OK)
@@ -435,7 +437,7 @@ stk_status stki_hdf5_links_visit(const stki_hdf5_super *super, uint64_t group, c
     table = stki_hdf5_header_find(&header, STKI_HDF5_SYMBOL_TABLE, &several);
     info = stki_hdf5_header_find(&header, STKI_HDF5_LINK_INFO, &several);
     if (several || !table == !info || (table ? table->shared : info->shared))
-        status = stki_hdf5_unsupported(super, group, "no group of one kind", err);
+        status = stki_hdf5_unsupported(super, group, "not a group of a single kind", err);
     else
         status = table ? visit_old(&l, table->data, err) : visit_new(&l, &header, info->data, err);
     stki_hdf5_header_fini(&header);

@@ -59,7 +59,7 @@ static char *text_of(const stki_hdf5_dataset *d, hid_t plist, size_t index,
     char *text = length < 0 ? NULL : stki_zalloc(length + 1);
 
     if (length < 0)
-        (void)fail_library(d, "its sources cannot be read", err);
+        (void)fail_library(d, "the source names cannot be read", err);
     else if (!text)
         (void)stki_fail_memory(err, length + 1, "the name of a source");
     else
@@ -89,15 +89,15 @@ stk_status stki_hdf5_parts_check(const stki_hdf5_dataset *d, hid_t plist, stk_er
     if (H5Pget_layout(plist) != H5D_VIRTUAL)
         return STK_OK;
     if (H5Pget_virtual_count(plist, &count) < 0)
-        return fail_library(d, "its sources cannot be read", err);
+        return fail_library(d, "the list of sources cannot be read", err);
     for (size_t i = 0; i < count && status == STK_OK; i++) {
         hid_t space = H5Pget_virtual_vspace(plist, i);
 
         if (space < 0)
-            return fail_library(d, "its sources cannot be read", err);
+            return fail_library(d, "the list of sources cannot be read", err);
         if (is_unlimited(space))
             status = fail(d, STK_E_UNSUPPORTED, "a selection without a limit",
-                          "a virtual data set whose extent depends on which files exist", err);
+                          "unlimited selections of virtual data sets are not supported", err);
         (void)H5Sclose(space);
     }
     return status;
@@ -111,7 +111,7 @@ static stk_status read_mapping(stki_hdf5_dataset *d, hid_t plist, size_t index, 
     out->here = H5Pget_virtual_vspace(plist, index);
     out->there = H5Pget_virtual_srcspace(plist, index);
     if (out->here < 0 || out->there < 0)
-        return fail_library(d, "its sources cannot be read", err);
+        return fail_library(d, "the list of sources cannot be read", err);
     if (!(out->target = text_of(d, plist, index, H5Pget_virtual_filename, &why)) ||
         !(out->name = text_of(d, plist, index, H5Pget_virtual_dsetname, &why))) {
         if (err)
@@ -119,7 +119,8 @@ static stk_status read_mapping(stki_hdf5_dataset *d, hid_t plist, size_t index, 
         return why.status;
     }
     if (strchr(out->target, '%') || strchr(out->name, '%'))
-        return fail(d, STK_E_UNSUPPORTED, out->target, "a virtual data set over a pattern of names", err);
+        return fail(d, STK_E_UNSUPPORTED, out->target,
+                    "virtual data sets with patterns of source names are not supported", err);
     return STK_OK;
 }
 
@@ -200,12 +201,14 @@ static stk_status open_source(stki_hdf5_dataset *d, struct mapping *m, stk_error
     if (H5Iget_type(m->source.id) != H5I_DATASET)
         status = fail(d, STK_E_UNSUPPORTED, m->name, "a source is not a data set", err);
     else if (!holds_its_elements(m->source.id))
-        status = fail(d, STK_E_UNSUPPORTED, m->target, "a virtual data set over virtual or external ones", err);
+        status = fail(d, STK_E_UNSUPPORTED, m->target,
+                      "sources that are virtual or external themselves are not supported", err);
     else if ((status = select_all(d, m, err)) == STK_OK &&
              (status = space_there(d, m, m->there, &space, err)) == STK_OK)
         (void)H5Sclose(space);
     if (status == STK_OK && H5Sget_select_npoints(m->here) != H5Sget_select_npoints(m->there))
-        status = fail(d, STK_E_MISMATCH, m->name, "a source has not as many elements as are mapped", err);
+        status = fail(d, STK_E_MISMATCH, m->name, "the number of elements of a source differs from that of its mapping",
+                      err);
     if (status != STK_OK) {
         stki_hdf5_object_close(&m->source);
         return status;
@@ -252,7 +255,7 @@ static stk_status open_virtual(stki_hdf5_dataset *d, hid_t plist, stk_error *err
     stk_status status = STK_OK;
 
     if (H5Pget_virtual_count(plist, &count) < 0)
-        return fail_library(d, "its sources cannot be read", err);
+        return fail_library(d, "the list of sources cannot be read", err);
     d->parts->mappings = stki_zalloc_array((int64_t)count + 1, sizeof *d->parts->mappings);
     if (!d->parts->mappings)
         return stki_fail_memory(err, (int64_t)count * (int64_t)sizeof *d->parts->mappings, "the sources");
@@ -283,7 +286,7 @@ static stk_status read_mapped(stki_hdf5_dataset *d, struct mapping *m, hid_t min
     here = there < 0 || H5Sget_select_npoints(there) == 0 ? -1 : H5Sselect_project_intersection(mine, memory, m->here);
 
     if (there < 0 || (here < 0 && H5Sget_select_npoints(there) > 0))
-        status = fail_library(d, "a source cannot be selected", err);
+        status = fail_library(d, "the elements of a source cannot be selected", err);
     if (status == STK_OK && here >= 0)
         status = need_source(d, m, err);
     if (status == STK_OK && here >= 0)
@@ -312,7 +315,7 @@ static stk_status put_fill(const stki_hdf5_dataset *d, void *to, int64_t bytes, 
     if (plist >= 0)
         (void)H5Pclose(plist);
     if (!fine)
-        return fail_library(d, "its fill value cannot be read", err);
+        return fail_library(d, "the fill value cannot be read", err);
     for (int64_t done = d->type.bytes; done < bytes;) {
         int64_t more = done < bytes - done ? done : bytes - done;
 
@@ -336,7 +339,7 @@ static stk_status read_virtual(stki_hdf5_dataset *d, const int64_t *start, const
     memory = d->rank > 0 ? H5Screate_simple(d->rank, count, NULL) : H5Screate(H5S_SCALAR);
     if (status == STK_OK && (mine < 0 || memory < 0 ||
                              (d->rank > 0 && H5Sselect_hyperslab(mine, H5S_SELECT_SET, first, NULL, count, NULL) < 0)))
-        status = fail_library(d, "a part of it cannot be selected", err);
+        status = fail_library(d, "a part of the data set cannot be selected", err);
     for (int64_t i = 0; i < d->parts->count && status == STK_OK; i++)
         status = read_mapped(d, &d->parts->mappings[i], mine, memory, to, err);
     if (mine >= 0)
@@ -359,7 +362,7 @@ static stk_status add_piece(stki_hdf5_dataset *d, hid_t plist, int index, int64_
     stk_status status;
 
     if (H5Pget_external(plist, (unsigned)index, sizeof target - 1, target, &offset, &bytes) < 0)
-        return fail_library(d, "its external files cannot be read", err);
+        return fail_library(d, "the list of external files cannot be read", err);
     status = stki_hdf5_may_open(d->home, target, path, err);
     if (status == STK_OK)
         status = stki_hdf5_dataset_add_beside(d, path, err);
@@ -385,7 +388,7 @@ static stk_status open_external(stki_hdf5_dataset *d, hid_t plist, stk_error *er
         (void)H5Tclose(type);
     for (int i = 0; i < d->rank; i++)
         if (!stki_mul(needed, d->shape[i], &needed))
-            return fail(d, STK_E_LIMIT, NULL, "its bytes do not fit in 63 bits", err);
+            return fail(d, STK_E_LIMIT, NULL, "the size in bytes does not fit in 63 bits", err);
     d->parts->pieces = stki_zalloc_array((int64_t)count + 1, sizeof *d->parts->pieces);
     if (!d->parts->pieces)
         return stki_fail_memory(err, (int64_t)sizeof *d->parts->pieces, "the external files");
@@ -395,7 +398,7 @@ static stk_status open_external(stki_hdf5_dataset *d, hid_t plist, stk_error *er
     }
     if (status == STK_OK && needed > 0)
         status = fail(d, STK_E_TRUNCATED, STKI_TEXT("%" PRId64 " bytes too few", needed),
-                      "its external files are too short", err);
+                      "the external files are too short", err);
     return status;
 }
 
@@ -484,7 +487,7 @@ static stk_status read_external(const stki_hdf5_dataset *d, const int64_t *start
     stk_status status;
 
     if (type < 0)
-        return fail_library(d, "its type cannot be read", err);
+        return fail_library(d, "the type cannot be read", err);
     if (d->type.raw) {
         status = read_box(d, start, length, item, to, err);
     } else {
@@ -494,7 +497,7 @@ static stk_status read_external(const stki_hdf5_dataset *d, const int64_t *start
         status = stored ? read_box(d, start, length, item, stored, err)
                         : stki_fail_memory(err, count * larger, "elements to convert");
         if (status == STK_OK && H5Tconvert(type, d->memory_type, (size_t)count, stored, NULL, H5P_DEFAULT) < 0)
-            status = fail_library(d, "cannot be converted", err);
+            status = fail_library(d, "the elements cannot be converted", err);
         if (status == STK_OK)
             memcpy(to, stored, (size_t)bytes);
     }
@@ -591,7 +594,7 @@ stk_status stki_hdf5_dataset_check_sources(stki_hdf5_dataset *d, stk_error *err)
     stki_apart_note(d->path, d->name, "looking for its sources", 0);
     plist = H5Dget_create_plist(d->id);
     if (plist < 0)
-        status = fail_library(d, "its description cannot be read", err);
+        status = fail_library(d, "the description cannot be read", err);
     else
         status = d->layout == STKI_HDF5_VIRTUAL ? open_virtual(d, plist, err) : open_external(d, plist, err);
     if (plist >= 0)

@@ -41,7 +41,8 @@ static stk_status fail_object(const struct walk *w, const stki_hdf5_object *at, 
 
     if (status == STK_E_UNSUPPORTED)
         return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){at->file->path, -1, -1, NULL, NULL},
-                            "%s: cannot be opened: written by a newer HDF5 than the library here", w->asked);
+                            "%s cannot be opened: it was written by a version of HDF5 that is newer than libhdf5",
+                            w->asked);
     if (err)
         *err = said;
     return status;
@@ -80,7 +81,7 @@ static stk_status walk_path(struct walk *w, const stki_hdf5_object *from, const 
 
 static stk_status count_link(struct walk *w, const stki_hdf5_object *at, stk_error *err)
 {
-    return ++w->links <= MOST_LINKS ? STK_OK : fail_lost(w, at, "a chain of more than 16 links", err);
+    return ++w->links <= MOST_LINKS ? STK_OK : fail_lost(w, at, "the chain exceeds 16 links", err);
 }
 
 static stk_status follow_soft(struct walk *w, const stki_hdf5_object *at, const char *name, const char *target,
@@ -130,10 +131,10 @@ static stk_status library_link(struct walk *w, stki_hdf5_object *at, const char 
     stk_status status = STK_OK;
 
     if (info->type != H5L_TYPE_SOFT && info->type != H5L_TYPE_EXTERNAL)
-        return stki_fail_at(
-            err, STK_E_UNSUPPORTED,
-            (stki_place){at->file->path, -1, -1, STKI_TEXT("type %d", (int)info->type), "a hard, soft or external one"},
-            "%s: the link %.100s", w->asked, name);
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){at->file->path, -1, -1, STKI_TEXT("type %d", (int)info->type),
+                                         "a hard, soft or external link"},
+                            "%s: unsupported type of the link %.100s", w->asked, name);
     value = stki_zalloc((int64_t)bytes + 1);
     if (!value)
         return stki_fail_memory(err, (int64_t)bytes + 1, "a link");
@@ -163,7 +164,7 @@ static stk_status library_step(struct walk *w, stki_hdf5_object *at, const char 
         return status;
     stki_apart_note(at->file->path, w->asked, "following a link", 0);
     if (H5Iget_type(at->id) != H5I_GROUP)
-        return fail_lost(w, at, "it is below something that is not a group", err);
+        return fail_lost(w, at, "the parent is not a group", err);
     exists = H5Lexists(at->id, name, H5P_DEFAULT);
     if (exists == 0)
         return fail_lost(w, at, "no object of this name", err);
@@ -234,7 +235,8 @@ static stk_status step(struct walk *w, stki_hdf5_object *at, const char *name, s
     return status == STK_OK ? fail_lost(w, at, "no object of this name", err) : follow(w, at, &by_name, out, err);
 }
 
-/* Resolved by the library: the root for an absolute path, otherwise the same object with its own id. */
+/* Opens through the library the object from which `path` is followed: the root for an absolute path, otherwise `from`
+ * again with an ID of its own. */
 static stk_status open_again(const struct walk *w, const stki_hdf5_object *from, const char *path,
                              stki_hdf5_object *out, stk_error *err)
 {
@@ -252,7 +254,7 @@ static stk_status open_again(const struct walk *w, const stki_hdf5_object *from,
     return status;
 }
 
-/* `out` differs from `from`, which stays open. */
+/* `out` must not be `from`, which stays open. */
 static stk_status walk_path(struct walk *w, const stki_hdf5_object *from, const char *path, stki_hdf5_object *out,
                             stk_error *err)
 {

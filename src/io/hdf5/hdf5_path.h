@@ -9,7 +9,7 @@
 /* An object and the file that contains it. */
 typedef struct stki_hdf5_object {
     stki_hdf5_file *file; /* with a reference */
-    uint64_t header;      /* address of its object header; UNDEFINED: only known to the library */
+    uint64_t header;      /* address of its object header; UNDEFINED: accessed through the library */
     hid_t id;             /* a group, a data set or a named type; -1: not opened by the library */
 } stki_hdf5_object;
 

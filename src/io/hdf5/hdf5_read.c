@@ -44,7 +44,7 @@ static stk_status read_locked(const stki_hdf5_dataset *d, const int64_t *start, 
         return status;
     space = select_box(d, start, length, &memory);
     if (space < 0)
-        return fail_read(d, "a part of it cannot be selected", err);
+        return fail_read(d, "a part of the data set cannot be selected", err);
     if (H5Dread(d->id, d->memory_type, memory, space, H5P_DEFAULT, to) < 0)
         status = fail_read(d, "cannot be read", err);
     (void)H5Sclose(space);
@@ -87,8 +87,8 @@ stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *sta
         return status;
     if (d->filter_missing[0])
         return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, d->filter_missing, NULL},
-                            "%s: its filter is not supported%s", d->name,
-                            d->file->plugins ? "" : ", and plugins are not allowed");
+                            "%s: unsupported filter%s", d->name,
+                            d->file->plugins ? "" : " (source.allow_plugins allows loading filter plugins)");
     if (bytes == 0)
         return STK_OK;
     if (d->compact && is_whole(d, start, length)) {
@@ -127,7 +127,7 @@ stk_status stki_hdf5_dataset_fill(const stki_hdf5_dataset *d, void *to, stk_erro
         (plist < 0 || H5Pfill_value_defined(plist, &defined) < 0 || H5Pget_fill_time(plist, &when) < 0 ||
          (defined != H5D_FILL_VALUE_UNDEFINED && when != H5D_FILL_TIME_NEVER &&
           H5Pget_fill_value(plist, d->memory_type, to) < 0)))
-        status = fail_read(d, "its fill value cannot be read", err);
+        status = fail_read(d, "the fill value cannot be read", err);
     if (plist >= 0)
         (void)H5Pclose(plist);
     stki_hdf5_leave(&guard);
@@ -171,12 +171,12 @@ stk_status stki_hdf5_dataset_check_room(const stki_hdf5_dataset *d, stk_error *e
         fits = fits && stki_mul(bytes, d->shape[i], &bytes);
     if (status != STK_OK || !known || (fits && stki_inside(from, bytes, (int64_t)size)))
         return status;
-    return stki_fail_at(
-        err, STK_E_TRUNCATED,
-        (stki_place){d->path, -1, d->offset,
-                     STKI_TEXT("%" PRId64 " bytes", (int64_t)size > from ? (int64_t)size - from : 0),
-                     fits ? STKI_TEXT("%" PRId64 " bytes from there on", bytes) : "bytes beyond 63 bits from there on"},
-        d->layout == STKI_HDF5_COMPACT ? "%s: fewer elements are stored than it has"
-                                       : "%s: the file ends before its elements do",
-        d->name);
+    return stki_fail_at(err, STK_E_TRUNCATED,
+                        (stki_place){d->path, -1, d->offset,
+                                     STKI_TEXT("%" PRId64 " bytes", (int64_t)size > from ? (int64_t)size - from : 0),
+                                     fits ? STKI_TEXT("%" PRId64 " bytes from this offset on", bytes)
+                                          : "more bytes than fit in 63 bits"},
+                        d->layout == STKI_HDF5_COMPACT ? "%s: fewer elements are stored than the data set has"
+                                                       : "%s: the file ends before the last element",
+                        d->name);
 }

@@ -10,7 +10,7 @@
 /* The whole data set as an array. `file`: the data set's file if it is already open; or NULL. */
 stk_status stki_hdf5_array_of(stki_hdf5_dataset *dataset, stki_file *file, const stki_reader_opts *opts,
                               stki_array *out, stk_error *err);
-/* STK_E_LIMIT: the data set is larger than opts->memory_limit. */
+/* STK_E_LIMIT: `bytes` exceeds opts->memory_limit. `what` names the data in the message: "one sample". */
 stk_status stki_hdf5_check_limit(const stki_hdf5_dataset *dataset, const stki_reader_opts *opts, int64_t bytes,
                                  const char *what, stk_error *err);
 /* Each data set whose path matches the pattern is one sample, sorted by path. */
@@ -52,13 +52,14 @@ typedef struct stki_hdf5_samples {
 stk_status stki_hdf5_samples_of(const stki_hdf5_dataset *dataset, const stki_reader_opts *opts, stki_hdf5_samples *out,
                                 stki_reader *base, stk_error *err);
 
-/* Of any data set that is read through the library, as on the disk now; the sources of a virtual one were checked.
- * *table: its chunks, empty if there is none or it is not known. STK_E_CORRUPT: the index of chunks is inconsistent. */
+/* Finds the elements along `axis` that are in the file now, for any data set that is read through the library. The
+ * sources of a virtual data set must have been checked. *table: the stored chunks; empty if the data set is not chunked
+ * or they are unknown. STK_E_CORRUPT: the index of chunks is inconsistent. */
 stk_status stki_hdf5_dataset_written(const stki_hdf5_dataset *dataset, int axis, stki_hdf5_written *out,
                                      stki_hdf5_table *table, stk_error *err);
-/* `filled_until` of these samples. */
+/* Implements stki_reader_ops.filled_until for these samples. */
 int64_t stki_hdf5_filled_until(const stki_hdf5_samples *samples, const stki_hdf5_written *written, int64_t index);
-/* `fails_until` if a chunk of sample `index` cannot be decoded. */
+/* Implements stki_reader_ops.fails_until if a chunk of sample `index` cannot be decoded. */
 int64_t stki_hdf5_band_end(const stki_hdf5_samples *samples, const stki_hdf5_grid *grid, int64_t index);
 
 /* For tests: counts of a chunked reader. `direct`: decoded without the cache. */

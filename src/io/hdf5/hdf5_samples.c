@@ -11,19 +11,20 @@
 static stk_status check_axis(const stki_hdf5_dataset *d, const stki_reader_opts *opts, stk_error *err)
 {
     if (d->rank == 0)
-        return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){d->path, -1, -1, "one number", "an axis along which samples are counted"},
-                            "%s: no samples to read", d->name);
+        return stki_fail_at(
+            err, STK_E_UNSUPPORTED,
+            (stki_place){d->path, -1, -1, "a scalar", "at least one axis, along which samples are counted"},
+            "%s cannot be divided into samples", d->name);
     if (opts->axis < 0 || opts->axis >= d->ndim)
         return stki_fail_at(err, STK_E_CONFIG,
                             (stki_place){d->path, -1, -1, STKI_TEXT("axis %d", opts->axis),
-                                         STKI_TEXT("0 to %d, as %s has %d axes", d->ndim - 1, d->name, d->ndim)},
+                                         STKI_TEXT("0 to %d, because %s has %d axes", d->ndim - 1, d->name, d->ndim)},
                             "source.axis: no such axis");
     if (opts->axis >= d->rank)
         return stki_fail_at(
             err, STK_E_UNSUPPORTED,
-            (stki_place){d->path, -1, -1, STKI_TEXT("%d", opts->axis), STKI_TEXT("0 to %d", d->rank - 1)},
-            "%s: samples along an axis of an array type that is chunked", d->name);
+            (stki_place){d->path, -1, -1, STKI_TEXT("axis %d", opts->axis), STKI_TEXT("0 to %d", d->rank - 1)},
+            "%s: source.axis is an axis of the array type, along which samples cannot be read", d->name);
     return STK_OK;
 }
 
@@ -93,7 +94,7 @@ static stk_status written_chunks(const stki_hdf5_dataset *d, int axis, stki_hdf5
     stki_file *file = d->home->bytes ? stki_file_retain(d->home->bytes) : NULL;
     stk_status status = STK_OK;
 
-    grid.item_bytes = 0; /* that of the file: in memory, strings are pointers, and fields are alone */
+    grid.item_bytes = 0; /* the size in the file: in memory, a string is a pointer, and a field is without the others */
     if (!file)
         status = stki_file_open(d->path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);
     if (status == STK_OK)
@@ -132,7 +133,7 @@ struct library_reader {
     stki_hdf5_samples samples;
     stki_hdf5_written written;
     stki_hdf5_table table; /* chunks, if a sample spans more of them than are stored */
-    char *fill;            /* then: the value of elements of other chunks */
+    char *fill;            /* set together with `table`: the value of elements in other chunks */
 };
 
 /* Reads the part of a sample that is in one chunk. `start`: of the sample. */
@@ -179,7 +180,7 @@ static stk_status read_part(const struct library_reader *r, const int64_t *start
     return status;
 }
 
-/* Reads the chunks that are stored; the library takes microseconds for each of the others. */
+/* Reads only the chunks that are stored, because the library takes microseconds for each of the others. */
 static stk_status read_stored(const struct library_reader *r, const int64_t *start, char *to, stk_error *err)
 {
     const int64_t bytes = r->base.max_bytes;
@@ -253,7 +254,7 @@ static const stki_reader_ops library_ops = {.format = "hdf5",
                                             .fails_until = library_fails_until,
                                             .destroy = library_destroy};
 
-/* Decides how samples are read, and counts what is stored of them. */
+/* Decides how samples are read, and determines how much of them is stored. */
 static stk_status find_stored(struct library_reader *r, stk_error *err)
 {
     const stki_hdf5_dataset *d = r->dataset;

@@ -1,5 +1,5 @@
-/* hdf5_sink.h: lets libhdf5 write to an output (output.h) instead of a file: every write is checked there, and
- * temporary name, sync and rename are those of all writers. Not thread-safe; called between stki_hdf5_enter and leave.
+/* hdf5_sink.h: lets libhdf5 write to an output (output.h) instead of a file: every write is checked, and the temporary
+ * name, sync and rename are the same as for other writers. Not thread-safe; called between stki_hdf5_enter and leave.
  *
  * A failed write is recorded in the sink but not reported to the library, because after a file that it cannot close,
  * libhdf5 1.10 crashes when the process exits. Check the sink after every call. */

@@ -9,7 +9,7 @@ static stk_status refuse(const char *path, const char *name, const char *what, s
 {
     (void)H5Eclear2(H5E_DEFAULT);
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, what, "numbers that have a dtype"},
-                        "%s: type", name);
+                        "%s: unsupported type", name);
 }
 
 /* ---- floats ---- */
@@ -171,7 +171,7 @@ static const char *class_name(H5T_class_t class)
     case H5T_OPAQUE:
         return "an opaque type";
     case H5T_COMPOUND:
-        return "a compound type that is not a complex number (one of its fields is NAME[\"FIELD\"])";
+        return "a compound type that is not a complex number (NAME[\"FIELD\"] reads one of its fields)";
     case H5T_REFERENCE:
         return "a reference type";
     case H5T_ENUM:
@@ -223,7 +223,7 @@ static stk_status read_array(hid_t type, const char *path, const char *name, stk
     bytes = stk_dtype_size(out->dtype);
     for (int i = 0; i < rank; i++)
         if (dims[i] > INT64_MAX || !stki_mul(bytes, out->inner[i] = (int64_t)dims[i], &bytes))
-            return refuse(path, name, "an array type too large", err);
+            return refuse(path, name, "an array type that is too large", err);
     if ((uint64_t)bytes != H5Tget_size(type))
         return refuse(path, name, "an array type with gaps", err);
     return STK_OK;

@@ -131,7 +131,7 @@ static stk_status read_one(const struct values *v, int64_t index, stki_scratch *
             status = stki_fail_at(err, STK_E_LIMIT,
                                   (stki_place){d->path, index, -1, STKI_TEXT("%" PRId64 " bytes", *bytes),
                                                STKI_TEXT("at most %" PRId64 " (max_bytes)", v->max_bytes)},
-                                  "%s: it is too long", d->name);
+                                  "%s: the element is too long", d->name);
         if (status == STK_OK && scratch)
             status = stki_scratch_reserve(scratch, *bytes + 1, err);
         if (status == STK_OK && scratch && *bytes > 0)
@@ -193,7 +193,8 @@ static int64_t values_filled_until(const stki_reader *base, int64_t index)
     return stki_hdf5_filled_until(&values_of(base)->samples, &values_of(base)->written, index);
 }
 
-/* Other failures concern one element, whose list or text is missing. */
+/* If the chunk of the sample could not be decoded, the following samples in it fail too. Other failures concern one
+ * element. */
 static int64_t values_fails_until(const stki_reader *base, int64_t index)
 {
     const struct values *v = values_of(base);
@@ -272,16 +273,18 @@ static stk_status check(const stki_hdf5_dataset *d, const stki_reader_opts *opts
     if (d->rank != 1)
         return stki_fail_at(
             err, STK_E_UNSUPPORTED,
-            (stki_place){d->path, -1, -1, STKI_TEXT("%d axes", d->rank), "one, along which samples are counted"},
-            "%s: elements of different lengths", d->name);
+            (stki_place){d->path, -1, -1, STKI_TEXT("%d axes", d->rank), "one axis, along which samples are counted"},
+            "%s: a data set with elements of different lengths must be one-dimensional", d->name);
     if (opts->axis != 0 || opts->window_length > 0)
         return stki_fail_at(err, STK_E_CONFIG, (stki_place){d->path, -1, -1, NULL, NULL},
-                            "%s: elements of different lengths support neither another axis nor windows", d->name);
+                            "%s: source.axis and source.window are not supported for elements of different lengths",
+                            d->name);
     if (d->filter_missing[0])
         return stki_hdf5_dataset_read(d, NULL, NULL, NULL, 0, err);
     if (d->layout == STKI_HDF5_VIRTUAL || d->layout == STKI_HDF5_EXTERNAL)
         return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, NULL, NULL},
-                            "%s: elements of different lengths in other files", d->name);
+                            "%s: elements of different lengths are not supported in virtual or external data sets",
+                            d->name);
     return stki_hdf5_dataset_check_room(d, err);
 }
 

@@ -111,7 +111,7 @@ static stk_status choose_chunks(struct hdf5_writer *w, stk_error *err)
                             (stki_place){path_of(w), -1, -1,
                                          STKI_TEXT("%" PRId64 " rows of %" PRId64 " bytes", rows, w->row_bytes),
                                          "less than 4 GiB"},
-                            "%s: a chunk", w->name);
+                            "%s: the chunks are too large", w->name);
     return STK_OK;
 }
 
@@ -126,14 +126,14 @@ static stk_status measure(struct hdf5_writer *w, stk_dtype dtype, int row_ndim, 
                             w->name);
     if (row_ndim < -1 || row_ndim >= STK_MAX_DIMS)
         return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path_of(w), -1, -1, STKI_TEXT("%d", row_ndim), NULL},
-                            "%s: axes of a row", w->name);
+                            "%s: a row has too many axes", w->name);
     for (int i = 0; i < row_ndim; i++) {
         w->shape[i + 1] = (hsize_t)row_shape[i];
         if (row_shape[i] < 0 || !stki_mul(w->row_bytes, row_shape[i], &w->row_bytes))
             return stki_fail_at(err, STK_E_BAD_SHAPE,
                                 (stki_place){path_of(w), -1, -1, STKI_TEXT("%" PRId64 " on axis %d", row_shape[i], i),
                                              "sizes of at least 0 whose product fits in 63 bits"},
-                                "%s: shape of a row", w->name);
+                                "%s: invalid shape of a row", w->name);
     }
     w->shape[0] = rows > 0 ? (hsize_t)rows : 0;
     /* Empty rows need no chunks, but only chunked data can grow. */
@@ -191,7 +191,7 @@ static stk_status create_dataset(struct hdf5_writer *w, stk_dtype dtype, stk_err
     else if (!w->chunked && w->row_bytes > 0 && w->expected != 0) {
         offset = H5Dget_offset(w->dataset);
         if (offset == HADDR_UNDEF || offset > INT64_MAX)
-            status = stki_hdf5_fail(err, STK_E_IO, path_of(w), w->name, "has no storage in the file");
+            status = stki_hdf5_fail(err, STK_E_IO, path_of(w), w->name, "no storage was allocated in the file");
     }
     w->offset = (int64_t)offset;
     stki_hdf5_leave(&guard);
@@ -378,11 +378,11 @@ static stk_status hdf5_append(stki_writer *base, const void *rows, int64_t count
         return note_failure(w, stki_fail_at(err, STK_E_RANGE,
                                             (stki_place){path_of(w), w->rows, -1, STKI_TEXT("%" PRId64 " more", count),
                                                          STKI_TEXT("%" PRId64 " rows in all", w->expected)},
-                                            "%s: rows", w->name));
+                                            "%s: too many rows", w->name));
     if (w->chunked)
         return note_failure(w, append_chunked(w, rows, count, err));
     if (!stki_mul(count, w->row_bytes, &bytes))
-        return note_failure(w, misuse(w, "more bytes than fit in 63 bits", err));
+        return note_failure(w, misuse(w, "the size in bytes does not fit in 63 bits", err));
     w->rows += count;
     return note_failure(w, append_contiguous(w, rows, bytes, err));
 }
@@ -413,7 +413,7 @@ static stk_status hdf5_end(stki_writer *base, stk_error *err)
         status = stki_fail_at(
             err, STK_E_RANGE,
             (stki_place){path_of(w), -1, -1, STKI_TEXT("%" PRId64, w->rows), STKI_TEXT("%" PRId64, w->expected)},
-            "%s: rows", w->name);
+            "%s: wrong number of rows", w->name);
     if (status == STK_OK && w->in_room > 0) { /* pads the last chunk with zeros */
         memset(w->room + w->in_room * w->row_bytes, 0, (size_t)(w->chunk_bytes - w->in_room * w->row_bytes));
         status = finish_chunk(w, err);
@@ -525,7 +525,7 @@ stk_status stki_hdf5_writer(const char *path, const stki_writer_opts *opts, stki
     w->file = w->dataset = -1;
     status = w->opts.level < 0 || w->opts.level > 9
                  ? stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, STKI_TEXT("%d", w->opts.level), "0 to 9"},
-                                "level of compression")
+                                "compression level")
                  : stki_output_begin(path, w->opts.temporary, &w->sink.output, err);
     if (status == STK_OK)
         status = create_file(w, err);

@@ -1,5 +1,5 @@
-/* hdf5_written.h: which elements along the axis of the samples were written to the file. All others are fill values, of
- * which a small file can have any number. */
+/* hdf5_written.h: which elements along the axis of the samples were written to the file. All others are fill values;
+ * even a small file can declare any number of them. */
 #ifndef STKI_HDF5_WRITTEN_H
 #define STKI_HDF5_WRITTEN_H
 
@@ -11,12 +11,12 @@ typedef struct stki_hdf5_run {
 } stki_hdf5_run;
 
 typedef struct stki_hdf5_written {
-    bool all; /* everything, or it is not known */
+    bool all; /* all elements were written, or it is unknown which */
     stki_hdf5_run *runs;
     int64_t count, capacity; /* sorted and disjoint after stki_hdf5_written_end */
 } stki_hdf5_written;
 
-/* By the table of chunks. */
+/* Derives the written elements from the table of chunks. */
 stk_status stki_hdf5_written_of(const stki_hdf5_table *table, const stki_hdf5_grid *grid, int axis,
                                 stki_hdf5_written *out, stk_error *err);
 stk_status stki_hdf5_written_add(stki_hdf5_written *written, int64_t first, int64_t last, stk_error *err);

@@ -186,7 +186,7 @@ static stk_status check_deep(const void *bytes, int64_t count, enum stki_image_k
                               "source.depth: 16 with color: gray")
                : stki_fail_at(err, STK_E_UNSUPPORTED,
                               (stki_place){NULL, -1, -1, STKI_TEXT("an image of %d bits", header.bits),
-                                           "only PNG images of 16 bits per sample"},
+                                           "a PNG image of 16 bits per sample"},
                               "source.depth: 16");
 }
 
@@ -213,7 +213,7 @@ static stk_status check_limit(const stki_image_info *info, const stki_decode_opt
                                      STKI_TEXT("%" PRId64 " x %" PRId64 " pixels of %d bytes", info->stored_height,
                                                info->stored_width, stki_image_channels(opts) << opts->deep),
                                      STKI_TEXT("at most %" PRId64 " bytes (max_bytes)", most)},
-                        "size of the image");
+                        "the image is too large");
 }
 
 stk_status stki_image_info_of(const void *bytes, int64_t count, const stki_decode_opts *opts, stki_image_info *out,
@@ -337,7 +337,7 @@ stk_status stki_image_check(const stki_image_info *info, int64_t count, stk_erro
                         (stki_place){NULL, -1, -1, STKI_TEXT("%" PRId64 " bytes", count),
                                      STKI_TEXT("at least %" PRId64 " for %" PRId64 "x%" PRId64 " pixels",
                                                info->least_bytes, info->stored_width, info->stored_height)},
-                        "the image is too short for its size");
+                        "the encoded image is too short for its dimensions");
 }
 
 stk_status stki_image_decode(stki_decoder *decoder, const void *bytes, int64_t count, const stki_image_info *info,

@@ -21,7 +21,7 @@ typedef struct stki_image_info {
     int block_width,
         margin;    /* JPEG: number of columns decoded together; columns next to a part on which its pixels depend */
     bool restarts; /* JPEG: parts can be cut from the file at restart markers */
-    bool whole_rows, whole; /* PNG: parts are whole rows; the whole image */
+    bool whole_rows, whole; /* PNG: only whole rows can be decoded; only the whole image can be decoded */
     int64_t least_bytes;    /* minimum number of bytes of an image of this size */
 } stki_image_info;
 
@@ -88,7 +88,7 @@ enum { STKI_PNG_HEAD_BYTES = 33 };
 bool stki_image_is_cut(const void *bytes, int64_t count, const stki_decode_opts *opts);
 /* The warning for this, a printf format with the name of the image. */
 #define STKI_IMAGE_CUT \
-    "%s has samples of 16 bits, of which only the upper 8 are read; source.depth: 16 reads all of them"
+    "%s has 16 bits per sample, but only the upper 8 bits are read; source.depth: 16 reads all of them"
 
 /* Options in `source` for all images, for those that may have EXIF data, and for JPEG images. */
 extern const stki_source_group stki_image_source, stki_exif_source, stki_jpeg_source;

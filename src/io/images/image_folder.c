@@ -32,8 +32,8 @@ static stk_status folder_array(const stki_container *base, int64_t member, const
     (void)opts;
     if (member != LABEL)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){base->path, -1, -1, "samples of different sizes", "one array"}, "%s",
-                            base->members[member].name);
+                            (stki_place){base->path, -1, -1, "samples of different sizes", "one array"},
+                            "%s cannot be read as an array", base->members[member].name);
     *out = (stki_array){
         .memory = folder->labels, .dtype = STK_I64, .ndim = 1, .shape = {folder->set.count}, .strides = {8}};
     stk_storage_retain(folder->labels);
@@ -143,17 +143,17 @@ static void warn(struct folder *folder)
         stki_container_warn(&folder->base, "skipped: %" PRId64 " files that are not .jpg, .jpeg or .png", set->others);
     if (set->broken)
         stki_container_warn(&folder->base,
-                            "skipped: %" PRId64 " dangling links, pipes and similar, without the name of an image",
+                            "skipped: %" PRId64 " dangling links, pipes and similar entries without an image extension",
                             set->broken);
     if (set->outside)
         stki_container_warn(&folder->base, "skipped: %" PRId64 " images next to the class folders", set->outside);
     if (set->loops)
         stki_container_warn(&folder->base,
                             "skipped: %" PRId64
-                            " folders that contain themselves (by links), or are nested more than 64 deep",
+                            " folders that contain themselves (through links) or are nested more than 64 levels deep",
                             set->loops);
     if (set->empty_classes)
-        stki_container_warn(&folder->base, "%" PRId64 " class folders have no image", set->empty_classes);
+        stki_container_warn(&folder->base, "%" PRId64 " class folders have no images", set->empty_classes);
 }
 
 static stk_status add_details(struct folder *folder, stk_error *err)

@@ -55,12 +55,13 @@ static stk_status take_named(stki_image_set *set, char *line, int64_t number, co
 
     if (!tab || tab == line || !*name || strlen(name) > STKI_CLASS_NAME)
         return fail_line(path, number, !tab ? "no tab" : STKI_TEXT("%s", name), "PATH<TAB>NAME, as on the other lines",
-                         "the name of a class", err);
+                         "invalid class name", err);
     while (tab > line && (tab[-1] == ' ' || tab[-1] == '\t'))
         tab--;
     *tab = '\0';
     if (strlen(line) >= MOST_PATH)
-        return fail_line(path, number, STKI_TEXT("%zu bytes", strlen(line)), "fewer than 4096", "path", err);
+        return fail_line(path, number, STKI_TEXT("%zu bytes", strlen(line)), "fewer than 4096", "the path is too long",
+                         err);
     status = stki_classes_add(&set->classes, name, &label, err);
     return status != STK_OK ? status : stki_image_set_add(set, "", line, label, err);
 }
@@ -79,10 +80,12 @@ static stk_status take_line(stki_image_set *set, char *line, int64_t number, con
     if (set->count == 0)
         *labeled = has_label;
     if (has_label != *labeled)
-        return fail_line(path, number, has_label ? "a label" : "no label", *labeled ? "one in every line" : "none",
-                         "labels", err);
+        return fail_line(path, number, has_label ? "a label" : "no label",
+                         *labeled ? "a label, as on the first line" : "no label, as on the first line",
+                         "inconsistent labels", err);
     if (strlen(line) >= MOST_PATH)
-        return fail_line(path, number, STKI_TEXT("%zu bytes", strlen(line)), "fewer than 4096", "path", err);
+        return fail_line(path, number, STKI_TEXT("%zu bytes", strlen(line)), "fewer than 4096", "the path is too long",
+                         err);
     return stki_image_set_add(set, "", line, label, err);
 }
 
@@ -130,7 +133,7 @@ static stk_status take_lines(stki_image_set *set, char *text, int64_t length, co
         const size_t bytes = end_line(line, end, &next);
 
         if (memchr(line, '\0', bytes))
-            return fail_line(path, number, "a NUL", "text", "no list of images", err);
+            return fail_line(path, number, "a NUL", "text", "not a list of images", err);
         line[bytes] = '\0';
         if (bytes > 0)
             status = take_line(set, line, number, path, &labeled, err);

@@ -38,7 +38,7 @@ static stk_status fail_errno(const struct source *source, int error_number, cons
 
 static stk_status fail_kind(const struct source *source, mode_t mode)
 {
-    return fail(source, STK_E_UNSUPPORTED, S_ISDIR(mode) ? "a directory" : "no regular file", "a regular file",
+    return fail(source, STK_E_UNSUPPORTED, S_ISDIR(mode) ? "a directory" : "a special file", "a regular file",
                 "cannot be read");
 }
 

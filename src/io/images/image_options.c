@@ -58,7 +58,7 @@ static stk_status check_image(const stki_node *map, void *values, stk_error *err
     for (size_t i = 0; image->decode == NONE && i < sizeof keys / sizeof keys[0]; i++)
         if (stki_node_get(map, keys[i]))
             return stki_fail_key(err, stki_node_get(map, keys[i]),
-                                 "decode: none produces no pixels: remove one of the two");
+                                 "decode: none produces no pixels, so the two options are mutually exclusive");
     if (image->color == INDEX && image->depth == DEEP)
         return stki_fail_key(
             err, stki_node_get(map, "depth"),

@@ -107,8 +107,8 @@ static stk_status check_part(const stki_image_info *info, const stki_image_part 
                         (stki_place){NULL, -1, -1,
                                      STKI_TEXT("%" PRId64 "x%" PRId64 " from row %" PRId64 ", column %" PRId64,
                                                part->height, part->width, part->top, part->left),
-                                     STKI_TEXT("inside %" PRId64 "x%" PRId64, info->height, info->width)},
-                        "part of the image");
+                                     STKI_TEXT("a part of %" PRId64 "x%" PRId64 " pixels", info->height, info->width)},
+                        "the part extends beyond the image");
 }
 
 /* Sets offset and strides of the result: the buffer has the `decoded` columns, and the result is `kept` of the stored

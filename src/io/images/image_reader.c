@@ -33,8 +33,8 @@ static stk_status find_path(const stki_reader *base, const stki_image_set *set, 
     if (status != STK_OK)
         return status;
     if (!stki_image_set_path(set, index, path, MOST_PATH))
-        return stki_fail_at(err, STK_E_LIMIT, (stki_place){base->path, index, -1, "a longer one", "4095 bytes"},
-                            "path of the image");
+        return stki_fail_at(err, STK_E_LIMIT, (stki_place){base->path, index, -1, NULL, "at most 4095 bytes"},
+                            "the path of the image is too long");
     return STK_OK;
 }
 

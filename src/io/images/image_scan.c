@@ -51,7 +51,7 @@ static stk_status add_folder(struct scan *scan, int64_t parent, const char *name
     if (scan->count == MOST_FOLDERS)
         return stki_fail_at(scan->err, STK_E_LIMIT,
                             (stki_place){scan->set->root, -1, -1, STKI_TEXT("more than %d", MOST_FOLDERS), "fewer"},
-                            "number of folders (do links form cycles?)");
+                            "too many folders (do links form cycles?)");
     status = stki_grow(&scan->folders, &scan->room, scan->count + 1, sizeof *folder, "the names of folders", scan->err);
     if (status != STK_OK)
         return status;
@@ -366,9 +366,9 @@ stk_status stki_image_set_classes(const char *folder, stki_classes *out, stk_err
     stk_status status = run_scan(folder, scan_root, &set, err);
 
     if (status == STK_OK && set.classes.count == 0)
-        status = stki_fail_at(err, STK_E_NOT_FOUND,
-                              (stki_place){folder, -1, -1, "no folder inside it", "a folder of class folders"},
-                              "class names");
+        status =
+            stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){folder, -1, -1, "no subfolders", "one subfolder per class"},
+                         "the folder has no class folders");
     if (status == STK_OK)
         status = stki_classes_add_all(out, &set.classes, err);
     stki_image_set_fini(&set);

@@ -27,7 +27,7 @@ enum {
     DQT = 0xDB,
     DRI = 0xDD,
     APP0 = 0xE0,  /* JFIF, and */
-    APP14 = 0xEE, /* Adobe: both say what the components mean */
+    APP14 = 0xEE, /* Adobe: both define the meaning of the components */
     APP15 = 0xEF,
     COM = 0xFE
 };

@@ -1,4 +1,4 @@
-/* jpeg_cut.h: makes a smaller JPEG file of the restart intervals needed for a part of an image. Pure functions;
+/* jpeg_cut.h: makes a smaller JPEG file from the restart intervals needed for a part of an image. Pure functions;
  * thread-safe. */
 #ifndef STKI_JPEG_CUT_H
 #define STKI_JPEG_CUT_H

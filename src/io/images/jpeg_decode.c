@@ -44,8 +44,8 @@ static void leave(struct job *job)
     job->status = stki_jpeg_class_of(job->errors.msg_code);
     stki_fail_at(job->err, job->status,
                  (stki_place){NULL, -1, job->d.src ? job->count - (int64_t)job->d.src->bytes_in_buffer : 0, text,
-                              "a whole JPEG image"},
-                 "libjpeg");
+                              "an undamaged JPEG image"},
+                 "libjpeg cannot decode the image");
     longjmp(job->out, 1);
 }
 
@@ -184,8 +184,8 @@ static stk_status decode(struct job *job)
     start(job);
     if (is_other_image(job))
         return stki_fail(job->err, STK_E_CORRUPT,
-                         "size: found %ux%u by libjpeg and %" PRId64 "x%" PRId64 " in the header", d->image_width,
-                         d->image_height, job->how->stored_width, job->how->stored_height);
+                         "inconsistent image size: libjpeg finds %ux%u, but the header has %" PRId64 "x%" PRId64,
+                         d->image_width, d->image_height, job->how->stored_width, job->how->stored_height);
     choose(job);
     (void)jpeg_start_decompress(d);
     cut(job);

@@ -180,12 +180,14 @@ static stk_status check(const stki_jpeg_pixels *image, stk_error *err)
 {
     if (image->height < 1 || image->width < 1 || (image->channels != 1 && image->channels != 3))
         return stki_fail(err, STK_E_BAD_SHAPE,
-                         "an image of %" PRId64 " x %" PRId64
-                         " pixels of %d channels; JPEG needs at least one pixel, of "
+                         "the image cannot be stored as JPEG: found %" PRId64 " x %" PRId64
+                         " pixels of %d channels, expected at least one pixel of "
                          "1 or 3 channels",
                          image->height, image->width, image->channels);
     if (image->height > STKI_JPEG_MOST_SIDE || image->width > STKI_JPEG_MOST_SIDE)
-        return stki_fail(err, STK_E_LIMIT, "an image of %" PRId64 " x %" PRId64 " pixels; JPEG allows sides up to %d",
+        return stki_fail(err, STK_E_LIMIT,
+                         "the image is too large for JPEG: found %" PRId64 " x %" PRId64
+                         " pixels, expected sides of at most %d",
                          image->height, image->width, STKI_JPEG_MOST_SIDE);
     return STK_OK;
 }

@@ -100,7 +100,7 @@ static stk_status read_components(struct walk *walk, const uint8_t *data)
 
         if (h < 1 || h > 4 || v < 1 || v > 4)
             return fail(walk, STK_E_CORRUPT, walk->at + 8 + 3 * i + 1, STKI_TEXT("%d x %d", h, v), "1 to 4",
-                        "sampling factors");
+                        "invalid sampling factors");
         out->max_h = h > out->max_h ? h : out->max_h;
         out->max_v = v > out->max_v ? v : out->max_v;
         smallest_h = h < smallest_h ? h : smallest_h;
@@ -117,9 +117,10 @@ static stk_status read_frame(struct walk *walk, int marker, const uint8_t *data,
     int64_t at = walk->at + 2;
 
     if (walk->framed)
-        return fail(walk, STK_E_CORRUPT, at, "a second frame header", "one", "the header contradicts itself");
+        return fail(walk, STK_E_CORRUPT, at, "a second frame header", "only one", "inconsistent header");
     if (length < 6)
-        return fail(walk, STK_E_CORRUPT, at, STKI_TEXT("%" PRId64 " bytes", length), "at least 6", "frame header");
+        return fail(walk, STK_E_CORRUPT, at, STKI_TEXT("%" PRId64 " bytes", length), "at least 6",
+                    "the frame header is too short");
     out->special = frame_special(marker);
     if (!out->special && data[0] != 8)
         out->special = data[0] == 12 ? "12 bits per sample" : "other than 8 bits per sample";
@@ -130,16 +131,16 @@ static stk_status read_frame(struct walk *walk, int marker, const uint8_t *data,
     out->progressive = (marker & 3) == 2;
     out->arithmetic = marker > DHT + 4;
     if (out->width == 0)
-        return fail(walk, STK_E_CORRUPT, at + 3, "width 0", "1 to 65535", "size of the image");
+        return fail(walk, STK_E_CORRUPT, at + 3, "width 0", "1 to 65535", "invalid image size");
     if (out->height == 0)
         return fail(walk, STK_E_UNSUPPORTED, at + 1, "height 0 (stored after the pixels, DNL)", "1 to 65535",
-                    "size of the image");
+                    "unsupported image size");
     if (out->components == 0 || length != 6 + 3 * out->components)
         return fail(walk, STK_E_CORRUPT, at + 5, STKI_TEXT("%d in %" PRId64 " bytes", out->components, length),
-                    "6 bytes, and 3 per component", "number of components");
+                    "6 bytes, and 3 per component", "invalid number of components");
     if (out->components != 1 && out->components != 3 && out->components != 4)
         return fail(walk, STK_E_UNSUPPORTED, at + 5, STKI_TEXT("%d", out->components),
-                    "1 (gray), 3 (color) or 4 (CMYK)", "number of components");
+                    "1 (gray), 3 (color) or 4 (CMYK)", "unsupported number of components");
     walk->framed = true;
     return read_components(walk, data);
 }
@@ -163,7 +164,8 @@ static stk_status read_segment(struct walk *walk, int marker)
         return fail_end(walk, "the image ends in its header");
     length = walk->bytes[walk->at] << 8 | walk->bytes[walk->at + 1];
     if (length < 2)
-        return fail(walk, STK_E_CORRUPT, walk->at, STKI_TEXT("%" PRId64, length), "at least 2", "length of a segment");
+        return fail(walk, STK_E_CORRUPT, walk->at, STKI_TEXT("%" PRId64, length), "at least 2",
+                    "invalid segment length");
     if (!stki_inside(walk->at, length, walk->count))
         return fail_end(walk, "the image ends in its header");
     if (is_frame(marker))
@@ -187,7 +189,7 @@ stk_status stki_jpeg_look(const void *bytes, int64_t count, stki_jpeg_header *ou
         return fail_end(&walk, "the image ends in its header");
     if (walk.bytes[0] != 0xFF || walk.bytes[1] != SOI)
         return fail(&walk, STK_E_CORRUPT, 0, STKI_TEXT("%02x %02x", walk.bytes[0], walk.bytes[1]), "ff d8",
-                    "start of a JPEG image");
+                    "not a JPEG image");
     for (;;) {
         status = next_marker(&walk, &marker);
         if (status != STK_OK)
@@ -218,7 +220,7 @@ stk_status stki_jpeg_read_header(const void *bytes, int64_t count, stki_jpeg_hea
     return stki_fail_at(
         err, STK_E_UNSUPPORTED,
         (stki_place){NULL, -1, out->frame_offset, out->special, "baseline or progressive, of 8 bits per sample"},
-        "the image is a special JPEG");
+        "unsupported kind of JPEG image (encode it again)");
 }
 
 /* Each block takes at least one bit in some scan; arithmetic coding can use less. */

@@ -42,7 +42,8 @@ static inline stk_status stki_jpeg_class_of(int code)
 /* The STK_E_LIMIT error of a decompressor's progress monitor. */
 static inline stk_status stki_jpeg_fail_scans(stk_error *err)
 {
-    return stki_fail(err, STK_E_LIMIT, "scans: found more than %d, expected about ten, as in a progressive image",
+    return stki_fail(err, STK_E_LIMIT,
+                     "too many scans: found more than %d, expected about ten, as in other progressive images",
                      STKI_JPEG_MOST_SCANS);
 }
 

@@ -82,8 +82,8 @@ static stk_status fail(int code, const void *bytes, int64_t count, stk_error *er
     if (out_of_memory || code == SPNG_EMEM)
         return stki_fail(err, STK_E_MEMORY, "libspng: %s", spng_strerror(SPNG_EMEM));
     return stki_fail_at(err, class_of(code),
-                        (stki_place){NULL, -1, broken_at(bytes, count), spng_strerror(code), "a whole PNG image"},
-                        "libspng");
+                        (stki_place){NULL, -1, broken_at(bytes, count), spng_strerror(code), "an undamaged PNG image"},
+                        "libspng cannot decode the image");
 }
 
 static void to_gray(const uint8_t *from, uint8_t *to, int64_t pixels)

@@ -64,11 +64,14 @@ stk_status stki_png_encode(const void *pixels, int64_t height, int64_t width, in
 
     if (height < 1 || width < 1 || (channels != 1 && channels != 3))
         return stki_fail(err, STK_E_BAD_SHAPE,
-                         "an image of %" PRId64 " x %" PRId64 " pixels of %d channels; PNG needs at least one pixel, "
+                         "the image cannot be stored as PNG: found %" PRId64 " x %" PRId64
+                         " pixels of %d channels, expected at least one pixel "
                          "of 1 or 3 channels",
                          height, width, channels);
     if (height > MOST_SIDE || width > MOST_SIDE || height > INT64_MAX / 8 / width)
-        return stki_fail(err, STK_E_LIMIT, "an image of %" PRId64 " x %" PRId64 " pixels; PNG allows sides up to %d",
+        return stki_fail(err, STK_E_LIMIT,
+                         "the image is too large for PNG: found %" PRId64 " x %" PRId64
+                         " pixels, expected sides of at most %d",
                          height, width, MOST_SIDE);
     ctx = spng_ctx_new2(&memory, SPNG_CTX_ENCODER);
     if (!ctx)

@@ -51,13 +51,13 @@ static stk_status read_ihdr(const uint8_t *data, stki_png_header *out, stk_error
     out->height = number(data + 4);
     if (out->width < 1 || out->width > INT32_MAX || out->height < 1 || out->height > INT32_MAX)
         return fail(err, STK_E_CORRUPT, 16, STKI_TEXT("%" PRId64 "x%" PRId64, out->width, out->height),
-                    "1 to 2147483647", "size of the image");
+                    "sides of 1 to 2147483647", "invalid image size");
     if (!bits_fit(bits, type))
         return fail(err, STK_E_CORRUPT, 24, STKI_TEXT("%d bits, type %d", bits, type),
-                    "a valid combination of bit depth and color type", "pixel format");
+                    "a valid combination of bit depth and color type", "invalid pixel format");
     if (data[10] != 0 || data[11] != 0 || data[12] > 1)
         return fail(err, STK_E_UNSUPPORTED, 26, STKI_TEXT("%d, %d, %d", data[10], data[11], data[12]), "0, 0, 0 or 1",
-                    "compression, filter and interlace method");
+                    "unsupported compression, filter or interlace method");
     out->bits = bits;
     out->palette = type == PALETTE;
     out->channels = (type & RGB && type != PALETTE ? 3 : 1) + (type & ALPHA ? 1 : 0);
@@ -74,7 +74,7 @@ stk_status stki_png_read_header(const void *bytes, int64_t count, stki_png_heade
 
     *out = (stki_png_header){.orientation = 1};
     if (memcmp(head, signature, (size_t)(count < SIGNATURE ? count : SIGNATURE)) != 0)
-        return fail(err, STK_E_CORRUPT, 0, "other bytes", "the PNG signature", "start of a PNG image");
+        return fail(err, STK_E_CORRUPT, 0, "other bytes", "the PNG signature", "not a PNG image");
     for (;; at += FRAME + length) {
         if (!stki_inside(at, 8, count))
             return fail(err, STK_E_TRUNCATED, at, STKI_TEXT("%" PRId64 " bytes", count), NULL,
@@ -82,16 +82,16 @@ stk_status stki_png_read_header(const void *bytes, int64_t count, stki_png_heade
         length = number(head + at);
         if (length > INT32_MAX)
             return fail(err, STK_E_CORRUPT, at, STKI_TEXT("%" PRId64, length), "at most 2147483647",
-                        "length of a chunk");
+                        "invalid chunk length");
         if ((at == SIGNATURE) != (memcmp(head + at + 4, "IHDR", 4) == 0))
-            return fail(err, STK_E_CORRUPT, at + 4, at == SIGNATURE ? "another chunk" : "a second IHDR", "IHDR, once",
-                        "the first chunk");
+            return fail(err, STK_E_CORRUPT, at + 4, at == SIGNATURE ? "another chunk" : "a second IHDR",
+                        "IHDR as the first chunk, once", "invalid order of chunks");
         if (!memcmp(head + at + 4, "IDAT", 4))
             return STK_OK;
         if (!memcmp(head + at + 4, "IEND", 4))
             return fail(err, STK_E_CORRUPT, at + 4, "IEND", "IDAT", "the image has no pixels");
         if (at == SIGNATURE && length != IHDR)
-            return fail(err, STK_E_CORRUPT, at, STKI_TEXT("%" PRId64, length), "13", "length of IHDR");
+            return fail(err, STK_E_CORRUPT, at, STKI_TEXT("%" PRId64, length), "13", "wrong length of IHDR");
         if (!stki_inside(at, FRAME + length, count))
             return fail(err, STK_E_TRUNCATED, at, STKI_TEXT("%" PRId64 " bytes", count), NULL,
                         "the image ends in its header");

@@ -34,13 +34,14 @@ static stk_status take_name(const char *path, const stk_beton_field *fields, int
 
     if (length == 0 || length > STKI_BETON_NAME)
         return fail_field(path, index, STKI_TEXT("%zu bytes: %s", length, name ? name : "none"),
-                          "1 to 16 bytes, which FFCV keeps", "name", err);
+                          "1 to 16 bytes, the limit of FFCV", "invalid name", err);
     for (size_t i = 0; i < length; i++)
         if (name[i] < ' ' || name[i] > '~')
-            return fail_field(path, index, STKI_TEXT("byte 0x%02x", (unsigned char)name[i]), "ASCII", "name", err);
+            return fail_field(path, index, STKI_TEXT("byte 0x%02x", (unsigned char)name[i]), "ASCII", "invalid name",
+                              err);
     for (int i = 0; i < index; i++)
         if (!strcmp(fields[i].name, name))
-            return fail_field(path, index, name, "a unique name", "name", err);
+            return fail_field(path, index, name, "a unique name", "invalid name", err);
     memcpy(out, name, length + 1);
     return STK_OK;
 }
@@ -64,19 +65,21 @@ static stk_status take_array(const char *path, const stk_beton_field *field, int
     if (!descr_of(field->dtype))
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){path, -1, -1, stk_dtype_long_name(field->dtype), "a type that NumPy supports"},
-                            "field %d", index);
+                            "field %d: unsupported dtype", index);
     if (field->ndim < 1 || field->ndim > STK_MAX_DIMS)
-        return fail_field(path, index, STKI_TEXT("%d axes", field->ndim), STKI_TEXT("1 to %d", STK_MAX_DIMS), "shape",
-                          err);
+        return fail_field(path, index, STKI_TEXT("%d axes", field->ndim), STKI_TEXT("1 to %d", STK_MAX_DIMS),
+                          "invalid shape", err);
     if (!field->shape)
-        return fail_field(path, index, "NULL", STKI_TEXT("%d sizes", field->ndim), "shape", err);
+        return fail_field(path, index, "NULL", STKI_TEXT("%d sizes", field->ndim), "invalid shape", err);
     out->dtype = field->dtype;
     out->ndim = field->ndim;
     memcpy(out->shape, field->shape, (size_t)field->ndim * sizeof *field->shape);
     if (stki_row_major(out->dtype, out->ndim, out->shape, strides, &out->bytes, NULL) != STK_OK)
-        return fail_field(path, index, STKI_SHAPE(out->ndim, out->shape), "sizes that fit in memory", "shape", err);
+        return fail_field(path, index, STKI_SHAPE(out->ndim, out->shape), "sizes that fit in memory", "invalid shape",
+                          err);
     if (out->shape[out->ndim - 1] == 0)
-        return fail_field(path, index, STKI_SHAPE(out->ndim, out->shape), "a last axis that is not 0", "shape", err);
+        return fail_field(path, index, STKI_SHAPE(out->ndim, out->shape), "a last axis that is not empty",
+                          "invalid shape", err);
     for (int i = 0; i < out->ndim; i++)
         out->bytes = out->shape[i] == 0 ? 0 : out->bytes;
     if (out->bytes > page_bytes)
@@ -95,7 +98,7 @@ stk_status stki_beton_check_field(const char *path, const stk_beton_field *field
     if (status != STK_OK)
         return status;
     if (fields[index].kind < STK_BETON_FLOAT || fields[index].kind > STK_BETON_TENSOR)
-        return fail_field(path, index, STKI_TEXT("%d", (int)fields[index].kind), "0 to 6", "kind", err);
+        return fail_field(path, index, STKI_TEXT("%d", (int)fields[index].kind), "0 to 6", "invalid kind", err);
     out->kind = (enum stki_beton_kind)fields[index].kind;
     return is_array(out->kind) ? take_array(path, &fields[index], index, page_bytes, out, err) : STK_OK;
 }
@@ -135,11 +138,11 @@ static stk_status check_jpeg(const stki_beton_place *place, const stki_beton_fie
     if (status != STK_OK)
         return stki_fail_place(err, status, place->path, place->record, NULL);
     if (((const unsigned char *)value->bytes)[0] != 0xff)
-        return fail_value(place, field, "another kind of image", "a JPEG image", "bytes", err);
+        return fail_value(place, field, "another kind of image", "a JPEG image", "wrong image format", err);
     if (shape[0] == value->height && shape[1] == value->width)
         return STK_OK;
     return fail_value(place, field, STKI_TEXT("%" PRId64 " x %" PRId64 " pixels in the JPEG image", shape[0], shape[1]),
-                      STKI_TEXT("%" PRId64 " x %" PRId64, value->height, value->width), "height and width", err);
+                      STKI_TEXT("%" PRId64 " x %" PRId64, value->height, value->width), "wrong height or width", err);
 }
 
 static stk_status check_image(const stki_beton_place *place, const stki_beton_field *field,
@@ -147,7 +150,7 @@ static stk_status check_image(const stki_beton_place *place, const stki_beton_fi
 {
     if (value->height < 1 || value->width < 1 || value->height > SIDE_MOST || value->width > SIDE_MOST)
         return fail_value(place, field, STKI_TEXT("%" PRId64 " x %" PRId64, value->height, value->width),
-                          "sides of 1 to 65535", "height and width", err);
+                          "sides of 1 to 65535", "invalid height or width", err);
     if (value->jpeg)
         return check_jpeg(place, field, value, err);
     if (value->size != value->height * value->width * 3)
@@ -165,7 +168,7 @@ static stk_status check_json(const stki_beton_place *place, const stki_beton_fie
     json_t *json = json_loadb(value->bytes ? value->bytes : "", (size_t)value->size, JSON_DECODE_ANY, &why);
 
     if (!json)
-        return fail_value(place, field, why.text, "a JSON text", "bytes", err);
+        return fail_value(place, field, why.text, "a JSON text", "invalid JSON", err);
     json_decref(json);
     return STK_OK;
 }
@@ -177,14 +180,14 @@ stk_status stki_beton_check_value(const stki_beton_place *place, const stki_beto
     if (value->size < 0 || value->size > place->page_bytes)
         *out = place->page_bytes + 1; /* more than what fits in a page */
     if (value->size < 0)
-        return fail_value(place, field, STKI_TEXT("%" PRId64 " bytes", value->size), "at least 0", "size", err);
+        return fail_value(place, field, STKI_TEXT("%" PRId64 " bytes", value->size), "at least 0", "invalid size", err);
     if (*out > place->page_bytes)
         return STK_OK;
     if (value->size > 0 && !value->bytes)
         return stki_fail_at(
             err, STK_E_BAD_ARG,
             (stki_place){place->path, place->record, -1, "NULL", STKI_TEXT("%" PRId64 " bytes", value->size)},
-            "field '%s': bytes", field->name);
+            "field '%s': no bytes", field->name);
     switch (field->kind) {
     case STKI_BETON_IMAGE:
         return check_image(place, field, value, err);
@@ -195,7 +198,7 @@ stk_status stki_beton_check_value(const stki_beton_place *place, const stki_beto
     case STKI_BETON_TENSOR:
         if (value->size != field->bytes)
             return fail_value(place, field, STKI_TEXT("%" PRId64 " bytes", value->size),
-                              STKI_TEXT("%" PRId64, field->bytes), "size", err);
+                              STKI_TEXT("%" PRId64, field->bytes), "wrong size", err);
         return STK_OK;
     default:
         return STK_OK;

@@ -67,15 +67,16 @@ stk_status stki_beton_read_header(const void *head, int64_t file_bytes, const ch
     if (!is_power_of_two(out->page_bytes))
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){path, -1, 4, STKI_TEXT("%" PRId64, out->page_bytes), "a power of two"},
-                            "page size");
+                            "invalid page size");
     if (out->field_count == 0)
-        return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, 2, "0", "1 to 65535"}, "number of fields");
+        return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, 2, "0", "1 to 65535"},
+                            "invalid number of fields");
     if (table == 0)
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, 16, "no table of allocations", NULL},
                             "the file was never finished by its writer");
     if (samples > INT64_MAX)
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, 8, STKI_TEXT("%" PRIu64, samples), NULL},
-                            "number of samples");
+                            "invalid number of samples");
     out->sample_count = (int64_t)samples;
     out->table = table > INT64_MAX ? INT64_MAX : (int64_t)table; /* beyond the end in both cases */
     out->rows = STKI_BETON_HEADER + (int64_t)out->field_count * STKI_BETON_FIELD;
@@ -97,7 +98,7 @@ static stk_status read_name(const char *bytes, int index, const char *path, char
             return stki_fail_at(
                 err, STK_E_CORRUPT,
                 (stki_place){path, -1, at + i, STKI_TEXT("byte 0x%02x", (unsigned char)name[i]), "ASCII"},
-                "name of field %d", index);
+                "invalid name of field %d", index);
     return STK_OK;
 }
 
@@ -115,13 +116,13 @@ static stk_status read_shape(const char *arguments, const char *path, int64_t at
         if (size > INT64_MAX)
             return stki_fail_at(err, STK_E_CORRUPT,
                                 (stki_place){path, -1, at + 8 * i, STKI_TEXT("%" PRIu64, size), NULL},
-                                "field '%s': size of axis %d", out->name, i);
+                                "field '%s': invalid size of axis %d", out->name, i);
         out->shape[i] = (int64_t)size;
     }
     if (stki_row_major(out->dtype, out->ndim, out->shape, strides, &bytes, NULL) != STK_OK)
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){path, -1, at, STKI_SHAPE(out->ndim, out->shape), "fewer than 2^63 bytes"},
-                            "field '%s': shape", out->name);
+                            "field '%s': invalid shape", out->name);
     for (int i = 0; i < out->ndim; i++)
         if (out->shape[i] == 0)
             bytes = 0;
@@ -140,18 +141,18 @@ static stk_status plain_descr(json_t *list, const char *path, int64_t at, stki_b
     {
         if (!json_is_array(each) || json_array_size(each) < 2 || json_array_size(each) > 3)
             return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, at, NULL, "[[\"\", \"<f4\"]]"},
-                                "field '%s': description of the element type", out->name);
+                                "field '%s': invalid description of the element type", out->name);
     }
     if (json_array_size(list) != 1 || json_array_size(pair) != 2 || !json_is_string(descr) ||
         !json_is_string(json_array_get(pair, 0)) || json_string_length(json_array_get(pair, 0)) != 0)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){path, -1, at, "a structured element type", "a plain one"}, "field '%s'",
-                            out->name);
+                            (stki_place){path, -1, at, "a structured element type", "a plain element type"},
+                            "field '%s': unsupported element type", out->name);
     if (json_string_length(descr) >= STKI_BETON_DESCR)
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){path, -1, at, STKI_TEXT("%zu bytes", json_string_length(descr)),
                                          "a type string such as '<f4'"},
-                            "field '%s': type", out->name);
+                            "field '%s': invalid type string", out->name);
     memcpy(out->descr, json_string_value(descr), json_string_length(descr));
     return STK_OK;
 }
@@ -166,7 +167,7 @@ static stk_status read_descr(const char *arguments, const char *path, int64_t at
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){path, -1, at + TEXT_AT - 8, STKI_TEXT("%" PRIu64 " bytes", length),
                                          STKI_TEXT("at most %d", STKI_BETON_ARGUMENTS - TEXT_AT)},
-                            "field '%s': description of the element type", out->name);
+                            "field '%s': invalid description of the element type", out->name);
     list = json_loadb(arguments + TEXT_AT, (size_t)length, JSON_REJECT_DUPLICATES, NULL);
     if (!json_is_array(list) || json_array_size(list) == 0) {
         char shown[48];
@@ -176,7 +177,7 @@ static stk_status read_descr(const char *arguments, const char *path, int64_t at
                             (stki_place){path, -1, at + TEXT_AT,
                                          stki_npy_printable(shown, sizeof shown, arguments + TEXT_AT, (int64_t)length),
                                          "[[\"\", \"<f4\"]]"},
-                            "field '%s': description of the element type", out->name);
+                            "field '%s': invalid description of the element type", out->name);
     }
     out->descr_at = at + TEXT_AT;
     status = plain_descr(list, path, out->descr_at, out, err);
@@ -217,11 +218,11 @@ stk_status stki_beton_read_field(const void *descriptor, int index, const char *
     case STKI_BETON_CUSTOM:
         return stki_fail_at(
             err, STK_E_UNSUPPORTED, (stki_place){path, -1, at, "type 255", NULL},
-            "field '%s' has a custom type, whose position in a row is not in the file: no row can be read", out->name);
+            "field '%s' has a custom type, whose size in a row is not in the file, so no row can be read", out->name);
     default:
         return stki_fail_at(err, STK_E_CORRUPT,
-                            (stki_place){path, -1, at, STKI_TEXT("type %d", d[0]), "0 to 6, or 255"}, "field '%s'",
-                            out->name);
+                            (stki_place){path, -1, at, STKI_TEXT("type %d", d[0]), "0 to 6, or 255"},
+                            "field '%s': unknown type", out->name);
     }
 }
 
@@ -260,7 +261,7 @@ static stk_status check_table(const stki_beton_layout *layout, int64_t file_byte
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){path, -1, 16, STKI_TEXT("%" PRId64, layout->table),
                                          STKI_TEXT("at least %" PRId64 ", the end of the rows", layout->rows_end)},
-                            "offset of the table of allocations");
+                            "invalid offset of the table of allocations");
     if (layout->table > file_bytes)
         return stki_fail_at(err, STK_E_TRUNCATED,
                             (stki_place){path, -1, 16, STKI_TEXT("%" PRId64 " bytes", file_bytes),
@@ -280,7 +281,7 @@ stk_status stki_beton_lay_out(stki_beton_layout *layout, stki_beton_field *field
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){path, -1, 8, STKI_TEXT("%" PRId64, layout->sample_count),
                                          STKI_TEXT("rows of %" PRId64 " bytes that fit in 63 bits", layout->row_bytes)},
-                            "number of samples");
+                            "invalid number of samples");
     if (layout->rows_end > file_bytes)
         return fail_cut(path, file_bytes, layout->rows, "rows", layout->rows_end, err);
     status = check_table(layout, file_bytes, path, err);

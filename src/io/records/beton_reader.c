@@ -76,7 +76,7 @@ static bool parse_row(const stki_beton_field *field, int64_t page_bytes, const u
         out->pointer = load(bytes + 5, 8);
         out->jpeg = bytes[0] == STKI_BETON_JPEG;
         out->bytes = out->jpeg ? -1 : out->height * out->width * 3;
-        *why = "image mode";
+        *why = "invalid image mode";
         if (bytes[0] != STKI_BETON_JPEG && bytes[0] != STKI_BETON_RAW)
             return false;
         break;
@@ -84,7 +84,7 @@ static bool parse_row(const stki_beton_field *field, int64_t page_bytes, const u
     case STKI_BETON_JSON:
         out->pointer = load(bytes, 8);
         out->bytes = (int64_t)(load(bytes + 8, 8) & INT64_MAX); /* values that this changes are too large in any case */
-        *why = "size";
+        *why = "invalid size";
         if (load(bytes + 8, 8) > INT64_MAX)
             return false;
         break;
@@ -93,7 +93,7 @@ static bool parse_row(const stki_beton_field *field, int64_t page_bytes, const u
         out->bytes = field->bytes;
         break;
     }
-    *why = "size of the region";
+    *why = "the region is larger than a page";
     return out->bytes <= page_bytes;
 }
 
@@ -124,9 +124,9 @@ static stk_status fail_allocation(const struct records *r, int64_t index, const 
 {
     if (found < 0)
         return fail_row(r, index, STKI_TEXT("pointer %" PRIu64, row->pointer), "one of the sample's allocations",
-                        "region", err);
+                        "the region is not allocated", err);
     return fail_row(r, index, STKI_TEXT("%" PRId64 " bytes allocated", found),
-                    row->jpeg ? "at least 2" : STKI_TEXT("%" PRId64, row->bytes), "size of the region", err);
+                    row->jpeg ? "at least 2" : STKI_TEXT("%" PRId64, row->bytes), "wrong size of the region", err);
 }
 
 static stk_status check_limit(const struct records *r, int64_t index, const struct row *row, stk_error *err)
@@ -235,14 +235,14 @@ static stk_status read_jpeg(const struct records *r, int64_t index, const struct
     stk_status status;
 
     if (b[0] != 0xff || b[1] != 0xd8)
-        return fail_row(r, index, STKI_TEXT("bytes %02x %02x", b[0], b[1]), "ff d8", "beginning of a JPEG image", err);
+        return fail_row(r, index, STKI_TEXT("bytes %02x %02x", b[0], b[1]), "ff d8", "not a JPEG image", err);
     status = stki_image_shape(bytes, row->bytes, &r->decode, shape, err);
     if (status != STK_OK)
         return stki_fail_place(err, status, r->base.path, index, NULL);
     if (shape[0] != row->height || shape[1] != row->width)
         return fail_row(r, index, STKI_TEXT("a JPEG image of %" PRId64 " x %" PRId64 " pixels", shape[0], shape[1]),
                         STKI_TEXT("%" PRId64 " x %" PRId64 ", as in the row", row->height, row->width),
-                        "height and width", err);
+                        "wrong height or width", err);
     return stki_image_sample(bytes, row->bytes, &r->decode, want, scratch, r->base.path, index, out, err);
 }
 
@@ -262,8 +262,8 @@ static stk_status records_read(const stki_reader *base, int64_t index, const stk
     if (row.jpeg && !r->encoded)
         return read_jpeg(r, index, &row, bytes, want, scratch, out, err);
     if (r->field->kind == STKI_BETON_JSON && (row.bytes == 0 || ((const char *)bytes)[row.bytes - 1] != '\0'))
-        return fail_row(r, index, STKI_TEXT("%" PRId64 " bytes without it", row.bytes), "a NUL", "end of a JSON text",
-                        err);
+        return fail_row(r, index, STKI_TEXT("%" PRId64 " bytes without a NUL at the end", row.bytes),
+                        "a NUL at the end", "unterminated JSON text", err);
     out->data = (void *)(uintptr_t)bytes;
     out->storage = NULL;
     out->device = NULL;
@@ -429,22 +429,22 @@ static stk_status check_options(const struct records *r, const struct survey *s,
 
     if (r->encoded && s->raw)
         return stki_fail_at(
-            err, STK_E_UNSUPPORTED, (stki_place){r->base.path, -1, -1, "raw RGB images", "JPEG images only"},
+            err, STK_E_UNSUPPORTED, (stki_place){r->base.path, -1, -1, "raw RGB images", "only JPEG images"},
             "field '%s': source.decode: none returns the bytes of encoded images; remove it", r->field->name);
     if (r->decode.deep && r->field->kind == STKI_BETON_IMAGE)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){r->base.path, -1, -1, "images of 8 bits, as in every .beton file",
-                                         "only PNG images of 16 bits per sample"},
-                            "field '%s': source.depth: 16", r->field->name);
+                                         "PNG images of 16 bits per sample"},
+                            "field '%s': source.depth: 16 is not supported", r->field->name);
     if (r->decode.gray && s->raw && r->field->kind == STKI_BETON_IMAGE)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){r->base.path, -1, -1, "raw RGB images", "JPEG images only"},
-                            "field '%s': decoding to gray", r->field->name);
+                            (stki_place){r->base.path, -1, -1, "raw RGB images", "only JPEG images"},
+                            "field '%s': source.color: gray is not supported", r->field->name);
     if (r->field->bytes > l->page_bytes && l->sample_count > 0)
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){r->base.path, -1, -1, STKI_TEXT("%" PRId64 " bytes", r->field->bytes),
                                          STKI_TEXT("at most one page (%" PRId64 " bytes)", l->page_bytes)},
-                            "field '%s': an array", r->field->name);
+                            "field '%s': the array does not fit in a page", r->field->name);
     return STK_OK;
 }
 
@@ -512,7 +512,7 @@ stk_status stki_beton_check_type(const stki_beton_field *field, stk_dtype named,
     return stki_fail_at(err, STK_E_MISMATCH,
                         (stki_place){path, -1, -1, stk_dtype_long_name(field->dtype),
                                      STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(named))},
-                        "field '%s' has another type", field->name);
+                        "the type of field '%s' differs from the configured one", field->name);
 }
 
 static stk_status set_type(struct records *r, const stki_reader_opts *opts, stk_error *err)

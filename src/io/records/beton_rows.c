@@ -1,10 +1,10 @@
-/* beton_rows.c: writes one sample of a .beton: its regions go to a page, its row to the rows.
+/* beton_rows.c: writes one sample of a .beton: its regions to a page, and its row to the buffer of rows.
  *
  * With threads, a page is assembled in memory and written by one of them. Without threads, regions are written
  * consecutively, long ones without copying, and the rest of a page is filled with zeros.
  *
- * An empty region occupies one byte, so that no two allocations share a pointer: FFCV finds lengths by pointer alone.
- */
+ * An empty region occupies one byte, because FFCV finds lengths by pointer only, so no two allocations may have the
+ * same pointer. */
 #include "beton_write.h"
 #include "error.h"
 #include <inttypes.h>
@@ -182,9 +182,9 @@ stk_status stki_beton_append_one(stk_beton_writer *w, const stk_beton_value *val
 
     if (w->done >= w->layout.sample_count)
         return stki_fail_at(err, STK_E_RANGE,
-                            (stki_place){stki_output_path(w->output), w->done, -1, "one sample more",
+                            (stki_place){stki_output_path(w->output), w->done, -1, "one more sample",
                                          STKI_TEXT("%" PRId64, w->layout.sample_count)},
-                            "number of samples");
+                            "too many samples");
     if (w->regions > 0)
         status = make_room(w, values, err);
     if (status == STK_OK && w->regions > 0)

@@ -45,16 +45,16 @@ static stk_status check_numbers(const char *path, int field_count, int64_t sampl
 {
     if (field_count < 1 || field_count > UINT16_MAX)
         return stki_fail_at(err, STK_E_BAD_ARG, (stki_place){path, -1, -1, STKI_TEXT("%d", field_count), "1 to 65535"},
-                            "number of fields");
+                            "invalid number of fields");
     if (sample_count < 0)
         return stki_fail_at(err, STK_E_BAD_ARG,
                             (stki_place){path, -1, -1, STKI_TEXT("%" PRId64, sample_count), "0 or more"},
-                            "number of samples");
+                            "invalid number of samples");
     if (page_bytes < PAGE_LEAST || page_bytes > PAGE_MOST || (page_bytes & (page_bytes - 1)))
         return stki_fail_at(
             err, STK_E_BAD_ARG,
             (stki_place){path, -1, -1, STKI_TEXT("%" PRId64, page_bytes), "a power of two from 2 MiB to 2 GiB"},
-            "page_bytes");
+            "invalid page_bytes");
     return STK_OK;
 }
 
@@ -203,7 +203,7 @@ static stk_status check_mark(const stk_beton_writer *w, const char *path, const 
                                      STKI_TEXT("sample %" PRId64 ", page %" PRId64 ", byte %" PRId64, mark->samples,
                                                mark->cursor.page, mark->cursor.used),
                                      STKI_TEXT("at most %" PRId64 " samples", w->layout.sample_count)},
-                        "where it was left");
+                        "invalid saved position");
 }
 
 static stk_status go_on(stk_beton_writer *w, const char *path, const stki_beton_making *making, stk_error *err)
@@ -287,7 +287,7 @@ stk_status stk_beton_append(stk_beton_writer *w, const stk_beton_value *values, 
         w->failed = stki_fail_at(
             err, STK_E_BAD_ARG,
             (stki_place){stki_output_path(w->output), w->done, -1, STKI_TEXT("%" PRId64, count), "at least 0"},
-            "number of samples to append");
+            "invalid number of samples to append");
     for (int64_t i = 0; i < count && !w->failed; i++)
         w->failed = stki_beton_append_one(w, values + i * w->layout.field_count, err);
     if (!w->failed)
@@ -372,8 +372,8 @@ static stk_status check_finish(const stk_beton_writer *w, bool fewer, stk_error 
     return stki_fail_at(
         err, STK_E_MISMATCH,
         (stki_place){stki_output_path(w->output), -1, -1, STKI_TEXT("%" PRId64, w->done),
-                     fewer ? "at least 1" : STKI_TEXT("%" PRId64 " as announced", w->layout.sample_count)},
-        "number of samples");
+                     fewer ? "at least 1" : STKI_TEXT("%" PRId64 ", as declared", w->layout.sample_count)},
+        "wrong number of samples");
 }
 
 static void discard(stk_beton_writer *w)

@@ -47,7 +47,7 @@ stk_status stki_beton_hold(const char *path, const stki_beton_making *making, co
                            int field_count, int64_t most, int64_t page_bytes, stk_beton_writer **out, stk_error *err);
 /* Passes everything appended to the operating system and returns a mark. */
 stk_status stki_beton_mark_here(stk_beton_writer *writer, stki_beton_mark *out, stk_error *err);
-/* Waits until everything up to the last mark is on disk. Any thread. */
+/* Waits until everything up to the last mark is on disk. Can be called from any thread. */
 stk_status stki_beton_sync(stk_beton_writer *writer, stk_error *err);
 /* Like commit, but the number of samples is the number appended (at least 1), and the file keeps its temporary name.
  * The space for missing rows stays empty. *bytes: size of the file. */

@@ -33,7 +33,7 @@ enum stki_csv_result {
     STKI_CSV_RECORD_READ,
     STKI_CSV_MORE,    /* the bytes end inside the record, but there are more to come */
     STKI_CSV_BROKEN,  /* an error; see *problem */
-    STKI_CSV_TOO_MANY /* cells */
+    STKI_CSV_TOO_MANY /* the record has more than `most` cells */
 };
 
 typedef struct stki_csv_want {

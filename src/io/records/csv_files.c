@@ -9,7 +9,7 @@
 
 enum { MOST_PATH = 4096 };
 
-/* Holds the names for an image reader; not visible outside as a container. */
+/* A container that holds the names for an image reader. It is not returned to callers. */
 struct listed {
     stki_container base; /* first member */
     stki_image_set set;

@@ -104,8 +104,8 @@ static stk_status dtype_of(const stki_csv *csv, int column, const stki_reader_op
         return STK_OK;
     return stki_fail_at(err, STK_E_MISMATCH,
                         (stki_place){csv->base.path, -1, -1, STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(*out)),
-                                     "int64, float64, or uint8 for texts; `dtype` of the field casts"},
-                        "column %s", csv->columns[column].name);
+                                     "int64, float64, or uint8 for texts (the field's dtype casts to others)"},
+                        "column %s: unsupported dtype", csv->columns[column].name);
 }
 
 static stk_status refuse_text(const stki_csv *csv, int column, stk_error *err);
@@ -126,7 +126,7 @@ static stk_status picked_array(const stki_csv *csv, const stki_reader_opts *opts
     }
     if (status == STK_OK && dtype == STK_U8)
         status = stki_fail_at(err, STK_E_CONFIG, (stki_place){csv->base.path, -1, -1, "uint8", "int64 or float64"},
-                              "source.dtype of columns that are one tensor");
+                              "invalid source.dtype for source.columns");
     return status == STK_OK ? number_array(csv, picked, count, true, dtype, out, err) : status;
 }
 
@@ -148,8 +148,8 @@ stk_status stki_csv_array(const stki_container *base, int64_t member, const stki
     status = dtype_of(csv, (int)member, opts, &dtype, err);
     if (status == STK_OK && (dtype == STK_U8 || stki_csv_listed(opts) != STKI_LISTED_NOTHING))
         status = stki_fail_at(err, STK_E_UNSUPPORTED,
-                              (stki_place){base->path, -1, -1, "samples of different sizes", "one array"}, "%s",
-                              base->members[member].name);
+                              (stki_place){base->path, -1, -1, "samples of different sizes", "one array"},
+                              "%s cannot be read as an array", base->members[member].name);
     return status != STK_OK ? status : number_array(csv, &one, 1, false, dtype, out, err);
 }
 
@@ -168,7 +168,7 @@ static stk_status find_text(void *context, int64_t record, const stki_csv_cell *
 
         stki_npy_printable(text, sizeof text, cell->at, cell->length < 255 ? cell->length : 255);
         snprintf(err->message + used, sizeof err->message - used, "%s%s",
-                 ", since the field has a dtype or transforms: correct the cell, remove them, ",
+                 ", because the field has a dtype or transforms: correct the cell, remove them, ",
                  stki_image_name(text) ? "or set source: {files: images} to read the images that the cells name"
                                        : "set source: {classes: sorted} to number the class names, or source: {dtype: "
                                          "uint8} to get the characters");

@@ -62,9 +62,8 @@ static stk_status read_more(scan *s, stk_error *err)
         char *larger = s->room < STKI_CSV_RECORD ? stki_resize(s->buffer, 2 * s->room) : NULL;
 
         if (s->room >= STKI_CSV_RECORD)
-            return stki_fail_at(err, STK_E_LIMIT,
-                                (stki_place){s->csv->base.path, -1, s->from, "more", "at most 64 MiB"},
-                                "line %" PRId64 ": the record's bytes (is a quote left open?)", s->next_line);
+            return stki_fail_at(err, STK_E_LIMIT, (stki_place){s->csv->base.path, -1, s->from, NULL, "at most 64 MiB"},
+                                "line %" PRId64 ": the record is too long (is a quote left open?)", s->next_line);
         if (!larger)
             return stki_fail_memory(err, 2 * s->room, "a record of a table");
         s->data = s->buffer = larger;
@@ -190,9 +189,10 @@ stk_status stki_csv_cell_of(const stki_csv *csv, int column, int64_t record, con
     if (stki_csv_read(bytes, to - from, true, csv->delimiter, &want, &count, &used, &problem) == STKI_CSV_RECORD_READ &&
         count == csv->column_count)
         return STK_OK;
-    return stki_fail_at(err, STK_E_CORRUPT,
-                        (stki_place){csv->base.path, record, from, "another one", "the one that was opened"},
-                        "the record was written to");
+    return stki_fail_at(
+        err, STK_E_CORRUPT,
+        (stki_place){csv->base.path, record, from, "another record", "the one that was there when the file was opened"},
+        "the record changed");
 }
 
 stk_status stki_csv_walk_run(const stki_csv_walk *walk, stk_error *err)
@@ -211,8 +211,9 @@ stk_status stki_csv_walk_run(const stki_csv_walk *walk, stk_error *err)
         status = scan_next(&s, &want, &count, err);
         if (status == STK_OK && (count != csv->column_count || s.start != stki_places_at(&csv->start, i)))
             status = stki_fail_at(err, STK_E_CORRUPT,
-                                  (stki_place){csv->base.path, i, s.start, "another record", "the one that was opened"},
-                                  "the table was written to");
+                                  (stki_place){csv->base.path, i, s.start, "another record",
+                                               "the one that was there when the file was opened"},
+                                  "the table changed");
         if (status == STK_OK)
             status = walk->take(walk->context, i, cells, err);
     }
@@ -226,7 +227,7 @@ stk_status stki_csv_walk_run(const stki_csv_walk *walk, stk_error *err)
 static stk_status fail_header(const stki_csv *csv, int column, const char *found, const char *expected, stk_error *err)
 {
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){csv->base.path, -1, -1, found, expected},
-                        "column %d of the header line", column + 1);
+                        "invalid column %d of the header line", column + 1);
 }
 
 static stk_status take_name(stki_csv *csv, int column, const stki_csv_cell *cell, stk_error *err)
@@ -250,7 +251,7 @@ static stk_status take_name(stki_csv *csv, int column, const stki_csv_cell *cell
     csv->column_count = column + 1;
     for (int i = 0; i < column; i++)
         if (strcmp(csv->columns[i].name, name) == 0)
-            return fail_header(csv, column, STKI_TEXT("%s again", name), "names that differ", err);
+            return fail_header(csv, column, STKI_TEXT("%s a second time", name), "unique names", err);
     return STK_OK;
 }
 
@@ -263,11 +264,11 @@ static stk_status read_header(stki_csv *csv, scan *s, stki_csv_cell *cells, stk_
     stk_status status = scan_next(s, &want, &count, err);
 
     if (status == STK_OK && count == 0)
-        status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){csv->base.path, -1, -1, "no line", "a header line"},
-                              "the names of the columns");
+        status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){csv->base.path, -1, -1, "no lines", "a header line"},
+                              "no column names");
     if (status == STK_OK && count > STKI_CSV_COLUMNS)
-        status = stki_fail_at(err, STK_E_LIMIT, (stki_place){csv->base.path, -1, -1, "more", "at most 4096"},
-                              "columns of the header line");
+        status = stki_fail_at(err, STK_E_LIMIT, (stki_place){csv->base.path, -1, -1, NULL, "at most 4096"},
+                              "too many columns in the header line");
     if (status != STK_OK)
         return status;
     csv->columns = stki_zalloc_array(count, sizeof *csv->columns);
@@ -279,7 +280,7 @@ static stk_status read_header(stki_csv *csv, scan *s, stki_csv_cell *cells, stk_
     }
     if (status == STK_OK && numbers && csv->header)
         stki_container_warn(&csv->base,
-                            "all names of its columns are numbers: is the header line missing (source.header: false)?");
+                            "all column names are numbers: is the header line missing (source.header: false)?");
     return status;
 }
 
@@ -419,8 +420,8 @@ static const char *const files_words[] = {"none", "images", "arrays", "bytes",
 
 static const stki_option csv_rows[] = {
     STKI_ENUM(csv_options, files, none, files_words,
-              "What the files are that the column names, relative to the table's folder, and that are the samples: "
-              "images, arrays (one per .npy file, for example) or raw bytes"),
+              "The files at the paths in the cells, relative to the table's folder, are the samples: images, arrays "
+              "(one per .npy file, for example) or bytes; none: the cells are the samples"),
     STKI_STRING(csv_options, delimiter, NULL,
                 "The character between cells; by default a comma, or a tab for .tsv files",
                 .examples = STKI_EXAMPLES(",", ";")),
@@ -524,8 +525,9 @@ stk_status stki_csv_pick(const stki_csv *csv, const stki_reader_opts *opts, int 
                 picked[(*count)++] = i;
         }
         if (!fits)
-            return stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){csv->base.path, -1, -1, pattern, "a column"},
-                                "source.columns");
+            return stki_fail_at(err, STK_E_NOT_FOUND,
+                                (stki_place){csv->base.path, -1, -1, pattern, "a column name or pattern"},
+                                "source.columns: no column matches");
     }
     return STK_OK;
 }

@@ -87,7 +87,7 @@ static bool parse_escape(parser *p, int64_t *bytes)
     if (p->at[1] == 'u') {
         code = escaped_code(p->at + 2, p->end, &used);
         if (code < 0)
-            return fail(p, "a \\u of four digits, and no half of a surrogate pair");
+            return fail(p, "\\u with four digits, and complete surrogate pairs");
         p->at += 2 + used;
         *bytes += utf8_bytes((uint32_t)code);
         return true;
@@ -406,7 +406,7 @@ static bool parse_members(parser *p, const char *key, enum stki_json_found *foun
             }
             if (!parse_value(p))
                 return false;
-            if (wanted) { /* without the space that was skipped behind it */
+            if (wanted) { /* without the space that was skipped after it */
                 const unsigned char *end = p->at;
 
                 while (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r' || end[-1] == '\n')

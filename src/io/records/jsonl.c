@@ -13,7 +13,7 @@ static stk_status fail_value(const stki_text_file *text, int64_t index, int64_t 
                              const char *expected, stk_error *err)
 {
     return stki_fail_at(err, STK_E_MISMATCH, (stki_place){text->base.path, index, at, found, expected},
-                        "line %" PRId64 ": the value of \"%s\"", stki_text_line(text, index), text->key);
+                        "line %" PRId64 ": unexpected value of \"%s\"", stki_text_line(text, index), text->key);
 }
 
 static stk_status fail_json(const stki_text_file *text, int64_t index, int64_t at, const char *line, int64_t bytes,
@@ -28,7 +28,7 @@ static stk_status fail_json(const stki_text_file *text, int64_t index, int64_t a
                      left > 0 ? stki_npy_printable(shown, sizeof shown, line + problem->at, left < 16 ? left : 16)
                               : "the end of the line",
                      problem->what},
-        "line %" PRId64 ", byte %" PRId64 ": no JSON", stki_text_line(text, index), problem->at + 1);
+        "line %" PRId64 ", byte %" PRId64 ": invalid JSON", stki_text_line(text, index), problem->at + 1);
 }
 
 static const char *const kind_names[] = {"a string", "a number", "a list"};
@@ -67,7 +67,7 @@ stk_status stki_jsonl_find(const stki_text_file *text, int64_t index, int64_t at
         return fail_value(text, index, at, "no object with this key", kind_names[text->kind], err);
     if (found == STKI_JSON_MISSING)
         return stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){text->base.path, index, at, NULL, NULL},
-                            "line %" PRId64 ": it is not an object with the key \"%s\" (source.key)",
+                            "line %" PRId64 ": not an object with the key \"%s\" (source.key)",
                             stki_text_line(text, index), text->key);
     if (text->kind == STKI_JSONL_NUMBER && is_null(found, &problem))
         return STK_OK;
@@ -90,17 +90,17 @@ stk_status stki_jsonl_numbers(const stki_text_file *text, stk_dtype dtype, int64
             return number.too_large
                        ? fail_value(text, index, at, "an integer beyond 64 bits",
                                     "smaller integers, or source.dtype: float64, which rounds them", err)
-                       : fail_value(text, index, at, *next == '[' ? "a list in it" : "something else in it", "numbers",
-                                    err);
+                       : fail_value(text, index, at, *next == '[' ? "a nested list" : "an item that is not a number",
+                                    "numbers", err);
         if (to && (*count >= (text->kind == STKI_JSONL_LIST ? text->most : 1) || (dtype == STK_I64 && !number.whole)))
-            return fail_value(text, index, at, "another one", "the one at the time of opening", err);
+            return fail_value(text, index, at, "another value", "the value at the time of opening", err);
         if (to && dtype == STK_I64)
             ((int64_t *)to)[*count] = number.value;
         else if (to)
             ((double *)to)[*count] = number.real;
     }
     if (to && text->width >= 0 && *count != (text->kind == STKI_JSONL_LIST ? text->width : 1))
-        return fail_value(text, index, at, "another one", "the one at the time of opening", err);
+        return fail_value(text, index, at, "another value", "the value at the time of opening", err);
     return STK_OK;
 }
 

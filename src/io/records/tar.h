@@ -72,8 +72,8 @@ typedef struct stki_tar_pax {
     stki_tar_text map_text; /* of MAP_RECORD and MAP_HOLES */
     int64_t real_size;      /* of the whole sparse file; -1: none */
     int64_t star_size;      /* SCHILY.realsize: the same from star, which stores its map elsewhere; -1: none */
-    /* The key of the first record that says that the member's data is not the contents of its file in an unsupported
-     * way: part of a member that spans several archives, or another sparse format. */
+    /* The key of the first record that gives the member's data an unsupported meaning: part of a file that spans
+     * several archives, or another sparse format. */
     stki_tar_text encoded;
 } stki_tar_pax;
 

@@ -103,10 +103,11 @@ stk_status stki_tar_number(const unsigned char *field, int64_t offset, const cha
     }
     for (int i = 1; i < SIZE_BYTES; i++) {
         if (value >> 55 || field[0] & 0x40) /* overflow, or a negative number */
-            return stki_fail_at(
-                err, STK_E_CORRUPT,
-                (stki_place){path, -1, offset, field[0] & 0x40 ? "a negative number" : "more than 63 bits", NULL}, "%s",
-                what);
+            return stki_fail_at(err, STK_E_CORRUPT,
+                                (stki_place){path, -1, offset,
+                                             field[0] & 0x40 ? "a negative number" : "a number of more than 63 bits",
+                                             NULL},
+                                "%s", what);
         value = value << 8 | field[i];
     }
     *out = (int64_t)value;
@@ -166,8 +167,8 @@ static stk_status read_type(unsigned char type, bool gnu, const char *name, int6
                          type > ' ' && type < 127 ? STKI_TEXT("type '%c'", type) : STKI_TEXT("type 0x%02x", type),
                          "a file, a folder, a link, a device, or a long name"},
             "member %s: %s", stki_npy_printable(shown, sizeof shown, name, (int64_t)strlen(name)),
-            type == 'S' ? "a sparse file in the format of star (write the archive without -sparse)"
-                        : "a kind of member that is not supported");
+            type == 'S' ? "sparse files in the format of star are not supported (write the archive without -sparse)"
+                        : "unsupported kind of member");
     }
 }
 
@@ -211,14 +212,14 @@ stk_status stki_tar_read_header(const void *block, int64_t offset, const char *p
     if (status != STK_OK || out->what == STKI_TAR_SKIP || out->what == STKI_TAR_HARD_LINK ||
         out->what == STKI_TAR_SYMLINK) /* in old archives, hard links have a size although no data follows */
         return status;
-    return stki_tar_number(b + SIZE, offset + SIZE, path, "size of a member", &out->size, err);
+    return stki_tar_number(b + SIZE, offset + SIZE, path, "invalid size of a member", &out->size, err);
 }
 
 /* ---- pax ---- */
 
 static stk_status fail_pax(const char *path, int64_t offset, const char *found, const char *expected, stk_error *err)
 {
-    return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, offset, found, expected}, "a pax record");
+    return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, offset, found, expected}, "invalid pax record");
 }
 
 int64_t stki_tar_decimal(const char *text, int64_t length, int64_t *out)

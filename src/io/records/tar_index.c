@@ -88,7 +88,7 @@ static stk_status extension_number(struct builder *b, const char *text, int64_t 
     if (b->extension_count == STKI_TAR_EXTENSIONS)
         return stki_fail_at(err, STK_E_LIMIT,
                             (stki_place){b->file->path, -1, -1, NULL, STKI_TEXT("at most %d", STKI_TAR_EXTENSIONS)},
-                            "too many different extensions of names");
+                            "too many different file name extensions");
     extensions = stki_resize(b->extensions, size);
     if (!extensions)
         return stki_fail_memory(err, size, "an extension");
@@ -111,8 +111,9 @@ static stk_status check_twice(const struct builder *b, uint32_t extension, int64
             return stki_fail_at(err, STK_E_CORRUPT,
                                 (stki_place){b->file->path, b->first.count - 1, offset,
                                              STKI_TEXT("a second .%s", b->extensions[extension].name),
-                                             "at most one of each"},
-                                "sample %s", stki_npy_printable(shown, sizeof shown, key, bytes));
+                                             "at most one file per extension"},
+                                "sample %s has several files of one kind",
+                                stki_npy_printable(shown, sizeof shown, key, bytes));
     return STK_OK;
 }
 
@@ -206,7 +207,7 @@ static stk_status read_extra(struct builder *b, int64_t offset, int64_t size, ch
         return stki_fail_at(err, STK_E_LIMIT,
                             (stki_place){b->file->path, -1, offset, STKI_TEXT("%" PRId64 " bytes", size),
                                          STKI_TEXT("at most %d", STKI_TAR_EXTRA_LIMIT)},
-                            "a long name or pax header");
+                            "the name or pax header is too long");
     text = stki_zalloc(size + 1);
     if (!text)
         return stki_fail_memory(err, size + 1, "a long name");
@@ -291,7 +292,8 @@ static stk_status fail_encoded(const struct builder *b, stki_tar_text name, int6
         (stki_place){b->file->path, -1, offset,
                      STKI_TEXT("pax record %s", stki_npy_printable(key, sizeof key, record.text, record.bytes)),
                      "the bytes of a whole file"},
-        "member %s is a part of a divided file, or sparse in an unsupported format: write the archive without "
+        "member %s is part of a file that spans several archives, or sparse in an unsupported format: write the "
+        "archive without "
         "--multi-volume and --sparse",
         stki_npy_printable(shown, sizeof shown, name.text, name.bytes));
 }
@@ -482,7 +484,7 @@ static stk_status take_all(struct builder *b, stk_error *err)
     }
     if (status == STK_OK && b->pending)
         return stki_fail_at(err, STK_E_TRUNCATED, (stki_place){b->file->path, -1, offset, NULL, NULL},
-                            "the archive ends after a header that names its next member");
+                            "the archive ends after an extended header, which must be followed by a member");
     return status;
 }
 
@@ -576,7 +578,7 @@ static const char *shown_key(const stki_tar_index *index, int64_t sample, char *
 static stk_status fail_kept(const stki_file *file, int64_t sample, stk_error *err)
 {
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){file->path, sample, -1, NULL, NULL},
-                        "its cached index does not match it: remove the index");
+                        "the cached index does not match the archive: remove the index");
 }
 
 stk_status stki_tar_index_find(const stki_tar_index *index, const stki_file *file, int64_t sample, int extension,

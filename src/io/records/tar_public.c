@@ -44,7 +44,7 @@ static stk_status check_file(const stk_tar_writer *w, const stk_tar_file *files,
     if (status == STK_OK && file->size < 0)
         status = stki_fail_at(err, STK_E_BAD_ARG,
                               (stki_place){path, w->done, -1, STKI_TEXT("%" PRId64, file->size), "at least 0"},
-                              "size of .%s", file->extension);
+                              "invalid size of .%s", file->extension);
     if (status == STK_OK && file->size > 0)
         status = stki_check_given(file->bytes, "bytes", err);
     for (int i = 0; i < index && status == STK_OK; i++)
@@ -63,14 +63,14 @@ static stk_status check_sample(const stk_tar_writer *w, const char *key, const s
     if (status == STK_OK && file_count < 1)
         status =
             stki_fail_at(err, STK_E_BAD_ARG, (stki_place){path, w->done, -1, STKI_TEXT("%d", file_count), "at least 1"},
-                         "files of a sample");
+                         "a sample without files");
     if (status == STK_OK)
         status = stki_check_given(files, "files", err);
     if (status == STK_OK)
         status = stki_tar_check_key(key, path, w->done, err);
     if (status == STK_OK && w->last && !strcmp(w->last, key))
         status = stki_fail_at(err, STK_E_BAD_ARG, (stki_place){path, w->done, -1, key, "another key"},
-                              "two samples that follow each other would be read as one");
+                              "two consecutive samples with the same key would be read as one");
     for (int i = 0; i < file_count && status == STK_OK; i++)
         status = check_file(w, files, i, err);
     return status;

@@ -1,4 +1,4 @@
-/* tar_sparse.c: sparse members, of which an archive has only some runs of bytes; the others are 0. The map of runs is
+/* tar_sparse.c: sparse members. An archive stores only some runs of their bytes; the others are 0. The map of runs is
  * in the header (old GNU tar), in pax records (GNU 0.0 and 0.1, Solaris) or at the beginning of the data (GNU 1.0), as
  * described in the GNU tar manual ("Storing Sparse Files"). */
 #include "allocate.h"
@@ -31,7 +31,7 @@ struct map {
 static stk_status fail_map(const struct map *m, const char *found, const char *expected, stk_error *err)
 {
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){m->file->path, -1, m->place, found, expected},
-                        "the map of a sparse member");
+                        "invalid map of a sparse member");
 }
 
 static stk_status put_run(struct map *m, int64_t at, int64_t bytes, stk_error *err)
@@ -77,8 +77,9 @@ static stk_status map_number(const struct map *m, stki_tar_text text, char behin
     int64_t digits = stki_tar_decimal(text.text + *at, left, out), end = *at + digits;
 
     if (digits == 0 || (end < text.bytes && text.text[end] != behind))
-        return fail_map(m, left > 0 ? stki_npy_printable(shown, sizeof shown, text.text + *at, left) : "its end",
-                        "a number in digits", err);
+        return fail_map(
+            m, left > 0 ? stki_npy_printable(shown, sizeof shown, text.text + *at, left) : "the end of the map",
+            "a number in digits", err);
     *at = end + 1;
     return STK_OK;
 }
@@ -93,7 +94,7 @@ static stk_status read_pairs(struct map *m, stki_tar_text text, stk_error *err)
     for (int64_t i = 0, at, bytes; i < text.bytes && status == STK_OK;) {
         status = map_number(m, text, ',', &i, &at, err);
         if (status == STK_OK && i >= text.bytes)
-            status = fail_map(m, "an odd count of numbers", "pairs", err);
+            status = fail_map(m, "an odd number of values", "pairs", err);
         if (status == STK_OK)
             status = map_number(m, text, ',', &i, &bytes, err);
         if (status == STK_OK)
@@ -116,7 +117,7 @@ static stk_status read_records(struct map *m, const stki_tar_sparse *member, stk
         if (!offset && !stki_tar_record_is(&record, "GNU.sparse.numbytes"))
             continue;
         if (stki_tar_decimal(record.value, record.bytes, &value) != record.bytes || record.bytes == 0)
-            return fail_map(m, "no number", "a number in digits", err);
+            return fail_map(m, "another value", "a number in digits", err);
         if (offset != (at < 0))
             return fail_map(m, offset ? "two offsets" : "two numbers of bytes", "pairs", err);
         if (!offset)
@@ -144,7 +145,7 @@ static stk_status read_lines(struct map *m, stki_tar_text text, int64_t *used, s
             return stki_fail_at(err, text.bytes < STKI_TAR_EXTRA_LIMIT ? STK_E_CORRUPT : STK_E_LIMIT,
                                 (stki_place){m->file->path, -1, m->place, STKI_TEXT("%" PRId64 " runs", count),
                                              STKI_TEXT("a map of at most %" PRId64 " bytes", text.bytes)},
-                                "the map of a sparse member");
+                                "the map of a sparse member is too long");
         if (status == STK_OK)
             status = add_run(m, at, bytes, err);
     }
@@ -186,12 +187,12 @@ static stk_status read_holes(struct map *m, stki_tar_sparse *member, stki_tar_te
     stk_status status = STK_OK;
 
     if (text.bytes < 2 || text.text[0] != ' ')
-        return fail_map(m, "another text", "ends of holes and data, with a blank before each", err);
+        return fail_map(m, "other text", "ends of holes and data, with a blank before each", err);
     while (i < text.bytes && status == STK_OK) {
         status = map_number(m, text, ' ', &i, &end, err);
         if (status == STK_OK && (end < start || end > member->stored))
             status = fail_map(m, STKI_TEXT("byte %" PRId64, end),
-                              STKI_TEXT("ascending, at most %" PRId64, member->stored), err);
+                              STKI_TEXT("an ascending end of at most %" PRId64, member->stored), err);
         m->stored = member->offset + start;
         if (status == STK_OK && !hole)
             status = add_run(m, start, end - start, err);
@@ -239,9 +240,9 @@ static stk_status add_pairs(struct map *m, const unsigned char *pairs, int count
 
         if (pair[0] == '\0')
             break; /* unused */
-        status = stki_tar_number(pair, m->place, m->file->path, "the map of a sparse member", &at, err);
+        status = stki_tar_number(pair, m->place, m->file->path, "invalid map of a sparse member", &at, err);
         if (status == STK_OK)
-            status = stki_tar_number(pair + 12, m->place, m->file->path, "the map of a sparse member", &bytes, err);
+            status = stki_tar_number(pair + 12, m->place, m->file->path, "invalid map of a sparse member", &bytes, err);
         if (status == STK_OK)
             status = add_run(m, at, bytes, err);
     }
@@ -255,7 +256,7 @@ stk_status stki_tar_sparse_gnu(const stki_file *file, const unsigned char *block
     int64_t first = runs->count;
     bool more = block[STKI_TAR_GNU_MORE] != 0;
     stk_status status = stki_tar_number(block + GNU_SIZE, member->offset - STKI_TAR_BLOCK + GNU_SIZE, file->path,
-                                        "the size of a sparse member", &member->size, err);
+                                        "invalid size of a sparse member", &member->size, err);
 
     m.size = member->size;
     if (status == STK_OK)
@@ -316,7 +317,7 @@ stk_status stki_tar_runs_read(const stki_tar_run *runs, int64_t run_count, const
         if (!stki_inside(runs[i].at, runs[i].bytes, entry->size) ||
             !stki_inside(runs[i].offset, runs[i].bytes, file->size))
             return stki_fail_at(err, STK_E_CORRUPT, (stki_place){file->path, -1, runs[i].offset, NULL, NULL},
-                                "its cached index does not match it: remove the index");
+                                "the cached index does not match the archive: remove the index");
         end = runs[i].at + runs[i].bytes;
         end = end < at + count ? end : at + count;
         if (from < end)

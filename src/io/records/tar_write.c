@@ -56,9 +56,10 @@ stk_status stki_tar_check_key(const char *key, const char *path, int64_t record,
     bool found;
 
     if (length == 0 || length > NAME_LIMIT || key[0] == '/' || goes_up(key))
-        return fail_name(path, record, key, "1 to 1000000 bytes, no leading slash, no ..", "key of a sample", err);
+        return fail_name(path, record, key, "1 to 1000000 bytes, no leading slash, no ..", "invalid key of a sample",
+                         err);
     if (stki_text_check(key, length, STKI_TEXT_KEY, what) >= 0)
-        return fail_name(path, record, what, "plain text", "key of a sample", err);
+        return fail_name(path, record, what, "plain text", "invalid key of a sample", err);
     name = stki_format("%s.x", key);
     if (!name)
         return stki_fail_memory(err, length + 3, path);
@@ -68,7 +69,7 @@ stk_status stki_tar_check_key(const char *key, const char *path, int64_t record,
         return STK_OK;
     return fail_name(path, record, key,
                      "a last part that is not empty and has no dot, and a first part that is not __LIKE_THIS__",
-                     "key of a sample", err);
+                     "invalid key of a sample", err);
 }
 
 stk_status stki_tar_check_extension(const char *extension, const char *path, stk_error *err)
@@ -77,12 +78,12 @@ stk_status stki_tar_check_extension(const char *extension, const char *path, stk
     char what[48];
 
     if (length == 0 || length >= STKI_TAR_EXTENSION_NAME || strchr(extension, '/'))
-        return fail_name(path, -1, extension, "1 to 231 bytes without a slash", "extension", err);
+        return fail_name(path, -1, extension, "1 to 231 bytes without a slash", "invalid extension", err);
     if (stki_text_check(extension, (int64_t)length, STKI_TEXT_KEY, what) >= 0)
-        return fail_name(path, -1, what, "plain text", "extension", err);
+        return fail_name(path, -1, what, "plain text", "invalid extension", err);
     for (size_t i = 0; i < length; i++)
         if (extension[i] >= 'A' && extension[i] <= 'Z')
-            return fail_name(path, -1, extension, "lower case, as WebDataset reads it", "extension", err);
+            return fail_name(path, -1, extension, "lower case, as WebDataset reads it", "invalid extension", err);
     return STK_OK;
 }
 

@@ -306,11 +306,11 @@ stk_status stki_text_reader(const stki_text_file *text, const stki_reader_opts *
     status = t->base.path ? make_units(t, err)
                           : stki_fail_memory(err, (int64_t)strlen(text->base.path) + 1, text->base.path);
     if (status == STK_OK && opts->alias_dtype != STK_DTYPE_NONE && opts->alias_dtype != t->base.dtype)
-        status =
-            stki_fail_at(err, STK_E_MISMATCH,
-                         (stki_place){t->base.path, -1, -1, stk_dtype_long_name(t->base.dtype),
-                                      STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(opts->alias_dtype))},
-                         text->kind == STKI_JSONL_TEXT ? "strings have another type" : "the values have another type");
+        status = stki_fail_at(err, STK_E_MISMATCH,
+                              (stki_place){t->base.path, -1, -1, stk_dtype_long_name(t->base.dtype),
+                                           STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(opts->alias_dtype))},
+                              text->kind == STKI_JSONL_TEXT ? "the type of strings differs from the configured one"
+                                                            : "the type of the values differs from the configured one");
     if (status != STK_OK)
         texts_destroy(&t->base);
     else

@@ -17,7 +17,8 @@
 
 enum { CLASS_MOST = 64 /* bytes of a .cls */, ADVISE_AT_ONCE = 128, UNIT_BYTES = 4 << 20, HEAD_MOST = 64 << 10 };
 
-/* Limit of a sparse file without max_bytes, because its size is only a number in a header, however little is stored. */
+/* Limit of a sparse file without max_bytes: its size is only a number in a header and may far exceed the stored
+ * bytes. */
 #define SPARSE_MOST (INT64_C(1) << 30)
 
 struct files {
@@ -59,7 +60,7 @@ static stk_status find(const struct files *f, int64_t index, const stki_tar_entr
     return stki_fail_at(err, STK_E_LIMIT,
                         (stki_place){f->base.path, index, (*out)->offset, STKI_TEXT("%" PRId64 " bytes", (*out)->size),
                                      STKI_TEXT("at most %" PRId64 " (source.max_bytes)", most_bytes(f, *out))},
-                        "its .%s is too long", name_of(f));
+                        "the .%s file is too long", name_of(f));
 }
 
 /* Reads the first `count` bytes of a file. */
@@ -201,7 +202,7 @@ static stk_status read_class(const struct files *f, int64_t index, const stki_ta
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){f->base.path, index, entry->offset,
                                          stki_npy_printable(shown, sizeof shown, text, count), "an integer"},
-                            "its .%s", name_of(f));
+                            "invalid .%s file", name_of(f));
     if (status == STK_OK)
         status = stki_scratch_reserve(scratch, sizeof value, err);
     if (status != STK_OK)
@@ -245,7 +246,7 @@ static stk_status fail_shape(const struct files *f, int64_t index, const stki_np
         (stki_place){f->base.path, index, -1,
                      STKI_TEXT("%s %s", stk_dtype_name(h->dtype), STKI_SHAPE(h->ndim, h->shape)),
                      STKI_TEXT("%s %s", stk_dtype_name(f->base.dtype), STKI_SHAPE(f->base.ndim, f->base.shape))},
-        "its .%s is another array than that of the first sample", name_of(f));
+        "the dtype or shape of the .%s file differs from that of the first sample", name_of(f));
 }
 
 static bool same_array(const struct files *f, const stki_npy_header *h)
@@ -281,9 +282,9 @@ static stk_status read_npy(const struct files *f, int64_t index, const stki_tar_
     if (!same_array(f, &h))
         return fail_shape(f, index, &h, err);
     if (!same_order(f, &h))
-        return stki_fail_at(err, STK_E_MISMATCH,
-                            (stki_place){f->base.path, index, -1, "another order", "that of the first sample"},
-                            "its .%s has a different byte order or element order", name_of(f));
+        return stki_fail_at(
+            err, STK_E_MISMATCH, (stki_place){f->base.path, index, -1, "another order", "that of the first sample"},
+            "the byte order or element order of the .%s file differs from that of the first sample", name_of(f));
     set_tensor(f, (const char *)bytes + h.data_offset, out);
     out->flags |= h.swapped ? STK_TENSOR_SWAPPED : 0;
     memcpy(out->shape, h.shape, sizeof h.shape);
@@ -508,7 +509,7 @@ static void survey_images(struct files *f)
 }
 
 /* Reads the headers of all samples, or only of the first if all files have the same size. Unreadable ones are skipped
- * and fail when they are read; if all are, the error is that of a file and not of a sample without one. */
+ * and fail when they are read; if all are, the reported error is that of a file, not of a sample that has none. */
 static stk_status survey_npy(struct files *f, stk_error *err)
 {
     const stki_tar_extension *extension = &f->set->index.extensions[f->extension];
@@ -616,7 +617,7 @@ static stk_status describe(struct files *f, stk_error *err)
         status = stki_fail_at(err, STK_E_MISMATCH,
                               (stki_place){base->path, -1, -1, stk_dtype_long_name(base->dtype),
                                            STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(f->alias))},
-                              ".%s has another type", name_of(f));
+                              "the type of .%s differs from the configured one", name_of(f));
     return status;
 }
 
