@@ -12,8 +12,8 @@ typedef struct stki_field {
     char *name;
     int shard_count;
     stki_reader **shards;
-    int64_t *first;  /* shard_count + 1 prefix sums of the counts, less `ahead` */
-    int64_t ahead;   /* number i refers to sample i + ahead, if windows deliver a sample after their first one */
+    int64_t *first; /* shard_count + 1 prefix sums of the counts, less `ahead` */
+    int64_t ahead;  /* number i refers to sample i + ahead; above 0 if windows deliver a sample after their first one */
     stk_dtype dtype; /* of all shards, like ndim and shape (the largest if variable); byte order may differ */
     int ndim;
     int64_t shape[STK_MAX_DIMS];
@@ -32,7 +32,7 @@ struct stki_dataset {
 
 stk_status stki_dataset_create(stki_dataset **out, stk_error *err);
 /* Takes ownership of the readers, even on failure. STK_E_MISMATCH: shards differ in dtype or shape; the message names
- * both files. STK_E_CONFIG: the name exists. */
+ * both files. STK_E_CONFIG: the name already exists. */
 stk_status stki_dataset_add(stki_dataset *dataset, const char *name, stki_reader **shards, int count, stk_error *err);
 /* Checks that shards of two data sets can be combined in one field. STK_E_MISMATCH names both data sets and files. */
 stk_status stki_dataset_go_together(const char *field, const char *first_name, const stki_reader *first,
@@ -44,8 +44,8 @@ stk_status stki_dataset_finish(stki_dataset *dataset, stk_error *err);
 void stki_dataset_use_windows(stki_dataset *dataset, stki_windows *windows);
 /* Makes number i of the field refer to its sample i + ahead. Must be called before any numbers are used. */
 void stki_field_look_ahead(stki_field *field, int64_t ahead);
-/* Units for `order: block`: the chunks or pages of the field with the largest samples among those that have any,
- * otherwise runs of about a megabyte of the largest field; never across shards. */
+/* Units for `order: block`, which never cross shards. They are the chunks or pages of one field: the one with the
+ * largest samples among the fields that have any. Otherwise they are runs of about a megabyte of the largest field. */
 typedef struct stki_units {
     const char *field;
     int64_t *first; /* count + 1 sample numbers; stki_free */

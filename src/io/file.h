@@ -56,7 +56,7 @@ stk_status stki_file_intact(const stki_file *file, int64_t record, stk_error *er
 /* The same if only these bytes were used: ignores unreadable pages elsewhere. */
 stk_status stki_file_intact_in(const stki_file *file, const stki_range *ranges, int count, int64_t record,
                                stk_error *err);
-/* The same for a sample of reader->file, which must not be NULL; the error names it as the record. */
+/* The same for a sample of reader->file, which must not be NULL; the error names the sample as the record. */
 stk_status stki_reader_intact(const stki_reader *reader, int64_t index, stk_error *err);
 /* The same without a system call: whether the file is known to have changed, or is marked by the guard. */
 bool stki_file_known_changed(const stki_file *file);

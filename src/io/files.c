@@ -26,7 +26,7 @@ struct files {
     char *note;      /* base.note */
     stki_mutex lock; /* guards the cache */
     struct {
-        int64_t index; /* + 1; 0: empty */
+        int64_t index; /* of the file, plus 1; 0: empty */
         stk_tensor tensor;
     } cache[CACHE];
 };
@@ -89,7 +89,7 @@ static const int64_t *known_shape(const struct files *f, int64_t index)
     return shape[0] < 0 ? NULL : shape;
 }
 
-/* Compares the sample with the first file, and with the given shape or that of its own header at open. */
+/* Checks the sample's dtype and number of axes against the first file, and its shape against the one found at open. */
 static stk_status check_sample(const struct files *f, int64_t index, const stk_tensor *t, stk_error *err)
 {
     const stki_reader *base = &f->base;

@@ -56,8 +56,8 @@ static void look(void)
     stki_count_set(&look_at, own + (room < LEAST_ROOM ? 0 : room / 2 < step ? room / 2 : step));
 }
 
-/* After a count that found no room, waits a second before the next one, so that opening thousands of files does not
- * count each time. */
+/* After a count that found no room, the next one is allowed only after a second, so that opening thousands of files
+ * does not count each time. */
 static bool may_look(void)
 {
     const int64_t full = stki_counted(&full_ns);

@@ -20,7 +20,7 @@ stk_status stki_output_create(const char *path, stki_output **out, stk_error *er
 stk_status stki_output_hold(const char *path, const char *temporary, int64_t keep, stki_output **out, stk_error *err);
 /* Creates an output: held if `temporary` is not NULL; otherwise like stki_output_create. */
 stk_status stki_output_begin(const char *path, const char *temporary, stki_output **out, stk_error *err);
-/* The final name, for messages, and the current name, for a library that writes by itself. */
+/* The final name, for messages, and the current name, for a library that writes the file itself. */
 const char *stki_output_path(const stki_output *output);
 const char *stki_output_temporary(const stki_output *output);
 /* Appends; buffered. */

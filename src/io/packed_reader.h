@@ -8,7 +8,7 @@
 #include "reader.h"
 
 typedef struct stki_pack_opts {
-    int64_t length, overlap, value; /* value: padding */
+    int64_t length, overlap, value; /* value: value of the padding */
     bool apart, plain; /* apart: one document per window (packing.h); plain: without the two additional readers */
 } stki_pack_opts;
 

@@ -3,9 +3,10 @@
  *
  * A document longer than a window is divided into pieces of the window's length, each starting `overlap` before the end
  * of the previous one; pieces that fill a window come first, in the order of the documents. The remainder of each
- * document (or all of a short one) is placed by best fit decreasing: longest first, and of equal ones the earlier
- * first, into the window with the least room that is enough (of equal ones the most recently used), or else into a new
- * one. This takes O(documents) time and memory. `apart`: no window contains pieces of two documents. */
+ * document (or all of a short one) is placed by best-fit decreasing: longest first (of equal lengths, the earlier
+ * document first), into the window with the least sufficient room (of equal ones, the most recently used), or into a
+ * new window if there is none. This takes O(documents) time and memory. `apart`: no window contains pieces of two
+ * documents. */
 #ifndef STKI_PACKING_H
 #define STKI_PACKING_H
 
@@ -20,7 +21,7 @@ typedef struct stki_piece {
 typedef struct stki_packing {
     int64_t windows, length, piece_count;
     int64_t *first;     /* windows + 1 entries: first piece of each window */
-    stki_piece *pieces; /* in the order within their window */
+    stki_piece *pieces; /* sorted by window, and by position within the window */
     int64_t used;       /* elements of documents, counting overlaps twice; the rest of windows * length is padding */
 } stki_packing;
 

@@ -119,8 +119,8 @@ struct stki_reader {
                              contains all */
     int64_t held_bytes;   /* memory that grows with the number of samples; counted in the byte budget */
     int64_t file_bytes, data_offset; /* size of the file, and where its data starts; -1: not from one file */
-    /* The file of the samples: checked for changes after samples were used (stki_file_intact). NULL: none, or known by
-     * the storage of a sample (stki_array_file). */
+    /* The file of the samples: checked for changes after samples were used (stki_file_intact). NULL: none, or each
+     * sample's storage refers to its file (stki_array_file). */
     const struct stki_file *file;
     /* The ranges of `file` from which a sample is made, at most STKI_PLACES; called with `placer`; 0: unknown. A
      * wrapping reader that does not change sample numbers copies these two members. NULL: always unknown. */
@@ -214,10 +214,10 @@ typedef struct stki_decode_opts {
     int64_t max_bytes;    /* limit of a decoded image; 0: 1 GiB */
 } stki_decode_opts;
 
-/* Options for opening a file. Zero is the default everywhere; options of only some formats are in `source`. */
 /* `remedy` of formats without dtypes. */
 #define STKI_NUMBERS_REMEDY "; source.dtype: float64 also reads integers as floats"
 
+/* Options for opening a file. Zero is the default everywhere; options of only some formats are in `source`. */
 typedef struct stki_reader_opts {
     enum stki_access access;
     enum stki_pattern pattern; /* the advice given to the kernel */
@@ -230,9 +230,9 @@ typedef struct stki_reader_opts {
     const char *format;    /* "npz", "hdf5", …; NULL: by content and name */
     const char *name;      /* the member, data set or field; NULL: `prefer` if it exists, otherwise the only one */
     const char *prefer;    /* the name of the field of the data set */
-    stk_dtype alias_dtype; /* source.dtype: the type of data whose file cannot name it (bfloat16 as V2, raw data,
+    stk_dtype alias_dtype; /* source.dtype: the type of the data if the file cannot name it (bfloat16 as V2, raw data,
                               tokens); NONE: as in the file */
-    int axis;              /* axis of an array along which the samples are */
+    int axis;              /* axis of an array along which samples are counted */
     /* length > 0: samples are windows along `axis`, and keep the axis; `stride`: elements from one window to the next
      * (0: length); `dilation`: distance of the elements of a window (0: 1). */
     int64_t window_length, window_stride, window_dilation;

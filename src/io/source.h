@@ -25,9 +25,9 @@ typedef struct stki_source_group {
     /* Parses nodes into other members of the struct, and makes checks beyond those of the rows; NULL: none. `map` is
      * NULL for the defaults. */
     stk_status (*check)(const stki_node *map, void *values, stk_error *err);
-    /* For options implemented above the formats, which formats do not list: returns NULL if the member accepts this
-     * one, otherwise what accepts it: "arrays". `source`: the whole map; the container is NULL for samples that do not
-     * come from a file. */
+    /* For options implemented above the formats, which formats do not list. Returns NULL if the member accepts the
+     * option; otherwise what accepts it, such as "arrays". `source`: the whole map; the container is NULL for samples
+     * that do not come from a file. */
     const char *(*refuses)(const stki_option *row, const struct stki_source *source,
                            const struct stki_container *container, const struct stki_member *member);
 } stki_source_group;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#define XXH_STATIC_LINKING_ONLY /* the state on the stack */
+#define XXH_STATIC_LINKING_ONLY /* for a state on the stack */
 #include <xxhash.h>
 
 enum { HEADER = 40, ENTRY = 24, SUMMED_FROM = 40 };
@@ -315,7 +315,7 @@ stk_status stki_sums_check(const stki_sums *sums, int64_t first, int64_t index, 
     expected = number_at(sums->bytes, first + index * 8, 8);
     if (sum == expected)
         return STK_OK;
-    status = stki_file_intact(sums->file, index, err); /* the file of checksums itself may have changed */
+    status = stki_file_intact(sums->file, index, err); /* the checksum file itself may have changed */
     if (status != STK_OK)
         return status;
     return stki_fail_at(

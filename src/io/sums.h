@@ -34,7 +34,7 @@ uint64_t stki_sums_of(const stk_tensor *tensor);
  * for one description. */
 void stki_sums_how(const stki_reader *reader, const stki_reader_opts *opts, char how[STKI_SUMS_HOW]);
 
-/* Opens FILE.sums. STK_E_NOT_FOUND: none. STK_E_MISMATCH: made for a FILE of another size. STK_E_CORRUPT,
+/* Opens FILE.sums. STK_E_NOT_FOUND: it does not exist. STK_E_MISMATCH: made for a FILE of another size. STK_E_CORRUPT,
  * STK_E_TRUNCATED, STK_E_UNSUPPORTED: not a checksum file, or damaged. */
 stk_status stki_sums_open(const char *data_path, stki_sums **out, stk_error *err);
 void stki_sums_close(stki_sums *sums); /* NULL is allowed */

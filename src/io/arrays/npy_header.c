@@ -7,8 +7,8 @@
  *                          in 3.0 UTF-8; usually padded with spaces and ended by a newline (not required here)
  *     then       data      elements without gaps, at any alignment
  *
- * A structured type is parsed with an explicit stack, so that the error can quote it, and Python objects inside it are
- * reported as unsafe. */
+ * Structured types are not supported, but they are parsed (with an explicit stack), so that the error can quote them
+ * and Python objects inside them are reported as unsafe. */
 #include "npy_header.h"
 #include "checked.h"
 #include "error.h"

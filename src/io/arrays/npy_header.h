@@ -40,8 +40,8 @@ stk_status stki_npy_check_encoding(const stki_npy_prefix *prefix, const char *te
  * characters as '?'. */
 const char *stki_npy_printable(char *buffer, int size, const char *text, int64_t length);
 
-/* npy_descr.c: parses a type string. STK_E_CORRUPT, STK_E_UNSUPPORTED or STK_E_UNSAFE have the reason; `offset`: its
- * position in the file. */
+/* npy_descr.c: parses a type string. STK_E_CORRUPT, STK_E_UNSUPPORTED or STK_E_UNSAFE have the reason; `offset`:
+ * position of the string in the file. */
 stk_status stki_npy_read_descr(const char *descr, stk_dtype alias, const char *path, int64_t offset, stk_dtype *dtype,
                                bool *swapped, stk_error *err);
 /* Whether the type string denotes Python objects, which could only be read by unpickling. */

@@ -11,7 +11,7 @@ enum stki_pt_role {
     STKI_PT_REBUILD_V3, /* the same and requires_grad, hooks, dtype[, metadata] */
     STKI_PT_PARAMETER,  /* (tensor, requires_grad, hooks[, attributes]): the tensor */
     STKI_PT_ORDERED_DICT,
-    STKI_PT_STORAGE, /* second part of a storage id; dtype NONE: not supported */
+    STKI_PT_STORAGE, /* second item of a storage ID; dtype NONE: not supported */
     STKI_PT_UNTYPED, /* the same, with sizes in bytes */
     STKI_PT_DTYPE,   /* dtype NONE: not supported */
     STKI_PT_SIZE,

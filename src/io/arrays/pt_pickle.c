@@ -297,7 +297,8 @@ static stk_status do_short_tuple(struct machine *m, int32_t count)
     return tuple_of(m, m->depth - count);
 }
 
-/* Moves stack[first…] into the container below it. If that is an unsupported object, they are discarded. */
+/* Moves the items stack[first…] into the container below them. If that is an unsupported object, the items are
+ * discarded. */
 static stk_status add_items(struct machine *m, int32_t first, enum stki_pt_kind kind)
 {
     int32_t to, end = m->depth;

@@ -1,4 +1,4 @@
-/* pt_tensor.h: extracts from a pickle's values the geometry of tensors, and the leaves with their paths. */
+/* pt_tensor.h: extracts the geometry of tensors, and the leaves with their paths, from the values of a pickle. */
 #ifndef STKI_PT_TENSOR_H
 #define STKI_PT_TENSOR_H
 

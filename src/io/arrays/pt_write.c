@@ -72,7 +72,7 @@ static void put_u32(stki_text_build *to, uint32_t number)
 static void put_text(stki_text_build *to, const char *text)
 {
     stki_put(to, "X");
-    put_u32(to, (uint32_t)strlen(text)); /* below 4 GiB, because names are much shorter */
+    put_u32(to, (uint32_t)strlen(text)); /* names are far shorter than 4 GiB */
     stki_put(to, text);
 }
 

@@ -1,5 +1,5 @@
-/* spill.h: temporary storage on disk, either in an unnamed file, which always disappears, or in a file named by the
- * owner, so that work can be resumed after a crash. Not thread-safe except stki_spill_sync. */
+/* spill.h: temporary storage on disk, either in an unnamed file, which never outlives the process, or in a file named
+ * by the owner, so that work can be resumed after a crash. Not thread-safe except stki_spill_sync. */
 #ifndef STKI_SPILL_H
 #define STKI_SPILL_H
 

@@ -292,7 +292,7 @@ static stk_status put_lengths(stk_tokens_writer *w, bool places, stk_error *err)
     return status;
 }
 
-/* Every sequence is a document. */
+/* Writes the list of documents, in which every sequence is a document. */
 static stk_status put_documents(stk_tokens_writer *w, stk_error *err)
 {
     stk_status status = STK_OK;

@@ -235,7 +235,7 @@ stk_status stki_zip_write_append(stki_zip_writer *zip, const void *bytes, int64_
 {
     stk_status status = STK_OK;
 
-    if (count == 0) /* libdeflate_crc32 resets at NULL */
+    if (count == 0) /* libdeflate_crc32 returns its initial value for NULL */
         return STK_OK;
     zip->body_crc = libdeflate_crc32(zip->body_crc, bytes, (size_t)count);
     zip->body_bytes += count;
@@ -250,7 +250,6 @@ stk_status stki_zip_write_append(stki_zip_writer *zip, const void *bytes, int64_
     return status;
 }
 
-/* zlib combines CRCs of lengths up to its off_t, so long ones are combined in pieces if that has 32 bits. */
 static uint32_t combine(uint32_t head_crc, uint32_t body_crc, int64_t body_bytes)
 {
     return (uint32_t)crc32_combine(head_crc, body_crc, (z_off_t)body_bytes);

@@ -6,7 +6,7 @@
 
 /* Returns group i of the distinct groups of all formats. NULL: out of range. */
 const stki_source_group *stki_source_group_at(int i);
-/* Returns the table of group i: a `choice` of the section's own table. */
+/* Returns the table of group i, as `choice` of the section's table (option.h). */
 const stki_option_table *stki_source_table_at(int i);
 
 /* Reads the map with all groups, those in `own` (NULL-terminated) first. For an unknown key the error suggests the

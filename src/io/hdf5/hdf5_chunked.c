@@ -213,7 +213,7 @@ static void chunked_will_need(const stki_reader *base, const int64_t *indices, i
     }
 }
 
-/* Chunks along axis 0 are consecutive; for other axes, no range is returned. */
+/* Returns no ranges for samples along another axis than 0, unless there is only one chunk. */
 static int chunked_place(const stki_reader *base, int64_t index, stki_range *out)
 {
     const struct chunked *r = chunked_of(base);

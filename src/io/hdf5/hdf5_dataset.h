@@ -1,6 +1,6 @@
-/* hdf5_dataset.h: one data set, described from the file (hdf5_describe.c) or, if that is not supported, through the
- * library; and reading any box of it through the library, which always works but is slow: one lock, one chunk at a
- * time. Reference-counted; thread-safe. */
+/* hdf5_dataset.h: one data set. Its description is read from the file (hdf5_describe.c) or, if that is not supported,
+ * through the library. Any box of it can be read through the library, which always works but is slow: one lock, one
+ * chunk at a time. Reference-counted; thread-safe. */
 #ifndef STKI_HDF5_DATASET_H
 #define STKI_HDF5_DATASET_H
 
@@ -68,10 +68,10 @@ stk_status stki_hdf5_dataset_need(const stki_hdf5_dataset *dataset, stk_error *e
  * not fill (fill time "never") become zeros. */
 stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *dataset, const int64_t *start, const int64_t *length,
                                   void *to, int64_t bytes, stk_error *err);
-/* The fill value, as the function above reads it: type.bytes. */
+/* Reads the fill value, type.bytes bytes in the form in which the function above reads elements. */
 stk_status stki_hdf5_dataset_fill(const stki_hdf5_dataset *dataset, void *to, stk_error *err);
 /* Checks that the file is large enough for all elements of a contiguous or compact data set. Must be called before it
- * is read through the library, which returns zeros for missing bytes. STK_E_TRUNCATED. */
+ * is read through the library, which returns zeros for missing bytes. STK_E_TRUNCATED: it is too small. */
 stk_status stki_hdf5_dataset_check_room(const stki_hdf5_dataset *dataset, stk_error *err);
 /* Checks that the sources of a virtual or external data set exist and may be opened. Must be called before the data
  * set is read. */
@@ -80,7 +80,7 @@ stk_status stki_hdf5_dataset_check_sources(stki_hdf5_dataset *dataset, stk_error
 /* The library returns zeros for missing bytes of a file, and fill values for missing sources. After reading with it,
  * call this to check that all files are unchanged since they were opened. STK_E_TRUNCATED, STK_E_CORRUPT: as in
  * stki_file_intact. STK_E_NOT_FOUND: another file of the data set is missing. Always returns STK_OK for files that are
- * known to be written to, or are not guarded. */
+ * not watched, or to which another process may write (`live`). */
 stk_status stki_hdf5_dataset_intact(const stki_hdf5_dataset *dataset, stk_error *err);
 /* Adds another file that the data set needs, before it is read. Has no effect if the file is already known, or must not
  * be watched. */

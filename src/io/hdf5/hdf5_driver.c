@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 struct opened {
-    H5FD_t file; /* must be first: the library's struct */
+    H5FD_t file; /* the library's struct; must be the first member */
     int fd;
     haddr_t allocated, end;
     dev_t device;

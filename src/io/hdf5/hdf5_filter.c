@@ -43,7 +43,7 @@ static struct libdeflate_decompressor *decompressor(void)
     return mine;
 }
 
-/* Returns NULL if the zlib stream ended with its last byte and yielded exactly `room` bytes; otherwise the error.
+/* Returns NULL if the zlib stream ends at the last byte and decompresses to exactly `room` bytes; otherwise the error.
  * STK_E_MEMORY is returned as "out of memory". */
 static const char *inflate_stream(const void *from, int64_t bytes, void *to, int64_t room)
 {
@@ -241,7 +241,7 @@ static void unshuffle(struct decoding *d, int k)
     d->bytes = to;
 }
 
-/* Very old libraries swapped the bytes of each half. */
+/* Very old libraries swapped the bytes of each half of the checksum, which is accepted. */
 static stk_status check_sum(struct decoding *d, int k, stk_error *err)
 {
     uint32_t sum, old, stored = 0;
@@ -263,8 +263,8 @@ static stk_status check_sum(struct decoding *d, int k, stk_error *err)
     return STK_OK;
 }
 
-/* Computes the sizes that the filters had when the chunk was written. Those after the compressing filter are unknown,
- * and needed only for checksums. */
+/* Computes the input size of each filter when the chunk was written. The sizes after the compressing filter are
+ * unknown, but are needed only for checksums. */
 static void plan(struct decoding *d)
 {
     int64_t bytes = d->pipeline->chunk_bytes;

@@ -707,7 +707,7 @@ static stk_status check_dimensions(const struct walk *w, const stki_hdf5_layout 
     return STK_OK;
 }
 
-/* Layouts 1 to 3, which differ in where their members are. */
+/* Reads layouts 1 to 3, which differ in the positions of their members. */
 static stk_status walk_third(struct walk *w, const stki_hdf5_layout *layout, stk_error *err)
 {
     const bool third = layout->bytes[0] == 3;

@@ -1,7 +1,7 @@
 /* hdf5_library.h: access to libhdf5. All code that calls it includes this header and does so between stki_hdf5_enter
  * and stki_hdf5_leave, which hold the process-wide lock, and keep the library from printing and from loading filter
- * plugins that are not allowed. The file in use is recorded (apart.h). Ids of the library must not be used after a
- * fork: owners remember stki_fork_generation and do not use them in a child. */
+ * plugins that are not allowed. The file in use is recorded (apart.h). IDs of the library must not be used after a
+ * fork: owners store stki_fork_generation and do not use them in a child. */
 #ifndef STKI_HDF5_LIBRARY_H
 #define STKI_HDF5_LIBRARY_H
 
@@ -30,7 +30,7 @@ stk_status stki_hdf5_fail(stk_error *err, stk_status otherwise, const char *path
 /* The same after reading elements. *chunk: whether their chunk could not be decoded, in which case its other elements
  * fail too. */
 stk_status stki_hdf5_fail_elements(stk_error *err, const char *path, const char *name, bool *chunk);
-/* "1.10.8". Queried once, like the next one. */
+/* "1.10.8". This value and the next are queried once. */
 const char *stki_hdf5_version(void);
 /* Whether the library is built with thread safety. */
 bool stki_hdf5_thread_safe(void);

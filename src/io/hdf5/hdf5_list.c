@@ -46,7 +46,7 @@ static int components(const char *path)
     return count;
 }
 
-/* Whether the path matches the first components of the pattern, as many as it has. */
+/* Whether a path of `depth` components matches the first `depth` components of the pattern. */
 static bool fits_begin(const struct listing *l, const char *name, int depth)
 {
     const char *end = l->pattern + (l->pattern[0] == '/');
@@ -64,7 +64,7 @@ static bool fits_begin(const struct listing *l, const char *name, int depth)
 }
 
 struct child {
-    bool lost; /* `trouble` says why */
+    bool lost; /* `trouble` has the reason */
     enum stki_hdf5_kind kind;
     stki_hdf5_key key;
     stk_error trouble;

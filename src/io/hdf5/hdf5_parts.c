@@ -19,7 +19,7 @@ enum { MOST_OPEN = 32 };
 
 /* A mapping of a virtual data set: elements selected in `here` come from those selected in `there`. */
 struct mapping {
-    char *target, *name; /* file ("." for the own one) and data set */
+    char *target, *name; /* file ("." for the data set's own file) and data set */
     hid_t here, there;   /* data spaces with selections */
     stki_hdf5_object source;
     int64_t used; /* time of the last read; 0: not open */

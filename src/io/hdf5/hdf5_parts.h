@@ -15,7 +15,7 @@ stk_status stki_hdf5_parts_check(const stki_hdf5_dataset *dataset, hid_t plist, 
 /* Like stki_hdf5_dataset_read, for a data set with parts. */
 stk_status stki_hdf5_parts_read(const stki_hdf5_dataset *dataset, const int64_t *start, const int64_t *length, void *to,
                                 int64_t bytes, stk_error *err);
-/* Bounds along an axis of what is mapped to sources. Called without the lock. */
+/* Finds the ranges along `axis` that are mapped to sources. Called without the lock. */
 stk_status stki_hdf5_parts_written(const stki_hdf5_dataset *dataset, int axis, stki_hdf5_written *out, stk_error *err);
 void stki_hdf5_parts_destroy(stki_hdf5_parts *parts); /* called without the lock; accepts NULL */
 

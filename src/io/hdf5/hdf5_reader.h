@@ -24,7 +24,7 @@ stk_status stki_hdf5_chunked_reader(stki_hdf5_dataset *dataset, const stki_reade
 /* Samples of any data set, read through the library. */
 stk_status stki_hdf5_library_reader(stki_hdf5_dataset *dataset, const stki_reader_opts *opts, stki_reader **out,
                                     stk_error *err);
-/* Elements of varying length (type.varying) of a one-dimensional data set, each a sample. */
+/* Each element of a one-dimensional data set with elements of varying length (type.varying) is one sample. */
 stk_status stki_hdf5_values_reader(stki_hdf5_dataset *dataset, const stki_reader_opts *opts, stki_reader **out,
                                    stk_error *err);
 /* Wraps `inner` (takes ownership, even on failure) and applies the NetCDF/CF attributes of the data set: value *

@@ -136,7 +136,7 @@ struct library_reader {
     char *fill;            /* set together with `table`: the value of elements in other chunks */
 };
 
-/* Reads the part of a sample that is in one chunk. `start`: of the sample. */
+/* Reads the part of a sample that is in one chunk. `start`: start of the sample. */
 static stk_status read_part(const struct library_reader *r, const int64_t *start, int64_t number, char *to,
                             stk_error *err)
 {

@@ -10,7 +10,7 @@
 #include "output.h"
 
 typedef struct stki_hdf5_sink {
-    H5FD_t file; /* must be first: the library's struct */
+    H5FD_t file; /* the library's struct; must be the first member */
     stki_output *output;
     int64_t end; /* end of the data written by the library or directly */
     stk_status status;

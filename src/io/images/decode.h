@@ -17,7 +17,7 @@ typedef struct stki_image_info {
     int channels;    /* stored channels: 1 to 4 */
     int orientation; /* EXIF, 1 to 8 */
     /* For decoding parts. */
-    bool swapped; /* upright height is stored width */
+    bool swapped; /* the upright height is the stored width */
     int block_width,
         margin;    /* JPEG: number of columns decoded together; columns next to a part on which its pixels depend */
     bool restarts; /* JPEG: parts can be cut from the file at restart markers */

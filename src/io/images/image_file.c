@@ -11,7 +11,7 @@
 
 struct image_file {
     stki_container base; /* first member */
-    stki_image_set set;  /* shape of the image */
+    stki_image_set set;  /* contains only this image */
 };
 
 static stk_status file_reader(const stki_container *base, int64_t member, const stki_reader_opts *opts,

@@ -11,7 +11,7 @@ stk_status stki_image_folder_container(const char *path, const stki_reader_opts 
 stk_status stki_image_folder_classes(const char *path, stki_classes *out, stk_error *err);
 stk_status stki_image_list_container(const char *path, const stki_reader_opts *opts, stki_container **out,
                                      stk_error *err);
-/* Files with names of images, one sample each, in this order: "image" and "path". */
+/* Files whose names have image extensions, one sample each, in this order: "image" and "path". */
 stk_status stki_image_files_container(char *const *paths, int64_t count, const stki_reader_opts *opts,
                                       stki_container **out, stk_error *err);
 /* One JPEG or PNG file: "image", with one sample. The message of STK_E_UNSUPPORTED says what the file is instead. */

@@ -18,16 +18,16 @@
 #include <string.h>
 
 enum {
-    SOF0 = 0xC0, /* baseline, and */
-    SOF1 = 0xC1, /* extended: both sequential, with Huffman codes */
+    SOF0 = 0xC0, /* baseline */
+    SOF1 = 0xC1, /* extended; sequential with Huffman codes, like baseline */
     DHT = 0xC4,
     RST0 = 0xD0,
     EOI = 0xD9,
     SOS = 0xDA,
     DQT = 0xDB,
     DRI = 0xDD,
-    APP0 = 0xE0,  /* JFIF, and */
-    APP14 = 0xEE, /* Adobe: both define the meaning of the components */
+    APP0 = 0xE0,  /* JFIF */
+    APP14 = 0xEE, /* Adobe; defines the meaning of the components, like JFIF */
     APP15 = 0xEF,
     COM = 0xFE
 };
@@ -38,8 +38,8 @@ struct cut {
     uint8_t *size;                                /* address of the image size in the copied frame header */
     int64_t mcu_height, mcu_width, rows, columns; /* of the image, in MCUs */
     int64_t interval, count;                      /* MCUs of an interval; intervals of the image */
-    /* Lines of a_line intervals: a row of MCUs if it is a multiple of the interval, otherwise one interval. Intervals
-     * [first, end) of lines [first_line, end_line) are kept. */
+    /* The image is divided into lines of a_line intervals each. A line is a row of MCUs if that is a multiple of the
+     * interval, and otherwise one interval. Intervals [first, end) of lines [first_line, end_line) are kept. */
     int64_t a_line, first_line, end_line, first, end;
 };
 

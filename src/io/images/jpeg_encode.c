@@ -158,7 +158,7 @@ static void write_rows(struct job *job)
     while (done < image->height) {
         int n = image->height - done < ROWS_AT_ONCE ? (int)(image->height - done) : ROWS_AT_ONCE;
 
-        for (int i = 0; i < n; i++) /* libjpeg declares rows as not const, but only reads them */
+        for (int i = 0; i < n; i++) /* libjpeg declares rows as non-const, but only reads them */
             rows[i] = (JSAMPROW)(uintptr_t)(image->pixels + (done + i) * image->row_bytes);
         done += jpeg_write_scanlines(&job->c, rows, (JDIMENSION)n);
     }

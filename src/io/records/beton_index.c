@@ -91,7 +91,7 @@ static stk_status each_entry(stki_beton_table *table,
 }
 
 /* First pass: checks every entry, and whether the entries are in the order of the samples with the same number for
- * each. Because this loop runs over all entries of all files, it works on local copies. */
+ * each. This loop visits all entries of the file, so it works on local copies to be fast. */
 struct first_look {
     const stki_beton_table *table;
     int64_t number;    /* number of the next entry */

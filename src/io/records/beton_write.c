@@ -2,9 +2,9 @@
  * the regions of a sample are consecutive in one page, and a sample that does not fit in the rest of a page starts the
  * next one. Positions therefore depend only on sizes, and not on which thread writes a page.
  *
- * Rows are written whenever a buffer is full. Of the table of allocations only the sizes are kept, 4 bytes per region,
- * in a temporary file; at the end positions are computed again to write the table. Until everything else has been
- * written, the header says that there is no table.
+ * Rows are written whenever their buffer is full. For the table of allocations, only the sizes are kept, 4 bytes per
+ * region, in a temporary file; at the end, the positions are computed again and the table is written. Until everything
+ * else has been written, the header says that there is no table.
  *
  * Memory does not grow with the number of samples. To resume after a crash, a writer needs only three numbers;
  * everything else is in the two files. */

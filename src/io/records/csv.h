@@ -54,7 +54,7 @@ static inline int64_t stki_csv_bytes(const stki_csv_cell *cell) /* size of the u
 void stki_csv_text(const stki_csv_cell *cell, char *to); /* writes stki_csv_bytes bytes */
 /* Blanks around a number are allowed. False: not a number, or (whole) out of range. */
 bool stki_csv_whole(const stki_csv_cell *cell, int64_t *out);
-bool stki_csv_number(const stki_csv_cell *cell, double *out); /* also nan and inf in any case */
+bool stki_csv_number(const stki_csv_cell *cell, double *out); /* also accepts nan and inf, in upper and lower case */
 /* Like strtod in the C locale. */
 double stki_decimal(const char *text);
 
@@ -66,7 +66,7 @@ enum stki_csv_kind { STKI_CSV_WHOLE, STKI_CSV_REAL, STKI_CSV_TEXT };
 typedef struct stki_csv_missing {
     const stki_node *words; /* NULL: those of pandas */
     bool given, whole;      /* whether there is a replacement; whether it is an integer */
-    int64_t value;          /* if it is */
+    int64_t value;          /* the replacement, if it is an integer */
     double real;
 } stki_csv_missing;
 
@@ -118,7 +118,7 @@ stk_status stki_csv_cell_of(const stki_csv *csv, int column, int64_t record, con
                             stk_error *err);
 
 /* Passes one cell of every record, in order, to `take` with the record's number. Stops at its first failure. Column -1:
- * all cells, with `cell` the first of them. */
+ * all cells; `cell` is the first of them. */
 typedef struct stki_csv_walk {
     const stki_csv *csv;
     int column;

@@ -1,6 +1,6 @@
-/* jsonl.c: determines the type of a key's values in lines of JSON; see text.h. Strings are used line by line. For
- * numbers and lists of numbers, all lines are scanned at open: integers are i64, others f64, and lists of equal length
- * become rows. A null among numbers is NaN, and makes them f64. */
+/* jsonl.c: determines the type of a key's values in lines of JSON; see text.h. Strings are found when their line is
+ * read. For numbers and lists of numbers, all lines are scanned at open: integers are i64, others f64, and lists of
+ * equal length become rows. A null among numbers is NaN, and makes them f64. */
 #include "allocate.h"
 #include "error.h"
 #include "npy_header.h"

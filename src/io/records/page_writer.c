@@ -1,4 +1,4 @@
-/* page_writer.c: see page_writer.h. There are two buffers more than threads: one page is being filled and one is queued
+/* page_writer.c: see page_writer.h. There are two more buffers than threads: one page is being filled and one is queued
  * while the others are written. A buffer is idle again when the thread pool has returned its page. */
 #include "page_writer.h"
 #include "allocate.h"

@@ -134,7 +134,7 @@ stk_status stki_tar_sparse_gnu(const stki_file *file, const unsigned char *block
 
 /* ---- tar_index.c: the index of an archive ---- */
 
-/* Also the layout in a cached index file. */
+/* This is also the layout in a cached index file. */
 typedef struct stki_tar_entry {
     int64_t offset, size;   /* range of the data; sparse: `offset` of the stored bytes, `size` of the file */
     uint32_t height, width; /* size of an image as stored; 0: unknown */

@@ -24,7 +24,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { VERSION = 4 /* earlier versions had no runs of sparse members and no links */ };
+enum { VERSION = 4 };
 #define MAGIC UINT64_C(0x5854414b4f545300) /* "\0STOKATX" */
 
 struct header {

@@ -1,9 +1,9 @@
-/* tar_header.c: parses a 512-byte header block of a tar archive (V7, ustar, GNU), the records of a pax header, and
- * names by WebDataset's rule. Works on bytes in memory only.
+/* tar_header.c: parses a 512-byte header block of a tar archive (V7, ustar, GNU), the records of a pax header, and the
+ * parts of names by WebDataset's rule. Works on bytes in memory only.
  *
  *     0 name 100, 124 size 12, 148 checksum 8, 156 type 1, 157 link 100, 257 magic 6, 345 prefix 155
  *
- * A size is octal text, or, with its first bit set, a big-endian number of two's complement. */
+ * A size is octal text, or, if its first bit is set, a big-endian two's complement number. */
 #include "checked.h"
 #include "error.h"
 #include "npy_header.h"

@@ -239,7 +239,7 @@ static stk_status add_pairs(struct map *m, const unsigned char *pairs, int count
         int64_t at, bytes;
 
         if (pair[0] == '\0')
-            break; /* unused */
+            break; /* the rest is unused */
         status = stki_tar_number(pair, m->place, m->file->path, "invalid map of a sparse member", &at, err);
         if (status == STK_OK)
             status = stki_tar_number(pair + 12, m->place, m->file->path, "invalid map of a sparse member", &bytes, err);

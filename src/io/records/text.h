@@ -53,7 +53,7 @@ stk_status stki_jsonl_open(const char *path, const stki_reader_opts *opts, stki_
 stk_status stki_text_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 stk_status stki_jsonl_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 
-/* Identifies a file that is not 8-bit text from its beginning: "a gzip file", "UTF-16 text"; NULL: unknown. `markup`:
+/* Identifies, by its first bytes, a file that is not 8-bit text: "a gzip file", "UTF-16 text"; NULL: unknown. `markup`:
  * HTML and XML are accepted. *begins: size of a UTF-8 byte order mark. `advice` receives what to do about it. */
 const char *stki_text_refuse(const char *head, int64_t length, bool markup, int64_t *begins, const char **advice);
 
@@ -63,7 +63,7 @@ stk_status stki_text_index_build(const stki_text_file *text, stki_text_index *ou
 void stki_text_index_fini(stki_text_index *index);
 /* Locates sample `index`, without its line terminator, the blank lines after its paragraph or its separator. */
 stk_status stki_text_sample(const stki_text_file *text, int64_t index, int64_t *at, int64_t *bytes, stk_error *err);
-/* The line number of its start, from 1; 0: unknown. */
+/* Returns the line number of the start of the sample, from 1; 0: unknown. */
 int64_t stki_text_line(const stki_text_file *text, int64_t index);
 
 /* ---- jsonl.c ---- */

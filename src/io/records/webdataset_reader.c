@@ -96,7 +96,6 @@ static void set_tensor(const struct files *f, const void *data, stk_tensor *out)
     out->reserved = 0;
 }
 
-/* Returns the kind of an extension; images that are not decoded are bytes. */
 enum stki_tar_kind stki_tar_kind_read(const char *extension, const stki_decode_opts *decode)
 {
     enum stki_tar_kind kind = stki_tar_kind_of(extension);
@@ -214,7 +213,8 @@ static stk_status read_class(const struct files *f, int64_t index, const stki_ta
 
 /* ---- arrays ---- */
 
-/* Parses the header of an .npy at `bytes`. `size`: that of the whole file; at least its header is at `bytes`. */
+/* Parses the header of an .npy at `bytes`. `size`: size of the whole file, of which at least the header is at
+ * `bytes`. */
 static stk_status parse_npy(const struct files *f, const void *bytes, int64_t size, const char *path,
                             stki_npy_header *out, stk_error *err)
 {
