@@ -239,7 +239,7 @@ stk_status stki_classes_read_lines(const char *path, stki_classes *out, stk_erro
     status = file->size > INT64_C(1) << 30
                  ? stki_fail_at(err, STK_E_LIMIT,
                                 (stki_place){path, -1, -1, STKI_TEXT("%" PRId64 " bytes", file->size), "at most 1 GiB"},
-                                "a file of class names")
+                                "the file of class names is too large")
                  : take_file(file, out, err);
     stki_file_close(file);
     if (status == STK_OK && out->count == 0)

@@ -60,7 +60,7 @@ static stk_status check_shard(const char *name, const stki_reader *first, const 
                                      shard->dtype != first->dtype && first->remedy && shard->remedy
                                          ? STKI_TEXT("%s%s", expected, first->remedy)
                                          : expected},
-                        "shard of field '%s' differs from its first, %s", name, first->path);
+                        "a shard of field '%s' differs from the first one, %s", name, first->path);
 }
 
 /* Empty files without a dtype get the dtype of the other files. */

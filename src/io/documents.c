@@ -268,7 +268,7 @@ stk_status stki_documents_open(const stki_array *array, const char *format, cons
         return stki_fail_at(err, STK_E_CONFIG,
                             (stki_place){path, -1, -1, STKI_TEXT("%" PRId64, token),
                                          STKI_TEXT("a token that fits in %s", stk_dtype_long_name(array->dtype))},
-                            "source.documents");
+                            "source.documents: the token is out of range");
     status = stki_array_check(array, path, err);
     if (status != STK_OK)
         return status;

@@ -46,8 +46,8 @@ static stk_status add_matches(stki_file_list *list, const char *pattern, stk_err
                               "a folder of the pattern cannot be read");
     } else if (result == GLOB_NOMATCH) {
         status =
-            stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){pattern, -1, -1, "no file that matches", "one or more"},
-                         "pattern of files%s%s%s", because[0] ? " (" : "", because, because[0] ? ")" : "");
+            stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){pattern, -1, -1, NULL, NULL},
+                         "no file matches the pattern%s%s%s", because[0] ? " (" : "", because, because[0] ? ")" : "");
     } else {
         qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare);
         for (size_t i = 0; i < found.gl_pathc && status == STK_OK; i++)

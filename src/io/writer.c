@@ -156,7 +156,8 @@ static stk_status append(stki_writer *w, const void *rows, int64_t count, stk_er
         return status;
     if (count < 0)
         return stki_fail_at(err, STK_E_BAD_SHAPE,
-                            (stki_place){NULL, -1, -1, STKI_TEXT("%" PRId64, count), "at least 0"}, "rows to append");
+                            (stki_place){NULL, -1, -1, STKI_TEXT("%" PRId64, count), "at least 0"},
+                            "invalid number of rows to append");
     if (!stki_add(w->rows, count, &total) || !stki_mul(total, w->row_bytes, &bytes))
         return stki_fail(err, STK_E_BAD_SHAPE, "the size in bytes does not fit in 63 bits with %" PRId64 " more rows",
                          count);

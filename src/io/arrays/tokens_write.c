@@ -361,7 +361,7 @@ stk_status stk_tokens_create(const char *path, stk_tokens_format format, stk_dty
         status = stki_check_given(out, "out", err);
     if (status == STK_OK && (format < STK_TOKENS_LLMC || format > STK_TOKENS_MEGATRON))
         status = stki_fail_at(err, STK_E_BAD_ARG, (stki_place){path, -1, -1, STKI_TEXT("%d", (int)format), "0 to 2"},
-                              "format");
+                              "invalid format");
     return status != STK_OK ? status : stki_tokens_open(path, format, dtype, NULL, out, err);
 }
 

@@ -110,7 +110,7 @@ static stk_status read_end64(const stki_file *file, const char *locator, int64_t
         if (is_signature(record, 6, 6))
             return STK_OK;
     }
-    return fail(file, STK_E_CORRUPT, locator_at + 8, "the zip64 end record is not where its locator says",
+    return fail(file, STK_E_CORRUPT, locator_at + 8, "the zip64 end record is not at the offset given by its locator",
                 STKI_TEXT("offset %" PRIu64, stated), STKI_TEXT("one before %" PRId64, locator_at), err);
 }
 
@@ -199,7 +199,7 @@ static stk_status find_directory(const stki_file *file, const struct end *end, i
         if (begins_directory(file, *at, end))
             return STK_OK;
     }
-    return fail(file, STK_E_CORRUPT, end->position, "the zip directory is not where the end record says",
+    return fail(file, STK_E_CORRUPT, end->position, "the zip directory is not at the offset given by the end record",
                 STKI_TEXT("%" PRIu64 " bytes at %" PRIu64, end->size, end->offset),
                 STKI_TEXT("PK 1 2 and %" PRIu64 " members before %" PRId64, end->count, end->position), err);
 }

@@ -48,7 +48,9 @@ stk_status stk_writer_create(const char *path, const char *format, const stk_wri
     stki_writer_opts own;
 
     if (opts && opts->struct_size < sizeof opts->struct_size)
-        return stki_fail(err, STK_E_BAD_ARG, "writer: opts.struct_size is %" PRIu32, opts->struct_size);
+        return stki_fail(err, STK_E_BAD_ARG,
+                         "writer: opts.struct_size: found %" PRIu32 ", expected the value set by STK_WRITER_OPTS_INIT",
+                         opts->struct_size);
     if (opts)
         memcpy(&given, opts, opts->struct_size < sizeof given ? opts->struct_size : sizeof given);
     own = (stki_writer_opts){

@@ -167,7 +167,7 @@ static stk_status library_step(struct walk *w, stki_hdf5_object *at, const char 
         return fail_lost(w, at, "the parent is not a group", err);
     exists = H5Lexists(at->id, name, H5P_DEFAULT);
     if (exists == 0)
-        return fail_lost(w, at, "no object of this name", err);
+        return fail_lost(w, at, "there is no object of this name", err);
     if (exists < 0 || H5Lget_info(at->id, name, &info, H5P_DEFAULT) < 0)
         return fail_object(w, at, err);
     if (info.type != H5L_TYPE_HARD)
@@ -232,7 +232,7 @@ static stk_status step(struct walk *w, stki_hdf5_object *at, const char *name, s
         status = stki_hdf5_links_visit(&at->file->super, at->header, name, on_step, &step, NULL);
     if (step.found)
         return step.status;
-    return status == STK_OK ? fail_lost(w, at, "no object of this name", err) : follow(w, at, &by_name, out, err);
+    return status == STK_OK ? fail_lost(w, at, "there is no object of this name", err) : follow(w, at, &by_name, out, err);
 }
 
 /* Opens through the library the object from which `path` is followed: the root for an absolute path, otherwise `from`

@@ -50,7 +50,8 @@ static stk_status add_folder(struct scan *scan, int64_t parent, const char *name
 
     if (scan->count == MOST_FOLDERS)
         return stki_fail_at(scan->err, STK_E_LIMIT,
-                            (stki_place){scan->set->root, -1, -1, STKI_TEXT("more than %d", MOST_FOLDERS), "fewer"},
+                            (stki_place){scan->set->root, -1, -1, STKI_TEXT("more than %d", MOST_FOLDERS),
+                                         STKI_TEXT("at most %d", MOST_FOLDERS)},
                             "too many folders (do links form cycles?)");
     status = stki_grow(&scan->folders, &scan->room, scan->count + 1, sizeof *folder, "the names of folders", scan->err);
     if (status != STK_OK)

@@ -157,7 +157,7 @@ static stk_status check_image(const stki_beton_place *place, const stki_beton_fi
         return fail_value(place, field, STKI_TEXT("%" PRId64 " bytes", value->size),
                           STKI_TEXT("%" PRId64 " for %" PRId64 " x %" PRId64 " pixels",
                                     value->height * value->width * 3, value->height, value->width),
-                          "size", err);
+                          "wrong size", err);
     return STK_OK;
 }
 
