@@ -24,11 +24,11 @@ typedef struct stki_file {
     stki_guard *guard; /* guard of the mapping; NULL: none */
     char *from_root;   /* absolute path, since the working directory may change; NULL: unknown */
     bool watched;      /* the file is checked for changes */
-    const struct stki_file *beside; /* a file, such as an index, that is checked for changes together with this one and
-                                       is not closed before it; or NULL */
-    _Atomic bool changed;           /* a change was detected; never reset */
-    const char *access;             /* "mmap" or "pread" */
-    const char *note;               /* static text: why a requested mmap is not used; or NULL */
+    const struct stki_file
+        *beside; /* a file, such as an index, that is checked for changes together with this one; borrowed; or NULL */
+    _Atomic bool changed; /* a change was detected; never reset */
+    const char *access;   /* "mmap" or "pread" */
+    const char *note;     /* static text: why a requested mmap is not used; or NULL */
     /* The members below are written during use. They have their own cache lines, because those above are read for every
      * row. */
     char apart[128];

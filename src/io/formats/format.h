@@ -36,7 +36,7 @@ void stki_container_complete(stki_container *container);
 stk_status stki_container_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 /* Whether a text file is one sample (source.unit: file). */
 bool stki_container_whole_texts(const stki_reader_opts *opts);
-/* Whether these are several files whose names are those of images. */
+/* Whether there are several paths, all with image extensions. */
 bool stki_container_of_images(char *const *paths, int64_t count);
 /* Opens such files as one container with members "image" and "path", one sample per file. */
 stk_status stki_container_open_images(char *const *paths, int64_t count, const stki_reader_opts *opts,

@@ -126,7 +126,7 @@ static stk_status fail_unknown(const char *path, const char *head, int64_t lengt
                         kind && kind->advice[0] ? STKI_TEXT(" (%s)", kind->advice) : "");
 }
 
-/* Whether the format accepts any bytes, or is text, which checks the content itself. */
+/* Whether the format accepts any bytes, or its reader checks the content itself, as those of text and folders do. */
 static bool takes_anything(const stki_file_format *format)
 {
     static const char *const names[] = {"raw", "text", "jsonl", "csv"};
