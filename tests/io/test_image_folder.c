@@ -314,8 +314,8 @@ static void test_lists_refused(void **state)
         stk_status status;
         const char *says;
     } lists[] = {
-        {"a.jpg 1\nb.jpg\n", 14, STK_E_CORRUPT, "line 2: labels: found no label"},
-        {"a.jpg\nb.jpg 1\n", 14, STK_E_CORRUPT, "line 2: labels: found a label"},
+        {"a.jpg 1\nb.jpg\n", 14, STK_E_CORRUPT, "line 2: inconsistent labels: found no label"},
+        {"a.jpg\nb.jpg 1\n", 14, STK_E_CORRUPT, "line 2: inconsistent labels: found a label"},
         {"a.jpg\t1\nb.jpg\tcat\nc.jpg\n", 24, STK_E_CORRUPT, "line 3: invalid class name: found no tab"},
         {"a.jpg\t1\nb.jpg\t\n", 15, STK_E_CORRUPT, "line 2: invalid class name"},
         {"a.jpg\nb\0.jpg\n", 13, STK_E_CORRUPT, "line 2: not a list of images"},

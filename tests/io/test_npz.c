@@ -155,7 +155,7 @@ static void test_stored_and_deflated(void **state)
         stki_reader_destroy(reader);
         assert_ok(stki_container_reader(c, find(c, "two"), &opts, &reader, &err));
         assert_string_equal(reader->access, "memory");
-        assert_non_null(strstr(reader->note, "unpacked"));
+        assert_non_null(strstr(reader->note, "decompressed"));
         stki_container_release(c); /* readers keep what they need */
         assert_non_null(reader->base);
         stki_reader_destroy(reader);

@@ -231,11 +231,12 @@ static void sums_of_something_else(void **state)
             "expected uint8 [3, 33]; windows of 3 every 2");
     stkt_append_file(stkt_path("x.npy"), "x", 1);
     refused((stki_reader_opts){0}, STK_E_MISMATCH, "the checksums belong to a file of another size than");
-    assert_says("found sums of 1778 bytes, expected of 1779");
+    assert_says("found checksums of 1778 bytes, expected checksums of 1779");
     data_file();
     assert_ok(
         stki_sums_write(stkt_path("x.npy"), &(stki_sums_member){"", "uint8 [33]", 49, (uint64_t[49]){0}}, 1, &err));
-    refused((stki_reader_opts){0}, STK_E_MISMATCH, "unexpected number of records with checksums: found 49, expected 50");
+    refused((stki_reader_opts){0}, STK_E_MISMATCH,
+            "unexpected number of records with checksums: found 49, expected 50");
     assert_ok(stki_sums_write(stkt_path("x.npy"), &(stki_sums_member){"y", "uint8 [33]", 0, NULL}, 1, &err));
     refused((stki_reader_opts){0}, STK_E_NOT_FOUND, "the file has no checksums of this member");
     assert_ok(stki_sums_write(stkt_path("x.npy"), NULL, 0, &err));

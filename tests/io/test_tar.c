@@ -293,7 +293,7 @@ static void test_classes(void **state)
             if (!cases[i].good) {
                 assert_status(reader->ops->read(reader, i, NULL, &scratch, &sample, &err), STK_E_CORRUPT);
                 assert_int_equal(err.record, i);
-                assert_says("its .cls");
+                assert_says("invalid .cls file");
                 snprintf(member, sizeof member, "(member s%d.cls)", i);
                 assert_says(member);
                 continue;
@@ -361,7 +361,7 @@ static void test_twice(void **state)
     stkt_tar_file(&t, "b.TXT", "2");
     stkt_tar_write(&t, path);
     assert_status(stki_container_open(path, NULL, &container, &err), STK_E_CORRUPT);
-    assert_says("record 1: offset 3584: sample b: found a second .txt");
+    assert_says("record 1: offset 3584: sample b has several files of one kind: found a second .txt");
 }
 
 static void test_max_bytes(void **state)
@@ -535,7 +535,7 @@ static void test_arrays(void **state)
         assert_says("found f32 [3, 2], expected f32 [2, 3]");
         assert_status(reader->ops->read(reader, 3, NULL, &scratch, &sample, &err), STK_E_MISMATCH);
         assert_status(reader->ops->read(reader, 4, NULL, &scratch, &sample, &err), STK_E_MISMATCH);
-        assert_says("a different byte order or element order");
+        assert_says("the byte order or element order");
         assert_status(reader->ops->read(reader, 5, NULL, &scratch, &sample, &err), STK_E_CORRUPT);
         assert_says("arrays.tar: the .npy of sample 5");
         assert_int_equal(err.record, 5);

@@ -298,11 +298,11 @@ static void test_megatron_limits(void **state)
     (void)state;
     make_idx(&x, 8, 5, lengths, offsets, 5, list);
     check_idx(&x, 20, STK_OK, -1, NULL);
-    check_idx(&x, 19, STK_E_CORRUPT, 34 + 20 + 24, "2 tokens at byte 16, expected inside the 19 bytes");
+    check_idx(&x, 19, STK_E_CORRUPT, 34 + 20 + 24, "2 tokens at byte 16, expected a range inside the 19 bytes");
     x.size--;
     check_idx(&x, 20, STK_E_TRUNCATED, 18, "room for 5 sequences, 5 documents");
     x.size += 2;
-    check_idx(&x, 20, STK_E_CORRUPT, x.size - 1, "found 1 bytes, expected nothing, or 5 modes");
+    check_idx(&x, 20, STK_E_CORRUPT, x.size - 1, "found 1 bytes, expected none, or 5 bytes of modes");
     x.size = 33;
     check_idx(&x, 20, STK_E_TRUNCATED, -1, "33 bytes");
     x.size = 5;

@@ -451,7 +451,7 @@ static void test_null_of_beton(void **state)
     refused(stk_beton_create(path, NULL, 1, 1, NULL, &w, &err), STK_E_BAD_ARG, "fields: found NULL");
     refused(stk_beton_create(path, &field, 1, 1, NULL, NULL, &err), STK_E_BAD_ARG, "out: found NULL");
     refused(stk_beton_create(path, &field, 1, 1, &no_size, &w, &err), STK_E_BAD_ARG, "struct_size: found 0");
-    refused(stk_beton_create(path, &array, 1, 1, NULL, &w, &err), STK_E_BAD_ARG, "field 0: shape: found NULL");
+    refused(stk_beton_create(path, &array, 1, 1, NULL, &w, &err), STK_E_BAD_ARG, "field 0: invalid shape: found NULL");
     refused(stk_beton_append(NULL, NULL, 0, &err), STK_E_BAD_ARG, "writer: found NULL");
     refused(stk_beton_commit(NULL, &err), STK_E_BAD_ARG, "writer: found NULL");
     assert_int_equal(stk_beton_create(NULL, NULL, 1, 1, NULL, NULL, NULL), STK_E_BAD_ARG);

@@ -345,7 +345,7 @@ static void test_deflate(void **state)
         whole = realloc(whole, sizeof numbers + (size_t)lie);
         if (lie) {
             assert_status(stki_zip_read(&o.zip, o.zip.entries, offset, whole, &err), STK_E_CORRUPT);
-            assert_says(lie < 0 ? "found more" : "found less");
+            assert_says(lie < 0 ? "found more bytes" : "found fewer bytes");
         } else {
             assert_ok(stki_zip_read(&o.zip, o.zip.entries, offset, whole, &err));
             assert_memory_equal(whole, numbers, sizeof numbers);

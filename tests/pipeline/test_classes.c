@@ -501,7 +501,7 @@ static void test_refused(void **state)
         {"{from: @numbers.csv}", "int64", STK_E_MISMATCH},
         {"sorted, name: id", "dtype: uint8", STK_E_CONFIG},
         {"{from: @fa/n01}", "fa/n01", STK_E_NOT_FOUND},
-        {"{from: @twice.txt}", "line 3: found dog again", STK_E_CORRUPT},
+        {"{from: @twice.txt}", "line 3: found dog a second time", STK_E_CORRUPT},
         {"{from: @gap.txt}", "line 2: found an empty line", STK_E_CORRUPT},
         {"{from: @nothing.txt}", "found no lines", STK_E_CORRUPT},
         {"{from: @other.json}", "other.json", STK_E_CORRUPT},

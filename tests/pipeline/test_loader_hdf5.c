@@ -102,7 +102,7 @@ static void every_order(void **state)
                                     "cache_bytes: 4KiB}",
                                     path, path, orders[o], workers, access ? "pread" : "mmap"));
                 /* Only random order decodes chunks repeatedly, so only it has this note. */
-                assert_int_equal(notes_say(loader, "order: block reads"), o == 1);
+                assert_int_equal(notes_say(loader, "order: block decodes"), o == 1);
                 check_epoch(loader);
                 check_epoch(loader);
                 stk_loader_destroy(loader);

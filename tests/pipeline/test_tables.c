@@ -309,7 +309,7 @@ static void test_broken_tables(void **state)
     } cases[] = {
         {"", 0, STK_E_CORRUPT, "header line"},
         {"\n\n", 2, STK_E_CORRUPT, "header line"},
-        {"x,x\n1,2\n", 8, STK_E_CORRUPT, "column 2 of the header line: found x again"},
+        {"x,x\n1,2\n", 8, STK_E_CORRUPT, "invalid column 2 of the header line: found x a second time"},
         {"x,y\n1,2\n\n3\n", 11, STK_E_CORRUPT, "line 4: found 1 cell, expected 2, as in the header line"},
         {"x,y\n1,2,3\n", 10, STK_E_CORRUPT, "line 2: found more cells, expected 2"},
         {"x,y\n1,a\"b\n", 10, STK_E_CORRUPT, "line 2, column 2 (y): found a quote inside a cell"},
@@ -347,7 +347,7 @@ static void test_refused(void **state)
         {"name: text, dtype: i64", STK_E_CORRUPT, "column 4 (text)"},
         {"name: weight, dtype: i64", STK_E_CORRUPT, "line 3, column 3 (weight)"},
         {"name: class, dtype: f64", STK_E_CORRUPT, "a number"},
-        {"name: label, dtype: f32", STK_E_MISMATCH, "`dtype` of the field casts"},
+        {"name: label, dtype: f32", STK_E_MISMATCH, "the field's dtype casts"},
         {"name: class, classes: [cat, dog]", STK_E_MISMATCH, "of the 2 of source.classes"},
         {"name: class, classes: [cat, cat]", STK_E_CONFIG, "names that differ"},
         {"name: class, classes: all", STK_E_CONFIG, "sorted"},

@@ -960,7 +960,7 @@ static void test_numbers_of_rows(void **state)
         open_sink(&s, NULL, &sink);
         assert_ok(sink->ops->append(sink, s.rows.values, s.rows.rows - 1, &err));
         assert_status(sink->ops->finish(sink, &err), STK_E_MISMATCH);
-        assert_says("as declared");
+        assert_says("as announced");
         sink->ops->destroy(sink);
         tear_down(&s);
     }
