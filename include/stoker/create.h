@@ -46,7 +46,7 @@ STK_API stk_status stk_tensor_full(stk_dtype dtype, int ndim, const int64_t *sha
  * of elements has been computed. STK_E_BAD_ARG: step is 0 or points away from end, or a number is not finite. */
 STK_API stk_status stk_tensor_arange(stk_dtype dtype, stk_scalar start, stk_scalar end, stk_scalar step,
                                      stk_device *device, stk_tensor *out, stk_error *err);
-/* `count` evenly spaced numbers from start to end, both of them included exactly (count 1: only start). For integer
+/* `count` evenly spaced numbers, the first exactly start and the last exactly end (count 1: only start). For integer
  * dtypes they are truncated. */
 STK_API stk_status stk_tensor_linspace(stk_dtype dtype, double start, double end, int64_t count, stk_device *device,
                                        stk_tensor *out, stk_error *err);
@@ -71,8 +71,9 @@ STK_API stk_status stk_tensor_randn(stk_dtype dtype, int ndim, const int64_t *sh
 STK_API stk_status stk_tensor_wrap(void *data, stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
                                    void (*free_fn)(void *context), void *context, stk_tensor *out, stk_error *err);
 /* `count` elements starting at byte `offset`, like NumPy's frombuffer. Uses the memory without a copy; any alignment
- * will do. count -1: all remaining elements, which must be a whole number. free_fn is used as in stk_tensor_wrap; if it
- * is NULL, the tensor is borrowed. STK_E_BAD_ARG: the offset or the elements are outside the buffer. */
+ * will do. count -1: all remaining bytes, which must be a multiple of the element size. free_fn is used as in
+ * stk_tensor_wrap; if it is NULL, the tensor is borrowed. STK_E_BAD_ARG: the offset or the elements are outside the
+ * buffer, or the remaining bytes are not such a multiple. */
 STK_API stk_status stk_tensor_from_buffer(void *buffer, int64_t buffer_bytes, stk_dtype dtype, int64_t count,
                                           int64_t offset, void (*free_fn)(void *context), void *context,
                                           stk_tensor *out, stk_error *err);

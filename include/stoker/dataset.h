@@ -55,18 +55,18 @@ typedef struct stki_writer stk_writer;
 
 typedef struct stk_writer_opts {
     uint32_t struct_size; /* set by STK_WRITER_OPTS_INIT */
-    int32_t level;        /* npz, HDF5: deflate 1 to 9; 0: none */
+    int32_t level;        /* npz, HDF5: deflate level, 1 to 9; 0: no compression */
     int64_t chunk_rows;   /* HDF5: rows per chunk; 0: contiguous if not compressed, otherwise chosen automatically */
-    int32_t threads;      /* threads that compress; 0: one per processor */
+    int32_t threads;      /* number of threads that compress; 0: one per processor */
     bool alias;           /* npy, npz: write dtypes that the format cannot name as raw bytes */
 } stk_writer_opts;
 
 #define STK_WRITER_OPTS_INIT STK_OPTS_INIT(stk_writer_opts)
 
-/* `format`: "npy" (one array), "npz", "pt" (torch.load reads it, with weights_only=True), "safetensors", "hdf5",
- * "raw" (the values of one array without a header; a file ending in .raw or .bin);
- * NULL: chosen by the extension of `path`. `opts` may be NULL. STK_E_UNSUPPORTED: there is no such format, or it does
- * not support the requested compression or chunks. */
+/* `format`: "npy" (one array), "npz", "pt" (torch.load reads it, even with weights_only=True), "safetensors", "hdf5",
+ * "raw" (the values of one array without a header; extension .raw or .bin); NULL: chosen by the extension of `path`.
+ * `opts` may be NULL. STK_E_UNSUPPORTED: there is no such format, or it does not support the requested compression or
+ * chunks. */
 STK_API stk_status stk_writer_create(const char *path, const char *format, const stk_writer_opts *opts,
                                      stk_writer **out, stk_error *err);
 /* Begins array `name` (UTF-8, unique) of rows of this dtype and shape; the array's shape is the number of rows followed
@@ -106,36 +106,36 @@ typedef struct stk_beton_writer stk_beton_writer;
 typedef enum stk_beton_kind {
     STK_BETON_FLOAT = 0, /* f64 */
     STK_BETON_INT = 1,   /* i64 */
-    STK_BETON_IMAGE = 2, /* RGB of 8 bits, raw or as JPEG, of any size up to 65535 x 65535 */
+    STK_BETON_IMAGE = 2, /* 8-bit RGB, raw or as JPEG, of any size up to 65535 x 65535 */
     STK_BETON_BYTES = 3,
     STK_BETON_NDARRAY = 4, /* an array of one dtype and shape */
     STK_BETON_JSON = 5,
-    STK_BETON_TENSOR = 6 /* the same as NDARRAY; FFCV gives torch tensors */
+    STK_BETON_TENSOR = 6 /* stored like NDARRAY; FFCV returns it as a torch tensor */
 } stk_beton_kind;
 
 typedef struct stk_beton_field {
     const char *name; /* 1 to 16 ASCII characters, unique */
     stk_beton_kind kind;
-    stk_dtype
-        dtype; /* NDARRAY and TENSOR: a NumPy dtype; the last axis of the shape must not be 0 (FFCV would lose it) */
-    int ndim;  /* 1 to 32 */
-    const int64_t *shape;
+    /* The last three are used for NDARRAY and TENSOR only. The dtype must be one that NumPy has. */
+    stk_dtype dtype;
+    int ndim;             /* 1 to 32 */
+    const int64_t *shape; /* the last axis must not have length 0, because FFCV would lose it */
 } stk_beton_field;
 
-/* One field of one sample. The bytes are only read during append. */
+/* The value of one field of one sample. */
 typedef struct stk_beton_value {
     double real;       /* FLOAT */
     int64_t integer;   /* INT */
-    const void *bytes; /* IMAGE: height * width * 3 bytes, row by row, or a JPEG file; NDARRAY, TENSOR: row-major,
-                          little-endian; JSON: UTF-8 text, without a NUL */
-    int64_t size;
-    int64_t height, width; /* IMAGE */
-    bool jpeg;             /* IMAGE: the bytes are a JPEG file of that height and width */
+    const void *bytes; /* read only during append. IMAGE: height * width * 3 bytes, row by row, or a JPEG file; NDARRAY,
+                          TENSOR: row-major, little-endian; JSON: UTF-8 text without a NUL; BYTES: anything */
+    int64_t size;      /* size of `bytes`; 0 for FLOAT and INT */
+    int64_t height, width; /* IMAGE: size in pixels */
+    bool jpeg;             /* IMAGE: `bytes` is a JPEG file with this height and width */
 } stk_beton_value;
 
 typedef struct stk_beton_opts {
     uint32_t struct_size; /* set by STK_BETON_OPTS_INIT */
-    uint32_t threads;     /* threads that write pages; 0: one per processor; 1: the caller's thread */
+    uint32_t threads;     /* number of threads that write pages; 0: one per processor; 1: only the caller's thread */
     int64_t page_bytes;   /* a power of two, 2 MiB to 2 GiB; a sample must fit into a page; 0: 8 MiB */
 } stk_beton_opts;
 #define STK_BETON_OPTS_INIT STK_OPTS_INIT(stk_beton_opts)
@@ -155,8 +155,8 @@ STK_API stk_status stk_beton_commit(stk_beton_writer *writer, stk_error *err);
 STK_API void stk_beton_abort(stk_beton_writer *writer);
 
 /* ---- tar ----
- * WebDataset archives: the files of one sample are adjacent and share a key. Headers are those of Python's tarfile
- * (ustar, or pax if a name or size requires it), with times and owners of 0, so equal samples give equal bytes.
+ * WebDataset archives: the files of one sample are adjacent and share a key. Headers are the same as those of Python's
+ * tarfile (ustar, or pax if a name or size requires it). Times and owners are 0, so equal samples give equal bytes.
  */
 
 typedef struct stk_tar_writer stk_tar_writer;
@@ -164,7 +164,7 @@ typedef struct stk_tar_writer stk_tar_writer;
 /* One file of a sample, stored as KEY.EXTENSION. */
 typedef struct stk_tar_file {
     const char *extension; /* "jpg", "cls", "seg.png": lower case, without the first dot */
-    const void *bytes;     /* only read during append */
+    const void *bytes;     /* read only during append */
     int64_t size;
 } stk_tar_file;
 
@@ -186,9 +186,9 @@ STK_API void stk_tar_abort(stk_tar_writer *writer);
 typedef struct stk_tokens_writer stk_tokens_writer;
 
 typedef enum stk_tokens_format {
-    STK_TOKENS_LLMC = 0,    /* u16 or u32; at most 2^31 - 1 tokens a file */
-    STK_TOKENS_RAW = 1,     /* only the tokens, of any integer dtype: nanoGPT */
-    STK_TOKENS_MEGATRON = 2 /* NAME.bin and NAME.idx, where each document is a sequence; no u64, and u32 below 2^31 */
+    STK_TOKENS_LLMC = 0,    /* u16 or u32; at most 2^31 - 1 tokens per file */
+    STK_TOKENS_RAW = 1,     /* nanoGPT: only the tokens, of any integer dtype, without a header */
+    STK_TOKENS_MEGATRON = 2 /* NAME.bin and NAME.idx; each document is a sequence; no u64; u32 tokens below 2^31 */
 } stk_tokens_format;
 
 /* For Megatron, `path` is one of the two files, or their common prefix. */

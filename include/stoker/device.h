@@ -8,7 +8,7 @@
  *              for a GPU can run and be tested without one. Always available; host:1 to host:7 are additional devices
  *              of this kind.
  *
- *     cuda:N   a GPU. If there is none, stk_device_find says what is missing.
+ *     cuda:N   a GPU. If there is none, the error of stk_device_find says what is missing.
  *
  * Devices are never destroyed; a pointer to one is valid forever. CUDA is not called before a cuda device is requested.
  * Any thread may call any function here for any device; the calling thread's current CUDA device is not changed.
@@ -55,13 +55,15 @@ STK_API int stk_device_index(const stk_device *device);
 STK_API int stk_cuda_device_count(stk_error *err);
 
 typedef struct stk_device_properties {
-    uint32_t struct_size;            /* set by the caller */
-    char model[128];                 /* "NVIDIA H100 80GB HBM3"; for the host device, the name of the processor */
-    char bus[32];                    /* PCI address, "0000:41:00.0"; "" if it has none */
-    int64_t total_bytes, free_bytes; /* of its memory, at the time of the call */
-    int compute_major, compute_minor, processors, copy_engines; /* 0 if it has none */
-    int driver_version, runtime_version;                        /* of CUDA: 13000 is 13.0; 0 if it has none */
-    bool pins; /* host memory can be pinned for faster, asynchronous copies */
+    uint32_t struct_size;                /* set by the caller */
+    char model[128];                     /* "NVIDIA H100 80GB HBM3"; for the host device, the name of the processor */
+    char bus[32];                        /* PCI address, "0000:41:00.0"; "" if it has none */
+    int64_t total_bytes, free_bytes;     /* memory of the device in total, and free at the time of the call */
+    int compute_major, compute_minor;    /* CUDA: compute capability; 0 for other devices */
+    int processors;                      /* number of multiprocessors of a GPU, or of processors of the machine */
+    int copy_engines;                    /* CUDA: number of engines that copy asynchronously; 0 for other devices */
+    int driver_version, runtime_version; /* CUDA: 13000 is version 13.0; 0 for other devices */
+    bool pins;                           /* host memory can be pinned for faster, asynchronous copies */
 } stk_device_properties;
 
 STK_API stk_status stk_device_get_properties(stk_device *device, stk_device_properties *out, stk_error *err);
@@ -115,15 +117,17 @@ typedef enum stk_device_memory { STK_MEMORY_DEVICE = 0, STK_MEMORY_PINNED = 1 } 
 
 typedef struct stk_device_memory_stats {
     uint32_t struct_size;                    /* set by the caller */
-    int64_t allocated_bytes, allocated_peak; /* in use, as requested */
-    int64_t active_bytes, active_peak;       /* in use, or freed but waiting for a stream */
-    int64_t reserved_bytes, reserved_peak;   /* allocated from the driver */
-    int64_t split_bytes;   /* free parts of segments that are otherwise in use: they cannot be returned to the driver */
-    int64_t largest_free;  /* the largest free block */
-    int64_t largest_bytes; /* the largest request so far */
-    int64_t blocks, segments; /* in use; allocated from the driver */
-    int64_t allocations, driver_allocations, driver_frees, retries, out_of_memory; /* since the start */
-    double fragmentation; /* share of the free reserved bytes that is not in the largest free block */
+    int64_t allocated_bytes, allocated_peak; /* requested bytes of the blocks in use */
+    int64_t active_bytes, active_peak;       /* size of the blocks in use and of freed ones that wait for a stream */
+    int64_t reserved_bytes, reserved_peak;   /* size of the segments allocated from the driver */
+    int64_t split_bytes;      /* free bytes in partly used segments, which cannot be returned to the driver */
+    int64_t largest_free;     /* bytes of the largest free block */
+    int64_t largest_bytes;    /* bytes of the largest request so far */
+    int64_t blocks, segments; /* number of blocks in use, and of segments allocated from the driver */
+    int64_t allocations;      /* this and the next four are counts since the process started */
+    int64_t driver_allocations, driver_frees;
+    int64_t retries, out_of_memory;
+    double fragmentation; /* share of the free reserved bytes that is not in the largest free block, 0 to 1 */
 } stk_device_memory_stats;
 
 STK_API stk_status stk_device_get_memory_stats(stk_device *device, stk_device_memory kind, stk_device_memory_stats *out,

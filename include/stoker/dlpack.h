@@ -15,13 +15,13 @@
 extern "C" {
 #endif
 
-struct DLManagedTensor;          /* of <dlpack/dlpack.h>, version 0.6 */
-struct DLManagedTensorVersioned; /* of <dlpack/dlpack.h>, version 1; same layout as stk_dlpack_versioned */
+struct DLManagedTensor;          /* from <dlpack/dlpack.h>, version 0.6 */
+struct DLManagedTensorVersioned; /* from <dlpack/dlpack.h>, version 1; same layout as stk_dlpack_versioned */
 
 enum {
-    STK_DLPACK_MAJOR = 1, /* the exported version; any 1.x is imported */
+    STK_DLPACK_MAJOR = 1, /* version of exported structs; structs of any version 1.x can be imported */
     STK_DLPACK_MINOR = 1,
-    STK_DLPACK_READ_ONLY = 1 << 0, /* flags */
+    STK_DLPACK_READ_ONLY = 1 << 0, /* bits of `flags` */
     STK_DLPACK_IS_COPIED = 1 << 1
 };
 
@@ -29,7 +29,7 @@ typedef struct stk_dlpack_tensor {
     void *data;
     int32_t device_type, device_id;
     int32_t ndim;
-    uint8_t code, bits; /* of an element */
+    uint8_t code, bits; /* kind (DLDataTypeCode) and size of an element */
     uint16_t lanes;
     int64_t *shape;
     int64_t *strides; /* in elements; NULL: row-major */

@@ -55,13 +55,13 @@ extern "C" {
 
 typedef struct stk_loader stk_loader;
 typedef struct stk_batch stk_batch;
-struct DLManagedTensor; /* of <dlpack/dlpack.h>, version 0.6 */
+struct DLManagedTensor; /* from <dlpack/dlpack.h>, version 0.6 */
 
 #define STK_WORKERS_AUTO 0      /* as many as there are processors available to the process */
 #define STK_WORKERS_INLINE (-1) /* no threads: stk_loader_next does the work in the calling thread */
 #define STK_EPOCHS_ENDLESS (-1)
 #define STK_TIMEOUT_INFINITE (-1)
-#define STK_NO_ERRORS (-1) /* max_errors, max_error_fraction: no sample may fail (0 in a config) */
+#define STK_NO_ERRORS (-1) /* max_errors, max_error_fraction: no sample may fail (in a config: 0) */
 
 /* The orders are defined in docs/internals/order.md. */
 typedef enum stk_order {
@@ -110,7 +110,7 @@ typedef struct stk_transform_call {
 typedef struct stk_transform {
     uint32_t struct_size; /* set by STK_TRANSFORM_INIT */
     uint32_t unused;
-    const char *name; /* copied; at most 63 letters */
+    const char *name; /* 1 to 63 bytes; copied */
     /* Called once when a loader is opened. `in` has the dtype and shape of the samples (the largest shape, if they
      * vary) and no data. Set dtype, ndim and shape of `out`, which is initialized to `in`. NULL: dtype and shape are
      * unchanged. With any status other than STK_OK, the loader is not opened, and reports the error's message. */
@@ -141,18 +141,19 @@ typedef struct stk_field_opts {
     const char *synthetic; /* instead of paths: a synthetic source, in the config language, "{count: 1000, shape: [8],
                               dtype: u8}" */
     stk_dtype
-        source_dtype; /* dtype in the file, if the file cannot name it (bfloat16 in .npy); NONE: as the file says */
-    stk_dtype dtype;  /* dtype of the batch; NONE: as the transforms leave it */
+        source_dtype; /* dtype in the file, if its format cannot name it (bfloat16 in .npy); NONE: stated by the file */
+    stk_dtype dtype;  /* dtype of the batch; NONE: the one that the transforms produce */
     const char *source_layout; /* layout of a sample in the file: "chw", "hwc" ("nchw", "nhwc" mean the same); NULL: not
                                   an image */
-    const char *layout; /* layout of the batch: "nchw", "nhwc", "channels_last" (NCHW shape over NHWC memory); NULL: as
-                           the source */
+    const char *layout;     /* layout of the batch: "nchw", "nhwc", "channels_last" (NCHW shape over NHWC memory); NULL:
+                               source_layout */
     const char *transforms; /* in the config language, "[{normalize: imagenet}]"; NULL: none */
     const char *source;     /* other keys of `source`, in the config language, "{name: image, format: hdf5}"; NULL: none
                              */
     const char *pad;    /* in the config language, "batch", "128", "{to: 128, value: -1, truncate: true}"; NULL: none */
     const char *views;  /* in the config language, "{inputs: [0, -1], targets: [1, null]}"; NULL: none */
-    const char *ragged; /* images keep their shapes: "true", "{max_bytes: 8MiB}"; NULL: they do not */
+    const char *ragged; /* "true", "{max_bytes: 8MiB}": the images of a batch may have different shapes; NULL: they have
+                           the same shape */
 } stk_field_opts;
 #define STK_FIELD_OPTS_INIT STK_OPTS_INIT(stk_field_opts)
 
@@ -170,14 +171,14 @@ typedef struct stk_dataset_opts {
 } stk_dataset_opts;
 #define STK_DATASET_OPTS_INIT STK_OPTS_INIT(stk_dataset_opts)
 
-/* Zero selects the default of every member. Strings are as in stk_field_opts. */
+/* Members that are 0 or NULL have their default value. Strings are as in stk_field_opts. */
 typedef struct stk_loader_opts {
     uint32_t struct_size; /* set by STK_LOADER_OPTS_INIT */
     uint32_t field_count;
     const stk_field_opts *fields;
-    int64_t batch_size; /* rows of a batch of this rank; 0: 1 */
+    int64_t batch_size; /* rows per batch on this rank; 0: 1 */
     int64_t
-        global_batch_size; /* rows of a step on all ranks together, instead of batch_size; 0: batch_size * world_size */
+        global_batch_size; /* rows per step on all ranks together; replaces batch_size; 0: batch_size * world_size */
     stk_order order;
     uint64_t seed;
     int64_t num_workers; /* 0: STK_WORKERS_AUTO; STK_WORKERS_INLINE; or 1 to 1024 */
@@ -187,13 +188,13 @@ typedef struct stk_loader_opts {
     stk_pin pin_memory;
     int64_t
         memory_budget; /* limit in bytes for all slots and the indexes of text and tables; 0: half of the free memory */
-    int64_t timeout_ns;       /* ns, of stk_loader_next; 0: 60 s; STK_TIMEOUT_INFINITE */
+    int64_t timeout_ns;       /* timeout of stk_loader_next in ns; 0: 60 s; STK_TIMEOUT_INFINITE */
     int64_t close_timeout_ns; /* ns that close and destroy together wait for stuck workers, copies and streams; 0: 1 s;
                                  STK_TIMEOUT_INFINITE */
     int64_t rank;             /* in [0, world_size) */
-    int64_t world_size;       /* 0: rank and world_size are read from the launcher, otherwise rank 0 of 1 */
-    stk_access access;
-    stk_stores stores;
+    int64_t world_size;       /* 0: rank and world_size come from the launcher; without a launcher, rank 0 of 1 */
+    stk_access access;        /* whether files are mapped or read with pread; AUTO: mapped if possible */
+    stk_stores stores;      /* whether batches are written with streaming stores; AUTO: if the slots exceed the cache */
     int64_t tile_bytes;     /* output bytes of one unit of work; 0: 512 KiB */
     const int64_t *indices; /* a subset of the samples, applied before the order; copied */
     int64_t index_count;
@@ -215,16 +216,16 @@ typedef struct stk_loader_opts {
     int64_t replication_blocks; /* number of equal blocks of ranks that read the same data; 0: 1 */
     stk_guard sigbus_guard; /* reading a truncated mapped file is an error in its records, not a crash (see above) */
     /* Further options of the order (docs/internals/order.md). */
-    int64_t epoch_length;  /* positions of an epoch; 0: as many as there are samples */
+    int64_t epoch_length;  /* number of positions in an epoch; 0: the number of samples */
     const double *weights; /* STK_ORDER_WEIGHTED: one weight per sample; copied */
     int64_t weight_count;
     const char *weights_from;         /* instead of weights, in the config language: "weights.npy", "{field: weight}" */
     const char *split;                /* in the config language: "train", "{part: val, fraction: 0.1, method: hash}" */
     const stk_dataset_opts *datasets; /* instead of `fields`: data sets that are mixed by weight */
     int64_t dataset_count;
-    stk_mixture_stop mixture_stop; /* if epoch_length is 0 */
+    stk_mixture_stop mixture_stop; /* when an epoch over `datasets` ends, if epoch_length is 0 */
     const char *bucket_by;   /* name of a field of varying length: batches are made of samples of similar length */
-    int64_t bucket_window;   /* global batches whose samples are sorted together; 0: 100; needs bucket_by */
+    int64_t bucket_window;   /* number of global batches whose samples are sorted together; 0: 100; needs bucket_by */
     const char *device;      /* where batches are delivered: "cuda:0", "host"; NULL: "cpu", which is ordinary memory */
     int64_t device_prefetch; /* number of batches on the device, including held ones: 1 to 64; 0: 2; needs a device */
     stk_convert_by convert;  /* whether the workers or the device convert the rows */
@@ -243,8 +244,9 @@ typedef struct stk_loader_opts {
     /* How samples that are files are paired, in the config language: "name", "position", "{strip: [_image, _mask]}";
      * NULL: by name in folders and patterns, by position in lists. With `datasets`, each has its own. */
     const char *pair;
-    stk_block_rows block_rows; /* STK_ORDER_BLOCK; block_window has no effect on rows in order */
-    stk_helps consumer_helps;  /* the thread that calls next makes rows while it waits (docs/internals/threads.md) */
+    stk_block_rows block_rows; /* STK_ORDER_BLOCK; with STK_BLOCK_ROWS_IN_ORDER, block_window has no effect */
+    stk_helps consumer_helps;  /* whether the thread that calls next computes rows while it waits for a batch
+                                  (docs/internals/threads.md) */
 } stk_loader_opts;
 #define STK_LOADER_OPTS_INIT STK_OPTS_INIT(stk_loader_opts)
 
@@ -331,13 +333,13 @@ STK_API int64_t stk_batch_valid_rows(const stk_batch *batch); /* number of rows 
 /* The sample number of each row, or the number of its window (docs/internals/order.md). Samples are numbered through
  * all data sets: those of data set d begin at its `first`. */
 STK_API const int64_t *stk_batch_indices(const stk_batch *batch);
-STK_API const int32_t *stk_batch_sources(const stk_batch *batch); /* the data set of each row; 0 if there is one */
+STK_API const int32_t *stk_batch_sources(const stk_batch *batch); /* number of each row's data set; 0 if there is one */
 STK_API const uint8_t *stk_batch_mask(const stk_batch *batch);    /* 1: a sample; 0: padding */
 /* Samples of the batch that failed and were skipped or replaced (loader.on_error). */
 STK_API int64_t stk_batch_failed(const stk_batch *batch);
-/* Where a field's sample in a row comes from: the path of its file, copied with the NUL and truncated to `size`, and
- * its number in that file (0 if each file is a sample). For a window, its first sample. STK_E_RANGE: there is no such
- * row or field. */
+/* Returns where a field's sample in a row comes from: the path of its file, copied with the NUL and truncated to
+ * `size`, and its number in that file (0 if each file is a sample). For a window, these are those of its first sample.
+ * STK_E_RANGE: there is no such row or field. */
 STK_API stk_status stk_batch_origin(const stk_batch *batch, int field, int64_t row, char *path, int size,
                                     int64_t *record, stk_error *err);
 STK_API int64_t stk_batch_epoch(const stk_batch *batch);       /* from 0 */
@@ -402,7 +404,7 @@ STK_API stk_status stk_loader_tensor_name(const stk_loader *loader, int index, c
 typedef struct stk_dataset_info {
     const char *name; /* valid as long as the loader; "" for a single data set without a name */
     double weight;
-    int64_t samples;   /* regardless of subsets */
+    int64_t samples;   /* number of its samples, including those that a subset leaves out */
     int64_t first;     /* number of its first sample in stk_batch_indices */
     int64_t positions; /* number of its positions in an epoch */
 } stk_dataset_info;
@@ -416,8 +418,8 @@ typedef struct stk_field_info {
     int ndim;                    /* number of axes in a batch, including the row axis */
     int64_t shape[STK_MAX_DIMS]; /* shape of a full batch; -1 for an axis that varies */
     const char *layout;          /* "", "nchw", "nhwc" or "channels_last" */
-    const char *kernel;          /* the conversion kernel, "avx512 u8>f32 hwc3-planar streaming" */
-    const char *access;          /* how the first shard is read */
+    const char *kernel;          /* name of the conversion kernel, "avx512 u8>f32 hwc3-planar streaming" */
+    const char *access;          /* access to the first shard: "mmap", "pread", "memory", "library" (libhdf5), "none" */
 } stk_field_info;
 
 STK_API stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info *out, stk_error *err);
@@ -437,10 +439,10 @@ STK_API char *stk_loader_option(const stk_loader *loader, const char *name, stk_
  * "default": "1", "low": 1, "high": …, "unit": "rows", "help": …}, …]}, …]. Free with stk_text_free. NULL: out of
  * memory. */
 STK_API char *stk_loader_options_tables(void);
-/* Notes: differences from what was requested ("prefetch lowered from 8 to 5: …") and other facts worth knowing (how
- * well a block order shuffles, how full packed windows are), one sentence each, without duplicates. A run may add notes
- * (an error list that cannot be written), so read them again at its end. At most 32 are kept; if there were more, the
- * last one says how many. Valid as long as the loader. Any thread. */
+/* Notes on the loader, one sentence each, without duplicates: where it differs from what was requested ("prefetch
+ * lowered from 8 to 5: …"), and other facts, such as how well a block order shuffles. Notes may be added during a run
+ * (if the error list cannot be written, for example), so read them again at its end. At most 32 are kept; if there were
+ * more, the last one says how many. Valid as long as the loader. Any thread. */
 STK_API int stk_loader_note_count(const stk_loader *loader);
 STK_API const char *stk_loader_note(const stk_loader *loader, int index);
 /* Describes in plain text what the loader will do: fields, shards, what each list of transforms was compiled to, how
@@ -451,13 +453,13 @@ STK_API char *stk_loader_options_help(void);
 
 /* Counters since open. Times are in ns, summed over the workers and, if it helps, the consumer. */
 typedef struct stk_loader_stats {
-    uint32_t struct_size;  /* set by the caller */
-    uint32_t workers;      /* threads; 0: inline */
-    int64_t batches, rows; /* delivered */
-    int64_t batch_bytes;   /* of the delivered tensors */
-    int64_t bytes_read;    /* by the conversion, from the samples */
-    int64_t bytes_written; /* by the conversion, into the slots */
-    int64_t tiles;
+    uint32_t struct_size;   /* set by the caller */
+    uint32_t workers;       /* number of worker threads; 0: inline */
+    int64_t batches, rows;  /* number of delivered batches and rows */
+    int64_t batch_bytes;    /* size of the delivered tensors */
+    int64_t bytes_read;     /* bytes of samples that conversions read */
+    int64_t bytes_written;  /* bytes that conversions wrote to slots */
+    int64_t tiles;          /* number of units of work (tile_bytes) that were done */
     int64_t order_ns;       /* computing sample numbers */
     int64_t read_ns;        /* in readers: announcing samples, reading them, and waiting for pages of mapped files */
     int64_t convert_ns;     /* in conversion kernels */
@@ -465,30 +467,30 @@ typedef struct stk_loader_stats {
     int64_t wait_work_ns;   /* workers waiting because no tile is left to claim */
     int64_t wait_next_ns;   /* the consumer waiting inside next */
     int64_t first_batch_ns; /* from open to the first delivered batch */
-    int64_t slots, slots_ready, slots_leased; /* now */
-    int64_t slot_bytes;                       /* of all slots together */
+    int64_t slots, slots_ready, slots_leased; /* current numbers */
+    int64_t slot_bytes;                       /* size of all slots together */
     int64_t pinned_bytes;                     /* part of slot_bytes in pinned memory */
     int64_t errors;                           /* failed samples, including those of batches not delivered yet */
     int64_t warnings;                         /* samples that were decoded with warnings (on_warning: accept) */
     /* For the device; 0 without one. Copies and conversions in progress are not counted yet. */
-    int64_t device_batches, device_bytes;      /* copied */
-    int64_t device_copy_ns, device_convert_ns; /* in their streams */
+    int64_t device_batches, device_bytes;      /* batches and bytes copied to the device */
+    int64_t device_copy_ns, device_convert_ns; /* time that copies and conversions took in their streams */
     int64_t device_exposed_ns;                 /* part of the two times above that the consumer had to wait for */
     int64_t device_wait_batch_ns; /* the copying thread waiting for a batch, because the workers are slower */
     int64_t device_wait_slot_ns;  /* the copying thread waiting for a slot, because the consumer is slower */
-    int64_t device_slots, device_slots_ready, device_slots_held; /* now */
-    int64_t device_slot_bytes;                                   /* of all of them together */
-    int64_t skipped, substituted; /* rows of delivered batches that were skipped (alone or with a mixed partner); that
-                                     were replaced */
+    int64_t device_slots, device_slots_ready, device_slots_held; /* current numbers */
+    int64_t device_slot_bytes;                                   /* size of all device slots together */
+    /* Rows of delivered batches. A row is also skipped if the sample that is mixed into it failed. */
+    int64_t skipped, substituted;
     /* Parts of read_ns; the rest was spent reading files and locating the samples in them. */
     int64_t decode_ns;  /* decoding images */
     int64_t inflate_ns; /* decompressing chunks, and waiting while another worker decompresses one */
     int64_t call_ns;    /* in custom transforms (stk_transform_register) */
     int64_t page_ns;    /* blocked on pages of mapped files being read from disk */
-    /* Bytes of compressed chunks. Their ratio is how often each chunk is decompressed per pass over the data; it is
-     * above 1 if the order returns to chunks that were evicted from the cache (cache_bytes). */
-    int64_t unpacked_bytes; /* produced by decompression */
-    int64_t packed_bytes;   /* part of it that samples used */
+    /* Data of compressed chunks. unpacked_bytes / packed_bytes is how often each chunk is decompressed per pass over
+     * the data; it is above 1 if the order returns to chunks that were evicted from the cache (cache_bytes). */
+    int64_t unpacked_bytes; /* bytes that decompression produced */
+    int64_t packed_bytes;   /* bytes of decompressed chunks, cached or not, that samples used */
     int64_t helped_ns;      /* part of order_ns, read_ns and convert_ns that the consumer spent inside next */
 } stk_loader_stats;
 
@@ -498,7 +500,7 @@ typedef struct stk_worker_stats {
     uint32_t unused;
     int64_t order_ns, read_ns, convert_ns;           /* working */
     int64_t decode_ns, inflate_ns, call_ns, page_ns; /* parts of read_ns */
-    int64_t wait_slot_ns, wait_work_ns;              /* completed waits */
+    int64_t wait_slot_ns, wait_work_ns;              /* waiting */
     int64_t tiles;
 } stk_worker_stats;
 

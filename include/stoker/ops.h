@@ -165,7 +165,7 @@ STK_API stk_status stk_tensor_matmul_into(const stk_tensor *a, const stk_tensor 
 
 /* ---- classification ---- */
 
-/* x - log(sum(exp(x))) along `dim`, for real dtypes. Computed in f64 and rounded once. */
+/* x - log(sum(exp(x))) along `dim`, for real dtypes. It is computed in f64 and rounded once. */
 STK_API stk_status stk_tensor_log_softmax(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err);
 
 typedef enum stk_reduction {
@@ -175,7 +175,7 @@ typedef enum stk_reduction {
     STK_REDUCTION_NONE = 2 /* one loss per sample */
 } stk_reduction;
 
-/* Zero selects the default of every member. */
+/* Members that are 0 or NULL have their default value. */
 typedef struct stk_cross_entropy_opts {
     uint32_t struct_size; /* set by STK_CROSS_ENTROPY_OPTS_INIT */
     stk_reduction reduction;

@@ -14,7 +14,7 @@
  *     }
  *     stk_prep_destroy(job);
  *
- * The output bytes do not depend on the number of workers, processes and interruptions: a job that was stopped in any
+ * The output bytes do not depend on the number of workers, processes or interruptions. A job that was stopped in any
  * way, even by SIGKILL, resumes when it is run again. Files get their final names only after everything has been
  * written and synced.
  *
@@ -49,36 +49,37 @@ typedef enum stk_prep_phase {
 typedef struct stk_prep_progress {
     uint32_t struct_size;
     int32_t phase; /* stk_prep_phase */
-    int64_t rows,
-        row_total; /* positions in this process's share of the phase, including failed ones and those of earlier runs */
-    int64_t resumed_rows; /* part of rows that an earlier run wrote */
-    int64_t failed_rows;  /* part of rows that were skipped */
-    int64_t bytes_in;     /* read from samples, by this run */
-    int64_t bytes_out;    /* written to files, by this run */
+    /* Positions of this process's share of the phase: those done, including failed ones and those of earlier runs, and
+     * all of them. */
+    int64_t rows, row_total;
+    int64_t resumed_rows; /* how many of `rows` an earlier run completed */
+    int64_t failed_rows;  /* how many of `rows` were skipped because their samples failed */
+    int64_t bytes_in;     /* bytes of samples read by this run */
+    int64_t bytes_out;    /* bytes written to files by this run */
     int64_t pieces, piece_total;
-    int64_t elapsed_ns;     /* of the phase, in this run */
+    int64_t elapsed_ns;     /* duration of the phase in this run */
     int64_t wait_rows_ns;   /* waiting for the loader: reading, decoding, transforming */
     int64_t wait_finish_ns; /* waiting for encoders and statistics */
     int64_t write_ns;       /* formatting and writing */
     int64_t wait_sync_ns;   /* waiting for pieces to be synced to disk */
 } stk_prep_progress;
 
-/* Zero selects the default of every member. */
+/* Members that are 0 or NULL have their default value. */
 typedef struct stk_prep_opts {
     uint32_t struct_size; /* set by STK_PREP_OPTS_INIT */
     int32_t unused;
     /* This process makes share `task` of `tasks` in a work folder that all tasks can access; the task that finishes
      * last joins the pieces. tasks 0: this process makes everything. */
     int64_t task, tasks;
-    bool merge;          /* only join the pieces that tasks have made */
-    bool no_merge;       /* make a task's share, but do not join */
+    bool merge;          /* only join the pieces that the tasks have made */
+    bool no_merge;       /* make this task's share, but do not join the pieces */
     bool force;          /* replace an existing output */
     bool restart;        /* delete what an earlier run left in the work folder */
     bool no_space_check; /* start even if there seems to be too little disk space */
     /* Called by stk_prep_run in its thread, a few times per second. It may only call stk_prep_cancel on the job. */
     void (*progress)(void *context, const stk_prep_progress *now);
     void *progress_context;
-    int64_t progress_interval_ns; /* in ns; 0: 0.2 s */
+    int64_t progress_interval_ns; /* time between two calls of `progress` in ns; 0: 0.2 s */
 } stk_prep_opts;
 #define STK_PREP_OPTS_INIT STK_OPTS_INIT(stk_prep_opts)
 
@@ -95,17 +96,17 @@ STK_API void stk_prep_destroy(stk_prep *job);
 /* What a run would do. */
 typedef struct stk_prep_plan {
     uint32_t struct_size;
-    int32_t spooled;    /* rows are written to pieces first and joined later */
-    int64_t samples;    /* of the data set */
-    int64_t positions;  /* positions of the job, after filter, split and indices */
-    int64_t batch_rows; /* rows computed at once */
-    int64_t pieces, piece_rows;
-    int64_t shards;       /* output files, or groups of them; -1: not known before the end (shard_bytes) */
-    int64_t output_bytes; /* approximate */
+    int32_t spooled;   /* 1: rows are first written to pieces in the work folder, which are joined at the end; 0: not */
+    int64_t samples;   /* number of samples in the data set */
+    int64_t positions; /* number of positions in the job, after filter, split and indices */
+    int64_t batch_rows;         /* number of rows computed at once */
+    int64_t pieces, piece_rows; /* number of pieces, and maximum number of rows in one */
+    int64_t shards;       /* number of output files, or groups of files; -1: not known before the end (shard_bytes) */
+    int64_t output_bytes; /* approximate size of the output, exact if output_exact is set */
     int64_t work_bytes;   /* approximate maximum size of the work folder, in addition to the output */
     bool output_exact;    /* all rows have the same size */
-    bool output_exists;   /* and is not replaced without `force` */
-    int64_t resumed_rows; /* written by earlier runs */
+    bool output_exists;   /* there is an output already, which is not replaced without `force` */
+    int64_t resumed_rows; /* number of rows that earlier runs have written */
 } stk_prep_plan;
 
 /* Opens the data and computes the plan, without writing anything. Damaged HDF5 files may crash libhdf5, so if the job
@@ -118,17 +119,17 @@ STK_API stk_status stk_prep_get_plan(stk_prep *job, stk_prep_plan *out, stk_erro
 typedef struct stk_prep_estimate {
     uint32_t struct_size;
     int32_t unused;
-    int64_t sampled_rows, failed_rows; /* rows that were computed and discarded; that failed */
-    int64_t output_bytes;              /* for all positions of the job */
-    int64_t total_ns; /* for all positions, if this process makes them, without waiting for the disk; -1: unknown */
+    int64_t sampled_rows, failed_rows; /* number of rows computed for the estimate, and of those that failed */
+    int64_t output_bytes;              /* estimated size of the whole output */
+    int64_t total_ns; /* estimated time for this process to make all rows, without waiting for the disk; -1: unknown */
 } stk_prep_estimate;
 
 /* Opens the data and computes some rows, spread over the job, for about `most_ns` (0: two seconds), without writing
  * anything. STK_E_CANCELLED: stk_prep_cancel was called. With `on_error: fail`, the error of a row is returned. */
 STK_API stk_status stk_prep_get_estimate(stk_prep *job, int64_t most_ns, stk_prep_estimate *out, stk_error *err);
 
-/* Runs the job, or the share of its task. STK_E_CANCELLED: stk_prep_cancel was called; run it again to resume, in this
- * or another process. STK_E_BUSY: another process uses the work folder. STK_E_MISMATCH: the work folder belongs to
+/* Runs the job, or this task's share of it. STK_E_CANCELLED: stk_prep_cancel was called; run it again to resume, in
+ * this or another process. STK_E_BUSY: another process uses the work folder. STK_E_MISMATCH: the work folder belongs to
  * another job. STK_E_IO: the output exists (see `force`), the disk is full, … After any failure no file has its final
  * name, and once the cause has been removed, the next run resumes. */
 STK_API stk_status stk_prep_run(stk_prep *job, stk_error *err);
@@ -139,10 +140,10 @@ STK_API void stk_prep_cancel(stk_prep *job);
 typedef struct stk_prep_result {
     uint32_t struct_size;
     bool complete;             /* the output is complete; if false, pieces of other tasks are missing */
-    int64_t rows, skipped;     /* rows in the output; rows skipped */
-    int64_t files, bytes;      /* of the output */
-    int64_t missing_pieces;    /* not yet made by any task */
-    int64_t resumed_rows;      /* written by earlier runs */
+    int64_t rows, skipped;     /* number of rows in the output, and of rows that were skipped */
+    int64_t files, bytes;      /* number of output files, and their total size */
+    int64_t missing_pieces;    /* number of pieces that no task has made yet */
+    int64_t resumed_rows;      /* number of rows that earlier runs had written */
     const char *manifest_path; /* NAME.manifest.json */
     const char *skipped_path;  /* NAME.skipped.jsonl; NULL: nothing was skipped */
     const char *stats_path;    /* NAME.stats.json; NULL: no statistics were requested */

@@ -5,7 +5,7 @@
  *      [10.  -2. ]]
  *
  * The result equals that of numpy.array2string (2.4) for the dtypes that NumPy has. bf16 and the 8-bit floats are
- * printed like f16, with scientific notation from 1000 on (8 bits: 100).
+ * printed like f16, but the 8-bit floats use scientific notation from 100 instead of 1000.
  */
 #ifndef STOKER_PRINT_H
 #define STOKER_PRINT_H
@@ -18,7 +18,7 @@ extern "C" {
 
 #define STK_PRINT_NONE (-1)
 
-/* Zero selects the default of every member. */
+/* Members that are 0 or NULL have their default value. */
 typedef struct stk_print_opts {
     uint32_t struct_size;  /* set by STK_PRINT_OPTS_INIT */
     int32_t precision;     /* maximum number of digits after the point, up to 60; 0: 8; STK_PRINT_NONE: none */

@@ -1,6 +1,6 @@
 /* profile.h: profiling of memory and time, from the cheapest to the most expensive:
  *
- *   accounting bytes and blocks by device and kind of memory; always on
+ *   accounting   bytes and blocks by device and kind of memory; always on
  *   profile      calls, time and allocated bytes of each operation; while switched on
  *   recording    for each storage created, its operation, tag and holders; while switched on
  *
@@ -81,7 +81,7 @@ STK_API void stk_tag_pop(void);
 typedef struct stk_holder {
     const char *operation; /* the operation that created it: "slice"; static */
     char tag[64];
-    int64_t references; /* references: itself and its retained copies */
+    int64_t references; /* number of references to the storage: the tensor's own and those of its retained copies */
     stk_dtype dtype;
     int32_t ndim;
     int64_t offset_bytes; /* byte offset of its first element in the storage */

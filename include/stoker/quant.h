@@ -71,7 +71,7 @@ STK_API double stk_quant_high(const stk_quant *quant, int64_t index);
  *     symmetric  scale = max(max(-low, high) / ((qmax - qmin) / 2), 2^-23): the divisor is 127.5 for 8 bits
  */
 
-/* From the smallest and the largest element. */
+/* From the range between the smallest and the largest element. */
 STK_API stk_status stk_quant_minmax(const stk_tensor *samples, stk_qdtype qdtype, stk_qscheme scheme, stk_quant **out,
                                     stk_error *err);
 /* The same for each index of `axis`. */

@@ -45,12 +45,12 @@ extern "C" {
 #define STK_STATUS_LIST(X)                                                                           \
     X(0, STK_OK, "ok", "success")                                                                    \
     X(1, STK_END, "end", "no more data")                                                             \
-    X(2, STK_AGAIN, "again", "nothing yet")                                                          \
+    X(2, STK_AGAIN, "again", "not ready yet")                                                        \
     /* files */                                                                                      \
     X(-1, STK_E_UNSUPPORTED, "unsupported", "well formed, but uses a feature that is not supported") \
     X(-2, STK_E_UNSAFE, "unsafe", "refused for security: reading it could run code")                 \
     X(-3, STK_E_CORRUPT, "corrupt", "violates its format or contradicts itself")                     \
-    X(-4, STK_E_TRUNCATED, "truncated", "ends before the end that it declares")                      \
+    X(-4, STK_E_TRUNCATED, "truncated", "shorter than it declares")                                  \
     X(-5, STK_E_LIMIT, "limit", "refused by a resource limit")                                       \
     X(-6, STK_E_NOT_FOUND, "not_found", "a file or a named part of one does not exist")              \
     /* tensor operations */                                                                          \
@@ -72,13 +72,13 @@ extern "C" {
     /* general */                                                                                    \
     X(-50, STK_E_RANGE, "range", "outside the allowed range")                                        \
     X(-51, STK_E_MEMORY, "memory", "out of memory")                                                  \
-    X(-52, STK_E_IO, "io", "a call of the operating system failed")                                  \
+    X(-52, STK_E_IO, "io", "a system call failed")                                                   \
     X(-53, STK_E_TIMEOUT, "timeout", "not done within the time allowed")                             \
     X(-54, STK_E_BUSY, "busy", "in use")                                                             \
     X(-55, STK_E_CLOSED, "closed", "already closed")                                                 \
     X(-56, STK_E_FORKED, "forked", "handle belongs to the parent process")                           \
     X(-57, STK_E_CONFIG, "config", "configuration is wrong")                                         \
-    X(-58, STK_E_MISMATCH, "mismatch", "things that must match do not")                              \
+    X(-58, STK_E_MISMATCH, "mismatch", "values that must match do not")                              \
     X(-59, STK_E_DEVICE, "device", "a device is missing or failed")                                  \
     X(-60, STK_E_EMPTY, "empty", "there is nothing to deliver")                                      \
     X(-61, STK_E_CANCELLED, "cancelled", "cancelled by the caller")                                  \
