@@ -67,7 +67,7 @@ static void heap_free(const stki_allocator *self, void *block, int64_t bytes, in
 }
 
 /* Blocks with huge pages are mapped, not allocated from the heap: on heap pages, madvise would stay in effect after the
- * block is freed; and munmap returns the memory to the system immediately. */
+ * block is freed. In addition, munmap returns the memory to the system immediately. */
 static int64_t huge_bytes(int64_t bytes)
 {
     return stki_round_up(bytes ? bytes : 1, HUGE_PAGE);

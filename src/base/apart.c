@@ -1,9 +1,9 @@
-/* apart.c: see apart.h. Parent and child share a struct through a memfd, whose descriptor the child finds in an
- * environment variable. The time limit counts the thread's CPU time (timer_create), so that a slow disk does not exceed
- * it; the timer's signal terminates the process.
+/* apart.c: see apart.h. Parent and child share a struct through a memfd; an environment variable tells the child its
+ * descriptor. The time limit applies to the thread's CPU time (timer_create), so time spent waiting for a slow disk
+ * does not count. The timer's signal terminates the process.
  *
- * A call may take a few seconds plus the time that its amount of data justifies. All calls together may exceed the time
- * that they justify by the same few seconds, because a damaged file can make each of many calls slow. */
+ * A call may take a few seconds plus a time proportional to its amount of data. The few seconds are granted only once
+ * for all calls together, because a damaged file can make each of many calls slow. */
 #include "apart.h"
 #include "clock.h"
 #include "error.h"
@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 enum {
-    SECONDS = 4,          /* seconds allowed for one call, and for all calls together, plus: */
+    SECONDS = 4,          /* seconds allowed for one call, and once for all calls together; in addition: */
     NS_PER_CALL = 100000, /* ns for each call */
     NS_PER_BYTE = 125,    /* ns for each byte that is decompressed or converted: 8 MB/s */
     TIMEOUT_SIGNAL = SIGVTALRM
@@ -38,8 +38,8 @@ enum {
 static const char variable[] = "STOKER_APART";
 
 struct notes {
-    bool trial;        /* the child is one of stki_apart_try */
-    atomic_int inside; /* threads of the child that are in the library */
+    bool trial;        /* the child runs a trial (stki_apart_try) */
+    atomic_int inside; /* number of the child's threads that are inside the library */
     atomic_bool done;  /* the child of a trial has finished its task */
     int64_t seconds;   /* the limit for the last call, or for all calls if that is lower */
     char path[1024], name[1024], doing[64];
@@ -58,7 +58,7 @@ static struct {
 static struct {
     timer_t timer;
     bool timed;
-    int64_t since;      /* CPU time of the thread that has been charged to the budget */
+    int64_t since;      /* the thread's CPU time up to which the budget has been charged */
     int64_t used, left; /* ns that all calls together have taken, and may still take */
 } budget = {.left = SECONDS * STKI_SECOND};
 
@@ -178,7 +178,7 @@ static char **environment_with(char *one)
     return all;
 }
 
-/* What the child inherits besides its arguments. */
+/* Sets the descriptors, the process group and the signal mask of the child. */
 static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, const int *fds, int count,
                   bool quiet)
 {
@@ -243,11 +243,12 @@ static stk_status describe_end(const struct notes *notes, const char *path, cons
     const stki_place place = {notes->path[0] ? notes->path : path, -1, -1, NULL, NULL};
     const char *between = notes->name[0] ? ": " : "", *doing = notes->doing[0] ? notes->doing : "opening it";
 
-    if (signal_number == SIGKILL || is_request_to_stop(signal_number)) /* the file need not be damaged */
+    if (signal_number == SIGKILL || is_request_to_stop(signal_number)) /* does not mean that the file is damaged */
         return stki_fail_at(err, STK_E_RESOURCE, place, "the process that was reading the file was killed");
     if (atomic_load(&notes->inside) == 0)
         return stki_fail_at(err, STK_E_RESOURCE, place,
-                            "internal error: stoker ended by %s while reading the file, not in %s; please report this",
+                            "internal error: stoker crashed (%s) while reading the file, outside of %s; please report "
+                            "this",
                             strsignal(signal_number), library);
     if (signal_number == TIMEOUT_SIGNAL)
         return stki_fail_at(err, STK_E_CORRUPT, place,
@@ -344,8 +345,8 @@ static bool is_other_program(const char *path)
            (stat("/proc/self/exe", &b) != 0 || a.st_dev != b.st_dev || a.st_ino != b.st_ino);
 }
 
-/* Finds the program that belongs to the library: in the library's folder (builds), below it (the Python package), or in
- * the usual folders of an installation. */
+/* Finds the program `stoker` that belongs to the library: in the library's folder (builds), below it (the Python
+ * package), or in the usual folders of an installation. */
 static bool find_program(char *out, size_t size)
 {
     static const char *const places[] = {"stoker", "bin/stoker", "../bin/stoker", "../../bin/stoker"};

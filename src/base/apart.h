@@ -6,12 +6,12 @@
  * with the same status. If the child was killed by a signal, the parent reports the file as corrupt and names the
  * operation that crashed.
  *
- * Other programs that use the library are not re-executed. Where they only examine data (the plan of a job), there is a
- * trial instead: before one of these libraries opens a file, the program `stoker` does the same in a child process, and
- * if that is killed by a signal or ends early, stki_apart_need fails. STOKER_HELPER names the program; by default it is
- * the one installed with the library. Without a program there is no trial.
+ * Other programs that use the library are not re-executed. When they only examine data (to compute the plan of a job),
+ * a trial is run instead: before one of these libraries opens a file, the program `stoker` computes the plan in a child
+ * process. If the child is killed by a signal or ends early, stki_apart_need fails. STOKER_HELPER names the program; by
+ * default it is the one installed with the library. If there is none, no trial is run.
  *
- * Otherwise these functions do nothing. Any thread. */
+ * In all other cases these functions do nothing. Any thread. */
 #ifndef STKI_APART_H
 #define STKI_APART_H
 
@@ -24,16 +24,16 @@ typedef int stki_apart_report(void *context, const stk_error *err);
 
 /* `argv` is main's. It and the context must remain valid until the process exits. */
 void stki_apart_begin(char **argv, stki_apart_report *report, void *context);
-/* What the calling thread is about to do; the child does the same: `stoker prep JOB --dry-run` up to the plan. */
+/* A trial: a child runs `stoker prep JOB --dry-run` until it has computed the plan. */
 typedef struct stki_apart_trial {
     const char *job;                  /* the text of the job; NULL: no trial */
     void (*wait)(void *context);      /* called a few times per second while the child runs; may be NULL */
     bool (*cancelled)(void *context); /* if true, ends the child: STK_E_CANCELLED */
     void *context;
-    bool made; /* set by the first stki_apart_need, even without a job */
+    bool made; /* set by the first stki_apart_need, even if `job` is NULL */
 } stki_apart_trial;
 
-/* Applies until it is called with NULL. The trial is made once, at the first stki_apart_need. */
+/* Sets the trial of the calling thread; NULL removes it. The trial is run once, by the first stki_apart_need. */
 void stki_apart_try(stki_apart_trial *trial);
 /* In the child of a trial: exits, because its work is done. Elsewhere it does nothing. */
 void stki_apart_end_trial(void);

@@ -22,8 +22,8 @@ enum stki_scalar_kind { STKI_SCALAR_NULL, STKI_SCALAR_BOOL, STKI_SCALAR_INT, STK
  */
 enum stki_scalar_kind stki_scalar_kind(const stki_node *node, int64_t *whole, double *real, bool *truth);
 
-/* The exact inverse, in config syntax: "64MiB", "1500ms", "0.1". `buffer` must have at least 40 bytes; it is returned.
- */
+/* Format a value in config syntax so that it parses to the same value: "64MiB", "1500ms", "0.1". `buffer` must have at
+ * least 40 bytes; it is returned. */
 const char *stki_format_size(int64_t bytes, char *buffer);
 const char *stki_format_time(int64_t ns, char *buffer);
 const char *stki_format_double(double value, char *buffer);

@@ -35,8 +35,8 @@ enum stki_option_type {
     STKI_OPT_NODE    /* const stki_node *: any value, which the owner of the table reads; NULL if absent */
 };
 
-/* What an option can change. The default is the safe choice: saved positions, checksums and jobs compare the option.
- * Options that only change how a file is opened, but not what is read from it, are ON_NOTHING. */
+/* What an option can change. The default, ON_SAMPLES, is the safe choice: saved positions, checksums and jobs compare
+ * the option. Options that change how a file is opened, but not what is read from it, are ON_NOTHING. */
 enum stki_effect {
     STKI_ON_SAMPLES,  /* the delivered values or their order */
     STKI_ON_FAILURES, /* only which samples fail: compared if failed samples may be skipped or replaced */
@@ -47,9 +47,9 @@ enum stki_effect {
 enum stki_option_flags {
     STKI_PATH = 1,     /* TEXT or NODE: a path or a list of paths, relative to the folder of the config file */
     STKI_IN_JOB = 2,   /* rows of `loader`: also a key of `prep` */
-    STKI_BY_VALUE = 4, /* what it results in (a count, a set of samples) is compared instead of its text */
-    STKI_GIVEN = 8,    /* giving its default or an empty map differs from not giving it */
-    STKI_NAMED = 16    /* rows with `inner`: a map from names to maps that the table reads */
+    STKI_BY_VALUE = 4, /* its result (a count, a set of samples) is compared instead of its text */
+    STKI_GIVEN = 8,    /* setting it to its default or to an empty map differs from not setting it */
+    STKI_NAMED = 16    /* rows with `inner`: the value is a map from names to maps that the inner table reads */
 };
 
 /* What an option requires in order to have an effect. */
@@ -57,7 +57,7 @@ typedef struct stki_need {
     const char *key; /* key in the same map, or path from the root of the document: "/output", "/datasets.*.on_error" */
     const char *const *words; /* values that meet the requirement, terminated by NULL; NULL: any but the default */
     const char *const *when;  /* values of this row that have the requirement, terminated by NULL; NULL: all */
-    bool note;                /* if it is not met, that is a note instead of an error */
+    bool note;                /* if the requirement is not met, add a note instead of failing */
     const struct stki_need *otherwise; /* an alternative requirement; NULL: none */
 } stki_need;
 
@@ -87,16 +87,16 @@ typedef struct stki_option {
     int64_t words_base;
     const char *unit;     /* "rows", "bytes", "" */
     const char *help;     /* one sentence without a period */
-    const char *alias_of; /* not NULL: this row is another spelling of that one and is read into its member. It has a
-                             value of the same type, or is a BOOL with `words`: false means the first word, true the
-                             second. The owner reads any other */
+    const char *alias_of; /* not NULL: this row is another name for that row and sets its member. It has the same type,
+                             or is a BOOL with `words`: false means the first word, true the second. The table's owner
+                             reads aliases of any other type */
     enum stki_effect effect;
     unsigned flags;         /* enum stki_option_flags */
     const char *instead_of; /* rows of the same table that exclude this one, separated by spaces */
     const stki_need *need;  /* NULL: none */
     const stki_option_table
         *inner; /* the table that reads a map given as the value; TEXT: a map may be given instead of a string */
-    /* NODE: returns the index-th scalar inside the value that is a path, as with STKI_PATH; NULL: there are no more */
+    /* NODE: returns the index-th scalar inside the value that is a path (see STKI_PATH); NULL: there are no more */
     stki_node *(*path_in)(const stki_node *value, int index);
     int64_t (*implied)(
         const stki_node *map); /* INT: computes the default from the map's other options, so that giving this number is
@@ -160,7 +160,7 @@ struct stki_no_type;
     }
 #define STKI_NODE(struct_type, member, ...) \
     STKI_ROW(struct_type, member, STKI_OPT_NODE, const stki_node *, .unit = "", .help = __VA_ARGS__)
-/* Two spellings of a value: .examples = STKI_EXAMPLES("nhwc", "nchw"). */
+/* Two different valid values: .examples = STKI_EXAMPLES("nhwc", "nchw"). */
 #define STKI_EXAMPLES(one, other) \
     (const char *const[])         \
     {                             \
@@ -179,8 +179,8 @@ struct stki_option_table {
     /* NULL, or an iterator over tables, one of which (chosen by a format or an encoding) adds its rows; it returns NULL
      * after the last. */
     const stki_option_table *(*choice)(int index);
-    /* NULL, or a function of a section that writes a line of the docs above the rows of some tables below the section;
-     * false: there is none for this table. */
+    /* NULL, or, in the table of a section, a function that writes a line of documentation above the rows of a table
+     * inside the section. It returns false if it has nothing to write about that table. */
     bool (*about)(const stki_option_table *table, FILE *to);
 };
 
@@ -216,8 +216,8 @@ void stki_options_defaults(const stki_option_table *table, void *values);
 /* Reads a map into the struct. Members whose key is absent are unchanged; NULL or an empty node is an empty map; a
  * scalar sets the row that `shorthand` names. An unknown key names the nearest known one. Mutually exclusive options
  * are an error if they come from the same source; otherwise the one from the later source counts (an including file is
- * later than what it includes, an assignment later than both). An option that has no effect without another one is an
- * error too, or a note if a later source removed the other one. `seen` (`count` flags; may be NULL) receives the rows
+ * later than what it includes, an assignment later than both). An option that has no effect without another one is also
+ * an error, or a note if a later source removed the other one. `seen` (`count` flags; may be NULL) receives the rows
  * that were given and have an effect. */
 stk_status stki_options_read(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
                              stk_error *err);
@@ -236,8 +236,8 @@ stk_status stki_options_read_parts(const stki_option_part *parts, int count, con
  * given. The struct must have this library's size. */
 stk_status stki_options_from_struct(const stki_option_table *table, const void *opts, stki_document *document,
                                     const char *path, stk_error *err);
-/* Calls `visit` for the table, its choices and the tables inside it, each at the place given by its section name: a
- * table that two sections share is visited once. */
+/* Calls `visit` for the table, its choices and the tables inside it. A table that two sections share is visited once,
+ * below the section with whose name its own section name begins. */
 void stki_options_each(const stki_option_table *table, void (*visit)(const stki_option_table *table, void *context),
                        void *context);
 /* Whether both structs have the same values; strings and nodes are compared by content. */

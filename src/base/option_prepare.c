@@ -1,5 +1,6 @@
-/* option_prepare.c: checks the sections of a document and prepares it for reading, see stki_sections_prepare: removes
- * overridden options, resolves paths, and rejects keys of other sections, as determined by the rows of the tables. */
+/* option_prepare.c: checks the sections of a document and prepares it for reading (stki_sections_prepare): removes
+ * overridden options, resolves paths, and rejects keys that belong to other sections. The rows of the tables determine
+ * all of this. */
 #include "document_build.h"
 #include "error.h"
 #include "option.h"

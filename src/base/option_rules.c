@@ -171,7 +171,7 @@ static stk_status fail_need(const stki_option_table *table, const stki_node *map
     if (row->need->when)
         return stki_fail_node(err, node, "%s: %s needs %s", row->name, node->text, need);
     if (!row->need->note && (!master || master->layer <= node->layer))
-        return stki_fail_key(err, node, "has no effect without %s: add it, or remove this", need);
+        return stki_fail_key(err, node, "has no effect without %s: add it, or remove this option", need);
     snprintf(note, sizeof note, "%s has no effect without %s (%s)", stki_node_path(node, path, sizeof path), need,
              master ? master->file : node->file);
     if (notes)

@@ -20,10 +20,11 @@ enum stki_read_work {
         STKI_READ_COUNT /* waiting for a file descriptor: reported as the current activity, but not timed */
 };
 
-/* A thread's counters at the start of its work. */
+/* A thread's counters at the start of a work item. */
 typedef struct stki_paging {
-    int64_t waits, cpu_ns; /* major page faults and voluntary context switches */
-    bool watched;
+    int64_t waits; /* major page faults and voluntary context switches */
+    int64_t cpu_ns;
+    bool watched; /* false: the counters were not read */
 } stki_paging;
 
 /* Written by one thread, read by any. */
@@ -31,19 +32,19 @@ typedef struct stki_read_clocks {
     stki_counter ns[STKI_READ_COUNT];
     stki_counter page_ns; /* blocked on page faults in mapped files */
     stki_counter unpacked_bytes,
-        wanted_bytes;           /* compressed chunks: bytes decompressed, and bytes of them used by samples */
+        wanted_bytes;           /* compressed chunks: bytes that decompression produced, and bytes that samples used */
     int skip, weight;           /* for STKI_READ_CALL: calls to skip, and the weight of the next timed one */
-    int watch;                  /* number of remaining work items that are watched for page faults */
-    stki_paging paging;         /* start of the current work */
-    _Atomic int running;        /* the current work + 1; 0: none */
+    int watch;                  /* how many of the next work items are watched for page faults */
+    stki_paging paging;         /* counters at the start of the current work item */
+    _Atomic int running;        /* the current work (enum stki_read_work) + 1; 0: none */
     stki_counter running_since; /* ns; written before `running` */
 } stki_read_clocks;
 
 /* Sets the clocks of the calling thread; NULL: none. */
 void stki_read_clocks_set(stki_read_clocks *clocks);
 
-/* Bracket such work. begin returns 0 if nothing is counted. `maps`: the work may touch mapped files; time blocked on
- * their pages is not counted as work. */
+/* Call before and after a work item. begin returns 0 if nothing is counted. `maps`: the work may touch mapped files;
+ * time blocked on their pages is not counted as work. */
 int64_t stki_read_work_begin(enum stki_read_work work, bool maps);
 void stki_read_work_end(enum stki_read_work work, int64_t began);
 /* The same for frequent calls that may be short. */
@@ -58,8 +59,9 @@ void stki_read_waits(bool waits);
 void stki_read_unpacked(int64_t bytes);
 void stki_read_wanted(int64_t bytes);
 
-/* Bracket work that touches mapped files and may block on the disk. Reading the counters costs two system calls, so
- * work is only watched after some work took long, as it does when pages come from a disk. */
+/* For work that touches mapped files and may block on the disk: read the counters, and compute the time blocked since
+ * then. Reading the counters before and after costs two system calls, so work items are watched only after one of them
+ * took long, as happens when pages come from a disk. */
 void stki_paging_look(stki_paging *out);
 int64_t stki_paging_waited(const stki_paging *before, int64_t wall_ns);
 

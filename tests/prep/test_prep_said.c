@@ -153,7 +153,7 @@ static void test_keys_of_prep(void **state)
 
     (void)state;
     refuse(job(".npy", "block_window: 4", "", ""), STK_E_CONFIG,
-           "prep.block_window: has no effect without order: block: add it, or remove this");
+           "prep.block_window: has no effect without order: block: add it, or remove this option");
     refuse(job(".npy", "max_errors: 4", "", ""), STK_E_CONFIG, "has no effect without on_error: skip");
     accept(job(".npy", "order: block, block_window: 4", "", ""));
     for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++)
