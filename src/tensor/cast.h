@@ -12,7 +12,7 @@
 
 typedef struct stki_cast stki_cast;
 
-/* Fills `count` elements of `wide` / stores them. */
+/* Convert `count` elements to their wide type, and from it. */
 typedef void (*stki_cast_load_fn)(void *wide, const char *src, int64_t src_step, int64_t count);
 typedef void (*stki_cast_store_fn)(char *dst, int64_t dst_step, const void *wide, int64_t count);
 
@@ -20,7 +20,7 @@ struct stki_cast {
     void (*row)(const stki_cast *cast, char *dst, int64_t dst_step, const char *src, int64_t src_step, int64_t count);
     stki_cast_load_fn load;
     stki_cast_store_fn store;
-    int64_t src_unit;           /* size of a source element, or of one part of a complex one, bytes */
+    int64_t src_unit;           /* bytes of a source element, or of one part of a complex source element */
     int64_t dst_imag, src_imag; /* offset of the imaginary part; 0: none */
     bool raw;                   /* copies the bits unchanged */
     bool swapped;               /* the source has the opposite byte order */

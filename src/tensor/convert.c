@@ -82,11 +82,12 @@ static stk_status check_axes(const stki_convert_desc *desc, int64_t *out_numel, 
     int64_t numel = 1, reach, src_reach = 0, dst_reach = 0;
 
     if (desc->ndim < 0 || desc->ndim > STK_MAX_DIMS)
-        return stki_fail(err, STK_E_UNSUPPORTED, "convert: %d axes, at most %d", desc->ndim, STK_MAX_DIMS);
+        return stki_fail(err, STK_E_UNSUPPORTED, "convert: found %d axes, expected at most %d", desc->ndim,
+                         STK_MAX_DIMS);
     for (int k = 0; k < desc->ndim; k++) {
         int64_t n = desc->shape[k], ss = desc->src_strides[k], ds = desc->dst_strides[k];
         if (n < 0)
-            return stki_fail(err, STK_E_BAD_SHAPE, "convert: axis %d has size %" PRId64, k, n);
+            return stki_fail(err, STK_E_BAD_SHAPE, "convert: axis %d has the negative size %" PRId64, k, n);
         if (ds == 0 && n > 1)
             return stki_fail(err, STK_E_BAD_OVERLAP, "convert: axis %d would write %" PRId64 " elements to one address",
                              k, n);
@@ -110,7 +111,8 @@ static stk_status check_channels(const stki_convert_desc *desc, stk_error *err)
     if (!desc->a || !desc->b)
         return stki_fail(err, STK_E_BAD_ARG, "convert: no coefficients");
     if (desc->channel_axis < -1 || desc->channel_axis >= desc->ndim)
-        return stki_fail(err, STK_E_BAD_DIM, "convert: channel axis %d of %d", desc->channel_axis, desc->ndim);
+        return stki_fail(err, STK_E_BAD_DIM, "convert: channel axis %d, but there are %d axes", desc->channel_axis,
+                         desc->ndim);
     int64_t expected = desc->channel_axis < 0 ? 1 : desc->shape[desc->channel_axis];
     if (desc->channels != 1 && desc->channels != expected)
         return stki_fail(err, STK_E_BAD_SHAPE, "convert: %" PRId64 " coefficient pairs for %" PRId64 " channels",
@@ -148,10 +150,10 @@ static stk_status check(const stki_convert_desc *desc, int64_t *out_numel, stk_e
     if (status != STK_OK)
         return status;
     if (!stk_dtype_size(desc->src_dtype) || !stk_dtype_size(desc->dst_dtype))
-        return stki_fail(err, STK_E_BAD_DTYPE, "convert: from %s to %s", stk_dtype_name(desc->src_dtype),
-                         stk_dtype_name(desc->dst_dtype));
+        return stki_fail(err, STK_E_BAD_DTYPE, "convert: invalid dtypes: from %s to %s",
+                         stk_dtype_name(desc->src_dtype), stk_dtype_name(desc->dst_dtype));
     if (!desc->affine)
-        return desc->quantized ? stki_fail(err, STK_E_BAD_ARG, "convert: levels need arithmetic") : STK_OK;
+        return desc->quantized ? stki_fail(err, STK_E_BAD_ARG, "convert: quantization needs coefficients") : STK_OK;
     if (stki_convert_src_of(desc->src_dtype) == STKI_SRC_KINDS)
         return stki_fail(err, STK_E_BAD_DTYPE, "convert: arithmetic is not supported on %s",
                          stk_dtype_name(desc->src_dtype));
@@ -198,7 +200,7 @@ static bool same_pairs(const stki_convert_desc *desc)
     return true;
 }
 
-/* A cast to a float dtype is x * 1 + -0.0 for all x, -0.0 too, so it can use the same kernels. */
+/* A cast to a float dtype equals x * 1 + -0.0 for all x, including -0.0, so it can use the same kernels. */
 static bool cast_by_kernels(const stki_convert_desc *desc, enum stki_isa isa)
 {
     bool floating = desc->dst_dtype == STK_F16 || desc->dst_dtype == STK_BF16 || desc->dst_dtype == STK_F32;

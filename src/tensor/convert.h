@@ -29,13 +29,13 @@ typedef struct stki_convert_desc {
     int32_t zero_point, qmin, qmax;
     enum stki_stores stores;
     int64_t bytes_in_flight; /* total size of the ring's slots; `auto` uses streaming stores if it exceeds four fifths
-                                of the last-level cache, but not for kernels that ordinary stores suit better */
+                                of the last-level cache, except with kernels for which ordinary stores are faster */
 } stki_convert_desc;
 
 typedef struct stki_convert stki_convert;
 
-/* STK_E_BAD_DTYPE: the pair of dtypes has no arithmetic. Arithmetic has the sources u8 i8 u16 i16 i32 i64 f16 bf16 f32
- * f64 and the destinations u8 i8 i32 f16 bf16 f32. Without arithmetic all pairs are supported. */
+/* STK_E_BAD_DTYPE: arithmetic is not supported for these dtypes. It is supported from u8 i8 u16 i16 i32 i64 f16 bf16
+ * f32 f64 to u8 i8 i32 f16 bf16 f32. Without arithmetic, all pairs of dtypes are supported. */
 stk_status stki_convert_create(const stki_convert_desc *desc, stki_convert **out, stk_error *err);
 void stki_convert_destroy(stki_convert *convert);
 
@@ -53,10 +53,10 @@ void stki_convert_run_many(const stki_convert *convert, void *dst, int64_t dst_s
 void stki_convert_run_each(const stki_convert *const *converts, void *dst, int64_t dst_stride, const void *const *src,
                            int64_t count);
 
-/* Whether it converts interleaved bytes to planes line by line, so that any rectangle can be converted alone. */
+/* Whether it converts interleaved bytes to planes line by line, so that any rectangle can be converted separately. */
 bool stki_convert_takes_rectangles(const stki_convert *convert);
 /* Converts a rectangle of any size, if stki_convert_takes_rectangles is true. `src` and `dst` are the addresses of its
- * first pixel; strides of lines in bytes, that of the source may be 0. */
+ * first pixel, src_line and dst_line the bytes from line to line; src_line may be 0. */
 void stki_convert_run_rectangle(const stki_convert *convert, void *dst, int64_t dst_line, const void *src,
                                 int64_t src_line, int64_t lines, int64_t pixels);
 
@@ -66,7 +66,7 @@ bool stki_convert_streams(const stki_convert *convert);
 void stki_store_fence(void);
 int64_t stki_convert_bytes_read(const stki_convert *convert); /* per sample */
 int64_t stki_convert_bytes_written(const stki_convert *convert);
-/* For reports: "avx512 u8>f32 hwc3-planar streaming". Owned by the convert. */
+/* For reports: "avx512 u8>f32 hwc3-planar streaming". Valid as long as the conversion. */
 const char *stki_convert_name(const stki_convert *convert);
 
 /* For tests and benchmarks: compiles for the given variant instead of stki_isa's. */

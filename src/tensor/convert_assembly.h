@@ -1,7 +1,8 @@
 /* convert_assembly.h: writes short, consecutive rows as whole cache lines with non-temporal stores. If each row were
  * written separately, a row that does not end at a line boundary would store its last bytes through the cache, and the
  * next row its first bytes. Stores retire in order, so all later ones would wait until that line had been read from
- * memory. Rows are therefore assembled in a buffer: whole lines are streamed, the remainder waits for the next row. */
+ * memory. Rows are therefore assembled in a buffer: whole lines are streamed, and the remainder is kept for the next
+ * row. */
 #ifndef STKI_CONVERT_ASSEMBLY_H
 #define STKI_CONVERT_ASSEMBLY_H
 

@@ -122,8 +122,8 @@ static const uint8_t picks[2][2][32] = {
     {{LANES(0, 3, 6, 9), LANES(4, 7, 10, 13)}, {LANES(0, 4, 8, 12), LANES(0, 4, 8, 12)}},
     {{LANES(13, 10, 7, 4), LANES(9, 6, 3, 0)}, {LANES(12, 8, 4, 0), LANES(12, 8, 4, 0)}}};
 
-/* If pixels have more bytes than channels (RGBX), the extra bytes of the pixel at the highest address need not exist.
- */
+/* If pixels have more bytes than channels (RGBX), the extra bytes of the pixel at the highest address may be outside
+ * the buffer and are not read. */
 INLINE void set_reader(struct reader *reader, const stki_lane *lane, int channel)
 {
     const int step = lane->pixel_step, apart = step < 0 ? -step : step;

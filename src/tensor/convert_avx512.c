@@ -76,7 +76,7 @@ INLINE void bytes(const struct byte_kernel *kernel, uint8_t *dst, int64_t n, int
 {
     const int64_t step = kernel->lane->pixel_step;
     const bool ragged = kernel->pixels && kernel->lane->channels != (step < 0 ? -step : step) && ahead == 0;
-    const int64_t free = ragged ? n - 1 : n; /* the last pixel's other bytes need not exist */
+    const int64_t free = ragged ? n - 1 : n; /* the last pixel's other bytes may be outside the buffer */
     int64_t i = (int64_t)(-(uintptr_t)dst % LINE);
 
     if (i > n)
@@ -200,7 +200,7 @@ INLINE void set_reader(struct reader *reader, const stki_lane *lane, int channel
                                                        _mm512_set1_epi32(channel - lead))};
 }
 
-/* The shortcut is the processor's instruction for rounding to bf16. */
+/* The shortcut uses the processor's instruction for rounding to bf16. */
 INLINE bool has_shortcut(enum stki_convert_src from, enum stki_convert_dst to, const stki_lane *lane)
 {
     return to == STKI_DST_BF16 && lane->native_bf16 && (lane->tame || !stki_convert_from_u8(from));

@@ -153,8 +153,8 @@ static void one_block(const stki_convert *convert, const stki_axis *run, uint8_t
     scatter(dst, run->dst_stride, result, convert->dst_size, n);
 }
 
-/* The number of elements in a block. If each element is in another cache line, blocks are shorter, so that the lines of
- * a block stay in the L1 cache for the next iteration of `beside`. */
+/* The number of elements in a block. If each element is in a different cache line, blocks are shorter, so that the
+ * lines of a block stay in the L1 cache for the next iteration of `beside`. */
 static int64_t block_length(const stki_axis *run, const stki_axis *beside)
 {
     bool sparse = llabs(run->src_stride) >= 64 || llabs(run->dst_stride) >= 64;

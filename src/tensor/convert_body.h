@@ -4,9 +4,10 @@
  *     struct reader             the source: the members below, and those that its load needs for pixels
  *         at                        address of element 0; pixels: address of byte 0 of pixel 0, plus `lead` bytes
  *         step, size                bytes from one element to the next, and bytes that each element is known to have
- *         room                      the last whole units may be read if this many elements follow the n of a run
- *         alone                     the first elements of a run must not be read as a whole unit, because it would
- *                                   start before them
+ *         room                      number of elements that must follow a run so that its last elements may be read as
+ *                                   whole units
+ *         alone                     the first elements of a run must not be read as a whole unit, because that would
+ *                                   start before the run
  *     load(…, first, k, valid, tight)   vector k of the unit at element `first` as f32. The first `valid` elements are
  *                                   used, the others may have any value. `tight`: no other byte is read (if
  *                                   STKI_MASKED)

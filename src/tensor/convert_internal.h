@@ -21,11 +21,11 @@ enum stki_convert_src {
     STKI_SRC_BF16,
     STKI_SRC_F32,
     STKI_SRC_F64,
-    STKI_SRC_KINDS,                  /* also: no arithmetic for this dtype */
+    STKI_SRC_KINDS,                  /* number of kinds; as a kind: no arithmetic for this dtype */
     STKI_SRC_PIXELS = STKI_SRC_KINDS /* kernels only: interleaved u8 */
 };
 
-/* Whether kernels read u8, whose results are all known at create. */
+/* Whether kernels read u8. All possible results are then known at create. */
 static inline bool stki_convert_from_u8(enum stki_convert_src from)
 {
     return from == STKI_SRC_U8 || from == STKI_SRC_PIXELS;
@@ -38,7 +38,7 @@ enum stki_convert_dst {
     STKI_DST_F16,
     STKI_DST_BF16,
     STKI_DST_F32,
-    STKI_DST_KINDS /* also: no arithmetic for this dtype */
+    STKI_DST_KINDS /* number of kinds; as a kind: no arithmetic for this dtype */
 };
 
 enum stki_convert_src stki_convert_src_of(stk_dtype dtype);
@@ -65,8 +65,8 @@ typedef struct stki_lane {
     int pixel_step; /* bytes from pixel to pixel in the source: 3, 4, -3, -4 */
     int channels;   /* number of planes to write, at most 4; their source bytes are adjacent */
     int64_t plane_stride;
-    uint8_t pick[64]; /* shuffle indices of channel 0 of each pixel in the bytes of 64 pixels, counted from byte 0 of
-                         the first pixel or, if mirrored, such that its last channel is the last byte */
+    uint8_t pick[64]; /* shuffle indices: pick[i] is the position of channel 0 of pixel i in the bytes of 64 pixels.
+                         These start at byte 0 of the first pixel or, if mirrored, end with its last channel. */
 } stki_lane;
 
 /* Multiplies, adds, rounds and stores `n` elements from contiguous `src` to contiguous `dst`. 0 <= channel < period. */
@@ -130,7 +130,7 @@ struct stki_convert {
     int64_t src_offset, dst_offset; /* from element 0, 0, … to the nest's first element */
     stki_inner_fn inner;
     const stki_convert_kernels *kernels;
-    stki_lane lane, cached; /* `cached`: the same kernels, but with ordinary stores */
+    stki_lane lane, cached; /* `cached`: the same as `lane`, but with ordinary stores */
     /* used by the inner functions, selected at create */
     stki_run_fn run; /* NULL: elements are copied */
     stki_plane_fn plane;
@@ -155,7 +155,7 @@ struct stki_convert {
     int64_t bytes_read, bytes_written;
     float *coefficients; /* a and b with their padding; then as in `pairs` */
     uint8_t *table;
-    /* Input of the devices' own plans (src/gpu/kernel_plan_convert.c), and tables in their memory */
+    /* Input for planning the conversion on a device (src/gpu/kernel_plan_convert.c), and tables in device memory */
     stki_axis described[STK_MAX_DIMS];
     int described_count;
     stki_convert_pairs pairs;

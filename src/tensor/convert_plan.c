@@ -128,9 +128,8 @@ static bool fits_assembly(const stki_convert *convert)
 
 /* ---- pixels ---- */
 
-/* Returns the axis of the channels if the source is interleaved pixels; -1: pixels of which one channel is read; -2:
- * not pixels.
- */
+/* Returns the axis of the channels if the source is interleaved pixels; -1: only one channel of the pixels is read; -2:
+ * the source is not pixels. */
 static int find_planes(const stki_convert *convert)
 {
     const stki_axis *pixel = &convert->axes[convert->axis_count - 1];
@@ -241,7 +240,8 @@ static int log2_of(int size)
     return size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
 }
 
-/* Blocks whose elements are interleaved with those of three or four channels on one side. */
+/* Selects the kernel for blocks whose elements are interleaved, on one side, with those of the other channels (three or
+ * four in all). */
 static void plan_interleaved(stki_convert *convert, const stki_axis *run, const stki_axis *beside)
 {
     const int planes = (int)beside->n - 3;
@@ -300,7 +300,7 @@ static void plan_blocks(stki_convert *convert, int64_t channels)
         convert->lane.streaming = false; /* the kernel writes to a block in the cache */
 }
 
-/* The channels of interleaved elements that become planes, if they are the only axis beside the elements of a run. */
+/* Plans a copy that deinterleaves three or four channels. False: the axes do not have this form. */
 static bool plan_copied_planes(stki_convert *convert)
 {
     const int last = convert->axis_count - 1;
@@ -354,7 +354,7 @@ static void make_table(stki_convert *convert)
 }
 
 /* Whether the results for all values of an 8-bit source are zero, or normal numbers below 2^30 in magnitude, so that
- * kernels can skip the checks for others. */
+ * kernels can skip the checks for other results. */
 static bool is_tame(const stki_convert *convert, int64_t channels)
 {
     if (convert->src_size != 1 || channels > STKI_TABLE_CHANNELS)
@@ -419,7 +419,7 @@ static const char *kind_name(const stki_convert *convert)
     return convert->inner == stki_convert_copies ? "copy" : "core";
 }
 
-/* The extent of the source, for prefetching, if at most half of it is unused. */
+/* Sets the extent of the source, for prefetching, if at most half of it is unused. */
 static void plan_prefetch(stki_convert *convert, const stki_convert_desc *desc)
 {
     int64_t low = 0, high = convert->src_size;

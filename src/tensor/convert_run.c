@@ -114,7 +114,7 @@ static inline void run_list(const stki_convert *const *converts, int64_t step, u
     stki_float_leave(control);
 }
 
-/* The number of contiguous rows from the first on. */
+/* The number of rows at the start of the list that are contiguous with each other. */
 static int64_t adjacent_rows(const uint8_t *const *rows, int64_t count, int64_t bytes)
 {
     int64_t n = 1;

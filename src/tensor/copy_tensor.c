@@ -70,8 +70,8 @@ stk_status stk_tensor_copy_on(stk_tensor *dst, const stk_tensor *src, stk_stream
     if (status != STK_OK)
         return status;
     if (src->ndim > dst->ndim)
-        return stki_fail(err, STK_E_BAD_BROADCAST, "copy: shape %s into %s", STKI_SHAPE(src->ndim, src->shape),
-                         STKI_SHAPE(dst->ndim, dst->shape));
+        return stki_fail(err, STK_E_BAD_BROADCAST, "copy: shape %s does not broadcast to %s",
+                         STKI_SHAPE(src->ndim, src->shape), STKI_SHAPE(dst->ndim, dst->shape));
     status = stki_check_overlap(dst, src, err);
     status = status != STK_OK ? status : stk_tensor_expand(src, dst->ndim, dst->shape, &wide, err);
     status = status != STK_OK ? status : stki_tensor_transfer_on(dst, &wide, stream, non_blocking, err);
@@ -137,7 +137,7 @@ stk_status stk_tensor_contiguous_as(const stk_tensor *tensor, stk_layout layout,
 {
     STKI_PROFILE("contiguous_as");
     if (layout == STK_LAYOUT_KEEP)
-        return stki_fail(err, STK_E_BAD_ARG, "contiguous: KEEP is not a layout here");
+        return stki_fail(err, STK_E_BAD_ARG, "contiguous: the layout KEEP is not allowed here");
     if (stk_tensor_has_layout(tensor, layout) && !swapped(tensor))
         return retain_as(tensor, out);
     return stk_tensor_clone_as(tensor, layout, out, err);

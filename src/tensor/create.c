@@ -136,10 +136,10 @@ stk_status stk_tensor_arange(stk_dtype dtype, stk_scalar start, stk_scalar end, 
     if (status != STK_OK)
         return status;
     if (count < 0)
-        return stki_fail(err, STK_E_BAD_ARG, "arange: from %g to %g in steps of %g", stki_scalar_to_double(start),
-                         stki_scalar_to_double(end), stki_scalar_to_double(step));
+        return stki_fail(err, STK_E_BAD_ARG, "arange: invalid range: from %g to %g in steps of %g",
+                         stki_scalar_to_double(start), stki_scalar_to_double(end), stki_scalar_to_double(step));
     if (count > 0x1p62)
-        return stki_fail(err, STK_E_BAD_SHAPE, "arange: %g elements", count);
+        return stki_fail(err, STK_E_BAD_SHAPE, "arange: %g elements are too many", count);
     if (stki_dtype_category(dtype) == STKI_CATEGORY_WHOLE) {
         struct whole_range range = {whole_of(start), whole_of(step)};
         return stki_tensor_of_sequence(dtype, 1, &(int64_t){(int64_t)count}, STK_I64, whole_range_next, &range, device,
@@ -240,7 +240,7 @@ stk_status stk_tensor_from_buffer(void *buffer, int64_t buffer_bytes, stk_dtype 
     if (size == 0)
         return stki_fail(err, STK_E_BAD_DTYPE, "invalid dtype %d", (int)dtype);
     if (offset < 0 || offset >= buffer_bytes)
-        return stki_fail(err, STK_E_BAD_ARG, "offset %" PRId64 " in a buffer of %" PRId64 " bytes", offset,
+        return stki_fail(err, STK_E_BAD_ARG, "offset %" PRId64 " is outside a buffer of %" PRId64 " bytes", offset,
                          buffer_bytes);
     rest = buffer_bytes - offset;
     if (count == -1 && rest % size)
@@ -248,7 +248,7 @@ stk_status stk_tensor_from_buffer(void *buffer, int64_t buffer_bytes, stk_dtype 
                          stk_dtype_name(dtype));
     count = count == -1 ? rest / size : count;
     if (count < 0 || count > rest / size)
-        return stki_fail(err, STK_E_BAD_ARG, "%" PRId64 " %s elements in %" PRId64 " bytes", count,
+        return stki_fail(err, STK_E_BAD_ARG, "%" PRId64 " %s elements do not fit in %" PRId64 " bytes", count,
                          stk_dtype_name(dtype), rest);
     if (!free_fn)
         return stk_tensor_borrow(stki_address(buffer, offset), dtype, 1, &count, NULL, out, err);
@@ -287,7 +287,7 @@ stk_status stk_tensor_to_bytes(const stk_tensor *tensor, void *out, int64_t byte
     stk_status status;
 
     if (bytes != stk_tensor_nbytes(tensor))
-        return stki_fail(err, STK_E_BAD_ARG, "%" PRId64 " bytes for a tensor of %" PRId64, bytes,
+        return stki_fail(err, STK_E_BAD_ARG, "found %" PRId64 " bytes for a tensor of %" PRId64 " bytes", bytes,
                          stk_tensor_nbytes(tensor));
     status = stk_tensor_borrow(out, tensor->dtype, tensor->ndim, tensor->shape, NULL, &flat, err);
     return status != STK_OK ? status : stki_tensor_transfer(&flat, tensor, err);

@@ -19,8 +19,8 @@ typedef struct stki_elementwise_job {
 } stki_elementwise_job;
 
 /* out = sum of `in` over the axes with reduced[i], elements cast to the dtype of `out` first; divided by `divisor`
- * unless that is 0. `out` has the other axes, and with `keep` those too with length 1. There is at least one element.
- */
+ * unless that is 0. `out` has the axes that are not reduced; with `keep`, it also has the reduced axes, with length 1.
+ * There is at least one element. */
 typedef struct stki_sum_job {
     const stk_tensor *out, *in;
     const bool *reduced;

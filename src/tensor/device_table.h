@@ -95,11 +95,12 @@ typedef struct stki_device_ops {
 typedef struct stki_pool stki_pool;
 typedef struct stki_pool_ops {
     stk_status (*alloc)(stki_pool *pool, int64_t bytes, stk_stream *stream, void **out, stk_error *err);
-    /* Bypasses the cache, for long-lived blocks: exactly that many bytes from the driver, but counted by the pool. */
+    /* For long-lived blocks: allocates exactly that many bytes from the driver, bypassing the cache; the pool counts
+     * them. */
     stk_status (*alloc_exact)(stki_pool *pool, int64_t bytes, void **out, stk_error *err);
     void (*free)(stki_pool *pool, void *block, int64_t bytes);
-    /* Another stream has work on the block, or will have before it is freed; the block is not reused before an event
-     * that is recorded when it is freed has completed. */
+    /* Tells the pool that another stream has work on the block, or will have before the block is freed. When the block
+     * is freed, an event is recorded in that stream, and the block is not reused until the event has completed. */
     void (*record_stream)(stki_pool *pool, void *block, stk_stream *stream);
     /* Call before the stream is destroyed. */
     void (*forget_stream)(stki_pool *pool, stk_stream *stream);

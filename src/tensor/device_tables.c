@@ -53,11 +53,11 @@ static struct stki_device_table *find(const stki_device_tables *tables, const st
     return table;
 }
 
-/* The table is created without the lock. If two threads create it at the same time, the second one is discarded. */
+/* The table is created without holding the lock. If two threads create it at the same time, one copy is discarded. */
 stk_status stki_device_tables_get(const stki_device_tables *tables, stk_device *device, int kind, const void *first,
                                   const void *second, int64_t bytes, const void **out, stk_error *err)
 {
-    stki_device_tables *owner = (stki_device_tables *)(uintptr_t)tables; /* only this list of an owner changes */
+    stki_device_tables *owner = (stki_device_tables *)(uintptr_t)tables; /* the only mutable member of an owner */
     struct stki_device_table *table, *made;
     stk_status status;
 

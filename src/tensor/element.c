@@ -141,7 +141,8 @@ static stk_status element_view(const stk_tensor *tensor, int ndim, const int64_t
     for (int i = 0; i < tensor->ndim; i++) {
         int64_t size = tensor->shape[i], at = index[i];
         if (at < -size || at >= size)
-            return stki_fail(err, STK_E_BAD_INDEX, "index %" PRId64 " of axis %d, which has %" PRId64, at, i, size);
+            return stki_fail(err, STK_E_BAD_INDEX, "index %" PRId64 " is out of range for axis %d of size %" PRId64, at,
+                             i, size);
         offset = stki_wrap_add(offset, stki_wrap_mul(at < 0 ? at + size : at, tensor->strides[i]));
     }
     *out = (stk_tensor){.data = stki_address(tensor->data, offset),

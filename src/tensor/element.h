@@ -14,8 +14,8 @@ stk_status stki_element_from_scalar(stk_dtype dtype, stk_scalar value, stki_elem
 stki_element stki_element_cast(stk_dtype dtype, stk_scalar value);
 stk_scalar stki_element_to_scalar(stk_dtype dtype, const void *bytes);
 
-/* As a double; the real part of complex numbers. */
+/* The value as a double; of a complex number, its real part. */
 double stki_scalar_to_double(stk_scalar value);
-bool stki_scalar_is_whole(stk_scalar value); /* by its kind; bool counts as an integer */
+bool stki_scalar_is_whole(stk_scalar value); /* whether its kind is an integer or bool */
 
 #endif

@@ -80,7 +80,7 @@ typedef void (*stki_tile_fn)(char *dst, int64_t dst_stride, const char *src, int
 typedef void (*stki_stream_fn)(void *dst, const void *src, int64_t bytes);
 
 typedef struct stki_fast {
-    int shuffle_bytes[STKI_FAST_SIZES]; /* vectors of the patterns, for elements of each size */
+    int shuffle_bytes[STKI_FAST_SIZES]; /* bytes per vector of the patterns, for each element size */
     stki_stream_fn stream;
     stki_fast_cast_fn cast[STK_DTYPE_END][STK_DTYPE_END]; /* [dst][src] */
     const stki_fast_lines_table *lines;                   /* NULL: none */

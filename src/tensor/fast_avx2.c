@@ -59,7 +59,8 @@ static void byte_masks(const stki_shuffle *shuffle, __m128i mask[STKI_SHUFFLE_MA
         for (int j = 0; j < shuffle->inputs; j++) {
             char bytes[SMALL];
             for (int i = 0; i < SMALL; i++) {
-                int lane = i / shuffle->size, place = shuffle->pick[k][lane * shuffle->size]; /* the low byte is all */
+                int lane = i / shuffle->size,
+                    place = shuffle->pick[k][lane * shuffle->size]; /* the other bytes are 0 */
                 bool own = shuffle->own[k][j] >> lane & 1;
                 bytes[i] = (char)(own ? place * shuffle->size + i % shuffle->size : -1);
             }

@@ -19,7 +19,7 @@ static enum stki_isa chosen;
 static char note[160];
 
 #if defined(__x86_64__)
-static bool has_f16c(void) /* clang's __builtin_cpu_supports does not know this feature */
+static bool has_f16c(void) /* clang's __builtin_cpu_supports does not accept the name of this feature */
 {
     unsigned eax, ebx, ecx, edx;
 
@@ -35,7 +35,7 @@ bool stki_isa_usable(enum stki_isa isa)
 #if defined(__x86_64__)
     case STKI_ISA_AVX2:
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-    case STKI_ISA_AVX512: /* the byte permutes (VBMI) are what makes these kernels better than the AVX2 ones */
+    case STKI_ISA_AVX512: /* without byte permutes (VBMI), these kernels would be no faster than the AVX2 kernels */
         return stki_isa_usable(STKI_ISA_AVX2) && __builtin_cpu_supports("avx512f") &&
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi");

@@ -7,7 +7,7 @@
 
 /* ---- whole numbers ---- */
 
-/* The smallest integer divided by -1 wraps to itself. The hardware traps, so division by -1 is a negation. */
+/* The smallest integer divided by -1 wraps to itself. Hardware division would trap, so division by -1 is a negation. */
 #define SIGNED(name, type, unsigned_type)                                                     \
     static type trunc_##name(type p, type q)                                                  \
     {                                                                                         \

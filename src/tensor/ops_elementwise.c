@@ -16,8 +16,8 @@
 
 enum {
     ROW_BLOCK = 512,       /* elements */
-    TILE_BYTES = 16 << 10, /* of a block of a tile; 64 by 64 f32 */
-    TILE_COLUMNS = 64,     /* at most */
+    TILE_BYTES = 16 << 10, /* maximum size of a tile; 64 by 64 f32 */
+    TILE_COLUMNS = 64,     /* maximum number of columns in a tile */
     SHORT_ROW = 32,
     MAX_SIZE = 8
 };
@@ -31,7 +31,7 @@ struct chain {
 };
 
 struct side {
-    struct chain casts; /* of an input to the compute dtype; of the output from what the loops write */
+    struct chain casts; /* input: to the compute dtype; output: from the dtype that the loops write */
     int64_t size;
     const void *one; /* a single value in the compute dtype, if the input is one; otherwise NULL */
     char value[MAX_SIZE];
@@ -44,9 +44,9 @@ struct run {
     stki_strided plan;                      /* operand 0 is the output */
     struct side out, in[2];
     int64_t compute_size, writes_size;
-    _Alignas(64) char blocks[2][TILE_BYTES]; /* the inputs in the compute dtype; of short rows, [0] then the output */
-    _Alignas(64) char result[TILE_BYTES];    /* before the result: gathered elements */
-    _Alignas(64) char middle[TILE_BYTES];    /* between two casts */
+    _Alignas(64) char blocks[2][TILE_BYTES]; /* inputs in the compute dtype; run_packed_tile reuses [0] for output */
+    _Alignas(64) char result[TILE_BYTES];    /* gathered elements of an input before their cast; later, the result */
+    _Alignas(64) char middle[TILE_BYTES];    /* elements between two casts */
     _Alignas(64) char final[ROW_BLOCK * MAX_SIZE]; /* a row in the output's dtype */
 };
 
@@ -412,7 +412,7 @@ static bool wants_streaming(const stki_elementwise *op, const stk_tensor *out, s
            (op->stores == STKI_STORES_AUTO && !in_place && stk_tensor_nbytes(out) > stki_cache_bytes());
 }
 
-/* Vectors of 32 bytes are the fastest with AVX-512 too. */
+/* Vectors of 32 bytes are also the fastest on AVX-512 processors. */
 static const stki_loops *find_stream_loops(enum stki_isa isa, enum stki_loop loop, stk_dtype dtype)
 {
 #if defined(__x86_64__)

@@ -42,16 +42,16 @@ enum {
     RUN_COLUMNS = 512,  /* rows whose columns are added without compensation; */
     RUN_NARROW = 32768, /* the same for f32, whose sums in f64 have digits to spare */
     BLOCK = 512,
-    FEW_COLUMNS = 32,    /* fewer columns are combined with those of the next rows */
-    LONG_COLUMNS = 1024, /* to a row of this many elements */
+    FEW_COLUMNS = 32,    /* rows with fewer columns are combined into long rows */
+    LONG_COLUMNS = 1024, /* maximum number of elements in such a long row */
     SHORT_ROW = 8,
-    CELLS = LONG_COLUMNS, /* results in the struct */
-    MOST_CELLS = 16384    /* maximum number of results in allocated memory, so that columns read long rows */
+    CELLS = LONG_COLUMNS, /* number of results for which the struct has memory */
+    MOST_CELLS = 16384    /* maximum number of results in allocated memory; large, so that long rows are read at once */
 };
 
 struct sum {
     stki_sum_loops loops;
-    stk_dtype from, via, wide; /* of the input; of the result, to which elements are cast first; f64 or i64 */
+    stk_dtype from, via, wide; /* dtype of the input; of the result, to which elements are cast first; f64 or i64 */
     stki_cast casts[2];
     int cast_count;
     bool plain; /* contiguous elements need no cast */
@@ -60,7 +60,7 @@ struct sum {
     double divisor;       /* 0: a sum */
     int64_t block[BLOCK]; /* elements in the wide form */
     int64_t middle[BLOCK];
-    double *run;        /* the current run, added to sum[i] next */
+    double *run;        /* sums of the current run, to be added to sum[i] */
     double *sum, *rest; /* results, and the accumulated rounding errors of additions to sum[i] */
     uint64_t *whole;    /* results of integers */
     double own[4][CELLS];
@@ -220,7 +220,7 @@ static void add_columns(struct sum *s, const char *x, int64_t cells, int64_t cel
  * one long row, and the sums of its columns are then combined. */
 static void add_narrow_columns(struct sum *s, const char *x, int64_t cells, int64_t n, int64_t step)
 {
-    int64_t rows = LONG_COLUMNS / cells; /* of the tensor in one long row */
+    int64_t rows = LONG_COLUMNS / cells; /* rows of the tensor in one long row */
     int64_t long_rows = n / rows, done = long_rows * rows, longest = longest_run(s);
 
     for (int64_t first = 0; first < long_rows; first += longest) {

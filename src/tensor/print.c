@@ -1,5 +1,5 @@
-/* print.c: formats tensors as text, as NumPy does. The elements to print are gathered first, so that only those are
- * read of a large tensor; then they are laid out row by row. */
+/* print.c: formats tensors as text, as NumPy does. The elements to print are gathered first, so no others are read from
+ * a large tensor. Then they are laid out row by row. */
 #include "allocate.h"
 #include "cast.h"
 #include "device_table.h"
@@ -20,7 +20,7 @@
 typedef struct stki_real_column {
     stk_dtype dtype;
     bool scientific, sign; /* sign: print a + before non-negative numbers */
-    int precision, least;  /* digits after the point, and the minimum of the scientific form */
+    int precision, least;  /* maximum number of digits after the point, and minimum in scientific notation */
     int exponent_digits;
     int left, right; /* characters before and after the point */
 } stki_real_column;
@@ -46,7 +46,7 @@ static double real_at(stk_dtype dtype, const void *elements, int64_t i, bool ima
     return x;
 }
 
-/* Rounds a number to the dtype: NumPy compares in the dtype. */
+/* Rounds a number to the dtype, because NumPy compares numbers of the dtype. */
 static double as_dtype(stk_dtype dtype, double x)
 {
     stki_cast narrow, widen;
@@ -87,7 +87,8 @@ static struct extent extent_of(stk_dtype dtype, const void *elements, int64_t co
 
 static bool needs_exponents(stk_dtype part, const struct extent *extent, bool suppress_small)
 {
-    /* Above about the precision of the dtype, plain digits would look exact although they are not. */
+    /* 10^8, or 10^p if the dtype's precision is p < 8 decimal digits: from there on, plain notation would look exact
+     * although it is not. */
     const double limit = part == STK_F64 ? 1e8 : part == STK_F32 ? 1e6 : stk_dtype_size(part) == 2 ? 1e3 : 1e2;
 
     if (extent->largest == 0)

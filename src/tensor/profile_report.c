@@ -142,7 +142,7 @@ stk_status stk_profile_summary(stk_profile_order order, char **out, stk_error *e
     for (int i = 0; i < count; i++)
         all_ns += rows[i].own_ns;
     stki_putf(&text, "%-20s %10s %12s %12s %7s %12s %13s\n", "operation", "calls", "own ms", "total ms", "own %",
-              "us a call", "allocated");
+              "us/call", "allocated");
     for (int i = 0; i < count; i++) {
         const stk_profile_row *row = &rows[i];
         stki_putf(&text, "%-20s %10" PRId64 " %12.3f %12.3f %7.1f %12.3f", row->name, row->calls,
@@ -188,7 +188,7 @@ static void list_storage(void *context, const stki_record *record)
     stki_put_size(text, record->storage->bytes);
     stki_putf(text, " on %s", record->storage->device->name);
     if (record->outside)
-        stki_put(text, " of another owner");
+        stki_put(text, " (external memory)");
     put_origin(text, record->operation, record->tag);
     stki_putf(text, ", %" PRId64 " references\n", stk_storage_refs(record->storage));
     for (const stki_holder *holder = record->holders; holder; holder = holder->next) {

@@ -42,7 +42,7 @@ static stk_status begin_samples(stki_samples *samples, const stk_tensor *tensor,
         return stki_fail(err, STK_E_BAD_DTYPE, "calibration: the samples are %s, must be real",
                          stk_dtype_name(tensor->dtype));
     if (axis != STK_QUANT_PER_TENSOR && (axis < 0 || axis >= tensor->ndim))
-        return stki_fail(err, STK_E_BAD_DIM, "calibration along axis %d of a tensor with %d", axis, tensor->ndim);
+        return stki_fail(err, STK_E_BAD_DIM, "calibration along axis %d of a tensor with %d axes", axis, tensor->ndim);
     samples->count = stk_tensor_numel(tensor);
     samples->channels = axis < 0 ? 1 : tensor->shape[axis];
     if (samples->count == 0)

@@ -26,7 +26,7 @@ static stk_status check_channels(const stk_tensor *tensor, const stk_quant *quan
     if (quant->axis < 0)
         return STK_OK;
     if (quant->axis >= tensor->ndim)
-        return stki_fail(err, STK_E_BAD_DIM, "quantization along axis %d of a tensor with %d", quant->axis,
+        return stki_fail(err, STK_E_BAD_DIM, "quantization along axis %d of a tensor with %d axes", quant->axis,
                          tensor->ndim);
     if (tensor->shape[quant->axis] != quant->count)
         return stki_fail(err, STK_E_BAD_SHAPE,

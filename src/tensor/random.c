@@ -22,8 +22,8 @@ static const uint64_t uniform_stream = UINT64_C(0x73746b2e72616e64), normal_stre
 
 /* ---- the normal distribution ---- */
 
-/* ln x for x in (0, 1): ln(m 2^e) with m in [sqrt(1/2), sqrt(2)), where ln m = 2 atanh((m - 1) / (m + 1)) is computed by
- * 15 terms of the series of atanh. */
+/* ln x for x in (0, 1): ln(m 2^e) with m in [sqrt(1/2), sqrt(2)), where ln m = 2 atanh((m - 1) / (m + 1)) is computed
+ * by 15 terms of the series of atanh. */
 static double natural_log(double x)
 {
     int exponent;
@@ -158,7 +158,7 @@ static stk_status random_tensor(stk_dtype dtype, int ndim, const int64_t *shape,
     stk_status status = stki_dtype_check(dtype, err);
 
     if (status == STK_OK && stki_dtype_category(dtype) != STKI_CATEGORY_REAL)
-        status = stki_fail(err, STK_E_BAD_DTYPE, "random numbers of dtype %s", stk_dtype_name(dtype));
+        status = stki_fail(err, STK_E_BAD_DTYPE, "random numbers are not available for %s", stk_dtype_name(dtype));
     return status != STK_OK
                ? status
                : stki_tensor_of_sequence(dtype, ndim, shape, STK_F64, draw_block, &generator, device, out, err);

@@ -160,7 +160,7 @@ void stki_record_holder(stk_tensor *tensor)
     stki_unlock(&lock);
 }
 
-/* The place that points to the tensor's holder, or to NULL. */
+/* Returns the link that points to the holder with this number; the link is NULL if there is none. */
 static stki_holder **find(stki_record *record, uint32_t number)
 {
     stki_holder **at = &record->holders;

@@ -1,8 +1,8 @@
 /* resize.h: resizes images of 8-bit pixels, bit-equal to Image.resize of Pillow 13 (reducing_gap None): two passes with
  * fixed-point coefficients of 22 fraction bits and an intermediate result rounded to 8 bits. The horizontal pass comes
  * first, unless the height shrinks by more than twice as many pixels as the width (of the whole image, not of the box).
- * A resizer holds the coefficients of one (input, box, output size, filter) and the rows between the passes; they are
- * reused while these stay the same. One thread at a time.
+ * A resizer holds the coefficients for one input size, box, output size and filter, and a buffer for the rows between
+ * the passes. The coefficients are reused as long as these parameters stay the same. One thread at a time.
  */
 #ifndef STKI_RESIZE_H
 #define STKI_RESIZE_H

@@ -74,9 +74,10 @@ struct stki_resizer {
     stki_resize_memory row_memory; /* rows between the passes: a ring; if vertical comes first, rows entering and
                                       leaving the horizontal pass */
     int64_t row_count, row_bytes;
-    const uint8_t *in;    /* the current image and the progress on it: */
-    int64_t in_row, next; /* output rows */
-    int64_t done;         /* rows done in the ring */
+    const uint8_t *in; /* the current image, its row stride in bytes, and the progress on it: */
+    int64_t in_row;
+    int64_t next;         /* the next output row */
+    int64_t done;         /* number of rows of the support that have been computed into the ring */
     const uint8_t **rows; /* input rows of one output row */
     stki_resize_memory pointer_memory;
     const stki_resize_kernels *variant, *kernels; /* the variant's kernels; the kernels in use */

@@ -66,7 +66,7 @@ int64_t stki_shuffle_groups(const stki_shuffle *shuffle, int64_t count)
     int64_t step, reach, read;
 
     if (shuffle->outputs > 1)
-        return count / shuffle->lanes; /* all that is read is used */
+        return count / shuffle->lanes; /* all elements that are read are used */
     step = shuffle->in_step / shuffle->in_stride;
     step = step < 0 ? -step : step;
     reach = (count - 1) * step + 1;

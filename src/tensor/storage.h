@@ -11,7 +11,7 @@ struct stk_storage {
     void *data;
     int64_t bytes;
     void (*free_fn)(void *context); /* frees externally owned memory; NULL: the device's own */
-    void *context; /* its argument; the block of a small one; the device that pinned memory is pinned for */
+    void *context; /* argument of free_fn; small: the heap block; pinned: the device for which the memory is pinned */
     struct stki_record *_Atomic record; /* NULL: created while recording was off */
     bool small;                         /* struct and data share one heap block */
     bool mapping; /* a file mapping, which may be truncated while in use: never exported to other libraries */

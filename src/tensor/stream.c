@@ -18,8 +18,8 @@ static _Thread_local struct {
 } current[MAX_CURRENT];
 
 static stki_counter numbers;
-/* Guards `ended` and `end` of all wrapped streams. Held while an event is recorded in one, so that it cannot end then.
- */
+/* Guards `ended` and `end` of all wrapped streams. Held while an event is recorded in such a stream, so that the stream
+ * cannot be ended at that time. */
 static stki_mutex end_lock = {PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- streams ---- */

@@ -1,4 +1,4 @@
-/* stream.h: streams as used by the core: which stream its work on a device is queued in. */
+/* stream.h: the stream in which the core queues its work on a device, and references to streams. */
 #ifndef STKI_STREAM_H
 #define STKI_STREAM_H
 

@@ -272,8 +272,8 @@ stk_status stki_tensor_transfer_on(const stk_tensor *dst, const stk_tensor *src,
     stk_status status;
 
     if (stream && stream->device != to && stream->device != from)
-        return stki_fail(err, STK_E_BAD_DEVICE, "a copy from %s to %s in a stream of %s", from->name, to->name,
-                         stream->device->name);
+        return stki_fail(err, STK_E_BAD_DEVICE, "a copy from %s to %s cannot run in a stream of %s", from->name,
+                         to->name, stream->device->name);
     if (stk_tensor_numel(dst) == 0)
         return STK_OK;
     if (to->host_memory && from->host_memory) {
@@ -288,7 +288,7 @@ stk_status stki_tensor_transfer_on(const stk_tensor *dst, const stk_tensor *src,
         status = download(&t, from, err);
     else
         return across(&t, to, from, err);
-    if (!to->host_memory) /* its memory need not belong to the stream that was given */
+    if (!to->host_memory) /* the memory may have been allocated for a stream other than `stream` */
         note_use(dst, stream);
     if (!from->host_memory)
         note_use(src, stream);

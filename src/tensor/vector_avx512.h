@@ -156,9 +156,9 @@ INLINE vi vi_round_bf16(vf x)
                                 _mm512_set1_epi32(0x40));
 }
 
-/* `native`: the processor has an instruction for it. It takes subnormals as zero and is right otherwise, so vectors
- * with subnormals go the long way; `tame`: there are none. It is spelled as assembly because these files must not
- * assume AVX512_BF16. */
+/* `native`: the processor has an instruction for this. The instruction treats subnormals as zero, so vectors with
+ * subnormals are rounded by vi_round_bf16 instead. `tame`: there are no subnormals. The instruction is written as
+ * inline assembly, because these files are not compiled for AVX512_BF16. */
 INLINE vunit pack_bf16(const vf *x, bool native, bool tame)
 {
     enum { SUBNORMAL = 0x20 };

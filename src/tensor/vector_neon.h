@@ -1,7 +1,7 @@
 /* vector_neon.h: vectors of NEON (aarch64), under the names that the *_body.h files use.
  *
- * A unit is 16 elements: four vectors of f32, stored as 16, 32 or 64 bytes. NEON has no non-temporal stores worth their
- * name, so nothing streams.
+ * A unit is 16 elements: four vectors of f32, stored as 16, 32 or 64 bytes. NEON has no effective non-temporal stores,
+ * so streaming stores are ordinary stores.
  */
 #ifndef STKI_VECTOR_NEON_H
 #define STKI_VECTOR_NEON_H
@@ -20,7 +20,7 @@ enum { WIDTH = 4, UNIT = 16, LINE = 16 };
 typedef float32x4_t vf; /* WIDTH f32 */
 typedef int32x4_t vi;   /* WIDTH i32 */
 typedef struct vunit {
-    uint8x16_t part[4]; /* as many as its elements take */
+    uint8x16_t part[4]; /* only those that the elements need are used */
 } vunit;
 
 INLINE vf vf_load(const void *at)
@@ -46,7 +46,7 @@ INLINE void copy_line(void *to, const void *from, bool streaming)
     memcpy(to, from, LINE);
 }
 
-/* Less than a line. */
+/* Stores less than a line. */
 INLINE void copy_some(void *to, const void *from, int64_t bytes)
 {
     memcpy(to, from, (size_t)bytes);

@@ -15,12 +15,13 @@ stk_status stki_wrap_dim(int dim, int ndim, const char *what, int *out, stk_erro
     int limit = ndim > 0 ? ndim : 1;
 
     if (dim < -limit || dim >= limit)
-        return stki_fail(err, STK_E_BAD_DIM, "%s: dimension %d of a tensor with %d", what, dim, ndim);
+        return stki_fail(err, STK_E_BAD_DIM, "%s: dimension %d is out of range for a tensor with %d dimensions", what,
+                         dim, ndim);
     *out = dim < 0 ? dim + limit : dim;
     return STK_OK;
 }
 
-/* As stki_wrap_dim, for operations that need an axis. */
+/* Like stki_wrap_dim, for operations that need an axis. */
 static stk_status wrap_real_dim(int dim, int ndim, const char *what, int *out, stk_error *err)
 {
     if (ndim == 0)
@@ -68,10 +69,11 @@ stk_status stk_tensor_narrow(const stk_tensor *tensor, int dim, int64_t start, i
     if (status != STK_OK)
         return status;
     if (length < 0)
-        return stki_fail(err, STK_E_BAD_ARG, "narrow: length %" PRId64, length);
+        return stki_fail(err, STK_E_BAD_ARG, "narrow: negative length %" PRId64, length);
     size = tensor->shape[dim];
     if (start < -size || start > size || length > size - (start < 0 ? start + size : start))
-        return stki_fail(err, STK_E_BAD_INDEX, "narrow: %" PRId64 " from %" PRId64 " of an axis of %" PRId64, length,
+        return stki_fail(err, STK_E_BAD_INDEX,
+                         "narrow: length %" PRId64 " from index %" PRId64 " exceeds an axis of size %" PRId64, length,
                          start, size);
     start = start < 0 ? start + size : start;
     stki_view_of(tensor, address_at(tensor, dim, start), tensor->ndim, tensor->shape, tensor->strides, out);
@@ -100,7 +102,8 @@ stk_status stk_tensor_select(const stk_tensor *tensor, int dim, int64_t index, s
         return status;
     size = tensor->shape[dim];
     if (index < -size || index >= size)
-        return stki_fail(err, STK_E_BAD_INDEX, "select: index %" PRId64 " of an axis of %" PRId64, index, size);
+        return stki_fail(err, STK_E_BAD_INDEX, "select: index %" PRId64 " is out of range for an axis of size %" PRId64,
+                         index, size);
     stki_view_of(tensor, address_at(tensor, dim, index < 0 ? index + size : index), tensor->ndim, tensor->shape,
                  tensor->strides, out);
     drop_axis(out, dim);
@@ -335,7 +338,7 @@ stk_status stk_tensor_diagonal(const stk_tensor *tensor, int64_t offset, int dim
     if (status != STK_OK)
         return status;
     if (dim0 == dim1)
-        return stki_fail(err, STK_E_BAD_DIM, "diagonal: needs two dimensions, not %d twice", dim0);
+        return stki_fail(err, STK_E_BAD_DIM, "diagonal: dimension %d is given twice", dim0);
     length = diagonal_length(tensor->shape[dim0], tensor->shape[dim1], offset);
     if (length > 0)
         skip = offset >= 0 ? offset * tensor->strides[dim1] : -offset * tensor->strides[dim0];

@@ -323,7 +323,7 @@ static void test_leaks(void **unused)
     assert_int_equal(count, 2);
     assert_non_null(strstr(text, "3.91 KiB on cpu, by zeros, 2 references\n"));
     assert_non_null(strstr(text, "    held as f32 [1000], by transpose\n"));
-    assert_non_null(strstr(text, "16 on cpu of another owner, by wrap, 1 references\n"));
+    assert_non_null(strstr(text, "16 on cpu (external memory), by wrap, 1 references\n"));
     stk_text_free(text);
     stk_tensor_release(&kept);
     stk_tensor_release(&wrapped);
