@@ -68,8 +68,8 @@ static stk_status grow_by_segment(stki_caching_pool *pool, const stki_pool_reque
 
 /* ---- out of memory ---- */
 
-/* Whether the owner's stream may still use freed memory. Not every driver waits for that when memory is returned to it.
- */
+/* Whether the owner's stream may still use freed memory. Not every driver waits for such use to end when memory is
+ * returned to it. */
 static bool is_busy(stki_caching_pool *pool, const void *owner)
 {
     stk_error err = {0};
@@ -168,7 +168,7 @@ static stk_status pool_alloc(stki_pool *base, int64_t bytes, stk_stream *stream,
     stk_status status = STK_OK;
 
     if (!stki_pool_request_init(pool, bytes, stream, &request))
-        return bytes < 0 ? stki_fail(err, STK_E_BAD_ARG, "a block of %" PRId64 " bytes", bytes)
+        return bytes < 0 ? stki_fail(err, STK_E_BAD_ARG, "a block cannot have %" PRId64 " bytes", bytes)
                          : stki_pool_fail_memory(pool, &request, "no device has that much memory", err);
     stki_lock(&pool->lock);
     (void)stki_pool_process(pool);
@@ -190,7 +190,7 @@ static stk_status pool_alloc_exact(stki_pool *base, int64_t bytes, void **out, s
     stk_status status;
 
     if (bytes < 0)
-        return stki_fail(err, STK_E_BAD_ARG, "a block of %" PRId64 " bytes", bytes);
+        return stki_fail(err, STK_E_BAD_ARG, "a block cannot have %" PRId64 " bytes", bytes);
     status = grow(stki_caching_pool_of(base), &request, &block, err);
     if (status == STK_OK)
         *out = block->address;

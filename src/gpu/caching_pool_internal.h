@@ -37,7 +37,7 @@ typedef enum stki_pool_state {
 /* The blocks in use with this tag. */
 typedef struct stki_pool_tag {
     struct stki_pool_tag *next;
-    int64_t bytes, blocks; /* if there are none, the struct may be reused for another tag */
+    int64_t bytes, blocks; /* in use; if there are no blocks, the struct may be reused for another tag */
     char text[64];
 } stki_pool_tag;
 
@@ -81,7 +81,7 @@ struct stki_pool_queue {
     stk_stream *stream; /* NULL: destroyed */
     stk_event *end;     /* recorded after the last work of a destroyed stream; NULL: completed */
     stki_pool_use *first, *last, *spare;
-    int64_t busy; /* uses that are not spare */
+    int64_t busy; /* number of uses that are not spare */
 };
 
 typedef struct stki_pool_rules {
@@ -139,7 +139,8 @@ stki_pool_block *stki_pool_adopt(stki_caching_pool *pool, const stki_pool_reques
                                  void *memory);
 /* The block in use at this address. NULL: there is none. */
 stki_pool_block *stki_pool_find(stki_caching_pool *pool, const void *address);
-/* Frees a block in use. It waits until stki_pool_unwait has been called once more than `waits` was incremented. */
+/* Starts to free a block in use: sets its state to WAITING and `waits` to 1. stki_pool_uses_record increments `waits`
+ * for each event, and stki_pool_unwait decrements it. At 0, the block becomes free. */
 void stki_pool_free(stki_caching_pool *pool, stki_pool_block *block);
 void stki_pool_unwait(stki_caching_pool *pool, stki_pool_block *block);
 /* Makes `to` the owner of all segments of `from`. */

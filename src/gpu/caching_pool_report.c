@@ -21,7 +21,8 @@ static const char *tag_text(const stki_pool_tag *tag)
 /* ---- statistics ---- */
 
 typedef struct totals {
-    int64_t segments[STKI_POOL_CLASSES], bytes[STKI_POOL_CLASSES][3]; /* by state */
+    int64_t segments[STKI_POOL_CLASSES];
+    int64_t bytes[STKI_POOL_CLASSES][3]; /* size of the blocks in each state */
 } totals;
 
 static stk_device_memory_stats stats_of(const stki_caching_pool *pool, totals *sums)

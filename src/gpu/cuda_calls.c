@@ -77,7 +77,7 @@ static const char *driver_error_name(CUresult error)
 {
     const char *name = NULL;
 
-    return driver.error_name(error, &name) == CUDA_SUCCESS && name ? name : "an error without a name";
+    return driver.error_name(error, &name) == CUDA_SUCCESS && name ? name : "unknown error";
 }
 
 static const stki_cuda_calls real = {

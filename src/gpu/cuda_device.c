@@ -185,13 +185,13 @@ static cudaError_t create_stream(bool urgent, cudaStream_t *out)
 
 /* ---- memory ---- */
 
-/* Memory comes from the driver's pool, because freeing it does not wait, whereas cudaFree waits for the whole device,
- * so that closing a loader would stall the training. The stream has no other purpose. Allocations are complete when
- * the call returns, and freed blocks are no longer in use, so no other ordering is needed. The pool caches nothing:
- * freed memory is returned to the system at the next synchronization of the device. */
+/* Memory comes from the driver's pool, because returning it does not block. cudaFree waits for the whole device, so
+ * closing a loader would stall the training. The stream has no other purpose. Allocations are complete when the call
+ * returns, and freed blocks are no longer in use, so no other ordering is needed. The pool caches nothing: freed memory
+ * is returned to the system at the next synchronization of the device. */
 stk_status stki_cuda_use_pool(stki_cuda_device *cuda, stk_error *err)
 {
-    static const char doing[] = "asking for its memory pool";
+    static const char doing[] = "querying its memory pool";
     int has_pool = 0;
     cudaError_t error;
     stk_status status = stki_cuda_enter(cuda, doing, err);
@@ -363,7 +363,7 @@ static stk_status stream_alloc(stk_device *device, cuda_stream **out, stk_error 
 static stk_status cuda_stream_create(stk_device *device, bool urgent, stk_stream **out, stk_error *err)
 {
     stki_cuda_device *cuda = cuda_of(device);
-    static const char doing[] = "making a stream";
+    static const char doing[] = "creating a stream";
     cuda_stream *made;
     stk_status status = stream_alloc(device, &made, err);
 
@@ -436,7 +436,7 @@ static cudaError_t query_elsewhere(void)
 static stk_status cuda_stream_query(stk_device *device, stk_stream *stream, stk_error *err)
 {
     stki_cuda_device *cuda = cuda_of(device);
-    static const char doing[] = "asking a stream";
+    static const char doing[] = "querying a stream";
     stk_status status = stki_cuda_enter(cuda, doing, err);
 
     if (status != STK_OK)
@@ -466,7 +466,7 @@ static stk_status cuda_stream_wait(stk_device *device, stk_stream *stream, stk_e
 static stk_status cuda_event_create(stk_device *device, bool timing, stk_event **out, stk_error *err)
 {
     stki_cuda_device *cuda = cuda_of(device);
-    static const char doing[] = "making an event";
+    static const char doing[] = "creating an event";
     cuda_event *made = stki_zalloc(sizeof *made);
     stk_status status;
 
@@ -515,7 +515,7 @@ static stk_status cuda_event_record(stk_device *device, stk_event *event, stk_st
 static stk_status cuda_event_query(stk_device *device, stk_event *event, stk_error *err)
 {
     stki_cuda_device *cuda = cuda_of(device);
-    static const char doing[] = "asking an event";
+    static const char doing[] = "querying an event";
     stk_status status = stki_cuda_enter(cuda, doing, err);
 
     if (status != STK_OK)
@@ -538,7 +538,7 @@ static stk_status cuda_event_elapsed(stk_device *device, const stk_event *from, 
                                      stk_error *err)
 {
     stki_cuda_device *cuda = cuda_of(device);
-    static const char doing[] = "taking the time between events";
+    static const char doing[] = "computing the time between events";
     float ms = 0;
     stk_status status = stki_cuda_enter(cuda, doing, err);
 
@@ -606,7 +606,7 @@ static cudaError_t get_properties(int index, stk_device_properties *out)
 static stk_status cuda_properties(stk_device *device, stk_device_properties *out, stk_error *err)
 {
     stki_cuda_device *cuda = cuda_of(device);
-    static const char doing[] = "asking for its properties";
+    static const char doing[] = "querying its properties";
     stk_status status = stki_cuda_enter(cuda, doing, err);
 
     if (status != STK_OK)

@@ -131,7 +131,7 @@ static stk_status check_architecture(const stki_cuda_device *cuda, const struct 
 
 static stk_status examine(stki_cuda_device *cuda, int index, stk_error *err)
 {
-    static const char doing[] = "asking for its properties";
+    static const char doing[] = "querying its properties";
     struct cudaDeviceProp found;
     char bus[32] = "";
     cudaError_t error;

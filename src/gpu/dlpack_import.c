@@ -51,8 +51,9 @@ static stk_status byte_strides(const stk_dlpack_tensor *given, stk_dtype dtype, 
     for (int i = 0; status == STK_OK && given->strides && i < given->ndim; i++)
         if (!stki_mul(given->strides[i], stk_dtype_size(dtype), &strides[i])) {
             if (given->shape[i] > 1)
-                status = stki_fail(err, STK_E_BAD_SHAPE, "DLPack: the stride of axis %d is %" PRId64 " elements", i,
-                                   given->strides[i]);
+                status =
+                    stki_fail(err, STK_E_BAD_SHAPE, "DLPack: the stride of axis %d, %" PRId64 " elements, is too large",
+                              i, given->strides[i]);
             strides[i] = 0;
         }
     return status;
@@ -81,7 +82,7 @@ static stk_status import(const stk_dlpack_tensor *given, uint32_t flags, void (*
     if (!given->data && high > low)
         return stki_fail(err, STK_E_BAD_ARG, "DLPack: the tensor has elements, but its data is NULL");
     if (given->byte_offset > INT64_MAX)
-        return stki_fail(err, STK_E_BAD_ARG, "DLPack: byte_offset %" PRIu64, given->byte_offset);
+        return stki_fail(err, STK_E_BAD_ARG, "DLPack: byte_offset %" PRIu64 " is too large", given->byte_offset);
     first = stki_address(given->data, (int64_t)given->byte_offset);
     status = stk_storage_wrap(device, high > low ? stki_address(first, low) : first, high - low, free_fn, managed,
                               &storage, err);

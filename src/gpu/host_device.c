@@ -49,7 +49,7 @@ static stk_status host_alloc(stk_device *device, int64_t bytes, void **out, stk_
 
     if (!block)
         return stki_fail_memory(err, bytes, device->name);
-    stki_counters_note(&device->memory, bytes, 1); /* bytes of this device; the allocator counts those of all */
+    stki_counters_note(&device->memory, bytes, 1); /* of this device; the allocator counts those of all host devices */
     *out = block;
     return STK_OK;
 }

@@ -351,12 +351,13 @@ stk_status stki_host_submit(stk_device *device, stk_stream *handle, const stki_h
     stk_status status;
 
     if (job_bytes > STKI_HOST_JOB_MAX)
-        return stki_fail(err, STK_E_LIMIT, "%s: a job of %" PRId64 " bytes, at most %d fit", device->name, job_bytes,
-                         STKI_HOST_JOB_MAX);
+        return stki_fail(err, STK_E_LIMIT, "%s: a job of %" PRId64 " bytes is larger than the maximum of %d bytes",
+                         device->name, job_bytes, STKI_HOST_JOB_MAX);
     if (!handle)
         return run_inline(work, job, job_bytes, err);
     if (handle->device != device)
-        return stki_fail(err, STK_E_BAD_DEVICE, "work of %s in a stream of %s", device->name, handle->device->name);
+        return stki_fail(err, STK_E_BAD_DEVICE, "work for %s cannot be queued in a stream of %s", device->name,
+                         handle->device->name);
     if (inherited(stream))
         return refuse_inherited(stream, err);
     stki_lock(&stream->lock);

@@ -8,8 +8,8 @@
 #include "device_kernels.h"
 #include "kernel_launch.h"
 
-/* Per-channel numbers that do not fit into a launch: they must be in device memory, in this order. 0 bytes: they fit.
- * The table borrows the numbers. */
+/* Per-channel numbers that do not fit into a launch and must therefore be in device memory, in this order. The table
+ * borrows the numbers. */
 typedef struct stki_kernel_table {
     const void *first, *second; /* `count` numbers each; consecutive arrays in device memory */
     int64_t count, size;        /* bytes of a number */

@@ -17,11 +17,11 @@ typedef struct stki_sum_args {
     uint8_t *out;
     const uint8_t *in;
     uint8_t *scratch;     /* pairs of 8 bytes: [part][cell] */
-    uint64_t cells, gone; /* results; elements of each */
-    uint64_t part;        /* elements in a part */
+    uint64_t cells, gone; /* number of results, and of elements in each */
+    uint64_t part;        /* number of elements in a part */
     uint32_t parts;
     stki_divisor by_parts;
-    int32_t in_dtype, via;   /* elements are cast to via first; results too */
+    int32_t in_dtype, via;   /* elements are cast to `via` before they are added; `via` is also the dtype of results */
     double divisor;          /* 0: a sum */
     stki_nest kept, reduced; /* sides: out, in */
 } stki_sum_args;

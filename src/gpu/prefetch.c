@@ -587,7 +587,7 @@ static void finish(stki_prefetch *prefetch, stk_status status, const stk_error *
     stki_wake_all(&prefetch->slot_cond);
 }
 
-/* The error of a timeout: why there is no batch. The caller adds the time. */
+/* Returns the error of a timeout, which says why there is no batch. The caller adds the time. */
 static stk_status timed_out(stki_prefetch *prefetch, stk_error *err)
 {
     stki_prefetch_stats now;
@@ -603,8 +603,8 @@ static stk_status timed_out(stki_prefetch *prefetch, stk_error *err)
                          prefetch->depth, name);
     if (copying > 0)
         return stki_fail(err, STK_E_TIMEOUT,
-                         "%d cop%s to %s of delivered batches %s unfinished: its streams are slow, or hang", copying,
-                         copying == 1 ? "y" : "ies", name, copying == 1 ? "is" : "are");
+                         "%d cop%s to %s of delivered batches %s unfinished: the device's streams are slow or hang",
+                         copying, copying == 1 ? "y" : "ies", name, copying == 1 ? "is" : "are");
     return stki_fail(err, STK_E_TIMEOUT, "no batch has arrived for %s (%lld slots held)", name, (long long)now.held);
 }
 
@@ -691,7 +691,7 @@ static stk_status wait_on_host(stki_prefetch *prefetch, int slot, int64_t deadli
         stki_count(&prefetch->exposed_ns, before);
     }
     if (in_flight)
-        return stki_fail(err, STK_E_TIMEOUT, "its copy to %s is not finished", prefetch->device->name);
+        return stki_fail(err, STK_E_TIMEOUT, "the copy of the batch to %s is not finished", prefetch->device->name);
     return STK_OK;
 }
 

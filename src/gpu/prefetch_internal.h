@@ -21,8 +21,8 @@ typedef struct stki_prefetch_flight {
 
     /* guarded by the lock */
     bool in_flight;     /* `ready` is not known to be complete */
-    stk_event *reached; /* where the consumer's stream reached this batch … */
-    bool was_reached;   /* … if a stream took it */
+    stk_event *reached; /* recorded in the consumer's stream by the call of next that took this batch … */
+    bool was_reached;   /* … if that call had a stream */
 } stki_prefetch_flight;
 
 /* A slot is refilled in stream order, after its last uses, possibly before the host knows that its previous fill is
@@ -81,7 +81,7 @@ struct stki_prefetch {
     stk_error error;
 
     /* private to the consumer */
-    stk_event *spare;   /* will be exchanged for a fill's `reached` */
+    stk_event *spare;   /* an unused event, to be exchanged for the `reached` of a fill */
     stk_event **spares; /* all 2 * depth + 1 events of this kind */
     bool spare_marked;
     bool stuck; /* close has abandoned the thread */

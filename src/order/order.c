@@ -24,7 +24,7 @@ struct stki_order {
     int64_t length;
     uint64_t seed;
     int64_t *indices; /* NULL: the image is the sample number */
-    /* only the one of the kind is set */
+    /* only the member that implements the order's kind is set */
     stki_random_order *random;
     stki_blocks *blocks;
     stki_weighted *weighted;
@@ -92,7 +92,7 @@ static stk_status make_blocks(stki_order *order, const stki_order_opts *opts, st
 
 /* ---- evaluation ---- */
 
-/* An image of the kind's order, a number in the data set or in its subset, as the sample at a position. */
+/* Stores the sample at a position. `image`: its number in the subset, or in the data set if there is no subset. */
 static void put(const stki_order *order, stki_position *out, int64_t position, int64_t image)
 {
     *out = (stki_position){.source = 0,

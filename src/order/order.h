@@ -17,7 +17,7 @@ enum { STKI_MAX_SOURCES = 256 };
 /* The sample at a position. `draw` is the global position that keys the random transforms, so that a repeated sample
  * gets different augmentations. */
 typedef struct stki_position {
-    int32_t source;         /* which of several data sets */
+    int32_t source;         /* number of the data set */
     int32_t unused;         /* 0 */
     int64_t sample;         /* numbered across all data sets */
     int64_t offset, length; /* 0, -1: the whole sample */

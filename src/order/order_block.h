@@ -1,8 +1,8 @@
 /* order_block.h: `order: block`. Samples are in units that are best read together (chunks, pages, shards). The units
- * are shuffled by key, each `window` consecutive ones form a group, and the samples of a group are permuted by a keyed
+ * are shuffled by key, `window` consecutive units form a group, and the samples of a group are permuted by a keyed
  * bijection. The group of a position follows from the prefix sums of the units' sizes, and a reader never needs more
- * than two groups at a time. The table of unit order and sums, O(units), is kept for a few epochs, and the next epoch's
- * is built in advance (order_tables.h). Any thread. */
+ * than two groups at a time. The table of the units' order and sums, O(units), is kept for a few epochs, and the next
+ * epoch's table is built in advance (order_tables.h). Any thread. */
 #ifndef STKI_ORDER_BLOCK_H
 #define STKI_ORDER_BLOCK_H
 

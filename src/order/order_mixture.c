@@ -90,7 +90,8 @@ static stk_status whole_weights(const stki_order_source *sources, int count, int
     return STK_OK;
 }
 
-/* With `first_exhausted`, no source restarts within an epoch; with `all_exhausted`, every source is used up. */
+/* Whether an epoch of this length follows the rule: with `first_exhausted`, no source restarts within the epoch; with
+ * `all_exhausted`, every source is used up. */
 static bool keeps_rule(const int64_t *counts, const int64_t *weights, int count, enum stki_mixture_stop stop,
                        int64_t length)
 {

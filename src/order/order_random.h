@@ -1,7 +1,7 @@
 /* order_random.h: one random permutation of [0, n) per epoch, determined by a seed. For up to STKI_RANDOM_TABLE_MAX
  * numbers it is a table made by a Fisher-Yates shuffle, so that every permutation is possible and, as far as 64-bit
  * draws allow, equally likely. A Feistel network over so few bits cannot guarantee that. The tables of the last few
- * epochs are kept, and the next epoch's is built in advance (order_tables.h). Larger permutations are computed
+ * epochs are kept, and the next epoch's table is built in advance (order_tables.h). Larger permutations are computed
  * (permutation.h) and need only the epoch's round keys: O(1) memory. Any thread. */
 #ifndef STKI_ORDER_RANDOM_H
 #define STKI_ORDER_RANDOM_H

@@ -111,8 +111,9 @@ int stki_tables_acquire(stki_tables *t, uint64_t key)
     return number;
 }
 
-/* The number of steps to build now: twice as fast as positions are taken, relative to what is left of both, or all of
- * them if the current table has been used up. */
+/* The number of steps to build after `advance` positions were taken of the current table, which has `rest` positions
+ * left. Twice the proportional share of the steps that are left, so the next table is complete in time; all of them if
+ * no positions are left. */
 static int64_t slice(const stki_tables *t, int64_t advance, int64_t rest)
 {
     const double units = 2.0 * (double)t->left * (double)advance / (double)rest;
