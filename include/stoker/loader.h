@@ -36,7 +36,7 @@
  * SIGBUS. The first loader (or reader) that maps a file installs a handler for the whole process, once. It handles
  * addresses in stoker's own mappings and calls the previous handler for all others. Records read from a file that
  * was truncated, modified or replaced fail with STK_E_TRUNCATED or STK_E_CORRUPT instead of being delivered.
- * Handlers that the program installs later should call the previous handler for addresses they do not know, and
+ * Handlers that the program installs later should call the previous handler for addresses that are not their own, and
  * threads that call stk_loader_next with STK_WORKERS_INLINE must not block SIGBUS. Tensors that are views of a mapping
  * and are read outside of the loader are not checked: after a truncation they may read as zeros. With STK_ACCESS_PREAD
  * nothing is mapped, but files are still checked for changes. With STK_GUARD_OFF no handler is installed and
@@ -57,7 +57,7 @@ typedef struct stk_loader stk_loader;
 typedef struct stk_batch stk_batch;
 struct DLManagedTensor; /* from <dlpack/dlpack.h>, version 0.6 */
 
-#define STK_WORKERS_AUTO 0      /* as many as there are processors available to the process */
+#define STK_WORKERS_AUTO 0      /* one per processor that is available to the process */
 #define STK_WORKERS_INLINE (-1) /* no threads: stk_loader_next does the work in the calling thread */
 #define STK_EPOCHS_ENDLESS (-1)
 #define STK_TIMEOUT_INFINITE (-1)
@@ -282,8 +282,8 @@ STK_API void stk_loader_destroy(stk_loader *loader);
  * stk_batch_last_of_epoch). STK_E_TIMEOUT: no batch was ready in time; the message says what the workers are doing, and
  * the call may be repeated. Any other error concerns the data of this batch, and later calls return it again. */
 STK_API stk_status stk_loader_next(stk_loader *loader, stk_batch **out, stk_error *err);
-/* Like stk_loader_next, with a timeout in ns; STK_TIMEOUT_INFINITE never times out. With 0 it returns immediately, or,
- * with STK_WORKERS_INLINE, after making one part of the batch, so that repeated calls make all of it. */
+/* Like stk_loader_next, with a timeout in ns; STK_TIMEOUT_INFINITE never times out. With timeout 0 it returns
+ * immediately. With STK_WORKERS_INLINE it first makes one part of the batch, so repeated calls make all of it. */
 STK_API stk_status stk_loader_next_timeout(stk_loader *loader, int64_t timeout_ns, stk_batch **out, stk_error *err);
 /* For a loader with a device: returns the next batch without blocking on its copy. Work queued later in `stream`, a
  * stream of that device, runs after the copy. With a NULL stream, and in stk_loader_next, the host blocks until the
@@ -292,8 +292,9 @@ STK_API stk_status stk_loader_next_timeout(stk_loader *loader, int64_t timeout_n
 STK_API stk_status stk_loader_next_on(stk_loader *loader, stk_stream *stream, int64_t timeout_ns, stk_batch **out,
                                       stk_error *err);
 /* Releases the batch in stream order: work already queued in `stream` may still use it. Does not block: a slot on the
- * device is refilled after that work in stream order, a slot in ordinary memory once the stream, which may be of any
- * device, has executed it. With a NULL stream, and in stk_batch_release, no queued work may use the batch. */
+ * device is refilled after that work in stream order, and a slot in ordinary memory once the stream, which may belong
+ * to any device, has executed that work. With a NULL stream, and in stk_batch_release, no queued work may use the
+ * batch. */
 STK_API void stk_batch_release_on(stk_batch *batch, stk_stream *stream);
 /* Releases the batch; its tensors must not be used any more. Several batches may be held at once and released in any
  * order, even after close. NULL is allowed. */
@@ -320,8 +321,8 @@ STK_API stk_status stk_batch_tensor(const stk_batch *batch, const char *name, st
 STK_API stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManagedTensor **out, stk_error *err);
 /* Like stk_batch_dlpack, for work in another stream, such as the one passed to __dlpack__(stream=...). On a device:
  * work queued in `stream` from now on runs after the copy, and the slot is refilled after the work that has been queued
- * there when the deleter runs; export once for each stream. In ordinary memory: `stream`, of any device, is the one in
- * which copies from the tensor are queued. The stream's handle may be destroyed before the deleter runs. NULL: nothing
+ * there when the deleter runs; export once for each stream. In ordinary memory: copies from the tensor are queued in
+ * `stream`, which may belong to any device. The stream's handle may be destroyed before the deleter runs. NULL: nothing
  * is queued. */
 STK_API stk_status stk_batch_dlpack_on(stk_batch *batch, const char *name, stk_stream *stream,
                                        struct DLManagedTensor **out, stk_error *err);
@@ -338,7 +339,7 @@ STK_API const uint8_t *stk_batch_mask(const stk_batch *batch);    /* 1: a sample
 /* Samples of the batch that failed and were skipped or replaced (loader.on_error). */
 STK_API int64_t stk_batch_failed(const stk_batch *batch);
 /* Returns where a field's sample in a row comes from: the path of its file, copied with the NUL and truncated to
- * `size`, and its number in that file (0 if each file is a sample). For a window, these are those of its first sample.
+ * `size`, and its number in that file (0 if each file is a sample). For a window, both refer to its first sample.
  * STK_E_RANGE: there is no such row or field. */
 STK_API stk_status stk_batch_origin(const stk_batch *batch, int field, int64_t row, char *path, int size,
                                     int64_t *record, stk_error *err);
@@ -451,7 +452,7 @@ STK_API char *stk_loader_explain(const stk_loader *loader);
 /* The tables of all config keys, as text. Free with stk_text_free. NULL: out of memory. */
 STK_API char *stk_loader_options_help(void);
 
-/* Counters since open. Times are in ns, summed over the workers and, if it helps, the consumer. */
+/* Counters since open. Times are in ns, summed over the workers, and the consumer if it helps. */
 typedef struct stk_loader_stats {
     uint32_t struct_size;   /* set by the caller */
     uint32_t workers;       /* number of worker threads; 0: inline */

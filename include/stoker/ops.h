@@ -132,7 +132,8 @@ STK_API stk_status stk_tensor_sum(const stk_tensor *tensor, int dim_count, const
 /* The same, written to `out`, whose dtype is used as `dtype` and whose shape must be that of the sum. */
 STK_API stk_status stk_tensor_sum_into(const stk_tensor *tensor, int dim_count, const int *dims, bool keep,
                                        stk_tensor *out, stk_error *err);
-/* The mean; of no elements, NaN. STK_E_BAD_DTYPE: `dtype`, or the tensor's dtype if that is NONE, is not real. */
+/* The mean; NaN if there are no elements. STK_E_BAD_DTYPE: `dtype`, or the tensor's dtype if that is NONE, is not real.
+ */
 STK_API stk_status stk_tensor_mean(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_dtype dtype,
                                    stk_tensor *out, stk_error *err);
 /* Minimum and maximum; NaN if any element is NaN. STK_E_EMPTY_REDUCE: there are no elements. */
@@ -140,8 +141,8 @@ STK_API stk_status stk_tensor_amin(const stk_tensor *tensor, int dim_count, cons
                                    stk_error *err);
 STK_API stk_status stk_tensor_amax(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_tensor *out,
                                    stk_error *err);
-/* The minimum or maximum along one dimension and its i64 index, the first one of equal elements. Either output may be
- * NULL. */
+/* The minimum or maximum along one dimension and its i64 index; of equal elements, the index of the first. Either
+ * output may be NULL. */
 STK_API stk_status stk_tensor_min(const stk_tensor *tensor, int dim, bool keep, stk_tensor *values, stk_tensor *indices,
                                   stk_error *err);
 STK_API stk_status stk_tensor_max(const stk_tensor *tensor, int dim, bool keep, stk_tensor *values, stk_tensor *indices,

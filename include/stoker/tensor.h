@@ -101,7 +101,7 @@ STK_API stk_device *stk_storage_device(const stk_storage *storage);
 
 /* ---- creation and release ---- */
 
-/* New row-major tensors on `device` (NULL: CPU), uninitialized and zeroed. */
+/* New row-major tensors on `device` (NULL: CPU): empty is uninitialized, zeros is zeroed. */
 STK_API stk_status stk_tensor_empty(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device,
                                     stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_zeros(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device,

@@ -41,7 +41,7 @@ static stk_status split(stki_document *document, const char *text, int64_t lengt
     }
 }
 
-/* Parses `part` as an index into `list`; the list's count is allowed and means a new item. */
+/* Parses `part` as an index into `list`. An index equal to the list's length means a new item. */
 static stk_status item_index(const stki_node *list, const char *part, const stki_location *location, int *out,
                              stk_error *err)
 {

@@ -233,7 +233,7 @@ typedef struct stki_option_part {
 stk_status stki_options_read_parts(const stki_option_part *parts, int count, const stki_node *map,
                                    const stki_option_notes *notes, stk_error *err);
 /* option_struct.c: adds the members of a public struct to the document at `path` ("loader"); 0 and NULL count as not
- * given. The struct must have this library's size. */
+ * given. The struct must have the size that this version of the library declares. */
 stk_status stki_options_from_struct(const stki_option_table *table, const void *opts, stki_document *document,
                                     const char *path, stk_error *err);
 /* Calls `visit` for the table, its choices and the tables inside it. A table that two sections share is visited once,

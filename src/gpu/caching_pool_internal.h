@@ -61,7 +61,7 @@ struct stki_pool_segment {
     char *address;
     int64_t bytes, number;
     stki_pool_class class;
-    const void *owner; /* a stream; NULL: the NULL stream; the queue of a destroyed stream; &stki_pool_unowned */
+    const void *owner; /* a stream (which may be NULL), the queue of a destroyed stream, or &stki_pool_unowned */
 };
 
 extern const int64_t stki_pool_unowned;

@@ -41,7 +41,7 @@ typedef struct stki_host_stream {
     stki_cond changed, passed;
     char *ring;
     int64_t room, head,
-        tail;             /* bytes; head and tail only increase; the buffer position is their remainder modulo `room` */
+        tail; /* bytes; head and tail only increase; their offset in the ring is the remainder modulo `room` */
     int64_t queued, done; /* total numbers of work items */
     int64_t failed_at;    /* number of the item that failed; 0: none */
     stk_error error;

@@ -124,7 +124,7 @@ STKI_KERNEL_FN void stki_sum_rows(const stki_sum_args *args, stki_spot spot, stk
     shared[spot.thread] = sum;
 }
 
-/* Phases 1 to 8, `half` 128 to 1. */
+/* Phases 1 to 8: one level of the tree each, with `half` from 128 down to 1. */
 STKI_KERNEL_FN void stki_sum_halve(const stki_sum_args *args, stki_spot spot, stki_partial *shared, uint32_t half)
 {
     if (spot.thread < half)

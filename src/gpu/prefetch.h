@@ -14,8 +14,8 @@
  * Slots are allocated once, with exactly the given size, and keep their addresses until the end: a CUDA graph captured
  * on the address of a slot can be replayed whenever that slot is delivered again.
  *
- * Threads: next is for one thread at a time, release for any; during close and destroy only release may be called.
- * Slots held at close stay valid until they are released.
+ * Threads: next may be called by one thread at a time, and release by any thread. During close and destroy, only
+ * release may be called. Slots held at close stay valid until they are released.
  */
 #ifndef STKI_PREFETCH_H
 #define STKI_PREFETCH_H

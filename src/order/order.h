@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stoker/status.h>
 
-enum { STKI_ORDER_VERSION = 1 }; /* increment when the same seed gives another order; stored in saved states */
+enum { STKI_ORDER_VERSION = 1 }; /* stored in saved states; increment it if the same seed gives a different order */
 
 enum stki_order_kind { STKI_ORDER_SEQUENTIAL, STKI_ORDER_RANDOM, STKI_ORDER_BLOCK, STKI_ORDER_WEIGHTED };
 /* When an epoch over several data sets ends: when the first of them has been used up, or when all have. */

@@ -2,10 +2,10 @@
  *
  * Assume that the samples are sorted by class, with STKI_QUALITY_CLASSES classes of equal size (or one class per
  * sample, if there are fewer samples). The quality is the mean number of distinct classes in a global batch, divided by
- * that number for a full shuffle. An order with quality 1 mixes as well as `random`; with 1/32, batches have one class
- * where those of a shuffle have 32. The mean is over whole batches spread evenly over epoch 0. The value for the full
- * shuffle is exact: C (1 - prod (n - n/C - i) / (n - i)) for i < B, the probability that at least one of B draws
- * without replacement hits a class, summed over C classes. */
+ * that number for a full shuffle. An order with quality 1 mixes as well as `random`; with quality 1/32, a batch has one
+ * class for every 32 in a batch of a full shuffle. The mean is over whole batches spread evenly over epoch 0. The value
+ * for the full shuffle is exact: C (1 - prod (n - n/C - i) / (n - i)) for i < B, the probability that at least one of B
+ * draws without replacement hits a class, summed over C classes. */
 #ifndef STKI_ORDER_QUALITY_H
 #define STKI_ORDER_QUALITY_H
 

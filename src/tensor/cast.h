@@ -29,7 +29,7 @@ struct stki_cast {
 /* Whether a cast copies bits: same dtype except bool, or integers of the same size. */
 bool stki_same_bits(stk_dtype dst, stk_dtype src);
 
-/* Both dtypes must be in the list. */
+/* Both dtypes must be valid. */
 void stki_cast_init(stki_cast *cast, stk_dtype dst, stk_dtype src, bool src_swapped);
 
 /* Steps are in bytes, of any sign; a source step may be 0. The rows may be the same memory (equal address and step),

@@ -165,7 +165,7 @@ static stk_status check(const stki_convert_desc *desc, int64_t *out_numel, stk_e
 
 /* ---- compiling ---- */
 
-/* The limit as f32, rounded inwards. INT32_MAX becomes 2^31, and the store saturates. */
+/* The limit as f32, rounded inward. INT32_MAX becomes 2^31, and the store saturates. */
 static float limit(int32_t value, bool upper)
 {
     float x = (float)value;

@@ -19,7 +19,7 @@ typedef struct stki_convert_desc {
     int64_t shape[STK_MAX_DIMS];
     int64_t src_strides[STK_MAX_DIMS]; /* bytes, any sign, may be 0 */
     int64_t dst_strides[STK_MAX_DIMS]; /* bytes; distinct indices must have distinct addresses */
-    bool affine;      /* y = fmaf(x, a[c], b[c]) in f32, then store; if false, an exact copy or the core's cast, of any
+    bool affine;      /* y = fmaf(x, a[c], b[c]) in f32, then store; if false, an exact copy, or a cast between any two
                          dtypes */
     int channel_axis; /* the axis whose index selects the coefficients; -1: one pair for all */
     int64_t channels; /* length of a and b: 1, or shape[channel_axis] */

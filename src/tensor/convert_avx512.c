@@ -3,8 +3,8 @@
  * Interleaved pixels: 16 pixels of at most 4 bytes fit in one register of 64 bytes. One byte permute with zeroing
  * selects the bytes of a channel and widens them to 32 bits. Mirrored rows use another permutation.
  *
- * Bytes to bytes: runs, and channels of pixels, unchanged or through a table. The 256 possible results of a channel are
- * four registers, and one permute looks up 64 bytes at once. */
+ * Bytes to bytes: runs, and channels of pixels, unchanged or through a table. The 256 possible results of a channel fit
+ * in four registers, and one permute looks up 64 bytes at once. */
 #include "convert_internal.h"
 #include "vector_avx512.h"
 
@@ -152,8 +152,7 @@ static void split_plane(const stki_lane *lane, uint8_t *dst, const uint8_t *src,
 
 enum { ALIGNS = true, TURNS = true };
 
-/* Sixteen pixels are in the 64 bytes that start at byte 0 of the first one; mirrored, in those that end with its last
- * byte. */
+/* Sixteen pixels are in the 64 bytes that start at byte 0 of the first one or, if mirrored, end with its last byte. */
 struct reader {
     const uint8_t *at;
     int64_t lead, step, room;

@@ -180,7 +180,8 @@ void stki_convert_blocks(const stki_convert *convert, const stki_axis *axes, uin
     }
 }
 
-/* Interleaved elements of more than one byte to planes: each block of pixels is deinterleaved once for all channels. */
+/* Converts interleaved elements of more than one byte to planes. Each block of pixels is deinterleaved once for all
+ * channels. */
 void stki_convert_deinterleaved(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                                 int64_t channel)
 {

@@ -100,7 +100,7 @@ typedef struct stki_convert_kernels {
     stki_plane_fn plane[STKI_DST_KINDS]; /* u8 pixels. NULL: none */
     stki_plane_fn table_plane;           /* uses lane->table. NULL: none */
     stki_plane_fn split_plane;           /* copies bytes to byte planes. NULL: none */
-    /* [log2 of the element size][planes less 3], for 3 and 4 planes */
+    /* [log2 of the element size][number of planes - 3], for 3 and 4 planes */
     stki_interleave_fn interleave[3][2];
     stki_deinterleave_fn deinterleave[4][2];
 } stki_convert_kernels;
@@ -153,7 +153,7 @@ struct stki_convert {
     int64_t prefetch_offset,
         prefetch_bytes; /* the sample's bytes relative to its element 0, 0, …; 0 bytes: not contiguous */
     int64_t bytes_read, bytes_written;
-    float *coefficients; /* a and b with their padding; then as in `pairs` */
+    float *coefficients; /* a and b with padding, as in `lane`, followed by the arrays of `pairs` */
     uint8_t *table;
     /* Input for planning the conversion on a device (src/gpu/kernel_plan_convert.c), and tables in device memory */
     stki_axis described[STK_MAX_DIMS];

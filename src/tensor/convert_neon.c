@@ -9,9 +9,7 @@
 
 enum { ALIGNS = false, TURNS = false };
 
-/* Four pixels are in the 16 bytes that start at byte 0 of the first one; mirrored, in those that end with its last
- * byte.
- */
+/* Four pixels are in the 16 bytes that start at byte 0 of the first pixel or, if mirrored, end with its last byte. */
 struct reader {
     const uint8_t *at;
     int64_t lead, step, room;

@@ -1,5 +1,5 @@
 /* convert_rows.c: the inner functions over two axes, rows and the elements of a row. Pixels are converted plane by
- * plane in pieces that stay in the L1 cache. Short rows with streaming stores are assembled to whole lines first. */
+ * plane in pieces that stay in the L1 cache. Short rows with streaming stores are assembled into whole lines first. */
 #include "convert_assembly.h"
 #include "convert_internal.h"
 #include "float_control.h"

@@ -1,6 +1,6 @@
 /* device_kernels.h: the arguments of a device's kernels (device_table.h). All tensors are in the device's memory; the
- * core has checked and allocated them. The structs and everything they point to, except the tensors' memory, are only
- * read during the call; a quantizer must stay valid until the stream has executed the work. */
+ * core has checked and allocated them. The structs and everything they point to, except the tensors' memory, are read
+ * only during the call; a quantizer must stay valid until the stream has executed the work. */
 #ifndef STKI_DEVICE_KERNELS_H
 #define STKI_DEVICE_KERNELS_H
 

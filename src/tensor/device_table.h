@@ -68,7 +68,7 @@ typedef struct stki_device_ops {
     void (*event_destroy)(stk_device *device, stk_event *event);
     stk_status (*event_record)(stk_device *device, stk_event *event, stk_stream *stream, stk_error *err);
     stk_status (*event_query)(stk_device *device, stk_event *event, stk_error *err); /* STK_AGAIN: not yet */
-    /* Blocks until the event has completed, without a limit. NULL: the event is polled. */
+    /* Blocks until the event has completed, without a timeout. NULL: the event is polled. */
     stk_status (*event_wait)(stk_device *device, stk_event *event, stk_error *err);
     stk_status (*event_elapsed)(stk_device *device, const stk_event *from, const stk_event *to, int64_t *out_ns,
                                 stk_error *err);
@@ -90,8 +90,8 @@ typedef struct stki_device_ops {
 } stki_device_ops;
 
 /* The allocator of tensors: a cache over ops->alloc or ops->alloc_pinned (src/gpu/caching_pool.h). `stream` is the
- * stream that uses the block. A freed block may be reused immediately by the same stream, and by another stream only
- * after that stream and all recorded streams have passed this point. */
+ * stream that uses the block. A freed block may be reused immediately by the same stream, and by other streams only
+ * after the stream and all recorded streams have passed the point at which it was freed. */
 typedef struct stki_pool stki_pool;
 typedef struct stki_pool_ops {
     stk_status (*alloc)(stki_pool *pool, int64_t bytes, stk_stream *stream, void **out, stk_error *err);

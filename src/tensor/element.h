@@ -10,7 +10,8 @@ typedef struct stki_element {
 
 /* STK_E_BAD_VALUE: the value does not fit the dtype (docs/reference/tensor.md). */
 stk_status stki_element_from_scalar(stk_dtype dtype, stk_scalar value, stki_element *out, stk_error *err);
-/* Casts like a row of one element of the scalar's own dtype (bool, i64, u64, f64, c128); accepts every value. */
+/* Casts the value, as an element of the scalar's own dtype (bool, i64, u64, f64, c128), by the rules for tensors.
+ * Accepts every value. */
 stki_element stki_element_cast(stk_dtype dtype, stk_scalar value);
 stk_scalar stki_element_to_scalar(stk_dtype dtype, const void *bytes);
 

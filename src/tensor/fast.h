@@ -53,8 +53,8 @@ typedef struct stki_fast_lines_table {
     stki_fast_list_fn list[STK_DTYPE_END][STK_DTYPE_END];
 } stki_fast_lines_table;
 
-/* A repeating pattern of element moves, one vector of elements per output and group: lane l of output k comes from
- * vector in[j] for which bit l of own[k][j] is set, at index pick[k][l]. Built by shuffle.c. */
+/* A repeating pattern of element moves, one vector of elements per output and group. Lane l of output k is element
+ * pick[k][l] of the input vector j for which bit l of own[k][j] is set. Built by shuffle.c. */
 typedef struct stki_shuffle {
     int size;                      /* bytes per element */
     int lanes;                     /* elements per vector */

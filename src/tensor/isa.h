@@ -1,4 +1,4 @@
-/* isa.h: the instruction sets that kernels are compiled for, and which one this CPU uses. */
+/* isa.h: the instruction sets that kernels are compiled for, and the one that is used on this CPU. */
 #ifndef STKI_ISA_H
 #define STKI_ISA_H
 

@@ -36,7 +36,7 @@ static const struct op_row {
     [STK_GE] = {"ge", STKI_LOOP_LE, true, true},
 };
 
-/* The value of an operand that is not a tensor, in the compute dtype; clamp has two. */
+/* The values of operands that are not tensors, in the compute dtype; clamp has two values for one operand. */
 struct constants {
     char bytes[2][16];
 };

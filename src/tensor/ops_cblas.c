@@ -87,7 +87,7 @@ static bool takes(int64_t near, int64_t far, int64_t length, int64_t size)
     return near == size && far % size == 0 && far / size >= (length > 1 ? length : 1) && far / size <= INT_MAX;
 }
 
-/* Describes the matrix as CBLAS accepts it. False: its strides or alignment do not allow that. */
+/* Describes the matrix in the form that CBLAS accepts. False: its strides or alignment do not allow that. */
 static bool fits(struct operand *out, stki_matrix matrix, int64_t rows, int64_t columns, int64_t size)
 {
     *out = (struct operand){.data = matrix.data};

@@ -182,7 +182,8 @@ static bool all_reachable(const stk_tensor *const *tensors, int count)
     return true;
 }
 
-/* In the default floating-point mode: results must not depend on the thread's mode, such as flushing subnormals. */
+/* Runs in the default floating-point mode, because results must not depend on the thread's mode (such as flushing of
+ * subnormals). */
 static stk_status run_in_default_mode(stki_host_fn work, void *context, const stk_tensor *const *tensors,
                                       stk_error *err)
 {

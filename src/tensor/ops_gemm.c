@@ -50,8 +50,8 @@ const stki_gemm_loops *stki_gemm_loops_of(enum stki_isa isa, enum stki_gemm_kind
 
 /* ---- begin and end ---- */
 
-/* Integers of up to 32 bits, and bool, are computed as i32; the cast back keeps the low bits, or gives true for all but
- * 0. */
+/* Integers of up to 32 bits, and bool, are computed as i32. The cast back keeps the low bits of integers and makes
+ * every nonzero value true. */
 static stk_dtype computing_dtype(stk_dtype dtype)
 {
     if (stki_dtype_category(dtype) == STKI_CATEGORY_REAL)

@@ -16,7 +16,7 @@ typedef struct stki_reducer {
     void (*end)(void *state, char *out, int64_t out_step, int64_t cells);
 } stki_reducer;
 
-/* Sets reduced[i] for each axis i to be reduced. `dims` NULL: all. STK_E_BAD_DIM: the message has `what`. */
+/* Sets reduced[i] for each axis i to be reduced. `dims` NULL: all. STK_E_BAD_DIM: the message names `what`. */
 stk_status stki_reduce_axes(const stk_tensor *tensor, int dim_count, const int *dims, bool *reduced, const char *what,
                             stk_error *err);
 /* The shape of the result; reduced axes are kept with length 1 if `keep`. */

@@ -41,7 +41,7 @@ static inline vector LOAD_f64(const void *at)
 #endif
 enum { PARTS = STKI_SUM_LANES / WIDTH };
 
-/* Adds the vectors by halves first, then the lanes of the remaining one: number j adds number j + half. */
+/* Adds the upper half of the vectors to the lower half until one is left, then its lanes in the same way. */
 static inline double fold(vector *part)
 {
     double lane[WIDTH];

@@ -1,5 +1,5 @@
-/* ops_unaligned.h: element types without alignment or aliasing restrictions, for loops over memory of which only the
- * dtype is known, and the pragma that lets compilers vectorize those loops. */
+/* ops_unaligned.h: element types without alignment or aliasing restrictions, for loops over the memory of any tensor,
+ * and the pragma that lets compilers vectorize those loops. */
 #ifndef STKI_OPS_UNALIGNED_H
 #define STKI_OPS_UNALIGNED_H
 

@@ -371,7 +371,7 @@ struct layout {
     const stki_column *column;
     const stk_print_opts *opts;
     stki_text_build text;
-    int64_t element;      /* index of the next one to write */
+    int64_t element;      /* index of the next element to write */
     int64_t line_start;   /* offset of the current line in the text */
     int separator_length; /* without trailing spaces */
 };

@@ -35,7 +35,7 @@ static void add_memory(struct memory_rows *to, const char *device, const char *k
     };
 }
 
-/* For a device with a caching pool. */
+/* Adds the row of one kind of memory of a device with a caching pool. */
 static void add_pool(struct memory_rows *to, const stk_device *device, const char *kind, stki_pool *pool)
 {
     stk_device_memory_stats of = {0};

@@ -1,4 +1,4 @@
-/* quant_avx2.c: the rows of quantizing for AVX2. */
+/* quant_avx2.c: quantization of rows for AVX2. */
 #include "quant_internal.h"
 #include "vector_avx2.h"
 

@@ -1,4 +1,4 @@
-/* quant_avx512.c: the rows of quantizing for AVX-512. */
+/* quant_avx512.c: quantization of rows for AVX-512. */
 #include "quant_internal.h"
 #include "vector_avx512.h"
 

@@ -231,7 +231,7 @@ static void add_errors(void *context, const double *values, int64_t n, int64_t c
     pass->sum += sum;
 }
 
-/* The parameters with the smallest error among `steps` ranges: fractions of `whole`. */
+/* Finds the parameters with the smallest error among `steps` ranges, which are fractions of `whole`. */
 static stk_status search(const stki_samples *samples, stk_qdtype qdtype, stk_qscheme scheme, int64_t steps,
                          stki_qrange whole, stk_quant **out, double *error, stk_error *err)
 {
@@ -344,7 +344,7 @@ static void find_next(void *context, const double *values, int64_t n, int64_t ch
             pass->next = values[i];
 }
 
-/* Elements k and k + 1 (the last one twice) of the sorted samples. */
+/* Finds elements k and k + 1 of the sorted samples. If k is the last one, *after is the same element. */
 static void select_pair(const stki_samples *samples, int64_t *counts, int64_t k, double *at, double *after)
 {
     struct digit_pass pass = {.counts = counts};

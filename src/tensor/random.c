@@ -6,7 +6,7 @@
  *   all other floats  one word: 32 bits       counter (stream, n / 4)
  *
  * Uniform: as many random bits as the precision of the dtype, scaled to [0, 1), so that rounding never gives 1. Normal:
- * the quantile function of the normal distribution at the middle of the bits' interval, then cast. */
+ * the quantile function of the normal distribution at the midpoint of the interval that the bits select, then cast. */
 #include "dtype.h"
 #include "error.h"
 #include "philox.h"

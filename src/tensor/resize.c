@@ -15,7 +15,7 @@ static const stki_resize_kernels *kernels_of(enum stki_isa isa)
 {
     switch (isa) {
 #if defined(__x86_64__)
-    case STKI_ISA_AVX512: /* only with byte products (VNNI) are these faster than the AVX2 kernels */
+    case STKI_ISA_AVX512: /* faster than the AVX2 kernels only with byte products (VNNI) */
         return stki_native_vnni() ? &stki_resize_vnni : &stki_resize_avx2;
     case STKI_ISA_AVX2:
         return &stki_resize_avx2;

@@ -68,7 +68,7 @@ static int64_t pairs_of(const stki_resize_axis *x)
     return (x->most + 1) / 2;
 }
 
-/* The number of output pixels, from the first on, for which whole steps of 16 bytes are inside the row. */
+/* The number of leading output pixels whose steps of 16 bytes are entirely inside the row. */
 static int64_t pixels_inside(const stki_resizer *resizer)
 {
     const stki_resize_axis *x = &resizer->x;
@@ -103,7 +103,7 @@ static stk_status prepare(stki_resizer *resizer, bool *usable, stk_error *err)
     return STK_OK;
 }
 
-/* Stores four bytes. With three channels, the fourth is overwritten by the next pixel, or is after the row. */
+/* Stores four bytes. With three channels, the fourth is overwritten by the next pixel or lies after the row's end. */
 INLINE void store_pixel(uint8_t *out, __m128i bytes)
 {
     const int32_t word = _mm_cvtsi128_si32(bytes);

@@ -1,5 +1,6 @@
-/* resize_axis.c: the filters, and the coefficients along one axis. The window of an output pixel is the inputs whose
- * centers are within the filter's reach of its own center; when the image shrinks, the reach grows by the ratio.
+/* resize_axis.c: the filters, and the coefficients along one axis. The window of an output pixel consists of the input
+ * pixels whose centers are within the filter's reach of its own center; when the image shrinks, the reach grows by the
+ * ratio.
  * Everything is computed in double, in the same order of operations as in Pillow so that the results are the same, and
  * rounded to fixed point at the end. */
 #include "allocate.h"
@@ -75,7 +76,7 @@ stk_status stki_resize_grow(stki_resize_memory *memory, int64_t bytes, stk_error
 
     if (bytes <= memory->capacity)
         return STK_OK;
-    bytes += bytes / 2; /* random crops have many sizes: the buffer grows in few reallocations */
+    bytes += bytes / 2; /* random crops have many sizes; this avoids most reallocations */
     data = stki_block_alloc(NULL, bytes, 64);
     if (!data)
         return stki_fail_memory(err, bytes, "resizing");

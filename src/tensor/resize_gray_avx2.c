@@ -13,8 +13,7 @@ typedef struct eight {
     int16_t high[STEP], low[STEP];
 } eight;
 
-/* The number of output pixels, from the first on, for which whole steps are inside the row; a multiple of PIXELS unless
- * these are all. */
+/* The number of leading output pixels whose steps are entirely inside the row: all of them, or a multiple of PIXELS. */
 static int64_t pixels_inside(const stki_resizer *resizer, int64_t steps)
 {
     const stki_resize_axis *x = &resizer->x;
@@ -58,7 +57,7 @@ INLINE __m256i both_halves(const int16_t *words)
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)words));
 }
 
-/* One pixel of two rows: four partial sums in each half. */
+/* Computes one pixel of two rows: four partial sums of `a` in the lower half, and of `b` in the upper half. */
 INLINE __m256i parts_of(const uint8_t *a, const uint8_t *b, const eight *k, int64_t steps)
 {
     __m256i high = _mm256_setzero_si256(), low = high;
@@ -73,7 +72,8 @@ INLINE __m256i parts_of(const uint8_t *a, const uint8_t *b, const eight *k, int6
     return _mm256_add_epi32(_mm256_slli_epi32(high, LOW_BITS), low);
 }
 
-/* One pixel of rows 0, 2 | 1, 3: two partial sums each. */
+/* Computes one pixel of four rows: two partial sums per row, of rows 0 and 2 in the lower half, 1 and 3 in the upper.
+ */
 INLINE __m256i halves_of(const uint8_t *const *in, int64_t at, const eight *k, int64_t steps)
 {
     return _mm256_hadd_epi32(parts_of(in[0] + at, in[1] + at, k, steps), parts_of(in[2] + at, in[3] + at, k, steps));
@@ -96,8 +96,9 @@ INLINE void store_four(uint8_t *to, __m128i bytes, int at)
 INLINE void pixels(const stki_resizer *resizer, const uint8_t *const *in, uint8_t *const *out, int64_t from, int64_t to,
                    int64_t origin, int64_t steps)
 {
-    const __m256i by_row = _mm256_broadcastsi128_si256(
-        _mm_set_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 7, 5, 3, 1, 6, 4, 2, 0)); /* of pairs: row 0 or 1, row 2 or 3 */
+    /* in each half: the pixels of row 0 or 1, then those of row 2 or 3 */
+    const __m256i by_row =
+        _mm256_broadcastsi128_si256(_mm_set_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 7, 5, 3, 1, 6, 4, 2, 0));
     const int32_t *first = resizer->x.first;
     const eight *table = resizer->tables.data;
 

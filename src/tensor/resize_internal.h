@@ -11,7 +11,7 @@ enum {
     STKI_RESIZE_BITS = 22,
     STKI_RESIZE_HALF = 1 << (STKI_RESIZE_BITS - 1),
     STKI_RESIZE_ROWS = 4, /* rows processed together by the horizontal pass */
-    STKI_RESIZE_TAPS = 4  /* coefficient counts are padded with zeros to a multiple of this */
+    STKI_RESIZE_TAPS = 4  /* the coefficients of a pixel are padded with zeros to a multiple of this number */
 };
 
 /* A buffer that grows and is reused. */
@@ -40,7 +40,7 @@ typedef struct stki_resize_axis {
     int64_t support_first, support_length; /* in the input */
     int64_t taps;                          /* a multiple of STKI_RESIZE_TAPS */
     int64_t most;                          /* maximum of count */
-    int32_t *first, *count, *k;            /* `first` has `out` entries and is also used for nearest */
+    int32_t *first, *count, *k;            /* `first` has `out` entries; it is also used by the filter `nearest` */
     stki_resize_memory numbers;
     double *weights; /* weights of one output before rounding */
     stki_resize_memory weight_memory;

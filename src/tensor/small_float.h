@@ -47,7 +47,7 @@ STKI_SMALL_FN float stki_f16_decode(uint16_t half)
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = (uint32_t)(half & 0x7fff) << 13;
     uint32_t normal = rest + (UINT32_C(112) << 23);
     uint32_t special = (rest + (UINT32_C(224) << 23)) | (rest > (UINT32_C(31) << 23) ? UINT32_C(1) << 22 : 0);
-    /* 2^-14 and the fraction above it, less 2^-14: exact, and the subtraction normalizes. */
+    /* Appends the fraction to 2^-14 and subtracts 2^-14. This is exact, and the subtraction normalizes. */
     uint32_t subnormal =
         stki_f32_bits(stki_f32_of_bits(rest + (UINT32_C(113) << 23)) - stki_f32_of_bits(UINT32_C(113) << 23));
     uint32_t value = rest < (UINT32_C(1) << 23) ? subnormal : normal;

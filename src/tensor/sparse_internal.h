@@ -15,7 +15,7 @@ stk_status stki_indices_load(const stk_tensor *indices, int64_t **out, stk_error
 /* Stores indices in a new tensor of `dtype`; STK_E_BAD_VALUE: an index does not fit. */
 stk_status stki_indices_store(const int64_t *indices, int ndim, const int64_t *shape, stk_dtype dtype, stk_tensor *out,
                               stk_error *err);
-/* STK_E_BAD_INDEX unless all are in [0, size); the message has `what`. */
+/* STK_E_BAD_INDEX unless all are in [0, size); the message names `what`. */
 stk_status stki_indices_check(const int64_t *indices, int64_t count, int64_t size, const char *what, stk_error *err);
 
 /* Stable sort: order[k] is the k-th of `count` entries in order of their indices (`axes` arrays of `count`, the first

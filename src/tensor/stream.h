@@ -4,8 +4,8 @@
 
 #include "device_table.h"
 
-/* Returns `stream`, or the thread's current stream if that is NULL. NULL: the work is complete when the call returns.
- */
+/* Returns `stream`, or the thread's current stream if that is NULL. If the result is also NULL, work must be complete
+ * when the call that does it returns. */
 static inline stk_stream *stki_stream_for(stk_device *device, stk_stream *stream)
 {
     return stream ? stream : stk_stream_current(device);
@@ -32,7 +32,7 @@ stk_status stki_stream_await(stk_stream *stream, int64_t timeout_ns, stk_error *
 /* How long to wait for the end of a stream if there is no memory for an event that marks it. Tests shorten it. */
 extern stki_counter stki_stream_patience_ns;
 
-/* Calls `query` with increasing pauses until it returns a status other than STK_AGAIN. STK_E_TIMEOUT: the message has
+/* Calls `query` with increasing pauses until it returns a status other than STK_AGAIN. STK_E_TIMEOUT: the message names
  * `noun`. */
 typedef stk_status stki_query_fn(void *what, stk_error *err);
 stk_status stki_poll(stki_query_fn *query, void *what, const char *noun, int64_t timeout_ns, stk_error *err);

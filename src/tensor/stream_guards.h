@@ -1,6 +1,6 @@
 /* stream_guards.h: tracks the streams whose work still uses a block of memory: one mark after the last use in each
  * stream. The memory may be overwritten once the streams have passed all marks. Any thread may add guards; the other
- * functions are for the thread that reuses the memory, when no more guards are added. */
+ * functions may be called only by the thread that reuses the memory, after the last guard has been added. */
 #ifndef STKI_STREAM_GUARDS_H
 #define STKI_STREAM_GUARDS_H
 
@@ -15,7 +15,7 @@ typedef struct stki_stream_guards {
 } stki_stream_guards;
 
 void stki_guards_init(stki_stream_guards *guards);
-/* Frees the guards, which must have passed or be irrelevant. */
+/* Frees the guards, which must have passed or no longer matter. */
 void stki_guards_fini(stki_stream_guards *guards);
 
 /* Adds a guard after all work queued in `stream`, a device stream whose handle may already have been destroyed

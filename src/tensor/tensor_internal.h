@@ -5,7 +5,7 @@
 #include <stoker/tensor.h>
 
 /* Shape and byte strides of a row-major tensor (each stride the product of max(size, 1) to its right times the element
- * size). STK_E_BAD_SHAPE: negative size, or the bytes do not fit in 63 bits even with zero axes taken as 1;
+ * size). STK_E_BAD_SHAPE: negative size, or the bytes, with empty axes counted as 1, do not fit in 63 bits;
  * STK_E_UNSUPPORTED: more than STK_MAX_DIMS axes. */
 stk_status stki_row_major(stk_dtype dtype, int ndim, const int64_t *shape, int64_t *strides, int64_t *out_bytes,
                           stk_error *err);
