@@ -91,7 +91,7 @@ stk_status stki_node_create(stki_document *document, enum stki_node_kind kind, c
     stki_node *node;
 
     if (location->depth > STKI_DOCUMENT_DEPTH)
-        return stki_fail_location(err, STK_E_LIMIT, location, "nested more than %d deep", STKI_DOCUMENT_DEPTH);
+        return stki_fail_location(err, STK_E_LIMIT, location, "nested more than %d levels deep", STKI_DOCUMENT_DEPTH);
     if (document->node_count >= STKI_DOCUMENT_NODES)
         return stki_fail_location(err, STK_E_LIMIT, location,
                                   "more than %d values in one config, including those from aliases and includes",

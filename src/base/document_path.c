@@ -73,8 +73,9 @@ static stk_status make_absolute(stki_document *document, stki_node *node, const 
         if ((status = keep_path(document, path, &node->text, err)) != STK_OK)
             return status;
         node->quoted = true;
-        return is_utf8(node->text) ? STK_OK
-                                   : stki_fail_node(err, node, "%s is not UTF-8, which configs must be", node->text);
+        return is_utf8(node->text)
+                   ? STK_OK
+                   : stki_fail_node(err, node, "%s is not UTF-8, but configs must be UTF-8", node->text);
     }
     for (int i = 0; i < node->count && status == STK_OK; i++)
         status = make_absolute(document, node->items[i], folder, err);

@@ -33,7 +33,8 @@ static stk_status split(stki_document *document, const char *text, int64_t lengt
             return stki_fail_location(err, STK_E_LIMIT, location, "a key of more than %d bytes",
                                       STKI_DOCUMENT_KEY_BYTES);
         if (path->count == STKI_DOCUMENT_DEPTH - 1)
-            return stki_fail_location(err, STK_E_LIMIT, location, "nested more than %d deep", STKI_DOCUMENT_DEPTH);
+            return stki_fail_location(err, STK_E_LIMIT, location, "nested more than %d levels deep",
+                                      STKI_DOCUMENT_DEPTH);
         status = stki_document_text(document, at, bytes, location, &path->parts[path->count++], err);
         if (status != STK_OK || !dot)
             return status;
@@ -52,7 +53,7 @@ static stk_status item_index(const stki_node *list, const char *part, const stki
         *out = (int)index;
         return STK_OK;
     }
-    return stki_fail_location(err, STK_E_CONFIG, location, "found %.60s, expected 0 to %d: %s is a list of %d", part,
+    return stki_fail_location(err, STK_E_CONFIG, location, "found %.60s, expected 0 to %d: %s has %d items", part,
                               list->count, stki_node_path(list, where, sizeof where), list->count);
 }
 

@@ -221,7 +221,7 @@ static stk_status check_frame(const struct frame *frame, const char *path, const
             return stki_fail_node(err, mention, "%s includes itself", path);
     if (frame->depth <= STKI_DOCUMENT_INCLUDE_DEPTH)
         return STK_OK;
-    stki_fail_node(err, mention, "includes are nested more than %d deep", STKI_DOCUMENT_INCLUDE_DEPTH);
+    stki_fail_node(err, mention, "includes are nested more than %d levels deep", STKI_DOCUMENT_INCLUDE_DEPTH);
     if (err)
         err->status = STK_E_LIMIT;
     return STK_E_LIMIT;

@@ -15,7 +15,7 @@ _Static_assert(sizeof(stki_launch) <= 4096,
 _Static_assert((int)STKI_BINARY_ADD == (int)STKI_LOOP_ADD && (int)STKI_BINARY_DIV == (int)STKI_LOOP_DIV &&
                    (int)STKI_BINARY_TRUNC_DIV == (int)STKI_LOOP_TRUNC_DIV && (int)STKI_BINARY_LE == (int)STKI_LOOP_LE &&
                    (int)STKI_BINARY_CLAMP == (int)STKI_LOOP_CLAMP && (int)STKI_BINARY_KINDS == (int)STKI_LOOPS,
-               "kernels and loops must number the operations equally");
+               "kernels and loops must number the operations identically");
 
 /* ---- maps ---- */
 

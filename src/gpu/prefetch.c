@@ -703,8 +703,8 @@ stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64
     stk_status status;
 
     if (stream && stk_stream_device(stream) != prefetch->device)
-        return stki_fail(err, STK_E_BAD_DEVICE, "a batch on %s for a stream of %s", prefetch->device->name,
-                         stk_device_name(stk_stream_device(stream)));
+        return stki_fail(err, STK_E_BAD_DEVICE, "a batch on %s cannot be used in a stream of %s",
+                         prefetch->device->name, stk_device_name(stk_stream_device(stream)));
     if (stream && !prefetch->spare_marked) /* only for the statistics */
         prefetch->spare_marked = stk_event_record(prefetch->spare, stream, NULL) == STK_OK;
     stki_trace_begin("stoker: next");

@@ -129,7 +129,7 @@ static stk_status choose_length(const stki_order_source *sources, const int64_t 
         if (weights[d] == 0)
             continue;
         if (counts[d] == 0)
-            return stki_fail(err, STK_E_EMPTY, "data set %s has no samples and a weight of %g", sources[d].name,
+            return stki_fail(err, STK_E_EMPTY, "data set %s has no samples, but a weight of %g", sources[d].name,
                              sources[d].weight);
         its = length_for(counts[d], sum, weights[d], stop);
         if (chosen < 0 || (stop == STKI_STOP_ALL ? its > chosen : its < chosen))

@@ -135,8 +135,8 @@ static stk_status check_quantized(const stki_convert_desc *desc, stk_error *err)
                          stk_dtype_name(desc->dst_dtype));
     dtype_range(desc->dst_dtype, &low, &high);
     if (desc->qmin > desc->qmax || desc->qmin < low || desc->qmax > high)
-        return stki_fail(err, STK_E_BAD_VALUE, "convert: levels %d to %d are not in ascending order inside %s",
-                         desc->qmin, desc->qmax, stk_dtype_name(desc->dst_dtype));
+        return stki_fail(err, STK_E_BAD_VALUE, "convert: the range %d to %d is empty or not inside %s", desc->qmin,
+                         desc->qmax, stk_dtype_name(desc->dst_dtype));
     if (desc->zero_point < low || desc->zero_point > high)
         return stki_fail(err, STK_E_BAD_VALUE, "convert: zero point %d is outside %s", desc->zero_point,
                          stk_dtype_name(desc->dst_dtype));

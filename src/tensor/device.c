@@ -24,7 +24,8 @@ stk_status stki_device_register(stk_device *device, stk_error *err)
         if (!strcmp(devices[i]->name, device->name))
             status = stki_fail(err, STK_E_BAD_ARG, "a device '%s' is already registered", device->name);
     if (status == STK_OK && count == MAX_DEVICES)
-        status = stki_fail(err, STK_E_LIMIT, "no room for device '%s': at most %d", device->name, MAX_DEVICES);
+        status = stki_fail(err, STK_E_LIMIT, "device '%s' cannot be registered: there are already %d", device->name,
+                           MAX_DEVICES);
     if (status == STK_OK) {
         devices[count] = device;
         atomic_store_explicit(&device_count, count + 1, memory_order_release);

@@ -55,7 +55,7 @@ static stk_status check_exportable(const stk_tensor *tensor, int major, stki_dlp
     if (tensor->flags & STK_TENSOR_SWAPPED)
         return stki_fail(err, STK_E_UNSUPPORTED, "DLPack: the tensor is in the opposite byte order: clone it first");
     if (major == 0 && (tensor->flags & STK_TENSOR_READONLY))
-        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack 0.6 cannot mark a tensor as read-only: version 1 can");
+        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack 0.6 cannot mark a tensor as read-only: use version 1");
     if (!stki_dlpack_type_of(tensor->dtype, major, type))
         return stki_fail(err, STK_E_UNSUPPORTED, "DLPack %s has no dtype %s", major ? "1.1" : "0.6",
                          stk_dtype_name(tensor->dtype));

@@ -137,7 +137,8 @@ static stk_status element_view(const stk_tensor *tensor, int ndim, const int64_t
     int64_t offset = 0;
 
     if (ndim != tensor->ndim)
-        return stki_fail(err, STK_E_BAD_DIM, "the index has %d numbers, the tensor %d axes", ndim, tensor->ndim);
+        return stki_fail(err, STK_E_BAD_DIM, "the index has %d numbers, but the tensor has %d axes", ndim,
+                         tensor->ndim);
     for (int i = 0; i < tensor->ndim; i++) {
         int64_t size = tensor->shape[i], at = index[i];
         if (at < -size || at >= size)

@@ -11,7 +11,8 @@
 
 static stk_status different_devices(const stk_device *a, const stk_device *b, stk_error *err)
 {
-    return stki_fail(err, STK_E_BAD_DEVICE, "tensors on %s and on %s", stk_device_name(a), stk_device_name(b));
+    return stki_fail(err, STK_E_BAD_DEVICE, "the tensors are on different devices: %s and %s", stk_device_name(a),
+                     stk_device_name(b));
 }
 
 /* Whether the tensor can be combined with tensors of any device. */

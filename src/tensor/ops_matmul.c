@@ -38,8 +38,8 @@ static stk_status check_operands(const stk_tensor *a, const stk_tensor *b, stk_e
     if (status != STK_OK)
         return status;
     if (a->dtype != b->dtype)
-        return stki_fail(err, STK_E_BAD_DTYPE, "matmul: %s and %s; convert one of them first", stk_dtype_name(a->dtype),
-                         stk_dtype_name(b->dtype));
+        return stki_fail(err, STK_E_BAD_DTYPE, "matmul: the operands are %s and %s; convert one of them first",
+                         stk_dtype_name(a->dtype), stk_dtype_name(b->dtype));
     return STK_OK;
 }
 

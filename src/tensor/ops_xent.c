@@ -200,7 +200,7 @@ static stk_status check_dtypes(struct call *call, const stk_tensor *logits, cons
         return stki_fail(err, STK_E_BAD_DTYPE, "cross_entropy: targets of %s, expected i64, u8 or a real dtype",
                          stk_dtype_name(target->dtype));
     if (weight && weight->dtype != logits->dtype)
-        return stki_fail(err, STK_E_BAD_DTYPE, "cross_entropy: weights of %s for logits of %s",
+        return stki_fail(err, STK_E_BAD_DTYPE, "cross_entropy: weights of %s, expected %s as for the logits",
                          stk_dtype_name(weight->dtype), stk_dtype_name(logits->dtype));
     return STK_OK;
 }

@@ -49,7 +49,7 @@ stk_status stk_tensor_pin(const stk_tensor *tensor, stk_device *device, stk_tens
     if (status != STK_OK)
         return status;
     if (!stki_tensor_device(tensor)->host_memory)
-        return stki_fail(err, STK_E_BAD_DEVICE, "pin: the tensor is on %s; only tensors of the cpu can be pinned",
+        return stki_fail(err, STK_E_BAD_DEVICE, "pin: the tensor is on %s; only CPU tensors can be pinned",
                          stki_tensor_device(tensor)->name);
     if (stk_tensor_is_pinned(tensor)) {
         stki_view_of(tensor, tensor->data, tensor->ndim, tensor->shape, tensor->strides, out);

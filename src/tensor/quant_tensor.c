@@ -14,8 +14,8 @@
 static stk_status check_dtype(const stk_tensor *tensor, stk_dtype expected, const char *what, stk_error *err)
 {
     if (tensor->dtype != expected)
-        return stki_fail(err, STK_E_BAD_DTYPE, "%s: the tensor is %s, must be %s", what, stk_dtype_name(tensor->dtype),
-                         stk_dtype_name(expected));
+        return stki_fail(err, STK_E_BAD_DTYPE, "%s: the tensor is %s, but must be %s", what,
+                         stk_dtype_name(tensor->dtype), stk_dtype_name(expected));
     if (tensor->flags & STK_TENSOR_SWAPPED)
         return stki_fail(err, STK_E_UNSUPPORTED, "%s: the tensor is in the opposite byte order", what);
     return STK_OK;
@@ -26,8 +26,8 @@ static stk_status check_channels(const stk_tensor *tensor, const stk_quant *quan
     if (quant->axis < 0)
         return STK_OK;
     if (quant->axis >= tensor->ndim)
-        return stki_fail(err, STK_E_BAD_DIM, "quantization along axis %d of a tensor with %d axes", quant->axis,
-                         tensor->ndim);
+        return stki_fail(err, STK_E_BAD_DIM, "quantization: axis %d is out of range for a tensor with %d axes",
+                         quant->axis, tensor->ndim);
     if (tensor->shape[quant->axis] != quant->count)
         return stki_fail(err, STK_E_BAD_SHAPE,
                          "axis %d has %" PRId64 " channels, but there are %" PRId64 " pairs of parameters", quant->axis,
@@ -45,7 +45,7 @@ static stk_status check_target(const stk_tensor *out, const stk_tensor *in, stk_
         if (out->shape[i] != in->shape[i])
             status = STK_E_BAD_SHAPE;
     if (status != STK_OK)
-        return stki_fail(err, status, "the output's shape is %s, must be %s", STKI_SHAPE(out->ndim, out->shape),
+        return stki_fail(err, status, "the output's shape is %s, but must be %s", STKI_SHAPE(out->ndim, out->shape),
                          STKI_SHAPE(in->ndim, in->shape));
     if (stki_tensor_device(out) != stki_tensor_device(in))
         return stki_fail(err, STK_E_BAD_DEVICE, "the output is on %s, the input on %s",

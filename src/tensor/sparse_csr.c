@@ -35,13 +35,14 @@ static stk_status check_lengths(const stk_csr *csr, stk_error *err)
         return stki_fail(err, STK_E_BAD_SHAPE,
                          "row starts, columns and values of a CSR matrix must have one axis each");
     if (starts->dtype != columns->dtype)
-        return stki_fail(err, STK_E_BAD_DTYPE, "row starts are %s and columns %s: must be the same",
+        return stki_fail(err, STK_E_BAD_DTYPE, "row starts are %s and columns %s: they must have the same dtype",
                          stk_dtype_name(starts->dtype), stk_dtype_name(columns->dtype));
     if (starts->shape[0] - 1 != csr->shape[0])
-        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " row starts for %" PRId64 " rows: must be one more",
+        return stki_fail(err, STK_E_BAD_SHAPE,
+                         "found %" PRId64 " row starts for %" PRId64 " rows: there must be one more than rows",
                          starts->shape[0], csr->shape[0]);
     if (columns->shape[0] != values->shape[0])
-        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " columns for %" PRId64 " values", columns->shape[0],
+        return stki_fail(err, STK_E_BAD_SHAPE, "found %" PRId64 " columns for %" PRId64 " values", columns->shape[0],
                          values->shape[0]);
     return STK_OK;
 }
@@ -51,7 +52,7 @@ static stk_status check_rows(const struct arrays *arrays, int64_t rows, int64_t 
     const int64_t *starts = arrays->starts, *columns = arrays->columns;
 
     if (starts[0] != 0 || starts[rows] != entries)
-        return stki_fail(err, STK_E_BAD_ARG, "row starts range from %" PRId64 " to %" PRId64 ": must be 0 to %" PRId64,
+        return stki_fail(err, STK_E_BAD_ARG, "row starts range from %" PRId64 " to %" PRId64 ", not from 0 to %" PRId64,
                          starts[0], starts[rows], entries);
     for (int64_t row = 0; row < rows; row++)
         if (starts[row] > starts[row + 1])
@@ -164,7 +165,7 @@ stk_status stk_csr_from_coo(const stk_coo *coo, stk_csr *out, stk_error *err)
     stk_status status;
 
     if (coo->ndim != 2)
-        return stki_fail(err, STK_E_BAD_DIM, "a CSR matrix from a tensor with %d axes: must be 2", coo->ndim);
+        return stki_fail(err, STK_E_BAD_DIM, "a CSR matrix needs a tensor with 2 axes, not %d", coo->ndim);
     status = stk_coo_coalesce(coo, &sorted, err);
     if (status != STK_OK)
         return status;
@@ -180,7 +181,7 @@ stk_status stk_csr_from_dense(const stk_tensor *dense, stk_dtype index_dtype, st
     stk_status status;
 
     if (dense->ndim != 2)
-        return stki_fail(err, STK_E_BAD_DIM, "a CSR matrix from a tensor with %d axes: must be 2", dense->ndim);
+        return stki_fail(err, STK_E_BAD_DIM, "a CSR matrix needs a tensor with 2 axes, not %d", dense->ndim);
     status = stk_coo_from_dense(dense, index_dtype, &coo, err);
     if (status != STK_OK)
         return status;
@@ -324,13 +325,16 @@ static stk_status check(const stk_csr *csr, const stk_tensor *dense, stk_error *
         return status;
     stk_csr_release(&checked);
     if (dense->dtype != csr->values.dtype)
-        return stki_fail(err, STK_E_BAD_DTYPE, "a sparse matrix of %s times a dense one of %s: must be the same",
+        return stki_fail(err, STK_E_BAD_DTYPE,
+                         "a sparse matrix of %s cannot be multiplied by a tensor of %s: their dtypes must be the same",
                          stk_dtype_name(csr->values.dtype), stk_dtype_name(dense->dtype));
     if (dense->ndim != 1 && dense->ndim != 2)
-        return stki_fail(err, STK_E_BAD_DIM, "a sparse matrix times a tensor with %d axes: must be 1 or 2",
+        return stki_fail(err, STK_E_BAD_DIM,
+                         "a sparse matrix cannot be multiplied by a tensor with %d axes: it must have 1 or 2",
                          dense->ndim);
     if (dense->shape[0] != csr->shape[1])
-        return stki_fail(err, STK_E_BAD_SHAPE, "a sparse matrix of shape %s times a dense one of shape %s",
+        return stki_fail(err, STK_E_BAD_SHAPE,
+                         "a sparse matrix of shape %s cannot be multiplied by a tensor of shape %s",
                          STKI_SHAPE(2, csr->shape), STKI_SHAPE(dense->ndim, dense->shape));
     return stki_sparse_check_values(dense, err);
 }

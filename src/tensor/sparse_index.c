@@ -16,7 +16,8 @@ stk_status stki_sparse_check_index_dtype(stk_dtype dtype, stk_error *err)
 {
     if (dtype == STK_I32 || dtype == STK_I64)
         return STK_OK;
-    return stki_fail(err, STK_E_BAD_DTYPE, "indices of a sparse tensor: %s, must be i32 or i64", stk_dtype_name(dtype));
+    return stki_fail(err, STK_E_BAD_DTYPE, "the indices of a sparse tensor are %s, but must be i32 or i64",
+                     stk_dtype_name(dtype));
 }
 
 static stk_status check_host(const stk_tensor *tensor, stk_error *err)
@@ -35,7 +36,8 @@ stk_status stki_sparse_check_values(const stk_tensor *values, stk_error *err)
     if (status != STK_OK)
         return status;
     if (stki_dtype_category(values->dtype) == STKI_CATEGORY_COMPLEX)
-        return stki_fail(err, STK_E_BAD_DTYPE, "values of a sparse tensor: %s, must be real, whole or bool",
+        return stki_fail(err, STK_E_BAD_DTYPE,
+                         "the values of a sparse tensor are %s, but must be real, integer or bool",
                          stk_dtype_name(values->dtype));
     return check_host(values, err);
 }

@@ -139,7 +139,7 @@ stk_status stk_tensor_permute(const stk_tensor *tensor, const int *dims, stk_ten
         if (status != STK_OK)
             return status;
         if (seen[from])
-            return stki_fail(err, STK_E_BAD_DIM, "permute: dimension %d is named twice", dims[i]);
+            return stki_fail(err, STK_E_BAD_DIM, "permute: dimension %d is given twice", dims[i]);
         seen[from] = true;
         shape[i] = tensor->shape[from];
         strides[i] = tensor->strides[from];
@@ -236,7 +236,7 @@ static stk_status expand_axis(const stk_tensor *tensor, int axis, int64_t wanted
     int64_t size = leading ? 1 : tensor->shape[axis];
 
     if (wanted < -1 || (wanted == -1 && leading))
-        return stki_fail(err, STK_E_BAD_SHAPE, "expand: size %" PRId64 " for %s axis", wanted,
+        return stki_fail(err, STK_E_BAD_SHAPE, "expand: invalid size %" PRId64 " for %s axis", wanted,
                          leading ? "a new" : "an");
     *stride = leading ? stki_wrap_mul(*right_shape, *right_stride) : tensor->strides[axis];
     *shape = wanted == -1 ? size : wanted;
@@ -255,7 +255,7 @@ static stk_status expand_scalar(int ndim, const int64_t *wanted, int64_t *stride
 {
     for (int i = 0; i < ndim; i++) {
         if (wanted[i] < 0)
-            return stki_fail(err, STK_E_BAD_SHAPE, "expand: size %" PRId64 " for a new axis", wanted[i]);
+            return stki_fail(err, STK_E_BAD_SHAPE, "expand: invalid size %" PRId64 " for a new axis", wanted[i]);
         strides[i] = 0;
     }
     return STK_OK;

@@ -93,7 +93,8 @@ stk_status stk_tensor_view(const stk_tensor *tensor, int ndim, const int64_t *wa
     if (status != STK_OK)
         return status;
     if (!find_strides(tensor, ndim, shape, strides))
-        return stki_fail(err, STK_E_BAD_VIEW, "view: shape %s, byte strides %s, cannot be seen as %s without a copy",
+        return stki_fail(err, STK_E_BAD_VIEW,
+                         "view: shape %s with byte strides %s cannot be viewed as %s without a copy",
                          STKI_SHAPE(tensor->ndim, tensor->shape), STKI_SHAPE(tensor->ndim, tensor->strides),
                          STKI_SHAPE(ndim, shape));
     stki_view_of(tensor, tensor->data, ndim, shape, strides, out);

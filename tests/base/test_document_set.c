@@ -97,15 +97,15 @@ static void items_of_lists(void **state)
                              "map:\n  1: \"no list, since it does not begin with 0\"\n");
     assert_int_equal(node_at(document, "t")->count, 5);
     assert_null(node_at(document, "t.4")->key);
-    assert_set_fails(document, "t.7=x", STK_E_CONFIG, "--set t.7=x: found 7, expected 0 to 5: t is a list of 5");
+    assert_set_fails(document, "t.7=x", STK_E_CONFIG, "--set t.7=x: found 7, expected 0 to 5: t has 5 items");
     assert_set_fails(
         document, "t.2.99999999999999999999.a=x", STK_E_CONFIG,
-        "--set t.2.99999999999999999999.a=x: found 99999999999999999999, expected 0 to 2: t.2 is a list of 2");
-    assert_set_fails(document, "t.-1=x", STK_E_CONFIG, "--set t.-1=x: found -1, expected 0 to 5: t is a list of 5");
-    assert_set_fails(document, "t.a1=x", STK_E_CONFIG, "--set t.a1=x: found a1, expected 0 to 5: t is a list of 5");
-    assert_set_fails(document, "t.:=x", STK_E_CONFIG, "--set t.:=x: found :, expected 0 to 5: t is a list of 5");
-    assert_set_fails(document, "t.1x=x", STK_E_CONFIG, "--set t.1x=x: found 1x, expected 0 to 5: t is a list of 5");
-    assert_set_fails(document, "t.x=x", STK_E_CONFIG, "--set t.x=x: found x, expected 0 to 5: t is a list of 5");
+        "--set t.2.99999999999999999999.a=x: found 99999999999999999999, expected 0 to 2: t.2 has 2 items");
+    assert_set_fails(document, "t.-1=x", STK_E_CONFIG, "--set t.-1=x: found -1, expected 0 to 5: t has 5 items");
+    assert_set_fails(document, "t.a1=x", STK_E_CONFIG, "--set t.a1=x: found a1, expected 0 to 5: t has 5 items");
+    assert_set_fails(document, "t.:=x", STK_E_CONFIG, "--set t.:=x: found :, expected 0 to 5: t has 5 items");
+    assert_set_fails(document, "t.1x=x", STK_E_CONFIG, "--set t.1x=x: found 1x, expected 0 to 5: t has 5 items");
+    assert_set_fails(document, "t.x=x", STK_E_CONFIG, "--set t.x=x: found x, expected 0 to 5: t has 5 items");
     assert_set_fails(document, "t.0.x=x", STK_E_CONFIG, "--set t.0.x=x: t.0 is b, which has no x");
     stki_document_destroy(document);
 }

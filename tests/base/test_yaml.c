@@ -269,10 +269,10 @@ static void depth_is_limited(void **state)
     free(text);
     free(fine);
     assert_repeated_fails("a: ", "[", 64, "", STK_E_LIMIT, "t.yaml:1: a.0.0.0");
-    assert_repeated_fails("a: ", "[", 64, "", STK_E_LIMIT, "nested more than 64 deep");
-    assert_repeated_fails("a: ", "[", 100000, "", STK_E_LIMIT, "nested more than 64 deep");
-    assert_repeated_fails("a: ", "{a: ", 100000, "", STK_E_LIMIT, "nested more than 64 deep");
-    assert_repeated_fails("", "- ", 1000, "", STK_E_LIMIT, "nested more than 64 deep");
+    assert_repeated_fails("a: ", "[", 64, "", STK_E_LIMIT, "nested more than 64 levels deep");
+    assert_repeated_fails("a: ", "[", 100000, "", STK_E_LIMIT, "nested more than 64 levels deep");
+    assert_repeated_fails("a: ", "{a: ", 100000, "", STK_E_LIMIT, "nested more than 64 levels deep");
+    assert_repeated_fails("", "- ", 1000, "", STK_E_LIMIT, "nested more than 64 levels deep");
     assert_repeated_fails("", "? ", 1000, "", STK_E_CONFIG, "a key must be plain text");
 }
 
@@ -291,7 +291,7 @@ static void alias_bombs_are_limited(void **state)
     at += sprintf(at, "a0: &a0 [1]\n");
     for (level = 1; level < 64; level++)
         at += sprintf(at, "a%d: &a%d [*a%d]\n", level, level, level - 1);
-    assert_repeated_fails(text, "", 0, "", STK_E_LIMIT, "nested more than 64 deep");
+    assert_repeated_fails(text, "", 0, "", STK_E_LIMIT, "nested more than 64 levels deep");
 }
 
 static void sizes_are_limited(void **state)

@@ -417,7 +417,8 @@ static void refusals(void **state)
     REFUSED(STK_E_BAD_SHAPE, stk_tensor_view(&a, 2, LIST(-2, -6), &out, &err));
     REFUSED(STK_E_BAD_SHAPE, stk_tensor_view(&a, 3, LIST(INT64_MAX, INT64_MAX, 12), &out, &err));
     REFUSED(STK_E_BAD_VIEW, stk_tensor_view(&t, 1, LIST(12), &out, &err));
-    assert_string_equal(err.message, "view: shape [4, 3], byte strides [4, 16], cannot be seen as [12] without a copy");
+    assert_string_equal(err.message,
+                        "view: shape [4, 3] with byte strides [4, 16] cannot be viewed as [12] without a copy");
     REFUSED(STK_E_UNSUPPORTED, stk_tensor_view(&a, 33, LIST(0), &out, &err));
     REFUSED(STK_E_BAD_BROADCAST, stk_tensor_expand(&a, 2, LIST(3, 5), &out, &err));
     REFUSED(STK_E_BAD_BROADCAST, stk_tensor_expand(&a, 1, LIST(4), &out, &err));
