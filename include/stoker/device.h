@@ -88,7 +88,7 @@ STK_API stk_status stk_stream_query(stk_stream *stream, stk_error *err);
  * polls, so that a driver call that hangs cannot block it. */
 STK_API stk_status stk_stream_synchronize(stk_stream *stream, int64_t timeout_ns, stk_error *err);
 /* Makes work queued later in `stream` wait for the event, without blocking the caller. The event may belong to another
- * device; if that is of another kind, the caller blocks, because their streams cannot wait for each other. */
+ * device. If that device is of another kind, the caller blocks, because their streams cannot wait for each other. */
 STK_API stk_status stk_stream_wait(stk_stream *stream, stk_event *event, stk_error *err);
 /* Keeps the stream busy for that many ns, to emulate a training step in measurements. */
 STK_API stk_status stk_stream_spin(stk_stream *stream, int64_t ns, stk_error *err);

@@ -237,7 +237,7 @@ stk_status stki_options_read_parts(const stki_option_part *parts, int count, con
 stk_status stki_options_from_struct(const stki_option_table *table, const void *opts, stki_document *document,
                                     const char *path, stk_error *err);
 /* Calls `visit` for the table, its choices and the tables inside it. A table that two sections share is visited once,
- * below the section with whose name its own section name begins. */
+ * in the section whose name is a prefix of the table's own section name. */
 void stki_options_each(const stki_option_table *table, void (*visit)(const stki_option_table *table, void *context),
                        void *context);
 /* Whether both structs have the same values; strings and nodes are compared by content. */

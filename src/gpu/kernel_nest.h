@@ -11,9 +11,9 @@
 
 /* For indices below 2^31. */
 stki_divisor stki_divisor_of(int64_t n);
-/* The axes of the plan without the last `inner` ones; at least one axis, of length 1 if none is left. */
+/* The axes of the plan without the last `inner` axes; at least one axis, of length 1 if none is left. */
 void stki_nest_of(stki_nest *nest, const stki_strided *plan, int inner, int operands);
-/* Number of elements in the axes without the last `inner` ones. */
+/* Number of elements in the axes without the last `inner` axes. */
 int64_t stki_nest_count(const stki_strided *plan, int inner);
 
 /* Whether the base and the strides of an operand (except those of the last `inner` axes) are multiples of `alignment`.

@@ -25,7 +25,7 @@
 
 enum { STKI_BLOCK_THREADS = 256 };
 
-/* Which thread of which block this is. */
+/* The number of a thread's block, and of the thread in the block. */
 typedef struct stki_spot {
     uint32_t block, thread;
 } stki_spot;

@@ -716,7 +716,7 @@ stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64
         stream ? stki_prefetch_await(prefetch, *slot, stream, &error) : wait_on_host(prefetch, *slot, deadline, &error);
     if (status == STK_OK && !take_head(prefetch, *slot, stream && prefetch->spare_marked))
         return stki_prefetch_next(prefetch, stream, 0, slot,
-                                  err); /* returns the error because of which the batch was discarded */
+                                  err); /* returns the error that caused the batch to be discarded */
     if (stream)
         prefetch->spare_marked = false;
     if (status != STK_OK && status != STK_E_TIMEOUT)

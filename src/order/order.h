@@ -71,7 +71,7 @@ typedef struct stki_order_opts {
     /* Windows whose offsets vary by epoch; NULL: none. If set, `count` and the counts of the sources are numbers of
      * windows, and a position holds the start of its window. */
     const stki_order_starts *starts;
-    uint64_t data_digest; /* digest of whatever else determines the samples (packing), for the fingerprint */
+    uint64_t data_digest; /* digest of everything else that determines the samples (packing), for the fingerprint */
 } stki_order_opts;
 
 typedef struct stki_order stki_order;
