@@ -167,7 +167,7 @@ typedef struct stk_dataset_opts {
     double weight;                /* share of an epoch, relative to the other weights; 0: the data set is not used */
     const int64_t *indices;       /* a subset of its samples; NULL: all */
     int64_t index_count;
-    const char *manifest, *pair; /* as in stk_loader_opts */
+    const char *manifest, *pair; /* see stk_loader_opts */
 } stk_dataset_opts;
 #define STK_DATASET_OPTS_INIT STK_OPTS_INIT(stk_dataset_opts)
 
@@ -343,9 +343,9 @@ STK_API int64_t stk_batch_failed(const stk_batch *batch);
  * STK_E_RANGE: there is no such row or field. */
 STK_API stk_status stk_batch_origin(const stk_batch *batch, int field, int64_t row, char *path, int size,
                                     int64_t *record, stk_error *err);
-STK_API int64_t stk_batch_epoch(const stk_batch *batch);       /* from 0 */
-STK_API int64_t stk_batch_step(const stk_batch *batch);        /* in its epoch, from 0 */
-STK_API int64_t stk_batch_global_step(const stk_batch *batch); /* over all epochs, from 0 */
+STK_API int64_t stk_batch_epoch(const stk_batch *batch);       /* number of the epoch, from 0 */
+STK_API int64_t stk_batch_step(const stk_batch *batch);        /* number of the step in its epoch, from 0 */
+STK_API int64_t stk_batch_global_step(const stk_batch *batch); /* number of the step over all epochs, from 0 */
 STK_API bool stk_batch_last_of_epoch(const stk_batch *batch);
 /* The device slot of the batch, in [0, device_prefetch). The tensors of a slot have the same addresses for the whole
  * run. -1: the batch is in ordinary memory. */

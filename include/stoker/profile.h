@@ -22,12 +22,12 @@ typedef struct stk_memory_row {
     const char *device; /* "cpu", "cuda:0"; static */
     const char *kind;   /* "host": tensors and bookkeeping, "slot": batches, "pinned": page-locked; "device": memory of
                            an accelerator. Static */
-    int64_t allocated_bytes; /* in use now */
-    int64_t reserved_bytes;  /* taken from the system or driver, in use or kept for later */
-    int64_t peak_bytes;      /* maximum in use at once */
-    int64_t blocks;          /* in use now */
-    int64_t largest_bytes;   /* the largest block so far */
-    int64_t allocations;     /* since the start */
+    int64_t allocated_bytes; /* bytes in use now */
+    int64_t reserved_bytes;  /* bytes taken from the system or driver, in use or kept for reuse */
+    int64_t peak_bytes;      /* maximum number of bytes in use at the same time */
+    int64_t blocks;          /* number of blocks in use now */
+    int64_t largest_bytes;   /* bytes of the largest block so far */
+    int64_t allocations;     /* number of allocations since the process started */
 } stk_memory_row;
 
 /* Fills up to `max` rows; returns the number that exist. */
@@ -41,8 +41,8 @@ STK_API stk_status stk_memory_summary(char **out, stk_error *err);
 
 typedef struct stk_profile_row {
     const char *name;        /* "clone"; static */
-    int64_t calls, time_ns;  /* including nested operations */
-    int64_t own_ns;          /* without nested operations */
+    int64_t calls, time_ns;  /* number of calls, and their time including nested operations */
+    int64_t own_ns;          /* the same time without nested operations */
     int64_t allocated_bytes; /* bytes of the storages it created, including nested operations */
 } stk_profile_row;
 

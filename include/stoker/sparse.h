@@ -3,10 +3,15 @@
  * ordinary memory: indices are i32 or i64, values of any real or integer dtype or bool. Only structs returned by a
  * function here may be released. Any thread may call these functions; a struct may be used by one thread at a time.
  *
- * The tensors inside may be read. Every function validates the indices before it uses them. Errors: STK_E_BAD_SHAPE:
- * the lengths do not match; STK_E_BAD_INDEX: an index is outside the shape; STK_E_BAD_ARG: rows or columns of a CSR are
- * out of order; STK_E_BAD_DTYPE; STK_E_BAD_DIM: wrong number of axes; STK_E_BAD_VALUE: a count or index does not fit
- * i32; STK_E_UNSUPPORTED: a tensor is on another device.
+ * The tensors inside may be read. Every function validates the indices before it uses them. Errors:
+ *
+ *     STK_E_BAD_SHAPE    the lengths do not match
+ *     STK_E_BAD_INDEX    an index is outside the shape
+ *     STK_E_BAD_ARG      rows or columns of a CSR are out of order
+ *     STK_E_BAD_DTYPE    a dtype is not allowed
+ *     STK_E_BAD_DIM      wrong number of axes
+ *     STK_E_BAD_VALUE    a count or index does not fit in i32
+ *     STK_E_UNSUPPORTED  a tensor is on another device
  */
 #ifndef STOKER_SPARSE_H
 #define STOKER_SPARSE_H
@@ -64,8 +69,8 @@ STK_API int64_t stk_csr_entries(const stk_csr *csr);
 
 /* ---- memory ---- */
 
-/* Bytes of the index and value arrays: for COO entries * (ndim * index + value), for CSR (rows + 1) * index + entries *
- * (index + value). */
+/* Bytes of the index and value arrays, where `index` and `value` are the sizes of one element: COO takes
+ * entries * (ndim * index + value) bytes, CSR takes (rows + 1) * index + entries * (index + value) bytes. */
 STK_API int64_t stk_coo_bytes(const stk_coo *coo);
 STK_API int64_t stk_csr_bytes(const stk_csr *csr);
 /* The largest number of entries for which the sparse form takes fewer bytes than the dense tensor; 0: it never does.

@@ -198,7 +198,9 @@ static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attrib
     return error ? error : posix_spawnattr_setflags(attributes, flags);
 }
 
-/* Starts the child. `fds`: descriptors that it inherits, that of the notes first. Returns 0 or an errno value. */
+/* Starts the child. `fds`: the descriptors that it inherits; the first is that of the notes. Returns 0 or an errno
+ * value.
+ */
 static int start(const char *program, char *const *argv, const int *fds, int count, bool quiet, pid_t *pid)
 {
     char assignment[32];
@@ -225,7 +227,7 @@ static int start(const char *program, char *const *argv, const int *fds, int cou
     return error;
 }
 
-/* Signals with which a user or another program stops this one; the file is not at fault. */
+/* Whether the signal is a request to stop, from a user or another program, so that the file is not at fault. */
 static bool is_request_to_stop(int signal_number)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};

@@ -47,7 +47,7 @@ static json_t *value_in(const stki_option_table *table, const stki_node *node, c
 
     if (!next_part(&name, part, sizeof part))
         return NULL;
-    if (node && node->kind == STKI_NODE_LIST) { /* of maps, selected by index */
+    if (node && node->kind == STKI_NODE_LIST) { /* a list of maps, one of which is selected by its index */
         int index = 0;
 
         for (const char *digit = part; *digit; digit++)
@@ -88,7 +88,7 @@ json_t *stki_sections_value(const stki_option_table *const *sections, const stki
 
 typedef struct hint {
     const char *key, *section;
-    int rank; /* of the section; lower is better */
+    int rank; /* rank of the section; lower is better */
 } hint;
 
 /* Top-level sections come first, then the maps of a field, then all others; within each, the least nested. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char mark[] = "\\x"; /* in front of the two digits */
+static const char mark[] = "\\x"; /* the two hexadecimal digits follow it */
 enum { MARK = 2, ESCAPED = 4 };
 
 static void put_escaped(char *to, unsigned char byte)

@@ -37,7 +37,7 @@ typedef enum stki_pool_state {
 /* The blocks in use with this tag. */
 typedef struct stki_pool_tag {
     struct stki_pool_tag *next;
-    int64_t bytes, blocks; /* in use; if there are no blocks, the struct may be reused for another tag */
+    int64_t bytes, blocks; /* their size and number; at 0 blocks, the struct may be reused for another tag */
     char text[64];
 } stki_pool_tag;
 

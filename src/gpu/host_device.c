@@ -1,4 +1,5 @@
-/* host_device.c: see host_device.h. The device table of the host device: memory, and work as jobs of host_stream.c. */
+/* host_device.c: see host_device.h. The device table of the host device: memory, and the jobs that host_stream.c runs.
+ */
 #include "host_device.h"
 #include "caching_pool.h"
 #include "convert.h"
@@ -49,7 +50,7 @@ static stk_status host_alloc(stk_device *device, int64_t bytes, void **out, stk_
 
     if (!block)
         return stki_fail_memory(err, bytes, device->name);
-    stki_counters_note(&device->memory, bytes, 1); /* of this device; the allocator counts those of all host devices */
+    stki_counters_note(&device->memory, bytes, 1); /* counts this device; the allocator counts all host devices */
     *out = block;
     return STK_OK;
 }

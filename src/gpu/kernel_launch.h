@@ -26,7 +26,7 @@ enum stki_kernel {
 typedef struct stki_launch {
     enum stki_kernel kernel;
     int64_t moved_bytes; /* bytes read and written, approximately */
-    uint32_t blocks;     /* of STKI_BLOCK_THREADS threads; 0: nothing to do */
+    uint32_t blocks;     /* number of blocks, of STKI_BLOCK_THREADS threads each; 0: nothing to do */
     /* the template arguments of the kernel */
     int32_t map_kind;             /* maps: enum stki_map_kind */
     int32_t dst_dtype, src_dtype; /* runs, pixels; binary runs: dst_dtype */

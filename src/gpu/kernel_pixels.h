@@ -34,7 +34,7 @@ typedef struct stki_pixels_args {
     int64_t plane[STKI_PIXELS_CHANNELS]; /* bytes from dst */
     float a[STKI_PIXELS_CHANNELS], b[STKI_PIXELS_CHANNELS];
     stki_levels levels;
-    stki_nest nest; /* of the rows */
+    stki_nest nest; /* the axes of the rows */
 } stki_pixels_args;
 
 /* A row of the tile. */

@@ -18,7 +18,7 @@ typedef struct stki_runs_args {
     int64_t period; /* number of pairs that repeat along a row; 0: one pair per row */
     stki_levels levels;
     stki_map_table table;
-    stki_nest nest; /* of the rows */
+    stki_nest nest; /* the axes of the rows */
 } stki_runs_args;
 
 /* Elements of a strip. */

@@ -103,7 +103,7 @@ typedef struct stki_order_print {
     uint32_t kind;    /* enum stki_order_kind */
     uint64_t samples; /* number of samples in each source */
     uint64_t subset;  /* index list of each source */
-    uint64_t weights; /* of samples, or of a mixture's sources with its stop rule */
+    uint64_t weights; /* weights of samples, or of a mixture's sources with its stop rule */
     uint64_t blocks;  /* units and window of `block` */
     uint64_t buckets; /* window and batch of bucketing */
     uint64_t data;    /* data_digest and the starts of windows */

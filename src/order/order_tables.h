@@ -24,7 +24,7 @@ typedef struct stki_tables {
     stki_table_build *build;
     void *context;
     struct {
-        _Atomic uint64_t key; /* of a complete table, or UINT64_MAX */
+        _Atomic uint64_t key; /* the table's key if it is complete, otherwise UINT64_MAX */
         stki_counter users;
     } tables[STKI_TABLES];
     /* guarded by `lock` */

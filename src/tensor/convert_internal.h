@@ -93,7 +93,7 @@ typedef struct stki_convert_kernels {
     stki_run_fn run_f32[STKI_DST_KINDS][2];
     stki_run_fn run_u8[STKI_DST_KINDS][2];
     stki_run_fn table_u8;                 /* uses lane->table; one channel per run. NULL: none */
-    stki_run_fn run_wide[STKI_SRC_KINDS]; /* other sources to f32, one pair. NULL: none */
+    stki_run_fn run_wide[STKI_SRC_KINDS]; /* for other sources, to f32, with one pair. NULL: none */
     /* The same for lists of rows with one pair for all elements. */
     stki_list_fn list_f32[STKI_DST_KINDS], list_u8[STKI_DST_KINDS], list_table_u8, list_wide[STKI_SRC_KINDS];
     stki_list_fn list_bytes;             /* copies bytes; n counts bytes. NULL: none */

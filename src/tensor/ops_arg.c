@@ -20,7 +20,7 @@ struct arg {
     bool largest, plain; /* plain: contiguous elements need no cast */
     int64_t size, compute_size;
     stki_cast load, store;
-    int64_t length, stride; /* of the dimension */
+    int64_t length, stride; /* length and stride of the dimension */
     int64_t index[BLOCK];
     _Alignas(64) char best[BLOCK * MAX_SIZE];
     _Alignas(64) char block[BLOCK * MAX_SIZE];

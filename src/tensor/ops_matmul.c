@@ -15,7 +15,7 @@ struct call {
     int64_t batch[STK_MAX_DIMS];
     int64_t rows, columns, depth;
     int ndim;
-    int64_t shape[STK_MAX_DIMS]; /* of the result */
+    int64_t shape[STK_MAX_DIMS]; /* shape of the result */
 };
 
 /* ---- shapes ---- */

@@ -305,9 +305,9 @@ struct call {
     const char *name;
     bool mean, keep;
     bool reduced[STK_MAX_DIMS];
-    stk_dtype dtype; /* of the result; elements are cast to it first */
+    stk_dtype dtype; /* dtype of the result; elements are cast to it first */
     int ndim;
-    int64_t shape[STK_MAX_DIMS]; /* of the result */
+    int64_t shape[STK_MAX_DIMS]; /* shape of the result */
 };
 
 static void init_casts(struct sum *s, stk_dtype from, stk_dtype via)

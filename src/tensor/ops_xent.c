@@ -22,9 +22,9 @@ enum { DEFAULT_IGNORE = -100 };
 struct call {
     stk_cross_entropy_opts opts;
     bool probabilities;
-    int class_axis; /* of the logits */
+    int class_axis; /* class axis of the logits */
     int64_t classes;
-    int ndim; /* the samples: the logits' shape without the class axis */
+    int ndim; /* ndim and shape: the logits' shape without the class axis, one element per sample */
     int64_t shape[STK_MAX_DIMS];
     /* set before it runs */
     stki_scores scores;

@@ -93,8 +93,8 @@ static double normal_quantile(double p)
 struct generator {
     uint64_t seed, stream;
     bool normal;
-    int bits;  /* of a uniform number: the precision of the dtype */
-    int words; /* per element: 1 or 2 */
+    int bits;  /* number of bits of a uniform number: the precision of the dtype */
+    int words; /* number of random words per element: 1 or 2 */
 };
 
 /* Significand bits of the dtype, including the implicit one. */

@@ -26,7 +26,7 @@ enum {
 /* ---- coefficients ---- */
 
 typedef struct pieces {
-    uint32_t high, middle, low; /* of four coefficients, the first one in the lowest byte */
+    uint32_t high, middle, low; /* the bytes of four coefficients, with the first coefficient in the lowest byte */
 } pieces;
 
 INLINE uint32_t low_bytes(__m128i words)

@@ -10,7 +10,7 @@ struct stki_stream_guard {
     stk_event *event; /* NULL: not created yet */
     stk_stream *held; /* not NULL: queried instead of the event */
     const stk_device *device;
-    int64_t number; /* of the stream */
+    int64_t number; /* number of the stream */
 };
 
 void stki_guards_init(stki_stream_guards *guards)
