@@ -182,7 +182,7 @@ static void wrong_assignments(void **state)
         strcat(deep, ".d");
     strcat(deep, "=1");
     assert_set(document, deep + strlen("a0.")); /* 63 keys below the root are allowed */
-    snprintf(message, sizeof message, "--set %.80s...: …64 deep", deep);
+    snprintf(message, sizeof message, "--set %.80s...: …64 levels deep", deep);
     assert_set_fails(document, deep, STK_E_LIMIT, message);
     stki_document_destroy(document);
 }

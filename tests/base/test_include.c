@@ -197,7 +197,7 @@ static void cycles_and_depth(void **state)
         snprintf(text, sizeof text, i < 17 ? "include: deep%d.yaml\nx%d: 1\n" : "x: %d\ny: %d\n", i + 1, i);
         write_config(name, text);
     }
-    assert_open_fails("deep1.yaml", STK_E_LIMIT, "@/deep16.yaml:1: include: …16 deep");
+    assert_open_fails("deep1.yaml", STK_E_LIMIT, "@/deep16.yaml:1: include: …16 levels deep");
     stki_document_destroy(open_fine("deep2.yaml"));
     write_config("twice.yaml", "include: [deep17.yaml, deep17.yaml]\n"); /* not a cycle */
     stki_document_destroy(open_fine("twice.yaml"));

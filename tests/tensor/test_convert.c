@@ -848,7 +848,7 @@ static void test_refusals(void **unused)
     REFUSED((bad.quantized = true, bad.qmin = -129, bad.qmax = 0), STK_E_BAD_VALUE, "-129");
     REFUSED((bad.quantized = true, bad.qmax = 127, bad.zero_point = 128), STK_E_BAD_VALUE, "zero point 128");
     REFUSED((bad.quantized = true, bad.dst_dtype = STK_F32), STK_E_BAD_DTYPE, "quantized to f32");
-    REFUSED((bad.quantized = true, bad.affine = false), STK_E_BAD_ARG, "levels need arithmetic");
+    REFUSED((bad.quantized = true, bad.affine = false), STK_E_BAD_ARG, "quantization needs coefficients");
 #undef REFUSED
     for (int i = 0; i < COUNT(isas); i++)
         if (!stki_isa_usable(isas[i])) {
