@@ -219,7 +219,7 @@ static void the_explanation_outlives_its_limit(void **state)
         lb_config_close(&config);
         assert_non_null(strstr(text_of(to), "field x"));
         if (killed)
-            assert_non_null(strstr(printed, "not measured: the process that measures was killed by signal 9"));
+            assert_non_null(strstr(printed, "not measured: the measuring process was killed by signal 9"));
         else
             assert_non_null(strstr(printed, "GB/s read and written"));
     }

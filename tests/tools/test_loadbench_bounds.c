@@ -105,7 +105,7 @@ static void chunks_are_unpacked(void **state)
     snprintf(path, sizeof path, "%s/plain.h5", folder);
     write_hdf5(path, 0);
     assert_int_equal(codec_inflate(&ask, &limit, &err), STK_OK);
-    assert_non_null(strstr(limit.missing, "not stored in deflated chunks"));
+    assert_non_null(strstr(limit.missing, "not stored in chunks compressed with deflate"));
     snprintf(path, sizeof path, "%s/none.h5", folder);
     assert_int_equal(codec_inflate(&ask, &limit, &err), STK_OK);
     assert_non_null(strstr(limit.missing, "none.h5"));
@@ -402,19 +402,19 @@ static void more_than_a_limit_is_explained(void **state)
 
 static void units_that_suit(void **state)
 {
-    const struct lb_figure figure = {.key = "slot_memory_mb", .label = "of it slots, MB"},
+    const struct lb_figure figure = {.key = "slot_memory_mb", .label = "slot memory, MB"},
                            plain = {.key = "samples_per_s", .label = "samples/s"};
     char label[64];
 
     (void)state;
     assert_float_equal(lb_figure_scale(&figure, 77, label, sizeof label), 1, 0);
-    assert_string_equal(label, "of it slots, MB");
+    assert_string_equal(label, "slot memory, MB");
     assert_float_equal(lb_figure_scale(&figure, 0.0814, label, sizeof label), 1000, 0);
-    assert_string_equal(label, "of it slots, kB");
+    assert_string_equal(label, "slot memory, kB");
     assert_float_equal(lb_figure_scale(&figure, 0.000064, label, sizeof label), 1000000, 0);
-    assert_string_equal(label, "of it slots, B");
+    assert_string_equal(label, "slot memory, B");
     assert_float_equal(lb_figure_scale(&figure, 0, label, sizeof label), 1, 0);
-    assert_string_equal(label, "of it slots, MB");
+    assert_string_equal(label, "slot memory, MB");
     assert_float_equal(lb_figure_scale(&plain, 0.01, label, sizeof label), 1, 0);
     assert_string_equal(label, "samples/s");
     assert_string_equal(LB_GAIN(2, 3), "+50 %");

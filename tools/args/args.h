@@ -1,4 +1,4 @@
-/* args.h: parses the command lines of loadbench and of stoker's commands: words, and the options of a table. */
+/* args.h: parses the command lines of loadbench and stoker into words and options. The options are rows of a table. */
 #ifndef ARGS_H
 #define ARGS_H
 
@@ -16,13 +16,13 @@ struct arg_option {
     int *count;        /* repeatable: sets text[(*count)++], with room for argc entries */
     int *action, as;   /* set to `as`; it is an error if another option has set it */
     stk_status (*take)(void *owner, const char *value, stk_error *err); /* called with the value, or "" without one */
-    bool repeats; /* the option may be repeated with different values, although it has no count */
+    bool repeats; /* the option may be repeated with different values, although `count` is NULL */
 };
 
 enum { ARG_OPTIONS = 32 }; /* maximum number of rows of a table */
 
 /* Reads argv[1…] in any order. `--option value` is the same as `--option=value`, -h the same as --help. "--" ends the
- * options. A word that starts with '-' but no letter is not an option: -1. Words are stored in `words`, up to
+ * options. "-1" is a word: an option starts with "--", or with '-' and a letter. Words are stored in `words`, up to
  * most_words. `owner` is passed to the functions of the table. STK_E_CONFIG: a usage error, including an option given
  * twice with different values unless it may be repeated. */
 stk_status arg_read(int argc, char **argv, const struct arg_option *options, int option_count, void *owner,

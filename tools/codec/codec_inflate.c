@@ -1,5 +1,5 @@
-/* codec_inflate.c: measures libdeflate alone on chunks from all over an HDF5 data set. Shuffling and checksums, which
- * stoker also decodes, are excluded: deflate is the part that every loader has to do. */
+/* codec_inflate.c: measures libdeflate alone on chunks from all over an HDF5 data set. The shuffle and checksum
+ * filters, which stoker also undoes, are excluded: every loader has to do the decompression. */
 #include "codec_run.h"
 #include "error.h"
 #include "file.h"
@@ -74,7 +74,7 @@ static stk_status collect(const struct codec_ask *ask, const stki_hdf5_chunks *c
     stk_status status;
 
     if (chunks->table.count == 0) {
-        snprintf(out->missing, sizeof out->missing, "%.180s: no chunk of it was written", path);
+        snprintf(out->missing, sizeof out->missing, "%.180s: the file contains none of its chunks", path);
         return STK_OK;
     }
     status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);
@@ -89,7 +89,7 @@ static stk_status collect(const struct codec_ask *ask, const stki_hdf5_chunks *c
     }
     stki_file_close(file);
     if (status == STK_OK && items->count == 0 && !out->missing[0])
-        snprintf(out->missing, sizeof out->missing, "no chunk is deflated");
+        snprintf(out->missing, sizeof out->missing, "no chunk is compressed with deflate");
     return status;
 }
 
@@ -113,7 +113,8 @@ static stk_status measure(stki_hdf5_dataset *dataset, const struct codec_ask *as
     stk_status status;
 
     if (dataset->layout != STKI_HDF5_CHUNKED || !is_deflated(&dataset->pipeline) || !stki_hdf5_chunks_can(dataset)) {
-        snprintf(out->missing, sizeof out->missing, "%.100s is not stored in deflated chunks", dataset->name);
+        snprintf(out->missing, sizeof out->missing, "%.100s is not stored in chunks compressed with deflate",
+                 dataset->name);
         return STK_OK;
     }
     status = stki_hdf5_chunks_open(dataset, NULL, &opts, &chunks, err);
@@ -127,7 +128,7 @@ static stk_status measure(stki_hdf5_dataset *dataset, const struct codec_ask *as
     return status;
 }
 
-/* Opens the data set of that name or, without a name, the only one of the file, as for a field. */
+/* Opens the data set `name` or, if `name` is NULL, the only one in the file, as a field of a config does. */
 static stk_status open_dataset(stki_hdf5_file *file, const char *path, const char *name, stki_hdf5_dataset **out,
                                stk_error *err)
 {

@@ -21,15 +21,15 @@ struct codec_limit {
     double samples_per_s; /* 0: no such data in these files, see `missing` */
     double bytes_per_s;   /* size when decompressed */
     int items;            /* number of images or chunks measured */
-    int64_t packed_bytes; /* of them */
+    int64_t packed_bytes; /* their compressed size */
     char missing[256];
 };
 
 /* Decodes whole images to RGB: up to CODEC_ITEMS of them, from all over the data. */
 enum { CODEC_ITEMS = 256 };
 stk_status codec_jpeg(const struct codec_ask *ask, struct codec_limit *out, stk_error *err);
-/* Decompresses chunks of the data set `name` of an HDF5 file, along axis 0. Filters other than deflate are not decoded.
- */
+/* Decompresses chunks of the data set `name` of an HDF5 file, along axis 0. Filters other than deflate are not
+ * decoded. */
 stk_status codec_inflate(const struct codec_ask *ask, struct codec_limit *out, stk_error *err);
 
 const char *codec_jpeg_version(void);    /* "libjpeg-turbo 2.1.5" */

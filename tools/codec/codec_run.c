@@ -108,7 +108,7 @@ bool codec_stopped(const struct codec_ask *ask, struct codec_limit *out)
 {
     if (!ask->stop || *ask->stop == 0)
         return false;
-    snprintf(out->missing, sizeof out->missing, "a signal ended the run before");
+    snprintf(out->missing, sizeof out->missing, "stopped by a signal");
     return true;
 }
 

@@ -73,7 +73,7 @@ static void options_of(struct lb_args *a, struct arg_option *options)
 {
     int *const action = &a->action;
     const struct arg_option table[OPTIONS] = {
-        {"--set", "KEY=VALUE", "change one key of the config, as in --set loader.num_workers=2; may be repeated",
+        {"--set", "KEY=VALUE", "change one key of the config, such as loader.num_workers=2; may be repeated",
          .text = a->sets, .count = &a->set_count},
         {"--format", "text|json", "output format (text)", .take = take_format},
         {"--show-config", NULL, "print the config after includes, variables and --set, and exit", .action = action,
@@ -91,16 +91,16 @@ static void options_of(struct lb_args *a, struct arg_option *options)
         {"--transfer", "DEVICE", "measure copies to a device (cuda:0, host) by size", .text = &a->device,
          .action = action, .as = LB_TRANSFER},
         {"--digest", NULL,
-         "print a digest of the delivered samples, over num_epochs or one epoch, without a time limit (loader.digest: "
-         "order)",
+         "print a digest of the delivered samples (loader.digest: order) of num_epochs epochs, by default one, "
+         "without a time limit",
          .flag = &a->digest, .take = take_digest},
         {"--cache", "as-is|warm|cold",
-         "the page cache before each repeat: unchanged, with all data in it, or without the data", .take = take_cache,
-         .repeats = true},
+         "before each repeat, leave the page cache unchanged, load all data into it, or evict the data from it",
+         .take = take_cache, .repeats = true},
         {"--intervals", "FILE", "write the figures of each interval as JSON Lines", .text = &a->intervals},
         {"--accelerators", "N|search", "feed N emulated accelerators at once, or search for the largest N that passes",
          .take = take_accelerators, .action = action, .as = LB_ACCELERATORS},
-        {"--check-prediction", NULL, "also measure the settings that the verdict predicts, and compare",
+        {"--check-prediction", NULL, "also measure the settings for which the verdict predicts a rate, and compare",
          .flag = &a->check_prediction},
         {"--sweep", "KEY=VALUES",
          "measure every value of a key: 1,2,4 or 64..1024*2 or 2..8+2; with several keys, all combinations",
@@ -109,9 +109,9 @@ static void options_of(struct lb_args *a, struct arg_option *options)
          "search for the numbers of workers and slots, tile size and access mode with the highest samples/s",
          .flag = &a->tune},
         {"--budget", "cpus=N,memory=SIZE", "with --tune: limits for the settings", .text = &a->budget},
-        {"--compare", "OLD.json", "compare the result with one that was saved with --format=json", .text = &a->compare},
+        {"--compare", "OLD.json", "compare the result with one saved with --format=json", .text = &a->compare},
         {"--require", "NAME>=NUMBER",
-         "exit with status 1 unless this condition holds, as in wait.p99<=5ms; may be repeated", .text = a->required,
+         "exit with status 1 unless this condition holds, such as wait.p99<=5ms; may be repeated", .text = a->required,
          .count = &a->require_count},
         {"--report", "OUT.html", "write the result or sweep as an HTML page with plots", .text = &a->report,
          .take = take_report},
@@ -141,15 +141,13 @@ void lb_args_help(FILE *to)
           to);
     options_of(&none, options);
     arg_help(options, OPTIONS, 28, to);
-    fputs(
-        "\n"
-        "Ctrl-C and SIGTERM end the run and print what was measured so far; the exit status is then 1 after SIGTERM.\n"
-        "Exit status: 0 success, 1 the data or the run failed, 2 the command or the config is wrong.\n",
-        to);
+    fputs("\n"
+          "Ctrl-C and SIGTERM end the run and print what was measured so far; after SIGTERM, the exit status is 1.\n"
+          "Exit status: 0 success, 1 the data or the run failed, 2 the command or the config is wrong.\n",
+          to);
 }
 
-/* Returns an option that uses the result of a run; NULL: none was given. (--accelerators handles requirements itself.)
- */
+/* Returns an option that uses the result of a run; NULL: none was given. --accelerators handles requirements itself. */
 static const char *studied(const struct lb_args *args)
 {
     const bool required = args->require_count > 0 && args->action != LB_ACCELERATORS;
@@ -173,7 +171,7 @@ static stk_status fail_no_run(struct lb_args *args, const char *option, stk_erro
     for (int i = 0; i < OPTIONS; i++)
         if (options[i].action && options[i].as == args->action)
             action = options[i].name;
-    return stki_fail(err, STK_E_CONFIG, "%s is only for a run: remove it or %s", option, action);
+    return stki_fail(err, STK_E_CONFIG, "%s applies only to a run: remove it or %s", option, action);
 }
 
 static stk_status check_together(struct lb_args *args, stk_error *err)
@@ -189,7 +187,7 @@ static stk_status check_together(struct lb_args *args, stk_error *err)
         return stki_fail(err, STK_E_CONFIG, "--transfer needs no config: found %s",
                          args->file ? args->file : args->sets[0]);
     if (needs_file && (!args->file || !args->file[0]))
-        return stki_fail(err, STK_E_CONFIG, "no %s named; see --help",
+        return stki_fail(err, STK_E_CONFIG, "no %s given; see --help",
                          args->action == LB_MAKE ? "specification" : "config file");
     if (args->force && args->action != LB_MAKE)
         return stki_fail(err, STK_E_CONFIG, "--force needs --make");

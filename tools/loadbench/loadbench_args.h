@@ -35,7 +35,7 @@ struct lb_args {
     int accelerators;      /* of --accelerators */
     bool json, force, digest;
     bool cache; /* --cache was given, and is one of the sets */
-    /* Use of results (loadbench_study.h); the strings belong to argv, the lists are freed by lb_args_fini. */
+    /* Options that use results (loadbench_study.h); the strings belong to argv, lb_args_fini frees the lists. */
     bool check_prediction, tune;
     const char **sweeps, **required;
     int sweep_count, require_count;

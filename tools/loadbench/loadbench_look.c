@@ -19,7 +19,8 @@
 
 /* ---- --explain ---- */
 
-/* Bytes of one sample over all fields: read from the files (if all samples have one size) and written to the batch. */
+/* Bytes of one sample, summed over all fields: read from the files (if all samples have the same size) and written to
+ * the batch. */
 static stk_status bytes_of_sample(const stk_loader *loader, int64_t *read, int64_t *written, stk_error *err)
 {
     struct lb_effective effective;
@@ -37,7 +38,7 @@ static stk_status bytes_of_sample(const stk_loader *loader, int64_t *read, int64
     return status;
 }
 
-/* The request for the measurement, and the bytes of a sample. */
+/* The parameters of the measurement, and the bytes of a sample. */
 struct explained {
     struct lb_limit_ask ask;
     int64_t read, written;
@@ -61,8 +62,8 @@ static stk_status ask_limit(const stk_loader *loader, struct explained *out, stk
     return STK_OK;
 }
 
-/* Called after the loader was closed, because the measurement runs in a forked process, which has only one of the
- * threads. */
+/* Called after the loader was closed, because the measurement runs in a forked process, and fork requires that the
+ * program has no other threads. */
 static void explain_limit(const struct explained *about, FILE *to)
 {
     const int64_t read = about->read, written = about->written;
@@ -230,7 +231,7 @@ static stk_status draw_batch(const stk_loader *loader, const struct lb_effective
     if (fields == 0 || fields > SHEET_MOST / COLUMNS)
         return stki_fail(err, STK_E_UNSUPPORTED,
                          "--preview: found %" PRId64
-                         " fields of images (rows with a layout, or of two axes), expected 1 to %d",
+                         " image fields (rows with a layout, or with two axes), expected 1 to %d",
                          fields, SHEET_MOST / COLUMNS);
     room = SHEET_MOST / fields / COLUMNS * COLUMNS;
     rows = rows < room ? rows : room;
@@ -278,7 +279,7 @@ static stk_status check_picture(const struct lb_config *config, const char *path
     stk_status status = lb_output_try(path, "writing the preview", err);
 
     if (status == STK_OK && stki_is_one_file(path, config->path))
-        status = stki_fail(err, STK_E_CONFIG, "--preview: %s is the config: give another name", path);
+        status = stki_fail(err, STK_E_CONFIG, "--preview: %s is the config: choose another name", path);
     if (status == STK_OK)
         status = lb_facts_read(loader, config->path, facts, err);
     return status == STK_OK ? lb_output_check("--preview", path, &facts->data, err) : status;

@@ -1,5 +1,5 @@
-/* loadbench_main.c: the program. Runs a loader as configured and reports its throughput, its bottleneck, and how far it
- * is from the machine's limit.
+/* loadbench_main.c: the program. Runs a loader as configured and reports its throughput, its bottleneck, and how close
+ * it comes to the machine's limit.
  *
  *     args     the command line                     look       --explain, --preview
  *     study    a run: measurement, verdict, report
@@ -82,18 +82,18 @@ static int finish_output(int code)
     errno = 0;
     if ((fflush(stdout) == 0 && !ferror(stdout)) || said)
         return code;
-    fprintf(stderr, "loadbench: writing the result: %s\n", errno ? strerror(errno) : "only a part could be written");
+    fprintf(stderr, "loadbench: writing the result: %s\n", errno ? strerror(errno) : "the output is incomplete");
     return EXIT_RUN;
 }
 
-/* A run that SIGTERM ended must not look complete. Ctrl-C counts as success, because the user ended the run on purpose.
- */
+/* A run that SIGTERM ended must not look complete. Ctrl-C counts as success, because the user ended the run on
+ * purpose. */
 static int finish_run(int code)
 {
     code = finish_output(code);
     if (code != EXIT_FINE || lb_stop_asked != SIGTERM)
         return code;
-    fputs("loadbench: ended by SIGTERM: the result covers what had been measured by then\n", stderr);
+    fputs("loadbench: stopped by SIGTERM: the result covers only what was measured until then\n", stderr);
     return EXIT_RUN;
 }
 
@@ -255,7 +255,7 @@ int lb_main(int argc, char **argv, struct lb_source *source)
     args.source = source;
     if (source && args.action != LB_RUN && args.action <= LB_ACCELERATORS) {
         lb_args_fini(&args);
-        stki_fail(&err, STK_E_CONFIG, "%s is not a config: it can only be measured", argv[1]);
+        stki_fail(&err, STK_E_CONFIG, "%s is not a config, so this action does not apply to it", argv[1]);
         return complain(&err, EXIT_USE);
     }
     if (!has_output()) {

@@ -4,9 +4,9 @@
 
 #include "loadbench_source.h"
 
-/* Runs the command line and returns the exit status. `source`: measured instead of a config's loader; the command line
- * then has its name in place of the config. NULL: none. Installs handlers for SIGINT and SIGTERM and buffers stdout, so
- * it must be called only once per process. */
+/* Runs the command line and returns the exit status. `source`: measured instead of a config's loader; its name then
+ * takes the place of the config on the command line. NULL: none. Installs handlers for SIGINT and SIGTERM and buffers
+ * stdout, so it must be called only once per process. */
 int lb_main(int argc, char **argv, struct lb_source *source);
 
 #endif

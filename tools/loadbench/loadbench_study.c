@@ -86,7 +86,7 @@ static stk_status check_outputs(const struct lb_args *args, stk_error *err)
     return STK_OK;
 }
 
-/* A key that is swept must not be set in another way. */
+/* A swept key must not be set as well. */
 static stk_status check_swept(const struct lb_args *args, const struct lb_sweep *sweep, stk_error *err)
 {
     for (int i = 0; i < sweep->count; i++)
@@ -146,7 +146,7 @@ stk_status lb_study_open(const struct lb_args *args, struct lb_study *study, stk
                          "bench.run_time for longer runs",
                          repeats);
     if (search && (args->compare || args->require_count > 0 || args->check_prediction || args->digest))
-        return stki_fail(err, STK_E_CONFIG, "%s runs many configs, but %s is for the result of one",
+        return stki_fail(err, STK_E_CONFIG, "%s runs many configs, but %s uses the result of one",
                          args->tune ? "--tune" : "--sweep",
                          args->compare             ? "--compare"
                          : args->require_count > 0 ? "--require"
@@ -155,7 +155,7 @@ stk_status lb_study_open(const struct lb_args *args, struct lb_study *study, stk
     if (kept && !args->compare && args->require_count == 0 && !args->report)
         return stki_fail(err, STK_E_CONFIG, "%s is a saved result: use --compare, --require or --report", args->file);
     if (args->tune && args->report)
-        return stki_fail(err, STK_E_CONFIG, "--tune prints lines for a config; --report is for a run or a sweep");
+        return stki_fail(err, STK_E_CONFIG, "--tune prints changes to a config; --report is for a run or a sweep");
     if (search && args->intervals)
         return stki_fail(err, STK_E_CONFIG, "--intervals is for a run of one config");
     if (kept && (search || args->intervals || args->check_prediction || args->digest || args->set_count > 0))

@@ -1,5 +1,5 @@
-/* loadbench_study.h: uses results, whether new or saved: checks, comparisons, requirements and reports; and runs
- * searches that take many measurements. */
+/* loadbench_study.h: the actions on a result, new or saved (comparison, requirements, report), and the searches that
+ * take many measurements. */
 #ifndef LOADBENCH_STUDY_H
 #define LOADBENCH_STUDY_H
 
@@ -13,7 +13,7 @@ struct lb_study {
     const struct lb_args *args;
     struct lb_require *requirements; /* of --require, args->require_count */
     struct lb_budget budget;         /* of --budget; all zero: none */
-    bool is_kept;                    /* the file is a result instead of a config */
+    bool is_kept;                    /* the file is a saved result instead of a config */
     json_t *kept;                    /* the result; NULL: it is incomplete */
 };
 

@@ -75,8 +75,8 @@ static stk_status fail_ended(int how, stk_error *err)
     const int number = WIFSIGNALED(how) ? WTERMSIG(how) : 0;
 
     if (number == 0)
-        return stki_fail(err, STK_E_RESOURCE, "the process that measures ended early");
-    return stki_fail(err, STK_E_RESOURCE, "the process that measures was killed by signal %d (%s)%s", number,
+        return stki_fail(err, STK_E_RESOURCE, "the measuring process ended early");
+    return stki_fail(err, STK_E_RESOURCE, "the measuring process was killed by signal %d (%s)%s", number,
                      strsignal(number),
                      number == SIGKILL  ? ": the system probably ran out of memory"
                      : number == SIGBUS ? ": a data file was truncated during the run"
@@ -91,7 +91,7 @@ stk_status lb_apart(lb_apart_work *work, const void *ask, void *out, int64_t out
     bool stopped = false;
 
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return stki_fail_errno(err, errno, NULL, "a pipe to the process that measures");
+        return stki_fail_errno(err, errno, NULL, "creating a pipe to the measuring process");
     const pid_t child = fork();
     if (child == 0)
         run_child(work, ask, out, out_bytes, ends[1], parent);
@@ -99,7 +99,7 @@ stk_status lb_apart(lb_apart_work *work, const void *ask, void *out, int64_t out
     close(ends[1]);
     if (child < 0) {
         close(ends[0]);
-        return stki_fail_errno(err, failed, NULL, "starting the process that measures");
+        return stki_fail_errno(err, failed, NULL, "starting the measuring process");
     }
     const bool whole =
         read_all(ends[0], child, &stopped, &told, sizeof told) && read_all(ends[0], child, &stopped, out, out_bytes);

@@ -104,7 +104,7 @@ static stk_status count_window(int descriptor, const char *path, int64_t offset,
         return STK_OK;
     }
     if (map == MAP_FAILED)
-        return stki_fail_errno(err, errno, path, "mapping it, to query its residency");
+        return stki_fail_errno(err, errno, path, "mapping it to query its residency");
     const int failed = mincore(map, (size_t)bytes, pages) != 0 ? errno : 0;
     munmap(map, (size_t)bytes);
     if (failed)
@@ -139,7 +139,8 @@ stk_status lb_residency_of(int descriptor, const char *path, int64_t offset, int
         return STK_OK;
     if (!may_know(&about, path)) {
         out->known = false;
-        snprintf(out->why, sizeof out->why, "%.200s: neither owned nor writable: not reported", path);
+        snprintf(out->why, sizeof out->why,
+                 "%.200s: its residency is unknown, because this user neither owns it nor may write to it", path);
         return STK_OK;
     }
     pages = stki_zalloc((most + page - 1) / page);
@@ -227,7 +228,7 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
     for (int64_t i = 0; i < files->count; i++) {
         const int descriptor = open(files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (descriptor < 0)
-            return stki_fail_errno(err, errno, files->paths[i], "opening it, to evict it from memory");
+            return stki_fail_errno(err, errno, files->paths[i], "opening it to evict it from memory");
         (void)fdatasync(descriptor); /* dirty pages cannot be evicted, so they are synced; read-only files have none */
         (void)posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
         close(descriptor);
@@ -279,7 +280,7 @@ stk_status lb_pages_note(const struct lb_files *files, struct lb_pages *out, stk
         return STK_OK;
     out->resident = stki_zalloc_array(files->count, sizeof *out->resident);
     if (!out->resident)
-        return stki_fail_memory(err, files->count * (int64_t)sizeof *out->resident, "what is in memory");
+        return stki_fail_memory(err, files->count * (int64_t)sizeof *out->resident, "the list of resident pages");
     for (int64_t i = 0; i < files->count; i++) {
         const int descriptor = open(files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (descriptor < 0)

@@ -19,7 +19,7 @@ struct lb_files {
     char **paths;
     int64_t count, room;
     int64_t bytes; /* total size */
-    bool others;   /* there are more, named only by a file (a list of images), so the list is incomplete */
+    bool others;   /* the list is incomplete: other files are named only inside a file, such as a list of images */
 };
 
 /* Adds a file, or every file below a folder. Unreadable files are skipped, because the loader reports them. Names that

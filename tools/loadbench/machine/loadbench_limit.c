@@ -23,7 +23,7 @@ enum {
     PREFETCH_ROW_BYTES = 16384, /* for longer rows, the hardware prefetcher is enough */
     AHEAD = 4                   /* number of rows; a power of two */
 };
-#define BLOCK_BYTES (INT64_C(64) << 20) /* at least */
+#define BLOCK_BYTES (INT64_C(64) << 20) /* minimum size of a block */
 #define POPULATED (INT64_C(256) << 20)
 #define TOUCH_BYTES (INT64_C(16) << 20) /* bytes between two checks for a stop */
 

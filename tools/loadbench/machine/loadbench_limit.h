@@ -1,7 +1,7 @@
 /* loadbench_limit.h: measures the memory bandwidth of plain copies, with as many threads as the loader has workers.
  * There are three measures: memcpy, consecutive large blocks; gather, rows of the loader's sample size to a target as
  * large as the loader's slots; and write, a large block that is only written. The first two count bytes read and
- * written, so a copied byte counts twice. */
+ * written, so each copied byte counts twice. */
 #ifndef LOADBENCH_LIMIT_H
 #define LOADBENCH_LIMIT_H
 

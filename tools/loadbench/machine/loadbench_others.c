@@ -1,5 +1,5 @@
 /* loadbench_others.c: see loadbench_others.h. Even in most containers, /proc/stat covers the whole machine. That is
- * what is needed here, because processors are shared with programs outside the container. It has one line per
+ * what is needed here, because programs outside the container use the same processors. It has one line per
  * processor. Some containers and sandboxes emulate it with zeros or with only their own processes, so it is used only
  * if its clocks have advanced as fast as ours and include the time used by this process. */
 #include "loadbench_others.h"
@@ -17,7 +17,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* The clocks have a resolution of 10 ms on most systems; so shorter spans are not evaluated. */
+/* The clocks have a resolution of 10 ms on most systems; so shorter spans are not judged. */
 #define LEAST_SHARE_OF_STEPS 0.1
 
 #define UNKNOWN(out, ...) snprintf((out)->why, sizeof(out)->why, __VA_ARGS__)

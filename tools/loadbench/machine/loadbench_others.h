@@ -19,7 +19,7 @@ struct lb_load {
     int64_t idle_ns;            /* idle or waiting for a disk */
     int64_t step_ns;            /* resolution of the clocks */
     int64_t own_ns;             /* processor time of this process */
-    int64_t queued_ns;          /* total time that its threads were runnable without a processor; -1: unknown */
+    int64_t queued_ns;          /* total time that its threads waited for a processor; -1: unknown */
     int64_t at_ns;              /* time of the reading */
     int64_t periods, throttled; /* periods of the control group's quota: all; throttled */
 };
@@ -35,7 +35,7 @@ struct lb_others {
     int processors; /* that this process may use */
     double used;    /* processors used by others, on average; if a quota is lower, without those that the quota leaves
                        unused */
-    double queued; /* average number of threads of this process that were runnable but had no processor; < 0: unknown */
+    double queued;  /* average number of threads of this process that were waiting for a processor; < 0: unknown */
     int64_t span_ns;
     double throttled; /* fraction of the quota's periods in which the control group had used it up, and was throttled */
 };
@@ -47,7 +47,7 @@ void lb_others_between(const struct lb_load *from, const struct lb_load *to, dou
 
 /* Several repeats combined. */
 struct lb_quiet {
-    bool known;        /* of all repeats */
+    bool known;        /* false: unknown for at least one repeat */
     char why[128];     /* known is false */
     int repeats, loud; /* number of repeats; of those above LB_QUIET */
     int processors;    /* that this process may use */

@@ -24,7 +24,7 @@ stk_status lb_output_try(const char *path, const char *what, stk_error *err)
     if (!part)
         return stki_fail_memory(err, 64, "a path");
     if (other)
-        return stki_fail(err, STK_E_IO, "%s: %s: it exists and is not a file: choose another name", path, what);
+        return stki_fail(err, STK_E_IO, "%s: %s: exists and is not a regular file: choose another name", path, what);
     return to >= 0 ? STK_OK : stki_fail_errno(err, failed, path, "%s", what);
 }
 
@@ -36,6 +36,6 @@ stk_status lb_output_check(const char *option, const char *path, const struct lb
         return STK_OK;
     for (int64_t i = 0; i < data->count; i++)
         if (stki_stamp_is_of(&there, data->paths[i]))
-            return stki_fail(err, STK_E_CONFIG, "%s: %s is a file of the data: give another name", option, path);
+            return stki_fail(err, STK_E_CONFIG, "%s: %s is a data file: choose another name", option, path);
     return STK_OK;
 }

@@ -1,4 +1,4 @@
-/* loadbench_stop.c: the flag that is set by the program's signal handler (loadbench.c). */
+/* loadbench_stop.c: the flag that the program's signal handler sets (loadbench_main.c). */
 #include "loadbench_stop.h"
 
 _Atomic int lb_stop_asked;

@@ -1,7 +1,7 @@
 /* loadbench_transfer.c: see loadbench_transfer.h. The methods are measured alternately, each queued in one stream and
  * timed with its events. Copies from pageable memory block the caller, so they are timed with its clock. Small copies
- * are repeated between two events. All memory is touched before. A child process measures, so
- * that the program survives if the measurement exceeds a memory limit. */
+ * are repeated between two events. All memory is touched before timing. The measurement runs in a child
+ * process, because it may exceed a memory limit and be killed. */
 #include "loadbench_transfer.h"
 #include "clock.h"
 #include "error.h"
@@ -81,7 +81,7 @@ static stk_status init(struct transfer *t, const char *name, stk_error *err)
     if (status == STK_OK && stk_device_get_kind(t->device) == STK_DEVICE_CPU)
         return stki_fail(
             err, STK_E_CONFIG,
-            "--transfer: nothing is copied to the cpu: choose a device such as cuda:0, or host to try it out");
+            "--transfer: found cpu, which needs no copies; use a device such as cuda:0, or host to try it out");
     f->properties.struct_size = sizeof f->properties;
     if (status != STK_OK || (status = stk_device_get_properties(t->device, &f->properties, err)) != STK_OK ||
         (status = stk_stream_create(t->device, &t->stream, err)) != STK_OK ||
@@ -257,15 +257,15 @@ static void print_text(const struct figures *t, FILE *to)
     fprintf(to, "%s: %s%s%s\n\n", t->name, t->properties.model, *t->properties.bus ? ", " : "", t->properties.bus);
     print_copies(t, to);
     if (t->measured < t->fitting)
-        fputs("\nEnded by a signal: larger batches were not measured.\n", to);
+        fputs("\nStopped by a signal: larger batches were not measured.\n", to);
     else if (t->fitting < SIZES)
         fputs("\nLarger batches were not measured: too little memory is free.\n", to);
     fprintf(
         to,
-        "\nTo the device from pinned and from pageable memory (for which the caller waits), and back to pinned memory; "
-        "a pass reads and\nwrites as many bytes on the device. Steps that make fewer than `passes` passes over a "
-        "batch are shorter than its copy.\n\nThe largest batch that is copied within a step (from pinned memory: "
-        "%s us + %s us for each MB):\n\n",
+        "\nCopies to the device from pinned and from pageable memory (which block the caller), and back to pinned "
+        "memory. A device pass reads\nand writes as many bytes on the device. A step that makes fewer than `passes` "
+        "passes over a batch is shorter than its copy.\n\nThe largest batch whose copy fits into a step (from pinned "
+        "memory: %s us + %s us per MB):\n\n",
         LB_NUMBER(line.fixed_ns / 1e3), LB_NUMBER(line.ns_per_byte * 1e3));
     print_steps(t, to);
     if (t->host)

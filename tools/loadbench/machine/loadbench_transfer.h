@@ -1,6 +1,6 @@
 /* loadbench_transfer.h: --transfer=DEVICE: the time of copies to a device by size, from pinned and pageable memory,
- * compared with one pass of the device over as many bytes; and the largest batch whose copy is hidden by a step of a
- * given time. */
+ * compared with a pass of the device over the same number of bytes, and the largest batch whose copy is hidden by a
+ * step of a given duration. */
 #ifndef LOADBENCH_TRANSFER_H
 #define LOADBENCH_TRANSFER_H
 

@@ -43,7 +43,7 @@ static void describe(int64_t count, stk_dtype dtype, int ndim, const int64_t *le
         snprintf(out + used, (size_t)(size - used), "]");
 }
 
-/* Whether the field consists of records, which are checked as bytes, without layout or decoding. */
+/* Whether the rows of the field are stored as records, whose bytes are checked without layout or decoding. */
 static bool is_of_records(const struct lb_made_file *file, const struct lb_made_field *field)
 {
     return file->format >= LB_FORMAT_BETON && (field->encode || field->spread > 0);
@@ -145,7 +145,7 @@ static stk_status look_at_field(const struct lb_made_file *file, const struct lb
     return STK_OK;
 }
 
-/* STK_E_MISMATCH: the file exists with other contents and must not be replaced. */
+/* Checks an existing file. STK_E_MISMATCH: it has other contents and must not be replaced. */
 static stk_status look(struct lb_made_file *file, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -155,7 +155,7 @@ static stk_status look(struct lb_made_file *file, stk_error *err)
     if (stat(file->full_path, &about) != 0)
         return STK_OK;
     if (S_ISDIR(about.st_mode) && file->format != LB_FORMAT_IMAGES)
-        return stki_fail(err, STK_E_MISMATCH, "%s: is a folder; expected a file of %s, or none", file->full_path,
+        return stki_fail(err, STK_E_MISMATCH, "%s: is a folder; expected no file, or a file of %s", file->full_path,
                          lb_format_words[file->format]);
     for (int i = 0; i < file->field_count && status == STK_OK; i++)
         status = look_at_field(file, &file->made[i], &alike, err);
@@ -209,8 +209,8 @@ static stk_status check_room(const struct lb_made_file *files, int count, stk_er
             needed[i] += devices[k] == devices[i] && is_plain(&files[k]) ? (double)files[k].bytes : 0;
         if (needed[i] > room)
             return stki_fail(err, STK_E_LIMIT,
-                             "%s: the files up to this one take %sB, its file system has %sB left: generate fewer "
-                             "rows, or write them elsewhere",
+                             "%s: the files up to this one take %sB, but its file system has only %sB left: generate "
+                             "fewer rows, or write them elsewhere",
                              files[i].full_path, LB_SHORT(needed[i]), LB_SHORT(room));
     }
     return STK_OK;
@@ -221,8 +221,8 @@ static stk_status check_places(const char *spec_path, const struct lb_made_file 
 {
     for (int i = 0; i < count; i++)
         if (stki_is_one_file(files[i].full_path, spec_path))
-            return stki_fail(err, STK_E_CONFIG, "%s: make.files.%d.path is the specification itself: give another name",
-                             spec_path, i);
+            return stki_fail(err, STK_E_CONFIG,
+                             "%s: make.files.%d.path is the specification itself: choose another name", spec_path, i);
     return STK_OK;
 }
 
@@ -240,8 +240,10 @@ static stk_status make_file(const struct lb_made_file *file, FILE *to, stk_error
     stk_status status;
 
     if (file->is_there) {
-        print_file(file, "is there, ", to);
-        fputs("; nothing to do (type, shape and count were compared; seed and values are not recorded in it)\n", to);
+        print_file(file, "exists, ", to);
+        fputs("; nothing to do (only type, shape and count were compared, because a file does not record seed and "
+              "values)\n",
+              to);
         return STK_OK;
     }
     status = make_folders(file->full_path, err);
@@ -249,7 +251,7 @@ static stk_status make_file(const struct lb_made_file *file, FILE *to, stk_error
         status = lb_write(file, err);
     if (status != STK_OK)
         return status;
-    print_file(file, "made ", to);
+    print_file(file, "created ", to);
     fprintf(to, " in %.1f s\n", (double)(stki_now_ns() - begin) / 1e9);
     if (fflush(to) != 0) /* shows the line before the next file is created */
         return stki_fail_errno(err, errno, "the output", "writing");

@@ -31,8 +31,8 @@ struct make {
 
 static const stki_option make_rows[] = {
     STKI_INT(struct make, seed, 0, 0, INT64_C(1) << 62, "",
-             "Seed of the first field of the first file; each other field has the next seed"),
-    STKI_NODE(struct make, files, "A list of files to make", .inner = &lb_make_file_table),
+             "Seed of the first field of the first file; each further field uses the next integer"),
+    STKI_NODE(struct make, files, "A list of files to generate", .inner = &lb_make_file_table),
 };
 const stki_option_table lb_make_table = STKI_OPTION_TABLE("make", make_rows);
 
@@ -82,11 +82,11 @@ static const stki_need drawn_labels = {.key = "draw", .words = &draw_words[LB_DR
  * whose struct starts with the field. */
 #define FIELD(kind, member, ...) kind(struct lb_made_field, member, __VA_ARGS__)
 #define FIELD_TABLE                                                                                                    \
-    [SHAPE] = FIELD(STKI_NODE, shape, "Shape of one sample, [224, 224, 3]; by default one number"),                    \
+    [SHAPE] = FIELD(STKI_NODE, shape, "Shape of one sample, such as [224, 224, 3]; by default a single number"),       \
     [DTYPE] = FIELD(STKI_STRING, dtype, "u8", "Dtype of the elements"),                                                \
-    [SEED] =                                                                                                           \
-        FIELD(STKI_INT, seed, 0, 0, INT64_C(1) << 62, "",                                                              \
-              "Seed of this field; by default from make.seed and the position of the field", .need = &drawn_values),   \
+    [SEED] = FIELD(STKI_INT, seed, 0, 0, INT64_C(1) << 62, "",                                                         \
+                   "Seed of this field; derived from make.seed and the position of the field by default",              \
+                   .need = &drawn_values),                                                                             \
     [VALUES] = FIELD(                                                                                                  \
         STKI_ENUM, values, bytes, value_words,                                                                         \
         "Values: random bytes, uniform or normal numbers, labels, a constant, or pictures (smooth, with noise)"),      \
@@ -104,10 +104,10 @@ static const stki_need drawn_labels = {.key = "draw", .words = &draw_words[LB_DR
         FIELD(STKI_DOUBLE, compressibility, 0, 0, 1, "",                                                               \
               "Fraction of every 4 KiB of bytes that is zeros, so that compression removes it", OF("bytes")),          \
     [DETAIL] = FIELD(STKI_DOUBLE, detail, 0.1, 0, 1, "", "Amount of noise in pictures", OF("pictures")),               \
-    [SPREAD] = FIELD(STKI_DOUBLE, spread, 0, 0, 1, "",                                                                 \
-                     "Variation of the sizes of samples: the standard deviation of an image's sides, or of a "         \
-                     "record's length, as a "                                                                          \
-                     "fraction of shape"),                                                                             \
+    [SPREAD] =                                                                                                         \
+        FIELD(STKI_DOUBLE, spread, 0, 0, 1, "",                                                                        \
+              "Variation of sample sizes: the standard deviation of an image's sides, or of a record's length, "       \
+              "as a fraction of shape"),                                                                               \
     [ENCODE] = FIELD(STKI_ENUM, encode, none, encode_words, "Store images as pixels or as JPEG"),                      \
     [QUALITY] = FIELD(STKI_INT, quality, 90, 1, 100, "", "JPEG quality", .need = &needs_jpeg)
 
@@ -124,7 +124,7 @@ static const stki_option file_rows[FILE_ROWS] = {
                          ".tar), images (a folder of JPEG files), or the name of a format"),
     [LEVEL] = STKI_INT(struct lb_made_file, level, 0, 0, 9, "", "Compression level of npz and HDF5; 0: none"),
     [CHUNK_ROWS] = STKI_INT(struct lb_made_file, chunk_rows, 0, 0, 1e12, "rows",
-                            "Samples per chunk of HDF5; 0: contiguous if not compressed, otherwise automatic"),
+                            "Samples per HDF5 chunk; 0: contiguous if not compressed, otherwise automatic"),
     [FIELDS] = STKI_NODE(struct lb_made_file, fields,
                          "A map of names to fields, instead of the keys of one field; not for npy and raw",
                          .flags = STKI_NAMED, .inner = &lb_make_field_table),
@@ -143,7 +143,8 @@ static stk_status read_shape(struct lb_made_field *field, stk_error *err)
     if (!node)
         return STK_OK;
     if (node->kind != STKI_NODE_LIST || node->count > STK_MAX_DIMS - 1)
-        return stki_fail_node(err, node, "expected a list of at most %d lengths, [224, 224, 3]", STK_MAX_DIMS - 1);
+        return stki_fail_node(err, node, "expected a list of at most %d lengths, such as [224, 224, 3]",
+                              STK_MAX_DIMS - 1);
     for (; field->ndim < node->count; field->ndim++) {
         int64_t *length = &field->lengths[field->ndim];
         stk_status status = stki_node_int(node->items[field->ndim], length, err);
@@ -204,7 +205,8 @@ static stk_status finish_field(const stki_node *node, int64_t seed, int64_t coun
         field->ask.channels = field->lengths[2];
     }
     if (field->ask.dtype == STK_DTYPE_NONE)
-        return stki_fail_node(err, stki_node_get(node, "dtype"), "no dtype is called \"%s\"", field->dtype);
+        return stki_fail_node(err, stki_node_get(node, "dtype"), "found \"%s\", expected a dtype such as u8 or f32",
+                              field->dtype);
     if (lb_values_check(&field->ask, &why) != STK_OK)
         return stki_fail_node(err, node, "%s", why.message);
     if (!stki_mul(field->row_elements, stk_dtype_size(field->ask.dtype), &field->row_bytes) ||
@@ -268,8 +270,7 @@ static stk_status check_format(const stki_node *node, const struct lb_made_file 
                               "no output format has its extension: set format (npy, npz, hdf5, pt, safetensors, "
                               "raw, beton, tar, images)");
     if (file->fields && (file->format == LB_FORMAT_NPY || file->format == LB_FORMAT_RAW))
-        return stki_fail_node(err, stki_node_get(node, "fields"), "a file of %s stores a single array without a name",
-                              word);
+        return stki_fail_node(err, stki_node_get(node, "fields"), "%s files store a single array without a name", word);
     if (seen[LEVEL] && file->format != LB_FORMAT_NPZ && file->format != LB_FORMAT_HDF5)
         return stki_fail_key(err, stki_node_get(node, "level"), "has no effect with format: %s", word);
     if (seen[CHUNK_ROWS] && file->format != LB_FORMAT_HDF5)
@@ -287,8 +288,8 @@ static stk_status check_format(const stki_node *node, const struct lb_made_file 
             return stki_fail_node(err, node, "%s: images in a .beton have three channels", field->name);
     }
     if (file->format == LB_FORMAT_IMAGES && (images != 1 || images + labels != file->field_count || labels > 1))
-        return stki_fail_node(err, node,
-                              "a folder of images has one field with encode: jpeg and, for classes, one with labels");
+        return stki_fail_node(
+            err, node, "a folder of images has one field with encode: jpeg and, if it has classes, one with labels");
     return STK_OK;
 }
 
@@ -312,7 +313,8 @@ static stk_status read_file(const stki_node *node, int64_t seed, struct lb_made_
         return status;
     for (int row = 0; file->fields && row < FIELD_ROWS; row++)
         if (seen[row])
-            return stki_fail_key(err, stki_node_get(node, file_rows[row].name), "belongs to one of the fields");
+            return stki_fail_key(err, stki_node_get(node, file_rows[row].name),
+                                 "is an option of a field, and this file has `fields`: move it to one of them");
     if (file->fields) {
         status = read_fields(node, seed, file, err);
     } else {
@@ -348,9 +350,10 @@ stk_status lb_spec_read(stki_document *document, struct lb_made_file *files, int
     stk_status status;
 
     if (!section)
-        return stki_fail_node(err, root, "found no section \"make\", so this is not a specification");
+        return stki_fail_node(err, root, "found no section \"make\", so this is not a specification for --make");
     if (root->count > 1)
-        return stki_fail_node(err, root->items[strcmp(root->keys[0], "make") == 0], "expected \"make\" alone");
+        return stki_fail_node(err, root->items[strcmp(root->keys[0], "make") == 0],
+                              "unknown section: a specification has only the section \"make\"");
     stki_options_defaults(&lb_make_table, &make);
     if ((status = stki_sections_prepare(lb_sections, document, NULL, err)) == STK_OK)
         status = stki_options_read(&lb_make_table, section, &make, NULL, err);

@@ -25,10 +25,10 @@ enum lb_format {
 };
 extern const char *const lb_format_words[];
 
-/* The rows of a field. */
+/* A field of a file: how its rows are generated and stored. */
 struct lb_made_field {
     const char *name; /* "" in a file with a single unnamed array */
-    /* as written */
+    /* as in the specification */
     const char *dtype;
     int64_t seed, classes, quality;
     const stki_node *shape;

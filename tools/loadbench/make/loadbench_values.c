@@ -48,7 +48,7 @@ static stk_status fail_range(const struct lb_values_ask *ask, const char *key, d
                              stk_error *err)
 {
     return stki_fail(err, STK_E_RANGE, "%s: found %.16g, expected %.16g to %.16g%s for %s", key, found, low, high,
-                     fabs(high) == EXACT ? ", the range in which a number in a config is exact," : "",
+                     fabs(high) == EXACT ? ", the range in which numbers of a config are exact," : "",
                      stk_dtype_name(ask->dtype));
 }
 
@@ -126,7 +126,7 @@ stk_status lb_values_check(const struct lb_values_ask *ask, stk_error *err)
     return check_range(ask, err);
 }
 
-/* Sets the middle of every 4 KiB of the field to zero. The ends of short rows then still differ. */
+/* Sets the middle of every 4 KiB of the field to zeros, so that the ends of short rows still differ. */
 static void leave_zeros(const struct lb_values_ask *ask, int64_t first_byte, int64_t bytes, char *out)
 {
     const int64_t zeros = (int64_t)(ask->compressibility * ZERO_BLOCK), begin = (ZERO_BLOCK - zeros) / 2;

@@ -36,16 +36,16 @@ struct lb_values_ask {
 /* Maximum distance of normal numbers from the mean, in std. */
 #define LB_NORMAL_REACH 4.9
 
-/* STK_E_BAD_DTYPE: this kind does not apply to this dtype; the message has those that do. STK_E_RANGE: the dtype cannot
- * represent the requested numbers; the message has the key, its value and the range. */
+/* STK_E_BAD_DTYPE: this kind of values is not available for this dtype; the message names alternatives. STK_E_RANGE:
+ * the dtype cannot represent the requested numbers; the message has the key, its value and the range. */
 stk_status lb_values_check(const struct lb_values_ask *ask, stk_error *err);
 /* Generates `count` rows of `row_elements` elements from row `first` on, row-major, in `out`. `scratch` has room for
  * count * row_elements numbers of 8 bytes. */
 stk_status lb_values_fill(const struct lb_values_ask *ask, int64_t first, int64_t count, int64_t row_elements,
                           void *scratch, void *out, stk_error *err);
 
-/* Generates one picture: height x width pixels of `channels` bytes, row-major. A pure function of seed, row and size.
- */
+/* Generates one picture: height x width pixels of `channels` bytes, row-major. A pure function of seed, row and
+ * size. */
 void lb_picture_fill(const struct lb_values_ask *ask, int64_t row, int64_t height, int64_t width, int64_t channels,
                      uint8_t *out);
 /* Returns 1 or, with a spread, an approximately normal number around 1 with this standard deviation, clamped to 0.05

@@ -19,7 +19,7 @@ static stk_status goes_on(const struct lb_made_file *file, stk_error *err)
 {
     if (!lb_stop_asked)
         return STK_OK;
-    return stki_fail(err, STK_E_CLOSED, "%s: stopped by a signal, not created", file->full_path);
+    return stki_fail(err, STK_E_CLOSED, "%s: not created, because a signal stopped the program", file->full_path);
 }
 
 /* The fields of one sample, in reused memory. */
@@ -309,7 +309,7 @@ static stk_status write_images(const struct lb_made_file *file, struct sample *s
         status = write_image(file, folder, rows, sample, image, label, err);
     if (status == STK_OK && rename(folder, file->full_path) != 0)
         status = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR
-                     ? stki_fail(err, STK_E_MISMATCH, "%s: exists; a folder is never overwritten, remove it first",
+                     ? stki_fail(err, STK_E_MISMATCH, "%s: exists; folders are never overwritten: remove it first",
                                  file->full_path)
                      : stki_fail_errno(err, errno, file->full_path, "renaming the folder");
     if (status != STK_OK)

@@ -4,8 +4,8 @@
 
 #include <stoker/loader.h>
 
-/* The clocks of workers, as ROW(member, key): the member is one of both stk_loader_stats and stk_worker_stats. Spans,
- * intervals and the stages of a repeat list them from here. */
+/* The clocks of workers, as ROW(member, key); stk_loader_stats and stk_worker_stats both have the member. Spans,
+ * intervals and the stages of a repeat are generated from this list. */
 #define LB_WORKER_CLOCKS(ROW)             \
     ROW(order_ns, "order_work_ns")        \
     ROW(read_ns, "read_work_ns")          \

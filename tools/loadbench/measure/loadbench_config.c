@@ -52,10 +52,10 @@ static const stki_option rows[ROW_COUNT] = {
                        "Required accelerator utilization, for the consumer step"),
     [RAMP] =
         STKI_TIME(struct lb_bench, ramp, 0.5s, 0, DAY,
-                  "Time before the measurement begins; 0 if epochs, batches or samples is given, and with cache: cold"),
+                  "Time before the measurement begins; 0 if epochs, batches or samples is given, or with cache: cold"),
     [RUN_TIME] = STKI_TIME(struct lb_bench, run_time, 3s, 0, 365 * DAY,
                            "Duration of each measurement, 0 for no limit; no limit if epochs, batches or samples is "
-                           "given, and with cache: cold"),
+                           "given, or with cache: cold"),
     [EPOCHS] =
         STKI_INT(struct lb_bench, epochs, 0, 0, 1000000000, "epochs", "Number of epochs to measure, 0 for no limit"),
     [BATCHES] = STKI_INT(struct lb_bench, batches, 0, 0, 1000000000000, "batches",
@@ -70,8 +70,8 @@ static const stki_option rows[ROW_COUNT] = {
                .fallback = "as-is",
                .words = lb_cache_words,
                .unit = "",
-               .help = "The page cache before each measurement: unchanged, with all files in it, or without them "
-                       "(cold; at most one epoch)"},
+               .help = "What is done to the page cache before each measurement: nothing, load all files, or evict them "
+                       "(cold, which measures at most one epoch)"},
     [INTERVAL] = STKI_TIME_WORDS(struct lb_bench, interval, auto, 1e6, 3600e9, auto_words, -1,
                                  "Length of the intervals in which throughput over time is recorded"),
     [LIMIT] = STKI_BOOL(struct lb_bench, limit, true, "Measure this machine's limits as well"),
@@ -112,7 +112,7 @@ static stk_status settle_step(const stki_node *section, struct lb_bench *bench, 
         bench->au_required = preset->au;
     if (bench->consumer == LB_CONSUMER_STEP || bench->consumer == LB_CONSUMER_DEVICE)
         return STK_OK;
-    /* --show-config also prints them, with their defaults */
+    /* defaults are accepted, because --show-config prints these options for every consumer */
     struct lb_bench usual;
     stki_options_defaults(&lb_bench_table, &usual);
     const bool changed[] = {[PRESET] = bench->preset != usual.preset,
@@ -158,7 +158,7 @@ static char *name_of(const char *path)
     return stki_format("%.*s", dot && dot > name ? (int)(dot - name) : (int)strlen(name), name);
 }
 
-/* --show-config prints it, too. */
+/* The default; accepted even where it has no effect, because --show-config prints it. */
 static int64_t usual_limit_time(void)
 {
     struct lb_bench usual;
@@ -197,9 +197,10 @@ static stk_status read_bench(struct lb_config *out, bool digest, stk_error *err)
         out->bench.run_time = out->bench.ramp = 0;
     if (out->endless && out->bench.run_time == 0 && out->bench.epochs == 0 && out->bench.batches == 0 &&
         out->bench.samples == 0)
-        return stki_fail_node(err, section ? section : root,
-                              "this run has no end: set bench.run_time, bench.epochs, bench.batches, bench.samples "
-                              "or loader.num_epochs");
+        return stki_fail_node(
+            err, section ? section : root,
+            "this run would never end: set bench.run_time, bench.epochs, bench.batches, bench.samples "
+            "or loader.num_epochs");
     return STK_OK;
 }
 
@@ -274,10 +275,10 @@ static stk_status check_source(struct lb_bench *bench, const stki_node *section,
 {
     if (bench->consumer != LB_CONSUMER_NULL && bench->consumer != LB_CONSUMER_STEP)
         return stki_fail_key(err, key(section, CONSUMER),
-                             "found %s, expected null or step: the others require a loader of stoker",
+                             "found %s, expected null or step: the other consumers require a stoker loader",
                              lb_consumers[bench->consumer].name);
     if (bench->cache != LB_CACHE_AS_IS)
-        return stki_fail_key(err, key(section, CACHE), "found %s: the files of an iterable are unknown",
+        return stki_fail_key(err, key(section, CACHE), "found %s, expected as-is: the files of an iterable are unknown",
                              lb_cache_words[bench->cache]);
     bench->limit = false;
     return STK_OK;

@@ -7,7 +7,7 @@
 
 enum { LB_REPEATS = 1000, LB_MORE_SETS = 8 /* additional room after the assignments of --set */ };
 
-/* The section `bench`. Times in ns; 0 of run_time, epochs, batches: not limited by that. */
+/* The section `bench`. Times in ns. run_time, epochs, batches and samples: 0 is no limit. */
 struct lb_bench {
     int consumer;                                                                   /* index into lb_consumers */
     int preset;                                                                     /* index into lb_presets */
@@ -23,7 +23,7 @@ extern const stki_option_table lb_bench_table;
 struct lb_source;
 
 struct lb_config {
-    const char *path;         /* the caller's */
+    const char *path;         /* borrowed */
     struct lb_source *source; /* measured instead of the config's loader; borrowed; NULL: none */
     char *name;               /* name of the file, without folder and extension */
     stki_document *document;  /* including --set */

@@ -13,14 +13,14 @@ struct lb_consumer_state {
     int64_t step_ns;    /* bench.step_time */
     stk_stream *stream; /* batches are requested and released in it; NULL: on the host */
     int timer_slack;    /* step consumer: previous value of this thread, ns */
-    bool cut;           /* a signal ended the step early */
+    bool cut;           /* a signal interrupted the step */
 };
 
 struct lb_consumer {
     const char *name, *help;
     /* Uses a batch, which is released afterwards. */
     stk_status (*take)(struct lb_consumer_state *state, const stk_batch *batch, stk_error *err);
-    /* Called per repeat; each may be NULL. settle waits for work queued for the batches so far. */
+    /* Called once per repeat; each may be NULL. settle waits for work that was queued for previous batches. */
     stk_status (*begin)(struct lb_consumer_state *state, stk_error *err);
     stk_status (*settle)(struct lb_consumer_state *state, stk_error *err);
     void (*end)(struct lb_consumer_state *state);

@@ -20,9 +20,10 @@ stk_status lb_device_begin(struct lb_consumer_state *state, stk_error *err)
     stk_status status;
 
     if (!state->device[0])
-        return stki_fail(err, STK_E_CONFIG,
-                         "bench.consumer: found device, but the loader delivers in ordinary memory: set loader.device "
-                         "(host, cuda:0)");
+        return stki_fail(
+            err, STK_E_CONFIG,
+            "bench.consumer: found device, but the loader delivers batches in ordinary memory: set loader.device "
+            "(host, cuda:0)");
     status = stk_device_find(state->device, &device, err);
     return status == STK_OK ? stk_stream_create(device, &state->stream, err) : status;
 }

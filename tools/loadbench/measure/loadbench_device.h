@@ -13,7 +13,7 @@ stk_status lb_device_settle(struct lb_consumer_state *state, stk_error *err);
 void lb_device_end(struct lb_consumer_state *state);
 
 struct lb_transfer {
-    int64_t bytes; /* of a copy */
+    int64_t bytes; /* size of a copy */
     double pinned_bytes_per_s, pageable_bytes_per_s;
 };
 

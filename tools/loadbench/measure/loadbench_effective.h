@@ -10,8 +10,8 @@
 struct lb_effective {
     json_t *all;        /* `effective` in results; NULL: not read yet */
     char device[32];    /* "": batches in ordinary memory */
-    char convert[48];   /* the assignment with which another loader converts in the same place; "" without a device */
-    int64_t timeout_ns; /* negative: none */
+    char convert[48];   /* "loader.convert=…", the place of the conversion, for later repeats; "" without a device */
+    int64_t timeout_ns; /* negative: no timeout */
     int64_t batch_size;
     bool random; /* whether the order is random */
 };

@@ -152,7 +152,7 @@ static stk_status check_field(const struct lb_field *before, const stk_loader *l
         strcmp(now.shape, before->shape) == 0)
         return STK_OK;
     return stki_fail(err, STK_E_MISMATCH,
-                     "the data changed between two repeats: field %s was %s from %s %s, now %s is %s from %s %s",
+                     "the data changed between two repeats: field %s was %s from %s %s, and now %s is %s from %s %s",
                      before->name, stk_dtype_name(before->dtype), stk_dtype_name(before->source_dtype), before->shape,
                      now.name, stk_dtype_name(now.dtype), stk_dtype_name(now.source_dtype), now.shape);
 }
@@ -168,7 +168,7 @@ stk_status lb_facts_check(const stk_loader *loader, const struct lb_facts *facts
     if (stk_loader_samples(loader) != facts->samples || stk_loader_steps_per_epoch(loader) != facts->steps_per_epoch ||
         stk_loader_field_count(loader) != facts->field_count)
         return stki_fail(err, STK_E_MISMATCH,
-                         "the data changed between two repeats: %" PRId64 " samples, %" PRId64 " batches an epoch, "
+                         "the data changed between two repeats: %" PRId64 " samples, %" PRId64 " batches per epoch, "
                          "%d fields became %" PRId64 ", %" PRId64 ", %d",
                          facts->samples, facts->steps_per_epoch, facts->field_count, stk_loader_samples(loader),
                          stk_loader_steps_per_epoch(loader), stk_loader_field_count(loader));

@@ -48,7 +48,7 @@ static void move(struct lb_marks *marks, int to, int from)
            bytes);
 }
 
-/* Removes every second mark, except the first, the last and the start of the measurement. */
+/* Removes every second mark, but keeps the first, the last and the start of the measurement. */
 static void thin(struct lb_marks *marks)
 {
     int kept = 0, first = marks->first;
@@ -146,7 +146,7 @@ stk_status lb_log_open(struct lb_log *log, const char *path, stk_error *err)
 static void give_up(struct lb_log *log, int failed)
 {
     stki_fail_errno(&log->failed, failed ? failed : EIO, log->path,
-                    "writing interval records; the last ones are missing");
+                    "writing interval records; the last records are missing");
     if (log->to)
         fclose(log->to);
     log->to = NULL;

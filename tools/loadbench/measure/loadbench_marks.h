@@ -30,7 +30,7 @@ struct lb_marks {
     stk_worker_stats *workers; /* those of mark i: workers[i * worker_count …] */
 };
 
-/* The caller adds the first mark, at the opening, too. */
+/* The caller must add every mark, including the first one when the loader is opened. */
 stk_status lb_marks_create(int worker_count, int64_t period_ns, struct lb_marks **out, stk_error *err);
 void lb_marks_destroy(struct lb_marks *marks); /* NULL is allowed */
 /* `workers`: worker_count entries. `begins`: the measurement starts here. The next mark is due a period later. */

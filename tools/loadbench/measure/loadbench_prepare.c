@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Errors that name no file are errors in the config, even if they depend on the data: a batch larger than the data,
- * memory for less than a batch, indices out of range. */
+/* Some errors that name no file are errors in the config, although they depend on the data: a batch larger than the
+ * data, memory for less than a batch, indices out of range. */
 static stk_status blame(stk_error *err)
 {
     const bool by_config = err->status == STK_E_EMPTY || err->status == STK_E_RANGE || err->status == STK_E_LIMIT;
@@ -35,7 +35,7 @@ static void add_own_notes(const struct lb_config *config, struct lb_facts *facts
     if (facts->samples > 0 && batch_size > facts->samples)
         stki_notes_add(&facts->notes,
                        "loader.batch_size is %" PRId64 ", but an epoch has only %" PRId64
-                       " samples, which is the size of every batch",
+                       " samples, so every batch has that size",
                        batch_size, facts->samples);
 }
 

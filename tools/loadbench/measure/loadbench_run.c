@@ -1,6 +1,6 @@
-/* loadbench_run.c: the measuring loop. It reads the clock four times per batch: around stk_loader_next, after the
- * consumer and after the release; the rest of the elapsed time is this program's own. All other queries to loader and
- * system are made before the measurement, after it, and at the ends of intervals.
+/* loadbench_run.c: the measuring loop. It reads the clock four times per batch: before and after stk_loader_next, after
+ * the consumer and after the release; the rest of the elapsed time is this program's own. All other statistics of
+ * loader and system are read before the measurement, after it, and at the ends of intervals.
  *
  * A measurement starts at the first batch boundary after the ramp (with `epochs`, at the first epoch boundary) and ends
  * at a batch boundary, so that whole batches are divided by their time. */
@@ -528,7 +528,7 @@ static stk_status no_batch(const struct lb_config *config, const struct session 
     if (ending == LB_END_DATA && session->batches == 0 && session->facts->steps_per_epoch > 0)
         return stki_fail(err, STK_E_EMPTY,
                          "%s: the loader delivered no batch, because the state in loader.resume_from is at the end of "
-                         "the run; remove it to start again, or raise loader.num_epochs",
+                         "the run; remove this key to start again, or raise loader.num_epochs",
                          config->path);
     return stki_fail(err, STK_E_EMPTY, "%s: the loader delivered no batch", config->path);
 }

@@ -43,7 +43,7 @@ struct lb_run {
     struct lb_usage usage;   /* while measured */
     struct lb_others others; /* while measured */
     struct lb_memory memory;
-    uint64_t checksum;      /* computed by the consumer, over the whole repeat */
+    uint64_t checksum;      /* the consumer's, over the whole repeat */
     stk_digest_info digest; /* of the stream, over the whole repeat; end_step -1: not requested */
     /* Counters: the increase while measured, times clamped to the measured span. Other members: values at the end. */
     stk_loader_stats stats;
@@ -89,8 +89,8 @@ struct lb_facts {
 /* After a stop request (loadbench_stop.h) it ends at the next batch, or within a quarter of a second. `repeat` counts
  * from 1; `intervals` (NULL: none) receives one line of JSON per interval. Fills `facts` on the first call (they must
  * be zeroed before); free with lb_facts_fini. STK_END: stopped by a signal before anything was measured. STK_E_CONFIG:
- * on the first call, config and data do not match. STK_E_MISMATCH: on a later call, the data changed since the first.
- */
+ * on the first call, config and data do not match. STK_E_MISMATCH: on a later call, the data changed since the
+ * first. */
 stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct lb_facts *facts, int repeat,
                   struct lb_log *intervals, struct lb_repeat *out, stk_error *err);
 /* Fills `facts`, which must be zeroed. Call lb_facts_fini even after a failure. */

@@ -8,7 +8,7 @@
 enum lb_steadiness {
     LB_STEADY_UNKNOWN, /* fewer than LB_STEADY_LEAST intervals */
     LB_STEADY_SETTLED, /* trend and its error are within LB_STEADY_TREND */
-    LB_STEADY_DRIFTS,  /* the trend exceeds that, and its error */
+    LB_STEADY_DRIFTS,  /* the trend exceeds LB_STEADY_TREND and its error */
     LB_STEADY_NOISY    /* the error of the trend is too large to decide */
 };
 
@@ -21,7 +21,8 @@ struct lb_steady {
     double trend_percent;
     double error_percent;   /* error of the trend: two standard errors */
     double scatter_percent; /* standard deviation of the rates, relative to their mean */
-    double settled_after_s; /* drifts: the rest is settled if this many first seconds are excluded; -1: never */
+    double settled_after_s; /* LB_STEADY_DRIFTS: if this many seconds are excluded at the start, the rest is settled;
+                               -1: never */
 };
 
 /* `count` rates and their times in seconds, ascending. */

@@ -1,5 +1,5 @@
-/* loadbench_step.c: see loadbench_step.h. The step is a sleep, as in MLPerf Storage (which sleeps for the measured
- * compute time of the accelerator): a spinning loop would take a core from the workers. */
+/* loadbench_step.c: see loadbench_step.h. The step is a sleep, as in MLPerf Storage (which sleeps for the compute
+ * time that was measured on the accelerator): a spinning loop would take a core from the workers. */
 #include "loadbench_step.h"
 #include "clock.h"
 #include "loadbench_stop.h"

@@ -5,8 +5,8 @@
 
 #include "loadbench_consumer.h"
 
-/* A workload of MLPerf Storage with an emulated accelerator; the numbers' sources are in docs/reference/loadbench.md.
- */
+/* A workload of MLPerf Storage with an emulated accelerator; the numbers' sources are in
+ * docs/reference/loadbench.md. */
 struct lb_preset {
     const char *name; /* "unet3d-h100" */
     int64_t batch_size;
@@ -18,7 +18,7 @@ struct lb_preset {
     const char *edition;  /* version of the benchmark */
 };
 
-/* [0] is "none". lb_preset_words has the names, terminated by NULL. */
+/* [0] is "none". lb_preset_words has the names, NULL-terminated. */
 extern const struct lb_preset lb_presets[];
 extern const char *const lb_preset_words[];
 

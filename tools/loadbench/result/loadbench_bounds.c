@@ -66,7 +66,7 @@ static bool is_one_of(const char *word, const char *const *list)
     return false;
 }
 
-/* The name of the data set in its file; belongs to `config` or to the field. */
+/* The name of the data set in its file. `config` or the field owns it. */
 static const char *member_name(const struct lb_config *config, const char *field)
 {
     const stki_node *fields = stki_node_get(stki_node_get(stki_document_root(config->document), "dataset"), "fields");
@@ -118,7 +118,7 @@ static stk_status measure_codecs(const void *about_run, void *out, stk_error *er
     ask.paths = (const char *const *)paths;
     ask.source = source;
     snprintf(codecs->decode.missing, sizeof codecs->decode.missing, "no images");
-    snprintf(codecs->inflate.missing, sizeof codecs->inflate.missing, "no deflated chunks");
+    snprintf(codecs->inflate.missing, sizeof codecs->inflate.missing, "no chunks compressed with deflate");
     if (status == STK_OK && ask.path_count > 0 && is_one_of(format, images)) {
         status = codec_jpeg(&ask, &codecs->decode, err);
     } else if (status == STK_OK && ask.path_count > 0 && is_one_of(format, hdf5)) {
@@ -163,8 +163,8 @@ void lb_once_measure(struct lb_result *result)
 
 /* ---- limits ---- */
 
-/* Sums over all repeats, so that the cost of a sample is the mean over all of them. Counts samples that were made,
- * which may be more than were delivered if slots were filled in advance. */
+/* Sums over all repeats, so that the cost of a sample is the mean over all of them. Counts the samples that were made;
+ * fewer may have been delivered if slots were filled in advance. */
 struct sums {
     double samples, made, batches, read, written, device, disk, file;
     double unpacked, packed; /* total bytes of chunks: decompressed, and used by samples */
@@ -226,15 +226,15 @@ static void add_memory(const struct lb_result *result, const struct sums *sums, 
         writes[n] = result->limits[n].write.bytes_per_s;
     const double write = lb_summarize(writes, n).median, moved = sums->read + sums->written;
     add(out, count, LB_BOUND_MEMORY, lb_ratio(limits.gather_bytes_per_s.median, moved),
-        "gather: %s GB/s read and written, %sB a sample", LB_NUMBER(limits.gather_bytes_per_s.median / 1e9),
+        "gather: %s GB/s read and written, %sB per sample", LB_NUMBER(limits.gather_bytes_per_s.median / 1e9),
         LB_SHORT(moved));
-    add(out, count, LB_BOUND_WRITE, lb_ratio(write, sums->written), "%s GB/s written, %sB a sample",
+    add(out, count, LB_BOUND_WRITE, lb_ratio(write, sums->written), "%s GB/s written, %sB per sample",
         LB_NUMBER(write / 1e9), LB_SHORT(sums->written));
 }
 
-/* A chunk that is decompressed again for every batch takes its time again, so the limit of this run is computed for the
- * decompressions that it did. The limit if each chunk were decompressed once is reported separately. If the cache has
- * chunks of an earlier epoch, there is less to decompress, or nothing, in which case this is not a limit. */
+/* A run may decompress a chunk several times, so its limit is computed for the number of decompressions that it did.
+ * The limit if each chunk were decompressed once is reported separately. If the cache holds chunks of an earlier epoch,
+ * there is less to decompress, or nothing, in which case this is not a limit. */
 static void add_inflate(const struct codec_limit *alone, const struct sums *sums, struct lb_bound *out, int *count)
 {
     const double unpacked = sums->packed > 0 ? fmax(sums->unpacked / sums->packed, 1e-9) : 1;
@@ -244,14 +244,14 @@ static void add_inflate(const struct codec_limit *alone, const struct sums *sums
     const int before = *count;
 
     if (kept && sums->unpacked < 0.01 * sums->packed)
-        add(out, count, LB_BOUND_INFLATE, alone->samples_per_s, "%s alone, %sB/s unpacked; the cache held all chunks",
-            codec_deflate_version(), rate);
+        add(out, count, LB_BOUND_INFLATE, alone->samples_per_s,
+            "%s alone, %sB/s decompressed; the cache held all chunks", codec_deflate_version(), rate);
     else if (again || kept)
         add(out, count, LB_BOUND_INFLATE, alone->samples_per_s / times,
-            "%s alone, %sB/s unpacked of %d chunk%s, each %s times as in this run", codec_deflate_version(), rate,
+            "%s alone, %sB/s decompressed from %d chunk%s, each %s times as in this run", codec_deflate_version(), rate,
             alone->items, alone->items == 1 ? "" : "s", LB_SHORT(times));
     else
-        add(out, count, LB_BOUND_INFLATE, alone->samples_per_s, "%s alone, %sB/s unpacked of %d chunk%s",
+        add(out, count, LB_BOUND_INFLATE, alone->samples_per_s, "%s alone, %sB/s decompressed from %d chunk%s",
             codec_deflate_version(), rate, alone->items, alone->items == 1 ? "" : "s");
     if (*count > before)
         out[before].unpacked = times;
@@ -272,13 +272,14 @@ static void add_once(const struct lb_result *result, const struct sums *sums, st
     if (!once->measured)
         return;
     add(out, count, LB_BOUND_CACHED, lb_ratio(read->cached_bytes_per_s, sums->file),
-        "the files from the page cache: %s GB/s, %sB a sample", LB_NUMBER(read->cached_bytes_per_s / 1e9),
+        "the files from the page cache: %s GB/s, %sB per sample", LB_NUMBER(read->cached_bytes_per_s / 1e9),
         LB_SHORT(sums->file));
     if (read->cold_bytes_per_s > 0) {
         const bool applies = sums->disk > 0.5 * sums->file;
         const double bytes = applies ? sums->disk : sums->file; /* whole pages are read */
         add(out, count, LB_BOUND_DISK, lb_ratio(read->cold_bytes_per_s, bytes),
-            "the files from the disk: %s GB/s, %sB a sample", LB_NUMBER(read->cold_bytes_per_s / 1e9), LB_SHORT(bytes));
+            "the files from the disk: %s GB/s, %sB per sample", LB_NUMBER(read->cold_bytes_per_s / 1e9),
+            LB_SHORT(bytes));
         if (*count > 0 && out[*count - 1].kind == LB_BOUND_DISK)
             out[*count - 1].applies = applies;
     }
@@ -307,7 +308,7 @@ int lb_result_bounds(const struct lb_result *result, struct lb_bound *out)
     add_once(result, &sums, out, &count);
     if (result->transfer_count > 0)
         add(out, &count, LB_BOUND_BUS, lb_ratio(device.pinned_bytes_per_s.median, sums.device),
-            "pinned copies: %sB/s, %sB a sample", LB_SHORT(device.pinned_bytes_per_s.median), LB_SHORT(sums.device));
+            "pinned copies: %sB/s, %sB per sample", LB_SHORT(device.pinned_bytes_per_s.median), LB_SHORT(sums.device));
     if (steps && bench->step_time > 0)
         add(out, &count, LB_BOUND_STEP, lb_ratio(lb_ratio(sums.samples, sums.batches), (double)bench->step_time / 1e9),
             "steps of %s ms, %s samples each", LB_NUMBER((double)bench->step_time / 1e6),

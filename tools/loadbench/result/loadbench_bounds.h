@@ -36,7 +36,7 @@ struct lb_bound {
     double share_percent; /* percentage of it that was reached, median of the repeats */
     bool applies;         /* false: irrelevant to this run, such as the disk if data came from memory */
     double unpacked;      /* of LB_BOUND_INFLATE: mean decompressions per chunk; otherwise 0 */
-    char basis[192];      /* "31.2 GB/s read and written, 72 bytes a sample" */
+    char basis[192];      /* "31.2 GB/s read and written, 72 bytes per sample" */
 };
 
 /* Writes the measured bounds in ascending order and returns their number. */
@@ -47,7 +47,7 @@ const struct lb_bound *lb_bound_binding(const struct lb_bound *bounds, int count
 /* Explains why more than 100 % of a limit was reached; "" if it was not, or only within the measurement error. */
 const char *lb_bound_excess(const struct lb_bound *binding, bool quiet);
 
-/* Fills `once`; for what cannot be measured, it stores the reason. */
+/* Fills result->once; if something cannot be measured, the reason is stored instead. */
 void lb_once_measure(struct lb_result *result);
 
 #endif

@@ -1,6 +1,6 @@
 /* loadbench_foresee.c: applies the model of loadbench_model.h to the clocks of a run. The model only uses mean times,
- * so the real run takes longer because of variation and hand-over costs. This excess is assumed not to depend on the
- * change, except for more slots, which absorb variation. */
+ * so the real run takes longer because of variation and hand-over costs. This excess is assumed to stay the same
+ * after a change, except that more slots absorb variation. */
 #include "loadbench_foresee.h"
 #include "loadbench_statistics.h"
 #include <math.h>
@@ -52,9 +52,9 @@ double lb_foresee(const struct lb_shares *shares, const struct lb_model *changed
     return base.tiles < 1 ? 0 : within_limits(shares, lb_ratio(batch_s(shares), changed_s(shares, &base, changed)));
 }
 
-/* Returns the cost of variation: the excess over the model, as far as stages waited for each other in that time. If a
- * batch takes longer than all of its work done sequentially, the rest is hand-over cost, which more slots cannot
- * remove. */
+/* Returns the cost of variation: the excess over the model, but at most the time for which stages waited for each
+ * other. If a batch takes longer than all of its work done sequentially, the rest is hand-over cost, which more slots
+ * cannot remove. */
 static double swings_s(const struct lb_shares *shares, const struct lb_model *base)
 {
     const double now = batch_s(shares), in_turn = base->work_s + base->copy_s + base->consumer_s;
@@ -64,7 +64,7 @@ static double swings_s(const struct lb_shares *shares, const struct lb_model *ba
     return fmax(0, fmin(lost, now * fmin(shares->wait_slot, behind)));
 }
 
-/* Two stages connected by a queue lose a fraction of about one over the queue's length. */
+/* Two stages connected by a queue lose about 1 / length of the queue to variation. */
 double lb_foresee_deeper(const struct lb_shares *shares)
 {
     const struct lb_model base = lb_foresee_model(shares);

@@ -8,7 +8,7 @@
 
 #define LB_SAME 0.02 /* smaller changes of the rate are ignored */
 
-/* Describes the run as a model; if the shares have no tiles, tiles is 0 and nothing can be predicted. */
+/* Describes the run as a model; if no tile was measured, `tiles` is 0 and nothing can be predicted. */
 struct lb_model lb_foresee_model(const struct lb_shares *shares);
 /* Returns the factor for the rate, limited by memory and disk. What the model does not cover (variance, hand-over) is
  * assumed to take as long as before. */

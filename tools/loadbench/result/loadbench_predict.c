@@ -43,8 +43,8 @@ static void predict_workers(const struct lb_shares *shares, const struct lb_verd
         add(out, now, lb_foresee(shares, &changed), "loader.num_workers=%d", changed.workers);
 }
 
-/* Twice as many slots without a gain in the model can be much slower if they no longer fit in the last-level cache, so
- * no number is given in that case. */
+/* If the model predicts no gain from twice as many slots, the real rate can be much lower, because the slots may no
+ * longer fit in the last-level cache. No number is given in that case. */
 static void doubt_cache(const struct lb_result *result, struct lb_prediction *one)
 {
     const int64_t bytes = result->runs[0].stats.slot_bytes, cache = result->machine.cache_bytes;
@@ -81,7 +81,8 @@ void lb_predict(const struct lb_result *result, struct lb_predictions *out)
         return;
     if (typical_deviation(result) > MOST_DEVIATION) {
         snprintf(out->missing, sizeof out->missing,
-                 "half of the repeats are %.0f %% or more off their median: the effect of a change cannot be predicted",
+                 "half of the repeats differ from their median by %.0f %% or more: the effect of a change cannot be "
+                 "predicted",
                  100 * typical_deviation(result));
         return;
     }

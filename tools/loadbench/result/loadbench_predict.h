@@ -18,7 +18,7 @@ struct lb_predictions {
     int count;
     enum lb_confidence confidence; /* confidence of the verdict, which uses the same times */
     char doubt[200];               /* why the confidence is not higher; "" */
-    char missing[128];             /* why there are no predictions although the run was judged; "" */
+    char missing[128];             /* why nothing is predicted although there is a verdict; "" */
     struct lb_prediction {
         char set[64];     /* "loader.num_workers=3" */
         double rate;      /* samples/s; 0: unknown */

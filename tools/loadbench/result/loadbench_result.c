@@ -113,12 +113,11 @@ struct lb_summary lb_result_utilization(const struct lb_result *result)
     return count > 0 ? lb_summarize(values, count) : (struct lb_summary){.median = -1, .low = -1, .high = -1};
 }
 
-/* Ratio of runnable threads without a processor to running threads above which the process is considered to lack
- * processors. */
+/* If the ratio of threads that wait for a processor to running threads is above this, the process lacks processors. */
 #define HUNGRY 0.2
 
-/* Whether threads were runnable without a processor for a reason other than just having woken up, that is, whether they
- * were preempted more often than they went to sleep. */
+/* Whether threads waited for a processor for a reason other than having just woken up: they were preempted more often
+ * than they went to sleep. */
 static bool lacks_processors(const struct lb_run *runs, int count, double own)
 {
     int64_t put_aside = 0, slept = 0;
@@ -135,9 +134,9 @@ static bool lacks_processors(const struct lb_run *runs, int count, double own)
     return lb_ratio(queued, span) > HUNGRY * own && put_aside > slept;
 }
 
-/* Processors available to this process: those that it may use (by affinity or quota) minus what others used, but at
- * least what it used. If its threads never lacked a processor, it could have obtained its share of those used by others
- * on demand: half of them. */
+/* Processors available to this process: those that it may use (by affinity or quota) minus those used by others, but at
+ * least as many as it used. If its threads never lacked a processor, they could have got more: at least half of
+ * those that it may use. */
 static double cores_of(const struct lb_machine *machine, const struct lb_run *runs, int count, double own)
 {
     const double allowed = (double)machine->cores_allowed;
@@ -308,8 +307,7 @@ static stk_status make_room(const struct lb_config *config, struct lb_result *ou
 }
 
 /* Stores the repeat. A repeat that was interrupted during its ramp cannot be compared, and is only stored if there is
- * no other.
- */
+ * no other. */
 static bool keep(struct lb_result *result)
 {
     struct lb_repeat *repeat = result->repeat;

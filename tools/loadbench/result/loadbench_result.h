@@ -26,7 +26,7 @@ struct lb_result {
     struct lb_limit *limits;       /* measured right after the run with the same index */
     char limit_missing[256];       /* why there are no limits; "" */
     struct lb_once once;           /* limits measured once, after all repeats */
-    int transfer_count;            /* 0 if there is no device or they are not measured */
+    int transfer_count;            /* 0: there is no device, or transfers are not measured */
     struct lb_transfer *transfers; /* measured with the limits, for a loader with a device */
     stki_histogram waits;          /* of all runs */
     stki_histogram gaps;           /* of all runs: from one batch to the next */
@@ -58,7 +58,7 @@ void lb_point_destroy(struct lb_point *point); /* NULL is allowed */
 struct lb_summary lb_result_figure(const struct lb_result *result, const struct lb_figure *figure);
 double lb_result_samples_per_s(const struct lb_result *result); /* the median */
 
-/* Bytes read and written by the loader per second. */
+/* The measured memory limits, and the share of them that the loader reached. */
 struct lb_limit_summary {
     struct lb_summary gather_bytes_per_s, memcpy_bytes_per_s;
     struct lb_summary share_of_gather_percent, share_of_memcpy_percent; /* each run relative to its limit */
@@ -70,10 +70,10 @@ struct lb_device_summary {
     char name[32];
     double batch_bytes;                 /* copied per batch */
     struct lb_summary copy_bytes_per_s; /* while copies were running */
-    struct lb_summary hidden_percent;   /* of copy and conversion time: overlapped with other work */
-    struct lb_summary convert_percent;  /* of elapsed: converting on the device */
+    struct lb_summary hidden_percent;   /* share of copy and conversion time that overlapped with other work */
+    struct lb_summary convert_percent;  /* share of elapsed time: converting on the device */
     int64_t step_ns;                    /* of the device consumer */
-    struct lb_summary step_percent;     /* of elapsed: the device consumer's stream in a step */
+    struct lb_summary step_percent;     /* share of elapsed time: the device consumer's stream was in a step */
     struct lb_summary pinned_bytes_per_s, pageable_bytes_per_s; /* plain copies of that size */
     struct lb_summary share_of_pinned_percent;
 };

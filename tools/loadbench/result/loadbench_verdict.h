@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Stages of the workers in the order of all lists: STAGE(of enum lb_binding, member of struct lb_shares and name, name
- * in the report, listed even with zero time, what workers do in it). */
+/* Stages of the workers, in the order of all lists: STAGE(suffix of the enum lb_binding, member of struct lb_shares,
+ * name in the report, whether it is listed even with zero time, what workers do in it). */
 #define LB_STAGES(STAGE)                                                      \
     STAGE(ORDER, order, "order", true, "working out which samples come next") \
     STAGE(STORAGE, storage, "storage", true, "reading files")                 \

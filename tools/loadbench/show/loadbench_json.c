@@ -434,7 +434,7 @@ json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
     return NULL;
 }
 
-/* Returns the end of the list at `at` if it only has numbers, otherwise NULL. Line breaks are always those of the
+/* Returns the end of the list at `at` if it contains only numbers, otherwise NULL. All line breaks come from the
  * serializer, because strings contain none. */
 static char *end_of_numbers(char *at)
 {

@@ -38,7 +38,7 @@ static void print_fields(const struct lb_result *result, FILE *to)
 {
     const struct lb_facts *facts = &result->facts;
 
-    fprintf(to, "data       %" PRId64 " sample%s, %" PRId64 " batch%s an epoch\n", facts->samples,
+    fprintf(to, "data       %" PRId64 " sample%s, %" PRId64 " batch%s per epoch\n", facts->samples,
             facts->samples == 1 ? "" : "s", facts->steps_per_epoch, facts->steps_per_epoch == 1 ? "" : "es");
     for (int i = 0; i < facts->field_count; i++) {
         const struct lb_field *field = &facts->fields[i];
@@ -85,15 +85,15 @@ static void print_method(const struct lb_result *result, FILE *to)
         fprintf(to, " of %" PRId64, bench->repeats);
     fprintf(to, " repeat%s of %s s", bench->repeats == 1 ? "" : "s", LB_NUMBER((double)last->elapsed_ns / 1e9));
     if (result->from_open && bench->cache == LB_CACHE_COLD)
-        fputs(" (cold: start and first batch are counted too)", to);
+        fputs(" (cold: start and first batch are included)", to);
     else if (result->from_open)
-        fprintf(to, " (the data ended within the ramp%s: start and first batch are counted too%s)",
+        fprintf(to, " (the data ended within the ramp%s: start and first batch are included%s)",
                 result->run_count > 1 ? " of at least one" : "", result->run_count > 1 ? ", in all of them" : "");
     else if (bench->ramp > 0)
         fprintf(to, " after %s s of ramp", LB_NUMBER((double)last->ramp_ns / 1e9));
     fprintf(to, "; consumer %s; ", lb_consumers[bench->consumer].name);
     if (result->config->source)
-        fputs("it has its own workers", to);
+        fputs("workers: the source's own", to);
     else if (workers > 0)
         fprintf(to, "%" PRIu32 " worker%s, %" PRId64 " slot%s", workers, workers == 1 ? "" : "s", last->stats.slots,
                 last->stats.slots == 1 ? "" : "s");
@@ -121,7 +121,7 @@ static void print_few(const struct lb_result *result, FILE *to)
     for (int i = 0; i < result->run_count; i++)
         fewest = result->runs[i].waits.count < fewest ? result->runs[i].waits.count : fewest;
     if (fewest < 1000)
-        fprintf(to, "note       %sp99.9 %s longest of the waits: a repeat had %" PRId64 " of them\n",
+        fprintf(to, "note       %sp99.9 %s longest wait: a repeat had only %" PRId64 " waits\n",
                 fewest < 100 ? "p99 and " : "", fewest < 100 ? "are the" : "is the", fewest);
 }
 
@@ -235,8 +235,8 @@ static void print_unpacked(const struct lb_bound *bounds, int count, FILE *to)
     }
     if (again && once)
         fprintf(to,
-                "note       each chunk was decompressed %s times on average, which the limit of inflate includes: if "
-                "each were decompressed once, it would be %s samples/s instead of %s (order: block, or a larger "
+                "note       each chunk was decompressed %s times on average, which the limit `inflate` includes: if "
+                "each chunk were decompressed once, it would be %s samples/s instead of %s (order: block, or a larger "
                 "loader.cache_bytes)\n",
                 LB_SHORT(again->unpacked), LB_SHORT(once->samples_per_s), LB_SHORT(again->samples_per_s));
 }
@@ -257,7 +257,7 @@ static void print_bounds(const struct lb_result *result, FILE *to)
                 LB_PERCENT(bounds[i].share_percent), bounds[i].basis);
     for (int i = 0; i < count; i++)
         if (bounds[i].kind == LB_BOUND_DISK && bounds[i].share_percent > 100)
-            fprintf(to, "note       the rate is above that of the disk (%s samples/s): %s\n",
+            fprintf(to, "note       the rate exceeds that of the disk (%s samples/s): %s\n",
                     LB_SHORT(bounds[i].samples_per_s),
                     bounds[i].applies ? "part of the data came from memory" : "the data came from memory");
     if (binding)
@@ -367,7 +367,7 @@ static void print_utilization(const struct lb_result *result, FILE *to)
     if (bench->consumer != LB_CONSUMER_STEP)
         return;
     if (au.median < 0) {
-        fputs("AU         unknown: no step after the first, which does not count\n", to);
+        fputs("AU         unknown: there was only the first step, which does not count\n", to);
         return;
     }
     fprintf(to, "AU         %.1f %% accelerator utilization, %.1f %% required: %s; steps of %s ms", 100 * au.median,
@@ -386,15 +386,16 @@ static void print_utilization(const struct lb_result *result, FILE *to)
         return;
     const double batch = (double)last->samples / (double)last->batches;
     if (batch < 0.999 * (double)preset->batch_size || batch > 1.001 * (double)preset->batch_size)
-        fprintf(to, "note       %s has batches of %" PRId64 ", these are of %s\n", preset->name, preset->batch_size,
-                LB_NUMBER(batch));
+        fprintf(to, "note       %s has batches of %" PRId64 " samples, these have %s\n", preset->name,
+                preset->batch_size, LB_NUMBER(batch));
     const double record = lb_ratio((double)result->facts.data.bytes, (double)result->facts.samples);
     if (record < 0.9 * preset->record_bytes || record > 1.1 * preset->record_bytes)
-        fprintf(to, "note       %s has records of %sB, these are of %sB: the result is not that of the workload\n",
+        fprintf(to,
+                "note       %s has records of %sB, these have %sB: the result is not comparable with the workload\n",
                 preset->name, LB_SHORT(preset->record_bytes), LB_SHORT(record));
 }
 
-/* Wall clocks cannot distinguish waiting for a processor from work. */
+/* Stage times are wall-clock times, in which waiting for a processor looks like work. */
 static void print_others(const struct lb_result *result, FILE *to)
 {
     struct lb_quiet quiet;

@@ -98,7 +98,7 @@ static void print_result(const struct lb_feed_search *search, bool searched, FIL
     if (!searched) {
         fprintf(to, "\nresult     %s at %d accelerator%s: %.1f %%%s\n", last->passed ? "passes" : "does not pass",
                 last->accelerators, last->accelerators == 1 ? "" : "s", 100 * last->mean,
-                last->cut ? ", for the time until a signal ended it" : "");
+                last->cut ? ", until a signal stopped the measurement" : "");
         return;
     }
     if (search->passed == 0)
@@ -108,11 +108,11 @@ static void print_result(const struct lb_feed_search *search, bool searched, FIL
     if (search->failed > 0 && search->passed > 0)
         fprintf(to, ", not at %d", search->failed);
     else if (search->data_end)
-        fputs("; the data is too small for more: each needs a batch", to);
+        fputs("; the data is too small for more: each accelerator needs a batch", to);
     else if (search->failed == 0)
         fputs("; more were not tried", to);
     if (lb_stop_asked)
-        fputs("; the search was ended by a signal", to);
+        fputs("; a signal stopped the search", to);
     fputc('\n', to);
 }
 
@@ -161,9 +161,10 @@ static void print_text(const struct lb_config *config, const struct lb_feed_sear
     fprintf(to, "run        steps of %s ms", LB_NUMBER((double)bench->step_time / 1e6));
     if (bench->preset > 0)
         fprintf(to, " (MLPerf Storage %s)", lb_presets[bench->preset].name);
-    fprintf(to,
-            ", %.1f %% accelerator utilization needed; each measured for %s s after its first step and %s s of ramp\n",
-            100 * bench->au_required, LB_NUMBER((double)bench->run_time / 1e9), LB_NUMBER((double)bench->ramp / 1e9));
+    fprintf(
+        to,
+        ", %.1f %% accelerator utilization required; each measured for %s s after its first step and %s s of ramp\n",
+        100 * bench->au_required, LB_NUMBER((double)bench->run_time / 1e9), LB_NUMBER((double)bench->ramp / 1e9));
     fprintf(to,
             "           one process; each accelerator has its own loader, a rank of the same data, with %" PRId64
             " worker%s at first\n",
@@ -227,7 +228,7 @@ static json_t *tree_of(const struct lb_config *config, const struct lb_feed_sear
     return NULL;
 }
 
-/* Checks before measuring that results have the required figures, using an example result. */
+/* Checks before measuring, with an example result, that the result will have the required figures. */
 static stk_status foresee(const struct lb_config *config, const struct lb_require *each, int count, stk_error *err)
 {
     const struct lb_feed_search search = {.tries = {{.accelerators = 1, .batch_size = 1}}, .count = 1, .failed = 1};
@@ -256,9 +257,10 @@ static stk_status check(const struct lb_config *config, stk_error *err)
         return stki_fail(err, STK_E_CONFIG,
                          "--accelerators needs a training step: set bench.step (12ms) or bench.preset (unet3d-h100)");
     if (bench->cache == LB_CACHE_COLD)
-        return stki_fail(err, STK_E_CONFIG,
-                         "--accelerators: files are cold only on the first read, but accelerators read them "
-                         "repeatedly: use more data than fits in memory, or --cache=warm");
+        return stki_fail(
+            err, STK_E_CONFIG,
+            "--accelerators: found cache: cold, but files are cold only on the first read, and accelerators "
+            "read them repeatedly: use more data than fits in memory, or --cache=warm");
     if (bench->run_time == 0)
         return stki_fail(err, STK_E_CONFIG, "--accelerators measures for a fixed time: set bench.run_time");
     if (bench->epochs > 0 || bench->batches > 0 || bench->samples > 0)

@@ -18,11 +18,11 @@ struct lb_feed {
     int64_t steps;           /* sum over the accelerators */
     double rows, batch_size; /* mean rows per batch; configured batch size, 0: unknown */
     bool passed;
-    bool cut; /* ended early by a signal; partial figures */
+    bool cut; /* stopped by a signal; the figures are partial */
 };
 
-/* Measures one number of accelerators for the search, which ignores a cut measurement. STK_E_EMPTY: the data have no
- * batch for each of that many. */
+/* Measures one number of accelerators for the search, which ignores an interrupted measurement. STK_E_EMPTY: the data
+ * has too few batches for that many accelerators. */
 typedef stk_status (*lb_feed_try)(void *context, int accelerators, struct lb_feed *out, stk_error *err);
 
 struct lb_feed_search {

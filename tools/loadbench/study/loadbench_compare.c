@@ -29,7 +29,7 @@ static stk_status fail_json(const char *path, const json_error_t *wrong, stk_err
     if (about.st_size == 0 && S_ISREG(about.st_mode))
         return stki_fail(err, STK_E_CONFIG, "%s: is empty: expected " KEPT, path);
     if (json_error_code(wrong) == json_error_premature_end_of_input)
-        return stki_fail(err, STK_E_CONFIG, "%s: the JSON ends at line %d: it is incomplete; measure it again", path,
+        return stki_fail(err, STK_E_CONFIG, "%s: the JSON ends at line %d, so it is incomplete: measure again", path,
                          wrong->line);
     return stki_fail(err, STK_E_CONFIG, "%s: is not JSON at line %d, column %d: expected " KEPT, path, wrong->line,
                      wrong->column);
@@ -51,16 +51,16 @@ stk_status lb_result_check(const char *path, const json_t *tree, stk_error *err)
     const char *program = lb_text_at(tree, "program");
 
     if (strncmp(program, "loadbench", 9) != 0 || !json_is_integer(schema))
-        return stki_fail(err, STK_E_CONFIG, "%s: it is JSON, but not a result of loadbench: expected " KEPT, path);
+        return stki_fail(err, STK_E_CONFIG, "%s: is JSON, but not a result of loadbench: expected " KEPT, path);
     if (strcmp(program, "loadbench") != 0)
         return stki_fail(err, STK_E_CONFIG, "%s: is a result of %.40s, not of one run: expected " KEPT, path, program);
     if (json_integer_value(schema) != LB_SCHEMA)
-        return stki_fail(err, STK_E_CONFIG, "%s: its schema is %lld, expected %d: measure it again with this version",
-                         path, (long long)json_integer_value(schema), LB_SCHEMA);
+        return stki_fail(err, STK_E_CONFIG, "%s: has schema %lld, expected %d: measure again with this version", path,
+                         (long long)json_integer_value(schema), LB_SCHEMA);
     if (!has_runs(tree))
         return stki_fail(err, STK_E_CONFIG,
                          "%s: a result of loadbench without its repeats (\"runs\", each with a number "
-                         "\"samples_per_s\"): they were removed; measure it again",
+                         "\"samples_per_s\"): measure again",
                          path);
     return STK_OK;
 }
@@ -135,7 +135,7 @@ struct differences {
     int count;
 };
 
-/* Facts that differ between any two runs, and do not affect a comparison. */
+/* Facts that differ between any two runs and do not matter for a comparison. */
 static bool passes(const char *path)
 {
     static const char *const words[] = {"available", "free", "started", "resident", "cached", "memory_budget"};
@@ -153,8 +153,7 @@ static void note_difference(const char *path, const json_t *before, const json_t
     char *own = now ? json_dumps(now, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     char text[400];
 
-    snprintf(text, sizeof text, "%s: %.100s before, %.100s now", path, old ? old : "not there",
-             own ? own : "not there");
+    snprintf(text, sizeof text, "%s: %.100s before, %.100s now", path, old ? old : "missing", own ? own : "missing");
     free(old);
     free(own);
     json_array_append_new(out->list, stki_text_json(text));
@@ -218,7 +217,7 @@ static void note_others(const json_t *before, const json_t *now, FILE *to)
 
 stk_status lb_compare(const json_t *before, const char *path, json_t *now, FILE *to, stk_error *err)
 {
-    static const char *const head[] = {"", "before", "now", "ratio", "95 % interval", "that is"};
+    static const char *const head[] = {"", "before", "now", "ratio", "95 % interval", "difference"};
     static const char *const parts[] = {"machine", "versions", "config", "data", "consumer"};
     struct lb_table *table = malloc(sizeof *table);
     json_t *figures = json_object();

@@ -1,6 +1,6 @@
-/* loadbench_feed.c: one thread per accelerator, which takes a batch, sleeps for a step and releases the batch. All wait
- * until each has ended its first step, which does not count, and then for the ramp; after that everything counts until
- * a common end. */
+/* loadbench_feed.c: one thread per accelerator, which takes a batch, sleeps for a step and releases the batch. The
+ * first step of each does not count. After all threads have finished it and the ramp is over, everything counts until a
+ * common end. */
 #include "loadbench_feed.h"
 #include "allocate.h"
 #include "clock.h"
@@ -21,7 +21,7 @@
 struct feed {
     const struct lb_bench *bench;
     int count;
-    _Atomic int ready;        /* number of accelerators that have ended their first step or failed before */
+    _Atomic int ready;        /* number of accelerators that have finished or failed their first step */
     _Atomic bool stop;        /* one has failed */
     _Atomic int64_t begin_ns; /* 0: not all are ready */
     const struct lb_consumer *consumer;
@@ -177,7 +177,7 @@ static stk_status check(const struct accelerator *all, const struct feed *feed, 
         if (all[i].begin_ns == 0)
             return stki_fail(
                 err, STK_E_EMPTY,
-                "the data ended before all %d accelerators had ended their first step; remove loader.num_epochs",
+                "the data ended before all %d accelerators had finished their first step; remove loader.num_epochs",
                 feed->count);
     return STK_OK;
 }
@@ -202,7 +202,7 @@ stk_status lb_feed_run(void *context, int accelerators, struct lb_feed *out, stk
         if (status != STK_OK)
             break;
     }
-    if (started < accelerators) /* otherwise the others would wait forever */
+    if (started < accelerators) /* otherwise the started threads would wait forever */
         atomic_store(&feed.stop, true);
     for (int i = 0; i < started; i++)
         stki_thread_join(all[i].thread, INT64_MAX);

@@ -137,7 +137,7 @@ static stk_status keep_item(struct lb_range *out, const char *option, const char
     const char *dots = points_of(item, length);
 
     if (length == 0)
-        return stki_fail(err, STK_E_CONFIG, "%s: %s: a value is missing between two commas, or at either end", option,
+        return stki_fail(err, STK_E_CONFIG, "%s: %s: a value is missing before, after or between commas", option,
                          out->key);
     return dots ? keep_range(out, option, item, length, dots, err) : keep(out, item, length, option, err);
 }

@@ -5,8 +5,7 @@
  *     loader.prefetch=2..8+2               2, 4, 6, 8
  *     loader.prefetch=2..4                 2, 3, 4
  *     loader.tile_bytes=64KiB..1MiB*4      the unit of the first value applies to all
- *     loader.access=mmap,pread             any text; commas in brackets and quotes do not separate
- */
+ *     loader.access=mmap,pread             any text; commas in brackets and quotes are part of a value */
 #ifndef LOADBENCH_RANGE_H
 #define LOADBENCH_RANGE_H
 

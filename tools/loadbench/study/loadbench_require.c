@@ -29,7 +29,7 @@ static stk_status read_value(const char *text, const char *value, struct lb_requ
     double factor;
 
     if (unit == value || !isfinite(number))
-        return stki_fail(err, STK_E_CONFIG, "--require: %s: expected a number after the sign", text);
+        return stki_fail(err, STK_E_CONFIG, "--require: %s: expected a number after the comparison", text);
     unit += strspn(unit, " ");
     if (strcmp(unit, "%") == 0) {
         factor = 0.01;
@@ -39,7 +39,7 @@ static stk_status read_value(const char *text, const char *value, struct lb_requ
     } else {
         return stki_fail(
             err, STK_E_CONFIG,
-            "--require: %s: found the unit \"%s\", expected one of a time (ms), of a size (MiB), %%, or k, M, G", text,
+            "--require: %s: found the unit \"%s\", expected a unit of time (ms) or of size (MiB), %%, or k, M, G", text,
             unit);
     }
     out->value = number * factor;
@@ -103,21 +103,21 @@ static bool compare(enum lb_relation relation, double found, double wanted)
 }
 
 #define STEP "requires a training step: set bench.step (12ms) or bench.preset (unet3d-h100)"
-/* Explains which option adds a figure that not every run has. */
+/* For figures that not every run has: the option that adds them. */
 static const struct {
     const char *part, *need;
 } needs[] = {
     {"utilization.", STEP},
     {"au", STEP},
-    {"device.", "requires a loader that delivers on a device: set loader.device (cuda:0)"},
-    {"gpu.", "requires a loader that delivers on a device: set loader.device (cuda:0)"},
-    {"stages.copy_", "requires a loader that delivers on a device: set loader.device (cuda:0)"},
+    {"device.", "requires a loader that delivers to a device: set loader.device (cuda:0)"},
+    {"gpu.", "requires a loader that delivers to a device: set loader.device (cuda:0)"},
+    {"stages.copy_", "requires a loader that delivers to a device: set loader.device (cuda:0)"},
     {"stages.chunk_", "is for data in compressed chunks (HDF5)"},
     {"limit.", "is not measured with bench.limit: false"},
     {"limits.", "is not measured with bench.limit: false"},
 };
 
-/* NULL: all runs have it, or none. */
+/* NULL: all runs have the figure, or none does. */
 static const char *need_of(const char *name)
 {
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
@@ -135,8 +135,8 @@ stk_status lb_require_check(const struct lb_require *require, const json_t *tree
     stk_error inner;
 
     if (status != STK_OK && need_of(require->name))
-        return stki_fail(err, status, "--require: %s: the result does not have it: %s %s", require->text, require->name,
-                         need_of(require->name));
+        return stki_fail(err, status, "--require: %s: the result will not have this number: %s %s", require->text,
+                         require->name, need_of(require->name));
     if (status != STK_OK) {
         inner = *err;
         return stki_fail(err, status, "--require: %s", inner.message);

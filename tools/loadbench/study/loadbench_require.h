@@ -16,7 +16,7 @@ struct lb_require {
     char kind;    /* kind of unit: 't' seconds, 'b' bytes, 'p' fraction, ' ' none: the unit of the figure */
 };
 
-/* STK_E_CONFIG: what is wrong with the text. */
+/* STK_E_CONFIG: the text is invalid; the message says why. */
 stk_status lb_require_read(const char *text, struct lb_require *out, stk_error *err);
 /* Parses several. *out: array of `count`; free with stki_free(), also after an error. */
 stk_status lb_require_read_all(const char *const *texts, int count, struct lb_require **out, stk_error *err);

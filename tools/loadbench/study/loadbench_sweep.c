@@ -1,6 +1,6 @@
-/* loadbench_sweep.c: every point is a normal run with additional assignments, of which a summary is kept: {"set": {KEY:
+/* loadbench_sweep.c: every point is a normal run with additional assignments. A summary of it is kept: {"set": {KEY:
  * VALUE, …}, "result": {…}, "wait": {…}, "verdict": …} or {"set", "failure"}. Table, JSON and plots are made from
- * these. Points are run in the order of the table; to detect drift, sweep bench.repeats too. */
+ * these. Points are run in the order of the table. */
 #include "loadbench_sweep.h"
 #include "allocate.h"
 #include "error.h"
@@ -75,8 +75,8 @@ static void keep(const json_t *tree, json_t *point)
             json_object_set(point, parts[i], json_object_get(tree, parts[i]));
 }
 
-/* Stores the facts common to all points, from the first one that ran. All configs are equal except for the swept keys.
- */
+/* Stores the facts common to all points, from the first one that ran. All configs are equal except for the swept
+ * keys. */
 static void keep_facts(const json_t *tree, json_t *facts)
 {
     static const char *const parts[] = {"started", "machine", "storage", "versions", "data", "config"};
@@ -297,8 +297,8 @@ static double noise_of(const json_t *points)
     return lb_summarize(spreads, count).median;
 }
 
-/* Whether `point` may be as fast as the best: their repeats overlap, or their medians differ by no more than the noise.
- */
+/* Whether `point` may be as fast as the best: their repeats overlap, or their medians differ by no more than the
+ * noise. */
 static bool is_within_noise(const json_t *point, const json_t *best, double noise)
 {
     double low = rate_of(best), high = rate_of(point);
@@ -367,7 +367,7 @@ char *lb_sweep_conclusion(const json_t *sweep, int *within_noise)
         print_alike(keys, points, best, noise, to);
     }
     if (ran > 1 && json_integer_value(json_object_get(best, "repeat_count")) < 2)
-        fputs("; each point was measured only once: raise bench.repeats to see the noise", to);
+        fputs("; each point was measured only once: raise bench.repeats to measure the noise", to);
     if (fclose(to) == 0)
         return text;
     free(text);
@@ -395,6 +395,6 @@ void lb_sweep_print(const struct lb_sweep *sweep, const char *conclusion, FILE *
     if (*conclusion)
         fprintf(to, "\n%s\n", conclusion);
     if (json_is_true(json_object_get(sweep->tree, "stopped")))
-        fprintf(to, "note       ended by a signal: %zu of %lld points were run, the last one incompletely\n",
+        fprintf(to, "note       stopped by a signal: %zu of %lld points were run, the last one incompletely\n",
                 json_array_size(points), (long long)sweep->points);
 }

@@ -29,7 +29,7 @@ void lb_sweep_fini(struct lb_sweep *sweep);
 
 /* Runs all combinations, the last key varying fastest, with a line on `progress` (may be NULL) after each. A point that
  * fails becomes a row with its message. STK_E_CONFIG: no combination is a valid config, `err` is that of the first. Any
- * other error: all failed. Ended by a signal: the tree holds the points so far. */
+ * other error: all failed. After a signal, the tree has the points measured so far. */
 stk_status lb_sweep_run(struct lb_sweep *sweep, const char *path, const char *const *sets, int set_count,
                         FILE *progress, stk_error *err);
 

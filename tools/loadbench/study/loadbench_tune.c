@@ -108,7 +108,8 @@ stk_status lb_budget_read(const char *text, struct lb_budget *out, stk_error *er
             status = read_memory(text, at + 7, out, err);
         } else {
             return stki_fail(err, STK_E_CONFIG,
-                             "--budget: found \"%s\", expected cpus=N, memory=SIZE or both with a comma", text);
+                             "--budget: found \"%s\", expected cpus=N, memory=SIZE or both, separated by a comma",
+                             text);
         }
         at += strcspn(at, ",");
         if (!*at)
@@ -338,7 +339,7 @@ static void conclude(struct tuning *tuning, const struct setting *start, json_t 
 
     json_object_set_new(tree, "stopped", json_boolean(lb_stop_asked));
     if (memcmp(start, &tuning->best, sizeof *start) == 0) {
-        fputs(lb_stop_asked  ? "\nThe search was ended by a signal: nothing tried so far is better than the unchanged "
+        fputs(lb_stop_asked  ? "\nA signal stopped the search: nothing that was tried is better than the unchanged "
                                "config.\n"
               : tuning->over ? "\nThe unchanged config exceeds the budget, and so does everything that was tried: "
                                "raise --budget, or use smaller batches.\n"
@@ -358,7 +359,7 @@ static void conclude(struct tuning *tuning, const struct setting *start, json_t 
         json_object_set_new(tree, "ratio", json_real(lb_ratio(own->median, old->median)));
     }
     if (lb_stop_asked)
-        fputs("The search was ended by a signal; this is the best so far. ", tuning->to);
+        fputs("A signal stopped the search; this is the best setting so far. ", tuning->to);
     fputs("Add this to the config:\n\n", tuning->to);
     print_lines(tuning, tuning->to);
 }

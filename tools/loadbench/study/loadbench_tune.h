@@ -18,7 +18,7 @@ struct lb_budget {
 stk_status lb_budget_read(const char *text, struct lb_budget *out, stk_error *err);
 
 /* Prints each trial, and at the end the changed lines of the config and their gain. *tree: the same as JSON, owned by
- * the caller. STK_E_CONFIG: the unchanged config does not run. Ended by a signal: the best so far. */
+ * the caller. STK_E_CONFIG: the unchanged config does not run. After a signal, the best setting so far is printed. */
 stk_status lb_tune(const char *path, const char *const *sets, int set_count, const struct lb_budget *budget, FILE *to,
                    json_t **tree, stk_error *err);
 
