@@ -1,4 +1,4 @@
-# cmake -DFROM=FILE -DTO=FILE.c -DNAME=ARRAY -P embed.cmake: a file as an array of char that ends in a 0.
+# cmake -DFROM=FILE -DTO=FILE.c -DNAME=ARRAY -P embed.cmake: writes a file as a NUL-terminated array of char.
 file(READ ${FROM} bytes HEX)
 string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")

@@ -93,9 +93,9 @@ static int values_of(const json_t *tree, const char *key, double *out, int most)
 static const char *word_for(const struct lb_ratio_interval *interval)
 {
     if (!interval->known)
-        return "one repeat is too few";
+        return "too few repeats";
     if (interval->low <= 1 && interval->high >= 1)
-        return "no difference shown";
+        return "not significant";
     return interval->ratio > 1 ? "more" : "less";
 }
 
