@@ -2,10 +2,10 @@
  *
  *     args     the command line                 run      a session from its commands to its outputs
  *     parse    the language                     prompt   lines from a terminal
- *     session  steps and their tensors          why      the rule behind a refusal
+ *     session  steps and their tensors          why      the rule behind an error
  *     create, views, slice, compute, say: the operations, one table row each (ops)
- *     cells    which cell is read when          text, html, svg, page: the two printed forms of a step
- *     memory, sparse, precision: the tables     table    their printed forms
+ *     cells    the order in which cells are read    text, html, svg, page: a step as text and as HTML
+ *     memory, sparse, precision: the tables     table    prints a table as text and as HTML
  */
 #include "error.h"
 #include "play_args.h"

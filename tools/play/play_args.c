@@ -71,15 +71,16 @@ enum { OPTIONS = 7 };
 static void options_of(struct pl_args *a, struct arg_option *options)
 {
     const struct arg_option table[OPTIONS] = {
-        {"--html", "FILE", "write a page with the same steps, drawn", .text = &a->html},
-        {"--memory", "N|SHAPE", "memory of a model of N parameters (7B, 125M), or of a batch (32x3x224x224)",
-         .text = &a->what, .action = &a->action, .as = PL_MEMORY},
-        {"--fits", "SIZE", "with --memory: what fits in this size (24GiB)", .take = take_fits},
+        {"--html", "FILE", "write an HTML page that draws the steps or the tables", .text = &a->html},
+        {"--memory", "N|SHAPE",
+         "print the memory of a model with N parameters (7B, 125M), or of a batch (32x3x224x224)", .text = &a->what,
+         .action = &a->action, .as = PL_MEMORY},
+        {"--fits", "SIZE", "with --memory: show what fits into this size (24GiB)", .take = take_fits},
         {"--dtype", "DTYPE", "with --memory SHAPE: dtype of the values in the table of sparse formats (f32)",
          .take = take_dtype},
-        {"--precision", "A", "a sine of amplitude A in each dtype and in int8", .take = take_precision,
-         .action = &a->action, .as = PL_PRECISION},
-        {"--range", "R", "with --precision: also int8 with a fixed range of -R to R (1)", .take = take_range},
+        {"--precision", "A", "print the error of a sine of amplitude A in each small dtype and in int8",
+         .take = take_precision, .action = &a->action, .as = PL_PRECISION},
+        {"--range", "R", "with --precision: range -R to R of the int8 with a fixed range (1)", .take = take_range},
         {"--help", NULL, "print this text", .action = &a->action, .as = PL_HELP},
     };
 
@@ -95,8 +96,8 @@ void pl_args_help(FILE *to)
           "       stoker play --memory=N|SHAPE [--fits=SIZE] [--dtype=DTYPE] [--html=FILE]\n"
           "       stoker play --precision=A [--range=R] [--html=FILE]\n"
           "\n"
-          "Shows what operations on tensors do to memory. Without operations they are read from standard\n"
-          "input, on a terminal with a prompt; the operation `help` lists them all.\n"
+          "Shows what operations on tensors do to memory. Without arguments, operations are read from standard\n"
+          "input, on a terminal with a prompt. The operation `help` lists all operations.\n"
           "\n"
           "  stoker play \"arange 0 12; reshape 3 4; t; slice :, ::2; contiguous\"\n"
           "  stoker play broadcast 8x1x6x1 7x1x5\n"
@@ -123,7 +124,7 @@ static stk_status join(struct pl_args *args, const char *const *words, int count
     return STK_OK;
 }
 
-/* Rejects options that have no effect on the request. */
+/* Rejects options that have no effect with the chosen action. */
 static stk_status check(const struct pl_args *args, stk_error *err)
 {
     if ((args->fits || args->dtype) && args->action != PL_MEMORY)

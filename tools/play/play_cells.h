@@ -1,5 +1,5 @@
-/* play_cells.h: a storage as cells of the tensor's element size, with the order and number of the tensor's reads of
- * each. */
+/* play_cells.h: a storage as cells of the tensor's element size: for each cell, when and how often the tensor reads it
+ * in row-major order. */
 #ifndef STOKER_PLAY_CELLS_H
 #define STOKER_PLAY_CELLS_H
 

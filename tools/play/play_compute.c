@@ -1,5 +1,5 @@
-/* play_compute.c: operations that read elements: copies, casts, arithmetic, reductions. Those whose name ends in _ work
- * in place, so that all views of the memory change. */
+/* play_compute.c: operations that read elements: copies, casts, arithmetic, reductions. Operations whose name ends
+ * in _ work in place, so that all views of the memory change. */
 #include "error.h"
 #include "play_ops.h"
 #include "play_why.h"
@@ -38,7 +38,8 @@ static stk_status op_to(struct pl_call *call, stk_error *err)
 
     if (status == STK_OK && dtype == STK_DTYPE_NONE) {
         const char *word = pl_take_any_word(call->command);
-        return word ? pl_fail_dtype("to", word, err) : stki_fail(err, STK_E_CONFIG, "to: no dtype given: to f16");
+        return word ? pl_fail_dtype("to", word, err)
+                    : stki_fail(err, STK_E_CONFIG, "to: no dtype given, such as to f16");
     }
     status = status != STK_OK ? status : pl_take_end(call->command, err);
     status = status != STK_OK ? status : afford_copy(call, dtype, err);
@@ -189,21 +190,21 @@ static stk_status op_matmul(struct pl_call *call, stk_error *err)
     status = status != STK_OK ? status : stk_tensor_matmul(call->in, other.tensor, &call->out, err);
     if (status == STK_E_BAD_SHAPE)
         snprintf(call->remark, sizeof call->remark,
-                 "the last axis on the left (%s) must be as long as the last but one on the right (%s)",
+                 "the last axis on the left (%s) must be as long as the second to last on the right (%s)",
                  PL_SHAPE(call->in->ndim, call->in->shape), PL_SHAPE(other.tensor->ndim, other.tensor->shape));
     return status;
 }
 
 const struct pl_op pl_compute_ops[] = {
     {"contiguous", "", "row-major; the tensor itself if it already is", true, op_contiguous},
-    {"clone", "", "always a row-major copy", true, op_contiguous},
+    {"clone", "", "a row-major copy, always in new memory", true, op_contiguous},
     {"channels_last", "", "N, C, H, W over memory in the order N, H, W, C", true, op_channels_last},
     {"to", "DTYPE", "another dtype: f32, f16, bf16, u8, i64, …", true, op_to},
-    {"add", "NUMBER|NAME", "also add_; a tensor is broadcast", true, op_binary},
+    {"add", "NUMBER|NAME", "adds a number, or a tensor, which is broadcast", true, op_binary},
     {"sub", "NUMBER|NAME", "", true, op_binary},
     {"mul", "NUMBER|NAME", "", true, op_binary},
     {"div", "NUMBER|NAME", "", true, op_binary},
-    {"add_", "NUMBER|NAME", "in place: every view of the memory sees it", true, op_binary},
+    {"add_", "NUMBER|NAME", "in place, so that all views of the memory change", true, op_binary},
     {"sub_", "NUMBER|NAME", "", true, op_binary},
     {"mul_", "NUMBER|NAME", "", true, op_binary},
     {"div_", "NUMBER|NAME", "", true, op_binary},

@@ -20,7 +20,7 @@ static stk_status take_shape(struct pl_call *call, stk_dtype dtype, int *ndim, i
 
     for (int i = 0; status == STK_OK && i < *ndim; i++)
         if (shape[i] < 0)
-            return stki_fail(err, STK_E_BAD_SHAPE, "%s: shape %s: a size may not be negative", call->command->op,
+            return stki_fail(err, STK_E_BAD_SHAPE, "%s: shape %s: sizes must not be negative", call->command->op,
                              PL_SHAPE(*ndim, shape));
     return status != STK_OK ? status : pl_afford(call->command->op, dtype, *ndim, shape, err);
 }
@@ -184,14 +184,14 @@ static stk_status create_tensor(struct pl_call *call, stk_error *err)
 }
 
 const struct pl_op pl_create_ops[] = {
-    {"arange", "[START] END [STEP] [DTYPE]", "numbers from START before END", false, create_arange},
+    {"arange", "[START] END [STEP] [DTYPE]", "numbers from START up to, but excluding, END", false, create_arange},
     {"zeros", "SHAPE [DTYPE]", "a shape is 2 3, (2, 3) or 2x3", false, create_zeros},
     {"ones", "SHAPE [DTYPE]", "", false, create_zeros},
     {"full", "SHAPE VALUE [DTYPE]", "one value everywhere", false, create_full},
     {"linspace", "START END COUNT [DTYPE]", "COUNT numbers, including both ends", false, create_linspace},
     {"eye", "ROWS [COLUMNS] [DTYPE]", "ones on the diagonal", false, create_eye},
     {"rand", "SHAPE [DTYPE] [seed=N]", "uniform in [0, 1)", false, create_random},
-    {"randn", "SHAPE [DTYPE] [seed=N]", "normal, deviation 1", false, create_random},
-    {"tensor", "NUMBER… [DTYPE]", "these numbers, one axis", false, create_tensor},
+    {"randn", "SHAPE [DTYPE] [seed=N]", "normal, mean 0, standard deviation 1", false, create_random},
+    {"tensor", "NUMBER… [DTYPE]", "these numbers, along one axis", false, create_tensor},
     {NULL, NULL, NULL, false, NULL},
 };

@@ -12,10 +12,11 @@ void pl_html_begin(FILE *to, const char *chain)
 {
     pl_page_begin(
         to, "What tensor operations do to memory",
-        "Each step shows the tensor at its indices and, below, the storage as a row of cells: above a cell its "
-        "number, in it the value, below it the number of the element that reads it. The color <span "
-        "class=\"key\"></span> grows in reading order, last index fastest; cells with a dashed edge are not read. "
-        "Steps of one color share one storage.");
+        "Each step shows the elements of the tensor by index and, below them, the storage as a row of cells. The "
+        "number "
+        "above a cell is its position, and the number below it is the element that reads it. The color <span "
+        "class=\"key\"></span> darkens in reading order (the last index varies fastest); cells with a dashed edge are "
+        "not read. Steps of the same color share a storage.");
     if (*chain) {
         fputs("<p><code>", to);
         html_text(to, chain);

@@ -135,12 +135,9 @@ static void show_model(int64_t count, int64_t fits, struct pl_table *table, FILE
         put_model_row(table, model_dtypes[i], count, fits);
     snprintf(title, sizeof title, "A model of %" PRId64 " parameters", count);
     show(title, table,
-         "Activations and buffers are not included. Training: weights and gradients in the dtype, Adam's two moments, "
-         "and "
-         "for 16 "
-         "bits a master copy of the weights, in float32. int4: two per byte; a float16 scale for each 32 of them "
-         "would add "
-         "12.5 %.",
+         "Activations and buffers are not included. Training: weights, gradients and Adam's two moments in the dtype; "
+         "with 16 bits, the moments and a master copy of the weights are in float32. int4: two values per byte; a "
+         "float16 scale for every 32 values would add 12.5 %.",
          page);
 }
 
@@ -159,7 +156,7 @@ static stk_status show_batch(int ndim, const int64_t *shape, int64_t fits, struc
     pl_table_put(table, ndim > 0 ? "per index of axis 0" : "");
     put_fits_heading(table, fits);
     if (fits)
-        pl_table_put(table, "how many");
+        pl_table_put(table, "batches that fit");
     pl_table_end_row(table);
     for (int dtype = INT4; dtype < STK_DTYPE_END; dtype++) {
         pl_table_put(table, "%s", name_of((stk_dtype)dtype));
@@ -176,7 +173,7 @@ static stk_status show_batch(int ndim, const int64_t *shape, int64_t fits, struc
         pl_table_end_row(table);
     }
     snprintf(title, sizeof title, "A batch of shape %s: %" PRId64 " elements", PL_SHAPE(ndim, shape), count);
-    show(title, table, "One batch. A loader holds as many as its prefetch says.", page);
+    show(title, table, "This is the memory of one batch; a loader has loader.prefetch batches.", page);
     return STK_OK;
 }
 

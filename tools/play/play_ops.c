@@ -10,9 +10,9 @@ static const struct {
     const char *title;
     const struct pl_op *ops;
 } groups[] = {
-    {"Making tensors", pl_create_ops},
+    {"Creating tensors", pl_create_ops},
     {"Views: no element moves", pl_view_ops},
-    {"Copies and results: new memory, or in place with a _ at the end", pl_compute_ops},
+    {"Copies and computations: in new memory, or in place if the name ends in _", pl_compute_ops},
     {"Asking", pl_say_ops},
 };
 
@@ -93,7 +93,7 @@ stk_status pl_afford(const char *what, stk_dtype dtype, int ndim, const int64_t 
     if (fits && bytes <= PL_MOST_BYTES)
         return STK_OK;
     return stki_fail(err, STK_E_LIMIT,
-                     "%s: a tensor %s of %s takes more than the %" PRId64
-                     " MiB of the playground (--memory computes the size of larger ones)",
+                     "%s: a tensor %s of %s takes more than %" PRId64
+                     " MiB, the limit of this program (--memory computes the size of larger tensors)",
                      what, PL_SHAPE(ndim, shape), stk_dtype_name(dtype), PL_MOST_BYTES >> 20);
 }

@@ -12,7 +12,7 @@ struct pl_call {
     stk_tensor out;       /* set if `has_out` */
     bool has_out;
     bool in_place;
-    char remark[2048]; /* text beyond the figures, or "" */
+    char remark[2048]; /* additional text, or "" */
     char *text;        /* output of an operation without a tensor; free this and `figure` with stki_free */
     char *figure;      /* SVG that replaces the text on a page; also of a failure */
 };

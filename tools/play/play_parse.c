@@ -178,7 +178,7 @@ stk_status pl_parse(const char *text, int length, bool (*is_name)(const void *co
 
     memset(out, 0, sizeof *out);
     if (length >= PL_COMMAND_BYTES)
-        return stki_fail(err, STK_E_CONFIG, "a command of %d characters: at most %d are allowed", length,
+        return stki_fail(err, STK_E_CONFIG, "found a command of %d characters, expected at most %d", length,
                          PL_COMMAND_BYTES - 1);
     memcpy(line, text, (size_t)length);
     line[length] = 0;
@@ -196,7 +196,7 @@ stk_status pl_parse(const char *text, int length, bool (*is_name)(const void *co
         behind = read_name(at, word);
     }
     if (strstr(at, ").") || strstr(at, "]."))
-        return stki_fail(err, STK_E_CONFIG, "one operation per step: %s: separate them by ;", at);
+        return stki_fail(err, STK_E_CONFIG, "one operation per step: %s: separate operations with ;", at);
     if (*at == '[') {
         memcpy(out->op, "slice", sizeof "slice");
         copy_rest(out, at);
@@ -387,7 +387,7 @@ stk_status pl_take_group(struct pl_command *command, const char *what, int64_t *
 
     *count = 0;
     if (!group)
-        return stki_fail(err, STK_E_CONFIG, "%s: %s stand in brackets: (2, 3)", command->op, what);
+        return stki_fail(err, STK_E_CONFIG, "%s: %s must be in brackets: (2, 3)", command->op, what);
     for (int i = 0; i < command->item_count; i++) {
         struct pl_item *item = &command->items[i];
         if (item->used || item->group != group || item->kind != PL_NUMBER)
@@ -429,7 +429,7 @@ stk_status pl_parse_shape(const char *text, int64_t *shape, int *ndim, stk_error
             (*end == 'x' && !isdigit((unsigned char)end[1])))
             return stki_fail(err, STK_E_CONFIG, "found \"%s\", expected a shape such as 32x3x224x224 or (32, 3)", text);
         if (*ndim == STK_MAX_DIMS)
-            return stki_fail(err, STK_E_CONFIG, "a shape of more than %d axes", STK_MAX_DIMS);
+            return stki_fail(err, STK_E_CONFIG, "found a shape with more than %d axes", STK_MAX_DIMS);
         shape[(*ndim)++] = size;
         at = *end == 'x' ? end + 1 : end;
     }

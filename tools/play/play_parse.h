@@ -34,7 +34,7 @@ struct pl_command {
     int item_count, group_count;
 };
 
-/* `is_name` tells whether a word is the name of a tensor. STK_E_CONFIG: syntax error. */
+/* `is_name` returns whether a word is the name of a tensor. STK_E_CONFIG: syntax error. */
 stk_status pl_parse(const char *text, int length, bool (*is_name)(const void *context, const char *word),
                     const void *context, struct pl_command *out, stk_error *err);
 

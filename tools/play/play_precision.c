@@ -1,5 +1,5 @@
-/* play_precision.c: --precision. A sine is computed in double and stored as f32, which is the reference; every other
- * form is a cast (or quantization) and back to f32. */
+/* play_precision.c: --precision. A sine is computed in double and stored as f32, which is the reference. For every
+ * other form it is cast (or quantized) and converted back to f32. */
 #include "play_precision.h"
 #include "allocate.h"
 #include "error.h"
@@ -13,7 +13,7 @@
 #include <stoker/quant.h>
 #include <string.h>
 
-enum { SAMPLES = 320 }; /* over about two periods, all different */
+enum { SAMPLES = 320 }; /* over about two periods, with distinct values */
 
 struct form {
     const char *name, *note;
@@ -197,9 +197,8 @@ static void begin_page(FILE *page, const char *title)
 {
     fputs("<section class=\"step\"><h2>", page);
     html_text(page, title);
-    fputs("</h2>\n<p class=\"lead\">Gray: the sine in float32. Blue: its stored form. Below: the error, each "
-          "at its "
-          "own scale. Red background: infinite or not a number.</p>\n<div class=\"planes\">\n",
+    fputs("</h2>\n<p class=\"lead\">Gray: the sine in float32. Blue: its stored form. Below: the error, scaled "
+          "separately for each form. Red background: infinite or not a number.</p>\n<div class=\"planes\">\n",
           page);
 }
 

@@ -30,7 +30,7 @@ char *pl_prompt_line(void)
 {
     char *line;
 
-    /* readline shows the prompt before it sets up the terminal, so an end of input typed in between would be lost. */
+    /* readline shows the prompt before it sets up the terminal, so Ctrl-D typed in between would be lost. */
     rl_prep_terminal(1);
     line = readline(prompt);
     if (line && *line)

@@ -66,7 +66,7 @@ static stk_status run_text(struct pl_session *session, const char *text, struct 
 static void run_prompt(struct pl_session *session, struct output *output)
 {
     pl_prompt_init();
-    printf("Operations on tensors, and what they do to memory. help lists them; Ctrl-D ends.\n");
+    printf("Enter operations on tensors to see what they do to memory. `help` lists them; Ctrl-D ends the session.\n");
     for (char *line; (line = pl_prompt_line()) != NULL; free(line)) {
         if (strcmp(line, "quit") == 0 || strcmp(line, "exit") == 0) {
             free(line);

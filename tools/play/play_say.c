@@ -31,10 +31,10 @@ static void write_help(struct pl_call *call, FILE *to)
 {
     (void)call;
     pl_ops_help(to);
-    fputs(
-        "\n; separates commands, # begins a comment. A command works on the latest tensor, or on one named before it:\n"
-        "  x = arange 12; y = x.reshape(3, 4); x add 1; y[:, ::2]; _2 t      (_2 is the tensor of step 2)",
-        to);
+    fputs("\n; separates commands, # begins a comment. A command applies to the latest tensor, or to the one named "
+          "before it:\n"
+          "  x = arange 12; y = x.reshape(3, 4); x add 1; y[:, ::2]; _2 t      (_2 is the tensor of step 2)",
+          to);
 }
 
 static stk_status op_help(struct pl_call *call, stk_error *err)
@@ -44,7 +44,7 @@ static stk_status op_help(struct pl_call *call, stk_error *err)
     stk_status status = pl_take_end(call->command, err);
 
     if (status == STK_OK && topic && !op)
-        return stki_fail(err, STK_E_CONFIG, "help: no operation %s", topic);
+        return stki_fail(err, STK_E_CONFIG, "help: unknown operation %s", topic);
     if (status != STK_OK || !op)
         return status != STK_OK ? status : gather(call, write_help, err);
     call->text = stki_format("%s %s    %s", op->name, op->arguments, op->help);
@@ -124,7 +124,7 @@ static stk_status take_shape(struct pl_call *call, struct operand *out, stk_erro
                                      : pl_take_int(command, "shape", &out->shape[0], err);
     for (int i = 0; status == STK_OK && i < out->ndim; i++)
         if (out->shape[i] < 0)
-            return stki_fail(err, STK_E_BAD_SHAPE, "broadcast: shape %s: a size may not be negative",
+            return stki_fail(err, STK_E_BAD_SHAPE, "broadcast: shape %s: sizes must not be negative",
                              PL_SHAPE(out->ndim, out->shape));
     return status;
 }
@@ -165,9 +165,10 @@ static void print_repeats(const struct operand pair[2], const char *before, cons
         for (int place = most; place >= 1; place--) {
             int64_t other = size_at(&pair[1 - s], place), own = size_at(&pair[s], place);
             if (own < 0)
-                fprintf(to, "%s%s is repeated in place -%d: it has no such axis%s", before, pair[s].name, place, after);
+                fprintf(to, "%s%s is repeated along axis -%d, which it does not have%s", before, pair[s].name, place,
+                        after);
             else if (own == 1 && other != 1 && other >= 0)
-                fprintf(to, "%s%s is repeated in place -%d: size 1 becomes %" PRId64 " with a stride of 0%s", before,
+                fprintf(to, "%s%s is repeated along axis -%d: size 1 becomes %" PRId64 " with a stride of 0%s", before,
                         pair[s].name, place, other, after);
         }
 }
@@ -216,7 +217,7 @@ static stk_status op_broadcast(struct pl_call *call, stk_error *err)
 }
 
 const struct pl_op pl_say_ops[] = {
-    {"print", "", "the elements, as NumPy prints them", true, op_print},
+    {"print", "", "the elements, in the format of NumPy", true, op_print},
     {"broadcast", "A B", "two shapes or names, aligned: broadcast 8x1x6 7x1", false, op_broadcast},
     {"names", "", "all tensors so far, and which share storage", false, op_names},
     {"help", "[OPERATION]", "this list", false, op_help},

@@ -174,10 +174,9 @@ static stk_status run_op(struct pl_call *call, struct pl_trouble *trouble)
         return status;
     if (op->needs_tensor && !call->in)
         return stki_fail(&trouble->err, STK_E_CONFIG,
-                         "%s: no tensor yet; start with arange 12 or another operation of help", op->name);
+                         "%s: no tensor yet; start with an operation that creates one, such as arange 12", op->name);
     if (!op->needs_tensor && *call->command->subject)
-        return stki_fail(&trouble->err, STK_E_CONFIG, "%s takes no tensor: leave %s out", op->name,
-                         call->command->subject);
+        return stki_fail(&trouble->err, STK_E_CONFIG, "%s takes no tensor: omit %s", op->name, call->command->subject);
     call->in = op->needs_tensor ? call->in : NULL;
     status = op->run(call, &trouble->err);
     call->has_out = status == STK_OK && call->out.dtype != STK_DTYPE_NONE;

@@ -5,7 +5,7 @@
 
 #include "play_parse.h"
 
-/* Limit of one tensor; drawings of larger ones would show nothing more, and --memory computes their size. */
+/* Maximum size of a tensor. Drawings of larger ones would show nothing more, and --memory computes their size. */
 #define PL_MOST_BYTES ((int64_t)256 << 20)
 
 enum pl_how {
@@ -24,7 +24,7 @@ struct pl_step {
     stk_tensor tensor;        /* owned */
     int from;                 /* index of the input's step, -1: none */
     enum pl_how how;
-    char *said;   /* a remark, or the text of a command without a tensor; NULL: none */
+    char *said;   /* a remark, or the output of a command without a tensor; NULL: none */
     char *figure; /* SVG shown instead on a page; NULL: the text */
 };
 

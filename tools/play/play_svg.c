@@ -78,8 +78,8 @@ static void draw_cells(const stk_tensor *tensor, const struct pl_cells *cells, i
     fputs("</div>\n", to);
 }
 
-/* The percentage of a group of cells that is read, in steps of 5, so that a view of every other cell is uniformly gray.
- */
+/* The percentage of a group of cells that is read, rounded to steps of 5, so that a view of every other cell is drawn
+ * in one shade. */
 static int percent_read(const struct pl_cells *cells, int64_t group)
 {
     int64_t left = cells->cell_count - group * cells->cells_per_entry;
@@ -195,7 +195,7 @@ static void draw_plane(const stk_tensor *tensor, int64_t *index, int hue, double
     fputs("</figure>\n", to);
 }
 
-/* Of the drawn elements. */
+/* The length of the longest value among the drawn elements. */
 static size_t longest_value(const stk_tensor *tensor)
 {
     int64_t index[STK_MAX_DIMS] = {0};

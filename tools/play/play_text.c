@@ -29,7 +29,7 @@ const char *pl_how_text(char *buffer, int size, const struct pl_step *step)
 {
     static const char *const texts[] = {
         [PL_NEW] = "new memory",
-        [PL_VIEW] = "a view: no element moved",
+        [PL_VIEW] = "a view: no element was moved",
         [PL_SAME] = "the same tensor: nothing to do",
         [PL_COPY] = "a copy in new memory",
         [PL_COMPUTED] = "results in new memory",
@@ -151,7 +151,7 @@ static void print_bar(const struct pl_cells *cells, FILE *to)
             (double)cells->entries[i].times / (double)(left < cells->cells_per_entry ? left : cells->cells_per_entry);
         fputc(share <= 0 ? '.' : share >= 1 ? '@' : shades[1 + (int)(share * 6)], to);
     }
-    fprintf(to, "\n     %-*sa sign is %" PRId64 " cells, from . (none read) to @ (all)\n", LABEL - 5, "",
+    fprintf(to, "\n     %-*seach character is %" PRId64 " cells, from . (none read) to @ (all read)\n", LABEL - 5, "",
             cells->cells_per_entry);
 }
 

@@ -73,8 +73,8 @@ static stk_status op_transpose(struct pl_call *call, stk_error *err)
     if (count == 2)
         return stk_tensor_transpose(call->in, dims[0], dims[1], &call->out, err);
     if (count != 0 || call->in->ndim > 2)
-        return stki_fail(err, count ? STK_E_CONFIG : STK_E_BAD_DIM, "%s: name two of %d axes: transpose DIM DIM",
-                         call->command->op, call->in->ndim);
+        return stki_fail(err, count ? STK_E_CONFIG : STK_E_BAD_DIM,
+                         "%s: expected two of the %d axes: transpose DIM DIM", call->command->op, call->in->ndim);
     return call->in->ndim == 2 ? stk_tensor_transpose(call->in, 0, 1, &call->out, err)
                                : stk_tensor_transpose(call->in, 0, 0, &call->out, err);
 }
@@ -86,7 +86,8 @@ static stk_status op_permute(struct pl_call *call, stk_error *err)
 
     status = status != STK_OK ? status : pl_take_end(call->command, err);
     if (status == STK_OK && count != call->in->ndim)
-        return stki_fail(err, STK_E_BAD_DIM, "permute: %d dimensions named of a tensor with %d", count, call->in->ndim);
+        return stki_fail(err, STK_E_BAD_DIM, "permute: found %d dimensions, expected all %d of the tensor", count,
+                         call->in->ndim);
     return status != STK_OK ? status : stk_tensor_permute(call->in, dims, &call->out, err);
 }
 
@@ -148,7 +149,7 @@ static stk_status op_squeeze(struct pl_call *call, stk_error *err)
 
     status = status != STK_OK ? status : pl_take_end(call->command, err);
     if (status == STK_OK && count > 1)
-        return stki_fail(err, STK_E_CONFIG, "squeeze: one dimension at a time, or none for all of size 1");
+        return stki_fail(err, STK_E_CONFIG, "squeeze: expected one dimension, or none to remove all axes of size 1");
     if (status != STK_OK)
         return status;
     if (count == 0)
@@ -188,7 +189,7 @@ static stk_status op_expand(struct pl_call *call, stk_error *err)
         pl_why_expand(call->in, ndim, shape, call->remark, sizeof call->remark);
     else if (stk_tensor_numel(&call->out) > stk_tensor_numel(call->in))
         snprintf(call->remark, sizeof call->remark,
-                 "a stride of 0 reads the same cells again: %" PRId64 " elements out of %" PRId64 " in memory",
+                 "a stride of 0 reads the same cells repeatedly: %" PRId64 " elements from %" PRId64 " in memory",
                  stk_tensor_numel(&call->out), stk_tensor_numel(call->in));
     return status;
 }
@@ -202,7 +203,9 @@ static stk_status op_as_strided(struct pl_call *call, stk_error *err)
 
     status = status != STK_OK ? status : pl_take_group(call->command, "shape and strides", strides, &stride_count, err);
     if (status == STK_OK && ndim != stride_count)
-        return stki_fail(err, STK_E_CONFIG, "as_strided: %d sizes and %d strides", ndim, stride_count);
+        return stki_fail(err, STK_E_CONFIG,
+                         "as_strided: found %d sizes and %d strides, expected as many strides as sizes", ndim,
+                         stride_count);
     if (status == STK_OK && pl_numbers_left(call->command))
         status = pl_take_int(call->command, "offset", &offset, err);
     status = status != STK_OK ? status : pl_take_end(call->command, err);
@@ -210,9 +213,9 @@ static stk_status op_as_strided(struct pl_call *call, stk_error *err)
         return status;
     for (int i = 0; i < ndim; i++)
         if (__builtin_mul_overflow(strides[i], size, &strides[i]))
-            return stki_fail(err, STK_E_BAD_STORAGE, "as_strided: stride %d does not fit", i);
+            return stki_fail(err, STK_E_BAD_STORAGE, "as_strided: stride %d is out of range", i);
     if (offset != STK_SAME_OFFSET && __builtin_mul_overflow(offset, size, &offset))
-        return stki_fail(err, STK_E_BAD_STORAGE, "as_strided: the offset does not fit");
+        return stki_fail(err, STK_E_BAD_STORAGE, "as_strided: the offset is out of range");
     status = stk_tensor_as_strided(call->in, ndim, shape, strides, offset, &call->out, err);
     if (status != STK_OK)
         pl_why_as_strided(call->in, ndim, shape, strides, offset, call->remark, sizeof call->remark);
@@ -241,7 +244,7 @@ static stk_status op_flip(struct pl_call *call, stk_error *err)
 
     status = status != STK_OK ? status : pl_take_end(call->command, err);
     if (status == STK_OK && count == 0)
-        return stki_fail(err, STK_E_CONFIG, "flip: no dimension named: flip 0");
+        return stki_fail(err, STK_E_CONFIG, "flip: no dimension given, such as flip 0");
     stk_tensor_retain(&view);
     for (int i = 0; status == STK_OK && i < count; i++) {
         stk_tensor next;
@@ -260,9 +263,9 @@ static stk_status op_flip(struct pl_call *call, stk_error *err)
 
 const struct pl_op pl_view_ops[] = {
     {"view", "SHAPE", "another shape for the same memory; one size may be -1", true, op_view},
-    {"reshape", "SHAPE", "view where possible, otherwise a copy", true, op_reshape},
-    {"flatten", "[FIRST [LAST]]", "merges these axes; copies where reshape does", true, op_flatten},
-    {"transpose", "DIM DIM", "two axes change places", true, op_transpose},
+    {"reshape", "SHAPE", "a view if possible, otherwise a copy", true, op_reshape},
+    {"flatten", "[FIRST [LAST]]", "merges these axes; copies if reshape would", true, op_flatten},
+    {"transpose", "DIM DIM", "swaps two axes", true, op_transpose},
     {"t", "", "swaps rows and columns", true, op_transpose},
     {"permute", "DIM…", "reorders the axes", true, op_permute},
     {"slice", "INDEX, …", "Python's: slice :, ::2; also [:, ::2]; 1, ... and None work", true, pl_op_slice},
@@ -270,9 +273,10 @@ const struct pl_op pl_view_ops[] = {
     {"narrow", "DIM START LENGTH", "part of an axis", true, op_narrow},
     {"squeeze", "[DIM]", "removes an axis of size 1, or all of them", true, op_squeeze},
     {"unsqueeze", "DIM", "adds an axis of size 1", true, op_unsqueeze},
-    {"expand", "SHAPE", "axes of size 1 repeat without memory; -1 keeps a size", true, op_expand},
-    {"as_strided", "(SHAPE) (STRIDES) [OFFSET]", "any view of the storage, in elements", true, op_as_strided},
+    {"expand", "SHAPE", "repeats axes of size 1 without new memory; -1 keeps a size", true, op_expand},
+    {"as_strided", "(SHAPE) (STRIDES) [OFFSET]", "any view of the storage; strides and offset in elements", true,
+     op_as_strided},
     {"diagonal", "[OFFSET [DIM DIM]]", "", true, op_diagonal},
-    {"flip", "DIM…", "reversed: a negative stride, as in NumPy", true, op_flip},
+    {"flip", "DIM…", "reverses axes with a negative stride, as in NumPy", true, op_flip},
     {NULL, NULL, NULL, false, NULL},
 };

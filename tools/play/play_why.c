@@ -54,8 +54,7 @@ void pl_why_view(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_s
     used = tell_break(tensor, out, size);
     if (used < size)
         snprintf(out + used, (size_t)(size - used),
-                 " reshape would do it at the cost of a copy: %" PRId64 " bytes read and %" PRId64
-                 " bytes of new memory written.",
+                 " reshape would copy: %" PRId64 " bytes read and %" PRId64 " bytes of new memory written.",
                  stk_tensor_nbytes(tensor), stk_tensor_nbytes(tensor));
 }
 
@@ -102,10 +101,11 @@ void pl_why_expand(const stk_tensor *tensor, int ndim, const int64_t *shape, cha
     for (int i = 0; i < tensor->ndim; i++) {
         if (shape[lead + i] == tensor->shape[i] || shape[lead + i] == -1 || tensor->shape[i] == 1)
             continue;
-        snprintf(out, (size_t)size,
-                 "Only an axis of size 1 can be repeated without memory (by a stride of 0). Axis %d has size %" PRId64
-                 " and cannot become %" PRId64 "; shapes are aligned from the right.",
-                 i, tensor->shape[i], shape[lead + i]);
+        snprintf(
+            out, (size_t)size,
+            "Only an axis of size 1 can be repeated without new memory (with a stride of 0). Axis %d has size %" PRId64
+            " and cannot become %" PRId64 "; shapes are aligned from the right.",
+            i, tensor->shape[i], shape[lead + i]);
         return;
     }
     if (lead > 0 && shape[0] == -1)
@@ -120,11 +120,11 @@ void pl_why_broadcast(int a_ndim, const int64_t *a, int b_ndim, const int64_t *b
         int64_t left = i <= a_ndim ? a[a_ndim - i] : 1, right = i <= b_ndim ? b[b_ndim - i] : 1;
         if (left == right || left == 1 || right == 1)
             continue;
-        snprintf(
-            out, (size_t)size,
-            "Shapes are aligned from the right; in each place the sizes must be equal or one of them 1. In place -%d, "
-            "%" PRId64 " meets %" PRId64 ".",
-            i, left, right);
+        snprintf(out, (size_t)size,
+                 "Shapes are aligned from the right. In each axis, the sizes must be equal, or one of them must be 1. "
+                 "In axis -%d, "
+                 "they are %" PRId64 " and %" PRId64 ".",
+                 i, left, right);
         return;
     }
 }
@@ -158,7 +158,8 @@ void pl_why_as_strided(const stk_tensor *tensor, int ndim, const int64_t *shape,
 void pl_why_step(int64_t step, int64_t length, int dim, char *out, int size)
 {
     if (step == 0)
-        snprintf(out, (size_t)size, "A step of 0 would read one element forever; expand repeats without memory.");
+        snprintf(out, (size_t)size,
+                 "A step of 0 would read the same element forever. expand repeats elements without new memory.");
     else if (length < 2 || step == -1)
         snprintf(
             out, (size_t)size,
@@ -180,19 +181,18 @@ void pl_why_dim(const stk_tensor *tensor, char *out, int size)
         snprintf(out, (size_t)size, "This tensor is a single number and has no axes; unsqueeze 0 gives it one.");
     else
         snprintf(out, (size_t)size,
-                 "Axes of %s are 0 to %d from the left, or -1 to -%d from the right, each named once.",
+                 "The axes of %s are 0 to %d from the left, or -1 to -%d from the right. Each may be given only once.",
                  PL_SHAPE(tensor->ndim, tensor->shape), tensor->ndim - 1, tensor->ndim);
 }
 
 void pl_why_index(int64_t length, char *out, int size)
 {
     if (length == 0)
-        snprintf(out, (size_t)size, "The axis has no index at all.");
+        snprintf(out, (size_t)size, "The axis has length 0, so there is no valid index.");
     else
         snprintf(out, (size_t)size,
                  "Indices of this axis are 0 to %" PRId64 ", or -1 to -%" PRId64
-                 " from the end. A slice may reach beyond "
-                 "the end, an index or narrow may not.",
+                 " from the end. A slice may extend beyond the end; select and narrow may not.",
                  length - 1, length);
 }
 
@@ -201,13 +201,14 @@ void pl_why_in_place(const stk_tensor *tensor, stk_status status, char *out, int
     if (status == STK_E_BAD_OVERLAP)
         snprintf(
             out, (size_t)size,
-            "An operation in place writes each element once; if two indices are the same cell (stride 0), or the other "
+            "An in-place operation writes each element once. If two indices refer to the same cell (stride 0), or the "
+            "other "
             "operand is a different view of the same cells, the result would depend on the order. Use clone first.");
     else if (status == STK_E_BAD_DTYPE)
         snprintf(out, (size_t)size,
-                 "The result would be of a higher category than %s (bool < integer < real), and in place it must fit: "
+                 "The result has a higher category than %s (bool < integer < real), so it cannot be stored in place: "
                  "convert first, or omit the _.",
                  stk_dtype_name(tensor->dtype));
     else if (status == STK_E_BAD_BROADCAST)
-        snprintf(out, (size_t)size, "In place the result has the shape of the first tensor, which does not grow.");
+        snprintf(out, (size_t)size, "In place, the result has the shape of the first tensor, which cannot grow.");
 }

@@ -5,7 +5,7 @@
 
 #include <stoker/tensor.h>
 
-/* view failed: which two axes are not contiguous with each other, and the cost of a copy. */
+/* Why view failed: the two axes that are not contiguous with each other, and the cost of a copy. */
 void pl_why_view(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_status status, char *out, int size);
 /* Why reshape or flatten copied. */
 void pl_why_copied(const stk_tensor *from, const stk_tensor *to, char *out, int size);

@@ -12,7 +12,7 @@ static const struct subcommand {
     const char *help;
 } subcommands[] = {
     {"inspect", stoker_inspect, "shows the contents of a file: members, dtypes, shapes, layouts, checksums"},
-    {"play", stoker_play, "runs chains of tensor operations and draws each step"},
+    {"play", stoker_play, "runs tensor operations and draws the memory of each step"},
     {"prep", stoker_prep, "runs a preparation job: reads, transforms, encodes and writes a data set"},
     {"verify", stoker_verify, "reads and checks every record of a file; writes checksums"},
 };

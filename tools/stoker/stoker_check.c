@@ -228,7 +228,8 @@ static int64_t end_of_run(const struct part *part)
     return length < part->count - part->next ? part->next + length : part->count;
 }
 
-/* The end of the fill values that start at `i`, which need no check and can be of any number; `i`: it is none. */
+/* The end of the run of fill values that starts at record `i`; `i` if that is not a fill value. There can be any number
+ * of fill values, and they need no check. */
 static int64_t filled_until(const struct st_check *check, const struct part *part, int64_t i)
 {
     const stki_reader *r = part->reader;
@@ -236,7 +237,8 @@ static int64_t filled_until(const struct st_check *check, const struct part *par
     return r && r->ops->filled_until && !part->has_sums && !check->keep ? r->ops->filled_until(r, i) : i;
 }
 
-/* A small file can have large records, of each of which only a little was written. */
+/* Whether the records read so far have many times more bytes than the file stores: a small file can have large records
+ * that consist mostly of fill values. */
 static bool is_too_sparse(const struct part *part)
 {
     const int64_t stored = part->reader ? part->reader->stored_bytes : 0, bytes = stki_counted(&part->bytes);
@@ -258,7 +260,7 @@ static bool give_up_sparse(struct st_check *check, struct part *part)
                          (stki_place){check->container->path, -1, -1,
                                       STKI_TEXT("more than %d times as many bytes of records", SPARSE_TIMES),
                                       STKI_TEXT("%" PRId64 " bytes, which are stored", part->reader->stored_bytes)},
-                         "%s: nearly all of it is fill values, so it was checked only in part",
+                         "%s: consists almost only of fill values, so only a part of it was checked",
                          check->container->members[part->member].name);
         result->why = stki_strdup(error.message);
     }
@@ -347,8 +349,8 @@ static stk_status intact(const struct part *part, const stki_file *file, int64_t
                                               : stki_file_intact(file, record, err);
 }
 
-/* After record `i` failed with `status`: the end of those that fail as well and need not be read, because so many are
- * listed. With checksums, every record is compared on its own. */
+/* After record `i` failed with `status`, returns the end of the records that fail for the same reason. They need not be
+ * read once enough bad records are listed. With checksums, every record is compared on its own. */
 static int64_t failed_until(const struct st_check *check, const struct run *run, int64_t i, stk_status status,
                             const struct st_bad_list *bad)
 {

@@ -12,7 +12,7 @@ struct st_bad {
     char *message; /* NULL: out of memory */
 };
 
-enum { ST_MOST_LISTED = 10000 }; /* one broken chunk can have billions of records */
+enum { ST_MOST_LISTED = 10000 }; /* a single broken chunk can have billions of records */
 
 struct st_bad_list {
     struct st_bad *items;
@@ -25,7 +25,7 @@ struct st_checked {
     int64_t count, bad; /* records */
     int64_t filled;     /* records never written, which are only counted */
     bool read;          /* the member was opened */
-    bool plain;         /* opened with default options, since it does not take the given ones */
+    bool plain;         /* opened with default options, because it does not take the given ones */
     bool has_sums;      /* has checksums, with which its records were compared */
     uint64_t *sums;     /* checksums of its records, with `keep` */
     stk_status refused; /* status if it could not be opened */

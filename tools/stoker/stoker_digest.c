@@ -19,7 +19,7 @@ static void add(void *context, const void *bytes, int64_t count)
         d->failed = true;
 }
 
-/* Limits fill values, whose number is unlimited and which would all be hashed. */
+/* Limits the fill values: a small file can have any number of them, and all would be hashed. */
 static stk_status check_filled(const stki_container *c, const stki_reader_opts *opts, int64_t count, int64_t each,
                                stk_error *err)
 {

@@ -51,7 +51,7 @@ static int help(void)
     options_of(&none, options);
     fputs("Usage: stoker inspect FILE [NAME] [OPTIONS]\n"
           "\n"
-          "Shows what a file or an image folder holds: members with dtype, shape, strides, layout and offset.\n"
+          "Shows the members of a file or an image folder, with dtype, shape, strides, layout and offset.\n"
           "NAME selects one member.\n"
           "\n"
           "  stoker inspect weights.safetensors\n"
@@ -247,7 +247,7 @@ static int refuse(void *context, const stk_error *err)
     return stoker_finish_output("inspect", stoker_complain("inspect", err, STOKER_FAILED));
 }
 
-/* Finds the only member with images; folders, .beton files and tars often have one in addition to others. */
+/* Finds the only member with images. Folders, .beton files and tars often have one next to members of other kinds. */
 static stk_status find_images(const struct inspect *in, const stki_container *container, int64_t *out, stk_error *err)
 {
     int64_t found = -1, count = 0;

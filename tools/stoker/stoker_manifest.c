@@ -114,7 +114,7 @@ static stk_status begin_check(const stki_manifest *list, bool inputs, struct st_
         out->unsummed += !file->has_sum && !file->contents;
     }
     if (!digest_is_right(list->manifest)) {
-        out->fault = stki_format("%s: digest: it does not match the manifest, which was changed", list->path);
+        out->fault = stki_format("%s: digest: does not match, because the manifest was changed", list->path);
         out->faults = 1;
     }
     for (int64_t i = 0; i < out->file_count; i++)
@@ -122,7 +122,7 @@ static stk_status begin_check(const stki_manifest *list, bool inputs, struct st_
     return STK_OK;
 }
 
-/* Accepts a zeroed struct. */
+/* Also accepts a zeroed struct. */
 static void end_check(struct st_manifest_check *check)
 {
     for (int64_t i = 0; i < check->file_count; i++) {
@@ -149,7 +149,7 @@ static stk_status check_size(const struct st_listed *file, int fd, stk_error *er
     if (fstat(fd, &facts) != 0)
         return stki_fail_errno(err, errno, file->path, "cannot be examined");
     if (!S_ISREG(facts.st_mode))
-        return differs(file, "what it is", "no regular file", "a file", err);
+        return differs(file, "type", "not a regular file", "a regular file", err);
     if (facts.st_size != file->bytes)
         return differs(file, "size", STKI_TEXT("%" PRId64 " bytes", (int64_t)facts.st_size),
                        STKI_TEXT("%" PRId64 " bytes", file->bytes), err);
@@ -191,7 +191,7 @@ static stk_status check_sum(struct st_manifest_check *check, const struct st_lis
     return status;
 }
 
-/* Whether the file has the offsets of rows of varying length, which are one more than the rows. */
+/* Whether the file has the offsets of rows of varying length: one more entry than there are rows. */
 static bool are_offsets(const char *name)
 {
     static const char ending[] = ".offsets";
@@ -200,7 +200,7 @@ static bool are_offsets(const char *name)
     return length >= sizeof ending - 1 && strcmp(name + length - (sizeof ending - 1), ending) == 0;
 }
 
-/* Whether the format is not self-describing, so that files may look like something else. */
+/* Whether the format is not self-describing, so that a file may be mistaken for another format. */
 static bool says_nothing(const stki_manifest *list)
 {
     const char *format = json_string_value(json_object_get(list->manifest, "format"));
@@ -402,7 +402,7 @@ static void show_text(const stki_manifest *list)
            list->count == 1 ? "" : "s", LIVE_SHORT(bytes));
     show_parts(list);
     if (skipped > 0)
-        printf("left out     %" JSON_INTEGER_FORMAT " samples\n", skipped);
+        printf("skipped      %" JSON_INTEGER_FORMAT " samples\n", skipped);
     printf("inputs       %zu\n", json_array_size(inputs));
     if (version)
         printf("made by      stoker %s\n", st_shown(version));

@@ -7,7 +7,7 @@
 #include "manifest.h"
 #include <stdbool.h>
 
-/* Judged by the name. */
+/* Decided by the file name. */
 bool st_is_manifest(const char *path);
 
 /* A file listed in the manifest. */

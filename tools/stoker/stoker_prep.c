@@ -1,4 +1,4 @@
-/* stoker_prep.c: `stoker prep JOB.yaml`: runs a preparation job of the library, or a task's share of one.
+/* stoker_prep.c: `stoker prep JOB.yaml`: runs a preparation job, or one task's share of it.
  *
  *     args    the command line                     show    progress while it runs: a live line, lines for a log, JSON
  *     text    the words of both                    report  the plan (--dry-run) and the result
@@ -26,8 +26,8 @@ static void ask_to_stop(int signal_number)
     stk_prep_cancel(running);
 }
 
-/* The first signal requests an orderly end; a second one of the same kind kills the program. Even then only the
- * unfinished piece is lost, and it is made again. */
+/* The first signal requests an orderly stop; a second one of the same kind kills the program. Even then, only the
+ * unfinished piece is lost, and the next run makes it again. */
 static void catch_signals(stk_prep *job)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -69,8 +69,8 @@ static int print_text(char *text, int fallback)
 
 static int help_options(void)
 {
-    fputs("Keys of a job. Sizes: 64MiB, 1.5GB (k M G T = 1000^n, Ki Mi Gi Ti = 1024^n). Those of `dataset` are a "
-          "loader's\nand are listed in `loadbench --help-options`.\n\n",
+    fputs("Keys of a job. Sizes: 64MiB, 1.5GB (k M G T = 1000^n, Ki Mi Gi Ti = 1024^n). The keys of "
+          "`dataset`\nare those of a loader; `loadbench --help-options` lists them.\n\n",
           stdout);
     return print_text(stk_prep_options_help(), STOKER_FINE);
 }
@@ -149,18 +149,18 @@ static int open_and_act(const struct st_prep_args *args, const stki_task *task)
     return code;
 }
 
-/* --merge ignores the environment, because it is run once and not per task. */
+/* --merge ignores the environment, because it runs once and not per task. */
 static stk_status find_task(const struct st_prep_args *args, stki_task *out, stk_error *err)
 {
     const stki_task_opts opts = {args->task, args->tasks, args->ignore_launcher || args->merge};
     stk_status status;
 
     if (args->merge && args->tasks)
-        return stki_fail(err, STK_E_CONFIG, "--merge does not accept --tasks: it joins what the tasks have made");
+        return stki_fail(err, STK_E_CONFIG, "--merge does not accept --tasks: it joins the pieces of all tasks");
     status = stki_task_find(&opts, out, err);
     if (status == STK_OK && out->tasks > 1 && (args->force || args->restart))
         return stki_fail(err, STK_E_CONFIG,
-                         "%s with %lld tasks (%s): a task that starts late would discard what others have made; remove "
+                         "%s with %lld tasks (%s): a task that starts late would discard the work of others; remove "
                          "%s before starting the tasks",
                          args->force ? "--force" : "--restart", (long long)out->tasks, out->source,
                          args->force ? "the old output" : "the work folder");

@@ -16,21 +16,22 @@ struct texts {
 static void options_of(struct st_prep_args *a, struct texts *t, struct arg_option *options)
 {
     const struct arg_option table[OPTIONS] = {
-        {"--set", "KEY=VALUE", "change one key of the job, as in --set output.path=b.beton; may be repeated", NULL,
-         a->sets, &a->set_count},
+        {"--set", "KEY=VALUE", "change one key of the job, such as output.path=b.beton; may be repeated", NULL, a->sets,
+         &a->set_count},
         {"--dry-run", NULL, "print what would be done, with the predicted size and time, and exit", &a->dry_run, NULL,
          NULL},
         {"--show-config", NULL, "print the job after includes, variables and --set, and exit", &a->show_config, NULL,
          NULL},
-        {"--force", NULL, "replace existing output once the new one is complete", &a->force, NULL, NULL},
+        {"--force", NULL, "replace existing output once the new output is complete", &a->force, NULL, NULL},
         {"--restart", NULL, "discard the pieces of an earlier, unfinished run", &a->restart, NULL, NULL},
         {"--task", "i/N", "run only this task of the job, i from 0 to N - 1", NULL, &a->task, NULL},
-        {"--tasks", "N", "the number of tasks, if the launcher only gives the task's index", NULL, &t->tasks, NULL},
-        {"--launcher", "auto|none", "whether to take the task from the environment of launchers and schedulers (auto)",
-         NULL, &t->launcher, NULL},
-        {"--merge", NULL, "only join the pieces that the tasks have made", &a->merge, NULL, NULL},
-        {"--workers", "N", "number of worker threads, as prep.num_workers in the job", NULL, &t->workers, NULL},
-        {"--jobs", "N", "the same", NULL, &t->jobs, NULL},
+        {"--tasks", "N", "number of tasks, if the launcher sets only the index of the task", NULL, &t->tasks, NULL},
+        {"--launcher", "auto|none",
+         "whether to read the task from the environment variables of launchers and schedulers (auto)", NULL,
+         &t->launcher, NULL},
+        {"--merge", NULL, "only join the pieces made by the tasks", &a->merge, NULL, NULL},
+        {"--workers", "N", "number of worker threads; the same as --set prep.num_workers=N", NULL, &t->workers, NULL},
+        {"--jobs", "N", "the same as --workers", NULL, &t->jobs, NULL},
         {"--no-space-check", NULL, "start even if there seems to be too little disk space", &a->no_space_check, NULL,
          NULL},
         {"--json-progress", NULL, "print progress and result on stdout as JSON Lines", &a->json_progress, NULL, NULL},
@@ -100,13 +101,13 @@ static stk_status read_texts(struct st_prep_args *a, const struct texts *t, stk_
     return status;
 }
 
-/* Rejects options that exclude each other, with the reason. */
+/* Rejects options that exclude each other, and says why. */
 static stk_status check_together(const struct st_prep_args *a, stk_error *err)
 {
     if (a->merge && a->task)
-        return stki_fail(err, STK_E_CONFIG, "--merge joins all tasks, --task makes one: use only one of them");
+        return stki_fail(err, STK_E_CONFIG, "--merge joins all tasks, --task runs one: use only one of them");
     if (a->merge && a->restart)
-        return stki_fail(err, STK_E_CONFIG, "--restart would discard what --merge is to join");
+        return stki_fail(err, STK_E_CONFIG, "--restart would discard the pieces that --merge joins");
     if (a->dry_run && (a->merge || a->restart || a->json_progress))
         return stki_fail(err, STK_E_CONFIG, "--dry-run and %s are mutually exclusive",
                          a->merge     ? "--merge"

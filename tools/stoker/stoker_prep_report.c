@@ -30,7 +30,7 @@ static void print_share(const stk_prep_plan *plan, const stki_task *task)
 static void print_shards(const stk_prep_plan *plan)
 {
     if (plan->shards < 0)
-        printf(", in as many shards as it takes");
+        printf(", in as many shards as needed");
     else if (plan->shards > 1)
         printf(", in %" PRId64 " shards", plan->shards);
 }
@@ -42,7 +42,7 @@ static void print_size(const stk_prep_plan *plan, const stk_prep_estimate *estim
     printf("output    %s%sB", plan->output_exact ? "" : "about ",
            LIVE_SHORT((double)(known ? estimate->output_bytes : plan->output_bytes)));
     print_shards(plan);
-    printf("%s\n", plan->output_exists ? "; it exists already: --force replaces it" : "");
+    printf("%s\n", plan->output_exists ? "; already exists: --force replaces it" : "");
 }
 
 /* Prints the time for this task's share, excluding finished parts. */
@@ -63,10 +63,9 @@ static void print_time(const stk_prep_plan *plan, const stki_task *task, const s
 static void print_notes(const stk_prep *job, const stk_error *cause, const stk_prep_estimate *estimate)
 {
     if (cause->status != STK_OK)
-        printf("note      some rows were made, and one failed: %s\n", cause->message);
+        printf("note      a trial of a few rows failed: %s\n", cause->message);
     if (estimate->failed_rows > 0)
-        printf("note      of some rows that were made, %" PRId64 " failed and would be left out\n",
-               estimate->failed_rows);
+        printf("note      of the trial rows, %" PRId64 " failed and would be skipped\n", estimate->failed_rows);
     for (int i = 0; i < stk_prep_note_count(job); i++)
         printf("note      %s\n", st_shown(stk_prep_note(job, i)));
 }
@@ -78,7 +77,7 @@ static void print_making(const stk_prep_plan *plan, const stk_prep_estimate *est
     print_size(plan, estimate);
     print_time(plan, task, estimate);
     if (plan->work_bytes > 0)
-        printf("work      about %sB in addition until the end\n", LIVE_SHORT((double)plan->work_bytes));
+        printf("work      about %sB more until the job ends\n", LIVE_SHORT((double)plan->work_bytes));
     if (plan->resumed_rows > 0)
         printf("resumes   %" PRId64 " rows have already been made\n", plan->resumed_rows);
     if (task->tasks > 1)
@@ -100,8 +99,7 @@ stk_status st_prep_report_plan(stk_prep *job, const char *name, const stki_task 
         cause.status = stk_prep_get_estimate(job, 0, &estimate, &cause);
         print_making(&plan, &estimate, task);
     } else {
-        printf("output    statistics only%s\n",
-               plan.output_exists ? "; they exist already: --force replaces them" : "");
+        printf("output    statistics only%s\n", plan.output_exists ? "; already exist: --force replaces them" : "");
     }
     print_notes(job, &cause, &estimate);
     return STK_OK;
@@ -115,8 +113,8 @@ static void print_incomplete(const stk_prep_result *result)
         puts("this task's share is done; another task is joining the pieces");
         return;
     }
-    printf("this task's share is made; %" PRId64
-           " piece%s of others %s still missing: the task that makes the last one joins all pieces\n",
+    printf("this task's share is done; %" PRId64
+           " piece%s of other tasks %s still missing: the task that makes the last piece joins all pieces\n",
            result->missing_pieces, result->missing_pieces == 1 ? "" : "s", result->missing_pieces == 1 ? "is" : "are");
 }
 
@@ -135,11 +133,11 @@ void st_prep_report_text(const stk_prep *job, const struct st_prep_show *show)
     }
     printf("%" PRId64 " row%s", result.rows, result.rows == 1 ? "" : "s");
     if (result.skipped > 0)
-        printf(", %" PRId64 " left out (%s)", result.skipped, st_shown(result.skipped_path ? result.skipped_path : ""));
+        printf(", %" PRId64 " skipped (%s)", result.skipped, st_shown(result.skipped_path ? result.skipped_path : ""));
     printf("; %sB in %" PRId64 " file%s; %.1f s", LIVE_SHORT((double)result.bytes), result.files,
            result.files == 1 ? "" : "s", seconds);
     if (result.resumed_rows > 0)
-        printf(", %" PRId64 " rows taken over from an earlier run", result.resumed_rows);
+        printf(", %" PRId64 " of the rows made by an earlier run", result.resumed_rows);
     putchar('\n');
     if (result.manifest_path)
         printf("%s\n", st_shown(result.manifest_path));

@@ -19,7 +19,7 @@ struct st_prep_figures {
     double seconds;              /* since the start of the run */
     double rows_per_s, in_per_s, out_per_s;
     double left_s; /* < 0: unknown */
-    int binds;     /* the limiting stage; < 0: none is clear */
+    int binds;     /* the bottleneck; < 0: unclear */
 };
 
 /* "[rows 42%][eta 3m10s][1.2k rows/s][in 12.0GB 120MB/s][out 1.41GB 14.1MB/s][2 bad][read binds]": in order of

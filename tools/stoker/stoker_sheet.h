@@ -1,4 +1,4 @@
-/* stoker_sheet.h: a contact sheet: the first images of a member as one PNG. */
+/* stoker_sheet.h: a contact sheet of the first images of a member, as a PNG. */
 #ifndef STOKER_SHEET_H
 #define STOKER_SHEET_H
 

@@ -1,4 +1,4 @@
-/* stoker_shown.h: names from files and folders made safe to print: terminal control characters become ?. */
+/* stoker_shown.h: makes names from files and folders safe to print: terminal control characters become ?. */
 #ifndef STOKER_SHOWN_H
 #define STOKER_SHOWN_H
 

@@ -13,8 +13,8 @@ int stoker_play(int argc, char **argv);
 int stoker_prep(int argc, char **argv);
 int stoker_verify(int argc, char **argv);
 
-/* From here on, files that can crash a library are opened in a separate process (apart.h). Print results only after all
- * files have been opened. */
+/* After this call, files that can crash a library are opened in a separate process (apart.h). Print results only after
+ * all files have been opened. */
 void stoker_begin_apart(stki_apart_report *report, void *context);
 
 /* "stoker NAME: message" on stderr; returns `code`. */

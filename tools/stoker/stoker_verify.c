@@ -38,7 +38,7 @@ static void options_of(struct verify *v, struct arg_option *options)
 {
     const struct arg_option table[OPTIONS] = {
         {"--threads", "N", "number of reading threads; by default one per processor", NULL, &v->threads, NULL},
-        {"--json", NULL, "print one JSON object with the bad records, at most 10000 of them", &v->json, NULL, NULL},
+        {"--json", NULL, "print one JSON object, with at most 10000 of the bad records", &v->json, NULL, NULL},
         {"--write-sums", NULL, "write the XXH3 checksum of each record to FILE.sums", &v->write_sums, NULL, NULL},
         {"--inputs", NULL, "with a manifest: also check the files that the job read", &v->inputs, NULL, NULL},
         {"--source", "{...}", "properties that the file does not record, as in `source` of a config", NULL, &v->source,
@@ -60,7 +60,7 @@ static int help(void)
           "\n"
           "Reads and checks every record of every member, or of NAME: checksums of the format, decoding,\n"
           "bounds, and the checksums in FILE.sums if it exists. With a preparation job's manifest, checks that all\n"
-          "files exist and are as they were written.\n"
+          "files exist and are unchanged.\n"
           "\n"
           "  stoker verify train.beton\n"
           "  stoker verify train.npy --write-sums\n"
@@ -69,9 +69,8 @@ static int help(void)
           "\n",
           stdout);
     arg_help(options, OPTIONS, 20, stdout);
-    fputs(
-        "\nExit status: 0 all records are good, 1 some are not, or the file cannot be read, 2 the command is wrong.\n",
-        stdout);
+    fputs("\nExit status: 0 all records are good, 1 some are bad or the file cannot be read, 2 the command is wrong.\n",
+          stdout);
     return stoker_finish_output("verify", STOKER_FINE);
 }
 
