@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What each format costs: the loader on the workloads W4 and W5 beside the same samples in .npy, beside the codecs alone,
-and beside other libraries, in pairs a few seconds apart (medians of the pairs' ratios; see paired.py for why).
+"""The cost of each format: compares the loader on the workloads W4 and W5 with the same samples in .npy, with the codecs alone
+and with other libraries, in pairs a few seconds apart (medians of the pairs' ratios; paired.py says why).
 
 usage: formats.py DATA [--rounds=5] [--only=ROW,...] [--build=build/release] [--torch=PYTHON] [--ffcv=PYTHON]
 
-DATA as bench/peers/make_data.py makes it (w2, w4, w5), and bench_make after it. PYTHON: with the peers' packages.
+DATA is created by bench/peers/make_data.py (w2, w4, w5) and then bench_make. PYTHON: an interpreter with the peers' packages.
 """
 import json
 import os
@@ -31,7 +31,7 @@ ROUNDS = int(option("rounds", "5"))
 
 
 def loader(config, *sets, seconds=0.7):
-    """samples a second, and CPU seconds a GB delivered."""
+    """Samples per second, and CPU seconds per GB delivered."""
     out = subprocess.run([os.path.join(BUILD, "loadbench"), os.path.join(ROOT, "configs", config + ".yaml"), "--format=json",
                           "--set=bench.run_time=%gs" % seconds, "--set=bench.ramp=0.3s", "--set=bench.repeats=1",
                           "--set=bench.limit=false"] + ["--set=" + s for s in sets],
@@ -43,7 +43,7 @@ def loader(config, *sets, seconds=0.7):
 
 
 def program(name, *args, pattern):
-    """The number that the pattern finds in a bench program's output."""
+    """The number that `pattern` matches in the output of a bench program."""
     out = subprocess.run([os.path.join(BUILD, "bench", name)] + list(args), cwd=DATA, capture_output=True, text=True)
     found = re.search(pattern, out.stdout, re.M)
     if not found:
@@ -52,7 +52,7 @@ def program(name, *args, pattern):
 
 
 def peer(python, script, configuration):
-    """Samples a second of a configuration of bench/peers; None without that PYTHON."""
+    """Samples per second of a configuration of bench/peers; None if PYTHON was not given."""
     python = option(python, None)
     if not python:
         return None
@@ -67,11 +67,11 @@ def npy(*sets):
 
 
 X = "dataset.fields.x.path=" + os.path.join(DATA, "w4", "x.")
-FFCV = os.path.join(DATA, "ffcv", "w2.beton")  # made by FFCV at its first measurement
+FFCV = os.path.join(DATA, "ffcv", "w2.beton")  # written by FFCV when it is first measured
 BLOCKS = ("loader.order=block", "loader.block_window=1")
 MIXED = ("loader.order=block", "loader.block_window=auto")
 
-# row: (loader's config and assignments, what it is compared with, ...), each compared in the same round
+# name, config and assignments of the loader, and the measurements that it is compared with, each in the same round
 ROWS = [
     ("w4-contig rows", ("w4-contig",), [("npy", npy())]),
     ("w4-contig blocks", ("w4-contig",) + BLOCKS, [("npy", npy(*BLOCKS))]),
@@ -101,7 +101,7 @@ ROWS = [
 
 def main():
     only = option("only", "")
-    print("%-18s %10s %9s   %s" % ("work", "samples/s", "CPU s/GB", "beside, ratio (lowest to highest)"))
+    print("%-18s %10s %9s   %s" % ("work", "samples/s", "CPU s/GB", "compared with, ratio (lowest to highest)"))
     for name, work, others in ROWS:
         if (only and name not in only.split(",")) or (name == "beton of ffcv" and not peer("ffcv", "bench_ffcv.py", "W2-u8/w2")):
             continue
@@ -125,7 +125,7 @@ def main():
     for name, work in (("w4-gzip", "w4-gzip"), ("w4-img", "w4-img"), ("w5-decode", "w5-decode")):
         if not only or name in only.split(","):
             ratios = [loader(work)[0] / loader(work, "loader.num_workers=1")[0] for _ in range(ROUNDS)]
-            print("%-18s 2 workers against 1: %.2f" % (name, statistics.median(ratios)), flush=True)
+            print("%-18s 2 workers / 1 worker: %.2f" % (name, statistics.median(ratios)), flush=True)
 
 
 if __name__ == "__main__":

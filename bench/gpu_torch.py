@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A loop of PyTorch over stoker, beside one over torch's DataLoader with pinned memory, on the same images.
+"""Compares a PyTorch loop over stoker with one over torch's DataLoader with pinned memory, on the same images.
 
     gpu_torch.py [--device cuda:0] [--seconds 5] [--images 4096] [--size 224] [--batch 256] [--workers N]
 
-Both loops run one step of a small network on each batch of normalized f32 images, in turns, three times each; a line has
-the median of images/s and the step alone. Before that, a check for races: each batch is read behind a kernel of 20 ms,
-and its sum must be that of the same batch without a device. Exit status 1: it is not. 77: torch, stoker or the device
-is missing. With --device host the loop runs on the processor.
+Both loops run a step of a small network on each batch of normalized f32 images, alternately, three times each. Prints the
+median of images/s of both, and of the step alone. Before that, it checks for races: each batch is read after a kernel of
+20 ms, and its sums must be those of the same batch without a device. Exit status 1: they are not; 77: torch, stoker or the
+device is missing. With --device host, the loop runs on the processor.
 """
 import argparse
 import os
@@ -61,7 +61,7 @@ def open_stoker(options, images, labels, device, **more):
 
 
 def torch_batches(options, images, labels, place):
-    """What a careful torch program does: bytes cross the bus, the GPU makes floats of them."""
+    """A tuned torch program: it copies bytes to the GPU, which converts them to floats."""
     loader = torch.utils.data.DataLoader(Images(images, labels), options.batch, shuffle=True, drop_last=True,
                                          num_workers=options.workers, pin_memory=place.type == "cuda",
                                          persistent_workers=options.workers > 0)
@@ -81,7 +81,7 @@ def stoker_batches(options, images, labels, device):
 
 
 def rate(options, batches, step, wait):
-    """Images per second; the first batches do not count."""
+    """Images per second, without the first batches."""
     for _ in range(3):
         step(*next(batches))
     wait()
@@ -94,7 +94,7 @@ def rate(options, batches, step, wait):
 
 
 def check_races(options, images, labels, device, place):
-    """True: each batch's sums, read late, are those of a loader without a device."""
+    """Whether the sums of each batch, read late, are those of a loader without a device."""
     here = open_stoker(options, images, labels, None, shuffle=True, seed=3)
     there = open_stoker(options, images, labels, device, shuffle=True, seed=3)
     late, right = [], []
@@ -118,7 +118,7 @@ def main():
     options = parser.parse_args()
     place = torch.device("cpu" if options.device == "host" else options.device)
     if place.type == "cuda" and not torch.cuda.is_available():
-        print("gpu_torch: torch sees no GPU")
+        print("gpu_torch: torch finds no GPU")
         return 77
     wait = torch.cuda.synchronize if place.type == "cuda" else lambda: None
     with tempfile.TemporaryDirectory() as folder:
@@ -127,10 +127,10 @@ def main():
         numpy.save(images, random.integers(0, 256, (options.images, options.size, options.size, 3), numpy.uint8))
         numpy.save(labels, random.integers(0, 1000, options.images))
         if not check_races(options, images, labels, options.device, place):
-            print("gpu_torch: a batch that was read late is not the one that was delivered")
+            print("gpu_torch: a batch that was read late differs from the one that was delivered")
             return 1
-        late = "behind a kernel of 20 ms" if place.type == "cuda" else "on the processor"
-        print(f"gpu_torch: batches that are read {late} are right")
+        late = "after a kernel of 20 ms" if place.type == "cuda" else "on the processor"
+        print(f"gpu_torch: batches read {late} are correct")
         step = Step(place)
         loops = {"stoker": stoker_batches(options, images, labels, options.device),
                  "DataLoader": torch_batches(options, images, labels, place)}

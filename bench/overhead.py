@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""What loadbench costs itself, and whether it says the same twice: samples that are in memory already, of a synthetic
-source, taken by a consumer that only counts them.
+"""Measures the overhead of loadbench and the repeatability of its results, with samples of a synthetic source, which are in
+memory, and a consumer that only counts them.
 
 usage: overhead.py [--build=build/release] [--runs=7] [--seconds=2] [--workers=0]
 
-Each run is a process of its own with one repeat. Printed are loadbench's own time between two batches (what of the
-elapsed time lies in no call of the loader, in no consumer and in no release), the clock, and how far the runs are apart.
-Exit status 1: the own time is 1 us a batch or more, or the middle half of the runs is more than 2 % apart. Run nothing
-beside it.
+Each run is a separate process with one repeat. Prints loadbench's own time per batch (the elapsed time outside of calls of
+the loader, the consumer and releases), the cost of reading the clock, and how much the runs differ. Exit status 1: the own
+time is at least 1 us per batch, or the middle half of the runs differs by more than 2 %. Run nothing else at the same time.
 """
 import json
 import os
@@ -47,9 +46,9 @@ def main():
     middle = rates[quarter:len(rates) - quarter]
     apart, whole = 100 * (middle[-1] / middle[0] - 1), 100 * (rates[-1] / rates[0] - 1)
     states = [j["runs"][0]["steady"]["state"] for j in results]
-    print("clock          %.0f ns a reading, four readings a batch; least step %d ns" %
+    print("clock          %.0f ns per reading, four readings per batch; resolution %d ns" %
           (clock, min(j["timer"]["resolution_ns"] for j in results)))
-    print("loadbench      %.0f ns a batch of its own, of %.2f us in all (%s workers)" % (own, batch / 1e3, workers))
+    print("loadbench      %.0f ns of overhead per batch, of %.2f us in total (%s workers)" % (own, batch / 1e3, workers))
     print("runs           %d of %s s: median %.0f samples/s, the middle half within %.2f %%, all within %.2f %%; steady: %s" %
           (runs, seconds, statistics.median(rates), apart, whole, ", ".join("%d %s" % (states.count(s), s) for s in sorted(set(states)))))
     print("allocations    %d while measured" % max(j["runs"][0]["usage"]["allocation_count"] for j in results))

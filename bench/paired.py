@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The workloads W1 to W3 in turn with the plain loops that limit them, in short pieces, for machines whose memory has
-other users: what drifts between two minutes hardly drifts between two seconds. Each round runs the limit, the loader,
-the limit again; its ratio is the loader against the mean of the two. Printed are the medians over the rounds.
+"""Measures the workloads W1 to W3 alternately with the plain loops that limit them, in short pieces, for machines whose memory
+bandwidth drifts because it is shared: it drifts much less within seconds than within minutes. Each round runs the limit, the
+loader, and the limit again; its ratio is the loader's rate divided by the mean of the two limits. Prints medians over rounds.
 
 usage: paired.py DATA [--rounds=9] [--only=w2-f32,...] [--build=build/release] [--torch=PYTHON]
 
-`limit`: the best plain loop of that kind into one buffer a thread; `rotated`: into the rows of four batches in turn, as
-a ring has them. DATA as bench/run makes it.
+`limit`: the fastest plain loop of that kind, into one buffer per thread; `rotated`: into the rows of four batches in
+rotation, like a ring. DATA is created by bench/run.
 """
 import json
 import os
@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# workload: group and loops of bench_convert, torch's best configuration (bench/peers), further assignments
+# workload: group and loop of bench_convert, torch's fastest configuration (bench/peers)
 PLAN = {
     "w2-f32": ("w2", "w2_norm_f32_nchw_blocked_nt", "W2-f32/ring_compile_nw2"),
     "w2-bf16": ("w2", "w2_norm_bf16_nchw_blocked", "W2-bf16/ring_compile_nw2"),
@@ -36,7 +36,7 @@ def option(name, default):
 
 
 def limits(build, data, group, loop):
-    """Rows a second of the loop and of its rotated form."""
+    """Rows per second of the loop and of its rotated form."""
     out = subprocess.run([os.path.join(build, "bench", "bench_convert"), group, "--threads=2", "--rounds=1", "--only=" + loop],
                          cwd=data, capture_output=True, text=True, check=True).stdout
     found = re.findall(r"^%s (\S+)( rotated)? +2 +([\d.]+) rows/s" % group, out, re.M)
@@ -96,7 +96,7 @@ def main():
             single = loader(build, data, w, "loader.num_workers=1")
             for workers in one:
                 one[workers].append(loader(build, data, w, "loader.num_workers=%d" % workers) / single)
-        print("%-8s 1 worker against 0: %.2f   2 against 1: %.2f" % (w, 1 / statistics.median(one[0]), statistics.median(one[2])),
+        print("%-8s 1 worker / 0 workers: %.2f   2 workers / 1 worker: %.2f" % (w, 1 / statistics.median(one[0]), statistics.median(one[2])),
               flush=True)
 
 

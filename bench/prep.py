@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Preparation jobs beside what limits them: decoding and resizing alone, cp with fsync, h5repack, FFCV's own writer; in turn,
-a few seconds apart, medians of the rounds' ratios (see paired.py for why).
+"""Compares preparation jobs with their limits (decoding and resizing alone, cp with fsync) and with other tools (h5repack, FFCV's
+writer), a few seconds apart. Prints medians of the rounds' ratios (paired.py says why).
 
 usage: prep.py DATA [--rounds=5] [--only=ROW,...] [--build=build/release] [--out=DATA/prep] [--threads=2] [--ffcv=PYTHON]
 
-DATA as bench/peers/make_data.py makes it (w2, w4, w5), and bench_make after it. PYTHON: one with FFCV.
-    jpeg-beton   a folder of JPEGs to .beton, longer side 256, raw; beside the loader that decodes and resizes the same (loadbench)
-    ffcv-beton   the same beside FFCV's DatasetWriter; ratio of times, and of CPU seconds
-    keep-tar, keep-beton   the folder's files as they are; beside cp of the files, synced, and of one file of as many bytes
-    npy-copy     an .npy to an .npy; beside cp, with fsync
-    npy-int8     float32 to int8 with a pass that calibrates; beside reading both, and writing a quarter, with dd and fsync
-    h5-repack    HDF5 to chunks of 16 rows at gzip level 1; beside h5repack
+DATA is created by bench/peers/make_data.py (w2, w4, w5) and then bench_make. PYTHON: an interpreter with FFCV.
+    jpeg-beton   a folder of JPEGs to a .beton, longer side 256, raw; compared with a loader that decodes and resizes the same (loadbench)
+    ffcv-beton   the same, compared with FFCV's DatasetWriter
+    keep-tar, keep-beton   the original files of the folder; compared with cp of the files, synced, and of one file of the same size
+    npy-copy     an .npy to an .npy; compared with cp and fsync
+    npy-int8     float32 to int8 with a calibration pass; compared with reading it twice and writing a quarter with dd and fsync
+    h5-repack    HDF5 to chunks of 16 rows at gzip level 1; compared with h5repack
 """
 import glob
 import json
@@ -58,7 +58,7 @@ DatasetWriter(sys.argv[2], {'image': RGBImageField(write_mode='raw', max_resolut
 
 
 def run(argv, **more):
-    """Seconds, CPU seconds of the children, and what was printed."""
+    """Seconds, CPU seconds of the children, and the output."""
     subprocess.run(["sync"])
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(argv, capture_output=True, text=True, **more)
@@ -69,7 +69,7 @@ def run(argv, **more):
 
 
 def job(fields, output):
-    """Seconds, CPU seconds, rows and bytes of a job. What an earlier round left goes first: replacing frees its blocks."""
+    """Seconds, CPU seconds, rows and bytes of a job. Removes the output of earlier rounds first, because freeing its blocks takes time."""
     for old in glob.glob(os.path.splitext(re.match(r"path: ([^,]+)", output)[1])[0] + ".*"):
         os.remove(old)
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
@@ -81,7 +81,7 @@ def job(fields, output):
 
 
 def decode_alone():
-    """Samples a second of the loader by itself."""
+    """Samples per second of the loader by itself."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
         f.write("dataset: {fields: {%s}}\nloader: {batch_size: 16, num_workers: %d}\n" % (IMAGES, THREADS) +
                 "bench: {run_time: 2s, ramp: 0.3s, repeats: 1, limit: false}\n")
@@ -91,7 +91,7 @@ def decode_alone():
 
 
 def copy(path, share=1):
-    """Seconds that cp takes, with fsync, of a file; `share`: of its first bytes only."""
+    """Seconds to copy a file with fsync; share < 1: only that fraction of it."""
     to, count = os.path.join(OUT, "copied"), int(os.path.getsize(path) * share)
     seconds = run(["dd", "if=" + path, "of=" + to, "bs=4M", "conv=fsync", "iflag=count_bytes", "count=%d" % count]
                   if share < 1 else ["sh", "-c", "cp '%s' '%s' && sync '%s'" % (path, to, to)])[0]
@@ -116,7 +116,7 @@ def ffcv_beton():
 
 
 def copy_folder(folder):
-    """Seconds that cp takes for the same files one by one, synced at the end."""
+    """Seconds to copy the files of the folder with cp -r and a sync at the end."""
     to = os.path.join(OUT, "copied")
     seconds = run(["sh", "-c", "cp -r '%s' '%s' && sync -f '%s'" % (folder, to, to)])[0]
     shutil.rmtree(to)

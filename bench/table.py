@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Print the results of bench/run as tables.
+"""Prints the results of bench/run as tables.
 
 usage: table.py OUT
 
-Each figure is a median of loadbench's repeats. `limit` is the best of the
-loops of that kind in bench/peers/limits.c with two threads, the mean of the
-runs before and after the group of workloads; `rotated` the same loop in
-bench_convert, into the rows of four batches in turn. A ratio is only worth
-what the quiet of the machine was worth: the spread of the repeats and the
-drift of the limit stand beside it.
+Each figure is the median of loadbench's repeats. `limit` is the fastest loop of
+that kind in bench/peers/limits.c with two threads, as the mean of the runs
+before and after the group of workloads; `rotated` is the same loop in
+bench_convert, into the rows of four batches in rotation. Ratios are reliable
+only on a quiet machine, so the tables include the spread of the repeats and the
+drift of the limit.
 """
 import json
 import os
 import re
 import sys
 
-# workload, group, the limit's name, bytes of a row where the limit is given in GB/s, wanted ratio
+# workload, group, name of the limit, bytes of a row if the limit is in GB/s, target ratio
 PLAN = [
     ("w2-f32", "w2", "w2_norm_f32_nchw", 0, 0.95),
     ("w2-bf16", "w2", None, 0, 0.95),
@@ -38,7 +38,7 @@ def read_lines(folder, name):
 
 
 def limit(folder, group, prefix, row_bytes):
-    """(mean of before and after in rows a second, their difference in percent) of the best loop whose name begins so."""
+    """Rows per second (the mean of before and after) and drift in percent of the fastest loop whose name starts with `prefix`."""
     rates = []
     for when in ("before", "after"):
         found = []
@@ -120,7 +120,7 @@ def show_workloads(folder):
             there, drift = limit(folder, group, prefix, row_bytes)
             turn = rotated(folder, group, prefix)
             against = whole(there), "%.0f %%" % drift, ratio(r.rate, there)
-        else: # in bytes read and written, against our own f32
+        else: # compares the bytes read and written with those of w2-f32
             turn = 0
             against = "w2-f32's bytes", "-", ratio(r.moved, f32.moved if f32.there else 0)
         peer = torch.get(name, 0)
@@ -150,8 +150,8 @@ def main():
     r = Result(folder, "synthetic")
     if r.there:
         batch, fill = 1e6 / r.batches, 1e6 * 2 * 32768 / r.gather
-        print("\nhand-over: %.2f us a batch of 32 x 1 KiB with one worker, less %.2f us for the same copies in a plain loop:"
-              " %.2f us (below 10 wanted)" % (batch, fill, batch - fill))
+        print("\nhand-over: %.2f us per batch of 32 x 1 KiB with one worker, minus %.2f us for the same copies in a plain loop:"
+              " %.2f us (target: below 10)" % (batch, fill, batch - fill))
     there = [r for r in (Result(folder, p[0]) for p in PLAN) if r.there]
     if there:
         print("\n%s; %s" % (there[0].machine, there[0].kernel))

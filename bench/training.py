@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What training needs beside speed, and what it costs: random crops, token windows, mixtures, the digest, each in turn with the
-same work without it, with the limit, and with the peers, in pairs a few seconds apart whose order alternates (medians of the
-pairs' ratios; see paired.py for why).
+"""The cost of features for training: random crops, token windows, mixtures, the digest. Each is compared with the same work
+without it, with the limit or with the peers, in pairs a few seconds apart whose order alternates (medians of the pairs'
+ratios; paired.py says why).
 
 usage: training.py DATA [--rounds=7] [--only=ROW,...] [--build=build/release] [--torch=PYTHON] [--ffcv=PYTHON]
 
-DATA as bench/peers/make_data.py makes it. PYTHON: with the peers' packages.
+DATA is created by bench/peers/make_data.py. PYTHON: an interpreter with the peers' packages.
 """
 import os
 import re
@@ -26,7 +26,7 @@ def rate(config, *sets, seconds=0.7):
 
 
 def windows():
-    """Token windows a second of the plain loop with two threads."""
+    """Token windows per second of the plain loop with two threads."""
     tool = os.path.join(WORK.name, "limits")
     if not os.path.exists(tool):
         subprocess.run(["gcc", "-O3", "-march=native", "-pthread", os.path.join(ROOT, "bench", "peers", "limits.c"), "-o", tool], check=True)
@@ -39,7 +39,7 @@ def crops():
 
 
 def parts(path, count):
-    """The rows of an .npy file in `count` files, made once."""
+    """Divides the rows of an .npy file into `count` files, if these do not exist; returns their names."""
     import numpy
 
     folder = os.path.join(DATA, "mixture", os.path.basename(os.path.dirname(path)))
@@ -53,21 +53,21 @@ def parts(path, count):
 
 
 def variant(config, count, text):
-    """A config of this text, by the name that loadbench is given."""
+    """Writes a config; returns its name for loadbench."""
     path = os.path.join(WORK.name, "%s-%s" % (config, count))
     open(path + ".yaml", "w").write(text)
     return os.path.relpath(path, os.path.join(ROOT, "configs"))
 
 
 def split(config, count):
-    """A config's text, that of its fields, and for each of its files the parts."""
+    """The text of a config, the text of its fields, and the parts of each of its files."""
     text = open(os.path.join(ROOT, "configs", config + ".yaml")).read()
     fields = re.search(r"^dataset:\n((?:  .*\n|\n)*)", text, re.M).group(1).rstrip("\n")
     return text, fields, {path: parts(path.replace("${STOKER_BENCH_DATA}", DATA), count) for path in re.findall(r"path: (\S+)", fields)}
 
 
 def mixture(config, count):
-    """`config` with its rows from `count` data sets of the same weight, a part of them each."""
+    """`config` with its rows divided among `count` data sets of equal weight."""
     text, fields, files = split(config, count)
     entries = ""
     for d in range(count):
@@ -77,14 +77,14 @@ def mixture(config, count):
 
 
 def shards(config, count):
-    """The same files as the shards of one data set. (One large file would lie in larger pages of memory.)"""
+    """The same files as the shards of one data set. (A single large file would be in larger pages of the page cache.)"""
     text, _, files = split(config, count)
     return variant(config, "shards", re.sub(r"path: (\S+)", lambda m: "path: [" + ", ".join(files[m.group(1)]) + "]", text))
 
 
 CROP = "dataset.fields.image.transforms.0={random_crop: 200}"
 TRAIN = rate("w5-train", seconds=2)
-# row: what is measured, beside what
+# name and measurement, and the name and measurement that it is compared with
 ROWS = [
     ("w5-train", TRAIN, "crop limit", crops),
     ("w5-train", TRAIN, "torch cv2", lambda: peer("torch", "bench_torch.py", "W5/cv2_ring_nw2")),
@@ -106,7 +106,7 @@ ROWS = [
 
 def main():
     only = option("only", "")
-    print("%-18s %10s   %-12s %10s   ratio (lowest to highest)" % ("work", "samples/s", "beside", "samples/s"))
+    print("%-18s %10s   %-12s %10s   ratio (lowest to highest)" % ("work", "samples/s", "compared to", "samples/s"))
     for name, work, other, beside in ROWS:
         if only and name not in only.split(","):
             continue

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""How many lines two usual data sets take in each loader: the digits (two arrays: shuffled, scaled to f32, batches of 64) and ImageNet
-(class folders of JPEG: random resized crop, flip, normalized f32 NCHW, batches of 256, two workers). Prints the lines of each program
-without blank ones and comments, and takes one batch of those whose packages are installed. All run on the CPU. FFCV's need 256 images or more,
-since it leaves out the last incomplete batch.
+"""Counts the lines of code that two common data sets take with each loader: the digits (two arrays: shuffled, scaled to f32, batches of
+64) and ImageNet (class folders of JPEG: random resized crop, flip, normalized f32 NCHW, batches of 256, two workers). Prints the number of
+lines of each program, without blank lines and comments, and takes one batch if its packages are installed. All run on the CPU. FFCV needs
+at least 256 images, because it drops the last incomplete batch.
 
 usage: bench_lines.py DIGITS-IMAGES.npy DIGITS-LABELS.npy FOLDER-OF-CLASS-FOLDERS
 """
@@ -158,7 +158,7 @@ def imagenet_ffcv(folder):
 
 
 def lines(program):
-    """Without the line of `def`."""
+    """The number of lines of a function, without its `def`, blank lines and comments."""
     return sum(1 for line in inspect.getsource(program).splitlines()[1:] if line.strip() and not line.strip().startswith("#"))
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Sums and additions over 150 MB arrays with NumPy and torch, one thread, the ways of bench/bench_ops.c.
+"""Sums and additions over 150 MB arrays with NumPy and torch on one thread, with the variants of bench/bench_ops.c.
 
 usage: bench_ops.py [--secs S] [--program build/release/bench/bench_ops]
 
-Prints "kernel LIB WAY GB_per_s" lines, the median. With --program that program runs too, before and after, and a
-table follows: GB/s of each, and the library's share of the better peer and, for sums, of the read limit.
+Prints lines of "kernel LIB VARIANT GB_per_s" with the median. With --program, that program also runs, before and after, and
+a table follows: GB/s of each, and stoker's share of the better peer and, for sums, of the read limit.
 """
 import argparse
 import re

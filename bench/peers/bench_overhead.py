@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a batch costs in Python beside its data: 64 rows of one number each, in memory, shuffled; microseconds per batch, the median of
-several rounds. Each loader is a process of its own, and they are measured in turns.
+"""The overhead of a batch in Python: microseconds per batch of 64 rows of one number each, in memory, shuffled; the median of several
+rounds. Each loader runs in its own process, and the loaders are measured alternately.
 
 usage: PY_TORCH=… PY_DALI=… PY_FFCV=… bench_overhead.py [--rounds 7] [--seconds 1]
 
-The variables name the interpreters of setup.sh's environments; without one, its loaders are left out. PYTHONPATH names the folder of the
-package stoker. FFCV reads a .beton file in the page cache; DALI's batches are gathered by NumPy.
+The variables name the interpreters of setup.sh's environments; without one, its loaders are skipped. PYTHONPATH contains the folder of
+the package stoker. FFCV reads a .beton file in the page cache; DALI's batches are gathered by NumPy.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def numbers():
 
 
 def orders():
-    """The rows of one batch after another, endlessly."""
+    """Yields the rows of one batch after another, endlessly."""
     import numpy
     order = numpy.random.default_rng(1)
     while True:
@@ -109,7 +109,7 @@ PEERS = {
 
 
 def measure(name, seconds):
-    """For each line of the standard input, a line with the microseconds per batch of one round."""
+    """For each line on standard input, measures a round and prints its microseconds per batch."""
     _, make, *arguments = PEERS[name]
     with tempfile.TemporaryDirectory() as folder:
         batches = make(folder, *arguments)

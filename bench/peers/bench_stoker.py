@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""loadbench on the workloads of the peers, in the same run and printed the same way, so that summarize.py puts all of
+"""Runs loadbench on the workloads of the peers and prints the result in the same format, so that summarize.py can put all of
 them into one table.
 
 usage: bench_stoker.py DATA [--secs 3] [--runs 3] [--only W2-f32,...] [--all] [--list] [--wait S] [--loadbench PROGRAM]
 
-Each configuration is a config of configs/; --all tries other numbers of workers too. LOADBENCH in the environment, or
-build/release/loadbench. Needs no package beside Python itself.
+Each configuration is a config of configs/; --all also tries other numbers of workers. The program is --loadbench, the
+environment variable LOADBENCH, or build/release/loadbench. Needs no packages.
 """
 import argparse
 import json
@@ -39,7 +39,7 @@ PLAN = {
 
 
 def busy():
-    """Seconds that the processors have worked so far, all programs together."""
+    """Processor seconds used so far by all programs together."""
     with open("/proc/stat") as f:
         fields = [int(x) for x in f.readline().split()[1:9]]
     return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
@@ -73,7 +73,7 @@ def main():
     ap.add_argument("--runs", type=int, default=3)
     ap.add_argument("--only", default="")
     ap.add_argument("--all", action="store_true")
-    ap.add_argument("--best", action="store_true")  # there is one configuration a workload
+    ap.add_argument("--best", action="store_true")  # each workload has only one configuration
     ap.add_argument("--list", action="store_true")
     ap.add_argument("--wait", type=float, default=120)
     ap.add_argument("--loadbench", default=os.environ.get("LOADBENCH", os.path.join(ROOT, "build", "release", "loadbench")))

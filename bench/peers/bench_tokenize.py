@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Tokens a second of one processor: stoker's bench_tokenize beside tiktoken and tokenizers, in turns, the same texts and ids.
+"""Tokenizing speed on one processor: compares stoker's bench_tokenize with tiktoken and tokenizers, on the same texts, with the same ids.
 
     pip install tiktoken tokenizers
-    bench_tokenize.py BENCH_TOKENIZE TEXTS VOCABULARY.tiktoken [TOKENIZER.json]     TEXTS: documents with a NUL behind each
+    bench_tokenize.py BENCH_TOKENIZE TEXTS VOCABULARY.tiktoken [TOKENIZER.json]     TEXTS: documents, each terminated by a NUL
 
-Times are CPU times of the process, the best of three rounds. The ids are compared by a sum over all of them.
+Times are CPU times of the process, the best of three rounds. The ids are compared by their sum.
 """
 import base64
 import os

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The three environments of run_all.sh, in FOLDER/torch, FOLDER/dali and FOLDER/ffcv, with the pinned versions.
+# Creates the three environments of run_all.sh, FOLDER/torch, FOLDER/dali and FOLDER/ffcv, with the pinned versions.
 #
 # usage: setup.sh FOLDER [torch] [dali] [ffcv]      all three by default
 #
